@@ -1,6 +1,7 @@
 import { type Argon2Parameters, randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { dictionary } from '@zxcvbn-ts/language-common'
 import { Piscina } from 'piscina'
 import { Refused, StatusError } from '../errors.ts'
 
@@ -44,17 +45,26 @@ async function tagOf(password: string, nonce: Buffer, cost: Cost): Promise<Buffe
 
 const base64 = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '')
 
-/** Throws `Refused` when it is too short or too long. There are no other rules (NIST SP 800-63B, 5.1.1.2). */
-export function assertPassword(password: string): void {
+/** Passwords of published leaks, in small letters. */
+const COMMON_PASSWORDS = new Set(dictionary['passwords-common'])
+
+/** Throws `Refused` when it is too short or too long, or easy to guess: a common password, or one of
+ *  `names`, such as the user's email. There are no other rules (NIST SP 800-63B, 5.1.1.2). */
+export function assertPassword(password: string, names: string[] = []): void {
   const length = [...password].length
   if (length < MIN_LENGTH)
     throw new Refused(`The password must be at least ${MIN_LENGTH} characters long`)
   if (length > MAX_LENGTH)
     throw new Refused(`The password must be at most ${MAX_LENGTH} characters long`)
+  const lowerCase = password.toLowerCase()
+  if (COMMON_PASSWORDS.has(lowerCase) || new Set(lowerCase).size === 1)
+    throw new Refused('This password is in lists of common passwords: choose another one')
+  if (names.some((name) => name.trim().toLowerCase() === lowerCase))
+    throw new Refused('The password must not be your email or a name: choose another one')
 }
 
 /** Returns the PHC string format, which contains the cost: older hashes verify after the cost is raised.
- *  Throws `Refused` for a password that is too short or too long, and 503 as `assertCanHash` does. */
+ *  Throws `Refused` as `assertPassword` does, and 503 as `assertCanHash` does. */
 export async function hashPassword(password: string): Promise<string> {
   assertPassword(password)
   const salt = randomBytes(SALT_BYTES)

@@ -88,6 +88,11 @@ export async function deleteInvitation(scope: Scope, userId: string): Promise<vo
   await scope.rows('invitations').where({ user_id: userId }).delete()
 }
 
+/** Deletes the links of all users. */
+export async function deleteInvitations(scope: Scope): Promise<void> {
+  await scope.rows('invitations').delete()
+}
+
 export function removeExpiredInvitations(run: RemovalRun): Promise<void> {
   return removeRows(run, {
     table: 'invitations',

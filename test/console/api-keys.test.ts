@@ -196,6 +196,11 @@ describe('API keys', () => {
       access_level: 'read_only',
       user_id: account.userId,
     })
+    const raised = { name: 'Of the Owner', access_level: 'full_access' }
+    expect((await may.submit(`/api-keys/${id}`, raised)).text).toContain(
+      'Only the owner of the key and the Account Owner can give it Full Access.',
+    )
+    expect(await keyNamed(app, 'Of the Owner')).toMatchObject({ access_level: 'read_only' })
     await may.post(`/api-keys/${id}/revoke`)
     expect((await keyNamed(app, 'Of the Owner')).revoked_at).not.toBeNull()
   })

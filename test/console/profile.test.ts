@@ -37,22 +37,27 @@ describe('profile', () => {
       'This is not your current password.',
     )
     expect((await change(PASSWORD, 'short')).text).toContain('must be at least 8 characters long.')
+    for (const common of ['Password123', 'aaaaaaaaa', person.email])
+      expect((await change(PASSWORD, common)).text).toContain('choose another one.')
     expect((await there.get('/me')).status).toBe(200)
+    const copied = { Cookie: here.cookie }
     expect((await change(PASSWORD, NEW_PASSWORD)).text).toContain(
       'Password updated. 1 other session was signed out.',
     )
     expect((await there.get('/me')).status).toBe(303)
     expect((await here.get('/me')).status).toBe(200)
+    expect((await here.get('/me', copied)).status).toBe(303)
     expect(await signInStatus(person.email, PASSWORD)).toBe(401)
     expect(await signInStatus(person.email, NEW_PASSWORD)).toBe(303)
   })
 
-  it('password link: unusable after a change of the password or a transfer of ownership', async () => {
+  it('password link: unusable after a change of the password, a withdrawal or a transfer of ownership', async () => {
     const { accountId, userId } = await app.newAccount()
     const [owner, person] = [
       await newConsoleUser(app, accountId),
       await newConsoleUser(app, accountId),
     ]
+    const teammate = await newConsoleUser(app, accountId)
     await app.db.write('users').where({ id: userId }).update({ role: 'admin' })
     await app.db.write('users').where({ id: owner.userId }).update({ role: 'owner' })
     const [theirs, mine, nobody] = [
@@ -60,10 +65,9 @@ describe('profile', () => {
       await visitor(app, owner),
       await visitor(app),
     ]
-    const newLink = async () =>
-      (await mine.post(`/people/${person.userId}/link`)).text.match(
-        /\/invitation\/[\w-]{43}/,
-      )?.[0] ?? ''
+    const newLink = async (user = person) =>
+      (await mine.post(`/people/${user.userId}/link`)).text.match(/\/invitation\/[\w-]{43}/)?.[0] ??
+      ''
     const statusOf = async (link: string) => (await nobody.get(link)).status
     const first = await newLink()
     expect(await statusOf(first)).toBe(200)
@@ -71,11 +75,16 @@ describe('profile', () => {
     expect(await statusOf(first)).toBe(404)
     const second = await newLink()
     expect(await statusOf(second)).toBe(200)
+    expect((await mine.get(`/people/${person.userId}`)).text).toContain('Withdraw the link')
+    await mine.post(`/people/${person.userId}/link/withdraw`)
+    expect(await statusOf(second)).toBe(404)
+    const [third, ofTeammate] = [await newLink(), await newLink(teammate)]
     expect(
       (await mine.post('/settings/transfer', { user: person.userId, current_password: PASSWORD }))
         .status,
     ).toBe(303)
-    expect(await statusOf(second)).toBe(404)
+    expect(await statusOf(third)).toBe(404)
+    expect(await statusOf(ofTeammate)).toBe(404)
   })
 
   it('five wrong current passwords: refused even with the right one, but not for another user', async () => {

@@ -1,6 +1,8 @@
 /** Signing in to the console. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { listAuditEntries } from '../../records/audit-log.ts'
+import { accountScope } from '../../records/database/scope.ts'
+import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
 import { newConsoleUser, PASSWORD, postFrom, type Visitor, visitor } from './visitors.ts'
 
 const WRONG = 'The email or the password is wrong.'
@@ -88,6 +90,16 @@ describe('sign-in', () => {
       await postFrom('127.0.0.9', own, '/sign-in', { email: person.email, password: PASSWORD }),
     ).toBe(303)
     expect((await attempt(person.email, PASSWORD)).status).toBe(429)
+    const scope = accountScope({ dialect: own.db.dialect, sql: own.db.read }, accountId)
+    const refusals = await until('two entries about refusals', async () => {
+      const entries = await listAuditEntries(scope, { action: 'session.refused', limit: 10 })
+      return entries.length >= 2 && entries
+    })
+    expect(refusals).toEqual(
+      [true, false].map((is_blocked) =>
+        expect.objectContaining({ userId: person.userId, details: { is_blocked } }),
+      ),
+    )
   })
 
   it('the right password: resets the count', async () => {
@@ -114,7 +126,8 @@ describe('sign-in', () => {
   it('a second user in the same browser: ends the session of the first', async () => {
     const before = await visitor(app, account)
     const { email } = await newConsoleUser(app, account.accountId)
+    const replaced = { Cookie: before.cookie }
     expect((await before.post('/sign-in', { email, password: PASSWORD })).status).toBe(303)
-    expect((await before.get('/me')).status).toBe(303)
+    expect((await before.get('/me', replaced)).status).toBe(303)
   })
 })

@@ -67,12 +67,13 @@ export interface Visitor {
   ): Promise<ConsoleAnswer>
   /** Posts and follows the redirect. */
   submit(path: string, fields?: Record<string, string | string[]>): Promise<ConsoleAnswer>
-  cookie: string
+  /** Of the session. A sign-in replaces it. */
+  readonly cookie: string
 }
 
 /** A signed-in user, without the throttle of the sign-in page. Without `person`, a guest. */
 export async function visitor(app: TestApp, person?: ConsoleUser): Promise<Visitor> {
-  const cookie = person ? `muster-session=${await sessionToken(app, person)}` : ''
+  let cookie = person ? `muster-session=${await sessionToken(app, person)}` : ''
   async function send(
     method: string,
     path: string,
@@ -85,6 +86,8 @@ export async function visitor(app: TestApp, person?: ConsoleUser): Promise<Visit
       headers: { Cookie: cookie, ...headers },
       body,
     })
+    const session = response.headers.getSetCookie().find((one) => one.startsWith('muster-session='))
+    if (session && cookie) cookie = session.split(';')[0] ?? ''
     const to = response.headers.get('location')?.replace(/^\/console/, '')
     return { status: response.status, headers: response.headers, text: await response.text(), to }
   }
@@ -102,7 +105,9 @@ export async function visitor(app: TestApp, person?: ConsoleUser): Promise<Visit
     )
   }
   return {
-    cookie,
+    get cookie() {
+      return cookie
+    },
     get: (path, headers = {}) => send('GET', path, headers),
     post,
     async submit(path, fields) {

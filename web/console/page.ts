@@ -2,6 +2,7 @@
  *  part, so the console works without JavaScript. A POST redirects, or returns the page with field errors. */
 import type { Readable } from 'node:stream'
 import type { Context } from 'koa'
+import type { Logger } from 'pino'
 import type { TooOften } from '../../auth/rate-limit.ts'
 import type { OperationId } from '../../generated/operations.ts'
 import type { RawInput } from '../../operations/execute.ts'
@@ -34,6 +35,7 @@ export interface GuestVisit {
   network: string
   db: Db
   config: ConsoleConfig
+  log: Logger
   ctx: Context
   /** Starts a session of `user` and ends the current one.
    *  `beforeStart` runs first in the same transaction. If it throws, no session starts. */

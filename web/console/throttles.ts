@@ -14,6 +14,8 @@ const LIMITS = {
   sign_in_ip: [50, 15 * MINUTE_S],
   /** Across all IP addresses. Stops distributed guessing, and rarely locks the user out. */
   sign_in_account: [50, HOUR_S],
+  /** Entries of the audit log about refused sign-ins, for each user and kind. */
+  refused_sign_in_entry: [1, 15 * MINUTE_S],
   sign_up: [10, HOUR_S],
   /** Repeated passwords of a signed-in user: whoever finds an unlocked device must not guess it. */
   password: [5, 15 * MINUTE_S],

@@ -21,7 +21,7 @@ interface Request {
 }
 
 export function newGuestVisit(
-  { db, config, now }: ConsoleServices,
+  { db, config, log, now }: ConsoleServices,
   { ctx, form, sessions, throttles }: Request,
 ): GuestVisit {
   return {
@@ -33,6 +33,7 @@ export function newGuestVisit(
     network: toNetwork(ctx.ip),
     db,
     config,
+    log,
     ctx,
     signIn: (user, beforeStart) => sessions.start(ctx, user, beforeStart),
     signOut: () => sessions.end(ctx),

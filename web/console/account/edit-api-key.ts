@@ -1,6 +1,12 @@
 /** The page of one API key: its facts, and the form that updates it. */
 import { Refused } from '../../../errors.ts'
-import { type OwnedApiKey, revokeApiKey, updateApiKey } from '../../../records/api-keys.ts'
+import {
+  type AccessLevel,
+  type ApiKey,
+  type OwnedApiKey,
+  revokeApiKey,
+  updateApiKey,
+} from '../../../records/api-keys.ts'
 import { changesBetween } from '../../../records/audit-log.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { type Errors, form, formStatus, hasErrors } from '../form-fields.ts'
@@ -65,6 +71,7 @@ export async function updateKey(visit: Visit): Promise<PageResult> {
     const before = await updateApiKey(scope, found.id, key, visit.now)
     if (!before)
       throw new Refused(`The key “${found.name}” is revoked. Create another key instead.`)
+    assertMayRaise(visit, before, key.accessLevel)
     const changes = changesBetween(
       { name: before.name, access_level: before.accessLevel },
       { name, access_level: key.accessLevel },
@@ -77,6 +84,13 @@ export async function updateKey(visit: Visit): Promise<PageResult> {
       })
   })
   return redirect('/api-keys', `Key “${name}” updated.`)
+}
+
+/** A key acts with the permissions of its owner, which a key manager may lack. */
+function assertMayRaise({ user }: Visit, before: ApiKey, accessLevel: AccessLevel): void {
+  const isRaised = before.accessLevel === 'read_only' && accessLevel === 'full_access'
+  if (isRaised && before.userId !== user.id && !isOwner(user, {}))
+    throw new Refused('Only the owner of the key and the Account Owner can give it Full Access.')
 }
 
 export async function revokeKey(visit: Visit): Promise<PageResult> {

@@ -89,10 +89,11 @@ async function acceptInvitation(visit: GuestVisit): Promise<PageResult> {
   if (!open) return UNUSABLE_LINK
   const { tokenHash, invitation } = open
   const password = visit.form.get('password') ?? ''
-  const errors = problemsOf({ password: () => assertPassword(password) })
+  const { user, accountName, hasJoined } = invitation
+  const names = [user.email, user.fullName, accountName]
+  const errors = problemsOf({ password: () => assertPassword(password, names) })
   if (errors.password) return invitationPage(visit, invitation, errors)
 
-  const { user, accountName, hasJoined } = invitation
   const passwordHash = await hashPassword(password)
   const isUsedNow = await transaction(visit.db, async (trx) => {
     const scope = writeScope(trx, user.accountId)

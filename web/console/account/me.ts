@@ -53,6 +53,7 @@ import {
   timeElement,
   twoLines,
 } from '../ui.ts'
+import { signInAs } from './sign-in.ts'
 import {
   checkOwnPassword,
   emailField,
@@ -257,9 +258,11 @@ function passwordPage({ user }: Visit, errors: Errors = {}): ConsolePage {
 }
 
 async function changePassword(visit: Visit): Promise<PageResult> {
-  const { user, now, session } = visit
+  const { user, now } = visit
   const password = visit.form.get('new_password') ?? ''
-  const errors = problemsOf({ new_password: () => assertPassword(password) })
+  const errors = problemsOf({
+    new_password: () => assertPassword(password, [user.email, user.fullName]),
+  })
   if (errors.new_password) return passwordPage(visit, errors)
   const passwordErrors = await checkOwnPassword(visit, 'current_password')
   if (passwordErrors) return passwordPage(visit, passwordErrors)
@@ -269,9 +272,11 @@ async function changePassword(visit: Visit): Promise<PageResult> {
     // The password link is no longer needed.
     await deleteInvitation(scope, user.id)
     await visit.audit(scope, { action: 'user.password_changed', target: ownTarget(visit) })
-    return deleteSessions(scope, user.id, session.id)
+    return deleteSessions(scope, user.id)
   })
-  return redirect('/me', `Password updated.${formatEnded(ended)}`)
+  // A new session for this device, too: somebody may have copied its cookie.
+  await signInAs(visit, user, passwordHash)
+  return redirect('/me', `Password updated.${formatEnded(ended - 1)}`)
 }
 
 const formatEnded = (ended: number): string =>

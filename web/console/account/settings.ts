@@ -1,6 +1,6 @@
 /** Account settings. Only the Account Owner sees them. */
 import { updateAccountName } from '../../../records/accounts.ts'
-import { deleteInvitation } from '../../../records/invitations.ts'
+import { deleteInvitations } from '../../../records/invitations.ts'
 import { assertName } from '../../../records/names.ts'
 import { listJoinedIds } from '../../../records/passwords.ts'
 import { listUsers, transferOwnership, type User } from '../../../records/users.ts'
@@ -140,7 +140,7 @@ async function transferPage(visit: Visit, errors: Errors = {}): Promise<ConsoleP
       note(
         'warn',
         'You become an Admin right away and lose access to People, Settings and the audit log. ' +
-          'Only the new owner can undo this.',
+          'Only the new owner can undo this. Open invitations and password links stop working.',
       ),
       selectField({
         ...typedFields(input, errors)('user', 'New owner'),
@@ -175,8 +175,8 @@ async function transfer(visit: Visit): Promise<PageResult> {
   if (passwordErrors) return transferPage(visit, passwordErrors)
   await visit.change(async (scope) => {
     await transferOwnership(scope, user.id, newOwner.id, now)
-    // An older password link would let its holder take the account back.
-    await deleteInvitation(scope, newOwner.id)
+    // The former owner has seen these links, and could sign in with one as somebody else.
+    await deleteInvitations(scope)
     const changes = { owner: { from: user.fullName, to: newOwner.fullName } }
     await visit.audit(scope, {
       action: 'account.ownership_transferred',

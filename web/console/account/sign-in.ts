@@ -5,6 +5,8 @@ import type { TooOften } from '../../../auth/rate-limit.ts'
 import { describeDevice } from '../../../auth/session.ts'
 import { Refused } from '../../../errors.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'
+import { writeScope } from '../../../records/database/scope.ts'
+import { transaction } from '../../../records/database/transaction.ts'
 import { findCredentials, findPasswordHash } from '../../../records/passwords.ts'
 import { emailKey, findUser, type User } from '../../../records/users.ts'
 import { listKeys } from '../../../webhooks/transport/secret.ts'
@@ -91,10 +93,12 @@ async function signIn(visit: GuestVisit): Promise<PageResult> {
   // Before the password is verified: a refused guess tells nothing.
   const tooOften = await countSignIn(visit, email, found?.user)
   if (tooOften) {
+    if (found) auditRefusal(visit, found.user, { is_blocked: true })
     visit.ctx.set('Retry-After', String(tooOften.retryAfterSeconds))
     return signInPage(visit, { status: 429, problem: tooOften.message })
   }
   const isCorrect = await verifyPassword(found?.passwordHash ?? null, password)
+  if (found && !isCorrect) auditRefusal(visit, found.user, { is_blocked: false })
   if (!found || !isCorrect || found.user.status !== 'active')
     return signInPage(visit, { status: 401, problem: WRONG_CREDENTIALS })
   if (found.isSuspended) return signInPage(visit, { status: 403, problem: SUSPENDED })
@@ -107,6 +111,27 @@ async function signIn(visit: GuestVisit): Promise<PageResult> {
     throw error
   }
   return { to: toConsolePath(visit.form.get('next')) }
+}
+
+/** Nobody waits for the entry: the time of the response must not tell which emails exist. */
+function auditRefusal(visit: GuestVisit, user: User, details: { is_blocked: boolean }): void {
+  insertRefusal(visit, user, details).catch((error: unknown) =>
+    visit.log.error({ err: error }, 'A refused sign-in is missing in the audit log'),
+  )
+}
+
+/** At most one entry of each kind in 15 minutes, so that guesses do not fill the audit log. */
+async function insertRefusal(
+  visit: GuestVisit,
+  user: User,
+  details: { is_blocked: boolean },
+): Promise<void> {
+  if (await visit.throttle('refused_sign_in_entry', `${user.id} ${details.is_blocked}`)) return
+  const target = { type: 'user', id: user.id, name: user.fullName } as const
+  const entry = { user, action: 'session.refused', target, details, ip: visit.ip }
+  await transaction(visit.db, (trx) =>
+    insertAuditEntry(writeScope(trx, user.accountId), entry, visit.now),
+  )
 }
 
 function networkAndEmail({ network }: GuestVisit, email: string): string {

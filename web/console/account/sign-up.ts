@@ -80,7 +80,7 @@ async function signUp(visit: GuestVisit): Promise<PageResult> {
     account_name: () => assertName('The account name', name),
     full_name: () => assertName('Your name', fullName),
     email: () => assertEmail(email),
-    password: () => assertPassword(password),
+    password: () => assertPassword(password, [email, name, fullName]),
   })
   if (hasErrors(errors)) return signUpPage(visit, { status: 422, errors })
   assertCanHash()

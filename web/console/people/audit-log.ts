@@ -144,6 +144,10 @@ const SENTENCES: Record<string, Sentence> = {
   'account.ownership_transferred': () => 'Transferred the ownership',
   'session.started': ({ details }) =>
     `Signed in${typeof details.device === 'string' ? `: ${details.device}` : ''}`,
+  'session.refused': ({ details }) =>
+    details.is_blocked
+      ? 'Sign-in blocked: too many wrong passwords'
+      : 'Failed to sign in: wrong password',
   'session.ended': ({ target }) => `Signed out ${target.name}`,
   'session.others_ended': ({ details }) =>
     `Signed out all other devices${typeof details.count === 'number' ? `: ${details.count}` : ''}`,
@@ -154,6 +158,8 @@ const SENTENCES: Record<string, Sentence> = {
   'user.invitation_withdrawn': (entry) =>
     html`Withdrew the invitation of ${targetLink(entry)}${detailOf(entry, 'email')}`,
   'user.password_link_made': (entry) => html`Created a password link for ${targetLink(entry)}`,
+  'user.password_link_withdrawn': (entry) =>
+    html`Withdrew the password link of ${targetLink(entry)}`,
   'user.joined': () => 'Joined the account',
   'user.password_changed': () => 'Changed their password',
   'user.password_reset': () => 'Reset their password with a link',

@@ -4,6 +4,7 @@ import { invite } from '../../../auth/invitation.ts'
 import { Refused } from '../../../errors.ts'
 import { listApiKeys } from '../../../records/api-keys.ts'
 import { changesBetween } from '../../../records/audit-log.ts'
+import { deleteInvitation } from '../../../records/invitations.ts'
 import {
   deleteInvitedUser,
   findUser,
@@ -35,6 +36,7 @@ export const personRoutes: Route[] = [
   post('/people/:user', isOwner, changeAccess),
   post('/people/:user/link', isOwner, createLink),
   post('/people/:user/withdraw', isOwner, withdrawInvitation),
+  post('/people/:user/link/withdraw', isOwner, withdrawLink),
   post('/people/:user/deactivate', isOwner, (visit) => switchStatus(visit, 'deactivated')),
   post('/people/:user/reactivate', isOwner, (visit) => switchStatus(visit, 'active')),
 ]
@@ -52,7 +54,7 @@ async function personPage(visit: Visit, person: Person, errors: Errors = {}): Pr
     body: [
       card('', personFacts(person, activeKeys, visit.now)),
       isOwnPage ? ownerCard() : accessCard(visit, person, errors),
-      !isOwnPage && membershipCard(person),
+      !isOwnPage && membershipCard(person, visit.now),
     ],
   }
 }
@@ -66,11 +68,14 @@ function personFacts(person: Person, activeKeys: number, now: Date): Html {
     ['Email', email],
     ['Role', ROLES[role]],
     [hasJoined ? 'Added' : 'Invited', timeElement(createdAt, now)],
-    !hasJoined && ['Link', linkExpiry(person, now)],
+    (!hasJoined || hasOpenLink(person, now)) && ['Link', linkExpiry(person, now)],
     ['API keys', activeKeys === 0 ? 'None' : keys],
     ['History', history],
   ])
 }
+
+const hasOpenLink = ({ linkExpiresAt = 0 }: Person, now: Date): boolean =>
+  linkExpiresAt > now.getTime()
 
 function linkExpiry({ linkExpiresAt }: Person, now: Date): Content {
   if (linkExpiresAt === undefined) return 'None'
@@ -95,11 +100,11 @@ function accessCard({ form: input }: Visit, person: Person, errors: Errors): Htm
   )
 }
 
-function membershipCard(person: Person): Html {
-  return card('Sign-in and removal', actionRows(membershipActions(person)))
+function membershipCard(person: Person, now: Date): Html {
+  return card('Sign-in and removal', actionRows(membershipActions(person, now)))
 }
 
-function membershipActions(person: Person): ActionRow[] {
+function membershipActions(person: Person, now: Date): ActionRow[] {
   const { id, hasJoined, status } = person
   if (status === 'deactivated')
     return [
@@ -113,6 +118,12 @@ function membershipActions(person: Person): ActionRow[] {
     : 'Has not joined yet. A new link replaces the previous one.'
   return [
     row(linkText, action({ to: `/people/${id}/link`, label: 'Create a new link' })),
+    hasJoined &&
+      hasOpenLink(person, now) &&
+      row(
+        'A one-time link to choose a new password is open.',
+        action({ to: `/people/${id}/link/withdraw`, label: 'Withdraw the link' }),
+      ),
     !hasJoined &&
       row(
         'Invited by mistake? The link stops working, and the email can be invited again.',
@@ -196,6 +207,18 @@ async function withdrawInvitation(visit: Visit): Promise<PageResult> {
     })
   })
   return redirect('/people', `The invitation of ${fullName} is withdrawn.`)
+}
+
+async function withdrawLink(visit: Visit): Promise<PageResult> {
+  const person = await findPerson(visit)
+  await visit.change(async (scope) => {
+    await deleteInvitation(scope, person.id)
+    await visit.audit(scope, {
+      action: 'user.password_link_withdrawn',
+      target: userTarget(person),
+    })
+  })
+  return redirect(`/people/${person.id}`, `The password link of ${person.fullName} is withdrawn.`)
 }
 
 async function switchStatus(visit: Visit, status: User['status']): Promise<PageResult> {
