@@ -12,6 +12,7 @@ import { transaction } from '../records/database/transaction.ts'
 import type { MergePatch } from '../records/merge-patch.ts'
 import { assertValid } from '../validation.ts'
 import { emit, emitMany } from '../webhooks/emit.ts'
+import { assertRecordSize } from './record-size.ts'
 import { assertBodyRules, assertDistinctSorts } from './request-rules.ts'
 import type { ResponseChecker } from './response-check.ts'
 
@@ -82,6 +83,7 @@ export async function execute<Id extends OperationId>(
   const { input, caller, requestId, traceparent, mergePatch } = execution
   const { isMatch = () => true, around = (_, work) => work() } = execution
   const at = now()
+  let before: object | undefined
   const run = async (scope: Scope, emitters: object): Promise<unknown> => {
     const call = {
       ...input,
@@ -93,9 +95,11 @@ export async function execute<Id extends OperationId>(
       assertMatch(current: object) {
         if (!isMatch(current))
           throw new StatusError(412, 'The record has changed since you read it.')
+        before = current
       },
     }
     const result = await handlers[id](call as Call<Id>)
+    if (input.input) assertRecordSize({ record: result, before, sent: input.input })
     if (!isFile(result))
       checkResponse(id, { status: operations[id].success, body: result }, requestId)
     return result

@@ -1,0 +1,85 @@
+/** A record is at most 40 KiB as JSON when it is written. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { eventsAbout } from './new-records.ts'
+
+const MAX_BYTES = 40 * 1024
+/** Ten thousand characters are the most in a description; each of these has six bytes as JSON. */
+const SIX_BYTES = '\u0001'
+const LONGEST = SIX_BYTES.repeat(10_000)
+
+let app: TestApp
+let client: Client
+beforeAll(async () => {
+  app = await startApp()
+  client = app.as(await app.newAccount())
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+const bytesOf = (record: object): number => Buffer.byteLength(JSON.stringify(record))
+const tooLarge = (field: string, excess: string) => ({
+  status: 422,
+  body: {
+    message: 'The input is invalid.',
+    errors: {
+      [field]: [`makes the record larger than 40 KiB as JSON. Shorten it by ${excess} bytes.`],
+    },
+  },
+})
+
+/** A task whose JSON has `bytes` bytes. */
+async function taskOf(bytes: number): Promise<{ title: string; description: string }> {
+  const { body: empty } = await client.post('/tasks', { title: 'T' })
+  const length = bytes - bytesOf(empty)
+  const wide = SIX_BYTES.repeat(Math.floor(length / 6))
+  return { title: 'T', description: `${wide}${'x'.repeat(length % 6)}` }
+}
+
+/** A task from before the limit. */
+async function newLargeTask(): Promise<{ id: string }> {
+  const { body } = await client.post('/tasks', { title: 'Large' })
+  await app.db.write('tasks').where({ id: body.id }).update({ description: LONGEST })
+  return body
+}
+
+test('createTask: a record of 40 KiB → 201, and one byte more → 422 on the largest field', async () => {
+  const task = await taskOf(MAX_BYTES)
+  const created = await client.post('/tasks', task)
+  expect([created.status, bytesOf(created.body)]).toEqual([201, MAX_BYTES])
+  const { body: list } = await client.get('/tasks')
+  expect(await client.post('/tasks', { ...task, title: 'TT' })).toMatchObject(
+    tooLarge('description', '1'),
+  )
+  expect((await client.get('/tasks')).body.meta.total).toBe(list.meta.total)
+})
+
+test('updateTask: 422 on the field that has grown, and nothing changes', async () => {
+  const { body } = await client.post('/tasks', await taskOf(MAX_BYTES))
+  const path = `/tasks/${body.id}`
+  expect(await client.patch(path, { title: 'x'.repeat(101) })).toMatchObject(
+    tooLarge('title', '100'),
+  )
+  expect((await client.get(path)).body).toEqual(body)
+  expect(await eventsAbout(client, body.id)).toEqual(['task.created'])
+})
+
+test('createJob: 422 on screening_questions', async () => {
+  const question = { label: 'L', requirement: 'must_have', expected: 'x'.repeat(2_000) }
+  const screening_questions = Array.from({ length: 21 }, (_, index) => ({
+    ...question,
+    key: `question_${index}`,
+  }))
+  const { status, body } = await client.post('/jobs', { title: 'J', screening_questions })
+  expect([status, Object.keys(body.errors)]).toEqual([422, ['screening_questions']])
+})
+
+test('a larger record from before the limit is readable, and can be completed and made smaller', async () => {
+  const { id } = await newLargeTask()
+  const path = `/tasks/${id}`
+  expect((await client.get(path)).body.description).toBe(LONGEST)
+  expect((await client.patch(path, { status: 'completed' })).status).toBe(200)
+  expect((await client.patch(path, { description: LONGEST.slice(1) })).status).toBe(200)
+  const { status, body } = await client.patch(path, { description: LONGEST })
+  expect([status, Object.keys(body.errors)]).toEqual([422, ['description']])
+  expect((await client.patch(path, { description: '' })).status).toBe(200)
+})
