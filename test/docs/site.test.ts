@@ -260,8 +260,13 @@ describe('the changelog', () => {
       )
       expect(docs.page('index')).toContain('href="changelog"')
       for (const id of ['operations/listTasks', 'events/task.created'])
-        expect(docs.page(id)?.replace(/<[^>]*>/g, '')).toContain(
-          'Deprecated since 2026-05-01: do not use it in new code.\nIt may be removed on or after 2027-05-01.',
+        expect(
+          docs
+            .page(id)
+            ?.replace(/<[^>]*>/g, '')
+            .replace(/\s+/g, ' '),
+        ).toContain(
+          'Deprecated since 2026-05-01: do not use it in new code. It may be removed on or after 2027-05-01.',
         )
     } finally {
       await rm(root, { recursive: true, force: true })

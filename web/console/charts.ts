@@ -158,18 +158,18 @@ export function sparkline(values: number[]): Html {
     .map((value, index) => `${round(step * index)},${round(27 - (value / top) * 25)}`)
     .join(' ')
   return html`<svg class="sparkline" viewBox="0 0 100 28" preserveAspectRatio="none" aria-hidden="true">
-<polygon points="0,28 ${points} 100,28"/>
-<polyline points="${points}"/>
-</svg>`
+    <polygon points="0,28 ${points} 100,28"/>
+    <polyline points="${points}"/>
+  </svg>`
 }
 
 /** A bar for a share from 0 to 1. Hidden from screen readers; the text beside it has the value. */
 export function meter(share: number, tone: ChartTone): Html {
   const width = percent(Math.min(1, share) * 100)
   return html`<svg class="meter" width="100%" height="6" aria-hidden="true">
-<rect width="100%" height="6" rx="3"/>
-<rect class="${tone}" width="${width}" height="6" rx="3"/>
-</svg>`
+    <rect width="100%" height="6" rx="3"/>
+    <rect class="${tone}" width="${width}" height="6" rx="3"/>
+  </svg>`
 }
 
 export function sum(values: number[]): number {

@@ -38,7 +38,8 @@ export async function firstSteps(
     {
       title: 'Make your first request',
       isDone: hasCalled,
-      text: html`<p>
+      text: html`
+        <p>
           Set MUSTER_API_KEY to your key, then run this command. The request and its response appear
           under <a href="/console/requests">API requests</a>.
         </p>

@@ -83,10 +83,10 @@ export function textField(
   return field(
     options,
     (attributes) => html`<input
-  type="${type}" ${attributes}
-  value="${type === 'password' ? '' : value}"
-  autocomplete="${autocomplete}"${limits}
->`,
+      type="${type}" ${attributes}
+      value="${type === 'password' ? '' : value}"
+      autocomplete="${autocomplete}"${limits}
+    >`,
   )
 }
 
@@ -97,9 +97,9 @@ export function passwordField(
   return field(
     { isRequired: true, ...options },
     (attributes) => html`<span class="secret">
-<input type="password" ${attributes} autocomplete="${options.autocomplete}">
-<button type="button" class="button quiet" data-reveal>${SHOW_PASSWORD}</button>
-</span>`,
+      <input type="password" ${attributes} autocomplete="${options.autocomplete}">
+      <button type="button" class="button quiet" data-reveal>${SHOW_PASSWORD}</button>
+    </span>`,
   )
 }
 
@@ -147,12 +147,12 @@ export function selectField(options: FieldOptions & { choices: Choice[]; none?: 
   return field(
     options,
     (attributes) => html`<select ${attributes}>
-${none !== undefined && html`<option value="">${none}</option>`}
-${choices.map((choice) => {
-  const selected = choice.value === value && html` selected`
-  return html`<option value="${choice.value}"${selected}>${choice.label}</option>`
-})}
-</select>`,
+      ${none !== undefined && html`<option value="">${none}</option>`}
+      ${choices.map((choice) => {
+        const selected = choice.value === value && html` selected`
+        return html`<option value="${choice.value}"${selected}>${choice.label}</option>`
+      })}
+    </select>`,
   )
 }
 
@@ -171,11 +171,11 @@ export function choiceField(options: {
   const wrong = errors[name]
   const type = isMultiple ? 'checkbox' : 'radio'
   return html`<fieldset class="field choices"${wrong && html` aria-describedby="${id}-error"`}>
-<legend>${legend}</legend>
-${hint && html`<p class="hint">${hint}</p>`}
-${choices.map((choice) => choiceInput(choice, { type, name, values }))}
-${wrong && fieldError(id, wrong)}
-</fieldset>`
+    <legend>${legend}</legend>
+    ${hint && html`<p class="hint">${hint}</p>`}
+    ${choices.map((choice) => choiceInput(choice, { type, name, values }))}
+    ${wrong && fieldError(id, wrong)}
+  </fieldset>`
 }
 
 interface ChoiceInput {

@@ -34,36 +34,36 @@ export function layout(page: ConsolePage, frame: Frame): string {
   const { folder, theme, notice, areDeliveriesPaused, visitor } = frame
   const asset = (name: string): string => `${folder}/${name}`
   return `<!doctype html>\n${html`<html lang="en"${theme !== 'system' && html` data-theme="${theme}"`}>
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="htmx-config" content="${HTMX}">
-<title>${page.title} · Muster</title>
-<link rel="icon" href="${asset('icon.svg')}" type="image/svg+xml">
-<link rel="preload" href="${asset('geist.woff2')}" as="font" type="font/woff2" crossorigin>
-<link rel="stylesheet" href="${asset('console.css')}">
-<script defer src="${asset('htmx.js')}"></script>
-<script type="module" src="${asset('console.js')}"></script>
-</head>
-<body${!visitor && html` class="guest"`}>
-<a class="skip" href="#main">Skip to the content</a>
-${visitor ? side(frame, visitor) : html`<header class="guest-head">${brand(folder, 28)}</header>`}
-<main id="main" tabindex="-1"${page.isNarrow && html` class="narrow"`}>
-${toast(notice)}
-${areDeliveriesPaused && pauseBanner}
-${page.crumbs && crumbs(page.crumbs)}
-<header class="page-head">
-<div class="page-title">
-<h1>${page.title}</h1>
-${page.lead && html`<p class="lead">${page.lead}</p>`}
-</div>
-${page.actions && html`<div class="actions">${page.actions}</div>`}
-</header>
-${page.body}
-</main>
-</body>
-</html>`}\n`
+    <head>
+      <meta charset="utf-8">
+      <meta name="viewport" content="width=device-width, initial-scale=1">
+      <meta name="color-scheme" content="light dark">
+      <meta name="htmx-config" content="${HTMX}">
+      <title>${page.title} · Muster</title>
+      <link rel="icon" href="${asset('icon.svg')}" type="image/svg+xml">
+      <link rel="preload" href="${asset('geist.woff2')}" as="font" type="font/woff2" crossorigin>
+      <link rel="stylesheet" href="${asset('console.css')}">
+      <script defer src="${asset('htmx.js')}"></script>
+      <script type="module" src="${asset('console.js')}"></script>
+    </head>
+    <body${!visitor && html` class="guest"`}>
+      <a class="skip" href="#main">Skip to the content</a>
+      ${visitor ? side(frame, visitor) : html`<header class="guest-head">${brand(folder, 28)}</header>`}
+      <main id="main" tabindex="-1"${page.isNarrow && html` class="narrow"`}>
+        ${toast(notice)}
+        ${areDeliveriesPaused && pauseBanner}
+        ${page.crumbs && crumbs(page.crumbs)}
+        <header class="page-head">
+          <div class="page-title">
+            <h1>${page.title}</h1>
+            ${page.lead && html`<p class="lead">${page.lead}</p>`}
+          </div>
+          ${page.actions && html`<div class="actions">${page.actions}</div>`}
+        </header>
+        ${page.body}
+      </main>
+    </body>
+  </html>`}\n`
 }
 
 /** htmx must not replace a part of the page with an error. */
@@ -76,9 +76,9 @@ function toast(notice: Notice | null): Html {
 }
 
 const pauseBanner = html`<aside class="note warn banner" aria-label="Deliveries are paused">
-<strong>Deliveries are paused.</strong>
-<span>Webhooks receive nothing, and no delivery is lost. The operator ends the pause with
-<code>muster deliveries unpause</code>.</span>
+  <strong>Deliveries are paused.</strong>
+  <span>Webhooks receive nothing, and no delivery is lost. The operator ends the pause with
+    <code>muster deliveries unpause</code>.</span>
 </aside>`
 
 function crumbs(items: { label: string; to: string }[]): Html {
@@ -95,39 +95,42 @@ function side(
   { path, theme, folder }: Frame,
   { user, account }: { user: User; account: { name: string } },
 ): Html {
-  return html`<header class="bar">
-<button type="button" class="icon-button" popovertarget="menu" aria-label="Menu">${icon('menu')}</button>
-${brand(folder, 22)}
-</header>
-<nav class="side" id="menu" popover aria-label="Console">
-${brand(folder, 24)}
-<p class="account">${account.name}</p>
-${navigation(user).map(({ title, items }) => [
-  title && html`<h2>${title}</h2>`,
-  html`<ul>${items.map((item) => html`<li>${link(item, path)}</li>`)}</ul>`,
-])}
-<div class="me">
-<a class="me-name" href="/console/me">
-<span class="avatar" aria-hidden="true">${initials(user.fullName)}</span>
-<span>
-<strong>${user.fullName}</strong>
-<small>${ROLES[user.role]}</small>
-</span>
-</a>
-${themeForm(theme)}
-<form method="post" action="/console/sign-out">
-<button class="icon-button" aria-label="Sign out">${icon('out')}</button>
-</form>
-</div>
-</nav>`
+  return html`
+    <header class="bar">
+      <button type="button" class="icon-button" popovertarget="menu" aria-label="Menu">
+        ${icon('menu')}
+      </button>
+      ${brand(folder, 22)}
+    </header>
+    <nav class="side" id="menu" popover aria-label="Console">
+      ${brand(folder, 24)}
+      <p class="account">${account.name}</p>
+      ${navigation(user).map(({ title, items }) => [
+        title && html`<h2>${title}</h2>`,
+        html`<ul>${items.map((item) => html`<li>${link(item, path)}</li>`)}</ul>`,
+      ])}
+      <div class="me">
+        <a class="me-name" href="/console/me">
+          <span class="avatar" aria-hidden="true">${initials(user.fullName)}</span>
+          <span>
+            <strong>${user.fullName}</strong>
+            <small>${ROLES[user.role]}</small>
+          </span>
+        </a>
+        ${themeForm(theme)}
+        <form method="post" action="/console/sign-out">
+          <button class="icon-button" aria-label="Sign out">${icon('out')}</button>
+        </form>
+      </div>
+    </nav>`
 }
 
 function themeForm(theme: Theme): Html {
   const next = NEXT_THEME[theme]
   return html`<form method="post" action="/console/theme">
-<input type="hidden" name="theme" value="${next}">
-<button class="icon-button" aria-label="Theme: ${theme}. Change to ${next}.">${icon('theme')}</button>
-</form>`
+    <input type="hidden" name="theme" value="${next}">
+    <button class="icon-button" aria-label="Theme: ${theme}. Change to ${next}.">${icon('theme')}</button>
+  </form>`
 }
 
 const NEXT_THEME: Record<Theme, Theme> = { system: 'dark', dark: 'light', light: 'system' }

@@ -176,7 +176,8 @@ function webhooksCard(webhooks: Webhook[], { webhooks: counts }: DeliveryTraffic
 
 function webhookCell(webhook: Webhook, isFailing: boolean): Content {
   const state = isFailing ? pill('bad', 'Failing') : !webhook.enabled && pill('quiet', 'Disabled')
-  return html`<a class="clipped" href="/console/webhooks/${webhook.id}">
+  return html`
+    <a class="clipped" href="/console/webhooks/${webhook.id}">
       <bdi>${webhookName(webhook)}</bdi>
     </a>
     ${state}`

@@ -12,6 +12,6 @@ export async function readOnlyNote(
   return note(
     'busy',
     html`You can view ${things} but not change them. To get access, ask ${owner?.fullName}, the Account Owner:
-<a href="mailto:${owner?.email}">${owner?.email}</a>.`,
+      <a href="mailto:${owner?.email}">${owner?.email}</a>.`,
   )
 }

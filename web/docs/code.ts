@@ -35,22 +35,22 @@ export function exampleValue(value: unknown, label?: string): Html {
  *  Without JavaScript, all panels are visible. */
 export function languageTabs(id: string, label: string, samples: CodeSample[]): Html {
   return html`<div class="tabs">
-<div class="tab-list" role="tablist" aria-label="${label}">
-${samples.map(({ language }, index) => languageTab(`${id}-${language}`, language, index === 0))}
-</div>
-${samples.map((sample) => languagePanel(`${id}-${sample.language}`, label, sample))}
-</div>`
+    <div class="tab-list" role="tablist" aria-label="${label}">
+      ${samples.map(({ language }, index) => languageTab(`${id}-${language}`, language, index === 0))}
+    </div>
+    ${samples.map((sample) => languagePanel(`${id}-${sample.language}`, label, sample))}
+  </div>`
 }
 
 function languageTab(id: string, language: string, isSelected: boolean): Html {
   return html`<button type="button" role="tab" id="${id}-tab" aria-controls="${id}"
-aria-selected="${String(isSelected)}" data-language="${language}">${NAMES[language]}</button>`
+    aria-selected="${String(isSelected)}" data-language="${language}">${NAMES[language]}</button>`
 }
 
 function languagePanel(id: string, label: string, { language, code }: CodeSample): Html {
   const block = highlightedCode(code, language, `${label}: ${NAMES[language]}`)
   return html`<div class="tab-panel" role="tabpanel" id="${id}" aria-labelledby="${id}-tab"
-data-language="${language}">
-${block}
-</div>`
+    data-language="${language}">
+    ${block}
+  </div>`
 }

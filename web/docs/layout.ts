@@ -34,24 +34,24 @@ export function renderLayout({ id, page, context, folder, suffix }: Layout): str
   const up = '../'.repeat(id.split('/').length - 1)
   const asset = (name: string) => `${up}${folder}/${name}`
   return `<!doctype html>\n${html`<html lang="en" data-up="${up || './'}" data-suffix="${suffix}">
-${head(id, page, context, asset)}
-<body>
-<a class="skip" href="#main">Skip to the content</a>
-${header(context, asset)}
-<div class="frame">
-<nav class="side" id="menu" popover aria-label="Documentation">
-${navigation(id, context)}
-</nav>
-<main id="main" tabindex="-1"${page.isWide && html` class="wide"`}>
-${page.crumbs && html`<p class="crumbs">${page.crumbs}</p>`}
-${id !== 'index' && html`<h1>${page.title}</h1>`}
-${contents(page)}
-${page.body}
-</main>
-</div>
-${SEARCH_DIALOG}
-</body>
-</html>`}\n`
+    ${head(id, page, context, asset)}
+    <body>
+      <a class="skip" href="#main">Skip to the content</a>
+      ${header(context, asset)}
+      <div class="frame">
+        <nav class="side" id="menu" popover aria-label="Documentation">
+          ${navigation(id, context)}
+        </nav>
+        <main id="main" tabindex="-1"${page.isWide && html` class="wide"`}>
+          ${page.crumbs && html`<p class="crumbs">${page.crumbs}</p>`}
+          ${id !== 'index' && html`<h1>${page.title}</h1>`}
+          ${contents(page)}
+          ${page.body}
+        </main>
+      </div>
+      ${SEARCH_DIALOG}
+    </body>
+  </html>`}\n`
 }
 
 function head(
@@ -61,21 +61,22 @@ function head(
   asset: (name: string) => string,
 ): Html {
   return html`<head>
-<meta charset="utf-8">
-${options.edition === 'static' && html`<meta http-equiv="Content-Security-Policy" content="${DOCS_POLICY}">`}
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${id === 'index' ? api.title : `${page.title} · ${api.title}`}</title>
-<meta name="description" content="${page.summary}">
-<link rel="icon" href="${asset('icon.svg')}" type="image/svg+xml">
-<link rel="preload" href="${asset('geist.woff2')}" as="font" type="font/woff2" crossorigin>
-<link rel="stylesheet" href="${asset('docs.css')}">
-<script src="${asset('theme.js')}"></script>
-<script type="module" src="${asset('docs.js')}"></script>
-${page.scripts?.map((name) => html`<script type="module" src="${asset(name)}"></script>\n`)}
-</head>`
+    <meta charset="utf-8">
+    ${options.edition === 'static' && STATIC_POLICY}
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="color-scheme" content="light dark">
+    <title>${id === 'index' ? api.title : `${page.title} · ${api.title}`}</title>
+    <meta name="description" content="${page.summary}">
+    <link rel="icon" href="${asset('icon.svg')}" type="image/svg+xml">
+    <link rel="preload" href="${asset('geist.woff2')}" as="font" type="font/woff2" crossorigin>
+    <link rel="stylesheet" href="${asset('docs.css')}">
+    <script src="${asset('theme.js')}"></script>
+    <script type="module" src="${asset('docs.js')}"></script>
+    ${page.scripts?.map((name) => html`<script type="module" src="${asset(name)}"></script>\n`)}
+  </head>`
 }
 
+const STATIC_POLICY = html`<meta http-equiv="Content-Security-Policy" content="${DOCS_POLICY}">`
 const MENU_ICON = icon('<path d="M2 4h12M2 8h12M2 12h12"/>')
 const SEARCH_ICON = icon('<circle cx="7" cy="7" r="4.5"/><path d="m10.5 10.5 3.5 3.5"/>')
 const THEME_ICON = icon(
@@ -88,34 +89,34 @@ function icon(shapes: string): Html {
 
 function header(context: PageContext, asset: (name: string) => string): Html {
   return html`<header class="bar">
-<button type="button" class="button icon-button menu-button" popovertarget="menu" aria-label="Menu">
-${MENU_ICON}
-</button>
-<a class="brand" href="${context.link('index')}">
-<img src="${asset('icon.svg')}" alt="" width="20" height="20">
-${context.api.title}
-</a>
-<button type="button" class="button search-button" data-search aria-haspopup="dialog">
-${SEARCH_ICON}
-<span>Search</span>
-<kbd aria-hidden="true">/</kbd>
-</button>
-<button type="button" class="button icon-button theme-button" data-theme-toggle
-aria-label="Dark theme" aria-pressed="false">
-${THEME_ICON}
-</button>
-</header>`
+    <button type="button" class="button icon-button menu-button" popovertarget="menu" aria-label="Menu">
+      ${MENU_ICON}
+    </button>
+    <a class="brand" href="${context.link('index')}">
+      <img src="${asset('icon.svg')}" alt="" width="20" height="20">
+      ${context.api.title}
+    </a>
+    <button type="button" class="button search-button" data-search aria-haspopup="dialog">
+      ${SEARCH_ICON}
+      <span>Search</span>
+      <kbd aria-hidden="true">/</kbd>
+    </button>
+    <button type="button" class="button icon-button theme-button" data-theme-toggle
+      aria-label="Dark theme" aria-pressed="false">
+      ${THEME_ICON}
+    </button>
+  </header>`
 }
 
 const SEARCH_DIALOG = html`<dialog class="search" aria-label="Search">
-<form method="dialog" role="search">
-<input type="search" role="combobox" aria-expanded="true" aria-controls="results" aria-autocomplete="list"
-aria-label="Search the documentation" placeholder="Operations, events, fields, guides …"
-autocomplete="off" spellcheck="false">
-<button class="button" value="close">Close</button>
-</form>
-<ul id="results" role="listbox" aria-label="Results"></ul>
-<p class="search-note" role="status"></p>
+  <form method="dialog" role="search">
+    <input type="search" role="combobox" aria-expanded="true" aria-controls="results" aria-autocomplete="list"
+      aria-label="Search the documentation" placeholder="Operations, events, fields, guides …"
+      autocomplete="off" spellcheck="false">
+    <button class="button" value="close">Close</button>
+  </form>
+  <ul id="results" role="listbox" aria-label="Results"></ul>
+  <p class="search-note" role="status"></p>
 </dialog>`
 
 /** Links to the sections of a page that has several. */
@@ -123,10 +124,10 @@ function contents({ headings = [] }: DocsPage): Content {
   const sections = headings.filter(({ level }) => level === 2)
   if (sections.length < MIN_CONTENTS_SECTIONS) return undefined
   return html`<nav class="contents" aria-label="On this page">
-<ul class="contents-list">
-${sections.map(({ id, text }) => html`<li><a href="#${id}">${text}</a></li>`)}
-</ul>
-</nav>`
+    <ul class="contents-list">
+      ${sections.map(({ id, text }) => html`<li><a href="#${id}">${text}</a></li>`)}
+    </ul>
+  </nav>`
 }
 
 /** An entry of the navigation: a link to the page `target`. */
@@ -142,26 +143,26 @@ function navigation(id: string, context: PageContext): Html {
     guides.filter((guide) => guide.group === group).map((guide) => item(guide.id, guide.title))
   const internals = guideItems('internals')
   return html`${section('Guides', guideItems('guides'))}
-${section('API', [
-  item('api', 'Overview'),
-  ...api.resources.map((resource) => operationItems(id, resource, item)),
-  item('schemas', 'Schemas'),
-])}
-${section('Events', eventNavigation(id, api, item))}
-${internals.length > 0 && section('Internals', internals)}
-${section('More', [
-  ...guideItems('changelog'),
-  ...['openapi.yaml', 'asyncapi.yaml'].map(
-    (name) => html`<li><a href="${context.contractLink(name)}" download>${name}</a></li>`,
-  ),
-])}`
+    ${section('API', [
+      item('api', 'Overview'),
+      ...api.resources.map((resource) => operationItems(id, resource, item)),
+      item('schemas', 'Schemas'),
+    ])}
+    ${section('Events', eventNavigation(id, api, item))}
+    ${internals.length > 0 && section('Internals', internals)}
+    ${section('More', [
+      ...guideItems('changelog'),
+      ...['openapi.yaml', 'asyncapi.yaml'].map(
+        (name) => html`<li><a href="${context.contractLink(name)}" download>${name}</a></li>`,
+      ),
+    ])}`
 }
 
 function section(title: string, items: Content): Html {
   return html`<h2>${title}</h2>
-<ul>
-${items}
-</ul>`
+    <ul>
+      ${items}
+    </ul>`
 }
 
 function operationItems(id: string, { slug, name, operations }: ApiResource, item: Item): Html {
@@ -194,13 +195,13 @@ function eventNavigation(id: string, { resources, events }: Api, item: Item): Co
 /** A list below a heading that can be collapsed. */
 function group(name: string, isOpen: boolean, items: Content): Html {
   return html`<li>
-<details${isOpen && html` open`}>
-<summary>${name}</summary>
-<ul>
-${items}
-</ul>
-</details>
-</li>`
+    <details${isOpen && html` open`}>
+      <summary>${name}</summary>
+      <ul>
+        ${items}
+      </ul>
+    </details>
+  </li>`
 }
 
 /** A long name can break before its second part. */

@@ -24,20 +24,20 @@ export function deprecationNote(deprecation: Deprecation | null): Content {
   const { since, sunset } = deprecation
   const day = (date: string) => html`<time datetime="${date}">${date}</time>`
   return html`<p class="note warn">
-<strong>Deprecated</strong> since ${day(since)}: do not use it in new code.
-${sunset !== null && html`It may be removed on or after ${day(sunset)}.`}
-</p>`
+    <strong>Deprecated</strong> since ${day(since)}: do not use it in new code.
+    ${sunset !== null && html`It may be removed on or after ${day(sunset)}.`}
+  </p>`
 }
 
 export function eventList(context: PageContext, events: ApiEvent[]): Html {
   return html`<ul class="link-list">
-${events.map(
-  ({ type, summary }) => html`<li>
-<a href="${context.link(`events/${type}`)}"><code>${type}</code></a>
-<span>${summary}</span>
-</li>`,
-)}
-</ul>`
+    ${events.map(
+      ({ type, summary }) => html`<li>
+        <a href="${context.link(`events/${type}`)}"><code>${type}</code></a>
+        <span>${summary}</span>
+      </li>`,
+    )}
+  </ul>`
 }
 
 export function headerList(context: PageContext, headers: ResponseHeader[]): Html {
@@ -49,15 +49,15 @@ function headerItem(
   { name, description, schema, required, example }: ResponseHeader,
 ): Html {
   return html`<li class="field">
-<div class="field-head">
-<code class="field-name">${name}</code>
-<span class="type">${formatType(context, schema.value)}</span>
-${!required && html`<span class="type">optional</span>`}
-</div>
-${context.markdown(description)}
-${constraintList(context, schema.value)}
-${example !== undefined && html`<p class="rule">for example <code>${String(example)}</code></p>`}
-</li>`
+    <div class="field-head">
+      <code class="field-name">${name}</code>
+      <span class="type">${formatType(context, schema.value)}</span>
+      ${!required && html`<span class="type">optional</span>`}
+    </div>
+    ${context.markdown(description)}
+    ${constraintList(context, schema.value)}
+    ${example !== undefined && html`<p class="rule">for example <code>${String(example)}</code></p>`}
+  </li>`
 }
 
 /** A table that scrolls if it is wider than the page. */

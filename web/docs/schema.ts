@@ -66,23 +66,23 @@ export function fieldItem(
   const target = context.api.follow(schema)
   const children = fieldList(context, schema, ancestors)
   return html`<li class="field"${id !== undefined && html` id="${id}"`}>
-<div class="field-head">
-<code class="field-name">${name}</code>
-<span class="type">${formatType(context, schema)}</span>
-${presenceNote(context, isRequired)}
-${target.deprecated && html`<span class="pill warn">deprecated</span>`}
-</div>
-${context.markdown(description ?? schema.description ?? target.description ?? '')}
-${constraintList(context, schema)}
-${children && folded(html`Fields of <code>${name}</code>`, children)}
-</li>`
+    <div class="field-head">
+      <code class="field-name">${name}</code>
+      <span class="type">${formatType(context, schema)}</span>
+      ${presenceNote(context, isRequired)}
+      ${target.deprecated && html`<span class="pill warn">deprecated</span>`}
+    </div>
+    ${context.markdown(description ?? schema.description ?? target.description ?? '')}
+    ${constraintList(context, schema)}
+    ${children && folded(html`Fields of <code>${name}</code>`, children)}
+  </li>`
 }
 
 function folded(summary: Html, content: Content): Html {
   return html`<details class="children">
-<summary>${summary}</summary>
-${content}
-</details>`
+    <summary>${summary}</summary>
+    ${content}
+  </details>`
 }
 
 function presenceNote({ isOutput }: SchemaContext, isRequired: boolean): Content {

@@ -88,8 +88,9 @@ function notFoundPage(context: PageContext): DocsPage {
     title: 'Page not found',
     summary: 'Page not found.',
     body: html`<p>
-There is no page at this URL. Use the search, or go to the <a href="${context.link('index')}">home page</a>.
-</p>`,
+      There is no page at this URL. Use the search, or go to the
+      <a href="${context.link('index')}">home page</a>.
+    </p>`,
   }
 }
 

@@ -35,7 +35,7 @@ const UNUSABLE_LINK: ConsolePage = {
   isNarrow: true,
   body: html`<p>It works once, within seven days. It was used, has expired or was replaced by a newer one.</p>
     <p>Ask the owner of your account for a new link.
-    If you have already chosen a password, <a href="/console/sign-in">sign in</a>.</p>`,
+      If you have already chosen a password, <a href="/console/sign-in">sign in</a>.</p>`,
 }
 
 interface UnusedLink {

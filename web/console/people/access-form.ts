@@ -66,15 +66,15 @@ export function flattenAccess({ role, grants: granted, permissions }: FullAccess
 
 export function accessFields(access: FullAccess, errors: Errors): Content {
   return html`
-${roleField(access, errors)}
-<div class="for-admins">${grantsField(access, errors)}</div>
-<fieldset class="field">
-<legend>Records</legend>
-<p class="hint">
-Applies to this console. API keys can access all records; payments also need Finance access.
-</p>
-${modules.map((module) => permissionField(module, access.permissions[module], errors[module]))}
-</fieldset>`
+    ${roleField(access, errors)}
+    <div class="for-admins">${grantsField(access, errors)}</div>
+    <fieldset class="field">
+      <legend>Records</legend>
+      <p class="hint">
+        Applies to this console. API keys can access all records; payments also need Finance access.
+      </p>
+      ${modules.map((module) => permissionField(module, access.permissions[module], errors[module]))}
+    </fieldset>`
 }
 
 function roleField({ role }: FullAccess, errors: Errors): Html {
@@ -119,12 +119,12 @@ function grantsField({ grants: granted }: FullAccess, errors: Errors): Html {
 
 function permissionField(module: Module, selected: Permission, errors?: string[]): Html {
   const choice = (permission: Permission): Html => html`<label>
-<input type="radio" name="${module}" value="${permission}"${permission === selected && html` checked`}>
-<span>${PERMISSION_LABELS[permission]}</span>
-</label>`
+    <input type="radio" name="${module}" value="${permission}"${permission === selected && html` checked`}>
+    <span>${PERMISSION_LABELS[permission]}</span>
+  </label>`
   return html`<div class="segments-row" role="radiogroup" aria-labelledby="label-${module}">
-<span id="label-${module}">${MODULE_LABELS[module]}</span>
-<span class="segments">${permissions.map(choice)}</span>
-${errors && html`<p class="field-error">${errors.join(' ')}</p>`}
-</div>`
+    <span id="label-${module}">${MODULE_LABELS[module]}</span>
+    <span class="segments">${permissions.map(choice)}</span>
+    ${errors && html`<p class="field-error">${errors.join(' ')}</p>`}
+  </div>`
 }

@@ -56,16 +56,16 @@ const CONTROLS: Record<FieldKind, (field: FormField, context: ControlContext) =>
     fieldParts(
       fieldOptions(field, context),
       (attributes) => html`<input
-  type="text" inputmode="${field.schema.type === 'integer' ? 'numeric' : 'decimal'}"
-  ${attributes} value="${draftValue(field, context)}" autocomplete="off"
->`,
+        type="text" inputmode="${field.schema.type === 'integer' ? 'numeric' : 'decimal'}"
+        ${attributes} value="${draftValue(field, context)}" autocomplete="off"
+      >`,
     ),
   text,
   lines: (field, context) => {
     const isJson = context.draft.get(kindName(field.path)) === 'json'
     return html`
-${isJson && html`<input type="hidden" name="${kindName(field.path)}" value="json">`}
-${textArea({ ...fieldOptions(field, context), rows: 3, isCode: isJson })}`
+      ${isJson && html`<input type="hidden" name="${kindName(field.path)}" value="json">`}
+      ${textArea({ ...fieldOptions(field, context), rows: 3, isCode: isJson })}`
   },
   options,
   joined: options,
@@ -155,8 +155,8 @@ export function multiSelectField(
     control,
     (attributes) =>
       html`<select ${attributes} multiple size="5">
-${selectedFirst.map((one) => optionElement(one, values.includes(one.value)))}
-</select>`,
+        ${selectedFirst.map((one) => optionElement(one, values.includes(one.value)))}
+      </select>`,
   )
 }
 
@@ -170,13 +170,13 @@ function groups(field: FormField, context: ControlContext): Html {
   const count = Math.max(1, groupCount(context.draft, field))
   const canAdd = count < (schema.maxItems ?? Number.POSITIVE_INFINITY)
   return html`<fieldset class="field record-groups" id="group-${elementId(path)}">
-${legend(field)}
-${hintLine(field, context)}
-<input type="hidden" name="${countName(path)}" value="${count}">
-${Array.from({ length: count }, (_, index) => group(field, context, index))}
-${canAdd && formButton(context, { action: 'add', value: path, style: 'button' }, 'Add another')}
-${errorLine(field, context)}
-</fieldset>`
+    ${legend(field)}
+    ${hintLine(field, context)}
+    <input type="hidden" name="${countName(path)}" value="${count}">
+    ${Array.from({ length: count }, (_, index) => group(field, context, index))}
+    ${canAdd && formButton(context, { action: 'add', value: path, style: 'button' }, 'Add another')}
+    ${errorLine(field, context)}
+  </fieldset>`
 }
 
 function group(field: FormField, context: ControlContext, index: number): Html {
@@ -184,10 +184,10 @@ function group(field: FormField, context: ControlContext, index: number): Html {
   const noun = label(path).replace(/s$/, '')
   const remove = html`Remove<span class="visually-hidden"> ${noun.toLowerCase()} ${index + 1}</span>`
   return html`<fieldset class="record-group">
-<legend>${noun} ${index + 1}</legend>
-${groupFields(field, index).map((part) => control(part, context))}
-${formButton(context, { action: 'remove', value: `${path}.${index}`, style: 'button quiet' }, remove)}
-</fieldset>`
+    <legend>${noun} ${index + 1}</legend>
+    ${groupFields(field, index).map((part) => control(part, context))}
+    ${formButton(context, { action: 'remove', value: `${path}.${index}`, style: 'button quiet' }, remove)}
+  </fieldset>`
 }
 
 function legend({ isRequired, ...field }: FormField): Html {
@@ -200,13 +200,13 @@ function fieldset(field: FormField, context: ControlContext): Html {
   const isExplained = kind === 'keyed' && parts.length > 0
   const isEmpty = waitsFor === undefined && parts.length === 0
   return html`<fieldset class="field record-group">
-${legend(field)}
-${!isExplained && hintLine(field, context)}
-${waitsFor !== undefined && html`<p class="muted">First choose: ${waitsFor}.</p>`}
-${isEmpty && html`<p class="muted">No fields to fill in.</p>`}
-${parts.map((part) => control(part, context))}
-${errorLine(field, context)}
-</fieldset>`
+    ${legend(field)}
+    ${!isExplained && hintLine(field, context)}
+    ${waitsFor !== undefined && html`<p class="muted">First choose: ${waitsFor}.</p>`}
+    ${isEmpty && html`<p class="muted">No fields to fill in.</p>`}
+    ${parts.map((part) => control(part, context))}
+    ${errorLine(field, context)}
+  </fieldset>`
 }
 
 /** A type and a text. A single possible type needs no choice. */
@@ -218,17 +218,17 @@ function scalar(field: FormField, context: ControlContext): Html {
   return fieldParts(
     fieldOptions(field, context),
     (attributes) => html`<span class="scalar">
-${
-  kinds.length === 1
-    ? html`<input type="hidden" name="${name}" value="${kinds[0]}">`
-    : kindSelect(
-        field,
-        kinds.map((value) => ({ value, label: SCALAR_KINDS[value] })),
-        kind,
-      )
-}
-<input type="text" ${attributes} value="${draftValue(field, context)}" autocomplete="off">
-</span>`,
+      ${
+        kinds.length === 1
+          ? html`<input type="hidden" name="${name}" value="${kinds[0]}">`
+          : kindSelect(
+              field,
+              kinds.map((value) => ({ value, label: SCALAR_KINDS[value] })),
+              kind,
+            )
+      }
+      <input type="text" ${attributes} value="${draftValue(field, context)}" autocomplete="off">
+    </span>`,
   )
 }
 
@@ -249,8 +249,8 @@ ${kindSelect(field, kinds, kind)}
 
 function kindSelect(field: FormField, kinds: Choice[], selected: string): Html {
   return html`<select name="${kindName(field.path)}" aria-label="Kind of ${fieldLabel(field)}">
-${kinds.map((kind) => optionElement(kind, kind.value === selected))}
-</select>`
+    ${kinds.map((kind) => optionElement(kind, kind.value === selected))}
+  </select>`
 }
 
 /** The stored value, beside its field after a conflict. */

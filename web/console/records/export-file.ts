@@ -44,9 +44,9 @@ export async function exportProgress(visit: Visit, item: Item): Promise<Html> {
   const value =
     total !== undefined && total > 0 && html` value="${Math.min(done, total)}" max="${total}"`
   return html`<div class="making">
-<p>Export in progress: ${count(done)}${ofTotal} ${noun} so far.</p>
-<progress aria-label="Progress"${value}></progress>
-</div>`
+    <p>Export in progress: ${count(done)}${ofTotal} ${noun} so far.</p>
+    <progress aria-label="Progress"${value}></progress>
+  </div>`
 }
 
 async function countMatching(visit: Visit, resource: Resource, filters: unknown): Promise<number> {

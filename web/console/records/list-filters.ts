@@ -119,9 +119,9 @@ function referenceField(
   )
   const list = choices && choices.length > 0 && html`<div class="found"><ul>${choices}</ul></div>`
   return html`<div>
-${textField({ ...options, label: withHint })}
-${list}
-</div>`
+    ${textField({ ...options, label: withHint })}
+    ${list}
+  </div>`
 }
 
 /** Narrow screens have no column heads to sort by. */

@@ -17,17 +17,17 @@ export function recordForm(form: RecordForm): Html {
   const problem = form.problem ?? (rest.length > 0 ? rest.join(' ') : undefined)
   // The Enter key presses the first button, so the first one submits.
   return html`<form
-  class="form record-form" id="${FORM}" method="post" action="/console${to}" novalidate
->
-<button class="visually-hidden" tabindex="-1" aria-hidden="true">${submit}</button>
-${formNote(errors, problem)}
-${Object.entries(hidden).map(([name, value]) => hiddenInput(name, value))}
-${fields.map((field) => control(field, { ...form, errors }))}
-<div class="form-actions">
-${button(submit, 'primary')}
-${buttonLink(cancel, 'Cancel', 'quiet')}
-</div>
-</form>`
+    class="form record-form" id="${FORM}" method="post" action="/console${to}" novalidate
+  >
+    <button class="visually-hidden" tabindex="-1" aria-hidden="true">${submit}</button>
+    ${formNote(errors, problem)}
+    ${Object.entries(hidden).map(([name, value]) => hiddenInput(name, value))}
+    ${fields.map((field) => control(field, { ...form, errors }))}
+    <div class="form-actions">
+      ${button(submit, 'primary')}
+      ${buttonLink(cancel, 'Cancel', 'quiet')}
+    </div>
+  </form>`
 }
 
 /** Errors as sentences that begin with the label of their field. `rest` holds errors without a field. */

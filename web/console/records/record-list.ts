@@ -109,10 +109,10 @@ function listContent(list: List): ConsolePage {
     lead: withCode(resource.description),
     actions: canPerform(visit.user, resource, 'create') && creationLink(resource),
     body: html`
-${problems(list)}
-${recordFilters(list)}
-${found && records(list, found)}
-${apiRequest(list)}`,
+      ${problems(list)}
+      ${recordFilters(list)}
+      ${found && records(list, found)}
+      ${apiRequest(list)}`,
   }
 }
 
@@ -142,9 +142,9 @@ function records(list: List, { data, meta }: Records): Html {
   const here = `/console${addressOf(resource)}${queryText(pairs)}`
   const attributes = isLive && reloadEvery(LIVE_SECONDS, here, 'records')
   return html`<section class="card records" id="records"${attributes}>
-${data.length === 0 ? emptyList(list, meta) : recordTable(list, data)}
-${listPager(list, meta)}
-</section>`
+    ${data.length === 0 ? emptyList(list, meta) : recordTable(list, data)}
+    ${listPager(list, meta)}
+  </section>`
 }
 
 function emptyList({ resource, visit, pairs }: List, { total, last_page }: Records['meta']): Html {
@@ -270,7 +270,7 @@ function apiRequest({ visit, operation, pairs }: List): Html {
     query: pairs,
   })
   return html`<details class="same-by-api">
-<summary>Show as API request</summary>
-${codeBlock(command, 'request')}
-</details>`
+    <summary>Show as API request</summary>
+    ${codeBlock(command, 'request')}
+  </details>`
 }

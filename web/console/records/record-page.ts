@@ -62,9 +62,9 @@ export async function recordPage(
     crumbs: recordCrumbs(resource),
     actions: recordActions(visit, resource, item),
     body: html`
-${await recordCard(visit, resource, item, known)}
-${related}
-${await eventsCard(visit, item.id)}`,
+      ${await recordCard(visit, resource, item, known)}
+      ${related}
+      ${await eventsCard(visit, item.id)}`,
   }
 }
 
@@ -137,10 +137,10 @@ async function recordCard(
     isExportRunning(resource, item) &&
     reloadEvery(LIVE_SECONDS, `/console${addressOf(resource, item.id)}`, 'record')
   return html`<div id="record"${attributes}>
-${attributes && (await exportProgress(visit, item))}
-${card('Details', facts(rows), fileLink)}
-${lists.map(([name, schema]) => listCard(name, schema, item[name] as unknown[], showing))}
-</div>`
+    ${attributes && (await exportProgress(visit, item))}
+    ${card('Details', facts(rows), fileLink)}
+    ${lists.map(([name, schema]) => listCard(name, schema, item[name] as unknown[], showing))}
+  </div>`
 }
 
 function listCard(name: string, schema: Schema, values: unknown[], showing: ValueContext): Html {

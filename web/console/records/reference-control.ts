@@ -29,19 +29,20 @@ export function reference(field: FormField, context: ControlContext): Html {
       ...fieldOptions(field, context),
       hint: html`${fieldHint(field, context)} Type part of the name, or an ID.`,
     },
-    (attributes) => html`<span class="reference">
-      <input
-        type="text"
-        ${attributes}
-        value="${draftValue(field, context)}"
-        autocomplete="off"
-        spellcheck="false"
-        ${search}
-      >
-      <button class="button" name="${find}" value="${path}" formnovalidate
-      >Find<span class="visually-hidden"> a ${noun(resource)}</span></button>
-    </span>
-    <div class="found" id="${resultsId}" aria-live="polite">${searchResults(field, context)}</div>`,
+    (attributes) => html`
+      <span class="reference">
+        <input
+          type="text"
+          ${attributes}
+          value="${draftValue(field, context)}"
+          autocomplete="off"
+          spellcheck="false"
+          ${search}
+        >
+        <button class="button" name="${find}" value="${path}" formnovalidate
+        >Find<span class="visually-hidden"> a ${noun(resource)}</span></button>
+      </span>
+      <div class="found" id="${resultsId}" aria-live="polite">${searchResults(field, context)}</div>`,
   )
 }
 

@@ -118,7 +118,8 @@ function attemptList({ attempts: total }: Delivery, attempts: RecordedAttempt[],
     attempts.length === 0
       ? `${counted(total, 'attempt')}. Responses are no longer stored.`
       : `${counted(hidden, 'earlier attempt')} not shown.`
-  return html`<ol class="attempts" reversed>
+  return html`
+    <ol class="attempts" reversed>
       ${attempts.map((attempt, index) => attemptItem(attempt, now, index === 0))}
     </ol>
     ${hidden > 0 && html`<p class="muted">${hiddenText}</p>`}`

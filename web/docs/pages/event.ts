@@ -15,29 +15,29 @@ export function eventPage(context: PageContext, event: ApiEvent): DocsPage {
     isWide: true,
     crumbs: crumbs(context, event),
     body: html`
-<p class="endpoint">${methodBadge({ method: 'POST' })} <code>your webhook's URL</code></p>
-${deprecationNote(event.deprecation)}
-<div class="columns">
-<div class="column">
-<p><strong>${summary}</strong></p>
-${context.markdown(description)}
-${triggers(context, event)}
-${record(context, event)}
-<section>
-<h2 id="body">Body</h2>
-${fieldList(output, payload.value)}
-</section>
-<section>
-<h2 id="headers">Headers</h2>
-${fieldList(output, headers.value)}
-</section>
-</div>
-<aside class="column samples" aria-label="Samples">
-<h2 id="example">Example</h2>
-${exampleValue(example, 'Body')}
-<p class="quiet">How to verify it and respond: ${receiverGuide(context)}.</p>
-</aside>
-</div>`,
+      <p class="endpoint">${methodBadge({ method: 'POST' })} <code>your webhook's URL</code></p>
+      ${deprecationNote(event.deprecation)}
+      <div class="columns">
+        <div class="column">
+          <p><strong>${summary}</strong></p>
+          ${context.markdown(description)}
+          ${triggers(context, event)}
+          ${record(context, event)}
+          <section>
+            <h2 id="body">Body</h2>
+            ${fieldList(output, payload.value)}
+          </section>
+          <section>
+            <h2 id="headers">Headers</h2>
+            ${fieldList(output, headers.value)}
+          </section>
+        </div>
+        <aside class="column samples" aria-label="Samples">
+          <h2 id="example">Example</h2>
+          ${exampleValue(example, 'Body')}
+          <p class="quiet">How to verify it and respond: ${receiverGuide(context)}.</p>
+        </aside>
+      </div>`,
   }
 }
 
@@ -55,35 +55,37 @@ function receiverGuide(context: PageContext): Html {
 
 const SYSTEM_NOTE = html`<p>The system itself, in the background. No request triggers it directly.</p>`
 const TEST_NOTE = html`<p>
-A user who tests a webhook in the web interface. Webhooks cannot subscribe to it.
+  A user who tests a webhook in the web interface. Webhooks cannot subscribe to it.
 </p>`
 
 function triggers(context: PageContext, event: ApiEvent): Html {
   const operations = event.triggers.map(
     (operation) => html`<li>
-<a href="${context.link(`operations/${operation.id}`)}">
-${methodBadge(operation)} <code>${operation.id}</code>
-</a>
-<span>${operation.summary}</span>
-</li>`,
+      <a href="${context.link(`operations/${operation.id}`)}">
+        ${methodBadge(operation)} <code>${operation.id}</code>
+      </a>
+      <span>${operation.summary}</span>
+    </li>`,
   )
   return html`<section class="links">
-<h2 id="triggers">Triggered by</h2>
-${operations.length > 0 && html`<ul class="link-list">${operations}</ul>`}
-${event.isFromSystem && SYSTEM_NOTE}
-${!event.isSubscribable && TEST_NOTE}
-</section>`
+    <h2 id="triggers">Triggered by</h2>
+    ${operations.length > 0 && html`<ul class="link-list">${operations}</ul>`}
+    ${event.isFromSystem && SYSTEM_NOTE}
+    ${!event.isSubscribable && TEST_NOTE}
+  </section>`
 }
 
 function record(context: PageContext, { fetch }: ApiEvent): Content {
   if (!fetch) return undefined
   return html`<section class="links">
-<h2 id="record">The record</h2>
-<p>The body has only the ID of the record. Fetch the current record with <code>resource.id</code>:</p>
-<ul class="link-list">
-<li>
-<a href="${context.link(`operations/${fetch.id}`)}">${methodBadge(fetch)} <code>${fetch.path}</code></a>
-</li>
-</ul>
-</section>`
+    <h2 id="record">The record</h2>
+    <p>The body has only the ID of the record. Fetch the current record with <code>resource.id</code>:</p>
+    <ul class="link-list">
+      <li>
+        <a href="${context.link(`operations/${fetch.id}`)}">
+          ${methodBadge(fetch)} <code>${fetch.path}</code>
+        </a>
+      </li>
+    </ul>
+  </section>`
 }

@@ -44,8 +44,8 @@ export function guidePage(context: PageContext, guide: Guide, root: string): Doc
     summary: firstSentence(guide.text.replace(/^# .*$/m, '')),
     headings: reference ? [...headings, reference.heading] : headings,
     body: html`<div class="prose">${body}</div>
-${reference && html`<h2 id="${reference.heading.id}">${reference.heading.text}</h2>`}
-${reference?.render(context)}`,
+      ${reference && html`<h2 id="${reference.heading.id}">${reference.heading.text}</h2>`}
+      ${reference?.render(context)}`,
   }
 }
 

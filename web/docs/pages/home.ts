@@ -9,35 +9,42 @@ import { writeSamples } from '../samples.ts'
 
 export function homePage(context: PageContext): DocsPage {
   const { api, guides } = context
+  const [firstGuide] = guides
   const [introduction = ''] = api.description.split('\n\n')
   return {
     title: api.title,
     summary: firstSentence(introduction),
-    body: html`<div class="hero">
-<div>
-<h1>${api.title}</h1>
-${context.markdown(introduction)}
-<p class="actions">
-${guides[0] && html`<a class="button primary" href="${context.link(guides[0].id)}">${guides[0].title}</a>`}
-<a class="button" href="${context.link('api')}">API overview</a>
-<a class="button" href="${context.link('webhooks')}">Events overview</a>
-</p>
-</div>
-${firstRequest(context)}
-</div>
-<section>
-<h2 id="guides">Guides</h2>
-<ul class="cards">
-${guides.filter(({ group }) => group === 'guides').map((guide) => guideCard(context, guide))}
-</ul>
-</section>
-<section>
-<h2 id="resources">Resources</h2>
-<ul class="cards">
-${api.resources.map((resource) => resourceCard(context, resource))}
-</ul>
-</section>
-${contracts(context)}`,
+    body: html`
+      <div class="hero">
+        <div>
+          <h1>${api.title}</h1>
+          ${context.markdown(introduction)}
+          <p class="actions">
+            ${
+              firstGuide &&
+              html`<a class="button primary" href="${context.link(firstGuide.id)}">
+                ${firstGuide.title}
+              </a>`
+            }
+            <a class="button" href="${context.link('api')}">API overview</a>
+            <a class="button" href="${context.link('webhooks')}">Events overview</a>
+          </p>
+        </div>
+        ${firstRequest(context)}
+      </div>
+      <section>
+        <h2 id="guides">Guides</h2>
+        <ul class="cards">
+          ${guides.filter(({ group }) => group === 'guides').map((guide) => guideCard(context, guide))}
+        </ul>
+      </section>
+      <section>
+        <h2 id="resources">Resources</h2>
+        <ul class="cards">
+          ${api.resources.map((resource) => resourceCard(context, resource))}
+        </ul>
+      </section>
+      ${contracts(context)}`,
   }
 }
 
@@ -51,9 +58,9 @@ function firstRequest({ api, options }: PageContext): Content {
 
 function guideCard(context: PageContext, { id, title, text }: Guide): Html {
   return html`<li>
-<a href="${context.link(id)}">${title}</a>
-<p>${firstSentence(text.replace(/^# .*$/m, ''))}</p>
-</li>`
+    <a href="${context.link(id)}">${title}</a>
+    <p>${firstSentence(text.replace(/^# .*$/m, ''))}</p>
+  </li>`
 }
 
 function resourceCard(
@@ -61,21 +68,21 @@ function resourceCard(
   { slug, name, description, operations, events }: ApiResource,
 ): Html {
   return html`<li>
-<a href="${context.link(`resources/${slug}`)}">${name}</a>
-<p>${description}</p>
-<p class="quiet">${operations.length} operations${events.length > 0 && `, ${events.length} events`}</p>
-</li>`
+    <a href="${context.link(`resources/${slug}`)}">${name}</a>
+    <p>${description}</p>
+    <p class="quiet">${operations.length} operations${events.length > 0 && `, ${events.length} events`}</p>
+  </li>`
 }
 
 function contracts({ api, contractLink }: PageContext): Html {
   const link = (name: string) => html`<a href="${contractLink(name)}">${name}</a>`
   return html`<section>
-<h2 id="files">For your tools</h2>
-<p>
-These pages, the service's validation and its tests are generated from the contracts:
-${link('openapi.yaml')}, ${link('openapi.json')}, ${link('asyncapi.yaml')}, ${link('asyncapi.json')}.
-For tools that read only OpenAPI 3.1, ${link('openapi-3.1.json')} has the webhooks, too.
-API ${api.version}, webhooks ${api.webhooks.version}.
-</p>
-</section>`
+    <h2 id="files">For your tools</h2>
+    <p>
+      These pages, the service's validation and its tests are generated from the contracts:
+      ${link('openapi.yaml')}, ${link('openapi.json')}, ${link('asyncapi.yaml')}, ${link('asyncapi.json')}.
+      For tools that read only OpenAPI 3.1, ${link('openapi-3.1.json')} has the webhooks, too.
+      API ${api.version}, webhooks ${api.webhooks.version}.
+    </p>
+  </section>`
 }

@@ -27,32 +27,35 @@ export function operationPage(context: PageContext, operation: ApiOperation): Do
     scripts: isServer ? ['try.js'] : [],
     crumbs: html`<a href="${context.link(`resources/${resource.slug}`)}">${resource.name}</a>`,
     body: html`
-<p class="endpoint">
-${methodBadge(operation)} <code>${breakablePath(operation.path)}</code>
-${isServer && html`<a class="button" href="#try">Try it</a>`}
-</p>
-${deprecationNote(operation.deprecation)}
-<div class="columns">
-<div class="column">
-${context.markdown(description)}
-${facts(context, operation)}
-${events.length > 0 && emitsSection(context, operation)}
-${parameterSection(context, 'Path', operation, 'path')}
-${parameterSection(context, 'Query', operation, 'query')}
-${parameterSection(context, 'Headers', operation, 'header')}
-${bodySection(context, operation)}
-<section>
-<h2 id="responses">Responses</h2>
-${responses.map((response) => responseDetails(context, response, response.status === success.status))}
-</section>
-</div>
-<aside class="column samples" aria-label="Samples">
-<h2 id="request">Request</h2>
-${languageTabs('request', 'Request', writeSamples(operation, context.options.baseUrl))}
-${exampleResponse(success)}
-${isServer && tryIt(context, operation)}
-</aside>
-</div>`,
+      <p class="endpoint">
+        ${methodBadge(operation)} <code>${breakablePath(operation.path)}</code>
+        ${isServer && html`<a class="button" href="#try">Try it</a>`}
+      </p>
+      ${deprecationNote(operation.deprecation)}
+      <div class="columns">
+        <div class="column">
+          ${context.markdown(description)}
+          ${facts(context, operation)}
+          ${events.length > 0 && emitsSection(context, operation)}
+          ${parameterSection(context, 'Path', operation, 'path')}
+          ${parameterSection(context, 'Query', operation, 'query')}
+          ${parameterSection(context, 'Headers', operation, 'header')}
+          ${bodySection(context, operation)}
+          <section>
+            <h2 id="responses">Responses</h2>
+            ${responses.map((response) => {
+              const isOpen = response.status === success.status
+              return responseDetails(context, response, isOpen)
+            })}
+          </section>
+        </div>
+        <aside class="column samples" aria-label="Samples">
+          <h2 id="request">Request</h2>
+          ${languageTabs('request', 'Request', writeSamples(operation, context.options.baseUrl))}
+          ${exampleResponse(success)}
+          ${isServer && tryIt(context, operation)}
+        </aside>
+      </div>`,
   }
 }
 
@@ -76,21 +79,21 @@ function facts(context: PageContext, operation: Operation): Html {
       ? html`<a href="${context.link(`guides/${name}`)}">${text}</a>`
       : text
   return html`<dl class="facts">
-${fact('Operation', html`<code>${id}</code>`)}
-${fact(guide('authentication', 'Key'), requiredKey(operation))}
-${fact(
-  guide('rate-limits', 'Rate limit'),
-  `${rateLimit.limit} requests in ${rateLimit.windowSeconds} s, shared with the user's other requests`,
-)}
-${
-  takes('Idempotency-Key') &&
-  fact(
-    guide('idempotency', 'Idempotency'),
-    html`safe to retry with an <code>Idempotency-Key</code>`,
-  )
-}
-${takes('page[number]') && fact(guide('lists', 'Lists'), 'pages, filters and sorts')}
-</dl>`
+    ${fact('Operation', html`<code>${id}</code>`)}
+    ${fact(guide('authentication', 'Key'), requiredKey(operation))}
+    ${fact(
+      guide('rate-limits', 'Rate limit'),
+      `${rateLimit.limit} requests in ${rateLimit.windowSeconds} s, shared with the user's other requests`,
+    )}
+    ${
+      takes('Idempotency-Key') &&
+      fact(
+        guide('idempotency', 'Idempotency'),
+        html`safe to retry with an <code>Idempotency-Key</code>`,
+      )
+    }
+    ${takes('page[number]') && fact(guide('lists', 'Lists'), 'pages, filters and sorts')}
+  </dl>`
 }
 
 function requiredKey({ method, permission }: Operation): Html {
@@ -103,9 +106,9 @@ function requiredKey({ method, permission }: Operation): Html {
 
 function emitsSection(context: PageContext, { events }: ApiOperation): Html {
   return html`<section class="links">
-<h2 id="emits">Emits</h2>
-${eventList(context, events)}
-</section>`
+    <h2 id="emits">Emits</h2>
+    ${eventList(context, events)}
+  </section>`
 }
 
 function parameterSection(
@@ -126,18 +129,18 @@ function parameterSection(
     }),
   )
   return html`<section>
-<h2 id="${place}">${title}</h2>
-<ul class="fields">${fields}</ul>
-</section>`
+    <h2 id="${place}">${title}</h2>
+    <ul class="fields">${fields}</ul>
+  </section>`
 }
 
 function bodySection(context: PageContext, { body }: Operation): Content {
   if (!body) return undefined
   return html`<section>
-<h2 id="body">Body</h2>
-<p>JSON, with <code>Content-Type: application/json</code>.</p>
-${fieldList(context, body.schema.value)}
-</section>`
+    <h2 id="body">Body</h2>
+    <p>JSON, with <code>Content-Type: application/json</code>.</p>
+    ${fieldList(context, body.schema.value)}
+  </section>`
 }
 
 function responseDetails(context: PageContext, response: OperationResponse, isOpen: boolean): Html {
@@ -146,23 +149,23 @@ function responseDetails(context: PageContext, response: OperationResponse, isOp
   const media = Object.values(content)
   const [first] = media
   return html`<details class="response" id="response-${status}"${isOpen && html` open`}>
-<summary>${statusBadge(status)} <span>${STATUS_CODES[status]}</span></summary>
-${context.markdown(description)}
-${media.map(
-  ({ mediaType, schema }) =>
-    html`<p class="media"><code>${mediaType}</code> ${formatType(output, schema.value)}</p>`,
-)}
-${first && fieldList(output, first.schema.value)}
-${!isOpen && first?.example !== undefined && html`<h3>Example</h3>${mediaExample(first)}`}
-${Object.keys(headers).length > 0 && headerDetails(context, headers)}
-</details>`
+    <summary>${statusBadge(status)} <span>${STATUS_CODES[status]}</span></summary>
+    ${context.markdown(description)}
+    ${media.map(
+      ({ mediaType, schema }) =>
+        html`<p class="media"><code>${mediaType}</code> ${formatType(output, schema.value)}</p>`,
+    )}
+    ${first && fieldList(output, first.schema.value)}
+    ${!isOpen && first?.example !== undefined && html`<h3>Example</h3>${mediaExample(first)}`}
+    ${Object.keys(headers).length > 0 && headerDetails(context, headers)}
+  </details>`
 }
 
 function headerDetails(context: PageContext, headers: OperationResponse['headers']): Html {
   return html`<details class="children">
-<summary>Headers</summary>
-${headerList(context, Object.values(headers))}
-</details>`
+    <summary>Headers</summary>
+    ${headerList(context, Object.values(headers))}
+  </details>`
 }
 
 function exampleResponse({ status, content }: OperationResponse): Html {
@@ -170,7 +173,7 @@ function exampleResponse({ status, content }: OperationResponse): Html {
     .filter(({ example }) => example !== undefined)
     .map(mediaExample)
   return html`<h2 id="response">Response ${statusBadge(status)}</h2>
-${examples.length > 0 ? joinContent(examples, '') : html`<p class="quiet">No body.</p>`}`
+    ${examples.length > 0 ? joinContent(examples, '') : html`<p class="quiet">No body.</p>`}`
 }
 
 function mediaExample({ mediaType, example }: MediaType): Html {

@@ -33,12 +33,12 @@ function errorSection(context: PageContext, status: number): Html {
   const headers = Object.values(first.headers).filter(({ name }) => !COMMON_HEADERS.test(name))
   const example = Object.values(first.content)[0]?.example
   return html`<section class="schema">
-<h3 id="status-${status}">${statusBadge(status)} ${STATUS_CODES[status]}</h3>
-${descriptions.map((description) => context.markdown(description))}
-${example !== undefined && exampleValue(example, `Example of ${status}`)}
-${headers.length > 0 && headerList(context, headers)}
-${isEveryOperation ? html`<p class="quiet">All operations.</p>` : operationList(context, operations)}
-</section>`
+    <h3 id="status-${status}">${statusBadge(status)} ${STATUS_CODES[status]}</h3>
+    ${descriptions.map((description) => context.markdown(description))}
+    ${example !== undefined && exampleValue(example, `Example of ${status}`)}
+    ${headers.length > 0 && headerList(context, headers)}
+    ${isEveryOperation ? html`<p class="quiet">All operations.</p>` : operationList(context, operations)}
+  </section>`
 }
 
 function operationList(context: PageContext, operations: Operation[]): Html {
@@ -46,9 +46,9 @@ function operationList(context: PageContext, operations: Operation[]): Html {
     ({ id }) => html`<a href="${context.link(`operations/${id}`)}"><code>${id}</code></a>`,
   )
   return html`<details class="children">
-<summary>${operations.length} operations</summary>
-<p>${joinContent(links, ', ')}</p>
-</details>`
+    <summary>${operations.length} operations</summary>
+    <p>${joinContent(links, ', ')}</p>
+  </details>`
 }
 
 export function rateLimitReference(context: PageContext): Html {
@@ -67,26 +67,26 @@ export function listReference(context: PageContext): Html {
 function listSection(context: PageContext, { id, summary, parameters }: Operation): Html {
   const filters = parameters.filter(({ name }) => name.startsWith('filter['))
   return html`<section class="schema">
-<h3 id="${id}"><a href="${context.link(`operations/${id}`)}">${summary}</a></h3>
-${filters.length > 0 && filterTable(context, id, filters)}
-<p>${sortNote(context, parameters)}</p>
-</section>`
+    <h3 id="${id}"><a href="${context.link(`operations/${id}`)}">${summary}</a></h3>
+    ${filters.length > 0 && filterTable(context, id, filters)}
+    <p>${sortNote(context, parameters)}</p>
+  </section>`
 }
 
 function filterTable(context: PageContext, id: string, filters: Parameter[]): Html {
   const rows = filters.map(
     ({ name, description, schema }) => html`<tr>
-<td><code>${name}</code></td>
-<td>${context.markdown(description)}</td>
-<td>${constraintList(context, schema.value) || context.api.follow(schema.value).format || 'text'}</td>
-</tr>`,
+      <td><code>${name}</code></td>
+      <td>${context.markdown(description)}</td>
+      <td>${constraintList(context, schema.value) || context.api.follow(schema.value).format || 'text'}</td>
+    </tr>`,
   )
   return scrollableTable(
     `Filters of ${id}`,
     html`<table>
-<thead><tr><th>Filter</th><th>Meaning</th><th>Values</th></tr></thead>
-<tbody>${rows}</tbody>
-</table>`,
+      <thead><tr><th>Filter</th><th>Meaning</th><th>Values</th></tr></thead>
+      <tbody>${rows}</tbody>
+    </table>`,
   )
 }
 

@@ -14,37 +14,44 @@ export function resourcePage(context: PageContext, resource: ApiResource): DocsP
     title: name,
     summary: description,
     isWide: record !== undefined,
-    body: html`${context.markdown(description)}
-<section>
-<h2 id="operations">Operations</h2>
-<ul class="link-list">
-${operations.map((operation) => operationItem(context, operation))}
-</ul>
-</section>
-${events.length > 0 && html`<section><h2 id="events">Events</h2>${eventList(context, events)}</section>`}
-${recordSection(context, record)}`,
+    body: html`
+      ${context.markdown(description)}
+      <section>
+        <h2 id="operations">Operations</h2>
+        <ul class="link-list">
+          ${operations.map((operation) => operationItem(context, operation))}
+        </ul>
+      </section>
+      ${
+        events.length > 0 &&
+        html`<section>
+          <h2 id="events">Events</h2>
+          ${eventList(context, events)}
+        </section>`
+      }
+      ${recordSection(context, record)}`,
   }
 }
 
 function operationItem(context: PageContext, operation: Operation): Html {
   return html`<li>
-<a href="${context.link(`operations/${operation.id}`)}">${methodBadge(operation)} ${operation.summary}</a>
-${operation.deprecation && html`<em class="pill warn">deprecated</em>`}
-<code class="quiet">${operation.path}</code>
-</li>`
+    <a href="${context.link(`operations/${operation.id}`)}">${methodBadge(operation)} ${operation.summary}</a>
+    ${operation.deprecation && html`<em class="pill warn">deprecated</em>`}
+    <code class="quiet">${operation.path}</code>
+  </li>`
 }
 
 function recordSection(context: PageContext, record: MediaType | undefined): Content {
   if (!record) return undefined
   return html`<section>
-<h2 id="record">The record</h2>
-<div class="columns">
-<div class="column">${fieldList({ ...context, isOutput: true }, record.schema.value)}</div>
-<aside class="column samples" aria-label="Example">
-${record.example !== undefined && exampleValue(record.example, 'Example')}
-</aside>
-</div>
-</section>`
+    <h2 id="record">The record</h2>
+    <div class="columns">
+      <div class="column">${fieldList({ ...context, isOutput: true }, record.schema.value)}</div>
+      <aside class="column samples" aria-label="Example">
+        ${record.example !== undefined && exampleValue(record.example, 'Example')}
+      </aside>
+    </div>
+  </section>`
 }
 
 /** The response of the operation that gets a single record. */

@@ -10,23 +10,23 @@ const WRITE_NOTE = html`<strong>This form sends a real request and changes recor
 export function tryIt(context: PageContext, operation: Operation): Html {
   const { method, path, parameters, body } = operation
   return html`<details class="try" id="try">
-<summary>Try it</summary>
-<form data-try data-method="${method}" data-url="${context.rootLink}${path.slice(1)}">
-<p class="quiet">
-${method === 'GET' ? READ_NOTE : WRITE_NOTE}
-Your key stays in this tab and is sent only to this server.
-</p>
-<div class="input">
-<label for="try-key">API key</label>
-<input id="try-key" name="key" type="password" placeholder="mst_…"
-autocomplete="off" spellcheck="false" required>
-</div>
-${parameters.map((parameter) => parameterInput(context, parameter))}
-${body && bodyInput(body.example)}
-<p><button type="submit" class="button primary">Send ${method}</button></p>
-</form>
-<div class="answer" data-answer role="status" hidden></div>
-</details>`
+    <summary>Try it</summary>
+    <form data-try data-method="${method}" data-url="${context.rootLink}${path.slice(1)}">
+      <p class="quiet">
+        ${method === 'GET' ? READ_NOTE : WRITE_NOTE}
+        Your key stays in this tab and is sent only to this server.
+      </p>
+      <div class="input">
+        <label for="try-key">API key</label>
+        <input id="try-key" name="key" type="password" placeholder="mst_…"
+          autocomplete="off" spellcheck="false" required>
+      </div>
+      ${parameters.map((parameter) => parameterInput(context, parameter))}
+      ${body && bodyInput(body.example)}
+      <p><button type="submit" class="button primary">Send ${method}</button></p>
+    </form>
+    <div class="answer" data-answer role="status" hidden></div>
+  </details>`
 }
 
 function bodyInput(example: unknown): Html {
@@ -46,16 +46,16 @@ function parameterInput({ api }: PageContext, parameter: Parameter): Html {
     (place === 'path' ? example : undefined) ??
     exampleOptions(target, api.follow)
   return html`<div class="input">
-<label for="${id}"><code>${name}</code></label>
-${target.enum ? select(id, parameter, target.enum) : textInput(id, parameter, placeholder, required)}
-</div>`
+    <label for="${id}"><code>${name}</code></label>
+    ${target.enum ? select(id, parameter, target.enum) : textInput(id, parameter, placeholder, required)}
+  </div>`
 }
 
 function select(id: string, { name, in: place }: Parameter, options: readonly unknown[]): Html {
   return html`<select id="${id}" name="${name}" data-in="${place}">
-<option value=""></option>
-${options.map((option) => html`<option>${String(option)}</option>`)}
-</select>`
+    <option value=""></option>
+    ${options.map((option) => html`<option>${String(option)}</option>`)}
+  </select>`
 }
 
 function textInput(
@@ -70,7 +70,7 @@ function textInput(
     isRequired && html` required`,
   ]
   return html`<input id="${id}" name="${name}" data-in="${place}"
-autocomplete="off" spellcheck="false"${attributes}>`
+    autocomplete="off" spellcheck="false"${attributes}>`
 }
 
 /** The first two options of a list, separated by a comma. */
