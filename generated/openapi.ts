@@ -303,7 +303,7 @@ export interface paths {
          * Download the file of an export
          * @description Returns the file of a completed export. Its `format` decides between CSV (RFC 4180, with a header line) and a JSON array; `Accept` has no effect. The file can be downloaded for 7 days. The file of an export of payments needs the Finance permission.
          *
-         *     The CSV is UTF-8 and has one column for each field of the record, in the order of the contract. Lists and objects are JSON text. Null is an empty field, and empty text is `""`. Text that begins with `=`, `+`, `-` or `@` is not escaped. Import such columns as text, or a spreadsheet program may run them as formulas.
+         *     The CSV is UTF-8 and has one column for each field of the record, in the order of the contract. Lists and objects are JSON text. Null is an empty field, and empty text is `""`. In `csv`, an apostrophe precedes text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return, because a spreadsheet program could run it as a formula: `'=1+1`, and also `'+44 20 7946 0000`. In `csv_raw`, each text is as it is in the record. Programs should request `csv_raw`.
          */
         get: operations["getExportFile"];
         put?: never;
@@ -621,7 +621,7 @@ export interface components {
          * @description The format of the file of an export.
          * @enum {string}
          */
-        ExportFormat: "csv" | "json";
+        ExportFormat: "csv" | "csv_raw" | "json";
         /**
          * @description The resource that an export contains.
          * @enum {string}
@@ -1829,8 +1829,8 @@ export interface components {
                  *       },
                  *       "status": "completed",
                  *       "row_count": 1,
-                 *       "byte_size": 234,
-                 *       "sha256": "3e08fd1c6d12015ea25018f7cbf189a656b44a2c8ea753228d7198eb4db4be78",
+                 *       "byte_size": 235,
+                 *       "sha256": "5482139fc0b17d417566511e3addd0b95c72bbb021b4183ce46279b9ebcc9dd5",
                  *       "error": null,
                  *       "completed_at": "2026-03-02T09:30:04.000Z",
                  *       "expires_at": "2026-03-09T09:30:04.000Z",
@@ -1902,8 +1902,8 @@ export interface components {
                  *           },
                  *           "status": "completed",
                  *           "row_count": 1,
-                 *           "byte_size": 234,
-                 *           "sha256": "3e08fd1c6d12015ea25018f7cbf189a656b44a2c8ea753228d7198eb4db4be78",
+                 *           "byte_size": 235,
+                 *           "sha256": "5482139fc0b17d417566511e3addd0b95c72bbb021b4183ce46279b9ebcc9dd5",
                  *           "error": null,
                  *           "completed_at": "2026-03-02T09:30:04.000Z",
                  *           "expires_at": "2026-03-09T09:30:04.000Z",
@@ -2738,7 +2738,7 @@ export interface components {
         "Content-Disposition": string;
         /**
          * @description The SHA-256 of the file in base64 (RFC 9530), equal to the `sha256` of the export.
-         * @example sha-256=:Pgj9HG0SAV6iUBj3y/GJpla0SiyOp1MijXGY6020vng=:
+         * @example sha-256=:VIITn8CxfUF1ZlEeOt3QuVxyu7AhtBg85GJ5uevMndU=:
          */
         "Repr-Digest": string;
     };
@@ -3718,7 +3718,7 @@ export interface operations {
                 content: {
                     /**
                      * @example id,full_name,email,phone,status,tags,external_id,created_at,updated_at
-                     *     019cade2-11c0-7c41-8a15-2b6f9d3e4c81,Ada Lovelace,ada@example.com,+44 20 7946 0000,active,"[""vip""]",crm-1815,2026-03-02T09:30:00.000Z,2026-03-02T09:30:00.000Z
+                     *     019cade2-11c0-7c41-8a15-2b6f9d3e4c81,Ada Lovelace,ada@example.com,'+44 20 7946 0000,active,"[""vip""]",crm-1815,2026-03-02T09:30:00.000Z,2026-03-02T09:30:00.000Z
                      */
                     "text/csv": string;
                     /**

@@ -987,8 +987,12 @@ export const resources: readonly Resource[] = [
         format: {
           type: 'string',
           description: 'The format of the file of an export.',
-          enum: ['csv', 'json'],
-          'x-enum-descriptions': ['Comma-separated values (RFC 4180).', 'One JSON array of records.'],
+          enum: ['csv', 'csv_raw', 'json'],
+          'x-enum-descriptions': [
+            'Comma-separated values (RFC 4180) for people. An apostrophe precedes text that a spreadsheet program could run as a formula.',
+            'Comma-separated values (RFC 4180) for programs, with each text as it is.',
+            'One JSON array of records.',
+          ],
         },
         filters: {
           type: 'object',
@@ -1044,8 +1048,12 @@ export const resources: readonly Resource[] = [
         format: {
           type: 'string',
           description: 'The format of the file of an export.',
-          enum: ['csv', 'json'],
-          'x-enum-descriptions': ['Comma-separated values (RFC 4180).', 'One JSON array of records.'],
+          enum: ['csv', 'csv_raw', 'json'],
+          'x-enum-descriptions': [
+            'Comma-separated values (RFC 4180) for people. An apostrophe precedes text that a spreadsheet program could run as a formula.',
+            'Comma-separated values (RFC 4180) for programs, with each text as it is.',
+            'One JSON array of records.',
+          ],
         },
         filters: {
           type: 'object',

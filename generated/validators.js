@@ -6473,7 +6473,7 @@ return errors === 0;
 
 const open_openapi_schemas_ExportCreate = validate129;
 const schema65 = {"type":"object","required":["resource","format"],"additionalProperties":false,"properties":{"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters","default":{}}}};
-const schema66 = {"type":"string","enum":["csv","json"]};
+const schema66 = {"type":"string","enum":["csv","csv_raw","json"]};
 
 function validate131(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -6488,7 +6488,7 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!((data === "csv") || (data === "json"))){
+if(!(((data === "csv") || (data === "csv_raw")) || (data === "json"))){
 const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema66.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
@@ -12220,7 +12220,7 @@ validate219.errors = vErrors;
 return errors === 0;
 }
 
-const schema110 = {"type":"string","enum":["csv","json"]};
+const schema110 = {"type":"string","enum":["csv","csv_raw","json"]};
 
 function validate221(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -12235,7 +12235,7 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!((data === "csv") || (data === "json"))){
+if(!(((data === "csv") || (data === "csv_raw")) || (data === "json"))){
 const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema110.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];

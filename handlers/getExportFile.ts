@@ -4,7 +4,7 @@ import type { FileBody } from '../generated/operations.ts'
 import { assertExportPermitted, type Export, findExport, readFile } from '../records/exports.ts'
 import type { Call } from './call.ts'
 
-const MEDIA_TYPES = { csv: 'text/csv', json: 'application/json' }
+const MEDIA_TYPES = { csv: 'text/csv', csv_raw: 'text/csv', json: 'application/json' }
 
 export async function getExportFile(call: Call<'getExportFile'>): Promise<FileBody> {
   const { scope, path, caller, now } = call
@@ -32,5 +32,6 @@ export async function getExportFile(call: Call<'getExportFile'>): Promise<FileBo
 
 /** A name that every file system accepts, for example `participants-2026-03-02T093000Z.csv`. */
 function fileName({ resource, format, created_at }: Export): string {
-  return `${resource}-${created_at.replace(/:|\.\d+/g, '')}.${format}`
+  const extension = format === 'json' ? 'json' : 'csv'
+  return `${resource}-${created_at.replace(/:|\.\d+/g, '')}.${extension}`
 }

@@ -57,7 +57,7 @@ async function makeFile(
   await deleteLeasedChunks(db, lease, now)
   const file = new ExportFile(db, lease, now)
   const records = exportedRecords(db, lease)
-  const parts = lease.format === 'csv' ? csv(records, exportFields(lease.resource)) : json(records)
+  const parts = lease.format === 'json' ? json(records) : csv(records, lease)
   for await (const part of parts) {
     signal.throwIfAborted()
     await file.append(part)
@@ -128,10 +128,19 @@ interface Part {
 }
 
 /** RFC 4180 with a header line. As in PostgreSQL's COPY, null is an empty field and empty text is `""`.
- *  Lists and objects are JSON. */
-async function* csv(batches: AsyncIterable<object[]>, fields: string[]): AsyncGenerator<Part> {
+ *  Lists and objects are JSON. A spreadsheet program must not run a text as a formula: CWE-1236. */
+async function* csv(
+  batches: AsyncIterable<object[]>,
+  { resource, format }: Pick<ExportLease, 'resource' | 'format'>,
+): AsyncGenerator<Part> {
+  const fields = exportFields(resource)
   const lines = (records: object[]): string =>
-    stringify(records, { columns: fields, record_delimiter: '\r\n', quoted_match: /^$|[\r\n]/ })
+    stringify(records, {
+      columns: fields,
+      record_delimiter: '\r\n',
+      quoted_match: /^$|[\r\n]/,
+      escape_formulas: format === 'csv',
+    })
   yield { text: lines([fields]), records: 0 }
   for await (const records of batches) yield { text: lines(records), records: records.length }
 }

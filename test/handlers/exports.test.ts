@@ -186,7 +186,10 @@ describe('getExportFile', () => {
     const created = []
     for (const participant of inputs)
       created.push((await client.post('/participants', participant)).body)
-    const { record, file } = await downloadExport(client, { resource: 'participants' })
+    const { record, file } = await downloadExport(client, {
+      resource: 'participants',
+      format: 'csv_raw',
+    })
 
     const times = created.map(({ created_at, updated_at }) => `${created_at},${updated_at}`)
     const lines = [
@@ -197,6 +200,11 @@ describe('getExportFile', () => {
     ]
     const text = lines.map((line) => `${line}\r\n`).join('')
     expect(file.text).toBe(text)
+    const { file: escaped } = await downloadExport(client, { resource: 'participants' })
+    const formulas = [',+44', ',=1+1', ',@x']
+    expect(escaped.text).toBe(
+      formulas.reduce((all, formula) => all.replace(formula, `,'${formula.slice(1)}`), text),
+    )
     const digest = createHash('sha256').update(text)
     const sha256 = digest.copy().digest('hex')
     expect(record).toMatchObject({

@@ -5,6 +5,7 @@ import { capital } from '../format.ts'
 const ABBREVIATIONS: Record<string, string> = {
   id: 'ID',
   csv: 'CSV',
+  csv_raw: 'CSV for programs',
   json: 'JSON',
   url: 'URL',
   sha256: 'SHA-256',
