@@ -47,8 +47,8 @@ Remove DELIVERIES=paused from the settings too: a start with it pauses deliverie
     )
     .action(
       shell.action(() =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
-          const pausedAt = await unpauseDeliveries(db)
+        shell.withDatabase(async ({ db, now }): Promise<Output> => {
+          const pausedAt = await unpauseDeliveries(db, now())
           const wasPaused = pausedAt !== undefined
           return {
             document: { was_paused: wasPaused, paused_at: formatTime(pausedAt ?? null) },

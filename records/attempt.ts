@@ -34,6 +34,8 @@ export type AttemptResult = {
   trigger: Trigger
   /** Null: the webhook does not ask for order. */
   orderingKey: string | null
+  /** A test event does not count for the health of the webhook. */
+  isTest: boolean
   /** Epoch milliseconds. */
   endedAt: number
 } & ({ sent: SendResult } | { skipped: 'webhook_disabled' | 'webhook_deleted' })

@@ -10,8 +10,8 @@ export interface AuditTarget {
 }
 
 export interface NewAuditEntry {
-  /** Null: the command line. */
-  user: { id: string; fullName: string } | null
+  /** Null: the command line. Without an ID: the service itself. */
+  user: { id: string | null; fullName: string } | null
   /** `noun.verbed`, such as `api_key.revoked`. */
   action: string
   target: AuditTarget
@@ -66,7 +66,7 @@ export async function insertAuditEntry(
 }
 
 export interface AuditFilter {
-  /** Null: the command line. */
+  /** Null: the command line and the service itself. */
   userId?: string | null
   /** The whole action, or the noun before its dot. */
   action?: string

@@ -4,6 +4,7 @@ import type { Topic } from './database/announcements.ts'
 import type { Db } from './database/open.ts'
 import { type Sql, select } from './database/statements.ts'
 import { transaction } from './database/transaction.ts'
+import { leavePauseOut } from './webhook-outages.ts'
 
 /** Deliveries were paused, or the pause has ended. */
 export const PAUSE_CHANGED: Topic = { name: 'pause' }
@@ -40,10 +41,11 @@ export function pauseDeliveries(db: Db, now: Date): Promise<number> {
 }
 
 /** Returns since when they were paused. Undefined: they were not. */
-export function unpauseDeliveries(db: Db): Promise<number | undefined> {
+export function unpauseDeliveries(db: Db, now: Date): Promise<number | undefined> {
   return transaction(db, async (trx) => {
     const pausedAt = await findPausedAt(trx.sql)
     await trx.sql('delivery_pauses').delete()
+    if (pausedAt !== undefined) await leavePauseOut(trx.sql, now)
     trx.announce(PAUSE_CHANGED)
     return pausedAt
   })

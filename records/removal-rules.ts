@@ -1,6 +1,7 @@
 /** When the rows of each table are removed. docs/operations.md repeats these tables for operators;
  *  test/records/removal-rules.test.ts compares both with the schema. */
 import { removeRevokedKeys } from './api-keys.ts'
+import { removeOldAttemptCounts } from './attempt-counts.ts'
 import { removeOldEntries } from './audit-log.ts'
 import { removeExpiredFiles, removeOldExports } from './export-runs.ts'
 import { removeExpiredKeys } from './idempotency-keys.ts'
@@ -68,6 +69,12 @@ export const removalRules: RemovalRule[] = [
     rule: 'With the requests that it counts',
     setting: 'REQUEST_LOG_RETENTION_DAYS',
     remove: removeOldCounts,
+  },
+  {
+    table: 'attempt_counts',
+    every: 'minute',
+    rule: '25 hours after the start of the 5 minutes or the hour that it counts',
+    remove: removeOldAttemptCounts,
   },
   {
     table: 'export_chunks',
@@ -162,6 +169,7 @@ export const permanentTables: Record<string, string> = {
   leases: 'One row for each kind of work that one node does for all',
   migrations: 'One row for each migration',
   secret_keys: 'The check values of at most two keys',
+  webhook_health: 'Deleted with the webhook',
   worker_sessions:
     'One row for each worker. The leader deletes the rows of workers that have ended',
   write_checks: 'One row',

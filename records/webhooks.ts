@@ -5,6 +5,7 @@ import type { Scope, WriteScope } from './database/scope.ts'
 import { type Sql, select } from './database/statements.ts'
 import { endScheduledDeliveries } from './delivery-commands.ts'
 import { newId } from './ids.ts'
+import { endOutage } from './webhook-outages.ts'
 
 export interface Webhook {
   id: string
@@ -199,6 +200,8 @@ export async function updateWebhook(
   change: WebhookChange,
   now: Date,
 ): Promise<Webhook | undefined> {
+  if (change.url !== undefined && (await findWebhook(scope, id))?.url !== change.url)
+    await endOutage(scope.sql, id)
   return writeColumns(scope, id, now, {
     ...(change.url === undefined ? {} : { url: change.url }),
     ...(change.description === undefined ? {} : { description: change.description }),
@@ -207,14 +210,17 @@ export async function updateWebhook(
   })
 }
 
-/** Also resumes the bulk jobs that its disabling has paused. */
+/** Also resumes the bulk jobs that its disabling has paused. Earlier failures do not count any more. */
 export async function enableWebhook(
   scope: WriteScope,
   id: string,
   now: Date,
 ): Promise<Webhook | undefined> {
   const webhook = await writeColumns(scope, id, now, { enabled: true })
-  if (webhook) await resumeInterruptedJobs(scope, id, now)
+  if (webhook) {
+    await endOutage(scope.sql, id)
+    await resumeInterruptedJobs(scope, id, now)
+  }
   return webhook
 }
 

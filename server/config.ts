@@ -64,6 +64,8 @@ export interface Config {
   webhookRetryDelaysMs: number[]
   /** Time limit of one attempt, from connecting to the end of the response body. */
   webhookTimeoutMs: number
+  /** A webhook without a success for this long is disabled. 0: never. */
+  disableWebhooksAfterDays: number
   retentionDays: RetentionDays
   /** The reaction to a response that breaks the contract: nothing, a log line, or a 500. */
   validateResponses: 'off' | 'log' | 'enforce'
@@ -180,6 +182,7 @@ const settings = {
   WEBHOOK_ALLOW_ADDRESSES: cidrs({ default: [] }),
   WEBHOOK_RETRY_DELAYS: delays({ default: RETRY_DELAYS_SECONDS }),
   WEBHOOK_TIMEOUT_MS: integer(1, 60_000)({ default: 15_000 }),
+  WEBHOOK_DISABLE_AFTER_DAYS: integer(0, 365)({ default: 5 }),
   EVENT_RETENTION_DAYS: integer(1, 36_500)({ default: 90 }),
   ATTEMPT_RETENTION_DAYS: integer(1, 36_500)({ default: 30 }),
   REQUEST_LOG_RETENTION_DAYS: integer(REQUEST_LOG_DAYS, 36_500)({ default: REQUEST_LOG_DAYS }),
@@ -251,6 +254,7 @@ export function readConfig(
     webhookAllowedRanges: env.WEBHOOK_ALLOW_ADDRESSES,
     webhookRetryDelaysMs: env.WEBHOOK_RETRY_DELAYS.map((seconds) => Math.round(seconds * 1000)),
     webhookTimeoutMs: env.WEBHOOK_TIMEOUT_MS,
+    disableWebhooksAfterDays: env.WEBHOOK_DISABLE_AFTER_DAYS,
     retentionDays: {
       events: env.EVENT_RETENTION_DAYS,
       attempts: env.ATTEMPT_RETENTION_DAYS,

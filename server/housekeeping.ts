@@ -33,7 +33,7 @@ export interface BackgroundWork {
   stop(): Promise<void>
 }
 
-function repeat(
+export function repeat(
   intervalMs: number,
   work: (stopping: AbortSignal) => Promise<void>,
   onError: (error: unknown) => void,

@@ -20,6 +20,7 @@ import { proveSecretKeys } from '../webhooks/secret-keys.ts'
 import { createApp, createMetricsApp } from './app.ts'
 import { type ServerClock, startClock } from './clock.ts'
 import type { Config } from './config.ts'
+import { startDisabling } from './dead-webhooks.ts'
 import { type BackgroundWork, startHousekeeping, warnOfFixedSize } from './housekeeping.ts'
 import { type HttpServer, listen } from './http.ts'
 import { newMetrics } from './metrics.ts'
@@ -135,9 +136,10 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
         thread: options.queueThread,
       })
       reportDeliveries(metrics.registry, parts.engine)
-      reportDatabase(metrics.registry, db)
+      reportDatabase(metrics.registry, db, now)
       const hourly = startHousekeeping('hour', { db, config, clock, log, removals })
-      parts.housekeeping.push(hourly)
+      const afterDays = config.disableWebhooksAfterDays
+      parts.housekeeping.push(hourly, startDisabling({ db, clock, log, afterDays }))
       hourly.wake()
       await warnOfFixedSize(db, log)
     }

@@ -10,6 +10,7 @@ import {
   findDatabaseBytes,
   findWalBytes,
 } from '../records/reports/database-state.ts'
+import { countWebhookStates } from '../records/reports/webhook-health.ts'
 import type { ServerClock } from './clock.ts'
 import { addGauge, addLabelledGauge } from './metrics.ts'
 import type { RequestLog } from './request-log.ts'
@@ -33,11 +34,16 @@ export function reportPools(registry: Registry, pools: () => Record<string, Pool
 }
 
 /** Metrics of the database, which all nodes share. Only workers report them. */
-export function reportDatabase(registry: Registry, db: Db): void {
+export function reportDatabase(registry: Registry, db: Db, now: () => Date): void {
   addLabelledGauge(
     registry,
     { name: 'muster_deliveries', help: 'Undelivered deliveries, by state.', label: 'state' },
     reused(COUNT_AGE_MS, () => countUndelivered(db)),
+  )
+  addLabelledGauge(
+    registry,
+    { name: 'muster_webhooks', help: 'Webhooks, by the state of their health.', label: 'state' },
+    reused(COUNT_AGE_MS, () => countWebhookStates(db, now())),
   )
   addGauge(
     registry,

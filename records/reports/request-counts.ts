@@ -38,7 +38,8 @@ export function toOutcome(status: number): (typeof outcomes)[number] {
   return status < 400 ? 'ok' : status < 500 ? 'client_errors' : 'server_errors'
 }
 
-interface CountTable {
+/** A table of counts. They are added up by the keys. */
+export interface CountTable {
   name: string
   keys: string[]
   counts: string[]
@@ -77,7 +78,7 @@ export async function countRequests(sql: Sql, requests: CountedRequest[]): Promi
   await addCounts(sql, COUNTS, counts)
 }
 
-function findOrAddRow(
+export function findOrAddRow(
   rows: Map<string, number[]>,
   keys: (string | number)[],
   { counts }: CountTable,
@@ -88,14 +89,15 @@ function findOrAddRow(
   return row
 }
 
-function increment(row: number[], index: number): void {
+export function increment(row: number[], index: number): void {
   row[index] = (row[index] ?? 0) + 1
 }
 
 /** SQLite accepts at most 32,766 in a statement. */
 const MAX_VARIABLES = 10_000
 
-async function addCounts(
+/** Adds the rows of `findOrAddRow` to the stored counts. */
+export async function addCounts(
   sql: Sql,
   table: CountTable,
   counted: Map<string, number[]>,

@@ -106,7 +106,7 @@ interface Counted {
 }
 
 /** A number of requests with durations from `low` to `high`, in milliseconds. */
-interface Bin {
+export interface Bin {
   requests: number
   low: number
   high: number
@@ -129,7 +129,7 @@ function toTraffic({ buckets, bins }: Counted, operations: OperationCount[]): Tr
 }
 
 /** Nearest rank, interpolated in its bin. */
-function percentile(bins: Bin[], share: number): number {
+export function percentile(bins: Bin[], share: number): number {
   const rank = Math.ceil(share * bins.reduce((total, { requests }) => total + requests, 0))
   let before = 0
   for (const { requests, low, high } of bins) {

@@ -235,6 +235,7 @@ function renderingMs(): number {
         theme: 'system',
         notice: null,
         areDeliveriesPaused: false,
+        troubledWebhooks: 0,
       },
     )
     if (count > 0) times.push(performance.now() - started)

@@ -3,7 +3,10 @@ import { randomUUID } from 'node:crypto'
 import type { Browser } from 'playwright-core'
 import { v7 as uuidv7 } from 'uuid'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type CountedAttempt, countAttempts } from '../../records/attempt-counts.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import type { DeliveryState } from '../../records/deliveries.ts'
+import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
 import { DAY, figuresOf, HOUR, log, MINUTE, NOW, plainText, tableOf } from './logged-requests.ts'
@@ -32,18 +35,20 @@ describe('the overview', () => {
       event_types: '["*"]',
       enabled: true,
     }
+    const sealed = sealSecret(app.config.secretKeys.newest(), id, newSecret())
     await app.db
       .write('webhooks')
-      .insert({ ...row, ordering: 'none', secret_encrypted: 'none', ...times })
+      .insert({ ...row, ordering: 'none', secret_encrypted: sealed, ...times })
     return id
   }
 
-  async function newDeliveries(
+  /** Attempts with their deliveries: a success is delivered, and the others wait for a retry. */
+  async function newAttempts(
     { accountId }: TestAccount,
     webhookId: string,
-    given: { state: DeliveryState; at: number }[],
+    given: { succeeded: boolean; at: number; state?: DeliveryState }[],
   ): Promise<void> {
-    const rows = given.map(({ state, at }) => ({
+    const rows = given.map(({ succeeded, at, state = succeeded ? 'delivered' : 'retrying' }) => ({
       id: uuidv7({ msecs: at }),
       account_id: accountId,
       webhook_id: webhookId,
@@ -55,6 +60,16 @@ describe('the overview', () => {
       updated_at: at,
     }))
     await app.db.write('deliveries').insert(rows)
+    const attempts = given.map(
+      ({ succeeded, at }): CountedAttempt => ({
+        webhookId,
+        endedAt: at,
+        durationMs: 20,
+        outcome: succeeded ? 'success' : 'http_error',
+        status: succeeded ? 200 : 500,
+      }),
+    )
+    await transaction(app.db, (trx) => countAttempts(trx, attempts))
   }
 
   const times = <T>(number: number, make: (index: number) => T): T[] =>
@@ -83,7 +98,7 @@ describe('the overview', () => {
     ])
   })
 
-  it('shows deliveries by hour, and failing webhooks first', async () => {
+  it('shows attempts by hour, and webhooks in trouble first', async () => {
     const account = await app.newAccount()
     const [well, badly, worse] = [
       await newWebhook(account, 'Well'),
@@ -91,40 +106,36 @@ describe('the overview', () => {
       await newWebhook(account, 'Worse'),
     ]
     const hour = NOW - (NOW % HOUR)
-    await newDeliveries(account, well, [
-      ...times(4, () => ({ state: 'delivered' as const, at: hour })),
-      { state: 'delivered', at: hour - 1 },
-      { state: 'pending', at: NOW },
+    await newAttempts(account, well, [
       // Before the period.
-      { state: 'failed', at: hour - 23 * HOUR - 1 },
+      { succeeded: false, at: hour - 23 * HOUR - 1 },
+      { succeeded: true, at: hour - 1 },
+      ...times(4, () => ({ succeeded: true, at: hour })),
     ])
-    await newDeliveries(account, badly, [
-      { state: 'failed', at: hour - 23 * HOUR },
-      { state: 'delivered', at: hour - 23 * HOUR },
+    await newAttempts(account, badly, [
+      { succeeded: false, at: hour - 23 * HOUR, state: 'failed' },
+      { succeeded: true, at: hour - 23 * HOUR },
     ])
-    await newDeliveries(account, worse, [
-      ...times(3, () => ({ state: 'failed' as const, at: hour + 1 })),
-      ...times(2, () => ({ state: 'retrying' as const, at: hour + 1 })),
+    await newAttempts(account, worse, [
+      { succeeded: true, at: hour },
+      ...times(3, () => ({ succeeded: false, at: hour + 1 })),
     ])
     const other = await app.newAccount()
-    await newDeliveries(other, await newWebhook(other, 'Theirs'), [{ state: 'failed', at: hour }])
+    await newAttempts(other, await newWebhook(other, 'Theirs'), [{ succeeded: false, at: hour }])
 
     const { text } = await (await visitor(app, account)).get('')
-    expect(figuresOf(text)).toMatchObject({
-      'Delivered to webhooks': '6',
-      'Failed deliveries': '4',
-    })
-    expect(tableOf(text, 'Deliveries').map(([, ...counts]) => counts)).toEqual([
-      ['1', '0', '1'],
-      ['1', '0', '0'],
-      ['4', '3', '3'],
+    expect(figuresOf(text)).toMatchObject({ 'Webhook attempts': '11', 'Failed deliveries': '1' })
+    expect(tableOf(text, 'Webhook attempts').map(([, ...counts]) => counts)).toEqual([
+      ['1', '1'],
+      ['1', '0'],
+      ['5', '3'],
     ])
     expect(tableOf(text, 'Webhooks')).toEqual([
-      ['Worse Failing', '3', '2', '0'],
-      ['Badly Failing', '1', '0', '1'],
-      ['Well', '0', '1', '5'],
+      ['Worse Failing', 'Attempts by hour: 1 succeeded, 3 failed', '25.00 %', '3', '0'],
+      ['Badly Healthy', 'Attempts by hour: 1 succeeded, 1 failed', '50.00 %', '0', '1'],
+      ['Well Healthy', 'Attempts by hour: 5 succeeded, 0 failed', '100 %', '1', '0'],
     ])
-    expect(text).toContain(`href="/console/webhooks/${worse}?state=failed"`)
+    expect(text).toContain(`href="/console/webhooks/${worse}?state=retrying"`)
     expect(text).not.toContain('Theirs')
   })
 
@@ -286,13 +297,10 @@ describe('the overview', () => {
         busy,
         `A description that is as long as ${randomUUID()} makes it`,
       )
-      await newDeliveries(
+      await newAttempts(
         busy,
         webhookId,
-        times(40, (index) => ({
-          at: NOW - index * 30 * MINUTE,
-          state: index % 3 === 0 ? ('failed' as const) : ('delivered' as const),
-        })),
+        times(40, (index) => ({ at: NOW - (40 - index) * 30 * MINUTE, succeeded: index < 30 })),
       )
       for (const [what, person] of Object.entries({ fresh, busy, member })) {
         await using visited = await visit(app, browser, '', {
@@ -310,7 +318,7 @@ describe('the overview', () => {
     it('works without JavaScript: from a failing webhook to its deliveries', async () => {
       const account = await app.newAccount()
       const webhookId = await newWebhook(account, 'The shop')
-      await newDeliveries(account, webhookId, [{ at: NOW - HOUR, state: 'failed' }])
+      await newAttempts(account, webhookId, [{ at: NOW - HOUR, succeeded: false, state: 'failed' }])
       await using visited = await visit(app, browser, '', {
         person: account,
         javaScriptEnabled: false,

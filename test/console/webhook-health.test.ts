@@ -1,23 +1,31 @@
-/** The health of webhooks in the console. */
-import { randomUUID } from 'node:crypto'
+/** The health of webhooks: from attempts, in the console and in the metrics. */
 import type { Browser } from 'playwright-core'
-import { v7 as uuidv7 } from 'uuid'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { accountScope } from '../../records/database/scope.ts'
-import { findDeliveryHealth } from '../../records/reports/delivery-health.ts'
+import { type CountedAttempt, countAttempts } from '../../records/attempt-counts.ts'
+import { DeletionTime } from '../../records/clock-spans.ts'
+import { transaction } from '../../records/database/transaction.ts'
+import { findWebhookHealth } from '../../records/reports/webhook-health.ts'
+import { startDisabling } from '../../server/dead-webhooks.ts'
+import { emitMany } from '../../webhooks/emit.ts'
 import { assertReadable, openBrowser } from '../browser.ts'
-import { startApp, type TestApp } from '../helpers.ts'
-import { NEVER } from '../webhooks/harness.ts'
-import { mainText } from './forms.ts'
-import { newWebhookAdmin, type WebhookAdmin } from './hooks.ts'
-import { visit } from './visitors.ts'
+import { startApp, type TestApp, until } from '../helpers.ts'
+import { startReceiver } from '../receiver.ts'
+import { NEVER, newEvents } from '../webhooks/harness.ts'
+import { mainForm, mainText } from './forms.ts'
+import { loadWebhook, newWebhookAdmin } from './hooks.ts'
+import { figuresOf } from './logged-requests.ts'
+import { visit, visitor } from './visitors.ts'
 
 const HOUR_MS = 3_600_000
+/** A failing endpoint is visible this soon after its third failed attempt. */
+const VISIBLE_WITHIN_MS = 10_000
 
 let app: TestApp
 let browser: Browser
+let aheadMs = 0
+const now = (): Date => new Date(Date.now() + aheadMs)
 beforeAll(async () => {
-  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
+  app = await startApp({ role: 'all', now, environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
   browser = await openBrowser()
 })
 afterAll(async () => {
@@ -26,92 +34,152 @@ afterAll(async () => {
 })
 
 describe('webhook health', () => {
-  interface Given {
-    state: string
-    hoursAgo: number
-    type?: string
+  /** The badge beside "Webhooks" in the navigation. */
+  function badgeIn(text: string): string {
+    const [, badge = ''] = text.match(/<span id="troubled-webhooks">(.*?)<\/a>/s) ?? []
+    return badge.replace(/<[^>]*>/g, '').trim()
   }
 
-  async function store(admin: WebhookAdmin, webhookId: string, given: Given[]): Promise<void> {
-    const rows = given.map(({ state, hoursAgo, type = 'task.created' }) => {
-      const at = Math.round(Date.now() - hoursAgo * HOUR_MS)
-      const id = uuidv7({ msecs: at })
-      const waits =
-        state === 'retrying' ? { next_attempt_at: Date.now() + HOUR_MS, queued_at: Date.now() } : {}
-      return {
-        id,
-        webhook_id: webhookId,
-        event_type: type,
-        body: Buffer.from('{}'),
-        state,
-        attempts: 1,
-        created_at: at,
-        updated_at: at,
-        next_attempt_at: null,
-        queued_at: null,
-        ...waits,
-      }
-    })
-    await admin.write((own) => own.insert('deliveries', rows))
+  /** The number of webhooks of all accounts in a state. */
+  async function countWebhooks(state: string): Promise<number> {
+    const { text } = await app.call('GET', '/metrics')
+    return Number(text.match(new RegExp(`^muster_webhooks{state="${state}"} (\\d+)$`, 'm'))?.[1])
   }
 
-  it('counts by hour, without test events, older deliveries and other webhooks', async () => {
+  it('shows a failing endpoint on open pages, and never counts test events', async () => {
+    await using receiver = await startReceiver({ answers: [500, 500, 500, 500, 500, 500, 204] })
     const admin = await newWebhookAdmin(app)
-    const id = await admin.subscribe('https://example.com/')
-    const other = await admin.subscribe('https://example.com/other')
-    await store(admin, id, [
-      ...Array(3).fill({ state: 'delivered', hoursAgo: 0.5 }),
-      { state: 'failed', hoursAgo: 0.6 },
-      { state: 'failed', hoursAgo: 0.1, type: 'webhook.test' },
-      { state: 'delivered', hoursAgo: 23.5 },
-      { state: 'failed', hoursAgo: 24.5 },
-      { state: 'retrying', hoursAgo: 30 },
-      { state: 'retrying', hoursAgo: 2.5 },
-    ])
-    await store(admin, other, [{ state: 'failed', hoursAgo: 1 }])
-    const health = (await findDeliveryHealth(admin.scope, [id, other], new Date())).get(id)
-    expect(health).toMatchObject({
-      share: 4 / 5,
-      failed: 1,
-      retrying: 2,
-      pending: 0,
-      isSample: false,
+    const other = await newWebhookAdmin(app)
+    const id = await admin.subscribe(receiver.url)
+    const show = async (path: string) => (await admin.visitor.get(path)).text
+    for (let test = 1; test <= 3; test++) {
+      await admin.visitor.post(`/webhooks/${id}/test`)
+      await receiver.received(test)
+    }
+    await admin.emit(1)
+    await until('the attempt is counted', async () => {
+      const { 'Last attempt': last } = figuresOf(await show(`/webhooks/${id}`))
+      return last === '500'
     })
-    expect((Date.now() - (health?.oldestWaitingSince ?? 0)) / HOUR_MS).toBeCloseTo(30, 1)
-    expect(health?.hours).toHaveLength(24)
-    expect(health?.hours[0]).toMatchObject({ delivered: 1, failed: 0, waiting: 0 })
-    expect(health?.hours[21]).toMatchObject({ delivered: 0, failed: 0, waiting: 1 })
-    expect(health?.hours[23]).toMatchObject({ delivered: 3, failed: 1, waiting: 0 })
+    expect(figuresOf(await show(`/webhooks/${id}`))).toMatchObject({
+      'Attempts that succeeded': '0 %',
+      Waiting: '1',
+    })
+    expect(badgeIn(await show('/webhooks'))).toBe('')
 
-    const list = await admin.visitor.get('/webhooks')
-    expect(mainText(list.text)).toMatch(/80 % 2 oldest 1 d ago/)
-    expect(list.text).toContain('aria-label="By hour: 4 delivered, 1 in progress, 1 failed"')
-    expect(mainText((await admin.visitor.get(`/webhooks/${id}`)).text)).toContain('80 % 4 of 5')
-    const strange = accountScope({ dialect: app.db.dialect, sql: app.db.read }, randomUUID())
-    expect((await findDeliveryHealth(strange, [id], new Date())).get(id)).toMatchObject({
-      share: null,
-      failed: 0,
-    })
+    await using visited = await visit(app, browser, `/webhooks/${id}`, { person: admin.manager })
+    const { page, troubles } = visited
+    await page.locator('#webhook-state').getByText('Degraded').waitFor()
+    await admin.emit(2)
+    await receiver.received(6)
+    const timeout = VISIBLE_WITHIN_MS
+    await page.getByText('Failing since').waitFor({ timeout })
+    await page.locator('#webhook-state').getByText('Failing').waitFor({ timeout })
+    await page.locator('#troubled-webhooks').getByText('1').waitFor({ timeout })
+    expect(mainText(await show(`/webhooks/${id}`))).toMatch(
+      /Failing since .* The last 3 attempts failed, the last one with 500 \. 3 deliveries wait/,
+    )
+    for (const path of ['', '/webhooks', `/webhooks/${id}/settings`]) {
+      expect(badgeIn(await show(path))).toBe('1 failing or disabled automatically')
+      expect(mainText(await show(path))).toContain('Failing')
+    }
+    expect(badgeIn((await other.visitor.get('/webhooks')).text)).toBe('')
+    expect(await countWebhooks('failing')).toBe(1)
+    await assertReadable(page, 'a failing webhook')
+    expect(troubles).toEqual([])
+
+    await admin.emit(1)
+    await page.locator('#webhook-state').getByText('Degraded').waitFor({ timeout })
+    expect(badgeIn(await show('/webhooks'))).toBe('')
   })
 
-  it('estimates a busy webhook from a sample of each hour', async () => {
+  it('disables a dead webhook; one click enables it, and another sends what it missed', async () => {
+    await using receiver = await startReceiver({ answers: [500, 500, 204] })
     const admin = await newWebhookAdmin(app)
-    const id = await admin.subscribe('https://example.com/')
-    await store(admin, id, [
-      ...Array(2_000).fill({ state: 'delivered', hoursAgo: 0.5 }),
-      ...Array(1_200).fill({ state: 'failed', hoursAgo: 2.5 }),
-    ])
-    const health = (await findDeliveryHealth(admin.scope, [id], new Date())).get(id)
-    expect(health).toMatchObject({
-      isSample: true,
-      sampleSize: 417,
-      failed: 1_000,
-      countedUpTo: 1_000,
-      share: 0.5,
+    const id = await admin.subscribe(receiver.url)
+    const emit = (count: number) =>
+      admin.write((own) => emitMany(own, newEvents(count, 'task.created'), now()))
+    aheadMs = -25 * HOUR_MS
+    await emit(1)
+    await until('the failure is counted', () =>
+      app.db.read('webhook_health').where({ webhook_id: id }).first(),
+    )
+    aheadMs = 0
+    const disabling = startDisabling({
+      db: app.db,
+      log: app.log,
+      clock: { findDeletionTime: async () => new DeletionTime(now()) },
+      afterDays: 1,
     })
-    const shown = mainText((await admin.visitor.get(`/webhooks/${id}`)).text)
-    expect(shown).toContain('≈ 50 % estimated')
-    expect(shown).toContain('1,000+')
+    await until('it is disabled', async () => {
+      disabling.wake()
+      return !(await loadWebhook(admin, id)).enabled
+    })
+    await disabling.stop()
+    await emit(2)
+
+    for (const path of ['', '/webhooks', `/webhooks/${id}`]) {
+      const { text } = await admin.visitor.get(path)
+      expect(badgeIn(text)).toBe('1 failing or disabled automatically')
+      expect(mainText(text)).toContain('Disabled')
+    }
+    const [entry] = (await admin.audited()).filter(({ action }) => action === 'webhook.disabled')
+    expect(entry).toMatchObject({ targetId: id, details: { failing_since: expect.any(String) } })
+    const { id: userId } = await admin.scope.rows('users').where({ role: 'owner' }).first('id')
+    const owner = await visitor(app, { accountId: admin.accountId, userId })
+    expect(mainText((await owner.get('/audit-log')).text)).toMatch(
+      /Disabled the webhook .* no attempt succeeded since .* Muster/,
+    )
+
+    const page = await admin.visitor.get(`/webhooks/${id}`)
+    expect(mainText(page.text)).toContain('Disabled automatically')
+    const enabled = await admin.visitor.submit(`/webhooks/${id}/enable`)
+    expect(badgeIn(enabled.text)).toBe('')
+    expect(enabled.text).toContain(`href="/console/webhooks/${id}/send-missed"`)
+    const { to, fields } = mainForm((await admin.visitor.get(`/webhooks/${id}/send-missed`)).text)
+    await admin.visitor.post(to, Object.fromEntries(fields))
+    // The delivery that was cut off, and the two missed events.
+    await receiver.received(5)
+  })
+
+  it('adds the attempts of the last 24 hours up, without those of other webhooks', async () => {
+    const admin = await newWebhookAdmin(app)
+    const [id, quiet] = [
+      await admin.subscribe('https://example.com/'),
+      await admin.subscribe('https://example.com/quiet'),
+    ]
+    const attempt = (minutesAgo: number, isSuccess: boolean, durationMs = 20): CountedAttempt => ({
+      webhookId: id,
+      endedAt: Date.now() - minutesAgo * 60_000,
+      durationMs,
+      outcome: isSuccess ? 'success' : 'timeout',
+      status: isSuccess ? 204 : null,
+    })
+    await transaction(app.db, (trx) =>
+      countAttempts(trx, [
+        attempt(26 * 60, false),
+        ...Array.from({ length: 18 }, () => attempt(120, true)),
+        attempt(110, false, 15_000),
+        attempt(1, true, 400),
+      ]),
+    )
+    const health = await findWebhookHealth(admin.scope, [id, quiet], new Date())
+    expect(health.get(id)).toMatchObject({
+      state: 'healthy',
+      lastHour: { succeeded: 1, failed: 0 },
+      lastDay: { succeeded: 19, failed: 1 },
+      lastAttempt: { outcome: 'success', status: 204 },
+      failures: 0,
+    })
+    expect(health.get(id)?.hours).toHaveLength(24)
+    expect(health.get(id)?.p95Ms).toBeGreaterThan(350)
+    expect(health.get(id)?.p95Ms).toBeLessThan(470)
+    expect(health.get(quiet)).toMatchObject({ state: 'no_traffic', lastAttempt: null, p95Ms: null })
+    const list = await admin.visitor.get('/webhooks')
+    expect(list.text).toContain('aria-label="Attempts by hour: 19 succeeded, 1 failed"')
+    expect(mainText(list.text)).toMatch(/95.00 %/)
+    const stranger = await newWebhookAdmin(app)
+    expect(await findWebhookHealth(stranger.scope, [id], new Date())).toEqual(new Map())
   })
 
   it('hostile names and URLs are escaped and do not break the layout', async () => {

@@ -98,7 +98,7 @@ test.skipIf(inject('database') !== 'postgres')(
     )
     await transaction(db, async ({ sql }) => {
       await sql.raw('lock table pgboss.job in exclusive mode')
-      await unpauseDeliveries(db)
+      await unpauseDeliveries(db, new Date())
       await until('the session of the worker waits for the lock', async () => {
         const sessions = db.read('pg_locks').where({ locktype: 'advisory', granted: true })
         const waiting = db.read('pg_stat_activity').where({ wait_event_type: 'Lock' })

@@ -125,7 +125,7 @@ describe('running nodes', () => {
     await delay(NOTHING_MS)
     expect(receiver.requests).toHaveLength(length)
 
-    await unpauseDeliveries(other)
+    await unpauseDeliveries(other, new Date())
     await other.close()
     await receiver.received(1_000, 30_000)
     await until('all results are stored', async () => {

@@ -43,6 +43,7 @@ const sent = (
   result: {
     trigger,
     orderingKey: null,
+    isTest: false,
     endedAt: ENDED_AT,
     sent: {
       outcome: 'http_error',
@@ -67,6 +68,7 @@ const skipped: EndedAttempt = {
   result: {
     trigger: 'schedule',
     orderingKey: null,
+    isTest: false,
     endedAt: ENDED_AT,
     skipped: 'webhook_disabled',
   },

@@ -3,7 +3,7 @@ import type { Notice } from '../../records/sessions.ts'
 import type { User } from '../../records/users.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import { icon } from './icons.ts'
-import { navigation } from './navigation.ts'
+import { type NavigationBadge, type NavigationItem, navigation } from './navigation.ts'
 import type { ConsolePage } from './page.ts'
 
 export const CONTENT_SECURITY_POLICY =
@@ -18,6 +18,8 @@ export interface Frame {
   theme: Theme
   notice: Notice | null
   areDeliveriesPaused: boolean
+  /** Webhooks that are failing, or that the service has disabled. */
+  troubledWebhooks: number
   /** Undefined for guests. */
   visitor?: { user: User; account: { name: string } }
 }
@@ -92,7 +94,7 @@ function brand(folder: string, size: number): Html {
 }
 
 function side(
-  { path, theme, folder }: Frame,
+  { path, theme, folder, troubledWebhooks }: Frame,
   { user, account }: { user: User; account: { name: string } },
 ): Html {
   return html`
@@ -105,7 +107,7 @@ function side(
     <nav class="side" id="menu" popover aria-label="Console">
       ${brand(folder, 24)}
       <p class="account">${account.name}</p>
-      ${navigation(user).map(({ title, items }) => [
+      ${navigation(user, troubledWebhooks).map(({ title, items }) => [
         title && html`<h2>${title}</h2>`,
         html`<ul>${items.map((item) => html`<li>${link(item, path)}</li>`)}</ul>`,
       ])}
@@ -140,14 +142,17 @@ export const ROLES: Record<User['role'], string> = {
   member: 'Member',
 }
 
-function link(
-  { label, to, icon: name }: { label: string; to: string; icon: string },
-  path: string,
-): Html {
+function link({ label, to, icon: name, badge }: NavigationItem, path: string): Html {
   const address = to.startsWith('/docs') ? to : `/console${to}`
   const isCurrent =
     to === '' ? path === '/console' : path === address || path.startsWith(`${address}/`)
-  return html`<a href="${address}"${isCurrent && html` aria-current="page"`}>${icon(name)}${label}</a>`
+  return html`<a href="${address}"${isCurrent && html` aria-current="page"`}>${icon(name)}${label}${badge && badgeElement(badge)}</a>`
+}
+
+/** The element is empty while there is nothing to count. */
+function badgeElement({ id, count, label }: NavigationBadge): Html {
+  const text = html`<span class="badge">${count}<span class="visually-hidden"> ${label}</span></span>`
+  return html`<span id="${id}">${count > 0 && text}</span>`
 }
 
 function initials(name: string): string {

@@ -10,6 +10,15 @@ export interface NavigationItem {
   /** Below /console, or /docs. */
   to: string
   icon: string
+  badge?: NavigationBadge
+}
+
+export interface NavigationBadge {
+  /** The ID of its element. Open pages reload it. */
+  id: string
+  count: number
+  /** What is counted, for screen readers. */
+  label: string
 }
 
 export interface NavigationGroup {
@@ -17,7 +26,10 @@ export interface NavigationGroup {
   items: NavigationItem[]
 }
 
-export function navigation(user: User): NavigationGroup[] {
+/** The ID of the badge with the number of webhooks in trouble. */
+export const TROUBLED_WEBHOOKS = 'troubled-webhooks'
+
+export function navigation(user: User, troubledWebhooks: number): NavigationGroup[] {
   const groups: NavigationGroup[] = [
     { items: [{ label: 'Overview', to: '', icon: 'overview' }] },
     {
@@ -26,7 +38,16 @@ export function navigation(user: User): NavigationGroup[] {
         ...(isAdmin(user, {})
           ? [
               { label: 'API requests', to: '/requests', icon: 'requests' },
-              { label: 'Webhooks', to: '/webhooks', icon: 'webhook' },
+              {
+                label: 'Webhooks',
+                to: '/webhooks',
+                icon: 'webhook',
+                badge: {
+                  id: TROUBLED_WEBHOOKS,
+                  count: troubledWebhooks,
+                  label: 'failing or disabled automatically',
+                },
+              },
               { label: 'API keys', to: '/api-keys', icon: 'key' },
             ]
           : []),

@@ -1,12 +1,13 @@
 /** The overview: requests and deliveries of the last 24 hours. Members see record counts. */
 import { resources } from '../../generated/resources.ts'
-import {
-  type DeliveryTraffic,
-  findDeliveryTraffic,
-} from '../../records/reports/delivery-traffic.ts'
 import { listRateLimitUse, type RateLimitUse } from '../../records/reports/rate-limit-use.ts'
 import { HOUR_MS, MINUTE_MS } from '../../records/reports/request-counts.ts'
 import { findTraffic, type Traffic } from '../../records/reports/traffic.ts'
+import {
+  findWebhookHealth,
+  type Undelivered,
+  type WebhookHealth,
+} from '../../records/reports/webhook-health.ts'
 import { findOwner } from '../../records/users.ts'
 import { listWebhooks, type Webhook, webhookName } from '../../records/webhooks.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
@@ -15,13 +16,22 @@ import { firstSteps, gettingStarted } from './first-steps.ts'
 import { count, counted, duration } from './format.ts'
 import { reloadEvery } from './htmx.ts'
 import { icon } from './icons.ts'
+import { TROUBLED_WEBHOOKS } from './navigation.ts'
 import { anyUser, type ConsolePage, get, isAdmin, may, type Route, type Visit } from './page.ts'
 import { plural } from './records/labels.ts'
 import { listRecords } from './records/references.ts'
 import { addressOf, maySee } from './records/resources.ts'
 import { formatPercent, outcomeSeries } from './requests/request-figures.ts'
-import { buttonLink, card, empty, pill, stats, table } from './ui.ts'
-import { deliverySeries } from './webhooks/health.ts'
+import { buttonLink, card, empty, stats, table } from './ui.ts'
+import {
+  attemptBars,
+  attemptSeries,
+  healthPill,
+  isInTrouble,
+  limitedCount,
+  succeededShare,
+} from './webhooks/health.ts'
+import { findPausedWebhooks } from './webhooks/paused.ts'
 
 export const overviewRoutes: Route[] = [get('', anyUser, overview)]
 
@@ -47,37 +57,42 @@ async function lastDay(visit: Visit): Promise<Content> {
   const end = now.getTime() - (now.getTime() % BUCKET_MS) + BUCKET_MS
   const webhooks = await listWebhooks(scope)
   const ids = webhooks.map(({ id }) => id)
-  const [traffic, deliveries, use, steps] = await Promise.all([
+  const [traffic, healths, paused, use, steps] = await Promise.all([
     findTraffic(scope, { from: end - DAY_MS, until: null }, BUCKET_MS, end),
-    findDeliveryTraffic(scope, ids, now),
+    findWebhookHealth(scope, ids, now),
+    findPausedWebhooks(visit),
     listRateLimitUse(scope, now, MAX_USERS),
     firstSteps(visit, webhooks.length > 0),
   ])
+  const rows = webhooks.flatMap((webhook): WebhookRow[] => {
+    const health = healths.get(webhook.id)
+    return health ? [{ webhook, health, isPaused: paused.has(webhook.id) }] : []
+  })
   const isNew = traffic.requests === 0 && webhooks.length === 0
   const cards = [
     requestsCard(traffic),
-    deliveriesCard(visit, webhooks, deliveries),
-    webhooksCard(webhooks, deliveries),
+    attemptsCard(visit, rows),
+    webhooksCard(rows),
     rateLimitCard(visit, use),
   ]
   return [
     steps.some(({ isDone }) => !isDone) && gettingStarted(steps),
-    html`<div id="last-day"${reloadEvery(REFRESH_SECONDS, '/console', 'last-day')}>
-      ${dayStats(traffic, deliveries)}
+    html`<div id="last-day"${reloadEvery(REFRESH_SECONDS, '/console', 'last-day', `#${TROUBLED_WEBHOOKS}:outerMorph`)}>
+      ${dayStats(traffic, rows)}
       ${!isNew && html`<div class="halves">${cards}</div>`}
     </div>`,
   ]
 }
 
-function dayStats(traffic: Traffic, { hours, webhooks, countedUpTo }: DeliveryTraffic): Html {
+interface WebhookRow {
+  webhook: Webhook
+  health: WebhookHealth
+  isPaused: boolean
+}
+
+function dayStats(traffic: Traffic, rows: WebhookRow[]): Html {
   const { buckets, requests, clientErrors, serverErrors, durations } = traffic
   const errors = clientErrors + serverErrors
-  const total = (state: 'delivered' | 'failed' | 'waiting'): number =>
-    sum(hours.map((hour) => hour[state]))
-  const [delivered, failed, waiting] = [total('delivered'), total('failed'), total('waiting')]
-  const failing = [...webhooks.values()].filter((webhook) => webhook.failed > 0).length
-  // Counting stopped at a limit, so there may be more.
-  const orMore = countedUpTo === null ? '' : '+'
   return stats([
     {
       label: 'Requests',
@@ -94,19 +109,47 @@ function dayStats(traffic: Traffic, { hours, webhooks, countedUpTo }: DeliveryTr
       chart:
         errors > 0 && sparkline(buckets.map((bucket) => bucket.clientErrors + bucket.serverErrors)),
     },
+    ...webhookStats(rows),
+  ])
+}
+
+function webhookStats(rows: WebhookRow[]): Parameters<typeof stats>[0] {
+  const hours = hoursOf(rows)
+  const [succeeded, failed] = [
+    sum(hours.map((hour) => hour.succeeded)),
+    sum(hours.map((hour) => hour.failed)),
+  ]
+  const undelivered = rows.map(({ health }) => health.undelivered)
+  const waiting = sum(undelivered.map(({ pending, retrying }) => pending + retrying))
+  const ended = sum(undelivered.map((one) => one.failed))
+  // Counting may have stopped at the limit of one webhook.
+  const orMore = (read: (one: Undelivered) => number): string =>
+    undelivered.some((one) => read(one) >= one.countedUpTo) ? '+' : ''
+  return [
     {
-      label: 'Delivered to webhooks',
-      value: `${count(delivered)}${orMore}`,
-      note: waiting > 0 && `${count(waiting)} in progress`,
-      chart: delivered > 0 && sparkline(hours.map((hour) => hour.delivered)),
+      label: 'Webhook attempts',
+      value: count(succeeded + failed),
+      note:
+        succeeded + failed > 0 && html`${formatPercent(succeeded, succeeded + failed)} succeeded`,
+      chart: succeeded + failed > 0 && sparkline(hours.map((hour) => hour.succeeded + hour.failed)),
     },
     {
       label: 'Failed deliveries',
-      value: `${count(failed)}${failed > 0 ? orMore : ''}`,
-      note: failing > 0 && `on ${counted(failing, 'webhook')}`,
-      chart: failed > 0 && sparkline(hours.map((hour) => hour.failed)),
+      value: `${count(ended)}${orMore((one) => one.failed)}`,
+      note:
+        waiting > 0 && `${count(waiting)}${orMore((one) => one.pending + one.retrying)} waiting`,
     },
-  ])
+  ]
+}
+
+/** The sums of all webhooks. */
+function hoursOf(rows: WebhookRow[]): WebhookHealth['hours'] {
+  const all = rows.map(({ health }) => health.hours)
+  return (all[0] ?? []).map(({ startsAt }, index) => ({
+    startsAt,
+    succeeded: sum(all.map((hours) => hours[index]?.succeeded ?? 0)),
+    failed: sum(all.map((hours) => hours[index]?.failed ?? 0)),
+  }))
 }
 
 function requestsCard({ buckets, requests }: Traffic): Html {
@@ -121,72 +164,70 @@ function requestsCard({ buckets, requests }: Traffic): Html {
   return card('Requests', requests > 0 ? chart : none, allRequests)
 }
 
-function deliveriesCard(
-  { user }: Visit,
-  webhooks: Webhook[],
-  { hours, countedUpTo }: DeliveryTraffic,
-): Html {
-  const chart = stackedBars({
-    title: 'Deliveries',
-    startsAt: hours.map(({ startsAt }) => startsAt),
-    width: HOUR_MS,
-    series: deliverySeries(hours),
-  })
-  const limitNote =
-    countedUpTo !== null &&
-    html`<p class="muted">Counts at most ${count(countedUpTo)} deliveries per webhook and hour.</p>`
-  const isEmpty = sum(deliverySeries(hours).flatMap(({ values }) => values)) === 0
+function attemptsCard({ user }: Visit, rows: WebhookRow[]): Html {
+  const hours = hoursOf(rows)
+  const series = attemptSeries(hours)
+  const isEmpty = sum(series.flatMap(({ values }) => values)) === 0
   const none =
-    webhooks.length === 0
+    rows.length === 0
       ? empty(
           'No webhooks',
           'Stop polling the API: get notified of every change by webhook.',
           may('webhooks')(user, {}) && buttonLink('/webhooks/new', 'Create webhook'),
         )
-      : empty('No deliveries', 'No subscribed events happened in the last 24 hours.')
-  const allWebhooks = buttonLink('/webhooks', 'All webhooks', 'quiet')
-  return card('Deliveries', isEmpty ? none : [chart, limitNote], allWebhooks)
+      : empty('No attempts', 'Webhooks received nothing in the last 24 hours.')
+  const chart = stackedBars({
+    title: 'Webhook attempts',
+    startsAt: hours.map(({ startsAt }) => startsAt),
+    width: HOUR_MS,
+    series,
+  })
+  return card(
+    'Webhook attempts',
+    isEmpty ? none : chart,
+    buttonLink('/webhooks', 'All webhooks', 'quiet'),
+  )
 }
 
-const NO_DELIVERIES = { delivered: 0, failed: 0, waiting: 0 }
-
-/** Failing webhooks come first, then those with the most deliveries in progress. */
-function webhooksCard(webhooks: Webhook[], { webhooks: counts }: DeliveryTraffic): Content {
-  if (webhooks.length === 0) return false
-  const rows = webhooks
-    .map((webhook) => ({ webhook, ...(counts.get(webhook.id) ?? NO_DELIVERIES) }))
-    .sort((one, other) => other.failed - one.failed || other.waiting - one.waiting)
+/** Those in trouble come first, then those with the largest share of failed attempts. */
+function webhooksCard(rows: WebhookRow[]): Content {
+  if (rows.length === 0) return false
+  const cells = rows
+    .toSorted((one, other) => urgencyOf(other) - urgencyOf(one))
     .slice(0, MAX_WEBHOOKS)
-    .map(({ webhook, failed, waiting, delivered }) => ({
-      cells: [
-        webhookCell(webhook, failed > 0),
-        linkedCount(failed, `/webhooks/${webhook.id}?state=failed`),
-        linkedCount(waiting, `/webhooks/${webhook.id}?state=retrying`),
-        linkedCount(delivered, `/webhooks/${webhook.id}?state=delivered`),
-      ],
-    }))
+    .map((row) => ({ cells: webhookCells(row) }))
   const columns = [
     'Webhook',
+    'Last 24 hours',
+    { label: 'Succeeded', isNumber: true },
+    { label: 'Waiting', isNumber: true },
     { label: 'Failed', isNumber: true },
-    { label: 'In progress', isNumber: true },
-    { label: 'Delivered', isNumber: true },
   ]
-  return card('Webhooks', table('Webhooks', columns, rows))
+  return card('Webhooks', table('Webhooks', columns, cells))
 }
 
-function webhookCell(webhook: Webhook, isFailing: boolean): Content {
-  const state = isFailing ? pill('bad', 'Failing') : !webhook.enabled && pill('quiet', 'Disabled')
-  return html`
-    <a class="clipped" href="/console/webhooks/${webhook.id}">
-      <bdi>${webhookName(webhook)}</bdi>
-    </a>
-    ${state}`
+function urgencyOf({ health, isPaused }: WebhookRow): number {
+  const { succeeded, failed } = health.lastDay
+  return Number(isPaused || isInTrouble(health)) + failed / Math.max(1, succeeded + failed)
 }
 
-function linkedCount(value: number, to: string): Html {
+function webhookCells({ webhook, health, isPaused }: WebhookRow): Content[] {
+  const { failed, pending, retrying, countedUpTo } = health.undelivered
+  const to = `/webhooks/${webhook.id}`
+  return [
+    html`<a class="clipped" href="/console${to}"><bdi>${webhookName(webhook)}</bdi></a>
+      ${healthPill(health, isPaused)}`,
+    attemptBars(health),
+    succeededShare(health.lastDay),
+    linkedCount(pending + retrying, `${to}?state=retrying`, countedUpTo),
+    linkedCount(failed, `${to}?state=failed`, countedUpTo),
+  ]
+}
+
+function linkedCount(value: number, to: string, limit = Number.POSITIVE_INFINITY): Html {
   return value === 0
     ? html`<span class="muted">0</span>`
-    : html`<a href="/console${to}">${count(value)}</a>`
+    : html`<a href="/console${to}">${limitedCount(value, limit)}</a>`
 }
 
 function rateLimitCard({ config }: Visit, use: RateLimitUse[]): Content {

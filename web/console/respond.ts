@@ -1,11 +1,13 @@
 /** Sends what a page's handler returns. */
 import type { Context } from 'koa'
 import type { Db } from '../../records/database/open.ts'
+import { accountScope } from '../../records/database/scope.ts'
 import { findPausedAt } from '../../records/delivery-pause.ts'
+import { countTroubledWebhooks } from '../../records/reports/webhook-health.ts'
 import { type Notice, type SignedIn, storeNotice } from '../../records/sessions.ts'
 import type { Assets } from './assets.ts'
 import { layout, parseTheme } from './layout.ts'
-import type { ConsolePage, PageResult } from './page.ts'
+import { type ConsolePage, isAdmin, type PageResult } from './page.ts'
 
 interface Response {
   db: Db
@@ -38,6 +40,8 @@ async function sendPage(ctx: Context, { db, assets }: Response, page: ConsolePag
     theme: parseTheme(ctx.cookies.get('muster-theme')),
     notice,
     areDeliveriesPaused: visitor !== undefined && (await areDeliveriesPaused(db)),
+    troubledWebhooks:
+      visitor && isAdmin(visitor.user, {}) ? await findTroubledWebhooks(db, visitor) : 0,
     visitor,
   })
 }
@@ -46,6 +50,11 @@ async function sendPage(ctx: Context, { db, assets }: Response, page: ConsolePag
 async function areDeliveriesPaused({ read }: Db): Promise<boolean> {
   const pausedAt = await findPausedAt(read).catch(() => undefined)
   return pausedAt !== undefined
+}
+
+/** 0 when the database is away. */
+function findTroubledWebhooks({ dialect, read }: Db, { account }: SignedIn): Promise<number> {
+  return countTroubledWebhooks(accountScope({ dialect, sql: read }, account.id)).catch(() => 0)
 }
 
 export function redirectToSignIn(ctx: Context): void {

@@ -14,6 +14,8 @@ export interface ConsoleConfig {
   webhookAllowedRanges: Cidr[]
   webhookRetryDelaysMs: number[]
   webhookTimeoutMs: number
+  /** 0: never. */
+  disableWebhooksAfterDays: number
   retentionDays: RetentionDays
 }
 

@@ -192,7 +192,8 @@ async function makeAttempt(
   // Without the clock of this machine.
   const sent = { ...ended, startedAt: startedAt.getTime() }
   logResult(options.log, attempt, sent)
-  const result = { trigger, orderingKey, endedAt: now().getTime(), sent }
+  const isTest = eventId === null
+  const result = { trigger, orderingKey, isTest, endedAt: now().getTime(), sent }
   attempt.result = result
   options.onAttempt({ ...attempt, result }, sent)
   store.add(attempt)
@@ -218,11 +219,12 @@ function describeSpan(
 function skip(
   { store, now }: DeliverOptions,
   attempt: AttemptWith<'lease'>,
-  { trigger, orderingKey }: AttemptRequest,
+  { trigger, orderingKey, eventId }: AttemptRequest,
   { deleted }: Endpoint,
 ): void {
   const skipped = deleted ? 'webhook_deleted' : 'webhook_disabled'
-  attempt.result = { trigger, orderingKey, endedAt: now().getTime(), skipped }
+  const isTest = eventId === null
+  attempt.result = { trigger, orderingKey, isTest, endedAt: now().getTime(), skipped }
   store.add(attempt)
 }
 

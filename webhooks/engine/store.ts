@@ -10,6 +10,7 @@ import { ATTEMPTS_SCHEDULED } from '../../records/due-work.ts'
 import { progressAfter } from '../policy/schedule.ts'
 import type { AttemptJobs } from '../queue/attempt-jobs.ts'
 import { RunLoop } from '../run-loop.ts'
+import { AttemptCounter } from './attempt-counter.ts'
 import type { InFlight } from './in-flight.ts'
 
 export interface StoreOptions {
@@ -32,6 +33,7 @@ const RETRY_MS = 500
 export class ResultStore {
   readonly #options: StoreOptions
   readonly #loop: RunLoop
+  readonly #counter: AttemptCounter
   readonly #stopDeadline = new AbortController()
   readonly #transactions = new Set<Promise<void>>()
   readonly #completions = new Set<Promise<void>>()
@@ -43,6 +45,7 @@ export class ResultStore {
 
   constructor(options: StoreOptions) {
     this.#options = options
+    this.#counter = new AttemptCounter(options.db, options.log)
     this.#loop = new RunLoop(
       () => this.#storeWaiting(),
       (error) => options.log.error({ err: error }, 'Results of attempts could not be stored'),
@@ -68,6 +71,7 @@ export class ResultStore {
     clearTimeout(this.#rejectedTimer)
     await this.#store(this.#rejected.splice(0))
     await Promise.all([...this.#transactions, ...this.#completions])
+    await this.#counter.stop()
     for (const timer of [deadline, this.#timer, this.#rejectedTimer]) clearTimeout(timer)
   }
 
@@ -115,20 +119,22 @@ export class ResultStore {
   async #storeOnce(batch: AttemptWith<'lease'>[]): Promise<void> {
     const { db, jobs, log } = this.#options
     if (db.dialect === 'postgres') {
-      const progress = await transaction(db, async (trx) => {
+      const { owned, progress } = await transaction(db, async (trx) => {
         const completed = await jobs.complete(batch, trx)
         // A process that was suspended has lost its leases: a failure counts only from the process
         // that owns the attempt now.
         const owned = batch
           .filter(hasResult)
           .filter((attempt) => completed.has(attempt.lease.jobId) || hasSucceeded(attempt))
-        return this.#storeIn(trx, owned)
+        return { owned, progress: await this.#storeIn(trx, owned) }
       })
+      this.#counter.add(owned)
       return this.#finish(batch, progress)
     }
     const ended = batch.filter(hasResult)
     const progress =
       ended.length > 0 ? await transaction(db, (trx) => this.#storeIn(trx, ended)) : []
+    this.#counter.add(ended)
     // The next batch does not wait for the queue. A leftover job is detected as stale when it is leased.
     const completion = jobs
       .complete(batch)

@@ -91,7 +91,7 @@ function filters({ query }: Visit, users: User[]): Html {
         value: user,
         choices: [
           ...users.map(({ id, fullName }) => ({ value: id, label: fullName })),
-          { value: COMMAND_LINE, label: 'The command line' },
+          { value: COMMAND_LINE, label: 'Muster and the command line' },
         ],
       }),
       selectField({
@@ -151,6 +151,7 @@ const SENTENCES: Record<string, Sentence> = {
   'session.ended': ({ target }) => `Signed out ${target.name}`,
   'session.others_ended': ({ details }) =>
     `Signed out all other devices${typeof details.count === 'number' ? `: ${details.count}` : ''}`,
+  'webhook.disabled': (entry) => describeDisabling(entry),
   'user.created': (entry) => html`Created the user ${targetLink(entry)}${detailOf(entry, 'email')}`,
   'user.invited': (entry) => html`Invited ${targetLink(entry)}${detailOf(entry, 'email')}`,
   'user.invitation_renewed': (entry) =>
@@ -168,6 +169,12 @@ const SENTENCES: Record<string, Sentence> = {
   'user.access_changed': (entry) => html`Changed the access of ${targetLink(entry)}`,
   'user.deactivated': (entry) => html`Deactivated ${targetLink(entry)}`,
   'user.reactivated': (entry) => html`Reactivated ${targetLink(entry)}`,
+}
+
+const describeDisabling: Sentence = (entry) => {
+  const { failing_since: since } = entry.details
+  if (typeof since !== 'string') return describeByName(entry)
+  return html`${describeByName(entry)}: no attempt succeeded since ${utc(Date.parse(since))}`
 }
 
 const detailOf = ({ details }: AuditEntry, name: string): Content =>

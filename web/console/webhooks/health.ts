@@ -1,41 +1,113 @@
 /** How the health of a webhook is shown. */
-import type { DeliveryHealth } from '../../../records/reports/delivery-health.ts'
+import type {
+  HealthState,
+  Undelivered,
+  WebhookHealth,
+} from '../../../records/reports/webhook-health.ts'
+import { findWebhookHealth } from '../../../records/reports/webhook-health.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { type Series, smallBars, sum } from '../charts.ts'
-import { count } from '../format.ts'
-import { pill } from '../ui.ts'
+import { count, counted } from '../format.ts'
+import type { Visit } from '../page.ts'
+import { formatPercent } from '../requests/request-figures.ts'
+import { action, pill, type Tone, timeElement } from '../ui.ts'
+import { mayManage } from './access.ts'
+import { attemptResult } from './delivery-rows.ts'
 
-export function webhookState({ enabled }: Webhook, isPaused: boolean): Html {
+const STATES: Record<HealthState, { label: string; tone: Tone }> = {
+  healthy: { label: 'Healthy', tone: 'ok' },
+  degraded: { label: 'Degraded', tone: 'warn' },
+  failing: { label: 'Failing', tone: 'bad' },
+  disabled: { label: 'Disabled', tone: 'quiet' },
+  no_traffic: { label: 'No traffic', tone: 'quiet' },
+}
+
+/** The IDs of the elements that the log reloads: see `healthPill` and `healthAlert`. */
+export const HEALTH_ELEMENTS = ['webhook-state', 'webhook-alert']
+
+/** Throws 404 if the webhook was deleted meanwhile. */
+export async function loadHealth(
+  { scope, ctx, now }: Visit,
+  { id }: Webhook,
+): Promise<WebhookHealth> {
+  return (await findWebhookHealth(scope, [id], now)).get(id) ?? ctx.throw(404)
+}
+
+export function healthPill({ state, isDisabledByService }: WebhookHealth, isPaused: boolean): Html {
   if (isPaused) return pill('bad', 'Paused')
-  return enabled ? pill('ok', 'Enabled') : pill('quiet', 'Disabled')
+  const { label, tone } = STATES[state]
+  return pill(isDisabledByService ? 'bad' : tone, label)
 }
 
-interface HourCounts {
-  delivered: number
-  waiting: number
-  failed: number
+/** The user should look at these webhooks first. */
+export function isInTrouble({ state, isDisabledByService }: WebhookHealth): boolean {
+  return state === 'failing' || isDisabledByService
 }
 
-export function deliverySeries(hours: HourCounts[]): Series[] {
+/** Above the page of a webhook that sends nothing or fails. The element is always there, so that it can appear
+ *  on an open page. */
+export function healthAlert(visit: Visit, webhook: Webhook, health: WebhookHealth): Html {
+  return html`<div id="webhook-alert">${alertOf(visit, webhook, health)}</div>`
+}
+
+function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealth): Content {
+  const { state, isDisabledByService, failingSince } = health
+  const { now, user } = visit
+  if (state === 'failing') return failingAlert(visit, health)
+  if (state !== 'disabled') return false
+  const reason =
+    isDisabledByService && html`No attempt has succeeded since ${timeElement(failingSince, now)}.`
+  return html`<aside class="note ${isDisabledByService ? 'bad' : 'warn'} next-attempt" aria-label="Disabled">
+    <span>
+      <strong>Disabled${isDisabledByService && ' automatically'} ${timeElement(disabledAt, now)}.</strong>
+      ${reason} Nothing is sent. After you enable it again, you can send the events it missed.
+    </span>
+    ${mayManage(user, {}) && action({ to: `/webhooks/${id}/enable`, label: 'Enable' })}
+  </aside>`
+}
+
+function failingAlert({ now, config }: Visit, health: WebhookHealth): Html {
+  const { failingSince, failures, lastAttempt, undelivered } = health
+  const days = config.disableWebhooksAfterDays
+  return html`<aside class="note bad banner" aria-label="Failing">
+    <strong>Failing since ${timeElement(failingSince, now)}.</strong>
+    <span>
+      The last ${counted(failures, 'attempt')} failed, the last one with
+      ${lastAttempt && attemptResult(lastAttempt)}.
+      ${waitingText(undelivered)}
+      ${days > 0 && `After ${counted(days, 'day')} without a success, the webhook is disabled.`}
+    </span>
+  </aside>`
+}
+
+function waitingText(undelivered: Undelivered): string {
+  const { retrying, pending, countedUpTo } = undelivered
+  const waiting = retrying + pending
+  if (waiting === 0) return ''
+  const noun = waiting === 1 ? 'delivery waits' : 'deliveries wait'
+  return `${limitedCount(waiting, countedUpTo)} ${noun} for the next attempt.`
+}
+
+/** `hours`: those of one webhook, or the sums of several. */
+export function attemptSeries(hours: WebhookHealth['hours']): Series[] {
   return [
-    { name: 'Delivered', tone: 'first', values: hours.map(({ delivered }) => delivered) },
-    { name: 'In progress', tone: 'second', values: hours.map(({ waiting }) => waiting) },
+    { name: 'Succeeded', tone: 'first', values: hours.map(({ succeeded }) => succeeded) },
     { name: 'Failed', tone: 'third', values: hours.map(({ failed }) => failed) },
   ]
 }
 
 /** One bar per hour. */
-export function healthBars({ hours }: DeliveryHealth): Html {
-  const series = deliverySeries(hours)
+export function attemptBars({ hours }: WebhookHealth): Html {
+  const series = attemptSeries(hours)
   const totals = series.map(({ name, values }) => `${count(sum(values))} ${name.toLowerCase()}`)
-  return smallBars(series, `By hour: ${totals.join(', ')}`)
+  return smallBars(series, `Attempts by hour: ${totals.join(', ')}`)
 }
 
-/** The share of finished deliveries that were delivered. Rounded down: 100 % means all. */
-export function deliveredShare({ share, isSample }: DeliveryHealth): Content {
-  if (share === null) return html`<span class="muted">–</span>`
-  return `${isSample ? '≈ ' : ''}${Math.floor(share * 1_000) / 10} %`
+/** The share of attempts that succeeded. */
+export function succeededShare({ succeeded, failed }: WebhookHealth['lastDay']): Content {
+  if (succeeded + failed === 0) return html`<span class="muted">–</span>`
+  return formatPercent(succeeded, succeeded + failed)
 }
 
 /** `1,000+` if counting stopped at the limit. */

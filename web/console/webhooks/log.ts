@@ -2,31 +2,32 @@
 import { hasSentMissedSince, listUnfinishedBulkJobs } from '../../../records/bulk-jobs.ts'
 import { deliveryStates } from '../../../records/deliveries.ts'
 import { type FoundDeliveries, searchDeliveries } from '../../../records/delivery-search.ts'
-import {
-  type DeliveryHealth,
-  findDeliveryHealth,
-} from '../../../records/reports/delivery-health.ts'
+import type { WebhookHealth } from '../../../records/reports/webhook-health.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { sum } from '../charts.ts'
 import { filterForm } from '../filter-form.ts'
 import { formStatus, hasErrors, selectField, textField } from '../form-fields.ts'
-import { count } from '../format.ts'
+import { duration } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
+import { TROUBLED_WEBHOOKS } from '../navigation.ts'
 import { type ConsolePage, get, isAdmin, type Route, type Visit } from '../page.ts'
 import { withQuery } from '../query.ts'
 import { readOnlyNote } from '../read-only-note.ts'
-import { buttonLink, card, empty, note, pager, stats, tabs, timeElement } from '../ui.ts'
+import { buttonLink, card, empty, pager, stats, tabs, timeElement } from '../ui.ts'
 import { loadWebhook, mayManage } from './access.ts'
 import { jobProgress } from './bulk-jobs.ts'
-import { DELIVERY_STATES, deliveriesTable, withAttempts } from './delivery-rows.ts'
-import { deliveredShare, healthBars, limitedCount } from './health.ts'
+import { attemptResult, DELIVERY_STATES, deliveriesTable, withAttempts } from './delivery-rows.ts'
+import { attemptBars, HEALTH_ELEMENTS, limitedCount, loadHealth, succeededShare } from './health.ts'
 import { type LogQuery, loggedTypes, logPath, readLogQuery } from './log-query.ts'
 import { webhookPage } from './webhook-page.ts'
 
 export const webhookLogRoutes: Route[] = [get('/webhooks/:webhook', isAdmin, logPage)]
 
 const REFRESH_SECONDS = 3
+/** Reloaded with the log. */
+const ALSO_RELOADED = ['notices', TROUBLED_WEBHOOKS, ...HEALTH_ELEMENTS]
+  .map((id) => `#${id}:outerMorph`)
+  .join()
 const NO_DELIVERIES: FoundDeliveries = { deliveries: [], nextFrom: null, isCutShort: false }
 
 async function logPage(visit: Visit): Promise<ConsolePage> {
@@ -35,16 +36,16 @@ async function logPage(visit: Visit): Promise<ConsolePage> {
   const canManage = mayManage(user, {})
   const query = readLogQuery(visit.query)
   const [health, found] = await Promise.all([
-    findDeliveryHealth(scope, [webhook.id], now),
+    loadHealth(visit, webhook),
     hasErrors(query.errors)
       ? NO_DELIVERIES
       : searchDeliveries(scope, { ...query.search, webhookId: webhook.id }),
   ])
-  const page = await webhookPage(visit, webhook, 'deliveries', [
+  const page = await webhookPage(visit, { webhook, health }, 'deliveries', [
     !canManage && (await readOnlyNote(visit, 'webhooks')),
     html`<div id="notices">
       ${await notices(visit, webhook)}
-      ${healthStrip(webhook, health.get(webhook.id), now)}
+      ${healthStrip(webhook, health, now)}
     </div>`,
     card(
       'Deliveries',
@@ -62,15 +63,11 @@ function retryFailedLink({ id }: Webhook, { input }: LogQuery): Html {
   return buttonLink(to, 'Retry failed deliveries', 'quiet')
 }
 
-/** The most important notes for the user: the webhook is disabled, it missed events, a bulk job is running. */
+/** The webhook missed events while it was disabled, or a bulk job is running. */
 async function notices({ scope, user, now }: Visit, webhook: Webhook): Promise<Content> {
   const { id, enabled, disabledAt } = webhook
+  if (!enabled) return false
   const canManage = mayManage(user, {})
-  if (!enabled)
-    return note('warn', [
-      html`Disabled ${timeElement(disabledAt, now)}. Nothing is sent.`,
-      canManage && ' After you enable it again, you can send the events it missed.',
-    ])
   const jobs = await listUnfinishedBulkJobs(scope, id)
   const hasMissed =
     disabledAt !== null && canManage && !(await hasSentMissedSince(scope, id, disabledAt))
@@ -86,53 +83,40 @@ async function notices({ scope, user, now }: Visit, webhook: Webhook): Promise<C
   ]
 }
 
-function healthStrip({ id }: Webhook, health: DeliveryHealth | undefined, now: Date): Content {
-  if (!health) return false
-  const { hours, failed, retrying, pending, countedUpTo, oldestWaitingSince } = health
-  const delivered = sum(hours.map((hour) => hour.delivered))
-  const finished = sum(hours.map((hour) => hour.delivered + hour.failed))
+function healthStrip({ id }: Webhook, health: WebhookHealth, now: Date): Html {
+  const { lastDay, lastHour, lastAttempt, p95Ms, undelivered } = health
+  const { failed, retrying, pending, countedUpTo, oldestWaitingSince } = undelivered
   const showLink = (value: number, state: string): Content =>
     value > 0 ? html`<a href="/console${logPath(id, { state })}">Show</a>` : 'none'
+  const oldest = html`oldest ${timeElement(oldestWaitingSince, now)}`
   return stats([
     {
-      label: 'Delivered, last 24 hours',
-      value: deliveredShare(health),
-      note: deliveredNote(health, delivered, finished),
-      chart: finished > 0 && healthBars(health),
+      label: 'Attempts that succeeded',
+      value: succeededShare(lastDay),
+      note: html`last 24 hours; last hour ${succeededShare(lastHour)}`,
+      chart: lastDay.succeeded + lastDay.failed > 0 && attemptBars(health),
     },
     {
-      label: 'Failed, last 24 hours',
+      label: 'Last attempt',
+      value: lastAttempt ? attemptResult(lastAttempt) : '–',
+      note: lastAttempt && timeElement(lastAttempt.at, now),
+    },
+    {
+      label: 'p95 duration',
+      value: p95Ms === null ? '–' : duration(p95Ms),
+      note: 'last 24 hours',
+    },
+    {
+      label: 'Waiting',
+      value: limitedCount(retrying + pending, countedUpTo),
+      note: oldestWaitingSince === null ? 'pending or retrying' : oldest,
+    },
+    {
+      label: 'Failed deliveries',
       value: limitedCount(failed, countedUpTo),
-      note: showLink(failed, 'failed'),
-    },
-    {
-      label: 'Retrying now',
-      value: limitedCount(retrying, countedUpTo),
-      note: showLink(retrying, 'retrying'),
-    },
-    {
-      label: 'Pending now',
-      value: limitedCount(pending, countedUpTo),
-      note: showLink(pending, 'pending'),
-    },
-    {
-      label: 'Oldest waiting',
-      value: timeElement(oldestWaitingSince, now, '–'),
-      note: oldestWaitingSince !== null && 'pending or retrying',
+      note: html`last 24 hours: ${showLink(failed, 'failed')}`,
     },
   ])
-}
-
-function deliveredNote(
-  { isSample, sampleSize }: DeliveryHealth,
-  delivered: number,
-  finished: number,
-): Content {
-  if (isSample) {
-    const title = `Estimated from the newest ${count(sampleSize)} deliveries of each hour`
-    return html`<span title="${title}">estimated</span>`
-  }
-  return finished === 0 ? 'none finished' : `${count(delivered)} of ${count(finished)}`
 }
 
 function stateTabs({ id }: Webhook, { input }: LogQuery): Html {
@@ -178,7 +162,7 @@ async function log(
   const rows = await withAttempts(visit, found.deliveries)
   const isLive = isFirstPage && !hasErrors(query.errors)
   const path = `/console${logPath(webhook.id, input)}`
-  const reload = isLive && reloadEvery(REFRESH_SECONDS, path, 'log', '#notices:outerMorph')
+  const reload = isLive && reloadEvery(REFRESH_SECONDS, path, 'log', ALSO_RELOADED)
   const table = deliveriesTable(
     visit,
     webhook,

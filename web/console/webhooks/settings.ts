@@ -34,6 +34,7 @@ import {
   timeElement,
 } from '../ui.ts'
 import { loadWebhook, mayManage, webhookTarget } from './access.ts'
+import { loadHealth } from './health.ts'
 import { webhookPage } from './webhook-page.ts'
 
 export const webhookSettingsRoutes: Route[] = [
@@ -50,7 +51,8 @@ async function settingsPage(visit: Visit): Promise<ConsolePage> {
   const { id, createdBy } = webhook
   const canManage = mayManage(user, {})
   const creator = createdBy === null ? undefined : await findUser(scope, createdBy)
-  return webhookPage(visit, webhook, 'settings', [
+  const health = await loadHealth(visit, webhook)
+  return webhookPage(visit, { webhook, health }, 'settings', [
     !canManage && (await readOnlyNote(visit, 'webhooks')),
     card(
       'Configuration',

@@ -1,15 +1,16 @@
 /** The head that the two pages of a webhook share: deliveries and settings. */
+import type { WebhookHealth } from '../../../records/reports/webhook-health.ts'
 import { type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type Content, html } from '../../shared/html.ts'
 import type { ConsolePage, Visit } from '../page.ts'
 import { action, copyButton, tabs } from '../ui.ts'
 import { mayManage } from './access.ts'
-import { webhookState } from './health.ts'
+import { healthAlert, healthPill } from './health.ts'
 import { findPausedWebhooks, pausedNote } from './paused.ts'
 
 export async function webhookPage(
   visit: Visit,
-  webhook: Webhook,
+  { webhook, health }: { webhook: Webhook; health: WebhookHealth },
   tab: 'deliveries' | 'settings',
   body: Content,
 ): Promise<ConsolePage> {
@@ -26,7 +27,7 @@ export async function webhookPage(
   return {
     title: webhookName(webhook),
     lead: html`<span class="webhook-head">
-      ${webhookState(webhook, isPaused)}
+      <span id="webhook-state">${healthPill(health, isPaused)}</span>
       <bdi class="mono">${webhook.url}</bdi>
       ${copyButton(webhook.url, 'URL')}
     </span>`,
@@ -40,6 +41,7 @@ export async function webhookPage(
         ])}
       </div>`,
       isPaused && pausedNote(webhook.id, canManage),
+      healthAlert(visit, webhook, health),
       body,
     ],
   }

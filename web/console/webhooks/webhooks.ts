@@ -1,15 +1,14 @@
 /** The list of webhooks. */
-import {
-  type DeliveryHealth,
-  findDeliveryHealth,
-} from '../../../records/reports/delivery-health.ts'
+import { findWebhookHealth, type WebhookHealth } from '../../../records/reports/webhook-health.ts'
 import { listWebhooks, type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { duration } from '../format.ts'
 import { type ConsolePage, get, isAdmin, type Route, type Visit } from '../page.ts'
 import { readOnlyNote } from '../read-only-note.ts'
 import { buttonLink, card, empty, table, timeElement, twoLines } from '../ui.ts'
 import { mayManage } from './access.ts'
-import { deliveredShare, healthBars, limitedCount, webhookState } from './health.ts'
+import { attemptResult } from './delivery-rows.ts'
+import { attemptBars, healthPill, isInTrouble, limitedCount, succeededShare } from './health.ts'
 import { findPausedWebhooks } from './paused.ts'
 
 export const webhooksRoutes: Route[] = [get('/webhooks', isAdmin, webhooksPage)]
@@ -19,7 +18,7 @@ async function webhooksPage(visit: Visit): Promise<ConsolePage> {
   const webhooks = await listWebhooks(scope)
   const ids = webhooks.map(({ id }) => id)
   const [health, paused] = await Promise.all([
-    findDeliveryHealth(scope, ids, now),
+    findWebhookHealth(scope, ids, now),
     findPausedWebhooks(visit),
   ])
   const canManage = mayManage(user, {})
@@ -52,7 +51,7 @@ function noWebhooks(canManage: boolean): Html {
 }
 
 interface Findings {
-  health: Map<string, DeliveryHealth>
+  health: Map<string, WebhookHealth>
   /** IDs. */
   paused: Set<string>
 }
@@ -60,22 +59,25 @@ interface Findings {
 function webhooksTable(webhooks: Webhook[], { health, paused }: Findings, now: Date): Html {
   const columns = [
     'Webhook',
-    'State',
+    'Health',
     'Events',
-    'Last 24 hours',
-    { label: 'Delivered', isNumber: true },
+    'Attempts, last 24 hours',
+    { label: 'Succeeded', isNumber: true },
+    { label: 'p95 duration', isNumber: true },
     { label: 'Waiting', isNumber: true },
   ]
   const rows = webhooks.map((webhook) => {
     const own = health.get(webhook.id)
-    const healthCells = own && [healthBars(own), deliveredShare(own), waitingCell(own, now)]
     return {
       id: `webhook-${webhook.id}`,
       cells: [
         nameCell(webhook),
-        webhookState(webhook, paused.has(webhook.id)),
+        own && healthCell(own, paused.has(webhook.id), now),
         eventsCell(webhook),
-        ...(healthCells ?? ['', '', '']),
+        own && attemptBars(own),
+        own && succeededShare(own.lastDay),
+        own && (own.p95Ms === null ? html`<span class="muted">–</span>` : duration(own.p95Ms)),
+        own && waitingCell(own, now),
       ],
     }
   })
@@ -88,6 +90,14 @@ function nameCell(webhook: Webhook): Html {
   return twoLines(name, url, 'webhook-name')
 }
 
+function healthCell(health: WebhookHealth, isPaused: boolean, now: Date): Html {
+  const { failingSince, lastAttempt } = health
+  const state = healthPill(health, isPaused)
+  if (!isInTrouble(health) || lastAttempt === null) return state
+  const since = html`<span class="nowrap">since ${timeElement(failingSince, now)}: ${attemptResult(lastAttempt)}</span>`
+  return twoLines(state, since)
+}
+
 function eventsCell({ eventTypes }: Webhook): Content {
   if (eventTypes.includes('*')) return 'All'
   const [first, ...more] = eventTypes
@@ -98,7 +108,7 @@ function eventsCell({ eventTypes }: Webhook): Content {
 }
 
 function waitingCell(
-  { retrying, pending, countedUpTo, oldestWaitingSince }: DeliveryHealth,
+  { undelivered: { retrying, pending, countedUpTo, oldestWaitingSince } }: WebhookHealth,
   now: Date,
 ): Content {
   const waiting = retrying + pending

@@ -1,0 +1,140 @@
+/** What the health of webhooks is computed from: attempts by 5 minutes and by hour, and the outage of each
+ *  webhook. Reading the attempts themselves would be too slow. */
+import type { Outcome } from './attempt.ts'
+import { jsonRows } from './database/statements.ts'
+import type { Trx } from './database/transaction.ts'
+import { type RemovalRun, removeRows } from './removal-run.ts'
+import {
+  addCounts,
+  binColumns,
+  type CountTable,
+  findOrAddRow,
+  HOUR_MS,
+  increment,
+  MINUTE_MS,
+  toBin,
+} from './reports/request-counts.ts'
+
+export const DAY_MS = 24 * HOUR_MS
+export const SHORT_SPAN_MS = 5 * MINUTE_MS
+/** A count of the last 24 hours may begin an hour earlier. */
+const KEPT_MS = DAY_MS + HOUR_MS
+/** The time between two failed attempts counts as outage up to this limit, which is the longest delay of the
+ *  schedule: a jump of the clock or a pause of deliveries between them is not an outage. */
+const MAX_GAP_MS = DAY_MS
+
+/** An attempt that has ended. Test events are not counted. */
+export interface CountedAttempt {
+  webhookId: string
+  /** Epoch milliseconds. */
+  endedAt: number
+  durationMs: number
+  outcome: Outcome
+  /** Null: no response. */
+  status: number | null
+}
+
+const COUNTS: CountTable = {
+  name: 'attempt_counts',
+  keys: ['webhook_id', 'span_ms', 'starts_at'],
+  counts: ['succeeded', 'failed', ...binColumns],
+}
+const FIRST_BIN = COUNTS.counts.length - binColumns.length
+
+/** Adds attempts, in the order of their ends. Ignores those of removed webhooks. */
+export async function countAttempts(trx: Trx, attempts: CountedAttempt[]): Promise<void> {
+  const counts = new Map<string, number[]>()
+  const outages = new Map<string, OutageRow>()
+  for (const attempt of attempts) {
+    const { webhookId, endedAt, durationMs, outcome } = attempt
+    outages.set(webhookId, outageAfter(outages.get(webhookId), attempt))
+    for (const spanMs of [SHORT_SPAN_MS, HOUR_MS]) {
+      const row = findOrAddRow(counts, [webhookId, spanMs, endedAt - (endedAt % spanMs)], COUNTS)
+      increment(row, outcome === 'success' ? 0 : 1)
+      increment(row, FIRST_BIN + toBin(durationMs))
+    }
+  }
+  await storeOutages(trx, [...outages.values()])
+  await addCounts(trx.sql, COUNTS, counts)
+}
+
+const OUTAGE_COLUMNS = {
+  webhook_id: 'uuid',
+  last_attempt_at: 'bigint',
+  last_outcome: 'text',
+  last_status: 'integer',
+  last_success_at: 'bigint',
+  failures: 'integer',
+  failing_since: 'bigint',
+  failing_until: 'bigint',
+  failing_ms: 'bigint',
+}
+
+interface OutageRow {
+  webhook_id: string
+  last_attempt_at: number
+  last_outcome: Outcome
+  last_status: number | null
+  last_success_at: number | null
+  /** Failed attempts after the last success. */
+  failures: number
+  failing_since: number | null
+  failing_until: number | null
+  failing_ms: number
+}
+
+const NO_OUTAGE = { failures: 0, failing_since: null, failing_until: null, failing_ms: 0 }
+
+function outageAfter(before: OutageRow | undefined, attempt: CountedAttempt): OutageRow {
+  const { webhookId, endedAt, outcome, status } = attempt
+  const last = { last_attempt_at: endedAt, last_outcome: outcome, last_status: status }
+  const row = { webhook_id: webhookId, last_success_at: null, ...NO_OUTAGE, ...before, ...last }
+  if (outcome === 'success') return { ...row, ...NO_OUTAGE, last_success_at: endedAt }
+  const since = row.failing_since ?? endedAt
+  return {
+    ...row,
+    failures: row.failures + 1,
+    failing_since: since,
+    failing_until: endedAt,
+    failing_ms: Math.min(MAX_GAP_MS, Math.max(0, endedAt - since)),
+  }
+}
+
+/** Several workers add to the same outage: its time is counted once. */
+async function storeOutages({ dialect, sql }: Trx, rows: OutageRow[]): Promise<void> {
+  const columns = Object.keys(OUTAGE_COLUMNS)
+  const gap = 'excluded.failing_until - coalesce(stored.failing_until, excluded.failing_since)'
+  const continued: Record<string, string> = {
+    last_success_at: 'stored.last_success_at',
+    failures: 'stored.failures + excluded.failures',
+    failing_since: 'coalesce(stored.failing_since, excluded.failing_since)',
+    failing_until: `case when stored.failing_until > excluded.failing_until
+      then stored.failing_until else excluded.failing_until end`,
+    failing_ms: `stored.failing_ms +
+      case when ${gap} < 0 then 0 when ${gap} > ${MAX_GAP_MS} then ${MAX_GAP_MS} else ${gap} end`,
+  }
+  const changes = columns.slice(1).map((column) =>
+    column in continued
+      ? `${column} = case when excluded.last_success_at is null
+           then ${continued[column]} else excluded.${column} end`
+      : `${column} = excluded.${column}`,
+  )
+  await sql.raw(
+    `insert into webhook_health as stored (${columns.join(', ')})
+     select ${columns.map((column) => `input.${column}`).join(', ')}
+     from ${jsonRows(dialect, OUTAGE_COLUMNS)} join webhooks on webhooks.id = input.webhook_id
+     where true
+     order by input.webhook_id
+     on conflict (webhook_id) do update set ${changes.join(', ')}`,
+    [JSON.stringify(rows)],
+  )
+}
+
+export function removeOldAttemptCounts(run: RemovalRun): Promise<void> {
+  const until = run.time.createdBefore(KEPT_MS)
+  return removeRows(run, {
+    table: COUNTS.name,
+    key: COUNTS.keys,
+    condition: (rows) => rows.where('starts_at', '<', until),
+  })
+}

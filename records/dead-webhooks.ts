@@ -1,0 +1,70 @@
+/** Webhooks without a successful attempt for days. The service disables them. */
+import { DAY_MS } from './attempt-counts.ts'
+import { insertAuditEntry } from './audit-log.ts'
+import type { DeletionTime } from './clock-spans.ts'
+import type { Db } from './database/open.ts'
+import { writeScope } from './database/scope.ts'
+import { select } from './database/statements.ts'
+import { transaction } from './database/transaction.ts'
+import { ARE_PAUSED } from './delivery-pause.ts'
+import { disableWebhook, type Webhook, webhookName } from './webhooks.ts'
+
+export interface DeadWebhook {
+  id: string
+  accountId: string
+  /** Epoch milliseconds. */
+  failingSince: number
+}
+
+/** No attempt has succeeded for `afterMs`, and one has failed in the last 24 hours. A suspended account and a
+ *  pause of all deliveries have no dead webhooks. */
+export async function listDeadWebhooks(
+  { read }: Db,
+  time: DeletionTime,
+  afterMs: number,
+): Promise<DeadWebhook[]> {
+  const rows = await select<{ id: string; account_id: string; failing_since: number }>(
+    read,
+    `select webhooks.id, account_id, failing_since
+     from webhook_health join webhooks on webhooks.id = webhook_id
+     where failing_ms >= ? and failing_since <= ? and last_attempt_at between ? and ?
+       and enabled and deleted_at is null and suspended_at is null and not ${ARE_PAUSED}`,
+    [afterMs, time.createdBefore(afterMs), time.now - DAY_MS, time.now],
+  )
+  return rows.map((row) => ({
+    id: row.id,
+    accountId: row.account_id,
+    failingSince: row.failing_since,
+  }))
+}
+
+/** Writes the audit log, too. Undefined: an attempt has succeeded meanwhile, or somebody else has disabled it. */
+export function disableDeadWebhook(
+  db: Db,
+  { id, accountId, failingSince }: DeadWebhook,
+  now: Date,
+): Promise<Webhook | undefined> {
+  return transaction(db, async (trx) => {
+    const scope = writeScope(trx, accountId)
+    const isMarked = await trx
+      .sql('webhook_health')
+      .where({ webhook_id: id, failing_since: failingSince, disabled_at: null })
+      .whereIn('webhook_id', scope.rows('webhooks').where({ enabled: true }).select('id'))
+      .update({ disabled_at: now.getTime() })
+    if (!isMarked) return undefined
+    const webhook = await disableWebhook(scope, id, now)
+    if (!webhook) return undefined
+    await insertAuditEntry(
+      scope,
+      {
+        user: { id: null, fullName: 'Muster' },
+        action: 'webhook.disabled',
+        target: { type: 'webhook', id, name: webhookName(webhook) },
+        details: { failing_since: new Date(failingSince).toISOString() },
+        ip: null,
+      },
+      now,
+    )
+    return webhook
+  })
+}

@@ -1,0 +1,66 @@
+/** Counts the attempts of this process for the health of webhooks. The counts are stored in the background, so
+ *  that storing a result takes no further statement: a crash loses the counts of the last seconds. */
+import type { Logger } from 'pino'
+import type { AttemptWith } from '../../records/attempt.ts'
+import { type CountedAttempt, countAttempts } from '../../records/attempt-counts.ts'
+import type { Db } from '../../records/database/open.ts'
+import { transaction } from '../../records/database/transaction.ts'
+import { RunLoop } from '../run-loop.ts'
+
+const STORE_EVERY_MS = 1_000
+/** Thousands of attempts per second are counted in parts, between which requests get their turn. */
+const MAX_BATCH = 5_000
+
+export class AttemptCounter {
+  readonly #db: Db
+  readonly #log: Logger
+  readonly #loop: RunLoop
+  #waiting: CountedAttempt[] = []
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(db: Db, log: Logger) {
+    this.#db = db
+    this.#log = log
+    this.#loop = new RunLoop(
+      () => this.#store(),
+      (error) => log.error({ err: error }, 'Attempts could not be counted'),
+    )
+  }
+
+  /** Attempts whose results are stored. */
+  add(attempts: AttemptWith<'result'>[]): void {
+    for (const { webhookId, result } of attempts) {
+      if (!('sent' in result) || result.isTest) continue
+      const { outcome, status, durationMs } = result.sent
+      this.#waiting.push({ webhookId, endedAt: result.endedAt, durationMs, outcome, status })
+    }
+    if (this.#waiting.length > 0) this.#timer ??= setTimeout(this.#loop.wake, STORE_EVERY_MS)
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.#timer)
+    await this.#loop.stop()
+    await this.#store()
+    clearTimeout(this.#timer)
+  }
+
+  /** What cannot be stored waits for the next time. */
+  async #store(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, MAX_BATCH)
+      try {
+        await transaction(this.#db, (trx) => countAttempts(trx, batch))
+      } catch (error) {
+        this.#waiting.unshift(...batch)
+        this.#timer = setTimeout(this.#loop.wake, STORE_EVERY_MS)
+        this.#log.warn(
+          { err: error, attempts: this.#waiting.length },
+          'Attempts could not be counted; trying again',
+        )
+        return
+      }
+    }
+  }
+}
