@@ -40,6 +40,7 @@ async function startServer({
     PORT: '0',
     VALIDATE_RESPONSES: 'off',
     LOG_LEVEL: 'silent',
+    EXPORTS_UNFINISHED_PER_ACCOUNT: String(UNREACHABLE_LIMIT),
   }
   const config: Config = {
     ...readConfig({ ...settings, RATE_LIMIT_PER_MINUTE: String(perMinute) }),
@@ -175,7 +176,11 @@ export function newDatabaseChanges(db: Db): DatabaseChanges {
   return {
     async finishExport(id, now, format) {
       if (format !== undefined) await db.write('exports').where({ id }).update({ format })
-      await makeExport(db, id, () => now, new AbortController().signal)
+      await makeExport(
+        { db, now: () => now, maxBytes: Number.MAX_SAFE_INTEGER },
+        id,
+        new AbortController().signal,
+      )
     },
     async restrictExports(accountId) {
       await accountScope({ dialect: db.dialect, sql: db.write }, accountId)

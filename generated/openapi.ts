@@ -247,7 +247,7 @@ export interface paths {
         put?: never;
         /**
          * Request an export
-         * @description Requests a file with all records of one resource that match the filters. The file is created in the background, and the event `export.completed` or `export.failed` reports the end. A record that changes during the export appears once, in its old or its new state. An export of payments needs the Finance permission.
+         * @description Requests a file with all records of one resource that match the filters. The file is created in the background, and the event `export.completed` or `export.failed` reports the end. A record that changes during the export appears once, in its old or its new state. An export of payments needs the Finance permission. An account may have 3 unfinished exports: above that, the request gets 429 with `Retry-After`. The files of an account may take 1 GiB together: while they do, the request gets 422 on `exports`, and an export whose file would exceed it fails. Delete exports that you no longer need. Operators can change these limits.
          */
         post: operations["createExport"];
         delete?: never;
@@ -2445,7 +2445,7 @@ export interface components {
                 "application/json": components["schemas"]["ApiValidationError"];
             };
         };
-        /** @description You have reached the rate limit of this minute, or have too many requests in progress. */
+        /** @description You have reached the rate limit of this minute, or have too many requests in progress or too many unfinished exports. */
         TooManyRequests: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -11,6 +11,7 @@ import type {
   SuccessBody,
 } from '../generated/operations.ts'
 import type { Scope, WriteScope } from '../records/database/scope.ts'
+import type { ExportLimits } from '../records/exports.ts'
 import type { MergePatch } from '../records/merge-patch.ts'
 
 /** The user on whose behalf an operation runs. */
@@ -18,6 +19,7 @@ export interface Caller {
   accountId: string
   userId: string
   finance: 'none' | 'read' | 'write'
+  exportLimits: ExportLimits
   /** Undefined for a user of the console. */
   apiKey?: { id: string; rateLimit: { limit: number; window_seconds: number } }
 }

@@ -1,10 +1,16 @@
 import { JOBS_DUE } from '../records/due-work.ts'
-import { assertExportPermitted, type Export, insertExport } from '../records/exports.ts'
+import {
+  assertExportLimits,
+  assertExportPermitted,
+  type Export,
+  insertExport,
+} from '../records/exports.ts'
 import type { Call } from './call.ts'
 
 export async function createExport(call: Call<'createExport'>): Promise<Export> {
   const { scope, input, caller, now, emit } = call
   assertExportPermitted(input, caller)
+  await assertExportLimits(scope, caller.exportLimits)
   const created = await insertExport(scope, input, now)
   await emit('export.created', created.id)
   scope.trx.announce(JOBS_DUE)

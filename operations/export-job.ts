@@ -4,8 +4,9 @@
 import { createHash } from 'node:crypto'
 import { stringify } from 'csv-stringify/sync'
 import type { Db } from '../records/database/open.ts'
-import { writeScope } from '../records/database/scope.ts'
+import { accountScope, writeScope } from '../records/database/scope.ts'
 import { type Trx, transaction } from '../records/database/transaction.ts'
+import { JOBS_DUE } from '../records/due-work.ts'
 import {
   completeExport,
   deleteLeasedChunks,
@@ -18,55 +19,90 @@ import {
   releaseExport,
   renewLease,
 } from '../records/export-runs.ts'
-import { exportedRecords, exportFields } from '../records/exports.ts'
+import {
+  describeFullStorage,
+  exportedRecords,
+  exportFields,
+  findStoredBytes,
+} from '../records/exports.ts'
 import { emit } from '../webhooks/emit.ts'
+import { Turns } from './turns.ts'
 
 const CHUNK_BYTES = 256 * 1024
 /** A fraction of the lease, for batches that are slow to read or do not fill a chunk. */
 const RENEWAL_MS = 15_000
 const RETRY_DELAY_MS = 5_000
 const FAILURE = 'An unexpected error occurred several times. Create a new export.'
+/** The exports of this process take turns, one batch of records each, so that a large one delays no other for long
+ *  and all of them together do not slow down requests. */
+const turns = new Turns(2)
+
+export interface ExportServices {
+  db: Db
+  now: () => Date
+  /** The most bytes of all files of an account. */
+  maxBytes: number
+}
+
+/** The file would take more space than its account has. */
+class StorageFull extends Error {
+  override name = 'StorageFull'
+}
 
 /** Writes one export, if it is due. Throws the error for the log, after the export is queued again or
  *  failed. When `signal` aborts, it stops, and another process can continue. */
 export async function makeExport(
-  db: Db,
+  services: ExportServices,
   id: string,
-  now: () => Date,
   signal: AbortSignal,
 ): Promise<void> {
+  const { db, now } = services
   const lease = await transaction(db, ({ sql }) => leaseExport(sql, id, now()))
   if (lease === undefined) return
   try {
     // Each try ended with a crash of its process.
-    if (lease.tries > MAX_TRIES) return await fail(db, lease, now)
-    await makeFile(db, lease, now, signal)
+    if (lease.tries > MAX_TRIES) return await fail(services, lease, FAILURE)
+    await makeFile(services, lease, signal)
   } catch (error) {
     if (error instanceof LeaseLost) return
-    await giveUp(db, lease, now, signal)
-    if (!signal.aborted) throw error
+    await giveUp(services, lease, { error, signal })
+    if (!signal.aborted && !(error instanceof StorageFull)) throw error
   }
 }
 
 async function makeFile(
-  db: Db,
+  services: ExportServices,
   lease: ExportLease,
-  now: () => Date,
   signal: AbortSignal,
 ): Promise<void> {
+  const { db, now } = services
   await deleteLeasedChunks(db, lease, now)
-  const file = new ExportFile(db, lease, now)
+  const file = new ExportFile(services, lease, await findFreeBytes(services, lease))
   const records = exportedRecords(db, lease)
   const parts = lease.format === 'json' ? json(records) : csv(records, lease)
-  for await (const part of parts) {
+  const writeNextPart = async (): Promise<boolean> => {
     signal.throwIfAborted()
-    await file.append(part)
+    const { value: part, done } = await parts.next()
+    if (part) await file.append(part)
+    return !done
   }
+  while (await turns.take(writeNextPart));
   const summary = await file.finish()
   await transaction(db, async (trx) => {
     await completeExport(trx.sql, lease, summary, now())
     await emitExport(trx, 'export.completed', lease, now())
+    // The next export of the account is due now.
+    trx.announce(JOBS_DUE)
   })
+}
+
+/** The account has no other file that grows: see `listDueExportIds`. */
+async function findFreeBytes(
+  { db, maxBytes }: ExportServices,
+  { accountId }: ExportLease,
+): Promise<number> {
+  const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
+  return maxBytes - (await findStoredBytes(scope))
 }
 
 /** Stores a file in chunks, and renews the lease of the export meanwhile. */
@@ -74,6 +110,7 @@ class ExportFile {
   readonly #db: Db
   readonly #lease: ExportLease
   readonly #now: () => Date
+  readonly #maxBytes: number
   readonly #hash = createHash('sha256')
   #buffer = Buffer.alloc(0)
   #chunkCount = 0
@@ -81,10 +118,11 @@ class ExportFile {
   #byteSize = 0
   #renewedAt: number
 
-  constructor(db: Db, lease: ExportLease, now: () => Date) {
+  constructor({ db, now }: ExportServices, lease: ExportLease, maxBytes: number) {
     this.#db = db
     this.#lease = lease
     this.#now = now
+    this.#maxBytes = maxBytes
     this.#renewedAt = now().getTime()
   }
 
@@ -109,6 +147,7 @@ class ExportFile {
 
   /** Renews the lease, and stores a chunk if there is one. */
   async #store(chunk?: Buffer): Promise<void> {
+    if (chunk && this.#byteSize + chunk.length > this.#maxBytes) throw new StorageFull()
     await transaction(this.#db, async ({ sql }) => {
       await renewLease(sql, this.#lease, this.#rowCount, this.#now())
       if (chunk) await insertChunk(sql, this.#lease, this.#chunkCount, chunk)
@@ -161,14 +200,16 @@ async function* json(batches: AsyncIterable<object[]>): AsyncGenerator<Part> {
 
 /** Does not throw when another process has leased the export. */
 async function giveUp(
-  db: Db,
+  services: ExportServices,
   lease: ExportLease,
-  now: () => Date,
-  signal: AbortSignal,
+  { error: cause, signal }: { error: unknown; signal: AbortSignal },
 ): Promise<void> {
+  const { db, now, maxBytes } = services
   try {
     if (signal.aborted) return await transaction(db, ({ sql }) => releaseExport(sql, lease, now()))
-    if (lease.tries >= MAX_TRIES) return await fail(db, lease, now)
+    if (cause instanceof StorageFull)
+      return await fail(services, lease, describeFullStorage(maxBytes))
+    if (lease.tries >= MAX_TRIES) return await fail(services, lease, FAILURE)
     const dueAt = new Date(now().getTime() + RETRY_DELAY_MS * lease.tries)
     await transaction(db, ({ sql }) => releaseExport(sql, lease, now(), dueAt))
   } catch (error) {
@@ -177,11 +218,12 @@ async function giveUp(
 }
 
 /** Deletes the chunks first: after a crash in between, the export is failed again and no chunks remain. */
-async function fail(db: Db, lease: ExportLease, now: () => Date): Promise<void> {
+async function fail({ db, now }: ExportServices, lease: ExportLease, error: string): Promise<void> {
   await deleteLeasedChunks(db, lease, now)
   await transaction(db, async (trx) => {
-    await failExport(trx.sql, lease, FAILURE, now())
+    await failExport(trx.sql, lease, error, now())
     await emitExport(trx, 'export.failed', lease, now())
+    trx.announce(JOBS_DUE)
   })
 }
 

@@ -31,12 +31,19 @@ export class LeaseLost extends Error {
 
 const MAX_LISTED_DUE = 100
 
-/** Unfinished exports without a lease: new ones, ones due for another run, and those of killed processes. */
+/** The oldest unfinished export of each account, unless it has a lease: a new one, one due for another run, or one
+ *  of a killed process. So the accounts take turns, and one file of an account grows at a time. */
 export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
   const rows: { id: string }[] = await db
     .read('exports')
     .whereRaw(UNFINISHED_EXPORTS)
     .where(hasNoLease(now.getTime()))
+    .whereNotExists(
+      db
+        .read('exports as older')
+        .whereRaw('older.account_id = exports.account_id and older.id < exports.id')
+        .whereRaw(`older.${UNFINISHED_EXPORTS}`),
+    )
     .orderBy('id')
     .limit(MAX_LISTED_DUE)
     .select('id')

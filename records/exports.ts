@@ -1,4 +1,4 @@
-import { StatusError } from '../errors.ts'
+import { InvalidInput, StatusError } from '../errors.ts'
 import contract from '../generated/openapi.json' with { type: 'json' }
 import type { components } from '../generated/openapi.ts'
 import { type Body, operations, type QueryParameter } from '../generated/operations.ts'
@@ -7,12 +7,13 @@ import { assertValid, convertParameter } from '../validation.ts'
 import type { Db } from './database/open.ts'
 import { accountScope, type Scope } from './database/scope.ts'
 import { newId } from './ids.ts'
+import { UNFINISHED_EXPORTS } from './index-predicates.ts'
 import { jobApplicationListing } from './job-applications.ts'
 import { jobListing } from './jobs.ts'
 import { eachBatch, type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
 import { participantListing } from './participants.ts'
 import { paymentListing } from './payments.ts'
-import { findRow } from './references.ts'
+import { countNoun, findRow } from './references.ts'
 import { taskListing } from './tasks.ts'
 import type { Permission } from './users.ts'
 
@@ -81,6 +82,51 @@ export function assertExportPermitted(
       403,
       'The owner of this API key has no Finance permission to read payments.',
     )
+}
+
+/** The limits of each account. */
+export interface ExportLimits {
+  unfinished: number
+  /** Of all files together. */
+  storedBytes: number
+}
+
+/** Throws 429 when the account has too many unfinished exports, and InvalidInput when its files take too much space.
+ *  On PostgreSQL, other transactions that call this wait until the end of this one. */
+export async function assertExportLimits(scope: Scope, limits: ExportLimits): Promise<void> {
+  const account = scope.sql('accounts').where({ id: scope.accountId }).select('id')
+  await (scope.dialect === 'postgres' ? account.forNoKeyUpdate() : account)
+  const [row]: { total: number }[] = await scope
+    .rows('exports')
+    .whereRaw(UNFINISHED_EXPORTS)
+    .count({ total: '*' })
+  if (Number(row?.total) >= limits.unfinished)
+    throw new StatusError(
+      429,
+      `Your account has ${countNoun(limits.unfinished, 'unfinished export')}, the most at once. ` +
+        'Wait until one of them has ended, or delete one.',
+      { 'Retry-After': String(UNFINISHED_RETRY_SECONDS) },
+    )
+  if ((await findStoredBytes(scope)) >= limits.storedBytes)
+    throw new InvalidInput({
+      exports: [describeFullStorage(limits.storedBytes)],
+    })
+}
+
+const UNFINISHED_RETRY_SECONDS = 10
+
+export function describeFullStorage(maxBytes: number): string {
+  const most = `${(maxBytes / 1024 ** 2).toLocaleString('en')} MiB`
+  return `The files of an account may take ${most} together. Delete exports that you no longer need, then create a new one.`
+}
+
+/** The bytes of all files of the account. */
+export async function findStoredBytes(scope: Scope): Promise<number> {
+  const [row]: { bytes: number | null }[] = await scope
+    .rows('exports')
+    .whereNull('file_removed_at')
+    .sum({ bytes: 'byte_size' })
+  return Number(row?.bytes)
 }
 
 export async function insertExport(

@@ -7,6 +7,7 @@ import { Refused } from '../errors.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from '../records/database/limits.ts'
 import { sqliteFile } from '../records/database/open.ts'
 import { EXPORT_FILE_DAYS } from '../records/export-runs.ts'
+import type { ExportLimits } from '../records/exports.ts'
 import type { RetentionDays } from '../records/removal-run.ts'
 import { REQUEST_LOG_DAYS } from '../records/request-log.ts'
 import type { QueueBackend } from '../webhooks/queue/boss.ts'
@@ -58,6 +59,7 @@ export interface Config {
   rateLimitPerMinute: number
   /** Requests of one user that a node works on at once. */
   requestsInFlightPerUser: number
+  exportLimits: ExportLimits
   /** Private IP ranges that webhooks may reach. */
   webhookAllowedRanges: Cidr[]
   /** The delay before each of the attempts 2 to 10, from the end of the attempt before. */
@@ -179,6 +181,8 @@ const settings = {
   }),
   RATE_LIMIT_PER_MINUTE: integer(1, 1_000_000_000)({ default: 60 }),
   REQUESTS_IN_FLIGHT_PER_USER: integer(1, 1_000_000)({ default: 10 }),
+  EXPORTS_UNFINISHED_PER_ACCOUNT: integer(1, 1_000_000)({ default: 3 }),
+  EXPORT_MIB_PER_ACCOUNT: integer(1, 1_000_000_000)({ default: 1024 }),
   WEBHOOK_ALLOW_ADDRESSES: cidrs({ default: [] }),
   WEBHOOK_RETRY_DELAYS: delays({ default: RETRY_DELAYS_SECONDS }),
   WEBHOOK_TIMEOUT_MS: integer(1, 60_000)({ default: 15_000 }),
@@ -251,6 +255,10 @@ export function readConfig(
     logLevel: env.LOG_LEVEL,
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
     requestsInFlightPerUser: env.REQUESTS_IN_FLIGHT_PER_USER,
+    exportLimits: {
+      unfinished: env.EXPORTS_UNFINISHED_PER_ACCOUNT,
+      storedBytes: env.EXPORT_MIB_PER_ACCOUNT * 1024 ** 2,
+    },
     webhookAllowedRanges: env.WEBHOOK_ALLOW_ADDRESSES,
     webhookRetryDelaysMs: env.WEBHOOK_RETRY_DELAYS.map((seconds) => Math.round(seconds * 1000)),
     webhookTimeoutMs: env.WEBHOOK_TIMEOUT_MS,

@@ -36,6 +36,8 @@ import { newReadiness, type Readiness } from './readiness.ts'
 import { type RequestLog, startRequestLog } from './request-log.ts'
 import { startSchemaWatch } from './schema-watch.ts'
 
+/** Each is of another account. They take turns: see `makeExport`. */
+const CONCURRENT_EXPORTS = 8
 /** For requests and attempts in flight. A stop may take 20 s in all. */
 const GRACE_MS = 18_000
 
@@ -204,7 +206,9 @@ function startDelivery(options: DeliveryOptions): Promise<Engine> {
   const { db, config, now } = options
   const exports = {
     due: (at: Date) => listDueExportIds(db, at),
-    run: (id: string, signal: AbortSignal) => makeExport(db, id, now, signal),
+    run: (id: string, signal: AbortSignal) =>
+      makeExport({ db, now, maxBytes: config.exportLimits.storedBytes }, id, signal),
+    concurrency: CONCURRENT_EXPORTS,
   }
   const bulk = {
     due: () => listRunningBulkJobIds(db),

@@ -25,7 +25,10 @@ import { findOperation } from './router.ts'
 
 export interface OperationServices {
   db: Db
-  config: Pick<Config, 'rateLimitPerMinute' | 'requestsInFlightPerUser' | 'isProduction'>
+  config: Pick<
+    Config,
+    'rateLimitPerMinute' | 'requestsInFlightPerUser' | 'exportLimits' | 'isProduction'
+  >
   log: Logger
   now: () => Date
   checkResponse: ResponseChecker
@@ -141,7 +144,11 @@ async function serve(
   const ifMatch = ctx.headers['if-match']
   const execution = {
     input,
-    caller: { ...principal, apiKey: { id: principal.keyId, rateLimit: rateLimitOf(services) } },
+    caller: {
+      ...principal,
+      exportLimits: services.config.exportLimits,
+      apiKey: { id: principal.keyId, rateLimit: rateLimitOf(services) },
+    },
     requestId: ctx.state.requestId,
     traceparent: ctx.state.traceparent,
     mergePatch,

@@ -242,7 +242,11 @@ describe('Delete of an export', () => {
     const page = await visits.get(`/records/exports/${created.id}/delete`)
     expect(mainText(page.text)).toContain('This cannot be undone.')
     expect(page.text).not.toContain('webhooks will be notified')
-    await makeExport(app.db, created.id, () => new Date(), new AbortController().signal)
+    await makeExport(
+      { db: app.db, now: () => new Date(), maxBytes: Number.MAX_SAFE_INTEGER },
+      created.id,
+      new AbortController().signal,
+    )
     const answer = await visits.post(
       `/records/exports/${created.id}/delete`,
       withValues(mainForm(page.text), {}),

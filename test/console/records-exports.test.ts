@@ -112,7 +112,11 @@ it('a running export shows progress and reloads; a completed, failed or expired 
   expect([isLive(list.text), isLive(page.text)]).toEqual([true, true])
   expect(mainText(page.text)).toMatch(/Export in progress: 0 of 1 participants so far\./)
   expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(409)
-  await makeExport(app.db, id, () => new Date(), new AbortController().signal)
+  await makeExport(
+    { db: app.db, now: () => new Date(), maxBytes: Number.MAX_SAFE_INTEGER },
+    id,
+    new AbortController().signal,
+  )
   const done = await owner.visits.get(`/records/exports/${id}`)
   expect([isLive(done.text), done.text.includes(`/records/exports/${id}/file"`)]).toEqual([
     false,

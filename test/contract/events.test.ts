@@ -155,7 +155,11 @@ describe('the examples of asyncapi.yaml', () => {
     await newCompleteExport(app, client, { resource: 'tasks' })
     const crashing = await requestExport(client, { resource: 'tasks' })
     await app.db.write('exports').where({ id: crashing }).update({ tries: 3 })
-    await makeExport(app.db, crashing, () => new Date(), new AbortController().signal)
+    await makeExport(
+      { db: app.db, now: () => new Date(), maxBytes: Number.MAX_SAFE_INTEGER },
+      crashing,
+      new AbortController().signal,
+    )
     await tenant.write((own) => emitTest(own, webhookId, new Date()))
     const rows: { event_type: string; body: Buffer }[] = await app.db.read('deliveries')
     return new Map(rows.map(({ event_type, body }) => [event_type, body.toString()]))

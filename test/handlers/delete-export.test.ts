@@ -13,7 +13,11 @@ beforeAll(async () => {
 afterAll(() => idle?.[Symbol.asyncDispose]())
 
 const make = (id: string): Promise<void> =>
-  makeExport(idle.db, id, () => new Date(), new AbortController().signal)
+  makeExport(
+    { db: idle.db, now: () => new Date(), maxBytes: Number.MAX_SAFE_INTEGER },
+    id,
+    new AbortController().signal,
+  )
 
 describe('deleteExport', () => {
   test('204, then 404: the record and its file are gone, and no event follows', async () => {

@@ -25,7 +25,11 @@ export async function newCompleteExport(
   body: object,
 ): Promise<string> {
   const id = await requestExport(client, body)
-  await makeExport(app.db, id, () => new Date(), new AbortController().signal)
+  await makeExport(
+    { db: app.db, now: () => new Date(), maxBytes: Number.MAX_SAFE_INTEGER },
+    id,
+    new AbortController().signal,
+  )
   return id
 }
 

@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterAll(() => idle?.[Symbol.asyncDispose]())
 
 const make = (id: string, signal = new AbortController().signal): Promise<void> =>
-  makeExport(idle.db, id, now, signal)
+  makeExport({ db: idle.db, now, maxBytes: Number.MAX_SAFE_INTEGER }, id, signal)
 
 const findRow = (id: string) => idle.db.read('exports').where({ id }).first()
 

@@ -38,7 +38,11 @@ async function downloadExport(
 }
 
 const make = (id: string): Promise<void> =>
-  makeExport(idle.db, id, now, new AbortController().signal)
+  makeExport(
+    { db: idle.db, now, maxBytes: Number.MAX_SAFE_INTEGER },
+    id,
+    new AbortController().signal,
+  )
 
 describe('createExport', () => {
   test('queues an export, returns its Location and emits export.created', async () => {

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { ResponseChecker } from '../../operations/response-check.ts'
 import type { Db } from '../../records/database/open.ts'
+import type { ExportLimits } from '../../records/exports.ts'
 import type { RetentionDays } from '../../records/removal-run.ts'
 import type { Cidr } from '../../webhooks/transport/egress.ts'
 import type { SecretKeys } from '../../webhooks/transport/secret.ts'
@@ -11,6 +12,7 @@ export interface ConsoleConfig {
   secretKeys: SecretKeys
   isSignUpOpen: boolean
   rateLimitPerMinute: number
+  exportLimits: ExportLimits
   webhookAllowedRanges: Cidr[]
   webhookRetryDelaysMs: number[]
   webhookTimeoutMs: number

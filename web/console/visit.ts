@@ -48,8 +48,10 @@ export function newVisit(
   { user, account, session }: SignedIn,
   access: Access,
 ): Visit {
-  const { ctx, db, now, ip } = visit
-  const caller = { accountId: account.id, userId: user.id, finance: user.permissions.finance }
+  const { ctx, db, config, now, ip } = visit
+  const { finance } = user.permissions
+  const { exportLimits } = config
+  const caller = { accountId: account.id, userId: user.id, finance, exportLimits }
   return {
     ...visit,
     user,

@@ -26,7 +26,7 @@ export async function startBackgroundSweep({
   now,
   log,
 }: SweepOptions): Promise<BackgroundSweep> {
-  const backgroundQueue = await queue.work(name, jobs.run)
+  const backgroundQueue = await queue.work(name, jobs)
   const loop = new RunLoop(
     async () => backgroundQueue.add(await jobs.due(now())),
     (error) =>

@@ -8,6 +8,8 @@ export interface BackgroundJobs {
   due(now: Date): Promise<string[]>
   /** Ends soon after `signal` aborts, and then `due` lists the ID again. Errors are logged. */
   run(id: string, signal: AbortSignal): Promise<void>
+  /** The most runs at once on this node. */
+  concurrency?: number
 }
 
 export interface BackgroundQueue {
@@ -15,9 +17,11 @@ export interface BackgroundQueue {
 }
 
 const CONCURRENCY = 2
+/** Of all workers of a queue together. */
+const POLLS_PER_SECOND = 4
 const EXPIRE_SECONDS = 12 * 3600
 
-interface BackgroundQueueOptions extends Pick<BackgroundJobs, 'run'> {
+interface BackgroundQueueOptions extends Omit<BackgroundJobs, 'due'> {
   name: string
   stopping: AbortSignal
   log: Logger
@@ -26,26 +30,32 @@ interface BackgroundQueueOptions extends Pick<BackgroundJobs, 'run'> {
 /** Creates a queue and runs its jobs until `stopping` aborts. */
 export async function startBackgroundQueue(
   { jobs, addQueue }: Boss,
-  { name, run, stopping, log }: BackgroundQueueOptions,
+  { name, run, concurrency = CONCURRENCY, stopping, log }: BackgroundQueueOptions,
 ): Promise<BackgroundQueue> {
   // Exclusive: at most one job for each ID, whichever node added it.
   await addQueue(name, { policy: 'exclusive', retryLimit: 0, expireInSeconds: EXPIRE_SECONDS })
   // A restarted embedded queue has lost the jobs that are running here, and accepts their IDs again.
   const running = new Set<string>()
-  const worker = await jobs.work<{ id: string }>(
-    name,
-    { localConcurrency: CONCURRENCY, pollingIntervalSeconds: 0.5, heartbeatRefreshSeconds: 3 },
-    async ([job]) => {
-      if (!job || stopping.aborted) return
-      const { id } = job.data
-      if (running.has(id)) return
-      running.add(id)
-      await run(id, AbortSignal.any([job.signal, stopping])).catch((error: unknown) => {
-        log.error({ err: error, queue: name, id }, 'A background job failed')
-      })
-      running.delete(id)
-    },
-  )
+  const work = async (id: string, signal: AbortSignal): Promise<void> => {
+    if (stopping.aborted || running.has(id)) return
+    running.add(id)
+    await run(id, AbortSignal.any([signal, stopping])).catch((error: unknown) => {
+      log.error({ err: error, queue: name, id }, 'A background job failed')
+    })
+    running.delete(id)
+  }
+  const settings = {
+    pollingIntervalSeconds: concurrency / POLLS_PER_SECOND,
+    heartbeatRefreshSeconds: 3,
+  }
+  // Not `localConcurrency`: its workers have one ID, and only the first of them could be woken.
+  const workers: string[] = []
+  while (workers.length < concurrency)
+    workers.push(
+      await jobs.work<{ id: string }>(name, settings, async ([job]) => {
+        if (job) await work(job.data.id, job.signal)
+      }),
+    )
   return {
     async add(ids) {
       if (ids.length === 0) return
@@ -53,7 +63,7 @@ export async function startBackgroundQueue(
         name,
         ids.map((id) => ({ data: { id }, singletonKey: id })),
       )
-      jobs.notifyWorker(worker)
+      for (const worker of workers) jobs.notifyWorker(worker)
     },
   }
 }

@@ -20,7 +20,7 @@ export interface Queue {
   /** How often embedded PostgreSQL has restarted. Each time the queue is empty. */
   restarts(): number
   /** Creates a queue for background work and runs its jobs. */
-  work(name: string, run: BackgroundJobs['run']): Promise<BackgroundQueue>
+  work(name: string, jobs: BackgroundJobs): Promise<BackgroundQueue>
   /** Calls `onNotify` with the payload of each NOTIFY of a channel, and without one after each
    *  reconnection. */
   listen(channel: string, onNotify: (payload?: string) => void): Promise<void>
@@ -80,7 +80,8 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
     attempts,
     session,
     restarts: () => boss.embedded?.restarts() ?? 0,
-    work: (name, run) => startBackgroundQueue(boss, { name, run, stopping: stopping.signal, log }),
+    work: (name, jobs) =>
+      startBackgroundQueue(boss, { ...jobs, name, stopping: stopping.signal, log }),
     async listen(channel, onNotify) {
       listener = new Listener(boss.jobs.getDb(), channel)
       await listener.start(onNotify)

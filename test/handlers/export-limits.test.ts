@@ -1,0 +1,101 @@
+/** The limits of exports for each account, and turns between accounts. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { makeExport } from '../../operations/export-job.ts'
+import { leaseExport, listDueExportIds } from '../../records/export-runs.ts'
+import { type Answer, type Client, startApp, type TestApp } from '../helpers.ts'
+import { countChunks, newClient, requestExport } from './export-helpers.ts'
+import { eventsAbout } from './new-records.ts'
+
+const UNFINISHED = 3
+const MIB = 1024 ** 2
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp({ config: { exportLimits: { unfinished: UNFINISHED, storedBytes: MIB } } })
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+const now = (): Date => new Date()
+const make = (id: string): Promise<void> =>
+  makeExport({ db: app.db, now, maxBytes: MIB }, id, new AbortController().signal)
+
+const createExport = (client: Client): Promise<Answer> =>
+  client.post('/exports', { resource: 'tasks', format: 'json' })
+
+async function newTasks(client: Client, bytes: number): Promise<void> {
+  const description = '\u0001'.repeat(6_000)
+  for (let written = 0; written < bytes; written += 36_000)
+    await client.post('/tasks', { title: 'Large', description })
+}
+
+const FULL =
+  'The files of an account may take 1 MiB together. Delete exports that you no longer need, then create a new one.'
+
+test('createExport: 429 above the limit of unfinished exports, until one has ended or is deleted', async () => {
+  const { client } = await newClient(app)
+  const answers = await Promise.all(Array.from({ length: 5 }, () => createExport(client)))
+  const created = answers.filter(({ status }) => status === 201).map(({ body }) => body.id)
+  const refused = answers.filter(({ status }) => status === 429)
+  expect([created.length, refused.length]).toEqual([UNFINISHED, 2])
+  for (const { headers, body } of refused) {
+    expect(headers.get('retry-after')).toBe('10')
+    expect(body).toEqual({
+      message:
+        'Your account has 3 unfinished exports, the most at once. Wait until one of them has ended, or delete one.',
+    })
+  }
+  await make(created[0])
+  expect((await createExport(client)).status).toBe(201)
+  expect((await createExport(client)).status).toBe(429)
+  await client.delete(`/exports/${created[1]}`)
+  expect((await createExport(client)).status).toBe(201)
+  expect((await createExport((await newClient(app)).client)).status).toBe(201)
+})
+
+test('a file above the limit of stored bytes: the export fails at once and says why', async () => {
+  const { client } = await newClient(app)
+  await newTasks(client, MIB)
+  const id = await requestExport(client, { resource: 'tasks', format: 'json' })
+  await make(id)
+  expect((await client.get(`/exports/${id}`)).body).toMatchObject({ status: 'failed', error: FULL })
+  expect(await countChunks(app.db, id)).toBe(0)
+  expect((await eventsAbout(client, id)).toSorted()).toEqual(['export.created', 'export.failed'])
+})
+
+test('createExport: 422 while the files take all bytes, until one is deleted or removed', async () => {
+  const { client } = await newClient(app)
+  const [one, other] = [
+    await requestExport(client, { resource: 'tasks' }),
+    await requestExport(client, { resource: 'tasks' }),
+  ]
+  await make(one)
+  await make(other)
+  const stored = (id: string) => app.db.write('exports').where({ id })
+  await stored(one).update({ byte_size: MIB / 2 })
+  await stored(other).update({ byte_size: MIB / 2 })
+  expect(await createExport(client)).toMatchObject({
+    status: 422,
+    body: { message: 'The input is invalid.', errors: { exports: [FULL] } },
+  })
+  await stored(one).update({ file_removed_at: Date.now() })
+  expect((await createExport(client)).status).toBe(201)
+  await stored(one).update({ file_removed_at: null })
+  await client.delete(`/exports/${other}`)
+  expect((await createExport(client)).status).toBe(201)
+})
+
+test('accounts take turns: the oldest unfinished export of each is due', async () => {
+  const [one, other] = [(await newClient(app)).client, (await newClient(app)).client]
+  const first = await requestExport(one, { resource: 'tasks' })
+  const second = await requestExport(one, { resource: 'tasks' })
+  const foreign = await requestExport(other, { resource: 'tasks' })
+  const ids = [first, second, foreign]
+  const due = async (): Promise<string[]> =>
+    (await listDueExportIds(app.db, now())).filter((id) => ids.includes(id))
+  expect(await due()).toEqual([first, foreign])
+  await leaseExport(app.db.write, first, now())
+  expect(await due()).toEqual([foreign])
+  await app.db.write('exports').where({ id: first }).update({ lease_expires_at: null })
+  await make(first)
+  expect(await due()).toEqual([second, foreign])
+})
