@@ -10,7 +10,7 @@ import { logRequests } from './access-log.ts'
 import type { Config } from './config.ts'
 import type { Context, RequestState } from './context.ts'
 import { crossOrigin } from './cross-origin.ts'
-import { answerErrors } from './errors.ts'
+import { respondToErrors } from './errors.ts'
 import { identify, requireTls } from './identify.ts'
 import type { Metrics } from './metrics.ts'
 import { serveOperations } from './operations.ts'
@@ -52,9 +52,9 @@ export function createApp(services: AppServices): Koa<RequestState> {
   app.use(metrics.middleware)
   app.use(requestLog.middleware)
   // The outer handler responds to errors of the response check, the inner one to all other errors.
-  app.use(answerErrors(log))
+  app.use(respondToErrors(log))
   app.use(checkErrors(checkResponse))
-  app.use(answerErrors(log))
+  app.use(respondToErrors(log))
   if (config.corsOrigins.length > 0)
     app.use(crossOrigin((origin) => (config.corsOrigins.includes(origin) ? origin : '')))
   if (config.role !== 'worker') {

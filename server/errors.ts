@@ -10,7 +10,7 @@ const RETRY_AFTER_SECONDS = 5
 
 /** Koa middleware: responds to errors with `{ message, errors? }`, and to unknown paths with 404.
  *  Headers that were set before the error remain. */
-export function answerErrors(log: Logger) {
+export function respondToErrors(log: Logger) {
   return async (ctx: Context, next: Next): Promise<void> => {
     try {
       await next()
@@ -18,12 +18,12 @@ export function answerErrors(log: Logger) {
       if (ctx.status >= 400 && ctx.body == null)
         ctx.throw(ctx.status, `${ctx.method} is not possible here.`)
     } catch (error) {
-      answer(ctx, error, log)
+      respondTo(error, ctx, log)
     }
   }
 }
 
-function answer(ctx: Context, error: unknown, log: Logger): void {
+function respondTo(error: unknown, ctx: Context, log: Logger): void {
   const requestId = ctx.state.requestId
   ctx.remove('ETag')
   ctx.remove('Location')

@@ -69,7 +69,7 @@ export function respondFromStore(ctx: Context, { status, headers, body }: Stored
 /** The status of a handler that is not implemented, which the contract does not have. */
 const NOT_IMPLEMENTED = 501
 
-/** Koa middleware around `answerErrors`: checks error responses, too. Throws `ContractViolation` when
+/** Koa middleware around `respondToErrors`: checks error responses, too. Throws `ContractViolation` when
  *  that is enforced. */
 export function checkErrors(checkResponse: ResponseChecker) {
   return async (ctx: Context, next: Next): Promise<void> => {

@@ -1,6 +1,6 @@
 import { etagOf, ifMatchHolds, ifNoneMatchHolds } from '../operations/etag.ts'
 import { ACCEPTED_HEADERS, crossOrigin } from './cross-origin.ts'
-import { answerErrors } from './errors.ts'
+import { respondToErrors } from './errors.ts'
 import { identify } from './identify.ts'
 import { readInput } from './input.ts'
 import { findOperation } from './router.ts'
@@ -8,7 +8,7 @@ import { findOperation } from './router.ts'
 /** The parts of the service that the mock of the API uses: `muster mock` passes it to `createMock`. */
 export const serviceParts = {
   acceptedHeaders: ACCEPTED_HEADERS,
-  answerErrors,
+  respondToErrors,
   crossOrigin,
   etagOf,
   findOperation,

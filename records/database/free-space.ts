@@ -39,18 +39,19 @@ export async function isSpaceReturned(db: Pick<Db, 'dialect' | 'read'>): Promise
 
 /** Returns free pages in small steps, until few are left or `signal` aborts. */
 export async function returnFreeSpace(db: Db, signal: AbortSignal): Promise<void> {
-  if (db.dialect === 'postgres' || !(await isSpaceReturned(db))) return
-  let hasReturned = false
-  for (let left = await readPages(db); !signal.aborted; hasReturned = true) {
-    if (left.free - STEP_PAGES <= left.pages * FREE_PART) break
+  if (db.dialect === 'postgres') return
+  const before = await readPages(db)
+  if (before.mode !== INCREMENTAL) return
+  let left = before
+  while (!signal.aborted && left.free - STEP_PAGES > left.pages * FREE_PART) {
     await db.write.raw(`pragma incremental_vacuum(${STEP_PAGES})`)
-    const before = left
-    left = await readPages(db)
-    if (left.free >= before.free) break
+    const now = await readPages(db)
+    if (now.free >= left.free) break
+    left = now
     await delay(STEP_PAUSE_MS, undefined, { signal }).catch(() => undefined)
   }
   // The file becomes smaller when the write-ahead log is copied into it.
-  if (hasReturned) await db.write.raw('pragma wal_checkpoint(passive)')
+  if (left !== before) await db.write.raw('pragma wal_checkpoint(passive)')
 }
 
 export interface ConversionSpace {

@@ -14,7 +14,7 @@ const OpenAPIBackend = OpenAPIBackendModule.default ?? OpenAPIBackendModule
 /** The parts of the service that the mock uses, so that both check requests alike. */
 export interface ServiceParts {
   acceptedHeaders: string
-  answerErrors(log: Logger): Middleware
+  respondToErrors(log: Logger): Middleware
   crossOrigin(allowedOrigin: () => string, acceptedHeaders: string): Middleware
   etagOf(representation: string): string
   /** Undefined for OPTIONS, after the response is set. `assertAuthenticated` gets no ID when the method is
@@ -61,7 +61,7 @@ export async function createMock({
   })
   app.use(service.crossOrigin(() => '*', `${service.acceptedHeaders}, Prefer`))
   app.use((ctx, next) => withDeclaredHeaders(ctx, next, examples))
-  app.use(service.answerErrors(log))
+  app.use(service.respondToErrors(log))
   app.use(async (ctx) => {
     const id = service.findOperation(ctx, assertAuthenticated)
     if (id !== undefined) await respond(service, ctx, id, examples)

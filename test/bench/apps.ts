@@ -18,7 +18,7 @@ import {
   participantListing,
 } from '../../records/participants.ts'
 import type { Config } from '../../server/config.ts'
-import { answerErrors } from '../../server/errors.ts'
+import { respondToErrors } from '../../server/errors.ts'
 import { newLogger } from '../../server/log.ts'
 import { start } from '../../server/main.ts'
 import { serveOperations } from '../../server/operations.ts'
@@ -38,7 +38,7 @@ export const apps = {
     const checkResponse = newResponseChecker({ mode: config.validateResponses, log })
     app
       .use(identify)
-      .use(answerErrors(log))
+      .use(respondToErrors(log))
       .use(serveOperations({ db, config, log, now: () => new Date(), checkResponse }))
   }),
 

@@ -168,7 +168,7 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
     await page.getByText(/^201 Created in \d+ ms$/).waitFor()
     const [record] = (await app.as(account).get('/participants')).body.data
     expect(record.full_name).toBe('Ada <b>Lovelace</b>')
-    expect(await page.locator('[data-answer]').textContent()).toContain(record.id)
+    expect(await page.locator('[data-response]').textContent()).toContain(record.id)
 
     await page.goto(`${app.url}/docs/operations/getParticipant#try`)
     expect(await page.getByLabel('API key').inputValue()).toBe(account.key)

@@ -6,7 +6,7 @@ import { newResponseChecker } from '../../operations/response-check.ts'
 import { newViolations, type Violation } from '../../operations/violations.ts'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { answerErrors } from '../../server/errors.ts'
+import { respondToErrors } from '../../server/errors.ts'
 import { listen } from '../../server/http.ts'
 import { checkErrors } from '../../server/respond.ts'
 import { emit, InvalidEvent } from '../../webhooks/emit.ts'
@@ -155,7 +155,7 @@ test.each([
   const log = pino({ level: 'silent' })
   const seen: Violation[] = []
   const app = new Koa()
-  app.use(answerErrors(log))
+  app.use(respondToErrors(log))
   app.use(
     checkErrors(
       newResponseChecker({
@@ -165,7 +165,7 @@ test.each([
       }),
     ),
   )
-  app.use(answerErrors(log))
+  app.use(respondToErrors(log))
   app.use((ctx) => {
     ctx.state.operationId = 'getTask'
     ctx.throw(418, 'I am a teapot.')

@@ -4,7 +4,7 @@ import type { Context, Middleware } from 'koa'
 import { validate as isUuid } from 'uuid'
 import { readConsoleAssets, sendConsoleAsset } from './assets.ts'
 import { assertSameOrigin } from './csrf.ts'
-import { answerError } from './errors.ts'
+import { toErrorResult } from './errors.ts'
 import { MAX_FORM_BYTES, MAX_GUEST_FORM_BYTES, readForm } from './form.ts'
 import { CONTENT_SECURITY_POLICY } from './layout.ts'
 import type { Route } from './page.ts'
@@ -20,7 +20,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
   const sessions = newSessions(services)
   const throttles = newThrottles(db)
   const assets = readConsoleAssets()
-  const response = { db, assets }
+  const responseServices = { db, assets }
 
   async function serve(ctx: Context, route: Route): Promise<void> {
     const visitor = await sessions.find(ctx)
@@ -31,11 +31,11 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
       return newGuestVisit(services, { ctx, form, sessions, throttles })
     }
     if (!route.access)
-      return respond(ctx, response, await route.handle(await visit(MAX_GUEST_FORM_BYTES)))
+      return respond(ctx, responseServices, await route.handle(await visit(MAX_GUEST_FORM_BYTES)))
     if (!visitor) return redirectToSignIn(ctx)
     if (!route.access(visitor.user, ctx.params)) ctx.throw(404)
     const fullVisit = newVisit(services, await visit(MAX_FORM_BYTES), visitor, route.access)
-    return respond(ctx, response, await route.handle(fullVisit))
+    return respond(ctx, responseServices, await route.handle(fullVisit))
   }
 
   const router = newRouter(serve).routes()
@@ -52,7 +52,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
         ctx.throw(404)
       }
     } catch (error) {
-      await respond(ctx, response, answerError(log, ctx, error))
+      await respond(ctx, responseServices, toErrorResult(log, ctx, error))
     }
   }
 }

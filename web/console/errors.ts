@@ -1,4 +1,4 @@
-/** Answers errors with pages and notices. */
+/** The pages and notices for errors. */
 import { HttpError } from 'http-errors'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
@@ -20,7 +20,7 @@ const TEXTS: Record<number, [title: string, text: string]> = {
 const OTHER_ERROR = 'This did not work'
 
 /** Logs server errors. A refused action of a signed-in user becomes a notice on the page of the form. */
-export function answerError(log: Logger, ctx: Context, error: unknown): PageResult {
+export function toErrorResult(log: Logger, ctx: Context, error: unknown): PageResult {
   if (error instanceof Refused || error instanceof InvalidInput) {
     const text = error instanceof InvalidInput ? joinErrors(error) : error.message
     return ctx.method === 'POST' && ctx.state.visitor

@@ -9,25 +9,33 @@ import type { Assets } from './assets.ts'
 import { layout, parseTheme } from './layout.ts'
 import { type ConsolePage, isAdmin, type PageResult } from './page.ts'
 
-interface Response {
+interface ResponseServices {
   db: Db
   assets: Assets
 }
 
-export async function respond(ctx: Context, services: Response, answer: PageResult): Promise<void> {
-  if ('to' in answer) {
+export async function respond(
+  ctx: Context,
+  services: ResponseServices,
+  result: PageResult,
+): Promise<void> {
+  if ('to' in result) {
     const sessionId = ctx.state.signedInAs ?? ctx.state.visitor?.session.id
-    if (answer.notice && sessionId) await storeNotice(services.db, sessionId, answer.notice)
-    sendRedirect(ctx, `/console${answer.to}`)
-  } else if ('fileName' in answer) {
+    if (result.notice && sessionId) await storeNotice(services.db, sessionId, result.notice)
+    sendRedirect(ctx, `/console${result.to}`)
+  } else if ('fileName' in result) {
     ctx.status = 200
-    ctx.attachment(answer.fileName)
-    ctx.set({ ...answer.headers, 'Content-Type': answer.contentType })
-    ctx.body = answer.content
-  } else await sendPage(ctx, services, answer)
+    ctx.attachment(result.fileName)
+    ctx.set({ ...result.headers, 'Content-Type': result.contentType })
+    ctx.body = result.content
+  } else await sendPage(ctx, services, result)
 }
 
-async function sendPage(ctx: Context, { db, assets }: Response, page: ConsolePage): Promise<void> {
+async function sendPage(
+  ctx: Context,
+  { db, assets }: ResponseServices,
+  page: ConsolePage,
+): Promise<void> {
   const visitor: SignedIn | undefined = ctx.state.visitor
   // A part that refreshes itself leaves the notice to the next page that the user opens.
   const notice: Notice | null = ctx.get('Muster-Poll') === '' ? (visitor?.notice ?? null) : null

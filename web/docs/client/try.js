@@ -5,7 +5,7 @@ const MAX_SHOWN_CHARACTERS = 20_000
 const TONES = { 2: 'ok', 3: 'busy', 4: 'warn' }
 
 for (const form of document.querySelectorAll('[data-try]')) {
-  const output = form.parentElement.querySelector('[data-answer]')
+  const output = form.parentElement.querySelector('[data-response]')
   // Session storage keeps the key for this browser tab only.
   form.elements.key.value = readKey()
   form.addEventListener('submit', async (event) => {

@@ -25,7 +25,7 @@ export function tryIt(context: PageContext, operation: Operation): Html {
       ${body && bodyInput(body.example)}
       <p><button type="submit" class="button primary">Send ${method}</button></p>
     </form>
-    <div class="answer" data-answer role="status" hidden></div>
+    <div class="try-response" data-response role="status" hidden></div>
   </details>`
 }
 
