@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import { inject } from 'vitest'
+import { afterAll, beforeAll, inject } from 'vitest'
 import { issueApiKey } from '../auth/api-key.ts'
 import type { OperationId } from '../generated/operations.ts'
 import { operations } from '../generated/operations.ts'
@@ -204,6 +204,14 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
       if (options.database === undefined) await database[Symbol.asyncDispose]()
     },
   }
+}
+
+/** One service for all tests of a file. It starts before them and stops after them. */
+export function sharedApp(options?: AppOptions): TestApp {
+  const app = {} as TestApp
+  beforeAll(async () => void Object.assign(app, await startApp(options)))
+  afterAll(() => app[Symbol.asyncDispose]?.())
+  return app
 }
 
 async function migrateDatabase(config: Config): Promise<void> {

@@ -1,20 +1,18 @@
 /** The TypeScript client against the service itself. */
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { createMuster, type Muster, MusterError, type Participant } from '../../client/src/index.ts'
-import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { sharedApp, startApp, type TestAccount } from '../helpers.ts'
 
-let app: TestApp
 let account: TestAccount
 let muster: Muster
 
+const app = sharedApp()
 beforeAll(async () => {
-  app = await startApp()
   account = await app.newAccount()
   muster = createMuster({ baseUrl: app.url, apiKey: account.key })
 })
-afterAll(() => app[Symbol.asyncDispose]())
 
 const catchError = async (call: Promise<unknown>): Promise<MusterError> => {
   const error = await call.then(

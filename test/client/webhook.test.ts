@@ -1,12 +1,12 @@
 /** The client verifies real deliveries and refuses forged ones. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { verifyWebhook, type WebhookEvent, WebhookRefused } from '../../client/src/index.ts'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { insertWebhook } from '../../records/webhooks.ts'
 import { newSecret, sealSecret, signingKeys } from '../../webhooks/transport/secret.ts'
 import { signatureHeaders } from '../../webhooks/transport/sign.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 
 const SIGNED_AT = new Date('2026-03-02T09:30:00Z')
@@ -164,11 +164,7 @@ describe('refuses', () => {
 })
 
 describe('the engine', () => {
-  let app: TestApp
-  beforeAll(async () => {
-    app = await startApp({ role: 'all' })
-  })
-  afterAll(() => app[Symbol.asyncDispose]())
+  const app = sharedApp({ role: 'all' })
 
   it('sends deliveries that verify', async () => {
     await using receiver = await startReceiver()

@@ -1,9 +1,9 @@
 /** Attacks on the console by guests and by users. */
 import { availableParallelism } from 'node:os'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { toNetwork } from '../../auth/rate-limit.ts'
 import { modules } from '../../records/users.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import { newConsoleUser, PASSWORD, visitor } from './visitors.ts'
 
 it.each([
@@ -18,11 +18,7 @@ it.each([
 })
 
 describe('limits against attacks', () => {
-  let app: TestApp
-  beforeAll(async () => {
-    app = await startApp({ environment: { TRUSTED_PROXIES: '1' } })
-  })
-  afterAll(() => app?.[Symbol.asyncDispose]())
+  const app = sharedApp({ environment: { TRUSTED_PROXIES: '1' } })
 
   const signIn = async (email: string, password: string, ip: string, cookie = '') =>
     (await visitor(app)).post(

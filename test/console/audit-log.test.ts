@@ -1,17 +1,13 @@
 /** The audit log. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { insertAuditEntry } from '../../records/audit-log.ts'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import { visitor } from './visitors.ts'
 
 describe('audit log', () => {
-  let app: TestApp
-  beforeAll(async () => {
-    app = await startApp()
-  })
-  afterAll(() => app?.[Symbol.asyncDispose]())
+  const app = sharedApp()
 
   async function write(
     accountId: string,

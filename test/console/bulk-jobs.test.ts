@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { findBulkJob, listUnfinishedBulkJobs } from '../../records/bulk-jobs.ts'
-import { startApp, type TestApp, until } from '../helpers.ts'
+import { sharedApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { fieldErrors, mainText } from './forms.ts'
@@ -8,11 +8,7 @@ import { newWebhookAdmin, subscribeAndMiss } from './hooks.ts'
 
 const HOUR_MS = 3_600_000
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
 describe('bulk jobs', () => {
   it('send missed events: count, start, pause, resume, cancel', async () => {

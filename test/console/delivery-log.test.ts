@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startApp, type TestApp } from '../helpers.ts'
+import { describe, expect, it } from 'vitest'
+import { sharedApp } from '../helpers.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { linkIn, listed, type Stored, store } from './delivery-pages.ts'
 import { fieldErrors, mainText } from './forms.ts'
@@ -9,11 +9,7 @@ import { newWebhookAdmin } from './hooks.ts'
 
 const HOUR_MS = 3_600_000
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
 describe('the delivery log', () => {
   it('filters by state, event, time and ID from the URL', async () => {

@@ -1,21 +1,19 @@
 /** What all pages of the console have in common: headers, sessions, the origin of forms, and errors. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { sharedApp, startApp, type TestAccount } from '../helpers.ts'
 import { newConsoleUser, PASSWORD, type Visitor, visitor } from './visitors.ts'
 
 const DAY_MS = 86_400_000
 
 describe('the console', () => {
-  let app: TestApp
   let account: TestAccount
   let owner: Visitor
   let now = Date.now()
+  const app = sharedApp({ now: () => new Date(now) })
   beforeAll(async () => {
-    app = await startApp({ now: () => new Date(now) })
     account = await app.newAccount()
     owner = await visitor(app, account)
   })
-  afterAll(() => app?.[Symbol.asyncDispose]())
 
   it('headers forbid inline scripts and styles, frames and caching', async () => {
     const { headers, text } = await owner.get('')

@@ -1,23 +1,21 @@
 /** Requests with records that a user may not see; malformed IDs; curl commands with hostile content. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { sharedApp, type TestAccount } from '../helpers.ts'
 import { unescapeHtml } from './forms.ts'
 import { figuresOf, listedIn, log } from './logged-requests.ts'
 import { newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
 const run = promisify(execFile)
 
-let app: TestApp
 let account: TestAccount
 let owner: Visitor
+const app = sharedApp()
 beforeAll(async () => {
-  app = await startApp()
   account = await app.newAccount()
   owner = await visitor(app, account)
 })
-afterAll(() => app?.[Symbol.asyncDispose]())
 
 describe('the query of a request', () => {
   const SECRET = 'ada@example.com'

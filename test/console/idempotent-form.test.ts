@@ -1,7 +1,7 @@
 /** A form that is sent twice creates one record. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { newParticipant } from '../handlers/new-records.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import {
   fieldErrors,
   mainForm,
@@ -13,13 +13,11 @@ import {
 } from './forms.ts'
 import { type ConsoleAnswer, newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
-let app: TestApp
 let owner: Owner
+const app = sharedApp()
 beforeAll(async () => {
-  app = await startApp()
   owner = await newOwner(app)
 })
-afterAll(() => app?.[Symbol.asyncDispose]())
 
 const TOKEN = /mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}/
 const SECRET = /whsec_[\w+/=-]{20,}/

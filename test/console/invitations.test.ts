@@ -1,6 +1,6 @@
 /** Inviting users, and the one-time links that set a password. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { sharedApp, type TestAccount } from '../helpers.ts'
 import {
   linkIn,
   NO_ACCESS,
@@ -15,19 +15,17 @@ const DAY_MS = 86_400_000
 const GONE = 'This link cannot be used'
 
 describe('invitations', () => {
-  let app: TestApp
   let account: TestAccount
   let owner: Visitor
   let nobody: Visitor
   let now = Date.now()
   let count = 0
+  const app = sharedApp({ now: () => new Date(now) })
   beforeAll(async () => {
-    app = await startApp({ now: () => new Date(now) })
     account = await app.newAccount()
     owner = await visitor(app, account)
     nobody = await visitor(app)
   })
-  afterAll(() => app?.[Symbol.asyncDispose]())
 
   async function invite(fields: Record<string, string | string[]> = {}) {
     const email = `invited-${count++}@example.com`

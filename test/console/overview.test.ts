@@ -8,21 +8,17 @@ import { transaction } from '../../records/database/transaction.ts'
 import type { DeliveryState } from '../../records/deliveries.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { assertReadable, openBrowser } from '../browser.ts'
-import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { sharedApp, type TestAccount, until } from '../helpers.ts'
 import { DAY, figuresOf, HOUR, log, MINUTE, NOW, plainText, tableOf } from './logged-requests.ts'
 import { newConsoleUser, visit, visitor } from './visitors.ts'
 
 const LIMIT = 10
 
 describe('the overview', () => {
-  let app: TestApp
-  beforeAll(async () => {
-    app = await startApp({
-      now: () => new Date(NOW),
-      config: { rateLimitPerMinute: LIMIT, baseUrl: 'http://api.example.com' },
-    })
+  const app = sharedApp({
+    now: () => new Date(NOW),
+    config: { rateLimitPerMinute: LIMIT, baseUrl: 'http://api.example.com' },
   })
-  afterAll(() => app?.[Symbol.asyncDispose]())
 
   async function newWebhook({ accountId }: TestAccount, description: string): Promise<string> {
     const id = uuidv7()

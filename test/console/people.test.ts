@@ -1,18 +1,16 @@
 /** The users of an account: access, deactivation. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { sharedApp, type TestAccount } from '../helpers.ts'
 import { NO_ACCESS, newConsoleUser, PASSWORD, type Visitor, visitor } from './visitors.ts'
 
 describe('people', () => {
-  let app: TestApp
   let account: TestAccount
   let owner: Visitor
+  const app = sharedApp()
   beforeAll(async () => {
-    app = await startApp()
     account = await app.newAccount()
     owner = await visitor(app, account)
   })
-  afterAll(() => app?.[Symbol.asyncDispose]())
 
   const change = (userId: string, fields: Record<string, string | string[]>) =>
     owner.submit(`/people/${userId}`, { role: 'admin', ...NO_ACCESS, ...fields })

@@ -1,7 +1,7 @@
 /** The permissions of each kind of user on each route of the console. The rules come from the specification,
  *  not from the routes. */
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { startSession } from '../../auth/session.ts'
 import { readSchema } from '../../records/database/schema.ts'
 import { accountScope, writeScope } from '../../records/database/scope.ts'
@@ -20,7 +20,7 @@ import { insertWebhook } from '../../records/webhooks.ts'
 import { routes } from '../../web/console/routes.ts'
 import { selectFailedDeliveries, startBulkJob } from '../../webhooks/bulk.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
-import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { sharedApp, type TestAccount, type TestApp, until } from '../helpers.ts'
 import { type ConsoleUser, newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
 /** By the path segment of the resource. decisions.md: job applications belong to jobs, payments are Finance. */
@@ -117,16 +117,14 @@ const isPossible = ({ template, params: { resource } }: ConsoleRequest): boolean
   !(template.endsWith('/file') && resource !== 'exports')
 
 describe('permissions on each route', () => {
-  let app: TestApp
   let account: TestAccount
   let requests: ConsoleRequest[]
 
+  const app = sharedApp()
   beforeAll(async () => {
-    app = await startApp()
     account = await app.newAccount()
     requests = (await requestsOf(app, account)).filter(isPossible)
   })
-  afterAll(() => app?.[Symbol.asyncDispose]())
 
   const send = (who: Visitor, { method, path }: ConsoleRequest) =>
     method === 'GET' ? who.get(path) : who.post(path)

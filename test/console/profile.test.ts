@@ -1,18 +1,16 @@
 /** The profile of the signed-in user: name, password, email, sessions, theme. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { sharedApp, type TestAccount } from '../helpers.ts'
 import { listActions, newConsoleUser, PASSWORD, visitor } from './visitors.ts'
 
 const NEW_PASSWORD = 'a different horse entirely'
 
 describe('profile', () => {
-  let app: TestApp
   let account: TestAccount
+  const app = sharedApp()
   beforeAll(async () => {
-    app = await startApp()
     account = await app.newAccount()
   })
-  afterAll(() => app?.[Symbol.asyncDispose]())
 
   const signInStatus = async (email: string, password: string) =>
     (await (await visitor(app)).post('/sign-in', { email, password })).status

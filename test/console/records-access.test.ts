@@ -1,5 +1,5 @@
 /** Access to records in the console: by module permission, and only within the account. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
 import { modules, type Permission, type Permissions } from '../../records/users.ts'
 import { newCompleteExport } from '../handlers/export-helpers.ts'
@@ -11,19 +11,17 @@ import {
   newTask,
   UNKNOWN_ID,
 } from '../handlers/new-records.ts'
-import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { type Client, sharedApp } from '../helpers.ts'
 import { listedIds, mainText, newOwner, type Owner, resourceBySlug, submitForm } from './forms.ts'
 import { visitor, visitorWith } from './visitors.ts'
 
-let app: TestApp
 let owner: Owner
 let records: Record<string, string>
+const app = sharedApp()
 beforeAll(async () => {
-  app = await startApp()
   owner = await newOwner(app)
   records = await newRecords(owner.client)
 })
-afterAll(() => app?.[Symbol.asyncDispose]())
 
 /** The ID of one record of each resource, by slug. The export is complete. */
 async function newRecords(client: Client): Promise<Record<string, string>> {

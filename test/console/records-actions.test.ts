@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
 import { makeExport } from '../../operations/export-job.ts'
 import { newJob, newParticipant, newTask } from '../handlers/new-records.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import {
   createByForm,
   fieldErrors,
@@ -15,11 +15,7 @@ import {
 } from './forms.ts'
 import { newConsoleUser, visitor } from './visitors.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp()
 
 describe('a form without JavaScript', () => {
   it('finds a record by name, selects it, and keeps the typed text', async () => {

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type Body, eventsAbout, newParticipant } from '../handlers/new-records.ts'
-import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { type Client, sharedApp } from '../helpers.ts'
 import { newRecords } from './every-record.ts'
 import {
   apiPath,
@@ -13,11 +13,7 @@ import {
   withValues,
 } from './forms.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp()
 
 describe('concurrent updates', () => {
   async function meanwhile(slug: string, record: Body, client: Client, by: object): Promise<void> {

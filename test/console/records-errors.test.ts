@@ -1,10 +1,10 @@
 /** Record forms show each error at its field, and reject invalid submissions. */
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
 import { type Body, newJob, newParticipant, UNKNOWN_ID } from '../handlers/new-records.ts'
-import { type Answer, startApp, type TestApp } from '../helpers.ts'
+import { type Answer, sharedApp } from '../helpers.ts'
 import { asInput, newRecords } from './every-record.ts'
 import {
   apiPath,
@@ -18,11 +18,7 @@ import {
   withValues,
 } from './forms.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp()
 
 interface InvalidValue {
   field: string

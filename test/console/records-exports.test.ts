@@ -1,22 +1,20 @@
 /** Exports in the console: their files, their progress, and who may create and download them. */
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { makeExport } from '../../operations/export-job.ts'
 import { newCompleteExport } from '../handlers/export-helpers.ts'
 import { expectSuccess, newParticipant } from '../handlers/new-records.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import { mainForm, mainText, newOwner, type Owner, submitForm, withValues } from './forms.ts'
 import { newConsoleUser, visitor, visitorWith } from './visitors.ts'
 
-let app: TestApp
 let owner: Owner
 let exportId: string
+const app = sharedApp()
 beforeAll(async () => {
-  app = await startApp()
   owner = await newOwner(app)
   await newParticipant(owner.client, { full_name: 'Ada Lovelace' })
   exportId = await newCompleteExport(app, owner.client, { resource: 'participants' })
 })
-afterAll(() => app?.[Symbol.asyncDispose]())
 
 it('download with the bytes, type and name of the API', async () => {
   const api = await fetch(`${app.url}/public/v1/exports/${exportId}/file`, {

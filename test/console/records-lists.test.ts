@@ -1,5 +1,5 @@
 /** Lists and pages of records. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { type OperationRow, operations } from '../../generated/operations.ts'
 import { resources } from '../../generated/resources.ts'
 import {
@@ -11,7 +11,7 @@ import {
   newPayment,
   newTask,
 } from '../handlers/new-records.ts'
-import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { type Client, sharedApp } from '../helpers.ts'
 import { QUESTIONS } from './every-record.ts'
 import {
   apiPath,
@@ -24,11 +24,7 @@ import {
   unescapeHtml,
 } from './forms.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp()
 
 describe('lists', () => {
   let owner: Owner

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   expectSuccess,
   newApplication,
@@ -6,14 +6,10 @@ import {
   newPayment,
   newTask,
 } from '../handlers/new-records.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import { apiPath, mainText, newOwner, resourceBySlug, submitForm } from './forms.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp()
 
 describe('text', () => {
   const HOSTILE =

@@ -1,5 +1,5 @@
 /** Creating, listing, updating and deleting records by form, compared with the API. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   type Body,
   expectSuccess,
@@ -7,7 +7,7 @@ import {
   newParticipant,
   newTask,
 } from '../handlers/new-records.ts'
-import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { type Client, sharedApp } from '../helpers.ts'
 import { QUESTIONS } from './every-record.ts'
 import {
   apiPath,
@@ -20,11 +20,7 @@ import {
   type Values,
 } from './forms.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp()
 
 interface Kind {
   slug: string

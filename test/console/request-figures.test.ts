@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { describe, expect, it } from 'vitest'
+import { sharedApp, type TestAccount } from '../helpers.ts'
 import {
   figuresOf,
   type GivenRequest,
@@ -14,11 +14,7 @@ import {
 import { type Visitor, visitor } from './visitors.ts'
 
 describe('API requests', () => {
-  let app: TestApp
-  beforeAll(async () => {
-    app = await startApp({ now: () => new Date(NOW) })
-  })
-  afterAll(() => app?.[Symbol.asyncDispose]())
+  const app = sharedApp({ now: () => new Date(NOW) })
 
   async function newOwner(): Promise<{ account: TestAccount; owner: Visitor }> {
     const account = await app.newAccount()

@@ -1,16 +1,12 @@
 /** The API Dashboard shows a request to the API: service-spec §1. */
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startApp, type TestApp, until } from '../helpers.ts'
+import { expect, test } from 'vitest'
+import { sharedApp, until } from '../helpers.ts'
 import { blockIn } from './delivery-pages.ts'
 import { listedIn } from './logged-requests.ts'
 import { visitor } from './visitors.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp()
 
 test.each([
   { status: 201, body: { title: 'Call Ada' } },

@@ -2,19 +2,15 @@
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { describe, expect, it } from 'vitest'
+import { sharedApp, type TestAccount, until } from '../helpers.ts'
 import { commandIn, log, NOW, plainText } from './logged-requests.ts'
 import { newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
 const run = promisify(execFile)
 
 describe('API requests', () => {
-  let app: TestApp
-  beforeAll(async () => {
-    app = await startApp({ now: () => new Date(NOW) })
-  })
-  afterAll(() => app?.[Symbol.asyncDispose]())
+  const app = sharedApp({ now: () => new Date(NOW) })
 
   async function newOwner(): Promise<{ account: TestAccount; owner: Visitor }> {
     const account = await app.newAccount()

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { sharedApp, type TestAccount } from '../helpers.ts'
 import {
   DAY,
   figuresOf,
@@ -16,11 +16,7 @@ import { newConsoleUser, type Visitor, visitor } from './visitors.ts'
 const HALF_MINUTE = MINUTE / 2
 
 describe('API requests', () => {
-  let app: TestApp
-  beforeAll(async () => {
-    app = await startApp({ now: () => new Date(NOW) })
-  })
-  afterAll(() => app?.[Symbol.asyncDispose]())
+  const app = sharedApp({ now: () => new Date(NOW) })
 
   async function newOwner(): Promise<{ account: TestAccount; owner: Visitor }> {
     const account = await app.newAccount()

@@ -1,7 +1,7 @@
 /** Screening questions in the forms of jobs and job applications. */
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { type Body, newJob, newParticipant } from '../handlers/new-records.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import {
   fieldErrors,
   mainForm,
@@ -12,11 +12,7 @@ import {
   withValues,
 } from './forms.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp()
 
 const NEW = '/records/jobs/new'
 

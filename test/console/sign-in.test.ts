@@ -1,8 +1,8 @@
 /** Signing in to the console. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { listAuditEntries } from '../../records/audit-log.ts'
 import { accountScope } from '../../records/database/scope.ts'
-import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { sharedApp, startApp, type TestAccount, until } from '../helpers.ts'
 import { newConsoleUser, PASSWORD, postFrom, type Visitor, visitor } from './visitors.ts'
 
 const WRONG = 'The email or the password is wrong.'
@@ -11,15 +11,13 @@ const median = (values: number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
 
 describe('sign-in', () => {
-  let app: TestApp
   let account: TestAccount
   let nobody: Visitor
+  const app = sharedApp()
   beforeAll(async () => {
-    app = await startApp()
     account = await app.newAccount()
     nobody = await visitor(app)
   })
-  afterAll(() => app?.[Symbol.asyncDispose]())
 
   const signIn = (email: string, password: string) => nobody.post('/sign-in', { email, password })
 

@@ -1,16 +1,14 @@
 /** Creating an account on the console. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startApp, type TestApp } from '../helpers.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { sharedApp, startApp } from '../helpers.ts'
 import { PASSWORD, postFrom, sessionOf, type Visitor, visitor } from './visitors.ts'
 
 describe('sign-up', () => {
-  let app: TestApp
   let nobody: Visitor
+  const app = sharedApp()
   beforeAll(async () => {
-    app = await startApp()
     nobody = await visitor(app)
   })
-  afterAll(() => app?.[Symbol.asyncDispose]())
 
   const input = {
     account_name: ' Northwind ',

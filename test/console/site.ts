@@ -2,7 +2,7 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll } from 'vitest'
 import { openBrowser } from '../browser.ts'
-import { type AppOptions, startApp, type TestApp } from '../helpers.ts'
+import { type AppOptions, sharedApp, type TestApp } from '../helpers.ts'
 import { type BrowserVisit, type VisitOptions, visit } from './visitors.ts'
 
 export interface Site {
@@ -14,20 +14,14 @@ export interface Site {
 
 /** Starts before the tests and stops after them. */
 export function newSite(options?: AppOptions): Site {
-  let app: TestApp
+  const app = sharedApp(options)
   let browser: Browser
   beforeAll(async () => {
-    app = await startApp(options)
     browser = await openBrowser()
   })
-  afterAll(async () => {
-    await browser?.close()
-    await app?.[Symbol.asyncDispose]()
-  })
+  afterAll(() => browser?.close())
   return {
-    get app() {
-      return app
-    },
+    app,
     get browser() {
       return browser
     },

@@ -1,20 +1,16 @@
 /** Very deep or large JSON: it is displayed unchanged, and refused in a form. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { highlightJson, prettyJson } from '../../web/console/json-block.ts'
 import { html } from '../../web/shared/html.ts'
 import { newParticipant } from '../handlers/new-records.ts'
-import { startApp, type TestApp, until } from '../helpers.ts'
+import { sharedApp, startApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { mainForm, mainText, newOwner, withValues } from './forms.ts'
 import { newWebhookAdmin } from './hooks.ts'
 import { log } from './logged-requests.ts'
 import { visitor } from './visitors.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp()
 
 const deep = (levels: number, inner = ''): string => '['.repeat(levels) + inner + ']'.repeat(levels)
 const zeros = (count: number): string => Array.from({ length: count }, () => '0').join(',')

@@ -1,20 +1,16 @@
 /** The signing secret of a webhook in the console. */
 import { createHmac } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { activateSecret, prepareSecret } from '../../records/webhook-secrets.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { mainText } from './forms.ts'
 import { newWebhookAdmin, readSecret } from './hooks.ts'
 import { PASSWORD } from './visitors.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
 const signatureOf = (secret: string, body: Buffer): string =>
   createHmac('sha256', secret).update(body).digest('hex')

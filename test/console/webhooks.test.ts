@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
 import { MAX_WEBHOOKS_PER_ACCOUNT } from '../../records/webhooks.ts'
 import type { Route } from '../../web/console/page.ts'
@@ -10,18 +10,14 @@ import { webhookLogRoutes } from '../../web/console/webhooks/log.ts'
 import { webhookSecretRoutes } from '../../web/console/webhooks/secret.ts'
 import { webhookSettingsRoutes } from '../../web/console/webhooks/settings.ts'
 import { webhooksRoutes } from '../../web/console/webhooks/webhooks.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { fieldErrors, mainForm, mainText, withValues } from './forms.ts'
 import { loadWebhook, newWebhookAdmin, readSecret, subscribeAndMiss } from './hooks.ts'
 import { newConsoleUser, PASSWORD, visitor } from './visitors.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
 const allRoutes: Route[] = [
   ...bulkJobRoutes,

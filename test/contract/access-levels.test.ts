@@ -1,32 +1,23 @@
 /** What a key may do by its access level, and by the permissions of its owner: service-spec §5. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { type OperationId, type OperationRow, operations } from '../../generated/operations.ts'
 import { resources } from '../../generated/resources.ts'
 import { modules } from '../../records/users.ts'
 import { newConsoleUser, visitor } from '../console/visitors.ts'
 import { expectSuccess, operationExample } from '../handlers/new-records.ts'
-import {
-  type Answer,
-  type Client,
-  operationIds,
-  startApp,
-  type TestAccount,
-  type TestApp,
-} from '../helpers.ts'
+import { type Answer, type Client, operationIds, sharedApp, type TestAccount } from '../helpers.ts'
 import { createOneOfEach, fixtureFor } from '../resources.ts'
 
-let app: TestApp
 let account: TestAccount
 let client: Client
 /** A record of each resource of the account, by its type. */
 let ids: Record<string, string>
+const app = sharedApp()
 beforeAll(async () => {
-  app = await startApp()
   account = await app.newAccount()
   client = app.as(account)
   ids = await createOneOfEach(client)
 })
-afterAll(() => app?.[Symbol.asyncDispose]())
 
 const operationOf = (id: OperationId): OperationRow => operations[id]
 const operationsWith = (access: 'read' | 'write'): OperationId[] =>

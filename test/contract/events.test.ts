@@ -1,5 +1,5 @@
 /** An operation emits exactly the events that its `x-emits` declares. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import asyncapi from '../../generated/asyncapi.json' with { type: 'json' }
 import { eventTypes } from '../../generated/events.ts'
 import openapi from '../../generated/openapi.json' with { type: 'json' }
@@ -10,15 +10,11 @@ import { makeExport } from '../../operations/export-job.ts'
 import { emitTest } from '../../webhooks/emit.ts'
 import { newCompleteExport, requestExport } from '../handlers/export-helpers.ts'
 import { expectSuccess, operationExample } from '../handlers/new-records.ts'
-import { type Answer, type Client, operationIds, startApp, type TestApp } from '../helpers.ts'
+import { type Answer, type Client, operationIds, sharedApp } from '../helpers.ts'
 import { fixtureFor } from '../resources.ts'
 import { newTenant, type Tenant } from '../webhooks/harness.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app[Symbol.asyncDispose]())
+const app = sharedApp()
 
 /** Prepares what the operation needs. Returns a function that sends the request which emits all declared events. */
 async function prepare(client: Client, id: OperationId): Promise<() => Promise<Answer>> {

@@ -1,18 +1,14 @@
 /** The checks that every request below /public passes, whatever its path and method: service-spec §1 "API
  *  Dashboard" and §8 "All public API requests". */
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { visitor } from '../console/visitors.ts'
-import { type Answer, startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { type Answer, sharedApp, type TestAccount, until } from '../helpers.ts'
 
 const LIMIT = 5
 const PARTICIPANTS = '/public/v1/participants'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp({ environment: { RATE_LIMIT_PER_MINUTE: String(LIMIT) } })
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp({ environment: { RATE_LIMIT_PER_MINUTE: String(LIMIT) } })
 
 /** The dashboard's rows of a request ID, as text. */
 async function findLogged(account: TestAccount, requestId: string): Promise<string[]> {

@@ -1,10 +1,10 @@
 /** The examples of openapi.yaml are what the service responds with. */
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { newDatabaseChanges } from '../../cli/contract-service.ts'
 import contract from '../../generated/openapi.json' with { type: 'json' }
 import { expectSuccess, requestExample } from '../handlers/new-records.ts'
-import { type Answer, type Client, startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { type Answer, type Client, sharedApp, startApp, type TestAccount } from '../helpers.ts'
 import { newTenant } from '../webhooks/harness.ts'
 
 const { responses, headers } = contract.components
@@ -19,16 +19,14 @@ interface ResponseObject {
   content?: Record<string, { example?: unknown }>
 }
 
-let app: TestApp
 let account: TestAccount
 let client: Client
 
+const app = sharedApp()
 beforeAll(async () => {
-  app = await startApp()
   account = await app.newAccount()
   client = app.as(account)
 })
-afterAll(() => app[Symbol.asyncDispose]())
 
 // biome-ignore lint/suspicious/noExplicitAny: an example may be any JSON.
 function exampleOf(name: string): any {

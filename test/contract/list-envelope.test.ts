@@ -1,8 +1,8 @@
 /** What all lists have in common: service-spec §2 "List response envelope" and §4 "Query parameters". */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { type OperationRow, operations } from '../../generated/operations.ts'
 import { newParticipant } from '../handlers/new-records.ts'
-import { type Answer, type Client, operationIds, startApp, type TestApp } from '../helpers.ts'
+import { type Answer, type Client, operationIds, sharedApp } from '../helpers.ts'
 import { createOneOfEach } from '../resources.ts'
 
 const MINUTE_MS = 60_000
@@ -10,10 +10,9 @@ const MINUTE_MS = 60_000
 const PARTICIPANTS = 26
 
 let clock = Date.parse('2026-03-02T09:00:00.000Z')
-let app: TestApp
 let client: Client
+const app = sharedApp({ now: () => new Date(clock) })
 beforeAll(async () => {
-  app = await startApp({ now: () => new Date(clock) })
   client = app.as(await app.newAccount())
   await createOneOfEach(client)
   const { total } = (await client.get('/participants')).body.meta
@@ -24,7 +23,6 @@ beforeAll(async () => {
     await client.post('/exports', { resource, format: 'csv' })
   }
 })
-afterAll(() => app?.[Symbol.asyncDispose]())
 
 const lists = operationIds
   .map((id) => ({ id, ...(operations[id] as OperationRow) }))

@@ -1,22 +1,20 @@
 /** The order of checks in openapi.yaml, the statuses, and the shape of errors: service-spec §7. Each request
  *  fails the check of its line and every check of a later line. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { newParticipant, UNKNOWN_ID } from '../handlers/new-records.ts'
-import { type Answer, startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { type Answer, sharedApp, startApp, type TestAccount } from '../helpers.ts'
 
 const PARTICIPANTS = '/public/v1/participants'
 const UNKNOWN = `${PARTICIPANTS}/${UNKNOWN_ID}`
 const OVER_1_MIB = JSON.stringify({ full_name: 'x'.repeat(1024 * 1024) })
 
-let app: TestApp
 let account: TestAccount
 let readOnlyKey: string
+const app = sharedApp()
 beforeAll(async () => {
-  app = await startApp()
   account = await app.newAccount()
   readOnlyKey = await app.newKey(account, 'read_only')
 })
-afterAll(() => app?.[Symbol.asyncDispose]())
 
 interface Request {
   key?: 'read_only' | 'full_access'

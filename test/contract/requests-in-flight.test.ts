@@ -1,15 +1,11 @@
 /** A user has a limited number of requests in progress on a node. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { newCompleteExport } from '../handlers/export-helpers.ts'
-import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { sharedApp, type TestAccount, until } from '../helpers.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp({ environment: { REQUESTS_IN_FLIGHT_PER_USER: '2' } })
-})
-afterAll(() => app[Symbol.asyncDispose]())
+const app = sharedApp({ environment: { REQUESTS_IN_FLIGHT_PER_USER: '2' } })
 
 const BODY = '{"full_name": "Ada"}'
 

@@ -1,22 +1,20 @@
 /** Other notations of values that the service accepts, and similar ones that it refuses. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { type OperationRow, operations } from '../../generated/operations.ts'
 import { resources } from '../../generated/resources.ts'
 import { newApplication } from '../handlers/new-records.ts'
-import { type Client, operationIds, startApp, type TestApp } from '../helpers.ts'
+import { type Client, operationIds, sharedApp } from '../helpers.ts'
 import { createOneOfEach, fixtureFor } from '../resources.ts'
 
-let app: TestApp
 let client: Client
 
+const app = sharedApp()
 beforeAll(async () => {
-  app = await startApp()
   client = app.as(await app.newAccount())
   for (const status of ['active', 'inactive', 'archived'])
     for (const full_name of ['Grace', 'Ada'])
       await client.post('/participants', { full_name, status })
 })
-afterAll(() => app?.[Symbol.asyncDispose]())
 
 describe('a parameter with several values', () => {
   const find = async (query: string): Promise<string[]> => {

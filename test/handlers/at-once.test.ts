@@ -1,6 +1,6 @@
 /** Concurrent requests: each succeeds or is refused as if it were alone. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { describe, expect, test } from 'vitest'
+import { type Client, sharedApp } from '../helpers.ts'
 import { faults } from './checks.ts'
 import {
   type Body,
@@ -14,11 +14,7 @@ import {
 
 const ROUNDS = 6
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp()
 
 const newClient = async (): Promise<Client> => app.as(await app.newAccount())
 

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { makeExport } from '../../operations/export-job.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import { countChunks, newClient, requestExport } from './export-helpers.ts'
 import { eventsAbout } from './new-records.ts'
 
 /** Exports stay queued until a test calls `make`. */
-let idle: TestApp
 
-beforeAll(async () => {
-  idle = await startApp({ role: 'api' })
-})
-afterAll(() => idle?.[Symbol.asyncDispose]())
+const idle = sharedApp({ role: 'api' })
 
 const make = (id: string): Promise<void> =>
   makeExport(

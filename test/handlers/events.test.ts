@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
-import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { type Client, sharedApp } from '../helpers.ts'
 import { faults } from './checks.ts'
 import {
   type Body,
@@ -13,13 +13,9 @@ import {
 
 const NOON = Date.parse('2026-03-02T12:00:00.000Z')
 
-let app: TestApp
 let clock = NOON
 
-beforeAll(async () => {
-  app = await startApp({ now: () => new Date(clock) })
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp({ now: () => new Date(clock) })
 
 const newClient = async (): Promise<Client> => app.as(await app.newAccount())
 

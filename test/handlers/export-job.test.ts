@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { v7 as uuidv7 } from 'uuid'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import contract from '../../generated/openapi.json' with { type: 'json' }
 import { makeExport } from '../../operations/export-job.ts'
 import { accountScope } from '../../records/database/scope.ts'
@@ -15,19 +15,15 @@ import {
   renewLease,
 } from '../../records/export-runs.ts'
 import { type ExportResource, exportFields } from '../../records/exports.ts'
-import { startApp, type TestApp, until } from '../helpers.ts'
+import { sharedApp, until } from '../helpers.ts'
 import { countChunks, newClient, requestExport, SECOND_MS } from './export-helpers.ts'
 import { eventsAbout } from './new-records.ts'
 
 /** Exports stay queued until a test calls `make`. */
-let idle: TestApp
 let clock = Date.now()
 const now = (): Date => new Date(clock)
 
-beforeAll(async () => {
-  idle = await startApp({ role: 'api', now })
-})
-afterAll(() => idle?.[Symbol.asyncDispose]())
+const idle = sharedApp({ role: 'api', now })
 
 const make = (id: string, signal = new AbortController().signal): Promise<void> =>
   makeExport({ db: idle.db, now, maxBytes: Number.MAX_SAFE_INTEGER }, id, signal)

@@ -1,14 +1,10 @@
 /** Every field of participants, tasks and jobs: with values up to its limits, and updated alone. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { describe, expect, test } from 'vitest'
+import { type Client, sharedApp } from '../helpers.ts'
 import { expectRead, expectUpdate } from './checks.ts'
 import { expectSuccess } from './new-records.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp()
 
 const newClient = async (): Promise<Client> => app.as(await app.newAccount())
 const question = (given: object = {}): object => ({

@@ -1,7 +1,7 @@
 /** Two accounts with the same data: neither sees or changes a record of the other. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { type OperationId, type OperationRow, operations } from '../../generated/operations.ts'
-import { type Answer, type Client, operationIds, startApp, type TestApp } from '../helpers.ts'
+import { type Answer, type Client, operationIds, sharedApp } from '../helpers.ts'
 import { filterCasesFor, minuteToMs, type Seeded, seedAll } from '../resources.ts'
 import {
   type Body,
@@ -19,17 +19,15 @@ interface Holder {
   ids: Record<string, string>
 }
 
-let app: TestApp
 let clock = minuteToMs(0)
 let one: Holder
 let other: Holder
 
+const app = sharedApp({ now: () => new Date(clock) })
 beforeAll(async () => {
-  app = await startApp({ now: () => new Date(clock) })
   one = await newHolder()
   other = await newHolder()
 })
-afterAll(() => app?.[Symbol.asyncDispose]())
 
 async function newHolder(): Promise<Holder> {
   const client = app.as(await app.newAccount())

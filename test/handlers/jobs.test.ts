@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { type Client, sharedApp } from '../helpers.ts'
 import {
   eventsAbout,
   expectSuccess,
@@ -11,14 +11,12 @@ import {
 
 const NOON = '2026-03-02T12:00:00.000Z'
 
-let app: TestApp
 let client: Client
 
+const app = sharedApp({ now: () => new Date(NOON) })
 beforeAll(async () => {
-  app = await startApp({ now: () => new Date(NOON) })
   client = app.as(await app.newAccount())
 })
-afterAll(() => app[Symbol.asyncDispose]())
 
 const question = (given: object = {}): object => ({
   key: 'french',

@@ -1,8 +1,8 @@
 /** Pages, orders and filters of every list, over records with equal and with null fields. */
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { beforeAll, describe, expect, inject, test } from 'vitest'
 import { type OperationId, operations } from '../../generated/operations.ts'
 import { openDatabase } from '../../records/database/open.ts'
-import { type Answer, type Client, operationIds, startApp, type TestApp } from '../helpers.ts'
+import { type Answer, type Client, operationIds, sharedApp } from '../helpers.ts'
 import {
   type FilterCase,
   filterCasesFor,
@@ -14,7 +14,6 @@ import {
 import { type Body, newJob, newParticipant } from './new-records.ts'
 
 let clock = minuteToMs(0)
-let app: TestApp
 let client: Client
 let seeded: Seeded
 /** Every record of the account, by the list's operation. */
@@ -27,8 +26,8 @@ const list = (id: OperationId, query: string): Promise<Answer> =>
 const idsOf = (answer: Answer): string[] =>
   answer.body.data.map((record: { id: string }) => record.id)
 
+const app = sharedApp({ now: () => new Date(clock) })
 beforeAll(async () => {
-  app = await startApp({ now: () => new Date(clock) })
   const setMinute = (minute: number): void => {
     clock = minuteToMs(minute)
   }
@@ -38,7 +37,6 @@ beforeAll(async () => {
   seeded = await seedAll(client, setMinute)
   for (const id of listIds) all[id] = (await list(id, 'page[size]=100')).body.data
 })
-afterAll(() => app[Symbol.asyncDispose]())
 
 /** Text by code point, which is not the order of JavaScript's own comparison. */
 const compare = (a: string | number, b: string | number): number =>

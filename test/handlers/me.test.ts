@@ -1,12 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../helpers.ts'
+import { describe, expect, test } from 'vitest'
+import { sharedApp } from '../helpers.ts'
 
-let app: TestApp
-
-beforeAll(async () => {
-  app = await startApp({ environment: { RATE_LIMIT_PER_MINUTE: '120' } })
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp({ environment: { RATE_LIMIT_PER_MINUTE: '120' } })
 
 describe('getMe', () => {
   test('a valid key → the key, its owner, the account and the configured rate limit', async () => {

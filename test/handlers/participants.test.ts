@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Client, startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { type Client, sharedApp, type TestAccount } from '../helpers.ts'
 import {
   type Body,
   eventsAbout,
@@ -14,17 +14,15 @@ import {
 
 const NOON = '2026-03-02T12:00:00.000Z'
 
-let app: TestApp
 let account: TestAccount
 let client: Client
 let clock = Date.parse(NOON)
 
+const app = sharedApp({ now: () => new Date(clock) })
 beforeAll(async () => {
-  app = await startApp({ now: () => new Date(clock) })
   account = await app.newAccount()
   client = app.as(account)
 })
-afterAll(() => app[Symbol.asyncDispose]())
 
 const tagged = async (tag: string): Promise<string[]> =>
   (await client.get(`/participants?filter[tag]=${tag}`)).body.data.map(({ id }: Body) => id)

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { describe, expect, test } from 'vitest'
+import { type Client, sharedApp } from '../helpers.ts'
 import { expectMove, expectRead, expectUpdate, faults, pairsOf } from './checks.ts'
 import {
   eventsAbout,
@@ -10,11 +10,7 @@ import {
   UNKNOWN_ID,
 } from './new-records.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp()
 
 const newClient = async (): Promise<Client> => app.as(await app.newAccount())
 

@@ -1,6 +1,6 @@
 /** A record is at most 40 KiB as JSON when it is written. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { type Client, sharedApp } from '../helpers.ts'
 import { eventsAbout } from './new-records.ts'
 
 const MAX_BYTES = 40 * 1024
@@ -8,13 +8,11 @@ const MAX_BYTES = 40 * 1024
 const SIX_BYTES = '\u0001'
 const LONGEST = SIX_BYTES.repeat(10_000)
 
-let app: TestApp
 let client: Client
+const app = sharedApp()
 beforeAll(async () => {
-  app = await startApp()
   client = app.as(await app.newAccount())
 })
-afterAll(() => app[Symbol.asyncDispose]())
 
 const bytesOf = (record: object): number => Buffer.byteLength(JSON.stringify(record))
 const tooLarge = (field: string, excess: string) => ({

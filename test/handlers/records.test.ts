@@ -1,6 +1,6 @@
 /** What all updatable records have in common: versions, IDs, and isolation of accounts. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { describe, expect, test } from 'vitest'
+import { type Client, sharedApp } from '../helpers.ts'
 import {
   type Body,
   eventsAbout,
@@ -13,11 +13,7 @@ import {
   UNKNOWN_ID,
 } from './new-records.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app[Symbol.asyncDispose]())
+const app = sharedApp()
 
 const newClient = async (): Promise<Client> => app.as(await app.newAccount())
 

@@ -1,15 +1,11 @@
 /** The screening outcome of new job applications, and the operators of the questions. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { transaction } from '../../records/database/transaction.ts'
-import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { type Client, sharedApp } from '../helpers.ts'
 import { expectUpdate } from './checks.ts'
 import { eventsAbout, newApplication, newJob, newParticipant, refused } from './new-records.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp()
 
 const newClient = async (): Promise<Client> => app.as(await app.newAccount())
 

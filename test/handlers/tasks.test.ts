@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { type Client, sharedApp } from '../helpers.ts'
 import {
   type Body,
   eventsAbout,
@@ -13,15 +13,13 @@ import {
 
 const NOON = '2026-03-02T12:00:00.000Z'
 
-let app: TestApp
 let client: Client
 let clock = Date.parse(NOON)
 
+const app = sharedApp({ now: () => new Date(clock) })
 beforeAll(async () => {
-  app = await startApp({ now: () => new Date(clock) })
   client = app.as(await app.newAccount())
 })
-afterAll(() => app[Symbol.asyncDispose]())
 
 describe('createTask', () => {
   test('the example of the contract → 201 with its fields in order, and task.created', async () => {

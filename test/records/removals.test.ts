@@ -2,25 +2,23 @@
  *  deliveries and attempts; test/handlers/exports.test.ts has the files of exports. */
 import { randomUUID } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { beforeAll, describe, expect, inject, test } from 'vitest'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { prepareSecret } from '../../records/webhook-secrets.ts'
 import { deleteWebhook, findWebhookNames } from '../../records/webhooks.ts'
-import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { sharedApp, startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
 import { runHousekeeping } from '../housekeeping.ts'
 import { newTenant } from '../webhooks/harness.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-let app: TestApp
 let account: TestAccount
+const app = sharedApp()
 beforeAll(async () => {
-  app = await startApp()
   account = await app.newAccount()
 })
-afterAll(() => app?.[Symbol.asyncDispose]())
 
 const ago = (ms: number): number => Date.now() - ms
 const daysAgo = (days: number): number => ago(days * DAY_MS)

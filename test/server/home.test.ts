@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../helpers.ts'
+import { expect, test } from 'vitest'
+import { sharedApp, startApp } from '../helpers.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp()
-})
-afterAll(() => app[Symbol.asyncDispose]())
+const app = sharedApp()
 
 test('browsers use https only when the public URL does', async () => {
   expect((await fetch(`${app.url}/healthz`)).headers.get('strict-transport-security')).toBeNull()

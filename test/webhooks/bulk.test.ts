@@ -1,6 +1,6 @@
 /** States, rate and restarts of bulk jobs. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   type BulkSelection,
   cancelBulkJob,
@@ -13,7 +13,7 @@ import { deleteWebhook, disableWebhook, enableWebhook } from '../../records/webh
 import { readConfig } from '../../server/config.ts'
 import { selectFailedDeliveries } from '../../webhooks/bulk.ts'
 import { newMuster } from '../cli/muster.ts'
-import { newDatabase, startApp, type TestApp, until } from '../helpers.ts'
+import { newDatabase, sharedApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import {
   allEnded,
@@ -28,11 +28,7 @@ import { NEVER, newTenant } from './harness.ts'
 
 const SECOND = 1_000
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
 describe('a bulk job', () => {
   test('does not exceed its rate', async () => {

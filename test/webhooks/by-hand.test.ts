@@ -1,5 +1,5 @@
 /** Manual operations on one delivery, also concurrent ones. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { listAttempts } from '../../records/attempts.ts'
 import { type Delivery, listUndelivered } from '../../records/deliveries.ts'
 import {
@@ -10,7 +10,7 @@ import {
 } from '../../records/delivery-commands.ts'
 import { deleteWebhook, disableWebhook } from '../../records/webhooks.ts'
 import { emit, emitTest, InvalidEvent } from '../../webhooks/emit.ts'
-import { startApp, type TestApp, until } from '../helpers.ts'
+import { sharedApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { newSubscriber, newTenant, type Tenant } from './harness.ts'
 
@@ -18,11 +18,7 @@ const SECOND = 1_000
 /** No scheduled attempt happens during a test. */
 const DELAYS = [600, 700, 800, 900, 1000, 1100, 1200, 1300, 1400]
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: DELAYS.join(',') } })
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: DELAYS.join(',') } })
 
 /** Emits one event, and returns its delivery after the first attempt has failed. */
 async function emitFailing(tenant: Tenant): Promise<Delivery> {

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { guardedAgent } from '../../webhooks/transport/egress.ts'
 import { send } from '../../webhooks/transport/send.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import { startListener, startReceiver } from '../receiver.ts'
 import { addresses, cidrs, expectNoConnections, inUrl, post } from './blocked.ts'
 import { deliver } from './harness.ts'
@@ -43,18 +43,14 @@ describe('a redirect', () => {
 })
 
 describe('the engine', () => {
-  let app: TestApp
-  beforeAll(async () => {
-    app = await startApp({
-      role: 'all',
-      environment: {
-        WEBHOOK_ALLOW_ADDRESSES: '127.0.0.1/32',
-        WEBHOOK_RETRY_DELAYS: '0,0,0,0,0,0,0,0,0',
-        WEBHOOK_TIMEOUT_MS: '5000',
-      },
-    })
+  const app = sharedApp({
+    role: 'all',
+    environment: {
+      WEBHOOK_ALLOW_ADDRESSES: '127.0.0.1/32',
+      WEBHOOK_RETRY_DELAYS: '0,0,0,0,0,0,0,0,0',
+      WEBHOOK_TIMEOUT_MS: '5000',
+    },
   })
-  afterAll(() => app[Symbol.asyncDispose]())
 
   test.each([
     '127.0.0.2',

@@ -1,21 +1,17 @@
 /** Bulk jobs that retry failed deliveries. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { countSelected } from '../../records/bulk-batches.ts'
 import type { BulkSelection } from '../../records/bulk-jobs.ts'
 import { deleteWebhook } from '../../records/webhooks.ts'
 import { selectFailedDeliveries } from '../../webhooks/bulk.ts'
 import { emitTest } from '../../webhooks/emit.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import { type Receiver, startReceiver } from '../receiver.ts'
 import { allEnded, cancelRetrying, receivedIds, startJob, waitForJob } from './bulk-jobs.ts'
 import { NEVER, newTenant, type Tenant } from './harness.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
 /** A webhook with `count` failed deliveries. From then on its receiver responds with 204. */
 async function newFailures(

@@ -1,10 +1,10 @@
 /** Bulk jobs that send missed events. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { countSelected } from '../../records/bulk-batches.ts'
 import { disableWebhook, enableWebhook } from '../../records/webhooks.ts'
 import { emit, emitTest } from '../../webhooks/emit.ts'
-import { startApp, type TestApp, until } from '../helpers.ts'
+import { sharedApp, startApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import {
   allEnded,
@@ -19,11 +19,7 @@ import { NEVER, newTenant } from './harness.ts'
 
 const SECOND = 1_000
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
-})
-afterAll(() => app?.[Symbol.asyncDispose]())
+const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
 describe('send_missed', () => {
   test('sends missed events and cancelled deliveries once each, as counted in the preview', async () => {
