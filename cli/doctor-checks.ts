@@ -39,7 +39,7 @@ const HOUR_MS = 3_600_000
 
 export function checkConfiguration(config: Config): Finding[] {
   const check = 'configuration'
-  const { database, role, baseUrl, isProduction, webhookAllowedRanges } = config
+  const { database, role, baseUrl, isProduction, metricsPort, webhookAllowedRanges } = config
   const mode = 'dataDir' in database ? `Embedded mode in ${database.dataDir}` : 'PostgreSQL mode'
   const findings = [ok(check, `${mode}, ROLE ${role}, BASE_URL ${baseUrl}.`)]
   if (isProduction && !baseUrl.startsWith('https:'))
@@ -49,6 +49,10 @@ export function checkConfiguration(config: Config): Finding[] {
         'BASE_URL is not https, so cookies are sent without encryption.',
         'Set BASE_URL.',
       ),
+    )
+  if (isProduction && metricsPort === undefined)
+    findings.push(
+      warning(check, 'There are no metrics, because METRICS_PORT is not set.', 'Set METRICS_PORT.'),
     )
   if (isProduction && webhookAllowedRanges.length > 0)
     findings.push(

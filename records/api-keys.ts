@@ -61,12 +61,18 @@ export interface NewApiKeyRecord {
   tokenPrefix: string
 }
 
-/** Returns the key's ID. Throws `Refused` when the name is invalid or the user is not active in the
- *  account. */
+const MAX_KEYS_PER_USER = 100
+
+/** Returns the key's ID. Throws `Refused` when the name is invalid, the user is not active in the account, or
+ *  has too many keys. Concurrent inserts may exceed the limit by a few. */
 export async function insertApiKey(scope: Scope, key: NewApiKeyRecord, now: Date): Promise<string> {
   const owner = await findUser(scope, key.userId)
   if (owner?.status !== 'active')
     throw new Refused('An API key must belong to an active user of the account')
+  if ((await countActiveKeys(scope, key.userId)) >= MAX_KEYS_PER_USER)
+    throw new Refused(
+      `A user can have at most ${MAX_KEYS_PER_USER} API keys. Revoke one that you no longer need.`,
+    )
   const id = newId()
   await scope.insert('api_keys', {
     id,
@@ -79,6 +85,16 @@ export async function insertApiKey(scope: Scope, key: NewApiKeyRecord, now: Date
     updated_at: now.getTime(),
   })
   return id
+}
+
+async function countActiveKeys(scope: Scope, userId: string): Promise<number> {
+  const active = await scope
+    .rows('api_keys')
+    .where({ user_id: userId })
+    .whereNull('revoked_at')
+    .limit(MAX_KEYS_PER_USER)
+    .select('id')
+  return active.length
 }
 
 /** Oldest first, with the revoked ones. */

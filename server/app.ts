@@ -97,7 +97,8 @@ function operatorRoutes({ config, metrics, readiness }: AppServices): Router {
     ctx.status = isReady ? 200 : 503
     ctx.body = isReady ? { status: 'ready' } : { status: 'not ready', reasons }
   })
-  if (config.metricsPort === undefined) addMetrics(router, { config, metrics })
+  if (config.metricsPort === undefined && !config.isProduction)
+    addMetrics(router, { config, metrics })
   return router
 }
 

@@ -27,7 +27,7 @@ export interface Config {
   /** 0 lets the system choose. */
   port: number
   host: string
-  /** The port of `/metrics` and `/violations`. Undefined: `port`. */
+  /** The port of `/metrics` and `/violations`. Undefined: `port`, and no port in production. */
   metricsPort: number | undefined
   /** The URL of this service for clients, without a trailing slash. */
   baseUrl: string

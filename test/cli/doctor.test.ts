@@ -46,7 +46,7 @@ const BROKEN: Broken[] = [
     state: 'http in production',
     prepare: async (muster) => {
       await install(muster)
-      return { NODE_ENV: 'production' }
+      return { NODE_ENV: 'production', METRICS_PORT: '0' }
     },
     level: 'warning',
     check: 'configuration',

@@ -219,16 +219,32 @@ describe('API keys', () => {
     expect(await keyNamed(app, 'Ours alone')).toEqual(before)
   })
 
+  /** Keys named `No 0.`, `No 1.` and so on. */
+  const newKeys = ({ accountId, userId }: TestAccount, from: number, to: number) =>
+    transaction(app.db, async (trx) => {
+      const scope = writeScope(trx, accountId)
+      for (let n = from; n < to; n++) {
+        const key = { userId, name: `No ${n}.`, accessLevel: 'read_only' } as const
+        await issueApiKey(scope, key, new Date())
+      }
+    })
+
+  it('more than 100 keys of a user: refused, until one is revoked', async () => {
+    const other = await app.newAccount()
+    // The account began with a key.
+    await newKeys(other, 0, 99)
+    const theirs = await visitor(app, other)
+    const last = { name: 'The last', access_level: 'read_only' }
+    expect((await theirs.submit('/api-keys', last)).text).toContain(
+      'A user can have at most 100 API keys. Revoke one that you no longer need.',
+    )
+    await theirs.post(`/api-keys/${(await keyNamed(app, 'No 98.')).id}/revoke`)
+    expect((await theirs.post('/api-keys', last)).status).toBe(200)
+  })
+
   it('lists 50 keys a page, newest first', async () => {
     const other = await app.newAccount()
-    await transaction(app.db, async (trx) => {
-      for (let n = 0; n < 60; n++)
-        await issueApiKey(
-          writeScope(trx, other.accountId),
-          { userId: other.userId, name: `No ${n}.`, accessLevel: 'read_only' },
-          new Date(),
-        )
-    })
+    await newKeys(other, 0, 60)
     const theirs = await visitor(app, other)
     const names = (text: string) => [...text.matchAll(/>(No \d+)\.</g)].map(([, name]) => name)
     const { text } = await theirs.get('/api-keys')

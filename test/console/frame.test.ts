@@ -219,6 +219,23 @@ describe('the console', () => {
     })
   })
 
+  it('more than 120 forms of a user within a minute: 429', async () => {
+    const account = await app.newAccount()
+    const somebody = await visitor(app, account)
+    const statuses = await Promise.all(
+      Array.from(
+        { length: 125 },
+        async () => (await somebody.post('/me', { full_name: '' })).status,
+      ),
+    )
+    expect(statuses.filter((status) => status === 422)).toHaveLength(120)
+    const refused = await somebody.post('/me', { full_name: 'Ann' })
+    expect(refused.status).toBe(429)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(refused.text).toContain('Wait a minute, go back, and send it again.')
+    expect((await somebody.get('/me')).status).toBe(200)
+  })
+
   it('an internal error: the page shows only the request ID', async () => {
     await using broken = await startApp()
     const somebody = await visitor(broken, await broken.newAccount())

@@ -250,7 +250,7 @@ describe('a form that the console did not render', () => {
       filters: '{"status": ',
     })
     expect(fieldErrors(broken.text)).toMatchObject({
-      format: expect.stringContaining('must be one of csv, json.'),
+      format: expect.stringContaining('must be one of csv, csv_raw, json.'),
       filters: expect.stringContaining('must be valid JSON'),
     })
     expect(withValues(mainForm(broken.text), {})).toMatchObject({

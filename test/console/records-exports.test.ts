@@ -79,6 +79,7 @@ it('403 for the file of records that the user cannot view', async () => {
   expect([...page.text.matchAll(/<option value="(\w+)"/g)].map(([, value]) => value)).toEqual([
     'tasks',
     'csv',
+    'csv_raw',
     'json',
   ])
   expect(

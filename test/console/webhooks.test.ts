@@ -298,6 +298,16 @@ describe('creating and changing a webhook', () => {
     ])
   })
 
+  it('more than ten test events within a minute: refused', async () => {
+    const admin = await newWebhookAdmin(app)
+    const id = await admin.subscribe('http://127.0.0.1:9/')
+    const texts = []
+    for (let n = 0; n < 11; n++)
+      texts.push((await admin.visitor.submit(`/webhooks/${id}/test`)).text)
+    expect(texts.filter((text) => text.includes('Test event sent.'))).toHaveLength(10)
+    expect(texts[10]).toContain('Too many attempts. Try again in 1 minute.')
+  })
+
   it('test, disable, enable, delete', async () => {
     await using receiver = await startReceiver({ answers: [204, 500] })
     const admin = await newWebhookAdmin(app)

@@ -183,6 +183,13 @@ test('waiting entries of the request log and the version are reported by API nod
   expect(buildInfo).toEqual([[expect.stringMatching(/version="\d+\.\d+\.\d+",node="24\./), 1]])
 })
 
+test('in production without METRICS_PORT there are no metrics', async () => {
+  await using app = await startApp({ environment: { NODE_ENV: 'production' } })
+  for (const path of ['/metrics', '/violations'])
+    expect((await app.call('GET', path)).status, path).toBe(404)
+  expect((await app.call('GET', '/healthz')).status).toBe(200)
+})
+
 test('with METRICS_PORT the metrics are on that port only', async () => {
   await using app = await startApp({ environment: { METRICS_PORT: '0' } })
   const url = `http://127.0.0.1:${app.metricsPort}`

@@ -34,8 +34,14 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
       return respond(ctx, responseServices, await route.handle(await visit(MAX_GUEST_FORM_BYTES)))
     if (!visitor) return redirectToSignIn(ctx)
     if (!route.access(visitor.user, ctx.params)) ctx.throw(404)
+    if (route.method === 'POST') await countForm(ctx, visitor.user.id)
     const fullVisit = newVisit(services, await visit(MAX_FORM_BYTES), visitor, route.access)
     return respond(ctx, responseServices, await route.handle(fullVisit))
+  }
+
+  async function countForm(ctx: Context, userId: string): Promise<void> {
+    const tooOften = await throttles.consume('form', userId)
+    if (tooOften) ctx.throw(429, { headers: { 'Retry-After': String(tooOften.retryAfterSeconds) } })
   }
 
   const router = newRouter(serve).routes()

@@ -14,6 +14,10 @@ const TEXTS: Record<number, [title: string, text: string]> = {
   ],
   404: ['Page not found', 'This page does not exist, or you don’t have access.'],
   413: ['Too large', 'The form is too large or has too many fields.'],
+  429: [
+    'Too many forms',
+    'You sent many forms within a minute, and this one was not stored. Wait a minute, go back, and send it again.',
+  ],
   500: ['Something went wrong', 'The error is on our side. Nothing was changed.'],
   503: ['Temporarily unavailable', 'Try again in a few seconds.'],
 }

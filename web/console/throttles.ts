@@ -23,6 +23,10 @@ const LIMITS = {
   invite: [60, DAY_S],
   change_email: [10, DAY_S],
   webhook_url: [60, MINUTE_S],
+  /** Test events of one webhook: each sends a request to its endpoint. */
+  test_event: [10, MINUTE_S],
+  /** Forms of one user. */
+  form: [120, MINUTE_S],
 } as const satisfies Record<string, readonly [points: number, windowSeconds: number]>
 
 export type ThrottleName = keyof typeof LIMITS

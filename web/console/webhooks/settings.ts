@@ -139,6 +139,8 @@ function deleteButton({ id, url }: Webhook): Html {
 
 async function sendTest(visit: Visit): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
+  const tooOften = await visit.throttle('test_event', webhook.id)
+  if (tooOften) throw tooOften
   await visit.change(async (scope) => {
     const deliveryId = await emitTest(scope, webhook.id, visit.now)
     if (deliveryId === undefined) visit.ctx.throw(404)
