@@ -68,7 +68,7 @@ export async function checkDeliveries(installation: Installation): Promise<Findi
   const check = 'deliveries'
   const now = (await Clock.open(db)).now()
   const { pending, retrying, failed } = await countUndelivered(db)
-  const queued = [...(await countQueued(db, now)).values()].reduce((sum, one) => sum + one, 0)
+  const queued = (await countQueued(db, now)).reduce((sum, { count }) => sum + count, 0)
   const earliest = await findEarliestScheduledAt(db)
   const lateMs = earliest === undefined ? 0 : Math.max(0, now.getTime() - earliest)
   const counts = `${pending} pending, ${retrying} retrying, ${failed} failed, ${queued} due in the queue`

@@ -9,6 +9,8 @@ export interface Attempt {
   deliveryId: string
   /** Never changes for a delivery. */
   webhookId: string
+  /** Of the webhook. */
+  accountId: string
   /** Expected attempt number, 1-based; the final number is assigned when the result is stored. */
   number: number
   /** Epoch milliseconds. */

@@ -133,6 +133,7 @@ export async function insertDeliveries(
     due.map((row) => ({
       deliveryId: row.id,
       webhookId: row.webhook_id,
+      accountId: scope.accountId,
       number: 1,
       scheduledAt: dueAt,
     })),

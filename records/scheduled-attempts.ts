@@ -10,15 +10,17 @@ import { UNQUEUED, UNQUEUED_BY_WEBHOOK } from './index-predicates.ts'
 interface AttemptRow {
   id: string
   webhook_id: string
+  account_id: string
   attempts: number
   next_attempt_at: number
 }
 
-const COLUMNS = ['id', 'webhook_id', 'attempts', 'next_attempt_at']
+const COLUMNS = ['id', 'webhook_id', 'account_id', 'attempts', 'next_attempt_at']
 
 const attemptFromRow = (row: AttemptRow): Attempt => ({
   deliveryId: row.id,
   webhookId: row.webhook_id,
+  accountId: row.account_id,
   number: row.attempts + 1,
   scheduledAt: row.next_attempt_at,
 })
@@ -41,23 +43,25 @@ export async function listUnqueued(
   return rows.map(attemptFromRow)
 }
 
-export interface QuotaUse {
-  quota: number
-  /** Queued attempts of each webhook. */
+/** How many more attempts of each webhook may be queued. */
+export interface FreeQuota {
   byWebhook: ReadonlyMap<string, number>
+  /** Of each other webhook. */
+  ofOthers: number
 }
 
-/** The backlog up to `until`: of each webhook as many attempts as its quota has left, earliest first,
- *  without the deliveries in `skip`. Reads no row beyond the quota, however long a backlog is. */
+/** The backlog up to `until`: of each webhook as many attempts as its quota allows, earliest first, without
+ *  the deliveries in `skip`. Reads no row beyond the quota, however long a backlog is. */
 export async function listUnqueuedWithinQuota(
   db: Db,
   until: Date,
   skip: string[],
-  { quota, byWebhook }: QuotaUse,
+  { byWebhook, ofOthers }: FreeQuota,
 ): Promise<Attempt[]> {
   const { dialect } = db
   const [isNotSkipped, ids] = noneOf(dialect, skip)
-  const free = [...byWebhook].map(([webhook_id, count]) => ({ webhook_id, free: quota - count }))
+  const free = [...byWebhook].map(([webhook_id, count]) => ({ webhook_id, free: count }))
+  const most = Math.max(ofOthers, ...byWebhook.values())
   const entries =
     dialect === 'postgres'
       ? 'json_agg(json_build_array(id, attempts, next_attempt_at))'
@@ -73,7 +77,7 @@ export async function listUnqueuedWithinQuota(
         select webhook_id from deliveries where ${UNQUEUED_BY_WEBHOOK} and webhook_id > backlog.webhook_id
         order by webhook_id limit 1
       ) from backlog where webhook_id is not null)
-    select webhook_id, (
+    select webhook_id, (select account_id from webhooks where webhooks.id = below_quota.webhook_id) as account_id, (
       select ${entries} from (
         select id, attempts, next_attempt_at, row_number() over (order by next_attempt_at, id) as position
         from deliveries
@@ -88,7 +92,7 @@ export async function listUnqueuedWithinQuota(
         on input.webhook_id = backlog.webhook_id
       where backlog.webhook_id is not null
     ) as below_quota where free > 0`
-  const bindings = [until.getTime(), ...ids, quota, quota, JSON.stringify(free)]
+  const bindings = [until.getTime(), ...ids, most, ofOthers, JSON.stringify(free)]
   const list = (sql: Sql): Promise<BacklogRow[]> => select<BacklogRow>(sql, text, bindings)
   const listByIndex = async ({ sql }: Trx): Promise<BacklogRow[]> => {
     await sql.raw(FORCE_INDEX_ORDER)
@@ -103,14 +107,15 @@ type BacklogEntry = [string, number, number]
 
 interface BacklogRow {
   webhook_id: string
+  account_id: string
   /** SQLite returns JSON text. */
   due: string | BacklogEntry[] | null
 }
 
-function attemptsOfWebhook({ webhook_id, due }: BacklogRow): Attempt[] {
+function attemptsOfWebhook({ due, ...webhook }: BacklogRow): Attempt[] {
   const entries: BacklogEntry[] = typeof due === 'string' ? JSON.parse(due) : (due ?? [])
   return entries.map(([id, attempts, next_attempt_at]) =>
-    attemptFromRow({ id, webhook_id, attempts, next_attempt_at }),
+    attemptFromRow({ id, ...webhook, attempts, next_attempt_at }),
   )
 }
 
@@ -199,21 +204,32 @@ export async function findNextQueuedDueAt(db: Db, now: Date): Promise<number | u
   return row?.next_attempt_at
 }
 
-/** The number of due attempts in the queue for each webhook, by the marks in the records. */
-export async function countQueued(db: Db, now: Date): Promise<Map<string, number>> {
+/** The number of due attempts in the queue. */
+export interface QueuedCount {
+  accountId: string
+  webhookId: string
+  count: number
+}
+
+/** The due attempts in the queue for each webhook, by the marks in the records. */
+export async function countQueued(db: Db, now: Date): Promise<QueuedCount[]> {
   // Materialised: otherwise SQLite groups by walking a whole index.
   const due = db
     .read('deliveries')
     .whereNotNull('queued_at')
     .where('next_attempt_at', '<=', now.getTime())
-    .select('webhook_id')
-  const rows: { webhook_id: string; count: number }[] = await db.read
+    .select('account_id', 'webhook_id')
+  const rows: { account_id: string; webhook_id: string; count: number }[] = await db.read
     .withMaterialized('due', due)
     .from('due')
-    .groupBy('webhook_id')
-    .select('webhook_id')
+    .groupBy('account_id', 'webhook_id')
+    .select('account_id', 'webhook_id')
     .count({ count: '*' })
-  return new Map(rows.map((row) => [row.webhook_id, Number(row.count)]))
+  return rows.map(({ account_id, webhook_id, count }) => ({
+    accountId: account_id,
+    webhookId: webhook_id,
+    count: Number(count),
+  }))
 }
 
 /** The earliest time of any scheduled attempt, except those of suspended accounts. Reads none of these in the

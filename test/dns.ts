@@ -13,6 +13,8 @@ export type Zone = (
 ) => string[] | { cname: string; addresses: string[] } | 'no such name' | 'silence'
 
 export interface NameServer extends AsyncDisposable {
+  /** `IP:port` */
+  address: string
   /** Resolves names with the hosts file and this server. */
   lookup: Lookup
   /** The number of queries for IPv4 addresses: one per look-up. */
@@ -39,8 +41,10 @@ export async function startNameServer(zone: Zone): Promise<NameServer> {
     if (has !== 'silence') server.send(answerTo(query, has), port, address)
   })
   await new Promise<void>((resolve) => server.bind(0, '127.0.0.1', resolve))
+  const address = `127.0.0.1:${server.address().port}`
   return {
-    lookup: newNameLookup({ servers: [`127.0.0.1:${server.address().port}`] }),
+    address,
+    lookup: newNameLookup({ servers: [address] }),
     queries: () => queries,
     async [Symbol.asyncDispose]() {
       await new Promise<void>((resolve) => server.close(() => resolve()))

@@ -32,6 +32,17 @@ export interface Progress {
 let engine: Engine
 let db: Db
 const emitted = new Map<string, number>()
+let background: NodeJS.Timeout | undefined
+
+function emitOne(accountId: string, id: string): Promise<void> {
+  return transaction(db, (trx) =>
+    emit(
+      writeScope(trx, accountId),
+      { eventType: 'participant.created', resourceId: id, data: [] },
+      new Date(),
+    ),
+  )
+}
 
 const calls = {
   progress(): Progress {
@@ -43,12 +54,20 @@ const calls = {
       rssBytes: process.memoryUsage.rss(),
     }
   },
-  async start(environment: Environment): Promise<void> {
+  async start(environment: Environment, nameServers?: string[]): Promise<void> {
     const config = readConfig(environment)
     const databaseUrl = 'databaseUrl' in config.database ? config.database.databaseUrl : undefined
     db = openDatabase(config.database)
-    engine = await startEngine({ db, databaseUrl, config, log: newLogger(config.logLevel) })
+    const log = newLogger(config.logLevel)
+    engine = await startEngine({ db, databaseUrl, config, log, nameServers })
   },
+  /** Emits an event in each account at this interval, until the process ends. */
+  emitInBackground(accounts: string[], everyMs: number): void {
+    background = setInterval(() => {
+      for (const accountId of accounts) void emitOne(accountId, randomUUID())
+    }, everyMs)
+  },
+  endBackground: (): void => clearInterval(background),
   /** Emits events one by one in this process, like an API node with an engine. */
   async emit(accounts: string[], count: number, everyMs: number): Promise<void> {
     emitted.clear()
@@ -56,13 +75,7 @@ const calls = {
       const id = randomUUID()
       const accountId = accounts[event % accounts.length] ?? ''
       emitted.set(id, sharedNowMs())
-      await transaction(db, (trx) =>
-        emit(
-          writeScope(trx, accountId),
-          { eventType: 'participant.created', resourceId: id, data: [] },
-          new Date(),
-        ),
-      )
+      await emitOne(accountId, id)
       await delay(everyMs * (0.5 + Math.random()))
     }
   },

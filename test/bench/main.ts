@@ -13,6 +13,7 @@ import { latency } from './latency.ts'
 import { lateness } from './lateness.ts'
 import { list } from './list.ts'
 import { memory } from './memory.ts'
+import { neighbours, scenarios } from './neighbours.ts'
 import { peer } from './peer.ts'
 import { regenerate } from './regenerate.ts'
 import { isMet, printed, type Result } from './result.ts'
@@ -59,6 +60,7 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
     run: regenerate,
     about: 'from a change of the contract until "muster dev" serves it',
   },
+  neighbours: { run: neighbours, about: 'what other accounts can take from one account' },
   deploys: { run: deploys, about: 'response times while nodes restart (PostgreSQL)' },
   startup: { run: startup, about: 'the start of "muster serve" until it is ready' },
 }
@@ -68,6 +70,7 @@ interface Options {
   on: DatabaseKind[]
   quick: boolean
   before?: string
+  scenarios: string[]
   json: boolean
 }
 
@@ -95,6 +98,11 @@ const options: Options = new Command('npm run bench --')
     '--before <folder>',
     'also measure an earlier checkout with its packages, by turns (only "changes")',
   )
+  .addOption(
+    new Option('--scenarios <names>', `of "neighbours": ${scenarios.join(', ')}`)
+      .argParser(parseList(...scenarios))
+      .default(scenarios, 'all'),
+  )
   .option('--json', 'print one JSON document instead of the table', false)
   .addHelpText(
     'after',
@@ -120,6 +128,7 @@ for (const measure of options.only) {
       database,
       quick: options.quick,
       before: options.before,
+      scenarios: options.scenarios,
       newEnvironment: () => databases.newEnvironment(database),
       progress: (text) => say(`${name}: ${text}`),
     }

@@ -28,6 +28,8 @@ export interface Bench {
   quick: boolean
   /** The folder of an earlier checkout to compare with. */
   before?: string
+  /** Of the measure `neighbours`. */
+  scenarios: string[]
   /** Settings of a service with a new, empty database. */
   newEnvironment(): Promise<Environment>
   progress(text: string): void

@@ -14,12 +14,17 @@ interface Arrival {
 
 const arrivals = new Map<string, Arrival>()
 
-let hanging: string | undefined
+/** How long each IP address takes to respond. */
+const responseMs = new Map<string, number>()
+/** IP addresses that close the connection after each response. */
+const closing = new Set<string>()
 let failsFirst = false
 
 const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
-  // Never gets a response.
-  if (request.socket.localAddress === hanging) return
+  const { localAddress = '' } = request.socket
+  const waitMs = responseMs.get(localAddress) ?? 0
+  if (waitMs === Number.POSITIVE_INFINITY) return
+  if (closing.has(localAddress)) response.setHeader('Connection', 'close')
   const id = String(request.headers['webhook-id'])
   const known = arrivals.get(id)
   const arrival = known ?? { at: sharedNowMs(), times: 0, chunks: [] }
@@ -29,8 +34,11 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
     arrivals.set(id, arrival)
     request.on('data', (chunk: Buffer) => arrival.chunks.push(chunk))
   }
-  request.on('end', () => response.writeHead(failsFirst && !known ? 500 : 204).end())
+  const respond = (): void => void response.writeHead(failsFirst && !known ? 500 : 204).end()
+  request.on('end', () => (waitMs > 0 ? setTimeout(respond, waitMs) : respond()))
 })
+
+const ipOf = (index: number): string => `127.0.0.${index + 1}`
 
 const calls = {
   /** The origins, for example `http://127.0.0.7:40123`. */
@@ -38,7 +46,7 @@ const calls = {
     let port = 0
     const origins: string[] = []
     for (let number = 1; number <= ORIGINS; number++) {
-      const host = `127.0.0.${number}`
+      const host = ipOf(number - 1)
       const listener = createListener((socket) => server.emit('connection', socket))
       await new Promise<void>((resolve, reject) =>
         listener.once('error', reject).listen(port, host, resolve),
@@ -49,8 +57,14 @@ const calls = {
     return origins
   },
   /** From now on the origin at this index accepts requests and never responds. */
-  hang: (number: number): void => {
-    hanging = `127.0.0.${number + 1}`
+  hang: (number: number): void => calls.respondAfter(number, Number.POSITIVE_INFINITY),
+  /** From now on the origin at this index takes this long to respond. */
+  respondAfter: (number: number, ms: number): void => {
+    responseMs.set(ipOf(number), ms)
+  },
+  /** From now on the origin at this index closes the connection after each response. */
+  close: (number: number): void => {
+    closing.add(ipOf(number))
   },
   /** Responds with 500 to the first POST of each delivery. */
   failFirst: (): void => {

@@ -33,8 +33,8 @@ test('listUnqueuedWithinQuota: attempts of each webhook up to its quota, without
     attempts
       .filter((attempt) => attempt.webhookId === webhookId)
       .map(({ deliveryId }) => deliveryId)
-  const list = (skip: string[], queued: [string, number][], until = now): Promise<Attempt[]> =>
-    listUnqueuedWithinQuota(bench.db, until, skip, { quota: 10, byWebhook: new Map(queued) })
+  const list = (skip: string[], free: [string, number][], until = now): Promise<Attempt[]> =>
+    listUnqueuedWithinQuota(bench.db, until, skip, { byWebhook: new Map(free), ofOthers: 10 })
   expect([idsFor(all, largeId).length, idsFor(all, smallId).length]).toEqual([200, 2])
 
   const first = await list([], [])
@@ -46,18 +46,18 @@ test('listUnqueuedWithinQuota: attempts of each webhook up to its quota, without
 
   const skip = [...idsFor(first, largeId), ...idsFor(first, smallId).slice(0, 1)]
   const second = await list(skip, [
-    [largeId, 7],
-    [smallId, 1],
+    [largeId, 3],
+    [smallId, 9],
   ])
   expect(idsFor(second, largeId)).toEqual(idsFor(all, largeId).slice(10, 13))
   expect(idsFor(second, smallId)).toEqual(idsFor(all, smallId).slice(1))
 
-  const largeIsFull = await list([], [[largeId, 10]], LATER)
+  const largeIsFull = await list([], [[largeId, 0]], LATER)
   expect(idsFor(largeIsFull, largeId)).toEqual([])
   expect(idsFor(largeIsFull, smallId)).toEqual([...idsFor(all, smallId), later.id])
   const bothAreFull: [string, number][] = [
-    [largeId, 12],
-    [smallId, 10],
+    [largeId, -2],
+    [smallId, 0],
   ]
   expect(await list([], bothAreFull, LATER)).toEqual([])
 })

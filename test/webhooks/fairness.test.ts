@@ -2,20 +2,24 @@ import { describe, expect, it } from 'vitest'
 import {
   concurrencyLimit,
   type EndpointHealth,
+  freeQuota,
   healthAfter,
   isAtLimit,
   type LeaseRound,
   normalRound,
   probeRound,
+  type QueueUse,
   queueQuota,
   quickRound,
+  reserveRound,
   selectWithinQuota,
-  webhooksAtQuota,
+  spareRound,
 } from '../../webhooks/policy/fairness.ts'
 
 const NOW_MS = 100_000
 
 const endpoint = (changes: Partial<EndpointHealth> = {}): EndpointHealth => ({
+  accountId: 'account',
   inFlight: 0,
   slowInARow: 0,
   quickAt: Number.NEGATIVE_INFINITY,
@@ -24,62 +28,104 @@ const endpoint = (changes: Partial<EndpointHealth> = {}): EndpointHealth => ({
 const quick = (inFlight: number) => endpoint({ inFlight, quickAt: NOW_MS - 10 })
 const slow = (inFlight: number) => endpoint({ inFlight, slowInARow: 16 })
 const normal = (inFlight: number) => endpoint({ inFlight })
+/** Of another account. */
+const few = (inFlight: number) => endpoint({ accountId: 'other', inFlight })
 
 describe('queue quota', () => {
+  const accounts = (count: number, webhooks: number): QueueUse =>
+    new Map(
+      Array.from({ length: count }, (_, account) => [
+        `account-${account}`,
+        new Map(Array.from({ length: webhooks }, (_, webhook) => [`${account}-${webhook}`, 1])),
+      ]),
+    )
   it.each([
-    { webhooks: 0, quota: 1_536 },
-    { webhooks: 1, quota: 1_536 },
-    { webhooks: 2, quota: 768 },
-    { webhooks: 7, quota: 219 },
-    { webhooks: 96, quota: 16 },
-    { webhooks: 5_000, quota: 16 },
-  ])('$webhooks webhooks in the queue: $quota attempts each', ({ webhooks, quota }) => {
-    expect(queueQuota(webhooks)).toBe(quota)
-  })
+    { accountsInQueue: 0, webhooks: 0, quota: 1_344, ofNew: 1_344 },
+    { accountsInQueue: 1, webhooks: 1, quota: 1_344, ofNew: 768 },
+    { accountsInQueue: 1, webhooks: 50, quota: 26, ofNew: 768 },
+    { accountsInQueue: 2, webhooks: 1, quota: 768, ofNew: 512 },
+    { accountsInQueue: 2, webhooks: 50, quota: 15, ofNew: 512 },
+    { accountsInQueue: 10, webhooks: 50, quota: 4, ofNew: 139 },
+    { accountsInQueue: 5_000, webhooks: 1, quota: 16, ofNew: 16 },
+  ])(
+    '$accountsInQueue accounts with $webhooks webhooks each in the queue: $quota attempts of each webhook',
+    ({ accountsInQueue, webhooks, quota, ofNew }) => {
+      const use = accounts(accountsInQueue, webhooks)
+      expect(queueQuota(use, 'account-0')).toBe(quota)
+      expect(queueQuota(use, 'new')).toBe(ofNew)
+    },
+  )
 
   it('is reached by the webhooks that have as many queued attempts, or more', () => {
-    const queued = new Map([
-      ['below', 15],
-      ['at', 16],
-      ['above', 40],
+    const use = new Map([
+      [
+        'one',
+        new Map([
+          ['below', 383],
+          ['at', 384],
+        ]),
+      ],
+      ['other', new Map([['above', 800]])],
     ])
-    expect(webhooksAtQuota(queued, 16)).toEqual(new Set(['at', 'above']))
+    expect(freeQuota(use)).toEqual(
+      new Map([
+        ['below', 1],
+        ['at', 0],
+        ['above', -32],
+      ]),
+    )
   })
 
-  const due = (webhookId: string, number: number) => ({ webhookId, number, scheduledAt: NOW_MS })
-  const later = (webhookId: string, number: number) => ({
-    webhookId,
+  const due = (accountId: string, number: number, scheduledAt = NOW_MS) => ({
+    accountId,
+    webhookId: `${accountId}-1`,
     number,
-    scheduledAt: NOW_MS + 1,
+    scheduledAt,
   })
+  const later = (accountId: string, number: number) => due(accountId, number, NOW_MS + 1)
+  const full = (accountId: string, free: number): [string, Map<string, number>] => [
+    accountId,
+    new Map([[`${accountId}-1`, 512 - free]]),
+  ]
   it.each([
     {
       situation: 'all fit',
       attempts: [due('a', 1), due('b', 2)],
-      queued: { a: 1 },
       selected: [1, 2],
+      urgent: [2],
     },
     {
-      situation: 'one webhook is full',
-      attempts: [due('a', 1), due('b', 2), due('a', 3)],
-      queued: { a: 3 },
-      selected: [2],
-    },
-    {
-      situation: 'a webhook gets full on the way',
+      situation: 'an account becomes full on the way',
       attempts: [due('a', 1), due('a', 2), due('b', 3), due('a', 4)],
-      queued: { a: 1 },
       selected: [1, 2, 3],
+      urgent: [3],
     },
     {
-      situation: 'attempts of the future count nothing',
-      attempts: [later('a', 1), later('a', 2), due('a', 3), later('a', 4)],
-      queued: { a: 2 },
-      selected: [1, 2, 3, 4],
+      situation: 'later attempts count nothing',
+      attempts: [later('a', 1), later('a', 2), due('a', 3), due('c', 4), later('c', 5)],
+      selected: [1, 2, 3, 5],
+      urgent: [],
     },
-  ])('selects within a quota of 3: $situation', ({ attempts, queued, selected }) => {
-    const chosen = selectWithinQuota(attempts, new Map(Object.entries(queued)), 3, NOW_MS)
-    expect(chosen.map(({ number }) => number)).toEqual(selected)
+  ])('selects within the quota: $situation', ({ attempts, selected, urgent }) => {
+    const use = new Map([full('a', 2), full('c', 0), full('d', 0)])
+    const found = selectWithinQuota(attempts, use, NOW_MS)
+    expect(found.attempts.map(({ number }) => number)).toEqual(selected)
+    expect([...found.urgent].map(({ number }) => number)).toEqual(urgent)
+  })
+
+  it('the first 64 attempts of an account are urgent, over all its webhooks', () => {
+    const attempts = Array.from({ length: 40 }, (_, number) => due('a', number))
+    const use = new Map([
+      [
+        'a',
+        new Map([
+          ['a-1', 20],
+          ['a-2', 30],
+        ]),
+      ],
+    ])
+    const { urgent } = selectWithinQuota(attempts, use, NOW_MS)
+    expect([...urgent].map(({ number }) => number)).toEqual(Array.from({ length: 14 }, (_, n) => n))
   })
 })
 
@@ -121,52 +167,77 @@ describe('lease rounds', () => {
   interface Row {
     situation: string
     endpoints: Record<string, EndpointHealth>
-    normal: LeaseRound
-    quick: LeaseRound | undefined
-    probe: LeaseRound | undefined
+    normal: string[]
+    spare?: string[]
+    quick?: string[]
+    probe?: string[]
+    reserve: string[]
   }
   const rounds: Row[] = [
-    {
-      situation: 'no endpoint in flight',
-      endpoints: {},
-      normal: { limit: 16, skip: [] },
-      quick: undefined,
-      probe: undefined,
-    },
+    { situation: 'no endpoint in flight', endpoints: {}, normal: [], reserve: [] },
     {
       situation: 'a slow endpoint without an attempt in flight',
       endpoints: { n: normal(3), s: slow(0) },
-      normal: { limit: 16, skip: ['s'] },
-      quick: undefined,
-      probe: { limit: 1, skip: [] },
+      normal: ['s'],
+      probe: [],
+      reserve: ['s'],
     },
     {
       situation: 'a slow endpoint that is being probed',
       endpoints: { s: slow(1) },
-      normal: { limit: 16, skip: ['s'] },
-      quick: undefined,
-      probe: undefined,
+      normal: ['s'],
+      reserve: ['s'],
     },
     {
       situation: 'a quick endpoint at the normal limit, beside others',
       endpoints: { q: quick(16), full: normal(16), free: normal(2), s: slow(1) },
-      normal: { limit: 16, skip: ['s'] },
-      quick: { limit: 128, skip: ['full', 's'] },
-      probe: undefined,
+      normal: ['s'],
+      quick: ['full', 's'],
+      reserve: ['q', 'full', 'free', 's'],
     },
     {
       situation: 'a quick endpoint at its own limit',
       endpoints: { q: quick(128) },
-      normal: { limit: 16, skip: [] },
-      quick: undefined,
-      probe: undefined,
+      normal: [],
+      reserve: ['q'],
+    },
+    {
+      situation: 'an account with all shared slots',
+      endpoints: { one: normal(200), two: normal(248) },
+      normal: ['one', 'two'],
+      spare: [],
+      reserve: ['one', 'two'],
+    },
+    {
+      situation:
+        'an account with more than its half, beside one with few slots and one with a slow endpoint',
+      endpoints: {
+        one: normal(200),
+        two: normal(100),
+        few: few(7),
+        s: { ...few(0), slowInARow: 16 },
+      },
+      normal: ['s', 'one', 'two'],
+      spare: ['s'],
+      probe: [],
+      reserve: ['one', 'two', 's'],
+    },
+    {
+      situation: 'an account with eight slots',
+      endpoints: { one: few(5), two: few(3), n: normal(1) },
+      normal: [],
+      reserve: ['one', 'two'],
     },
   ]
-  it.each(rounds)('$situation', ({ endpoints, ...expected }) => {
+  it.each(rounds)('$situation', ({ endpoints, ...skip }) => {
     const map = new Map(Object.entries(endpoints))
-    expect(normalRound(map, NOW_MS)).toEqual(expected.normal)
-    expect(quickRound(map, NOW_MS)).toEqual(expected.quick)
-    expect(probeRound(map, NOW_MS)).toEqual(expected.probe)
+    const round = (limit: number, ids?: string[]): LeaseRound | undefined =>
+      ids && { limit, skip: ids }
+    expect(normalRound(map, NOW_MS)).toEqual(round(16, skip.normal))
+    expect(spareRound(map, NOW_MS)).toEqual(round(16, skip.spare))
+    expect(quickRound(map, NOW_MS)).toEqual(round(128, skip.quick))
+    expect(probeRound(map, NOW_MS)).toEqual(round(1, skip.probe))
+    expect(reserveRound(map, NOW_MS)).toEqual({ limit: 16, skip: skip.reserve, onlyUrgent: true })
   })
 })
 
@@ -186,7 +257,7 @@ describe('endpoint health after an attempt', () => {
   ])(
     '$outcome after $durationMs ms: $slowInARow slow attempts',
     ({ slowInARow, quickAt, ...result }) => {
-      expect(healthAfter(before, result, NOW_MS)).toEqual({ inFlight: 5, slowInARow, quickAt })
+      expect(healthAfter(before, result, NOW_MS)).toEqual({ ...before, slowInARow, quickAt })
     },
   )
 })

@@ -13,9 +13,11 @@ import { createDatabase } from '../postgres.ts'
 const log = pino({ level: 'silent' })
 
 function dueAttempts(count: number, webhookId = randomUUID()): Attempt[] {
+  const accountId = randomUUID()
   return Array.from({ length: count }, () => ({
     deliveryId: randomUUID(),
     webhookId,
+    accountId,
     number: 1,
     scheduledAt: Date.now(),
   }))

@@ -12,6 +12,7 @@ import type { BackgroundJobs } from '../queue/background-jobs.ts'
 import type { QueuePlace } from '../queue/boss.ts'
 import { startQueue } from '../queue/queue.ts'
 import { type Cidr, guardedAgent } from '../transport/egress.ts'
+import { newNameLookup } from '../transport/name-lookup.ts'
 import { type SecretKeys, secretOpener } from '../transport/secret.ts'
 import { type BackgroundSweep, startBackgroundSweep } from './background.ts'
 import type { AttemptListener } from './deliver.ts'
@@ -40,6 +41,8 @@ export interface EngineOptions extends QueuePlace {
   /** How far ahead attempts are enqueued. Later ones stay in the records, where they do not slow
    *  down leases. */
   horizonMs?: number
+  /** The name servers that look up endpoints, as `IP:port`. By default those of resolv.conf. */
+  nameServers?: string[]
   /** Background work by queue name. */
   backgroundJobs?: Record<string, BackgroundJobs>
   onAttempt?: AttemptListener
@@ -76,7 +79,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const timeoutMs = config.webhookTimeoutMs
   const queue = await startQueue({ ...options, attemptTimeoutMs: timeoutMs })
   const jobs = queue.attempts
-  const agent = guardedAgent(config.webhookAllowedRanges)
+  const lookup = newNameLookup({ servers: options.nameServers })
+  const agent = guardedAgent(config.webhookAllowedRanges, { lookup })
   const openSecret = secretOpener(config.secretKeys)
 
   const inFlight = new InFlight()

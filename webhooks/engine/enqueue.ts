@@ -12,7 +12,7 @@ import {
   listUnqueuedWithinQuota,
   markQueued,
 } from '../../records/scheduled-attempts.ts'
-import { queueQuota, selectWithinQuota, webhooksAtQuota } from '../policy/fairness.ts'
+import { freeQuota, type Selected, selectWithinQuota } from '../policy/fairness.ts'
 import type { Queue } from '../queue/queue.ts'
 import { RunLoop } from '../run-loop.ts'
 import { EndedWorkers } from './ended-workers.ts'
@@ -49,11 +49,13 @@ const MAX_UNMARKED = 8_192
 /** About the time that the leader takes to enqueue announced attempts. */
 const LEADER_ENQUEUE_MS = 20
 
+/** A webhook that has none in the queue yet gets at most this many at first. */
+const FIRST_PART = 64
+
 /** The due attempts in the queue, as of the last count. */
 interface QueueFill {
-  byWebhook: Map<string, number>
-  quota: number
-  /** Webhooks that have reached the quota. */
+  use: Map<string, Map<string, number>>
+  /** Webhooks that have reached their quota. */
   full: ReadonlySet<string>
   countedAtMs: number
 }
@@ -70,7 +72,7 @@ export class Enqueuer {
   /** Attempts that this process has just scheduled: they need no query. */
   #announced: Attempt[] = []
   #mustQuery = true
-  #fill: QueueFill = { byWebhook: new Map(), quota: queueQuota(0), full: new Set(), countedAtMs: 0 }
+  #fill: QueueFill = { use: new Map(), full: new Set(), countedAtMs: 0 }
   #repairedAtMs = performance.now()
   /** The value of `queue.restarts()` for which the queued marks were last cleared. */
   #knownRestarts: number
@@ -167,13 +169,13 @@ export class Enqueuer {
     const at = now()
     const announced = this.#announced.filter(({ deliveryId }) => !inFlight.unmarked.has(deliveryId))
     this.#announced = []
-    const due = this.#takeQuota(
+    const selected = this.#takeQuota(
       announced.filter((attempt) => isDue(attempt, at) && !this.#fill.full.has(attempt.webhookId)),
       at,
     )
     // The rest are not due yet, or must wait behind the backlog of their webhook.
-    if (due.length < announced.length) this.#mustQuery = true
-    await this.#enqueue(due, at)
+    if (selected.attempts.length < announced.length) this.#mustQuery = true
+    await this.#enqueue(selected, at)
   }
 
   async #enqueueBacklog(): Promise<void> {
@@ -191,28 +193,31 @@ export class Enqueuer {
     const { db, inFlight, horizonMs, now } = this.#options
     const at = now()
     const until = new Date(at.getTime() + horizonMs)
+    const { use, full } = this.#fill
     const skip = inFlight.unmarked.deliveryIds()
-    const hasFull = this.#fill.full.size > 0
+    const hasFull = full.size > 0
+    const free = { byWebhook: freeQuota(use), ofOthers: FIRST_PART }
     const backlog = hasFull
-      ? await listUnqueuedWithinQuota(db, until, skip, this.#fill)
+      ? await listUnqueuedWithinQuota(db, until, skip, free)
       : await listUnqueued(db, until, skip, BATCH_SIZE)
     if (backlog.length === 0) return false
     const selected = this.#takeQuota(backlog, at)
-    const later = selected.filter((attempt) => !isDue(attempt, at))
+    const later = selected.attempts.filter((attempt) => !isDue(attempt, at))
     await this.#enqueue(selected, at)
     if (later.length > 0) await transaction(db, (trx) => markQueued(trx, later, at))
     // Later attempts take no quota, so there may be others behind them.
     if (hasFull) return later.length > 0
-    return backlog.length === BATCH_SIZE || selected.length < backlog.length
+    return backlog.length === BATCH_SIZE || selected.attempts.length < backlog.length
   }
 
-  async #enqueue(attempts: Attempt[], at: Date): Promise<void> {
+  async #enqueue({ attempts, urgent }: Selected<Attempt>, at: Date): Promise<void> {
     const { db, queue, inFlight, worker } = this.#options
-    await queue.attempts.add(attempts, at)
+    await queue.attempts.add(attempts, at, urgent)
     const due = attempts.filter((attempt) => isDue(attempt, at))
     inFlight.unmarked.add(due)
     if (due.length > 0) {
-      worker.wake()
+      if (urgent.size > 0) worker.onUrgent()
+      else worker.wake()
       // Wake workers that found the queue empty.
       if (this.#peers.areActive) db.notifyOtherNodes(ATTEMPTS_QUEUED.name)
     }
@@ -253,20 +258,18 @@ export class Enqueuer {
     const { db, inFlight, now } = this.#options
     const countedAtMs = performance.now()
     if (this.#fill.full.size > 0) await this.#peers.removeFinished()
-    const byWebhook = await countQueued(db, now())
-    addCounts(byWebhook, inFlight.unmarked.list())
-    const quota = queueQuota(byWebhook.size)
-    this.#fill = { byWebhook, quota, full: webhooksAtQuota(byWebhook, quota), countedAtMs }
+    const use: QueueFill['use'] = new Map()
+    for (const queued of await countQueued(db, now())) addCount(use, queued, queued.count)
+    for (const attempt of inFlight.unmarked.list()) addCount(use, attempt, 1)
+    const full = [...freeQuota(use)].filter(([, free]) => free <= 0).map(([webhookId]) => webhookId)
+    this.#fill = { use, full: new Set(full), countedAtMs }
   }
 
   /** Selects the attempts that fit, and counts them. */
-  #takeQuota(attempts: Attempt[], at: Date): Attempt[] {
-    const { byWebhook, quota } = this.#fill
-    const selected = selectWithinQuota(attempts, byWebhook, quota, at.getTime())
-    addCounts(
-      byWebhook,
-      selected.filter((attempt) => isDue(attempt, at)),
-    )
+  #takeQuota(attempts: Attempt[], at: Date): Selected<Attempt> {
+    const { use } = this.#fill
+    const selected = selectWithinQuota(attempts, use, at.getTime())
+    for (const attempt of selected.attempts) if (isDue(attempt, at)) addCount(use, attempt, 1)
     return selected
   }
 
@@ -303,7 +306,12 @@ function isDue({ scheduledAt }: Attempt, at: Date): boolean {
   return scheduledAt <= at.getTime()
 }
 
-function addCounts(byWebhook: Map<string, number>, attempts: Attempt[]): void {
-  for (const { webhookId } of attempts)
-    byWebhook.set(webhookId, (byWebhook.get(webhookId) ?? 0) + 1)
+function addCount(
+  use: QueueFill['use'],
+  { accountId, webhookId }: Pick<Attempt, 'accountId' | 'webhookId'>,
+  count: number,
+): void {
+  const webhooks = use.get(accountId) ?? new Map<string, number>()
+  webhooks.set(webhookId, (webhooks.get(webhookId) ?? 0) + count)
+  use.set(accountId, webhooks)
 }

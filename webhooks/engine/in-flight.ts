@@ -1,7 +1,13 @@
-import type { AttemptWith, Outcome } from '../../records/attempt.ts'
+import type { Attempt, AttemptWith, Outcome } from '../../records/attempt.ts'
 import type { DeliveryProgress } from '../../records/attempt-results.ts'
 import type { DeliveryState } from '../../records/deliveries.ts'
-import { type EndpointHealth, healthAfter, isAtLimit, MAX_IN_FLIGHT } from '../policy/fairness.ts'
+import {
+  type EndpointHealth,
+  healthAfter,
+  isAtLimit,
+  MAX_IN_FLIGHT,
+  SHARED_SLOTS,
+} from '../policy/fairness.ts'
 import { PausedWebhooks } from './paused.ts'
 import { Unmarked } from './unmarked.ts'
 
@@ -29,11 +35,12 @@ export interface EngineCounts {
 /** `limitReleased`: a webhook that was at its concurrency limit may have another attempt. */
 export type SlotListener = (limitReleased: boolean) => void
 
-const NEW_ENDPOINT: EndpointHealth = {
+const newEndpoint = (accountId: string): EndpointHealth => ({
+  accountId,
   inFlight: 0,
   slowInARow: 0,
   quickAt: Number.NEGATIVE_INFINITY,
-}
+})
 
 /** The state that the stages of the engine share: the attempts in flight in this process, and the
  *  health of their endpoints. */
@@ -61,6 +68,11 @@ export class InFlight {
 
   get freeSlots(): number {
     return MAX_IN_FLIGHT - this.#entries.size
+  }
+
+  /** Negative when accounts that hold few slots use the others, too. */
+  get freeSharedSlots(): number {
+    return SHARED_SLOTS - this.#entries.size
   }
 
   /** Leases since the start. */
@@ -109,10 +121,10 @@ export class InFlight {
         continue
       }
       const entry: Entry = { attempt, phase: 'leased' }
-      const { deliveryId, webhookId } = attempt
+      const { deliveryId } = attempt
       this.#entries.set(attempt.lease.jobId, entry)
       this.#byDelivery.set(deliveryId, [...(this.#byDelivery.get(deliveryId) ?? []), entry])
-      this.#changeHealth(webhookId, ({ inFlight }) => ({ inFlight: inFlight + 1 }))
+      this.#changeHealth(attempt, ({ inFlight }) => ({ inFlight: inFlight + 1 }))
       added.push(attempt)
     }
     return added
@@ -127,13 +139,13 @@ export class InFlight {
     this.#setPhase(attempt, 'storing')
     const { result, webhookId } = attempt
     if (!result) return
-    const before = this.#endpoints.get(webhookId) ?? NEW_ENDPOINT
+    const slowBefore = this.#endpoints.get(webhookId)?.slowInARow ?? 0
     if ('sent' in result) {
       const { sent } = result
       this.#outcomes[sent.outcome]++
-      this.#changeHealth(webhookId, (health) => healthAfter(health, sent, performance.now()))
-    } else this.#changeHealth(webhookId, () => ({ slowInARow: 0 }))
-    const isResponding = (this.#endpoints.get(webhookId)?.slowInARow ?? 0) < before.slowInARow
+      this.#changeHealth(attempt, (health) => healthAfter(health, sent, performance.now()))
+    } else this.#changeHealth(attempt, () => ({ slowInARow: 0 }))
+    const isResponding = (this.#endpoints.get(webhookId)?.slowInARow ?? 0) < slowBefore
     if (isResponding) this.#onSlotFree(true)
   }
 
@@ -153,14 +165,14 @@ export class InFlight {
 
   /** Frees the slot of an attempt that has ended, or that another process has leased since. */
   remove(attempt: AttemptWith<'lease'>): void {
-    const { lease, deliveryId, webhookId } = attempt
+    const { lease, deliveryId } = attempt
     const entry = this.#entries.get(lease.jobId)
     if (!entry) return
     this.#entries.delete(lease.jobId)
     const others = (this.#byDelivery.get(deliveryId) ?? []).filter((other) => other !== entry)
     if (others.length > 0) this.#byDelivery.set(deliveryId, others)
     else this.#byDelivery.delete(deliveryId)
-    this.#changeHealth(webhookId, ({ inFlight }) => ({ inFlight: inFlight - 1 }))
+    this.#changeHealth(attempt, ({ inFlight }) => ({ inFlight: inFlight - 1 }))
   }
 
   /** Forgets all attempts at a stop: their leases are not renewed any more. */
@@ -175,10 +187,10 @@ export class InFlight {
   }
 
   #changeHealth(
-    webhookId: string,
+    { webhookId, accountId }: Attempt,
     change: (health: EndpointHealth) => Partial<EndpointHealth>,
   ): void {
-    const before = this.#endpoints.get(webhookId) ?? NEW_ENDPOINT
+    const before = this.#endpoints.get(webhookId) ?? newEndpoint(accountId)
     const health = { ...before, ...change(before) }
     if (health.inFlight === 0 && health.slowInARow === 0) this.#endpoints.delete(webhookId)
     else this.#endpoints.set(webhookId, health)

@@ -3,18 +3,21 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { AttemptWith } from '../../records/attempt.ts'
 import {
   type LeaseRound,
-  MAX_IN_FLIGHT,
   normalRound,
   probeRound,
   quickRound,
+  reserveRound,
+  spareRound,
 } from '../policy/fairness.ts'
 import { RunLoop } from '../run-loop.ts'
 import { type DeliverOptions, deliver } from './deliver.ts'
 
-/** Lease when at least this many slots are free, so that each query is worth its cost. */
-const MIN_FREE_SLOTS = MAX_IN_FLIGHT / 4
+/** Lease when at least this many shared slots are free, so that each query is worth its cost. */
+const MIN_FREE_SLOTS = 128
 /** Lease anyway after this long: slow attempts may keep fewer than `MIN_FREE_SLOTS` slots free. */
 const MAX_LEASE_PAUSE_MS = 100
+/** The most urgent attempts of one lease for the slots that are not shared. */
+const RESERVE_BATCH = 8
 /** Wait at most this long for a small batch to start sending before the next lease. */
 const MAX_START_WAIT_MS = 20
 const PROBE_INTERVAL_MS = 200
@@ -34,6 +37,8 @@ export class Worker {
   #pause: NodeJS.Timeout | undefined
   #leasedAtMs = Number.NEGATIVE_INFINITY
   #probedAtMs = Number.NEGATIVE_INFINITY
+  /** Whether urgent attempts were queued since the last lease of these. */
+  #mayHaveUrgent = false
 
   constructor(options: DeliverOptions) {
     this.#options = options
@@ -48,10 +53,16 @@ export class Worker {
   /** The queue may have due attempts. */
   readonly wake = (): void => this.#loop.wake()
 
+  /** The queue has urgent attempts. */
+  readonly onUrgent = (): void => {
+    this.#mayHaveUrgent = true
+    this.#loop.wake()
+  }
+
   /** Slots are free, or a concurrency limit has risen. */
   readonly onSlotFree = (limitReleased: boolean): void => {
     const { db, inFlight } = this.#options
-    const hasEnough = this.#pause !== undefined && inFlight.freeSlots >= MIN_FREE_SLOTS
+    const hasEnough = this.#pause !== undefined && inFlight.freeSharedSlots >= MIN_FREE_SLOTS
     // On PostgreSQL processes share the concurrency limit of a webhook, so any free slot may allow
     // another of its attempts.
     if (limitReleased || hasEnough || db.dialect === 'postgres') this.#loop.wake()
@@ -86,9 +97,10 @@ export class Worker {
     clearTimeout(this.#pause)
     this.#pause = undefined
     while (!this.#stopping.signal.aborted) {
-      const free = this.#options.inFlight.freeSlots
+      const free = this.#options.inFlight.freeSharedSlots
       const isRecent = performance.now() - this.#leasedAtMs < MAX_LEASE_PAUSE_MS
       if (free < (isRecent ? MIN_FREE_SLOTS : 1)) {
+        if ((this.#mayHaveUrgent || !isRecent) && (await this.#leaseUrgent()) > 0) continue
         this.#pause = setTimeout(this.#loop.wake, MAX_LEASE_PAUSE_MS)
         return
       }
@@ -103,9 +115,22 @@ export class Worker {
    *  empty: concurrency limits may exclude the rest. */
   async #lease(count: number): Promise<number> {
     const { endpoints } = this.#options.inFlight
-    const leased = await this.#startRound(count, normalRound(endpoints, performance.now()))
-    if (leased > 0) return leased
-    return this.#startRound(count, quickRound(endpoints, performance.now()))
+    for (const roundOf of [normalRound, spareRound, quickRound]) {
+      const leased = await this.#startRound(count, roundOf(endpoints, performance.now()))
+      if (leased > 0) return leased
+    }
+    return 0
+  }
+
+  async #leaseUrgent(): Promise<number> {
+    const { inFlight } = this.#options
+    const count = Math.min(RESERVE_BATCH, inFlight.freeSlots)
+    if (count <= 0) return 0
+    this.#mayHaveUrgent = false
+    const round = reserveRound(inFlight.endpoints, performance.now())
+    const leased = await this.#startRound(count, round)
+    if (leased > 0) this.#mayHaveUrgent = true
+    return leased
   }
 
   async #probe(count: number): Promise<number> {

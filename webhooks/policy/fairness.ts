@@ -1,12 +1,21 @@
-/** Fairness between webhooks: how many attempts of each may be in the queue, and how many in flight. */
+/** Fairness: accounts share the slots and the queue first, then the webhooks of each account. */
 
 /** Slots of one process. When it is killed, at most this many attempts are made twice. */
 export const MAX_IN_FLIGHT = 512
+/** Slots that all attempts share. The others are for accounts that hold few slots. */
+export const SHARED_SLOTS = (MAX_IN_FLIGHT * 7) / 8
+/** An account that holds fewer slots may have others when the shared slots are taken. */
+const FEW_SLOTS = 8
 
 /** Due attempts in the queue, about: more would only slow down every lease. */
 const QUEUE_SIZE = 1_536
-/** The queue quota of a webhook never falls below this. */
-const MIN_QUEUE_QUOTA = 16
+/** The most queued attempts of one account, even if no other has any. */
+const MAX_ACCOUNT_QUOTA = (QUEUE_SIZE * 7) / 8
+/** The queue quotas never fall below these. */
+const MIN_ACCOUNT_QUOTA = 16
+const MIN_WEBHOOK_QUOTA = 4
+/** The first attempts of an account in the queue go before those of accounts with more. */
+const URGENT_COUNT = 64
 
 const PROBE_LIMIT = 1
 const NORMAL_LIMIT = 16
@@ -21,37 +30,67 @@ const QUICK_RESPONSE_MS = 250
 /** An endpoint counts as quick for this long after a quick response. */
 const QUICK_FOR_MS = 1_000
 
-/** The most due attempts that each webhook may have in the queue: an equal part for each that has any. */
-export function queueQuota(webhooksInQueue: number): number {
-  return Math.max(MIN_QUEUE_QUOTA, Math.floor(QUEUE_SIZE / Math.max(1, webhooksInQueue)))
+/** The number of due attempts in the queue by webhook ID, by account ID. */
+export type QueueUse = ReadonlyMap<string, ReadonlyMap<string, number>>
+
+/** The most due attempts that each webhook of the account may have in the queue: an equal part for each account
+ *  that has any, and of that an equal part for each of its webhooks that has any. */
+export function queueQuota(use: QueueUse, accountId: string): number {
+  const webhooks = use.get(accountId)?.size ?? 1
+  const accounts = use.size + (use.has(accountId) ? 0 : 1)
+  const equalPart = Math.max(MIN_ACCOUNT_QUOTA, Math.floor(QUEUE_SIZE / accounts))
+  const accountQuota = Math.min(MAX_ACCOUNT_QUOTA, equalPart)
+  return Math.max(MIN_WEBHOOK_QUOTA, Math.floor(accountQuota / webhooks))
 }
 
-/** The webhooks whose due attempts in the queue have reached the quota. */
-export function webhooksAtQuota(queued: ReadonlyMap<string, number>, quota: number): Set<string> {
-  return new Set([...queued].filter(([, count]) => count >= quota).map(([webhookId]) => webhookId))
+/** How many more attempts each webhook in the queue may have there: 0 or less when it has reached the quota. */
+export function freeQuota(use: QueueUse): Map<string, number> {
+  return new Map(
+    [...use].flatMap(([accountId, webhooks]) => {
+      const quota = queueQuota(use, accountId)
+      return [...webhooks].map(([webhookId, count]): [string, number] => [webhookId, quota - count])
+    }),
+  )
+}
+
+export interface Selected<T> {
+  attempts: T[]
+  /** Those that go before others: their accounts have few attempts in the queue. */
+  urgent: ReadonlySet<T>
 }
 
 /** The attempts that fit into the queue quota of their webhooks, in their order. Attempts scheduled
  *  after `nowMs` take none of it. Without a quota the backlog of one hanging endpoint, which is the
  *  oldest, would fill every batch. */
-export function selectWithinQuota<T extends { webhookId: string; scheduledAt: number }>(
-  attempts: T[],
-  queued: ReadonlyMap<string, number>,
-  quota: number,
-  nowMs: number,
-): T[] {
-  const selected = new Map<string, number>()
-  return attempts.filter(({ webhookId, scheduledAt }) => {
-    if (scheduledAt > nowMs) return true
-    const count = selected.get(webhookId) ?? 0
-    if ((queued.get(webhookId) ?? 0) + count >= quota) return false
-    selected.set(webhookId, count + 1)
+export function selectWithinQuota<
+  T extends { accountId: string; webhookId: string; scheduledAt: number },
+>(attempts: T[], use: QueueUse, nowMs: number): Selected<T> {
+  const ofWebhook = new Map<string, number>()
+  const ofAccount = new Map<string, number>()
+  const urgent = new Set<T>()
+  const selected = attempts.filter((attempt) => {
+    const { accountId, webhookId, scheduledAt } = attempt
+    const webhooks = use.get(accountId)
+    const count = ofWebhook.get(webhookId) ?? 0
+    if (scheduledAt <= nowMs) {
+      if ((webhooks?.get(webhookId) ?? 0) + count >= queueQuota(use, accountId)) return false
+      ofWebhook.set(webhookId, count + 1)
+    }
+    const position = ofAccount.get(accountId) ?? sum(webhooks)
+    ofAccount.set(accountId, position + 1)
+    if (position < URGENT_COUNT) urgent.add(attempt)
     return true
   })
+  return { attempts: selected, urgent }
+}
+
+function sum(counts: ReadonlyMap<string, number> = new Map()): number {
+  return [...counts.values()].reduce((total, count) => total + count, 0)
 }
 
 /** The state of a webhook's endpoint, as this process has seen it. Times are of the monotonic clock. */
 export interface EndpointHealth {
+  accountId: string
   inFlight: number
   /** Slow attempts since the last one that was not. */
   slowInARow: number
@@ -64,7 +103,7 @@ type Endpoints = ReadonlyMap<string, EndpointHealth>
 /** The most attempts of one webhook in flight, over all processes. A slow endpoint is probed one
  *  attempt at a time. */
 export function concurrencyLimit(
-  { slowInARow, quickAt }: Omit<EndpointHealth, 'inFlight'>,
+  { slowInARow, quickAt }: Pick<EndpointHealth, 'slowInARow' | 'quickAt'>,
   nowMs: number,
 ): 1 | 16 | 128 {
   if (slowInARow >= SLOW_AFTER) return PROBE_LIMIT
@@ -76,15 +115,25 @@ export function concurrencyLimit(
 export interface LeaseRound {
   limit: number
   skip: string[]
+  onlyUrgent?: true
 }
 
-/** The first round: all webhooks except those with a slow endpoint. */
+/** The first round: all webhooks except those with a slow endpoint and those of an account that has reached its
+ *  equal part of the slots. */
 export function normalRound(endpoints: Endpoints, nowMs: number): LeaseRound {
+  const skip = new Set([...listSlow(endpoints, nowMs), ...listAtSlotQuota(endpoints)])
+  return { limit: NORMAL_LIMIT, skip: [...skip] }
+}
+
+/** The round after a normal one that found nothing: more attempts of accounts that have reached their part.
+ *  Undefined: there is no such account. */
+export function spareRound(endpoints: Endpoints, nowMs: number): LeaseRound | undefined {
+  if (listAtSlotQuota(endpoints).length === 0) return undefined
   return { limit: NORMAL_LIMIT, skip: listSlow(endpoints, nowMs) }
 }
 
-/** The round after a normal one that found nothing: more attempts of quick endpoints that have
- *  reached the normal limit. Undefined: there is no such endpoint. */
+/** The round after that: more attempts of quick endpoints that have reached the normal limit. Undefined: there is
+ *  no such endpoint. */
 export function quickRound(endpoints: Endpoints, nowMs: number): LeaseRound | undefined {
   const isQuick = (health: EndpointHealth) => concurrencyLimit(health, nowMs) === QUICK_LIMIT
   const full = [...endpoints].filter(([, { inFlight }]) => inFlight >= NORMAL_LIMIT)
@@ -98,6 +147,34 @@ export function probeRound(endpoints: Endpoints, nowMs: number): LeaseRound | un
   const slow = listSlow(endpoints, nowMs)
   const isProbed = slow.every((webhookId) => endpoints.get(webhookId)?.inFlight)
   return isProbed ? undefined : { limit: PROBE_LIMIT, skip: [] }
+}
+
+/** The round of urgent attempts for the slots that are not shared: only of accounts that hold few slots. */
+export function reserveRound(endpoints: Endpoints, nowMs: number): LeaseRound {
+  const slots = slotsByAccount(endpoints)
+  const skip = [...endpoints].filter(
+    ([, health]) =>
+      (slots.get(health.accountId) ?? 0) >= FEW_SLOTS ||
+      concurrencyLimit(health, nowMs) === PROBE_LIMIT,
+  )
+  return { limit: NORMAL_LIMIT, skip: skip.map(([webhookId]) => webhookId), onlyUrgent: true }
+}
+
+/** The webhooks of accounts that hold their equal part of the shared slots, or more. */
+function listAtSlotQuota(endpoints: Endpoints): string[] {
+  const slots = slotsByAccount(endpoints)
+  const quota = SHARED_SLOTS / Math.max(1, slots.size)
+  return [...endpoints]
+    .filter(([, { accountId }]) => (slots.get(accountId) ?? 0) >= quota)
+    .map(([webhookId]) => webhookId)
+}
+
+/** The slots of each account that holds any. */
+function slotsByAccount(endpoints: Endpoints): Map<string, number> {
+  const slots = new Map<string, number>()
+  for (const { accountId, inFlight } of endpoints.values())
+    if (inFlight > 0) slots.set(accountId, (slots.get(accountId) ?? 0) + inFlight)
+  return slots
 }
 
 /** Whether the next round leases no more attempts of the webhook until one in flight ends. */
@@ -120,7 +197,7 @@ export function healthAfter(
   const isSlow = outcome === 'timeout' || durationMs >= SLOW_ATTEMPT_MS
   const isQuick = status !== null && durationMs <= QUICK_RESPONSE_MS
   return {
-    inFlight: health.inFlight,
+    ...health,
     slowInARow: isSlow ? health.slowInARow + 1 : 0,
     quickAt: isQuick ? nowMs : health.quickAt,
   }

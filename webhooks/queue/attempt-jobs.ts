@@ -9,6 +9,8 @@ import type { Boss } from './boss.ts'
 import type { WorkerSession } from './session.ts'
 
 const QUEUE = 'deliveries'
+/** pg-boss leases jobs of a higher priority first. */
+const URGENT_PRIORITY = 1
 /** Effectively unlimited: pg-boss counts each released or expired lease as a retry. schedule.ts decides when
  *  a delivery is retried. */
 const NO_RETRY_LIMIT = 2_000_000_000
@@ -21,6 +23,8 @@ const LEASE_STEP = 16
 interface JobData {
   deliveryId: string
   webhookId: string
+  /** Undefined: a release before this field queued the job. */
+  accountId?: string
   number: number
   dueAt: number
 }
@@ -53,16 +57,25 @@ export class AttemptJobs {
     })
   }
 
-  /** Adds attempts. Attempts that the queue already has are ignored. */
-  async add(attempts: Attempt[], now: Date): Promise<void> {
+  /** Adds attempts. Attempts that the queue already has are ignored. The `urgent` attempts are leased before
+   *  all others. */
+  async add(
+    attempts: Attempt[],
+    now: Date,
+    urgent: ReadonlySet<Attempt> = new Set(),
+  ): Promise<void> {
     if (attempts.length === 0) return
-    const jobs = attempts.map(({ deliveryId, webhookId, number, scheduledAt }) => ({
-      id: jobId(deliveryId, scheduledAt),
-      data: { deliveryId, webhookId, number, dueAt: scheduledAt } satisfies JobData,
-      group: { id: webhookId },
-      // No startAfter for a due attempt: the database's clock may be behind ours and would delay it.
-      ...(scheduledAt > now.getTime() ? { startAfter: new Date(scheduledAt) } : {}),
-    }))
+    const jobs = attempts.map((attempt) => {
+      const { deliveryId, scheduledAt, webhookId, accountId, number } = attempt
+      return {
+        id: jobId(deliveryId, scheduledAt),
+        data: { deliveryId, webhookId, accountId, number, dueAt: scheduledAt } satisfies JobData,
+        group: { id: webhookId },
+        priority: urgent.has(attempt) ? URGENT_PRIORITY : 0,
+        // No startAfter for a due attempt: the database's clock may be behind ours and would delay it.
+        ...(scheduledAt > now.getTime() ? { startAfter: new Date(scheduledAt) } : {}),
+      }
+    })
     await this.#boss.jobs.insert(QUEUE, jobs)
   }
 
@@ -70,13 +83,14 @@ export class AttemptJobs {
    *  at its limit. `inFlight`: the attempts that this process has leased before. */
   async lease(
     count: number,
-    { limit, skip }: LeaseRound,
+    { limit, skip, onlyUrgent }: LeaseRound,
     inFlight: AttemptWith<'lease'>[],
   ): Promise<AttemptWith<'lease'>[]> {
     const options = {
       batchSize: count < LEASE_STEP ? count : count - (count % LEASE_STEP),
       groupConcurrency: limit,
       ignoreGroups: skip,
+      ...(onlyUrgent ? { minPriority: URGENT_PRIORITY } : {}),
     }
     const { jobs: boss } = this.#boss
     const jobs = this.#session
@@ -86,6 +100,7 @@ export class AttemptJobs {
       : await boss.fetch<JobData>(QUEUE, options)
     return jobs.map(({ id, retryCount, data: { dueAt, ...data } }) => ({
       ...data,
+      accountId: data.accountId ?? data.webhookId,
       scheduledAt: dueAt,
       lease: { jobId: id, retryCount },
     }))

@@ -1,0 +1,179 @@
+/** Accounts whose endpoints, names or backlogs use as much of the delivery engine as they can. */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { startNameServer } from '../dns.ts'
+import { type Child, sharedNowMs, startChild } from './child.ts'
+import type { EngineProcess } from './engine.ts'
+import { comparison, figure, percentile, type Result, type Round } from './result.ts'
+import { type Bench, type Environment, subscribe, withRecords } from './set-up.ts'
+import type { Sink } from './sink.ts'
+
+const WEBHOOKS = 50
+const EVENT_MS = 100
+/** The most that an attack may add to the p99 of another account. */
+const MOST_MS = 100
+const ARRIVAL_MS = 60_000
+const VICTIM = 1
+
+interface Engines {
+  sink: Child<Sink>
+  engine: Child<EngineProcess>
+  victim: string[]
+}
+
+/** The p99 of the victim from an event to its POST: alone, then during an attack. */
+async function attackedRound(
+  bench: Bench,
+  engines: Engines,
+  attack: () => Promise<void>,
+): Promise<Round> {
+  const [alone, attacked] = bench.quick ? [1, 3] : [10, 40]
+  const reference = percentile(await latencies(engines, alone), 0.99)
+  await attack()
+  const muster = percentile(await latencies(engines, attacked), 0.99)
+  await engines.engine.call('endBackground')
+  return { muster, reference }
+}
+
+/** Milliseconds from each event to its POST. */
+async function latencies({ sink, engine, victim }: Engines, seconds: number): Promise<number[]> {
+  const count = (seconds * 1000) / EVENT_MS
+  await engine.call('emit', victim, count, EVENT_MS)
+  const emitted = await engine.call('emitted')
+  const deadline = sharedNowMs() + ARRIVAL_MS
+  for (;;) {
+    const arrivals = await sink.call('arrivalTimes')
+    const isComplete = [...emitted.keys()].every((id) => arrivals.has(id))
+    const now = sharedNowMs()
+    if (isComplete || now > deadline)
+      return [...emitted].map(([id, at]) => (arrivals.get(id)?.[0] ?? now) - at)
+    await delay(100)
+  }
+}
+
+/** 50 webhooks of one account respond after 14 s, at 57 changes a minute. */
+export async function slowEndpoints(bench: Bench): Promise<Result[]> {
+  const rounds: Round[] = []
+  for (let round = 1; round <= (bench.quick ? 1 : 2); round++) {
+    await using sink = startChild<Sink>('sink.ts')
+    await using engine = startChild<EngineProcess>('engine.ts')
+    const environment = await bench.newEnvironment()
+    const origins = await sink.call('listen')
+    await sink.call('respondAfter', 0, 14_000)
+    const attacker = await subscribe(environment, Array(WEBHOOKS).fill(origins[0]))
+    const victim = await subscribe(environment, origins.slice(VICTIM, VICTIM + 1))
+    await engine.call('start', environment)
+    const attack = () => engine.call('emitInBackground', attacker, 60_000 / 57)
+    rounds.push(await attackedRound(bench, { sink, engine, victim }, attack))
+  }
+  return [bounded('50 endpoints respond after 14 s: event to webhook, p99', rounds)]
+}
+
+/** 100 host names in two accounts never get a response from a name server. */
+export async function hangingNames(bench: Bench): Promise<Result[]> {
+  const rounds: Round[] = []
+  for (let round = 1; round <= (bench.quick ? 1 : 2); round++) {
+    await using sink = startChild<Sink>('sink.ts')
+    await using engine = startChild<EngineProcess>('engine.ts')
+    await using names = await startNameServer((name) =>
+      name.startsWith('hangs') ? 'silence' : ['127.0.0.2'],
+    )
+    const environment = await bench.newEnvironment()
+    const [origin = ''] = await sink.call('listen')
+    // So that each attempt looks up the name of the victim.
+    await sink.call('close', VICTIM)
+    const { port } = new URL(origin)
+    const hanging = Array.from({ length: 100 }, (_, index) => `http://hangs-${index}.test:${port}`)
+    const attackers = await subscribe(environment, hanging)
+    const victim = await subscribe(environment, [`http://victim.test:${port}`])
+    await engine.call('start', environment, [names.address])
+    const attack = () => engine.call('emitInBackground', attackers, 1_000)
+    rounds.push(await attackedRound(bench, { sink, engine, victim }, attack))
+  }
+  return [bounded('100 host names hang: event to webhook, p99', rounds)]
+}
+
+function bounded(what: string, rounds: Round[]): Result {
+  const goal = { atMost: MOST_MS }
+  return comparison({ what, unit: 'ms', goal }, 'difference', 'alone', rounds)
+}
+
+const FULL_ACCOUNTS = 10
+const PROBE = 10
+const PROBES = 10
+
+/** 10 accounts with 100,000 due attempts each, and one with 10. */
+export async function fullQueues(bench: Bench): Promise<Result[]> {
+  await using sink = startChild<Sink>('sink.ts')
+  await using engine = startChild<EngineProcess>('engine.ts')
+  const environment = await bench.newEnvironment()
+  const origins = await sink.call('listen')
+  const victim = await subscribe(environment, origins.slice(VICTIM, VICTIM + 1))
+  const full: string[] = []
+  for (const origin of origins.slice(VICTIM + 1, VICTIM + 1 + FULL_ACCOUNTS))
+    full.push(...(await subscribe(environment, [origin])))
+  await engine.call('start', environment)
+  const alone = await secondsOfTens({ sink, engine, victim })
+  bench.progress('inserting the backlogs')
+  for (const accountId of full)
+    await insertBacklog(environment, accountId, bench.quick ? 2_000 : 100_000)
+  const attacked = await secondsOfTens({ sink, engine, victim })
+  const described = {
+    what: '10 accounts with 100,000 due attempts: 10 events of another arrive within',
+    unit: 's' as const,
+    goal: { atMost: 1 },
+  }
+  const reference = { name: 'alone', value: Math.max(...alone) }
+  return [{ ...figure(described, Math.max(...attacked)), reference }]
+}
+
+/** How long ten events take until the last has arrived, several times. */
+async function secondsOfTens({ sink, engine, victim }: Engines): Promise<number[]> {
+  const seconds: number[] = []
+  for (let probe = 0; probe < PROBES; probe++) {
+    await engine.call('emit', victim, PROBE, 0)
+    const emitted = await engine.call('emitted')
+    const startedAt = Math.min(...emitted.values())
+    for (let isComplete = false; !isComplete; await delay(50)) {
+      const arrivals = await sink.call('arrivalTimes')
+      isComplete = [...emitted.keys()].every((id) => arrivals.has(id))
+      if (!isComplete && sharedNowMs() - startedAt < ARRIVAL_MS) continue
+      const last = [...emitted.keys()].map((id) => arrivals.get(id)?.[0] ?? sharedNowMs())
+      seconds.push((Math.max(...last) - startedAt) / 1000)
+      break
+    }
+    await sink.call('reset')
+    await delay(500)
+  }
+  return seconds
+}
+
+/** Inserts due deliveries for the only webhook of the account. */
+async function insertBacklog(
+  environment: Environment,
+  accountId: string,
+  count: number,
+): Promise<void> {
+  await withRecords(environment, async ({ dialect, sql }) => {
+    const webhook = await sql('webhooks').where({ account_id: accountId }).first('id')
+    const now = Date.now()
+    const prefix = randomUUID().slice(0, 8)
+    const [numbers, id] =
+      dialect === 'postgres'
+        ? [
+            `generate_series(1, ${count}) as numbers(n)`,
+            `('${prefix}-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid`,
+          ]
+        : [
+            `(with recursive numbers(n) as (
+               select 1 union all select n + 1 from numbers where n < ${count}) select n from numbers)`,
+            `printf('${prefix}-0000-7000-8000-%012x', n)`,
+          ]
+    await sql.raw(
+      `insert into deliveries (id, account_id, webhook_id, event_type, body, state, attempts,
+         next_attempt_at, next_trigger, created_at, updated_at)
+       select ${id}, ?, ?, 'participant.created', ?, 'pending', 0, ?, 'schedule', ?, ? from ${numbers}`,
+      [accountId, webhook.id, Buffer.from('{"resource":{"id":"backlog"}}'), now, now, now],
+    )
+  })
+}

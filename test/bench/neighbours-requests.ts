@@ -1,0 +1,210 @@
+/** Sign-ins and large pages of others, and the response time of one account's requests. */
+import { readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Agent, request } from 'undici'
+import { insertJob } from '../../records/jobs.ts'
+import { freePort } from '../postgres.ts'
+import { comparison, figure, percentile, type Result, type Round } from './result.ts'
+import { type Service, startService } from './service.ts'
+import { addParticipants, type Bench, type Environment, newAccount, withRecords } from './set-up.ts'
+
+const REQUESTS_PER_SECOND = 20
+const SECONDS = 10
+const ROUNDS = 3
+
+interface Victim {
+  url: string
+  token: string
+}
+
+interface Attacked {
+  durations: number[]
+  /** Responses that are not a success. */
+  refused: number
+}
+
+/** Repeats a GET of the victim at an even rate for as long as `work` runs. */
+async function requestsDuring({ url, token }: Victim, work: Promise<unknown>): Promise<Attacked> {
+  const dispatcher = new Agent()
+  const headers = { authorization: `Bearer ${token}` }
+  const attacked: Attacked = { durations: [], refused: 0 }
+  const sent: Promise<void>[] = []
+  const sendOne = async (): Promise<void> => {
+    const startedAt = performance.now()
+    const { statusCode, body } = await request(url, { headers, dispatcher })
+    await body.dump()
+    if (statusCode !== 200) attacked.refused++
+    attacked.durations.push(performance.now() - startedAt)
+  }
+  const timer = setInterval(() => sent.push(sendOne()), 1_000 / REQUESTS_PER_SECOND)
+  await work.finally(() => clearInterval(timer))
+  await Promise.all(sent)
+  await dispatcher.close()
+  return attacked
+}
+
+/** The p99 of the victim alone and during an attack, by turns, and the victim's refused requests. */
+async function byTurns(
+  bench: Bench,
+  victim: Victim,
+  attack: () => Promise<unknown>,
+): Promise<{ rounds: Round[]; refused: number }> {
+  const rounds: Round[] = []
+  let refused = 0
+  const p99 = async (work: Promise<unknown>): Promise<number> => {
+    const attacked = await requestsDuring(victim, work)
+    refused += attacked.refused
+    return percentile(attacked.durations, 0.99)
+  }
+  // The first round warms up.
+  for (let round = 0; round <= (bench.quick ? 1 : ROUNDS); round++) {
+    const reference = await p99(delay(bench.quick ? 1_000 : SECONDS * 1_000))
+    const muster = await p99(round === 0 ? delay(1_000) : attack())
+    if (round > 0) rounds.push({ muster, reference })
+  }
+  return { rounds, refused }
+}
+
+const SIGN_INS = 300
+const NETWORKS = 6
+const SETTLE_MS = 15_000
+
+/** 300 sign-ins at once from 6 IP addresses. */
+export async function signIns(bench: Bench): Promise<Result[]> {
+  const environment = { ...(await bench.newEnvironment()), TRUSTED_PROXIES: '1' }
+  const { service, baseUrl, victim } = await startWithVictim(environment)
+  await using _ = service
+  const dispatcher = new Agent()
+  let counted = 0
+  const signIn = async (number: number): Promise<void> => {
+    const { body } = await request(`${baseUrl}/console/sign-in`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/x-www-form-urlencoded',
+        'x-forwarded-for': `203.0.113.${(number % NETWORKS) + 1}`,
+      },
+      body: new URLSearchParams({
+        email: `user.${counted++}@example.com`,
+        password: 'a wrong password',
+      }).toString(),
+      dispatcher,
+    })
+    await body.dump()
+  }
+  const memory = watchMemory(service.pid)
+  const count = bench.quick ? 20 : SIGN_INS
+  const attack = async (): Promise<void> => {
+    memory.start()
+    await Promise.all(Array.from({ length: count }, (_, number) => signIn(number)))
+  }
+  const { rounds, refused } = await byTurns(bench, victim, attack)
+  await delay(bench.quick ? 0 : SETTLE_MS)
+  const { before, peak, after } = memory.stop()
+  await dispatcher.close()
+  const mebibytes = (what: string, value: number, atMost: number): Result => ({
+    ...figure({ what, unit: 'MB', goal: { atMost } }, value),
+    note: `${before} before`,
+  })
+  return [
+    bounded('300 sign-ins: GET, p99', rounds, 100),
+    refusals('300 sign-ins: refused GETs', refused),
+    mebibytes('300 sign-ins: most memory, added', peak - before, 150),
+    mebibytes('300 sign-ins: memory 15 s later, added', after - before, 50),
+  ]
+}
+
+const CLIENTS = 20
+const LARGE_ACCOUNTS = 2
+
+/** 20 clients read the largest pages at once. */
+export async function largePages(bench: Bench): Promise<Result[]> {
+  const environment = await bench.newEnvironment()
+  const tokens = await withRecords(environment, async (trx) => {
+    const created: string[] = []
+    for (let number = 0; number < LARGE_ACCOUNTS; number++) {
+      const { scope, token } = await newAccount(trx)
+      for (let job = 0; job < 100; job++) await insertJob(scope, LARGE_JOB, new Date())
+      created.push(token)
+    }
+    return created
+  })
+  const { service, baseUrl, victim } = await startWithVictim(environment)
+  await using _ = service
+  const dispatcher = new Agent()
+  let failed = 0
+  const read = async (client: number): Promise<void> => {
+    const headers = { authorization: `Bearer ${tokens[client % LARGE_ACCOUNTS]}` }
+    const url = `${baseUrl}/public/v1/jobs?page[size]=100`
+    const until = performance.now() + (bench.quick ? 1_000 : SECONDS * 1_000)
+    while (performance.now() < until) {
+      const { statusCode, body } = await request(url, { headers, dispatcher })
+      await body.dump({ limit: 100_000_000 })
+      if (statusCode >= 500) failed++
+    }
+  }
+  const attack = () => Promise.all(Array.from({ length: CLIENTS }, (_, client) => read(client)))
+  const { rounds, refused } = await byTurns(bench, victim, attack)
+  await dispatcher.close()
+  return [
+    bounded('20 clients read the largest pages: GET, p99', rounds, 150),
+    refusals('20 clients read the largest pages: refused GETs', refused + failed),
+  ]
+}
+
+/** About 40 KiB as JSON, the largest record. */
+const LARGE_JOB = {
+  title: 'A large job',
+  status: 'open' as const,
+  description: 'd'.repeat(10_000),
+  screening_questions: Array.from({ length: 13 }, (_, index) => ({
+    key: `question_${index}`,
+    label: 'q'.repeat(500),
+    requirement: 'must_have' as const,
+    operator: 'equals' as const,
+    expected: 'a'.repeat(1_700),
+  })),
+}
+
+async function startWithVictim(
+  environment: Environment,
+): Promise<{ service: Service; baseUrl: string; victim: Victim }> {
+  const token = await withRecords(environment, async (trx) => {
+    const { scope, token } = await newAccount(trx)
+    await addParticipants(scope, 100)
+    return token
+  })
+  const port = await freePort()
+  const service = await startService(environment, port)
+  const baseUrl = `http://127.0.0.1:${port}`
+  return { service, baseUrl, victim: { url: `${baseUrl}/public/v1/participants`, token } }
+}
+
+/** The memory of a process in MiB: at the first start of the watch, the most, and at its end. */
+function watchMemory(pid: number) {
+  const now = (): number => {
+    const [, kib] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+    return Math.round(Number(kib) / 1024)
+  }
+  let before: number | undefined
+  let peak = 0
+  const timer = setInterval(() => {
+    peak = Math.max(peak, now())
+  }, 50)
+  return {
+    start(): void {
+      before ??= now()
+    },
+    stop() {
+      clearInterval(timer)
+      return { before: before ?? now(), peak, after: now() }
+    },
+  }
+}
+
+function bounded(what: string, rounds: Round[], atMost: number): Result {
+  return comparison({ what, unit: 'ms', goal: { atMost } }, 'difference', 'alone', rounds)
+}
+
+function refusals(what: string, count: number): Result {
+  return figure({ what, unit: '', goal: { atMost: 0 } }, count)
+}
