@@ -1,12 +1,11 @@
 import { timingSafeEqual } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Command, InvalidArgumentError } from 'commander'
-import { Refused } from '../errors.ts'
 import { events } from '../generated/validators.js'
 import { type SigningKeys, signingKeys } from '../webhooks/transport/secret.ts'
 import { signatureHeaders } from '../webhooks/transport/sign.ts'
 import { type Forwarded, forward } from './forward.ts'
+import { listenLocally } from './local-server.ts'
 import { examples, parseHttpUrl, parsePort, readSecret, type Shell } from './shell.ts'
 import { nextStopSignal } from './stop-signals.ts'
 
@@ -88,73 +87,32 @@ async function listen(
   { port, secret, forward: target, json = false }: ListenOptions,
 ): Promise<undefined> {
   const receive = newReceive(secret)
-  const server = createServer((request, response) => {
-    respond(request, response, receive, target)
-      .then((handled) => {
-        if (handled)
-          shell.print(
-            json
-              ? escapeControls(JSON.stringify(toDocument(handled)))
-              : formatHandled(handled, target),
-          )
-      })
-      .catch((error: Error) => console.error(`A request was aborted: ${error.message}`))
-  })
+  const format = (handled: Handled): string =>
+    json ? escapeControls(JSON.stringify(toDocument(handled))) : formatHandled(handled, target)
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    try {
+      const handled = await respond(request, response, receive, target)
+      if (handled) shell.print(format(handled))
+    } catch (error) {
+      console.error(`A request was aborted: ${(error as Error).message}`)
+    }
+  }
   const stopping = nextStopSignal()
-  const url = await listenOn(server, port)
+  const server = await listenLocally(handle, { host: HOST, port })
+  const url = `http://${HOST}:${server.port}/`
   const welcome = formatWelcome(url, secret !== undefined, target)
   if (json) console.error(welcome)
   else shell.print(welcome)
   await stopping
-  server.closeAllConnections()
-  await new Promise((resolve) => server.close(resolve))
+  await server.stop(0)
 }
 
-async function listenOn(server: Server, port: number): Promise<string> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, HOST, resolve)
-  }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'EADDRINUSE')
-      throw new Refused(`Port ${port} is in use. Choose another one with --port.`, { cause: error })
-    throw error
-  })
-  return `http://${HOST}:${(server.address() as AddressInfo).port}/`
-}
-
-type Receive = (headers: IncomingMessage['headers'], body: Buffer) => Received
+type Headers = IncomingMessage['headers']
+type Receive = (headers: Headers, body: Buffer) => Received
 
 function newReceive(secret: string | undefined): Receive {
   const seenIds = new Set<string>()
   const keys = secret === undefined ? undefined : signingKeys(secret)
-
-  /** Signs the body again and compares. Every signature must be present and correct. */
-  function isVerified(
-    headers: IncomingMessage['headers'],
-    body: Buffer,
-    keys: SigningKeys,
-    now: Date,
-  ): boolean {
-    const signedAt = new Date(Number(headers['webhook-timestamp']) * 1000)
-    if (!(Math.abs(now.getTime() - signedAt.getTime()) <= TOLERANCE_MS)) return false
-    const expected = signatureHeaders(keys, String(headers['webhook-id']), body, signedAt)
-    return ['x-service-signature', 'webhook-signature'].every((name) =>
-      isSame(String(headers[name] ?? ''), expected[name] ?? ''),
-    )
-  }
-
-  function findProblems(headers: IncomingMessage['headers'], body: unknown): string[] {
-    const type = isRecord(body) ? String(body.event_type) : ''
-    const validators = Object.entries(events).find(([known]) => known === type)?.[1]
-    if (!validators) return [`event_type: "${type}" is not in asyncapi.yaml`]
-    return [
-      ...listErrors('body', validators.payload, body),
-      ...listErrors('header', validators.headers, headers),
-      ...(isRecord(body) && body.id === headers['webhook-id']
-        ? []
-        : ['header webhook-id: differs from the ID in the body']),
-    ]
-  }
 
   return (headers, bytes) => {
     const now = new Date()
@@ -171,6 +129,29 @@ function newReceive(secret: string | undefined): Receive {
     if (seenIds.size > MAX_SEEN_IDS) seenIds.clear()
     return received
   }
+}
+
+/** Signs the body again and compares. Every signature must be present and correct. */
+function isVerified(headers: Headers, body: Buffer, keys: SigningKeys, now: Date): boolean {
+  const signedAt = new Date(Number(headers['webhook-timestamp']) * 1000)
+  if (!(Math.abs(now.getTime() - signedAt.getTime()) <= TOLERANCE_MS)) return false
+  const expected = signatureHeaders(keys, String(headers['webhook-id']), body, signedAt)
+  return ['x-service-signature', 'webhook-signature'].every((name) =>
+    isSame(String(headers[name] ?? ''), expected[name] ?? ''),
+  )
+}
+
+function findProblems(headers: Headers, body: unknown): string[] {
+  const type = isRecord(body) ? String(body.event_type) : ''
+  const validators = Object.entries(events).find(([known]) => known === type)?.[1]
+  if (!validators) return [`event_type: "${type}" is not in asyncapi.yaml`]
+  return [
+    ...listErrors('body', validators.payload, body),
+    ...listErrors('header', validators.headers, headers),
+    ...(isRecord(body) && body.id === headers['webhook-id']
+      ? []
+      : ['header webhook-id: differs from the ID in the body']),
+  ]
 }
 
 async function respond(

@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
 import type { Context } from 'koa'
-import { Refused } from '../errors.ts'
 import { examples, parsePort, type Shell } from './shell.ts'
 import { nextStopSignal } from './stop-signals.ts'
 
@@ -45,9 +44,9 @@ Ctrl-C stops the mock.
 }
 
 async function mock(shell: Shell, { port, host, json = false }: MockOptions): Promise<undefined> {
-  const [{ createMock }, { listen }, { newLogger }, { serviceParts }] = await Promise.all([
+  const [{ createMock }, { listenLocally }, { newLogger }, { serviceParts }] = await Promise.all([
     import('../scripts/mock/mock.ts'),
-    import('../server/http.ts'),
+    import('./local-server.ts'),
     import('../server/log.ts'),
     import('../server/service-parts.ts'),
   ])
@@ -57,17 +56,7 @@ async function mock(shell: Shell, { port, host, json = false }: MockOptions): Pr
     log: newLogger('error'),
     onResponse: json ? undefined : (ctx) => shell.print(formatResponse(ctx)),
   })
-  const server = await listen(app.callback(), { host, port }).catch(
-    (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EADDRINUSE')
-        throw new Refused(`Port ${port} of ${host} is in use: choose another with --port`, {
-          cause: error,
-        })
-      if (error.syscall === 'listen' || error.syscall === 'getaddrinfo')
-        throw new Refused(`Cannot listen on ${host}: ${error.message}`, { cause: error })
-      throw error
-    },
-  )
+  const server = await listenLocally(app.callback(), { host, port })
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${server.port}`
   shell.print(json ? JSON.stringify({ url }) : formatListening(url))
   await stopping

@@ -273,7 +273,7 @@ function lateDelivery({ delivery }: Signer): Rule {
 
 function oversizedBody({ delivery }: Signer): Rule {
   const oversized = (): SignedRequest => delivery({ added: 'x'.repeat(OVERSIZED_TEXT_CHARACTERS) })
-  const isTooLarge = (name: string, send: Send): ReceiverCheck => ({
+  const refusesBody = (name: string, send: Send): ReceiverCheck => ({
     name,
     expected: '413',
     request: oversized,
@@ -287,8 +287,8 @@ function oversizedBody({ delivery }: Signer): Rule {
       'Stop storing the body at a limit, for example 1 MiB, and respond 413. Without a limit, ' +
       'anyone can fill your memory. Deliveries have less than 1 KiB today.',
     checks: [
-      isTooLarge('16 MiB', post),
-      isTooLarge('16 MiB in chunks', postChunked),
+      refusesBody('16 MiB', post),
+      refusesBody('16 MiB in chunks', postChunked),
       accepts('a delivery after them', () => delivery()),
     ],
   }

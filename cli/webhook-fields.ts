@@ -2,10 +2,10 @@
 import { Option } from 'commander'
 import { Refused } from '../errors.ts'
 import { eventTypes } from '../generated/events.ts'
-import { assertName } from '../records/names.ts'
+import { parseName } from '../records/names.ts'
 import { orderings } from '../records/webhooks.ts'
 import type { Config } from '../server/config.ts'
-import { assertWebhookUrl, UnpermittedUrl } from '../webhooks/transport/egress.ts'
+import { parseWebhookUrl, UnpermittedUrl } from '../webhooks/transport/egress.ts'
 import { UsageError } from './shell.ts'
 
 export const URL_MEANING =
@@ -20,13 +20,13 @@ export function newOrderingOption(): Option {
 
 /** Throws `Refused`. An empty description is none. */
 export function readDescription(text: string): string {
-  return text.trim() === '' ? '' : assertName('The description', text)
+  return text.trim() === '' ? '' : parseName('The description', text)
 }
 
 /** Throws `Refused`. Tells the operator which setting permits a URL that is not public. */
 export function readWebhookUrl(text: string, { webhookAllowedRanges }: Config): string {
   try {
-    return assertWebhookUrl(text, webhookAllowedRanges)
+    return parseWebhookUrl(text, webhookAllowedRanges)
   } catch (error) {
     if (!(error instanceof UnpermittedUrl)) throw error
     throw new Refused(

@@ -2,7 +2,7 @@ import { accountScope, type Scope, type WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
 import { newId } from './ids.ts'
-import { assertName } from './names.ts'
+import { parseName } from './names.ts'
 import { insertUser } from './users.ts'
 
 export interface NewAccount {
@@ -20,7 +20,7 @@ export async function insertAccount(
   now: Date,
 ): Promise<{ accountId: string; userId: string }> {
   const accountId = newId()
-  const name = assertName('The account name', account.name)
+  const name = parseName('The account name', account.name)
   await trx
     .sql('accounts')
     .insert({ id: accountId, name, created_at: now.getTime(), updated_at: now.getTime() })
@@ -43,7 +43,7 @@ export async function readAccountName({ sql, accountId }: Scope): Promise<string
 }
 
 export async function updateAccountName(scope: Scope, input: string, now: Date): Promise<void> {
-  const name = assertName('The account name', input)
+  const name = parseName('The account name', input)
   await scope
     .sql('accounts')
     .where({ id: scope.accountId })

@@ -2,7 +2,7 @@ import { Refused } from '../errors.ts'
 import type { Scope } from './database/scope.ts'
 import { type Sql, select } from './database/statements.ts'
 import { newId } from './ids.ts'
-import { assertName } from './names.ts'
+import { parseName } from './names.ts'
 import { findRow } from './references.ts'
 import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
 import { findUser, type Permission, type User } from './users.ts'
@@ -77,7 +77,7 @@ export async function insertApiKey(scope: Scope, key: NewApiKeyRecord, now: Date
   await scope.insert('api_keys', {
     id,
     user_id: key.userId,
-    name: assertName('The key name', key.name),
+    name: parseName('The key name', key.name),
     access_level: key.accessLevel,
     token_hash: key.tokenHash,
     token_prefix: key.tokenPrefix,
@@ -139,7 +139,7 @@ export async function updateApiKey(
 ): Promise<ApiKey | undefined> {
   const row = await findRow<ApiKeyRow>(scope, 'api_keys', id, { forUpdate: true })
   if (!row || row.revoked_at !== null) return undefined
-  const name = assertName('The key name', change.name ?? row.name)
+  const name = parseName('The key name', change.name ?? row.name)
   const access_level = change.accessLevel ?? row.access_level
   await scope
     .rows('api_keys')

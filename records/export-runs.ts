@@ -37,7 +37,7 @@ export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
   const rows: { id: string }[] = await db
     .read('exports')
     .whereRaw(UNFINISHED_EXPORTS)
-    .where(hasNoLease(now.getTime()))
+    .where(whereNotLeased(now.getTime()))
     .whereNotExists(
       db
         .read('exports as older')
@@ -51,7 +51,7 @@ export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
 }
 
 /** A lease that ends later than two new ones is from a clock that was ahead. */
-const hasNoLease = (now: number) => (free: Knex.QueryBuilder) =>
+const whereNotLeased = (now: number) => (free: Knex.QueryBuilder) =>
   void free
     .whereNull('lease_expires_at')
     .orWhere('lease_expires_at', '<=', now)
@@ -67,7 +67,7 @@ export async function leaseExport(
   const [row]: (ExportRow & { account_id: string; tries: number })[] = await sql('exports')
     .where({ id })
     .whereRaw(UNFINISHED_EXPORTS)
-    .where(hasNoLease(at))
+    .where(whereNotLeased(at))
     .update({
       status: 'processing',
       tries: sql.raw('tries + 1'),

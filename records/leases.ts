@@ -1,6 +1,6 @@
 /** Leases: work that one node does for all until its lease expires. PostgreSQL only. */
 import type { Db } from './database/open.ts'
-import { hasEnded } from './worker-sessions.ts'
+import { hasEndedSql } from './worker-sessions.ts'
 
 export interface LeaseHolder {
   id: string
@@ -24,7 +24,7 @@ export async function acquireLease(
      on conflict (name) do update set holder = excluded.holder, expires_at = excluded.expires_at
      where leases.holder = excluded.holder or leases.expires_at < ${now}
        or leases.expires_at > excluded.expires_at + ${TOLERANCE_MS}
-       ${isSession ? `or ${hasEnded('leases.holder')}` : ''}
+       ${isSession ? `or ${hasEndedSql('leases.holder')}` : ''}
      returning holder`,
     [name, id, durationMs],
   )

@@ -151,12 +151,9 @@ export function removeDeletedWebhooks(run: RemovalRun): Promise<void> {
     table: 'webhooks',
     key: ['id'],
     condition: (rows) =>
-      ['deliveries', 'bulk_jobs'].reduce(
-        (unused, table) =>
-          unused.whereRaw(
-            `not exists (select 1 from ${table} where ${table}.webhook_id = webhooks.id)`,
-          ),
-        rows.where('deleted_at', '<', daysBefore(run, DELETED_DAYS)),
-      ),
+      rows
+        .where('deleted_at', '<', daysBefore(run, DELETED_DAYS))
+        .whereRaw('not exists (select 1 from deliveries where webhook_id = webhooks.id)')
+        .whereRaw('not exists (select 1 from bulk_jobs where webhook_id = webhooks.id)'),
   })
 }

@@ -261,16 +261,16 @@ export async function findEarliestScheduledAt(db: Db): Promise<number | undefine
 export async function scheduleStuckInOrder(db: Db, now: Date, limit: number): Promise<void> {
   // A scheduled delivery goes first even if its ID is later: the clocks of the nodes that create IDs
   // differ slightly.
-  const isUnfinishedInOrder = (table: string): string =>
+  const unfinishedInOrder = (table: string): string =>
     `${table}.ordering_key is not null and ${table}.state in ('pending', 'retrying')`
   const stuck: { id: string }[] = await db
     .read('deliveries')
-    .whereRaw(isUnfinishedInOrder('deliveries'))
+    .whereRaw(unfinishedInOrder('deliveries'))
     .where('deliveries.state', 'pending')
     .whereNull('deliveries.next_attempt_at')
     .whereRaw(
       `not exists (select 1 from deliveries as other where other.webhook_id = deliveries.webhook_id
-         and other.ordering_key = deliveries.ordering_key and ${isUnfinishedInOrder('other')}
+         and other.ordering_key = deliveries.ordering_key and ${unfinishedInOrder('other')}
          and (other.id < deliveries.id
            or (other.next_attempt_at is not null and other.id > deliveries.id)))`,
     )

@@ -3,7 +3,7 @@ import { uniqueViolation } from './database/errors.ts'
 import type { Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { newId } from './ids.ts'
-import { assertName } from './names.ts'
+import { parseName } from './names.ts'
 import { countRows, findRow } from './references.ts'
 
 export const modules = ['participants', 'tasks', 'jobs', 'exports', 'finance'] as const
@@ -107,7 +107,7 @@ export function emailKey(email: string): string {
 export class EmailTaken extends Refused {}
 
 /** Returns the email trimmed. Throws `Refused`. */
-export function assertEmail(value: string): string {
+export function parseEmail(value: string): string {
   const email = value.trim()
   if (email === '') throw new Refused('The email must not be empty')
   if (email.length > 254 || !/^[^\s@]+@[^\s@]+$/.test(email) || /\p{Cc}/u.test(email))
@@ -138,14 +138,14 @@ export const MAX_USERS_PER_ACCOUNT = 500
 export async function insertUser(scope: Scope, user: NewUser, now: Date): Promise<string> {
   const granted = user.grants ?? []
   assertGrants(user.role, granted)
-  const email = assertEmail(user.email)
+  const email = parseEmail(user.email)
   const id = newId()
   await assertNotFull(scope)
   const row = {
     id,
     email,
     email_key: emailKey(email),
-    full_name: assertName('The full name', user.fullName),
+    full_name: parseName('The full name', user.fullName),
     password_hash: user.passwordHash,
     role: user.role,
     status: 'active',
@@ -284,7 +284,7 @@ export async function updateFullName(
   fullName: string,
   now: Date,
 ): Promise<void> {
-  const full_name = assertName('The full name', fullName)
+  const full_name = parseName('The full name', fullName)
   await scope.rows('users').where({ id }).update({ full_name, updated_at: now.getTime() })
 }
 
@@ -295,7 +295,7 @@ export async function updateEmail(
   input: string,
   now: Date,
 ): Promise<void> {
-  const email = assertEmail(input)
+  const email = parseEmail(input)
   await scope
     .rows('users')
     .where({ id })

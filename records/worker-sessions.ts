@@ -15,7 +15,7 @@ export interface SessionConnection {
 
 /** An SQL expression: whether the session of this ID has ended. The session of an older release counts as
  *  ended: it has no lock. */
-export const hasEnded = (id: string): string =>
+export const hasEndedSql = (id: string): string =>
   `pg_try_advisory_xact_lock_shared(hashtextextended(${id}::text, 0))`
 
 /** Acquires the lock of a new session. */
@@ -50,7 +50,7 @@ export async function deleteOwnSession(connection: SessionConnection, id: string
 }
 
 export async function listEndedSessions(db: Db): Promise<{ id: string; jobs: LeasedJob[] }[]> {
-  return select(db.read, `select id, jobs from worker_sessions where ${hasEnded('id')}`, [])
+  return select(db.read, `select id, jobs from worker_sessions where ${hasEndedSql('id')}`, [])
 }
 
 export async function deleteSession(db: Db, id: string): Promise<void> {

@@ -74,7 +74,7 @@ export async function listen(
       else waiting.add(socket)
     })
   })
-  server.on('clientError', answerUnreadable)
+  server.on('clientError', respondToUnreadable)
   const slowReaders = setInterval(newSlowReaderCheck(inFlight, clientTimeoutMs), checkMs)
   slowReaders.unref()
   server.once('close', () => clearInterval(slowReaders))
@@ -132,7 +132,7 @@ const UNREADABLE: Record<string, { status: number; message: string }> = {
 }
 
 /** Responds to what Node's parser refuses, in the form of every other error. */
-function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
+function respondToUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
   const { status, message } = UNREADABLE[error.code ?? ''] ?? {
     status: 400,

@@ -93,10 +93,12 @@ class TestRecords implements RunRecords {
 
   /** Kinds that cannot be created come last: their records result from the others. */
   async createShared(): Promise<void> {
-    const isCreatable = (name: string): number => Number(!this.kinds.get(name)?.create)
-    const names = [...this.kinds.keys()].sort((a, b) => isCreatable(a) - isCreatable(b))
+    const names = [...this.kinds.keys()]
+    const isCreatable = (name: string): boolean => Boolean(this.kinds.get(name)?.create)
+    const others = names.filter((name) => !isCreatable(name))
     try {
-      for (const name of names) this.shared.set(name, await this.create(name))
+      for (const name of [...names.filter(isCreatable), ...others])
+        this.shared.set(name, await this.create(name))
     } catch (error) {
       await this.remove(this.created)
       throw error

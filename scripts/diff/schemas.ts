@@ -67,7 +67,7 @@ export function compareSchemas(
   const isSplit =
     !alternatives &&
     newAlternatives?.flatMap((now) => into(base.schema, now)).every(({ level }) => level === 'safe')
-  if (isSplit) return [finding(here, 'one-of-split', `is one of ${listNames(newAlternatives)}`)]
+  if (isSplit) return [finding(here, 'one-of-split', `is one of ${formatNames(newAlternatives)}`)]
   if (alternatives || newAlternatives)
     return compareAlternatives(
       here,
@@ -218,7 +218,7 @@ function compareAlternatives(
   return findings
 }
 
-function listNames(alternatives: Located<Schema>[] = []): string {
+function formatNames(alternatives: Located<Schema>[] = []): string {
   return alternatives.map(({ value }) => formatSchema(value)).join(' or ')
 }
 

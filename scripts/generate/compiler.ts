@@ -174,18 +174,18 @@ function chooseByTag(
   const options = alternatives.map((alternative) => listOptions(alternative, tag, resolve))
   const choice = oneOf.reduceRight<Schema>(
     (otherwise, alternative, index) => ({
-      if: hasTag(tag, options[index] ?? []),
+      if: tagSchema(tag, options[index] ?? []),
       // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
       then: alternative,
       else: otherwise,
     }),
-    hasTag(tag, options.flat()),
+    tagSchema(tag, options.flat()),
   )
   return { ...rest, ...choice }
 }
 
 /** Without options, for an object without the property. */
-function hasTag(tag: string, options: readonly unknown[]): Schema {
+function tagSchema(tag: string, options: readonly unknown[]): Schema {
   return options.length === 0
     ? { type: 'object', not: { required: [tag] } }
     : { type: 'object', properties: { [tag]: { enum: options } }, required: [tag] }

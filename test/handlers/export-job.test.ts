@@ -19,10 +19,10 @@ import { sharedApp, until } from '../helpers.ts'
 import { countChunks, newClient, requestExport, SECOND_MS } from './export-helpers.ts'
 import { eventsAbout } from './new-records.ts'
 
-/** Exports stay queued until a test calls `make`. */
 let clock = Date.now()
 const now = (): Date => new Date(clock)
 
+/** Exports stay queued until a test calls `make`. */
 const idle = sharedApp({ role: 'api', now })
 
 const make = (id: string, signal = new AbortController().signal): Promise<void> =>

@@ -1,7 +1,7 @@
 /** URLs and IP addresses that webhooks may use. blocked.ts lists those that they may not. */
 import ipaddr from 'ipaddr.js'
 import { describe, expect, test } from 'vitest'
-import { assertWebhookUrl, judgeAddress, UnacceptableUrl } from '../../webhooks/transport/egress.ts'
+import { judgeAddress, parseWebhookUrl, UnacceptableUrl } from '../../webhooks/transport/egress.ts'
 
 const loopback = [ipaddr.parseCIDR('127.0.0.0/8')]
 
@@ -31,7 +31,7 @@ describe('judgeAddress', () => {
   })
 })
 
-describe('assertWebhookUrl', () => {
+describe('parseWebhookUrl', () => {
   test.each([
     ['https://example.com/hooks?a=1', 'https://example.com/hooks?a=1'],
     ['https://example.com:8443', 'https://example.com:8443/'],
@@ -40,7 +40,7 @@ describe('assertWebhookUrl', () => {
     ['https://[2606:4700:4700::1111]/', 'https://[2606:4700:4700::1111]/'],
     ['https://example.com/#part', 'https://example.com/'],
   ])('accepts %s', (url, want) => {
-    expect(assertWebhookUrl(url, [])).toBe(want)
+    expect(parseWebhookUrl(url, [])).toBe(want)
   })
 
   test.each([
@@ -51,7 +51,7 @@ describe('assertWebhookUrl', () => {
     ['http://93.184.216.34/'],
     [`https://example.com/${'a'.repeat(2_048)}`],
   ])('refuses %s', (url) => {
-    expect(() => assertWebhookUrl(url, [])).toThrow(UnacceptableUrl)
+    expect(() => parseWebhookUrl(url, [])).toThrow(UnacceptableUrl)
   })
 
   test.each([
@@ -60,13 +60,13 @@ describe('assertWebhookUrl', () => {
     ['http://receiver.internal/'],
     ['https://127.0.0.1/'],
   ])('accepts %s when the operator allows loopback', (url) => {
-    expect(assertWebhookUrl(url, loopback)).toBe(url)
+    expect(parseWebhookUrl(url, loopback)).toBe(url)
   })
 
   test.each([['http://10.0.0.1/'], ['http://93.184.216.34/'], ['http://[::1]/']])(
     'refuses %s even when the operator allows loopback',
     (url) => {
-      expect(() => assertWebhookUrl(url, loopback)).toThrow(UnacceptableUrl)
+      expect(() => parseWebhookUrl(url, loopback)).toThrow(UnacceptableUrl)
     },
   )
 })

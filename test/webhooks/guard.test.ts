@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { assertWebhookUrl, judgeAddress, UnacceptableUrl } from '../../webhooks/transport/egress.ts'
+import { judgeAddress, parseWebhookUrl, UnacceptableUrl } from '../../webhooks/transport/egress.ts'
 import { startReceiver } from '../receiver.ts'
 import { addresses, cidrs, expectBlocked, expectNoConnections, inUrl, sendTo } from './blocked.ts'
 
@@ -81,7 +81,7 @@ describe('an IP address', () => {
       expect(judgeAddress(address, [])).toBe('blocked')
       for (const protocol of ['https', 'http']) {
         const url = `${protocol}://${inUrl(address)}:${listener().port}/`
-        expect(() => assertWebhookUrl(url, [])).toThrow(UnacceptableUrl)
+        expect(() => parseWebhookUrl(url, [])).toThrow(UnacceptableUrl)
         const sent = await sendTo(url)
         expectBlocked(sent)
         expect(sent.result.error).toMatch(
@@ -95,7 +95,7 @@ describe('an IP address', () => {
     '$host, $what: refused at creation, blocked at delivery',
     async ({ host }) => {
       const url = `https://${host}:${listener().port}/`
-      expect(() => assertWebhookUrl(url, [])).toThrow('The URL must point to a public IP address')
+      expect(() => parseWebhookUrl(url, [])).toThrow('The URL must point to a public IP address')
       const sent = await sendTo(url)
       expectBlocked(sent)
       expect(sent.result.error).toContain('not public')
@@ -104,7 +104,7 @@ describe('an IP address', () => {
 
   test.each(LOCALHOSTS)('%s: refused at creation, blocked at delivery', async (host) => {
     const url = `https://${host}:${listener().port}/`
-    expect(() => assertWebhookUrl(url, [])).toThrow('The URL must point to a public IP address')
+    expect(() => parseWebhookUrl(url, [])).toThrow('The URL must point to a public IP address')
     const { result, connects } = await sendTo(url)
     expect([connects, result.status]).toEqual([0, null])
     // Some systems cannot resolve names below localhost.
@@ -114,7 +114,7 @@ describe('an IP address', () => {
   })
 
   test.each(malformed)('$url, $what: refused at creation, and nothing is sent', async ({ url }) => {
-    expect(() => assertWebhookUrl(url, [])).toThrow(UnacceptableUrl)
+    expect(() => parseWebhookUrl(url, [])).toThrow(UnacceptableUrl)
     const { result, connects } = await sendTo(url)
     expect([connects, result.status]).toEqual([0, null])
     expect(['blocked', 'unreachable']).toContain(result.outcome)
@@ -125,7 +125,7 @@ describe('an IP address', () => {
     ['https://example.com#@127.0.0.1/'],
     ['https://example.com/@127.0.0.1'],
   ])('%s leads to example.com', (url) => {
-    expect(new URL(assertWebhookUrl(url, [])).hostname).toBe('example.com')
+    expect(new URL(parseWebhookUrl(url, [])).hostname).toBe('example.com')
   })
 
   test('http is refused for IP addresses that the operator does not allow', async () => {

@@ -67,7 +67,7 @@ function refusal(address: string, protocol: string, allow: Cidr[]): BlockedAddre
 
 /** Returns the normalised URL. Throws `UnacceptableUrl`. Host names are checked later, with each
  *  connection. */
-export function assertWebhookUrl(text: string, allow: Cidr[]): string {
+export function parseWebhookUrl(text: string, allow: Cidr[]): string {
   if (text.length > MAX_URL_LENGTH)
     throw new UnacceptableUrl(`The URL must be at most ${MAX_URL_LENGTH} characters long.`)
   if (!URL.canParse(text))

@@ -5,7 +5,7 @@ import {
   findAccountKey,
   type OwnedApiKey,
 } from '../../../records/api-keys.ts'
-import { assertName } from '../../../records/names.ts'
+import { parseName } from '../../../records/names.ts'
 import type { Content, Html } from '../../shared/html.ts'
 import { choiceField, type Errors, problemsOf, textField } from '../form-fields.ts'
 import { may, type Visit } from '../page.ts'
@@ -57,7 +57,7 @@ export interface KeyInput {
 export function readKeyForm({ form }: Visit): { key: KeyInput; errors: Errors } {
   const name = form.get('name') ?? ''
   const accessLevel = accessLevels.find((level) => level === form.get('access_level'))
-  const errors = problemsOf({ name: () => assertName('The name', name) })
+  const errors = problemsOf({ name: () => parseName('The name', name) })
   if (name.trim() === '') errors.name = ['Enter a name.']
   if (!accessLevel) errors.access_level = ['Choose an access level.']
   return { key: { name, accessLevel: accessLevel ?? 'read_only' }, errors }

@@ -2,7 +2,7 @@
 import { assertPassword, hashPassword } from '../../../auth/password.ts'
 import { describeDevice } from '../../../auth/session.ts'
 import { deleteInvitation } from '../../../records/invitations.ts'
-import { assertName } from '../../../records/names.ts'
+import { parseName } from '../../../records/names.ts'
 import { updatePassword } from '../../../records/passwords.ts'
 import {
   deleteSession,
@@ -11,9 +11,9 @@ import {
   type Session,
 } from '../../../records/sessions.ts'
 import {
-  assertEmail,
   EmailTaken,
   modules,
+  parseEmail,
   updateEmail,
   updateFullName,
 } from '../../../records/users.ts'
@@ -174,7 +174,7 @@ function sessionCells(
 async function rename(visit: Visit): Promise<PageResult> {
   const { user, now } = visit
   const fullName = visit.form.get('full_name') ?? ''
-  const errors = problemsOf({ full_name: () => assertName('Your name', fullName) })
+  const errors = problemsOf({ full_name: () => parseName('Your name', fullName) })
   if (errors.full_name) return mePage(visit, errors)
   if (fullName.trim() === user.fullName) return redirect('/me', 'Nothing was changed.')
   await visit.change(async (scope) => {
@@ -218,7 +218,7 @@ function emailPage({ user, form: input }: Visit, errors: Errors = {}): ConsolePa
 async function changeEmail(visit: Visit): Promise<PageResult> {
   const { user, now } = visit
   const email = visit.form.get('email') ?? ''
-  const errors = problemsOf({ email: () => assertEmail(email) })
+  const errors = problemsOf({ email: () => parseEmail(email) })
   if (errors.email) return emailPage(visit, errors)
   const passwordErrors = await checkOwnPassword(visit, 'current_password')
   if (passwordErrors) return emailPage(visit, passwordErrors)

@@ -1,7 +1,7 @@
 /** Account settings. Only the Account Owner sees them. */
 import { updateAccountName } from '../../../records/accounts.ts'
 import { deleteInvitations } from '../../../records/invitations.ts'
-import { assertName } from '../../../records/names.ts'
+import { parseName } from '../../../records/names.ts'
 import { listJoinedIds } from '../../../records/passwords.ts'
 import { listUsers, transferOwnership, type User } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
@@ -96,7 +96,7 @@ function serviceFacts({ config, account }: Visit): Fact[] {
 async function rename(visit: Visit): Promise<PageResult> {
   const { account, now } = visit
   const name = visit.form.get('name') ?? ''
-  const errors = problemsOf({ name: () => assertName('The name', name) })
+  const errors = problemsOf({ name: () => parseName('The name', name) })
   if (errors.name) return settingsPage(visit, errors)
   if (name.trim() === account.name) return redirect('/settings', 'Nothing was changed.')
   await visit.change(async (scope) => {

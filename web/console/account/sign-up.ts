@@ -4,8 +4,8 @@ import { insertAccount, type NewAccount } from '../../../records/accounts.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'
 import { writeScope } from '../../../records/database/scope.ts'
 import { transaction } from '../../../records/database/transaction.ts'
-import { assertName } from '../../../records/names.ts'
-import { assertEmail, EmailTaken, findUser, type User } from '../../../records/users.ts'
+import { parseName } from '../../../records/names.ts'
+import { EmailTaken, findUser, parseEmail, type User } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
 import { type Errors, form, hasErrors, problemsOf, textField, typedFields } from '../form-fields.ts'
 import {
@@ -77,9 +77,9 @@ async function signUp(visit: GuestVisit): Promise<PageResult> {
   const email = value('email')
   const password = value('password')
   const errors = problemsOf({
-    account_name: () => assertName('The account name', name),
-    full_name: () => assertName('Your name', fullName),
-    email: () => assertEmail(email),
+    account_name: () => parseName('The account name', name),
+    full_name: () => parseName('Your name', fullName),
+    email: () => parseEmail(email),
     password: () => assertPassword(password, [email, name, fullName]),
   })
   if (hasErrors(errors)) return signUpPage(visit, { status: 422, errors })

@@ -1,14 +1,14 @@
 /** Inviting a user, and the page that shows a one-time link. */
 import { invite } from '../../../auth/invitation.ts'
 import type { WriteScope } from '../../../records/database/scope.ts'
-import { assertName } from '../../../records/names.ts'
+import { parseName } from '../../../records/names.ts'
 import {
-  assertEmail,
   EmailTaken,
   emailKey,
   findUser,
   insertUser,
   listUsers,
+  parseEmail,
   permissionsByRole,
   type User,
 } from '../../../records/users.ts'
@@ -67,8 +67,8 @@ async function createInvitation(visit: Visit): Promise<PageResult> {
   const { access, errors: accessErrors } = readAccess(visit.form)
   const errors = {
     ...problemsOf({
-      full_name: () => assertName('The name', fullName),
-      email: () => assertEmail(email),
+      full_name: () => parseName('The name', fullName),
+      email: () => parseEmail(email),
     }),
     ...accessErrors,
   }

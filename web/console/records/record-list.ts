@@ -143,7 +143,7 @@ function records(list: List, { data, meta }: Records): Html {
   const attributes = isLive && reloadEvery(LIVE_SECONDS, here, 'records')
   return html`<section class="card records" id="records"${attributes}>
     ${data.length === 0 ? emptyList(list, meta) : recordTable(list, data)}
-    ${listPager(list, meta)}
+    ${recordPager(list, meta)}
   </section>`
 }
 
@@ -231,7 +231,7 @@ function columnHead({ resource, operation, pairs }: List, name: string, schema: 
   return { ...column, label: html`<a class="sort" href="${to}">${text}</a>`, sort: order }
 }
 
-function listPager(
+function recordPager(
   { resource, pairs }: List,
   { current_page, last_page, per_page, total }: Records['meta'],
 ): Content {

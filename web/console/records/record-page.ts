@@ -139,11 +139,11 @@ async function recordCard(
   return html`<div id="record"${attributes}>
     ${attributes && (await exportProgress(visit, item))}
     ${card('Details', facts(rows), fileLink)}
-    ${lists.map(([name, schema]) => listCard(name, schema, item[name] as unknown[], showing))}
+    ${lists.map(([name, schema]) => valuesCard(name, schema, item[name] as unknown[], showing))}
   </div>`
 }
 
-function listCard(name: string, schema: Schema, values: unknown[], showing: ValueContext): Html {
+function valuesCard(name: string, schema: Schema, values: unknown[], showing: ValueContext): Html {
   return card(
     html`${referenceLabel(name)} <span class="muted">${count(values.length)}</span>`,
     valueTable(name, schema, values, showing),

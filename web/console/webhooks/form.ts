@@ -1,9 +1,9 @@
 /** The fields of a webhook: the form and its validation. */
 import { Refused } from '../../../errors.ts'
 import { eventTypes } from '../../../generated/events.ts'
-import { assertName } from '../../../records/names.ts'
+import { parseName } from '../../../records/names.ts'
 import { type Ordering, orderings, type Webhook } from '../../../records/webhooks.ts'
-import { assertWebhookUrl } from '../../../webhooks/transport/egress.ts'
+import { parseWebhookUrl } from '../../../webhooks/transport/egress.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { choiceField, choiceInput, type Errors, problemsOf, textField } from '../form-fields.ts'
 import { replace } from '../htmx.ts'
@@ -46,9 +46,9 @@ export function validateWebhook(
   const description = input.description.trim()
   const errors = problemsOf({
     url() {
-      url = assertWebhookUrl(input.url.trim(), webhookAllowedRanges)
+      url = parseWebhookUrl(input.url.trim(), webhookAllowedRanges)
     },
-    description: () => description === '' || assertName('The description', description),
+    description: () => description === '' || parseName('The description', description),
     event_types: () => assertEventTypes(input.eventTypes),
     ordering: () => assertOrdering(input.ordering),
   })
