@@ -2,7 +2,6 @@
 import { UNPREPARED } from './database/knex-internals.ts'
 import type { Scope } from './database/scope.ts'
 import { insertText, type Sql, select } from './database/statements.ts'
-import { newId } from './ids.ts'
 import type { Condition } from './list.ts'
 import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
 import { countRequests } from './reports/request-counts.ts'
@@ -10,31 +9,39 @@ import { countRequests } from './reports/request-counts.ts'
 /** The API Dashboard shows at least these days. */
 export const REQUEST_LOG_DAYS = 30
 const BATCH_ROWS = 500
+/** A longer path is cut. */
+export const MAX_PATH_CHARACTERS = 2 * 1024
 /** Fewer, because each row may have 128 KiB of bodies. */
 const REMOVED_ROWS = 100
 
 /** A request with an API key of the account. */
 export interface LoggedRequest {
+  id: string
   accountId: string
   userId: string
   apiKeyId: string
   requestId: string
   operationId: string | null
   method: string
-  /** Includes the query string. */
+  /** Includes the query string. At most `MAX_PATH_CHARACTERS`. */
   path: string
   status: number
   durationMs: number
   ip: string
   requestBody: string | null
   responseBody: string | null
+  /** The size of bodies that are left out because the account has reached its limit of the day. */
+  omittedBytes: number
+  /** The ID of an earlier request, which counts this one: this one is not stored. */
+  repeatOf?: string
   at: number
 }
 
 /** Logs and counts requests. Call it in a transaction, so that both agree. */
 export async function insertRequests(sql: Sql, requests: LoggedRequest[]): Promise<void> {
-  const rows = requests.map((request) => ({
-    id: newId(),
+  const stored = requests.filter(({ repeatOf }) => repeatOf === undefined)
+  const rows = stored.map((request) => ({
+    id: request.id,
     account_id: request.accountId,
     user_id: request.userId,
     api_key_id: request.apiKeyId,
@@ -47,11 +54,22 @@ export async function insertRequests(sql: Sql, requests: LoggedRequest[]): Promi
     ip: request.ip,
     request_body: request.requestBody,
     response_body: request.responseBody,
+    omitted_bytes: request.omittedBytes,
     created_at: request.at,
   }))
   for (let from = 0; from < rows.length; from += BATCH_ROWS)
     await insertRows(sql, rows.slice(from, from + BATCH_ROWS))
+  await countRepeats(sql, requests)
   await countRequests(sql, requests)
+}
+
+async function countRepeats(sql: Sql, requests: LoggedRequest[]): Promise<void> {
+  const counts = new Map<string, number>()
+  for (const { repeatOf } of requests)
+    if (repeatOf !== undefined) counts.set(repeatOf, (counts.get(repeatOf) ?? 0) + 1)
+  // Each node counts for its own rows only, so two nodes cannot deadlock.
+  for (const [id, count] of counts)
+    await sql('request_log').where({ id }).increment('repeats', count)
 }
 
 async function insertRows(sql: Sql, rows: Record<string, string | number | null>[]): Promise<void> {
@@ -102,6 +120,10 @@ export interface RequestEntry {
   ip: string
   user: { id: string; fullName: string }
   apiKey: { id: string; name: string; tokenPrefix: string }
+  /** Requests with 429 within a minute after this one that are not stored. */
+  repeats: number
+  /** The size of bodies that are not stored because of the limit of the day. */
+  omittedBytes: number
   /** The time of its arrival, in epoch milliseconds. */
   createdAt: number
 }
@@ -126,6 +148,8 @@ interface RequestRow {
   api_key_id: string
   key_name: string | null
   key_prefix: string | null
+  repeats: number
+  omitted_bytes: number
   request_body: string | null
   response_body: string | null
   created_at: number
@@ -147,6 +171,8 @@ function fromRow(row: Omit<RequestRow, 'request_body' | 'response_body'>): Reque
       name: row.key_name ?? 'A former key',
       tokenPrefix: row.key_prefix ?? '',
     },
+    repeats: row.repeats,
+    omittedBytes: row.omitted_bytes,
     createdAt: row.created_at,
   }
 }
@@ -162,6 +188,8 @@ const COLUMNS = [
   'ip',
   'user_id',
   'api_key_id',
+  'repeats',
+  'omitted_bytes',
   'created_at',
 ]
   .map((column) => `logged.${column}`)

@@ -60,6 +60,8 @@ export interface Config {
   /** Requests of one user that a node works on at once. */
   requestsInFlightPerUser: number
   exportLimits: ExportLimits
+  /** The bodies and paths of the requests of an account that a node stores in a day. */
+  requestLogBytesPerDay: number
   /** Private IP ranges that webhooks may reach. */
   webhookAllowedRanges: Cidr[]
   /** The delay before each of the attempts 2 to 10, from the end of the attempt before. */
@@ -183,6 +185,7 @@ const settings = {
   REQUESTS_IN_FLIGHT_PER_USER: integer(1, 1_000_000)({ default: 10 }),
   EXPORTS_UNFINISHED_PER_ACCOUNT: integer(1, 1_000_000)({ default: 3 }),
   EXPORT_MIB_PER_ACCOUNT: integer(1, 1_000_000_000)({ default: 1024 }),
+  REQUEST_LOG_MIB_PER_DAY: integer(0, 1_000_000_000)({ default: 256 }),
   WEBHOOK_ALLOW_ADDRESSES: cidrs({ default: [] }),
   WEBHOOK_RETRY_DELAYS: delays({ default: RETRY_DELAYS_SECONDS }),
   WEBHOOK_TIMEOUT_MS: integer(1, 60_000)({ default: 15_000 }),
@@ -259,6 +262,7 @@ export function readConfig(
       unfinished: env.EXPORTS_UNFINISHED_PER_ACCOUNT,
       storedBytes: env.EXPORT_MIB_PER_ACCOUNT * 1024 ** 2,
     },
+    requestLogBytesPerDay: env.REQUEST_LOG_MIB_PER_DAY * 1024 ** 2,
     webhookAllowedRanges: env.WEBHOOK_ALLOW_ADDRESSES,
     webhookRetryDelaysMs: env.WEBHOOK_RETRY_DELAYS.map((seconds) => Math.round(seconds * 1000)),
     webhookTimeoutMs: env.WEBHOOK_TIMEOUT_MS,

@@ -107,7 +107,12 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
     parts.clock = clock
     reportClock(metrics.registry, db, clock)
     const { now } = clock
-    const requestLog = startRequestLog(db, log, now)
+    const requestLog = startRequestLog({
+      db,
+      log,
+      now,
+      maxBytesPerDay: config.requestLogBytesPerDay,
+    })
     parts.requestLog = requestLog
     reportRequestLog(metrics.registry, requestLog)
     parts.housekeeping.push(startHousekeeping('minute', { db, config, clock, log, removals }))

@@ -6,9 +6,11 @@ import { updateLastUsed } from '../records/api-keys.ts'
 import { isUnavailable } from '../records/database/errors.ts'
 import type { Db } from '../records/database/open.ts'
 import { transaction } from '../records/database/transaction.ts'
-import { insertRequests, type LoggedRequest } from '../records/request-log.ts'
+import { newId } from '../records/ids.ts'
+import { insertRequests, type LoggedRequest, MAX_PATH_CHARACTERS } from '../records/request-log.ts'
 import { RunLoop } from '../webhooks/run-loop.ts'
 import type { Context, Next } from './context.ts'
+import { DailyBytes, RepeatFinder } from './request-log-limits.ts'
 
 const FLUSH_MS = 1_000
 const FLUSH_ENTRIES = 500
@@ -25,7 +27,17 @@ export interface RequestLog {
   stop(): Promise<void>
 }
 
-export function startRequestLog(db: Db, log: Logger, now: () => Date): RequestLog {
+interface RequestLogOptions {
+  db: Db
+  log: Logger
+  now: () => Date
+  /** Of the bodies and paths of an account on this node. Beyond it, bodies are left out. */
+  maxBytesPerDay: number
+}
+
+export function startRequestLog({ db, log, now, maxBytesPerDay }: RequestLogOptions): RequestLog {
+  const repeats = new RepeatFinder()
+  const dailyBytes = new DailyBytes(maxBytesPerDay)
   /** Oldest first. */
   let entries: LoggedRequest[] = []
   let dropped = 0
@@ -88,7 +100,9 @@ export function startRequestLog(db: Db, log: Logger, now: () => Date): RequestLo
       const principal: Principal | undefined = ctx.state.principal ?? ctx.state.rejected
       if (principal === undefined) return
       const durationMs = Math.round((performance.now() - start) * 1000) / 1000
-      add(toEntry(ctx, principal, at, durationMs))
+      const entry = toEntry(ctx, principal, at, durationMs)
+      const repeatOf = repeats.find(entry)
+      add(repeatOf === undefined ? withinLimit(entry, dailyBytes) : { ...entry, repeatOf })
     },
     stats: () => ({ waiting: entries.length, dropped }),
     async stop() {
@@ -106,20 +120,30 @@ function toEntry(
   durationMs: number,
 ): LoggedRequest {
   return {
+    id: newId(),
     accountId: principal.accountId,
     userId: principal.userId,
     apiKeyId: principal.keyId,
     requestId: ctx.state.requestId,
     operationId: ctx.state.operationId ?? null,
     method: ctx.method,
-    path: maskSecrets(ctx.url.slice(0, MAX_BODY_BYTES)),
+    path: maskSecrets(ctx.url).slice(0, MAX_PATH_CHARACTERS),
     status: ctx.status,
     durationMs,
     ip: ctx.ip,
     requestBody: toStoredBody(ctx.state.requestText),
     responseBody: toStoredBody(typeof ctx.body === 'string' ? ctx.body : undefined),
+    omittedBytes: 0,
     at,
   }
+}
+
+/** The entry without its bodies, if they are too many bytes for the day. */
+function withinLimit(entry: LoggedRequest, dailyBytes: DailyBytes): LoggedRequest {
+  const { accountId, path, requestBody, responseBody, at } = entry
+  const bodyBytes = Buffer.byteLength(requestBody ?? '') + Buffer.byteLength(responseBody ?? '')
+  if (dailyBytes.use(accountId, path.length + bodyBytes, at)) return entry
+  return { ...entry, requestBody: null, responseBody: null, omittedBytes: bodyBytes }
 }
 
 function write(db: Db, batch: LoggedRequest[]): Promise<void> {

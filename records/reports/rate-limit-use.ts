@@ -30,11 +30,20 @@ export async function listRateLimitUse(
      from (
        select user_id, max(requests) as busiest, sum(refused) as refused
        from (
-         select user_id, ${toBucket('created_at')} as minute, count(*) as requests,
-           count(case when status = 429 then 1 end) as refused
-         from request_log
-         where account_id = ? and created_at >= ?
-         group by 1, 2
+         select user_id, minute, sum(requests) as requests,
+           sum(case when status = 429 then requests else 0 end) as refused
+         from (
+           select user_id, ${toBucket('created_at')} as minute, status, 1 as requests
+           from request_log
+           where account_id = ? and created_at >= ?
+           union all
+           select user_id, ${toBucket('created_at')}, status, repeats
+           from request_log
+           where repeats > 0 and id in (
+             select id from request_log where account_id = ? and created_at >= ? and status = 429
+           )
+         ) as logged
+         group by user_id, minute
        ) as minutes
        group by user_id
        order by 2 desc, 1
@@ -42,7 +51,7 @@ export async function listRateLimitUse(
      ) as busy
      left join users on users.id = busy.user_id
      order by busy.busiest desc, busy.user_id`,
-    [from, MINUTE_MS, scope.accountId, from, limit],
+    [...Array(2).fill([from, MINUTE_MS, scope.accountId, from]).flat(), limit],
   )
   return rows.map((row) => ({
     user: { id: row.user_id, fullName: row.full_name ?? 'A former user' },

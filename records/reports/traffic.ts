@@ -252,26 +252,37 @@ async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
        select ${toBucket('created_at')} as bucket, status, duration_ms, operation_id
        from request_log
        where ${sql}
+     ), counted as (
+       select bucket, status, operation_id, count(*) as requests
+       from found
+       group by bucket, status, operation_id
+       union all
+       select ${toBucket('created_at')}, status, operation_id, repeats
+       from request_log
+       where repeats > 0 and id in (select id from request_log where ${sql} and status = 429)
      ), binned as (
        select count(*) as requests, min(duration_ms) as low, max(duration_ms) as high
        from found
        group by ${DURATION_BIN}
      )
      select 'buckets' as part, bucket, status, cast(null as text) as operation_id,
-       count(*) as requests, ${none} as low, ${none} as high
-     from found
+       sum(requests) as requests, ${none} as low, ${none} as high
+     from counted
      group by bucket, status
      union all
      select 'durations', null, null, null, requests, low, high
      from binned
      union all
-     select 'operations', null, status, operation_id, count(*), null, null
-     from found
+     select 'operations', null, status, operation_id, sum(requests), null, null
+     from counted
      group by status, operation_id
      order by low`,
-    [range.from, range.width, ...bindings],
+    [range.from, range.width, ...bindings, range.from, range.width, ...bindings],
   )
-  const rowsIn = (part: ReadRow['part']): ReadRow[] => rows.filter((row) => row.part === part)
+  const rowsIn = (part: ReadRow['part']): ReadRow[] =>
+    rows
+      .filter((row) => row.part === part)
+      .map((row) => ({ ...row, requests: Number(row.requests) }))
   const buckets = emptyBuckets(range)
   for (const row of rowsIn('buckets')) {
     const bucket = buckets[Math.min(row.bucket, buckets.length - 1)]

@@ -165,6 +165,7 @@ function newRequest(accountId: string, row: number, at: number): LoggedRequest {
   const { operationId, method, path, status } = OPERATIONS[row % OPERATIONS.length] ?? OPERATIONS[0]
   const user = USERS[row % USERS.length] ?? ''
   return {
+    id: uuidv7({ msecs: at }),
     accountId,
     userId: user,
     apiKeyId: user,
@@ -178,6 +179,7 @@ function newRequest(accountId: string, row: number, at: number): LoggedRequest {
     ip: `192.0.2.${row % 200}`,
     requestBody: method === 'POST' || method === 'PATCH' ? BODY.slice(0, 200) : null,
     responseBody: status === 204 ? null : BODY,
+    omittedBytes: 0,
     at,
   }
 }
@@ -248,7 +250,7 @@ function entryOf({ userId, apiKeyId, at, ...request }: LoggedRequest): RequestEn
     user: { id: userId, fullName: 'Mara Keller' },
     apiKey: { id: apiKeyId, name: 'Storefront', tokenPrefix: 'mst_4Zqf' },
   }
-  return { ...request, ...names, id: uuidv7(), createdAt: at }
+  return { ...request, ...names, repeats: 0, createdAt: at }
 }
 
 /** The uncompressed bytes that a browser loads for a page. */

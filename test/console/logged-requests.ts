@@ -1,6 +1,7 @@
 /** Stores requests as the API logs them, and reads the pages that show them. */
 import { randomUUID } from 'node:crypto'
 import { transaction } from '../../records/database/transaction.ts'
+import { newId } from '../../records/ids.ts'
 import { insertRequests, type LoggedRequest } from '../../records/request-log.ts'
 import type { TestAccount, TestApp } from '../helpers.ts'
 import { unescapeHtml } from './forms.ts'
@@ -23,6 +24,7 @@ export async function log(
   const apiKeyId = await keyOf(app, account)
   const requests = given.map((request): LoggedRequest => {
     return {
+      id: newId(),
       accountId: account.accountId,
       userId: account.userId,
       apiKeyId,
@@ -35,17 +37,13 @@ export async function log(
       ip: '203.0.113.7',
       requestBody: null,
       responseBody: null,
+      omittedBytes: 0,
       at: NOW - MINUTE,
       ...request,
     }
   })
   await transaction(app.db, ({ sql }) => insertRequests(sql, requests))
-  const rows: { id: string; request_id: string }[] = await app.db
-    .read('request_log')
-    .where({ account_id: account.accountId })
-    .select('id', 'request_id')
-  const ids = new Map(rows.map((row) => [row.request_id, row.id]))
-  return requests.map(({ requestId }) => ids.get(requestId) ?? '')
+  return requests.map(({ id }) => id)
 }
 
 async function keyOf(app: TestApp, { accountId }: TestAccount): Promise<string> {

@@ -298,6 +298,7 @@ async function createOneOfEach(app: TestApp, account: ConsoleUser & { key: strin
   const apiKeyId = (await scope.rows('api_keys').first('id')).id
   await insertRequests(db.write, [
     {
+      id: randomUUID(),
       accountId,
       userId,
       apiKeyId,
@@ -310,6 +311,7 @@ async function createOneOfEach(app: TestApp, account: ConsoleUser & { key: strin
       ip: '127.0.0.1',
       requestBody: null,
       responseBody: '{}',
+      omittedBytes: 0,
       at: now.getTime(),
     },
   ])

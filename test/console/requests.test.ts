@@ -241,9 +241,9 @@ describe('API requests', () => {
       )
       const line = (at: number): string => new Date(at).toISOString()
       expect(text.split('\r\n')).toEqual([
-        'time,status,method,path,operation,duration_ms,user,api_key,ip,request_id',
-        `${line(NOW - HALF_MINUTE)},404,GET,/public/v1/tasks,listTasks,12.5,Test Owner,Test key,203.0.113.7,b`,
-        `${line(NOW - 2 * HALF_MINUTE)},200,GET,"/public/v1/tasks?a=1,2",listTasks,12.345,Test Owner,Test key,203.0.113.7,${requestId}`,
+        'time,status,method,path,operation,duration_ms,user,api_key,ip,request_id,repeats',
+        `${line(NOW - HALF_MINUTE)},404,GET,/public/v1/tasks,listTasks,12.5,Test Owner,Test key,203.0.113.7,b,0`,
+        `${line(NOW - 2 * HALF_MINUTE)},200,GET,"/public/v1/tasks?a=1,2",listTasks,12.345,Test Owner,Test key,203.0.113.7,${requestId},0`,
         '',
       ])
     })
@@ -277,7 +277,7 @@ describe('API requests', () => {
         })),
       )
       const lines = (await owner.get('/requests.csv')).text.trimEnd().split('\r\n').slice(1)
-      expect(lines.map((line) => line.split(',').at(-1))).toEqual(
+      expect(lines.map((line) => line.split(',').at(-2))).toEqual(
         Array.from({ length: 2_345 }, (_, index) => `n${index}`),
       )
     })

@@ -54,6 +54,7 @@ export function* dayOfRequests({ accountId, keys, users, now }: Traffic): Genera
       const status = statusFor(random(), isOutage, success)
       const keyIndex = Math.floor(random() * keys.length)
       yield {
+        id: randomUUID(),
         accountId,
         userId: users[keyIndex === 2 ? 1 : 0] ?? '',
         apiKeyId: keys[keyIndex] ?? '',
@@ -72,6 +73,7 @@ export function* dayOfRequests({ accountId, keys, users, now }: Traffic): Genera
           status < 300
             ? '{"id":"0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11","full_name":"Ada Lovelace","status":"active"}'
             : '{"message":"The input is invalid.","errors":{"email":["must be an email address."]}}',
+        omittedBytes: 0,
         at: now - minute * MINUTE + Math.floor(random() * MINUTE),
       }
     }

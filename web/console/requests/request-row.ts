@@ -3,7 +3,7 @@ import { type OperationId, type OperationRow, operations } from '../../../genera
 import type { RequestEntry } from '../../../records/request-log.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { expandableRow, type RowView, rowToggle } from '../expandable-row.ts'
-import { duration } from '../format.ts'
+import { count, duration } from '../format.ts'
 import { tableFrame, timeElement } from '../ui.ts'
 
 export function lookUpOperation(id: string | null): OperationRow | undefined {
@@ -36,13 +36,13 @@ export function requestsTable(now: Date, rows: RequestRow[]): Html {
 }
 
 function requestRow({ request, view, detail }: RequestRow, now: Date): Html {
-  const { id, status, user, apiKey, ip, durationMs, createdAt } = request
+  const { id, status, repeats, user, apiKey, ip, durationMs, createdAt } = request
   const who = html`<span class="who">
     <span>${user.fullName}</span>
     <small class="muted">${apiKey.name}</small>
   </span>`
   const cells = [
-    statusLabel(status),
+    [statusLabel(status), repeats > 0 && html` <small class="muted">+${count(repeats)}</small>`],
     requestCell(request, view),
     who,
     html`<span class="mono muted">${ip}</span>`,

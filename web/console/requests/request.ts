@@ -1,12 +1,17 @@
 /** The page of an API request: who sent it, its bodies, and a curl command that repeats it. */
 import { resources } from '../../../generated/resources.ts'
-import { findRequest, type RequestDetail, type RequestEntry } from '../../../records/request-log.ts'
+import {
+  findRequest,
+  MAX_PATH_CHARACTERS,
+  type RequestDetail,
+  type RequestEntry,
+} from '../../../records/request-log.ts'
 import type { Module } from '../../../records/users.ts'
 import { apiCurlCommand } from '../../shared/curl.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { BASH_NOTE, needsBash } from '../../shared/shell.ts'
 import { parseRowView, type RowView, rowHeading } from '../expandable-row.ts'
-import { bytes, duration, utc } from '../format.ts'
+import { bytes, counted, duration, utc } from '../format.ts'
 import { isJson, jsonBlock } from '../json-block.ts'
 import { type ConsolePage, get, isAdmin, type Route, type Visit } from '../page.ts'
 import { withQuery } from '../query.ts'
@@ -40,13 +45,14 @@ function requestDetail(visit: Visit, request: RequestDetail, view: RowView): Htm
   const hiddenModule = findHiddenModule(visit.user, request.operationId)
   return html`<div class="request-detail">
     ${requestFacts(request)}
-    ${hiddenModule ? hiddenNote(hiddenModule) : bodies(request, view)}
+    ${hiddenModule ? hiddenNote(hiddenModule) : bodiesOrNote(request, view)}
     ${curlSection(visit, request, view)}
   </div>`
 }
 
 function requestFacts(request: RequestDetail): Html {
   const { requestId, operationId, method, path, user, apiKey, ip, createdAt, durationMs } = request
+  const { repeats } = request
   const operation = lookUpOperation(operationId)
   const filter = (values: Record<string, string>): string =>
     `/console${withQuery('/requests', values)}`
@@ -56,7 +62,11 @@ function requestFacts(request: RequestDetail): Html {
       'Operation',
       operation ? html`<a href="/docs/operations/${operationId}">${operation.summary}</a>` : 'None',
     ],
-    ['Path', html`<span class="mono">${method} ${path}</span>`],
+    [
+      'Path',
+      html`<span class="mono">${method} ${path}</span>
+        ${isPathCut(request) && html`<span class="muted">Truncated after 2 KiB.</span>`}`,
+    ],
     ['Time', `${utc(createdAt)}, ${duration(durationMs)}`],
     ['User', html`<a href="${filter({ user: user.id })}">${user.fullName}</a>`],
     [
@@ -65,7 +75,20 @@ function requestFacts(request: RequestDetail): Html {
         <span class="mono muted">${apiKey.tokenPrefix}…</span>`,
     ],
     ['IP address', html`<a class="mono" href="${filter({ ip })}">${ip}</a>`],
+    ...(repeats > 0 ? [repeatsFact(repeats)] : []),
   ])
+}
+
+function repeatsFact(repeats: number): [label: string, value: string] {
+  const requests = counted(repeats, 'further request')
+  return [
+    'Repeats',
+    `${requests} with this key got 429 within a minute. They are counted, but not stored.`,
+  ]
+}
+
+function isPathCut({ path }: RequestEntry): boolean {
+  return path.length >= MAX_PATH_CHARACTERS
 }
 
 const MODULE_NAMES: Record<Module, string> = {
@@ -81,6 +104,15 @@ function hiddenNote(module: Module): Html {
     'busy',
     `The bodies of this request are hidden because you have no access to ${MODULE_NAMES[module]}. ` +
       'Ask the Account Owner for access.',
+  )
+}
+
+function bodiesOrNote(request: RequestDetail, view: RowView): Html {
+  if (request.omittedBytes === 0) return bodies(request, view)
+  return note(
+    'busy',
+    `The bodies of this request (${bytes(request.omittedBytes)}) are not stored: your account has reached the limit ` +
+      'of the request log for the day (UTC).',
   )
 }
 
@@ -117,12 +149,21 @@ function isTruncated(text: string): boolean {
   return Buffer.byteLength(text) >= MIN_TRUNCATED_BYTES && !isJson(text)
 }
 
+/** The part of the request that a curl command would lack. */
+function findMissingPart(request: RequestDetail, body: string | null): string | undefined {
+  if (isPathCut(request)) return 'The path is longer than 2 KiB'
+  if (body !== null && isTruncated(body)) return `The request body is ${bytes(64 * 1024)} or longer`
+  const mayHaveBody = request.method !== 'GET' && request.method !== 'DELETE'
+  return request.omittedBytes > 0 && mayHaveBody ? 'The request body is not stored' : undefined
+}
+
 function curlSection({ config, user }: Visit, request: RequestDetail, view: RowView): Content {
   const { method, path, operationId } = request
   const body = request.requestBody === '' ? null : request.requestBody
   const heading = rowHeading(view, 'As curl')
-  if (body !== null && isTruncated(body)) {
-    const text = `The request body is ${bytes(64 * 1024)} or longer, so it cannot be repeated from here.`
+  const missing = findMissingPart(request, body)
+  if (missing !== undefined) {
+    const text = `${missing}, so the request cannot be repeated from here.`
     return html`<div>${heading}<p class="muted">${text}</p></div>`
   }
   if (body !== null && findHiddenModule(user, operationId)) return false

@@ -15,6 +15,7 @@ const COLUMNS = [
   'api_key',
   'ip',
   'request_id',
+  'repeats',
 ]
 
 /** RFC 4180, like exports. Formulas are escaped, because a spreadsheet would run one in a path. */
@@ -50,5 +51,6 @@ function csvRow(request: RequestEntry): unknown[] {
     apiKey.name,
     ip,
     request.requestId,
+    request.repeats,
   ]
 }

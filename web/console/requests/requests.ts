@@ -86,11 +86,12 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   const filter = await toSearchable(scope, allowedFilter(visit, query))
   const traffic = await findTraffic(scope, filter, bucketMs, chartEnd)
   const isFirstPage = !olderThan && !newerThan
-  const requests = await listRequests(
-    scope,
-    isFirstPage ? skipEmptyBuckets(filter, traffic.buckets) : filter,
-    { limit: REQUESTS_PER_PAGE + 1, olderThan, newerThan },
-  )
+  const limit = REQUESTS_PER_PAGE + 1
+  const narrowed = isFirstPage ? skipEmptyBuckets(filter, traffic.buckets) : filter
+  let requests = await listRequests(scope, narrowed, { limit, olderThan, newerThan })
+  // The figures also count requests that are not stored.
+  if (isFirstPage && requests.length < Math.min(limit, traffic.requests))
+    requests = await listRequests(scope, filter, { limit })
   const isLive = isFirstPage && filter.until === null
   const path = `/console${requestsPath(input)}`
   const reload = isLive && reloadEvery(REFRESH_SECONDS, path, 'traffic')
@@ -98,6 +99,7 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   const csvPath = requestsPath(input, {}, '/requests.csv')
   return html`<div id="traffic"${reload}>
     ${filter.from > query.filter.from && limitNote(query, filter.from)}
+    ${requests.some(({ omittedBytes }) => omittedBytes > 0) && OMITTED_NOTE}
     ${trafficStats(traffic, bucketMs)}
     ${hasTraffic && [trafficChart(traffic, bucketMs), topLists(traffic, input)]}
     ${card('Requests', requestList(visit, requests, query), [
@@ -134,6 +136,11 @@ function skipEmptyBuckets(filter: RequestFilter, buckets: Bucket[]): RequestFilt
   const oldest = completing ?? buckets.find((bucket) => total(bucket) > 0) ?? buckets.at(-1)
   return { ...filter, from: Math.max(filter.from, oldest?.startsAt ?? 0) }
 }
+
+const OMITTED_NOTE = note(
+  'busy',
+  'Some of these requests have no bodies: your account has reached the limit of the request log for the day (UTC).',
+)
 
 function limitNote({ filter, input }: RequestQuery, from: number): Html {
   const earlier = requestsPath(input, {

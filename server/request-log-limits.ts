@@ -1,0 +1,50 @@
+/** Keeps the request log small. Each node counts by itself, in memory. */
+
+const REPEAT_MS = 60_000
+const DAY_MS = 24 * 60 * 60_000
+const MAX_REMEMBERED_KEYS = 10_000
+
+/** Finds the requests with 429 that follow another one with the same API key within a minute. */
+export class RepeatFinder {
+  /** The stored request by API key. */
+  readonly #stored = new Map<string, { id: string; at: number }>()
+
+  /** The ID of the stored request that this one repeats. Undefined: this one is stored, with its ID. */
+  find({ id, apiKeyId, status, at }: RefusedRequest): string | undefined {
+    if (status !== 429) return undefined
+    const earlier = this.#stored.get(apiKeyId)
+    if (earlier && Math.abs(at - earlier.at) < REPEAT_MS) return earlier.id
+    if (this.#stored.size >= MAX_REMEMBERED_KEYS) this.#stored.clear()
+    this.#stored.set(apiKeyId, { id, at })
+    return undefined
+  }
+}
+
+interface RefusedRequest {
+  id: string
+  apiKeyId: string
+  status: number
+  at: number
+}
+
+/** The bytes of each account in the log of the current day (UTC). */
+export class DailyBytes {
+  readonly #limit: number
+  readonly #used = new Map<string, number>()
+  #day = 0
+
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  /** Counts the bytes if the account has as many left. */
+  use(accountId: string, bytes: number, at: number): boolean {
+    const day = Math.floor(at / DAY_MS)
+    if (day !== this.#day) this.#used.clear()
+    this.#day = day
+    const used = (this.#used.get(accountId) ?? 0) + bytes
+    if (used > this.#limit) return false
+    this.#used.set(accountId, used)
+    return true
+  }
+}
