@@ -62,7 +62,7 @@ describe('webhook health', () => {
       return last === '500'
     })
     expect(figuresOf(await show(`/webhooks/${id}`))).toMatchObject({
-      'Attempts that succeeded': '0 %',
+      'Succeeded, last 24 hours': '0 %',
       Waiting: '1',
     })
     expect(badgeIn(await show('/webhooks'))).toBe('')
@@ -80,7 +80,7 @@ describe('webhook health', () => {
       /Failing since .* The last 3 attempts failed, the last one with 500 \. 3 deliveries wait/,
     )
     for (const path of ['', '/webhooks', `/webhooks/${id}/settings`]) {
-      expect(badgeIn(await show(path))).toBe('1 failing or disabled automatically')
+      expect(badgeIn(await show(path))).toBe('1 failing')
       expect(mainText(await show(path))).toContain('Failing')
     }
     expect(badgeIn((await other.visitor.get('/webhooks')).text)).toBe('')
@@ -120,7 +120,7 @@ describe('webhook health', () => {
 
     for (const path of ['', '/webhooks', `/webhooks/${id}`]) {
       const { text } = await admin.visitor.get(path)
-      expect(badgeIn(text)).toBe('1 failing or disabled automatically')
+      expect(badgeIn(text)).toBe('1 failing')
       expect(mainText(text)).toContain('Disabled')
     }
     const [entry] = (await admin.audited()).filter(({ action }) => action === 'webhook.disabled')

@@ -16,6 +16,7 @@ import { migrate, withSetupLock } from '../../records/database/migrate.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
 import { accountScope, type Scope, writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
+import { disableDeadWebhook } from '../../records/dead-webhooks.ts'
 import { listDeliveries } from '../../records/deliveries.ts'
 import { pauseDeliveries } from '../../records/delivery-pause.ts'
 import { insertRequests } from '../../records/request-log.ts'
@@ -26,12 +27,14 @@ import { start } from '../../server/main.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { insertAuditLog } from './audit-log.ts'
 import { createRecords } from './records.ts'
-import { dayOfRequests, insertDeliveryHistory } from './traffic.ts'
+import { dayOfRequests, insertDeliveryHistory, recountAttempts } from './traffic.ts'
 
 export interface Demo {
   url: string
   cookie: { name: string; value: string; httpOnly: boolean }
   webhookId: string
+  failingWebhookId: string
+  deadWebhookId: string
   failedDeliveryId: string
   deliveredId: string
   requestId: string
@@ -43,6 +46,7 @@ export interface Demo {
 }
 
 const DELIVERIES_END_WITHIN_MS = 60_000
+const ATTEMPTS_COUNTED_WITHIN_MS = 2_000
 
 export async function startDemo(): Promise<Demo> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-shots-'))
@@ -79,6 +83,11 @@ export async function startDemo(): Promise<Demo> {
   await insertRequests(db.write, [...dayOfRequests(traffic)])
   await deliveriesEnd(db)
   await insertDeliveryHistory(db, now.getTime())
+  await delay(ATTEMPTS_COUNTED_WITHIN_MS)
+  await recountAttempts(db)
+  const [webhookId = '', , failingWebhookId = '', deadWebhookId = ''] = webhookIds
+  const failingSince = await findFailingSince(db, deadWebhookId)
+  await disableDeadWebhook(db, { id: deadWebhookId, accountId, failingSince }, now)
   await transaction(db, (trx) =>
     insertAuditLog(
       writeScope(trx, accountId),
@@ -86,7 +95,6 @@ export async function startDemo(): Promise<Demo> {
       now.getTime(),
     ),
   )
-  const [webhookId = ''] = webhookIds
   return {
     url,
     cookie: {
@@ -95,6 +103,8 @@ export async function startDemo(): Promise<Demo> {
       httpOnly: true,
     },
     webhookId,
+    failingWebhookId,
+    deadWebhookId,
     failedDeliveryId: await findDelivery(scope, webhookId, 'failed'),
     deliveredId: await findDelivery(scope, webhookId, 'delivered'),
     requestId: await findRequest(db, accountId),
@@ -165,6 +175,7 @@ const WEBHOOKS = [
     eventTypes: ['participant.created', 'participant.updated', 'job_application.created'],
   },
   { path: '/flaky', description: 'The warehouse', eventTypes: ['task.created', 'task.completed'] },
+  { path: '/flaky?old', description: 'The old warehouse', eventTypes: ['task.created'] },
 ]
 
 async function insertWebhooks(
@@ -198,6 +209,14 @@ async function deliveriesEnd(db: Db): Promise<void> {
     if (Date.now() > deadline) throw new Error('The deliveries of the demo do not end.')
     await delay(100)
   }
+}
+
+async function findFailingSince(db: Db, webhookId: string): Promise<number> {
+  const row: { failing_since: number } | undefined = await db
+    .read('webhook_health')
+    .where({ webhook_id: webhookId })
+    .first('failing_since')
+  return row?.failing_since ?? 0
 }
 
 async function findDelivery(
@@ -236,7 +255,7 @@ async function startReceiver(): Promise<{ url: string; server: Server }> {
   let shop = 0
   const server = createServer(async (request, response) => {
     const body = await text(request)
-    const isDown = request.url === '/flaky' || (request.url === '/shop' && ++shop % 9 < 3)
+    const isDown = request.url?.startsWith('/flaky') || (request.url === '/shop' && ++shop % 9 < 3)
     const isRejected = request.url === '/shop' && /payment\.created|task\.completed/.test(body)
     response.writeHead(isRejected ? 422 : isDown ? 503 : 200, {
       'Content-Type': 'application/json',

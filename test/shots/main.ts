@@ -72,6 +72,8 @@ async function take(
 
 function pagesOf({
   webhookId,
+  failingWebhookId,
+  deadWebhookId,
   failedDeliveryId,
   deliveredId,
   requestId,
@@ -87,6 +89,8 @@ function pagesOf({
     { name: 'webhooks', path: '/console/webhooks' },
     { name: 'webhook-new', path: '/console/webhooks/new' },
     { name: 'webhook', path: `/console/webhooks/${webhookId}` },
+    { name: 'webhook-failing', path: `/console/webhooks/${failingWebhookId}` },
+    { name: 'webhook-disabled', path: `/console/webhooks/${deadWebhookId}` },
     { name: 'webhook-settings', path: `/console/webhooks/${webhookId}/settings` },
     { name: 'webhook-secret', path: `/console/webhooks/${webhookId}/secret` },
     { name: 'webhook-send-missed', path: `/console/webhooks/${webhookId}/send-missed` },

@@ -2,7 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
 import { operations } from '../../generated/operations.ts'
+import { type CountedAttempt, countAttempts } from '../../records/attempt-counts.ts'
 import type { Db } from '../../records/database/open.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import type { LoggedRequest } from '../../records/request-log.ts'
 
 const MINUTE = 60_000
@@ -24,6 +26,32 @@ export async function insertDeliveryHistory(db: Db, now: number): Promise<void> 
     for (const attempt of attempts.filter(({ delivery_id }) => delivery_id === original?.id))
       await db.write('attempts').insert({ ...attempt, delivery_id: id, started_at: at })
   }
+}
+
+/** Counts all attempts again, those of the history too. */
+export async function recountAttempts(db: Db): Promise<void> {
+  const rows: (Omit<CountedAttempt, 'webhookId' | 'endedAt' | 'durationMs'> & {
+    webhook_id: string
+    started_at: number
+    duration_ms: number
+  })[] = await db
+    .read('attempts')
+    .join('deliveries', 'deliveries.id', 'attempts.delivery_id')
+    .orderBy('started_at')
+    .select('webhook_id', 'started_at', 'duration_ms', 'outcome', 'status')
+  await transaction(db, async (trx) => {
+    for (const table of ['webhook_health', 'attempt_counts']) await trx.sql(table).delete()
+    await countAttempts(
+      trx,
+      rows.map(({ webhook_id, started_at, duration_ms, outcome, status }) => ({
+        webhookId: webhook_id,
+        endedAt: started_at + duration_ms,
+        durationMs: duration_ms,
+        outcome,
+        status,
+      })),
+    )
+  })
 }
 
 export interface Traffic {

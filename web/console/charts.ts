@@ -237,8 +237,13 @@ function timeOfDay(at: number): string {
   return new Date(at).toISOString().slice(11, 16)
 }
 
+/** `21 Nov 14:30`. */
+export function momentOf(at: number): string {
+  return `${dayOf(at)} ${timeOfDay(at)}`
+}
+
 /** `21 Nov 14:30`, or `21 Nov 14:00–14:15`. */
 export function spanOf(start: number, width: number): string {
-  const begins = `${dayOf(start)} ${timeOfDay(start)}`
+  const begins = momentOf(start)
   return width <= MINUTE ? begins : `${begins}–${timeOfDay(start + width)}`
 }

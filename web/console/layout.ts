@@ -2,6 +2,7 @@
 import type { Notice } from '../../records/sessions.ts'
 import type { User } from '../../records/users.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
+import { counted } from './format.ts'
 import { icon } from './icons.ts'
 import { type NavigationBadge, type NavigationItem, navigation } from './navigation.ts'
 import type { ConsolePage } from './page.ts'
@@ -103,6 +104,7 @@ function side(
         ${icon('menu')}
       </button>
       ${brand(folder, 22)}
+      ${troubledWebhooks > 0 && html`<a class="pill bad" href="/console/webhooks">${counted(troubledWebhooks, 'webhook')} failing</a>`}
     </header>
     <nav class="side" id="menu" popover aria-label="Console">
       ${brand(folder, 24)}

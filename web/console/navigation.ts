@@ -45,7 +45,7 @@ export function navigation(user: User, troubledWebhooks: number): NavigationGrou
                 badge: {
                   id: TROUBLED_WEBHOOKS,
                   count: troubledWebhooks,
-                  label: 'failing or disabled automatically',
+                  label: 'failing',
                 },
               },
               { label: 'API keys', to: '/api-keys', icon: 'key' },

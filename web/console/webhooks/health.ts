@@ -7,7 +7,7 @@ import type {
 import { findWebhookHealth } from '../../../records/reports/webhook-health.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { type Series, smallBars, sum } from '../charts.ts'
+import { momentOf, type Series, smallBars, sum } from '../charts.ts'
 import { count, counted } from '../format.ts'
 import type { Visit } from '../page.ts'
 import { formatPercent } from '../requests/request-figures.ts'
@@ -57,7 +57,7 @@ function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealt
   if (state === 'failing') return failingAlert(visit, health)
   if (state !== 'disabled') return false
   const reason =
-    isDisabledByService && html`No attempt has succeeded since ${timeElement(failingSince, now)}.`
+    isDisabledByService && html`No attempt has succeeded since ${moment(failingSince)}.`
   return html`<aside class="note ${isDisabledByService ? 'bad' : 'warn'} next-attempt" aria-label="Disabled">
     <span>
       <strong>Disabled${isDisabledByService && ' automatically'} ${timeElement(disabledAt, now)}.</strong>
@@ -67,11 +67,11 @@ function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealt
   </aside>`
 }
 
-function failingAlert({ now, config }: Visit, health: WebhookHealth): Html {
+function failingAlert({ config }: Visit, health: WebhookHealth): Html {
   const { failingSince, failures, lastAttempt, undelivered } = health
   const days = config.disableWebhooksAfterDays
   return html`<aside class="note bad banner" aria-label="Failing">
-    <strong>Failing since ${timeElement(failingSince, now)}.</strong>
+    <strong>Failing since ${moment(failingSince)}.</strong>
     <span>
       The last ${counted(failures, 'attempt')} failed, the last one with
       ${lastAttempt && attemptResult(lastAttempt)}.
@@ -79,6 +79,11 @@ function failingAlert({ now, config }: Visit, health: WebhookHealth): Html {
       ${days > 0 && `After ${counted(days, 'day')} without a success, the webhook is disabled.`}
     </span>
   </aside>`
+}
+
+/** `21 Nov 14:30 UTC`. */
+export function moment(at: number | null): Content {
+  return at !== null && html`<span class="nowrap">${momentOf(at)} UTC</span>`
 }
 
 function waitingText(undelivered: Undelivered): string {

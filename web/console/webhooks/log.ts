@@ -91,20 +91,18 @@ function healthStrip({ id }: Webhook, health: WebhookHealth, now: Date): Html {
   const oldest = html`oldest ${timeElement(oldestWaitingSince, now)}`
   return stats([
     {
-      label: 'Attempts that succeeded',
+      label: 'Succeeded, last 24 hours',
       value: succeededShare(lastDay),
-      note: html`last 24 hours; last hour ${succeededShare(lastHour)}`,
+      note: html`last hour ${succeededShare(lastHour)}`,
       chart: lastDay.succeeded + lastDay.failed > 0 && attemptBars(health),
     },
     {
       label: 'Last attempt',
       value: lastAttempt ? attemptResult(lastAttempt) : '–',
-      note: lastAttempt && timeElement(lastAttempt.at, now),
-    },
-    {
-      label: 'p95 duration',
-      value: p95Ms === null ? '–' : duration(p95Ms),
-      note: 'last 24 hours',
+      note: lastAttempt && [
+        timeElement(lastAttempt.at, now),
+        p95Ms !== null && `, p95 duration ${duration(p95Ms)}`,
+      ],
     },
     {
       label: 'Waiting',
@@ -112,9 +110,9 @@ function healthStrip({ id }: Webhook, health: WebhookHealth, now: Date): Html {
       note: oldestWaitingSince === null ? 'pending or retrying' : oldest,
     },
     {
-      label: 'Failed deliveries',
+      label: 'Failed, last 24 hours',
       value: limitedCount(failed, countedUpTo),
-      note: html`last 24 hours: ${showLink(failed, 'failed')}`,
+      note: showLink(failed, 'failed'),
     },
   ])
 }

@@ -23,7 +23,6 @@ export async function webhookPage(
     style: 'primary',
     target: tab === 'deliveries' ? 'log' : undefined,
   })
-  const enableButton = action({ to: `${to}/enable`, label: 'Enable', style: 'primary' })
   return {
     title: webhookName(webhook),
     lead: html`<span class="webhook-head">
@@ -32,7 +31,7 @@ export async function webhookPage(
       ${copyButton(webhook.url, 'URL')}
     </span>`,
     crumbs: [{ label: 'Webhooks', to: '/webhooks' }],
-    actions: canManage && (webhook.enabled ? testButton : enableButton),
+    actions: canManage && webhook.enabled && testButton,
     body: [
       html`<div class="above-table">
         ${tabs('Webhook', [

@@ -8,7 +8,14 @@ import { readOnlyNote } from '../read-only-note.ts'
 import { buttonLink, card, empty, table, timeElement, twoLines } from '../ui.ts'
 import { mayManage } from './access.ts'
 import { attemptResult } from './delivery-rows.ts'
-import { attemptBars, healthPill, isInTrouble, limitedCount, succeededShare } from './health.ts'
+import {
+  attemptBars,
+  healthPill,
+  isInTrouble,
+  limitedCount,
+  moment,
+  succeededShare,
+} from './health.ts'
 import { findPausedWebhooks } from './paused.ts'
 
 export const webhooksRoutes: Route[] = [get('/webhooks', isAdmin, webhooksPage)]
@@ -61,9 +68,9 @@ function webhooksTable(webhooks: Webhook[], { health, paused }: Findings, now: D
     'Webhook',
     'Health',
     'Events',
-    'Attempts, last 24 hours',
+    'Last 24 hours',
     { label: 'Succeeded', isNumber: true },
-    { label: 'p95 duration', isNumber: true },
+    { label: 'p95', isNumber: true },
     { label: 'Waiting', isNumber: true },
   ]
   const rows = webhooks.map((webhook) => {
@@ -72,7 +79,7 @@ function webhooksTable(webhooks: Webhook[], { health, paused }: Findings, now: D
       id: `webhook-${webhook.id}`,
       cells: [
         nameCell(webhook),
-        own && healthCell(own, paused.has(webhook.id), now),
+        own && healthCell(own, paused.has(webhook.id)),
         eventsCell(webhook),
         own && attemptBars(own),
         own && succeededShare(own.lastDay),
@@ -90,11 +97,11 @@ function nameCell(webhook: Webhook): Html {
   return twoLines(name, url, 'webhook-name')
 }
 
-function healthCell(health: WebhookHealth, isPaused: boolean, now: Date): Html {
+function healthCell(health: WebhookHealth, isPaused: boolean): Html {
   const { failingSince, lastAttempt } = health
   const state = healthPill(health, isPaused)
   if (!isInTrouble(health) || lastAttempt === null) return state
-  const since = html`<span class="nowrap">since ${timeElement(failingSince, now)}: ${attemptResult(lastAttempt)}</span>`
+  const since = html`<span class="nowrap">since ${moment(failingSince)}: ${attemptResult(lastAttempt)}</span>`
   return twoLines(state, since)
 }
 
