@@ -26,7 +26,7 @@ interface SqliteConnection {
 }
 
 /** A connection of knex's pool, of pg or sqlite3. */
-interface PooledConnection {
+export interface PooledConnection {
   query?(...args: unknown[]): unknown
   /** knex's pool closes a connection with this mark instead of reusing it. */
   __knex__disposed?: string
@@ -64,6 +64,8 @@ export class TransactionConnection {
   readonly #connection: PooledConnection
   readonly #running = new Set<Promise<unknown>>()
   #hasEnded = false
+  /** SQLite: has it sent a statement other than a select? */
+  hasWritten = false
 
   constructor(connection: PooledConnection) {
     this.#connection = connection
@@ -138,11 +140,10 @@ export class PreparingSqliteClient extends SqliteClient {
     query: SqliteQuery,
   ): Promise<unknown> {
     // sqlite3 runs statements in parallel, so the end of the transaction has to wait for them.
-    if (connection instanceof TransactionConnection)
+    if (connection instanceof TransactionConnection) {
+      connection.hasWritten ||= !query.sql.startsWith('select')
       return connection.track(this._query(connection.pooled as SqliteConnection, query))
-    // Take the write lock at BEGIN. A deferred transaction that reads first fails with
-    // SQLITE_BUSY_SNAPSHOT if another process, such as a CLI command, writes before its first write.
-    if (query.sql === 'BEGIN;') query.sql = 'BEGIN IMMEDIATE;'
+    }
     return super._query(withPreparedStatements(connection, query.options?.unprepared), query)
   }
 
@@ -152,6 +153,14 @@ export class PreparingSqliteClient extends SqliteClient {
     preparedByConnection.delete(connection)
     return super.destroyRawConnection(connection)
   }
+}
+
+/** SQLite: runs a statement without values and rows. */
+export function sendStatement(connection: PooledConnection, sql: string): Promise<void> {
+  const { run } = withPreparedStatements(connection as unknown as SqliteConnection)
+  return new Promise((resolve, reject) =>
+    run(sql, [], (error) => (error ? reject(error) : resolve())),
+  )
 }
 
 /** The two methods that knex calls, with prepared statements. */

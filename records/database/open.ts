@@ -13,6 +13,7 @@ import {
 } from './knex-internals.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from './limits.ts'
 import type { PoolerTolerantConnection } from './pooler.ts'
+import { SharedCommits } from './shared-commits.ts'
 
 // Epoch milliseconds and counts are far below 2^53, so int8 may be a number on PostgreSQL as it is on SQLite.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
@@ -26,6 +27,8 @@ export interface Db extends Announcements {
   read: Knex
   /** Transactions. On SQLite the only connection that writes. */
   write: Knex
+  /** SQLite only. */
+  sharedCommits?: SharedCommits
   /** The connection pools by name. */
   pools(): Record<string, PoolUse>
   /** The last time that the storage refused a write of this process, by the monotonic clock: it is full,
@@ -183,13 +186,21 @@ function openSqlite(filename: string): Db {
   const cached = (kibibytes: number): string => `cache_size = -${kibibytes}`
   const write = open(1, [...common, cached(WRITER_CACHE_KIB)])
   const read = open(SQLITE_READERS, [...common, cached(READER_CACHE_KIB), 'query_only = ON'])
+  const sharedCommits = new SharedCommits(write)
   return {
     dialect: 'sqlite',
     read,
     write,
+    sharedCommits,
     ...createAnnouncements(),
     storage: { refusedAtMs: Number.NEGATIVE_INFINITY },
-    pools: () => ({ read: poolUse(read), write: poolUse(write) }),
+    pools() {
+      const { waiting, ...use } = poolUse(write)
+      return {
+        read: poolUse(read),
+        write: { ...use, waiting: waiting + sharedCommits.waiting },
+      }
+    },
     async close() {
       await read.destroy()
       await write.destroy()

@@ -9,6 +9,7 @@ import {
   TransactionConnection,
 } from './knex-internals.ts'
 import type { Db, Dialect } from './open.ts'
+import { SharedRollback } from './shared-commits.ts'
 import type { Sql } from './statements.ts'
 
 /** An open transaction. */
@@ -28,18 +29,19 @@ const MAX_RUNS = 3
 const ROLLBACK_TIMEOUT_MS = 5_000
 
 /** Runs `work` in one transaction and commits it. Rolls back when `work` throws. Runs `work` again after
- *  a deadlock. */
+ *  a deadlock, and after another transaction with the same commit has failed. */
 export async function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
   for (let run = 1; ; run++) {
     try {
-      return await runOnce(db, work)
+      return await runOnce(db, work, run > 1)
     } catch (error) {
-      if (run === MAX_RUNS || !RETRYABLE_CODES.has(errorCode(error))) throw error
+      const isRetryable = error instanceof SharedRollback || RETRYABLE_CODES.has(errorCode(error))
+      if (run === MAX_RUNS || !isRetryable) throw error
     }
   }
 }
 
-async function runOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
+async function runOnce<T>(db: Db, work: (trx: Trx) => Promise<T>, isAlone: boolean): Promise<T> {
   const announced = new Map<Topic<unknown>, unknown[]>()
   const endListeners: (() => void)[] = []
   const trx = {
@@ -52,7 +54,10 @@ async function runOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
     },
   }
   try {
-    const result = await runOnConnection(db.write, {}, (sql) => work({ ...trx, sql }))
+    const run = (sql: Sql) => work({ ...trx, sql })
+    const result = await (db.sharedCommits
+      ? db.sharedCommits.run((own) => run(sqlOn(db.write, own)), isAlone)
+      : runOnConnection(db.write, {}, run))
     for (const [topic, payloads] of announced) {
       db.publish(topic.name, topic.merge?.(payloads))
       db.notifyOtherNodes(topic.name)
@@ -86,7 +91,7 @@ interface TransactionOptions {
   sendsBeforeBegun?: boolean
 }
 
-/** Commits after `work` has resolved. Otherwise rolls back and throws the error of `work`. */
+/** PostgreSQL only: commits after `work` has resolved. Otherwise rolls back and throws the error of `work`. */
 async function runOnConnection<T>(
   knex: Knex,
   { sendsBeforeBegun }: TransactionOptions,
@@ -94,11 +99,7 @@ async function runOnConnection<T>(
 ): Promise<T> {
   const connection = await acquireConnection(knex)
   const own = new TransactionConnection(connection)
-  const raw: Sql['raw'] = (text, bindings = []) => knex.raw(text, bindings).connection(own)
-  const sql = Object.assign(
-    (table: string | Knex.QueryBuilder) => knex(table as string).connection(own),
-    { raw },
-  )
+  const sql = sqlOn(knex, own)
   // Sends the statement now. A knex query sends nothing before its `then` is called.
   const send = (text: string): Promise<unknown> =>
     new Promise(
@@ -129,6 +130,14 @@ async function runOnConnection<T>(
   } finally {
     releaseConnection(knex, connection)
   }
+}
+
+function sqlOn(knex: Knex, own: TransactionConnection): Sql {
+  const raw: Sql['raw'] = (text, bindings = []) => knex.raw(text, bindings).connection(own)
+  return Object.assign(
+    (table: string | Knex.QueryBuilder) => knex(table as string).connection(own),
+    { raw },
+  )
 }
 
 /** Throws when the rollback takes too long: the connection may be lost. */

@@ -85,7 +85,7 @@ test.skipIf(onPostgres)('a statement is prepared once, also in transactions', as
       await transaction(db, ({ sql }) => sql('notes').insert({ text }))
     }
   })
-  const controlStatements = ['BEGIN IMMEDIATE;', 'COMMIT;'].length
+  const controlStatements = ['BEGIN IMMEDIATE', 'COMMIT'].length
   expect(calls).toBe(1 + controlStatements)
   expect(await db.read('notes').count({ count: '*' })).toEqual([{ count: 6 }])
 })

@@ -1,10 +1,13 @@
 /** Transactions are atomic, also when their work misuses them. */
+
+import type { EventEmitter } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest'
 import { NOTIFY_CHANNEL } from '../../records/database/announcements.ts'
+import { acquireConnection, releaseConnection } from '../../records/database/knex-internals.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
 import { type Trx, transaction, withLockedRows } from '../../records/database/transaction.ts'
 import { createDatabase } from '../postgres.ts'
@@ -153,6 +156,33 @@ test('calls onEnd after a commit and after a rollback', async () => {
   })
   await expect(undone).rejects.toThrow('no')
   expect(calls).toEqual(['committed', 'undone'])
+})
+
+test.skipIf(onPostgres)('transactions that wait share a commit', async () => {
+  const connection = await acquireConnection(db.write)
+  const traced = connection as EventEmitter
+  const statements: string[] = []
+  traced.on('trace', (text: string) => statements.push(text))
+  releaseConnection(db.write, connection)
+  const texts = Array.from({ length: 20 }, (_, number) => `note ${number + 10}`)
+  await Promise.all(texts.map((text) => transaction(db, (trx) => insertNote(trx, text))))
+  expect(await storedTexts()).toEqual(texts)
+  await vi.waitFor(() => expect(statements).toContain('COMMIT'))
+  traced.removeAllListeners('trace')
+  expect(statements.filter((text) => text === 'COMMIT').length).toBeLessThan(20)
+})
+
+test.skipIf(onPostgres).each([
+  ['before it writes', async () => Promise.reject(new Error('no'))],
+  ['after it has written', (trx: Trx) => insertNote(trx, null)],
+])('a transaction that fails %s does not fail others with the same commit', async (_, fail) => {
+  const [one, failed, two] = await Promise.allSettled([
+    transaction(db, (trx) => insertNote(trx, 'one')),
+    transaction(db, async (trx) => fail(trx)),
+    transaction(db, (trx) => insertNote(trx, 'two')),
+  ])
+  expect([one.status, failed.status, two.status]).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(await storedTexts()).toEqual(['one', 'two'])
 })
 
 test.runIf(onPostgres)(

@@ -1,0 +1,141 @@
+/** SQLite: transactions that wait for the only writing connection share a commit. A commit waits for the disk and
+ *  writes each changed page, so one for many transactions costs about as much as one for each. */
+import type { Knex } from 'knex'
+import {
+  acquireConnection,
+  discardConnection,
+  type PooledConnection,
+  releaseConnection,
+  sendStatement,
+  TransactionConnection,
+} from './knex-internals.ts'
+
+const MAX_TRANSACTIONS = 64
+/** No transaction joins later than this after the begin: the first one waits for the commit. */
+const JOIN_MS = 10
+const WAIT_MS = 15_000
+
+export type Work<T> = (own: TransactionConnection) => Promise<T>
+
+/** Another transaction with the same commit has failed. The transaction was rolled back and may run again, alone. */
+export class SharedRollback extends Error {
+  override name = 'SharedRollback'
+}
+
+interface Waiting {
+  work: Work<unknown>
+  isAlone: boolean
+  resolve(value: unknown): void
+  reject(error: unknown): void
+  timeout: NodeJS.Timeout
+}
+
+type Outcome = { value: unknown } | { error: unknown; hasWritten: boolean }
+
+export class SharedCommits {
+  readonly #knex: Knex
+  #waiting: Waiting[] = []
+  #isRunning = false
+
+  /** `knex`: the pool of the only connection that writes. */
+  constructor(knex: Knex) {
+    this.#knex = knex
+  }
+
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  /** Runs `work` in a transaction and resolves after the commit. Throws `SharedRollback` unless `isAlone`. */
+  run<T>(work: Work<T>, isAlone: boolean): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+    const waiting: Waiting = {
+      work,
+      isAlone,
+      resolve,
+      reject,
+      timeout: setTimeout(() => {
+        this.#waiting = this.#waiting.filter((other) => other !== waiting)
+        reject(new Error('Unable to acquire a connection: other transactions took too long'))
+      }, WAIT_MS),
+    }
+    this.#waiting.push(waiting)
+    if (!this.#isRunning) void this.#runAll()
+    return promise as Promise<T>
+  }
+
+  async #runAll(): Promise<void> {
+    this.#isRunning = true
+    while (this.#waiting.length > 0) await this.#runGroup().catch((error) => this.#rejectAll(error))
+    this.#isRunning = false
+  }
+
+  /** Throws when no transaction can begin. */
+  async #runGroup(): Promise<void> {
+    const connection = await acquireConnection(this.#knex)
+    try {
+      await sendStatement(connection, 'BEGIN IMMEDIATE')
+      await this.#runWaiting(connection)
+    } finally {
+      releaseConnection(this.#knex, connection)
+    }
+  }
+
+  async #runWaiting(connection: PooledConnection): Promise<void> {
+    const group: Waiting[] = []
+    const values: unknown[] = []
+    try {
+      for (const next of this.#joining()) {
+        const outcome = await run(next.work, connection)
+        if ('error' in outcome && !outcome.hasWritten) {
+          next.reject(outcome.error)
+          continue
+        }
+        group.push(next)
+        if ('error' in outcome) throw outcome.error
+        values.push(outcome.value)
+      }
+      await sendStatement(connection, 'COMMIT')
+    } catch (error) {
+      await sendStatement(connection, 'ROLLBACK').catch((failure: Error) =>
+        discardConnection(connection, failure.message),
+      )
+      const reason = group.length > 1 ? new SharedRollback() : error
+      for (const { reject } of group) reject(reason)
+      return
+    }
+    for (const [index, { resolve }] of group.entries()) resolve(values[index])
+  }
+
+  /** The transactions that share the next commit, as they come. */
+  *#joining(): Generator<Waiting> {
+    const deadline = performance.now() + JOIN_MS
+    for (let count = 0; count < MAX_TRANSACTIONS; count++) {
+      const next = this.#waiting[0]
+      if (!next || (count > 0 && (next.isAlone || performance.now() > deadline))) return
+      this.#waiting.shift()
+      clearTimeout(next.timeout)
+      yield next
+      if (next.isAlone) return
+    }
+  }
+
+  #rejectAll(error: unknown): void {
+    for (const { reject, timeout } of this.#waiting.splice(0)) {
+      clearTimeout(timeout)
+      reject(error)
+    }
+  }
+}
+
+async function run(work: Work<unknown>, connection: PooledConnection): Promise<Outcome> {
+  const own = new TransactionConnection(connection)
+  try {
+    const value = await work(own)
+    await own.end()
+    return { value }
+  } catch (error) {
+    await own.end()
+    return { error, hasWritten: own.hasWritten }
+  }
+}
