@@ -25,7 +25,9 @@ export interface TestPostgres {
   createDatabase(): Promise<string>
   /** SIGKILL to all of its processes. */
   kill(): Promise<void>
-  /** Starts the server after `kill`, with the same files and port. */
+  /** True after `kill`, or when the server gave up, for example because the disk was full. */
+  hasEnded(): boolean
+  /** Starts an ended server again, with the same files and port. */
   restart(): Promise<void>
   stop(): Promise<void>
 }
@@ -35,13 +37,23 @@ const run = promisify(execFile)
 export const NOBODY = 65_534
 const START_MS = 30_000
 
-/** `programs`: the folder of another version's programs. */
-export async function startPostgres(
-  programs?: string,
-  environment: Record<string, string> = {},
-  extraSettings: Record<string, string> = {},
-): Promise<TestPostgres> {
-  const directory = mkdtempSync(join(tmpdir(), 'muster-postgres-'))
+interface PostgresOptions {
+  /** The folder of another version's programs. */
+  programs?: string
+  environment?: Record<string, string>
+  /** Beside those that every test server has. */
+  settings?: Record<string, string>
+  /** The folder for its files. */
+  folder?: string
+}
+
+export async function startPostgres({
+  programs,
+  environment,
+  settings: extraSettings,
+  folder = tmpdir(),
+}: PostgresOptions = {}): Promise<TestPostgres> {
+  const directory = mkdtempSync(join(folder, 'muster-postgres-'))
   const root = process.getuid?.() === 0
   const user = root ? { uid: NOBODY, gid: NOBODY } : {}
   if (root) chownSync(directory, NOBODY, NOBODY)
@@ -111,6 +123,7 @@ export async function startPostgres(
     url,
     createDatabase: () => createDatabase(url('postgres')),
     async kill() {
+      if (hasExited(server)) return
       // A stopped server starts no processes while its children are listed.
       server.kill('SIGSTOP')
       const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8')
@@ -122,6 +135,7 @@ export async function startPostgres(
       // A new server refuses to start while these processes use the shared memory.
       while (!children.every(isDead)) await new Promise((resolve) => setTimeout(resolve, 5))
     },
+    hasEnded: () => hasExited(server),
     restart: launch,
     async stop() {
       // SIGINT is the "fast" shutdown, which closes open connections.

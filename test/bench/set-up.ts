@@ -55,7 +55,7 @@ export async function openDatabases(
 ): Promise<Databases> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-bench-'))
   const postgres = kinds.includes('postgres')
-    ? await startPostgres(undefined, {}, postgresSettings)
+    ? await startPostgres({ settings: postgresSettings })
     : undefined
   return {
     async newEnvironment(kind) {

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -14,12 +14,16 @@ import { insertWebhook } from '../../records/webhooks.ts'
 import { type Config, readConfig } from '../../server/config.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { type DatabaseKind, type Environment, newAccount, withRecords } from '../bench/set-up.ts'
+import { type FakeClock, faketime, newFakeClock } from '../faketime.ts'
 import { startPostgres, type TestPostgres } from '../postgres.ts'
+import { type Disk, openDisk } from './disk.ts'
 
 const BIN = fileURLToPath(new URL('../../bin/muster.js', import.meta.url))
 const READY_WITHIN_MS = 60_000
 const RESPAWN_MS = 250
 const LOG_TAIL = 2_000
+const WRONG_SECRET_KEY = 'a secret key that fits no database of chaos'
+const WRONG_KEY_SENTENCE = 'SECRET_KEY is not the key that encrypted'
 
 const SETTINGS = {
   PORT: '0',
@@ -36,6 +40,8 @@ export type Role = Config['role']
 export interface Node {
   name: string
   role: Role
+  /** Undefined where libfaketime is not installed. */
+  clock?: FakeClock
   /** Kept after the node has died. */
   url: string
   /** When the process was spawned and when it was ready. Epoch milliseconds. */
@@ -45,6 +51,8 @@ export interface Node {
   wasHurtSince(since: number): boolean
   /** Resolves when the node is ready. A ready node that exits is restarted. */
   start(): Promise<void>
+  /** Starts the node with another SECRET_KEY. False when it does not refuse it. */
+  refusesWrongKey(): Promise<boolean>
   /** SIGKILL. */
   kill(): Promise<void>
   /** SIGSTOP and SIGCONT. */
@@ -58,6 +66,8 @@ export interface Cluster extends AsyncDisposable {
   kind: DatabaseKind
   /** Undefined on SQLite. */
   postgres?: TestPostgres
+  /** Has the files of the database. Undefined where no file system can be mounted. */
+  disk?: Disk
   /** Connections of the test itself. */
   db: Db
   /** A key of the Account Owner. */
@@ -83,10 +93,14 @@ export async function openCluster({
   environment: given = {},
 }: ClusterOptions): Promise<Cluster> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-chaos-'))
-  const postgres = kind === 'postgres' ? await startPostgres() : undefined
+  // PostgreSQL runs as another user.
+  await chmod(directory, 0o755)
+  const disk = openDisk(join(directory, 'disk'))
+  const folder = disk?.folder ?? directory
+  const postgres = kind === 'postgres' ? await startPostgres({ folder }) : undefined
   const where: Environment = postgres
     ? { DATABASE_URL: await postgres.createDatabase() }
-    : { DATA_DIR: join(directory, 'data') }
+    : { DATA_DIR: join(folder, 'data') }
   const environment = { ...SETTINGS, ...where, ...given }
   const { accountId, token } = await withRecords(environment, async (trx) => {
     const { scope, token } = await newAccount(trx)
@@ -99,6 +113,7 @@ export async function openCluster({
   return {
     kind,
     postgres,
+    disk,
     db,
     token,
     nodes,
@@ -106,7 +121,12 @@ export async function openCluster({
     addWebhook: (url, eventTypes) =>
       transaction(db, (trx) => addWebhook(writeScope(trx, accountId), url, eventTypes, config)),
     async addNode(name, role) {
-      const node = newNode(name, role, environment, join(directory, `${name}.log`))
+      const clock = faketime === undefined ? undefined : await newFakeClock()
+      const node = newNode(name, role, {
+        environment: { ...environment, ...clock?.environment },
+        clock,
+        logFile: join(directory, `${name}.log`),
+      })
       nodes.push(node)
       await node.start()
       return node
@@ -116,8 +136,10 @@ export async function openCluster({
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(nodes.map((node) => node.kill()))
+      for (const { clock } of nodes) await clock?.[Symbol.asyncDispose]()
       await db.close()
       await postgres?.stop()
+      disk?.[Symbol.dispose]()
       if (!keepsLogs) await rm(directory, { recursive: true, force: true })
     },
   }
@@ -139,7 +161,13 @@ async function addWebhook(
   return id
 }
 
-function newNode(name: string, role: Role, environment: Environment, logFile: string): Node {
+interface NodeOptions {
+  environment: Environment
+  clock?: FakeClock
+  logFile: string
+}
+
+function newNode(name: string, role: Role, { environment, clock, logFile }: NodeOptions): Node {
   let process: ChildProcess | undefined
   /** When the node last became healthy. Undefined while it is not. */
   let wellSince: number | undefined
@@ -156,9 +184,9 @@ function newNode(name: string, role: Role, environment: Environment, logFile: st
   }
 
   /** False when the node exited before it was ready. */
-  async function spawnOnce(deadline: number): Promise<boolean> {
+  async function spawnOnce(deadline: number, settings: Environment = {}): Promise<boolean> {
     node.spawnedAt = Date.now()
-    process = spawnServe({ ...environment, ROLE: role }, logFile)
+    process = spawnServe({ ...environment, ROLE: role, ...settings }, logFile)
     let output = ''
     process.stdout?.on('data', (chunk: Buffer) => {
       output += chunk.toString()
@@ -179,6 +207,7 @@ function newNode(name: string, role: Role, environment: Environment, logFile: st
   const node: Node = {
     name,
     role,
+    clock,
     url: '',
     spawnedAt: 0,
     readyAt: 0,
@@ -189,6 +218,18 @@ function newNode(name: string, role: Role, environment: Environment, logFile: st
         if (node.readyAt === 0) throw notReady()
         await delay(RESPAWN_MS)
       }
+    },
+    async refusesWrongKey() {
+      const deadline = Date.now() + READY_WITHIN_MS
+      const { length } = readFileSync(logFile)
+      while (Date.now() < deadline) {
+        if (await spawnOnce(deadline, { SECRET_KEY: WRONG_SECRET_KEY })) return false
+        if (process?.exitCode !== 1) return false
+        // Another fault may have ended the start before it came to the key.
+        if (readFileSync(logFile).subarray(length).includes(WRONG_KEY_SENTENCE)) return true
+        await delay(RESPAWN_MS)
+      }
+      throw notReady()
     },
     kill: async () => void (await end('SIGKILL')),
     freeze() {

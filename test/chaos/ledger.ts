@@ -1,6 +1,6 @@
 /** Compares acknowledged changes with the stored events and deliveries, and these with the arrivals. */
 import type { Cluster } from './cluster.ts'
-import type { Fault, FaultKind } from './faults.ts'
+import { clockOffsets, type Fault, type FaultKind } from './faults.ts'
 import { keyOf, type Load } from './load.ts'
 import { type Arrival, type ChaosReceiver, digestOf } from './receivers.ts'
 
@@ -70,6 +70,7 @@ const STORING_MS = 2_000
 const SENDING_MS = 1_000
 /** The difference between clock readings. */
 const CLOCK_MS = 100
+const DAY_MS = 86_400_000
 
 export async function audit(books: Books): Promise<Audit> {
   const auditor = new Auditor(books)
@@ -159,7 +160,7 @@ class Auditor {
     const { name } = receiver
     this.found.slowestDeliveryMs[name] = Math.max(
       this.found.slowestDeliveryMs[name] ?? 0,
-      confirmed.at - delivery.created_at,
+      confirmed.at - rightTime(delivery.created_at),
     )
     this.explain(id, receiver, received.arrivals, unrecorded(received.arrivals, attempts))
   }
@@ -205,7 +206,7 @@ class Auditor {
         each !== fault &&
         each.from < next.at &&
         each.to > fault.from &&
-        (each.engines > 0 || each.target === receiver.name),
+        (each.engines > 0 || each.kind === 'clock jumped' || each.target === receiver.name),
     )
     if (!isDisturbed)
       this.found.longestUndisturbedOrphanMs = Math.max(
@@ -306,7 +307,8 @@ async function* rowsOf<Row extends { id: string }>(
 /** POSTs that belong to no stored attempt. */
 function unrecorded(arrivals: Arrival[], attempts: AttemptRow[]): Arrival[] {
   const left = new Set(arrivals)
-  for (const { started_at, duration_ms } of attempts) {
+  for (const { started_at: stored, duration_ms } of attempts) {
+    const started_at = rightTime(stored)
     const within = [...left].filter(
       ({ at }) => at >= started_at - CLOCK_MS && at <= started_at + duration_ms + CLOCK_MS,
     )
@@ -316,6 +318,14 @@ function unrecorded(arrivals: Arrival[], attempts: AttemptRow[]): Arrival[] {
     if (closest) left.delete(closest)
   }
   return [...left]
+}
+
+/** In embedded mode rows have the time of the node, whose clock may have been wrong. */
+function rightTime(stored: number): number {
+  const offsetsMs = clockOffsets.map((offset) => Number.parseInt(offset, 10) * DAY_MS)
+  const times = [0, ...offsetsMs].map((offsetMs) => stored - offsetMs)
+  const distance = (time: number): number => Math.abs(Date.now() - time)
+  return times.reduce((best, time) => (distance(time) < distance(best) ? time : best))
 }
 
 function isLossOfNode({ kind }: Fault): boolean {

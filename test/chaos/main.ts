@@ -50,6 +50,10 @@ The faults, each kind equally often, also several at once, with 20 seconds of re
   API node killed, worker killed     SIGKILL, and a restart after up to 2 s
   worker frozen                      SIGSTOP for longer than its leases last, then SIGCONT
   PostgreSQL killed                  SIGKILL to all of its processes, and a restart after up to 5 s
+  PostgreSQL restarted during a start   the same while a killed node starts again
+  wrong SECRET_KEY                   SIGTERM, a start with another key, and one with the right key
+  clock jumped                       100 days or 1 day ahead or back, for up to 10 s (needs libfaketime)
+  disk full                          no file of the database can grow for up to 6 s (needs root, to mount it)
   connections cut                    pg_terminate_backend for half of all connections
   receiver hangs, resets, half-closes   for 2 to 6 s
 
@@ -60,7 +64,8 @@ The promises (exit status 1 when one is broken):
   other workers repeat the attempts of a dead or frozen worker within 17 s; in embedded mode the node repeats them
   within 3 s after it is ready again
   a 5xx is a 503 with Retry-After; a healthy node always responds; no change is acknowledged while PostgreSQL is down
-  at the end every node stops cleanly on SIGTERM
+  a node refuses a SECRET_KEY that does not fit the database
+  every node stops cleanly on SIGTERM
 
 The seed determines the faults, but not the exact timing of the processes.
 `,

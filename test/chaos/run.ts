@@ -68,6 +68,7 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
 
   const database = { epoch: 0 }
   const faults: Fault[] = []
+  const broken: string[] = []
   const load = startLoad({ cluster, seed, databaseEpoch: () => database.epoch })
   const ticking = setInterval(
     () => progress(`${sum(load.acknowledged)} changes acknowledged, ${faults.length} faults`),
@@ -79,6 +80,7 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
     random: newRandom(seed),
     database,
     faults,
+    broken,
     progress,
   }
   const { restMs, calmMs, without } = options
@@ -92,7 +94,7 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
   const left = await settled(cluster)
   const settledMs = Date.now() - calmAt
   clearInterval(ticking)
-  const broken = [...load.wrong]
+  broken.push(...load.wrong)
   if (left > 0)
     broken.push(`${left} deliveries have not ended within ${SETTLE_WITHIN_MS / 1000} s of calm`)
   for (const { name, status } of await Promise.all(

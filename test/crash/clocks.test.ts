@@ -171,7 +171,7 @@ async function begin(system: System): Promise<{ node: Serving; token: string }> 
 /** The clock of the machine in embedded mode, and of the database server in PostgreSQL mode. */
 async function newWrongDatabase(clock: FakeClock): Promise<System> {
   if (database === 'sqlite') return newSystem(await newDatabase(), clock.environment)
-  const server = await startPostgres(undefined, clock.environment)
+  const server = await startPostgres({ environment: clock.environment })
   const system = await newSystem({
     environment: {
       DATABASE_URL: await server.createDatabase(),

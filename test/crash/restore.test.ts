@@ -70,7 +70,7 @@ const programs = existsSync(DEBIAN)
   : undefined
 
 async function newPostgresDrill(bin: string): Promise<Drill> {
-  const server: TestPostgres = await startPostgres(bin)
+  const server: TestPostgres = await startPostgres({ programs: bin })
   const newTarget = async (): Promise<TestDatabase & { url: string }> => {
     const url = await server.createDatabase()
     const key = 'a secret key that only tests would ever use'
