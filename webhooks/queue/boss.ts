@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto'
 import pg from 'pg'
-import { type ConstructorOptions, fromPglite, PgBoss } from 'pg-boss'
+import { type ConstructorOptions, fromPglite, PgBoss, systemClock } from 'pg-boss'
 import type { Logger } from 'pino'
 import type { PoolUse } from '../../records/database/knex-internals.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from '../../records/database/limits.ts'
@@ -71,6 +71,10 @@ const CONNECTION_LIMITS = {
   connectionTimeoutMillis: 5_000,
   query_timeout: 30_000,
 }
+
+/** pg-boss looks for expired leases when its clock shows a certain time. After the clock of the machine has gone
+ *  back, it would wait for that time: for hours, or each millisecond anew, as timers wait 24 days at most. */
+const STEADY_CLOCK = { ...systemClock, now: () => performance.timeOrigin + performance.now() }
 
 /** pg sends statements before earlier ones have completed. Its types do not declare this setting. */
 const PIPELINED: object = { pipeline: true }
@@ -175,6 +179,7 @@ class PreparingClient extends pg.Client {
 function createBoss(database: ConstructorOptions, log: Logger): PgBoss {
   const boss = new PgBoss({
     ...database,
+    clock: STEADY_CLOCK,
     schedule: false,
     superviseIntervalSeconds: SUPERVISE_SECONDS,
     monitorIntervalSeconds: SUPERVISE_SECONDS,
