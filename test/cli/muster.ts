@@ -28,6 +28,8 @@ export interface Muster {
 export interface RunOptions {
   environment?: Record<string, string>
   input?: string
+  /** The command of another checkout. By default that of this one. */
+  bin?: string
   /** The path of the Node that runs it. By default the Node of the tests. */
   node?: string
 }
@@ -44,8 +46,9 @@ export async function newMuster(): Promise<Muster> {
   const dataDir = await mkdtemp(join(tmpdir(), 'muster-test-'))
   const running = new Set<Started>()
 
-  const start: Muster['start'] = (args, { environment, input, node = process.execPath } = {}) => {
-    const child = spawn(node, [BIN, ...args], {
+  const start: Muster['start'] = (args, options = {}) => {
+    const { environment, input, bin = BIN, node = process.execPath } = options
+    const child = spawn(node, [bin, ...args], {
       env: { DATA_DIR: dataDir, DRAIN_MS: '0', ...environment },
     })
     const output = { stdout: '', stderr: '' }
