@@ -147,21 +147,20 @@ async function runCheck(
 ): Promise<CheckResult> {
   const delivery = request()
   const startedAt = performance.now()
-  const toResult = (status: number | null, error: string | null, passed: boolean): CheckResult => ({
+  const outcome = await send(url, delivery, AbortSignal.timeout(RESPONSE_TIMEOUT_MS)).then(
+    (status) => ({
+      status,
+      error: status === null ? 'the receiver closed the connection' : null,
+      passed: isExpected(expected, status),
+    }),
+    (error: unknown) => ({ status: null, error: formatError(error), passed: false }),
+  )
+  return {
     check: name,
     expected,
-    status,
+    ...outcome,
     durationMs: Math.round(performance.now() - startedAt),
-    error,
-    passed,
     deliveryId: expected === '2xx' ? deliveryId(delivery) : null,
-  })
-  try {
-    const status = await send(url, delivery, AbortSignal.timeout(RESPONSE_TIMEOUT_MS))
-    const error = status === null ? 'the receiver closed the connection' : null
-    return toResult(status, error, isExpected(expected, status))
-  } catch (error) {
-    return toResult(null, formatError(error), false)
   }
 }
 

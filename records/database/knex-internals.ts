@@ -194,9 +194,9 @@ function preparedStatements(connection: SqliteConnection): Map<string, PreparedS
 }
 
 function finalizeOldest(statements: Map<string, PreparedStatement>): void {
-  for (const [sql, statement] of statements) {
-    statements.delete(sql)
-    statement.finalize()
-    return
-  }
+  const [oldest] = statements
+  if (!oldest) return
+  const [sql, statement] = oldest
+  statements.delete(sql)
+  statement.finalize()
 }

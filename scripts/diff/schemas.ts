@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { findTag, listOptions } from '../model/alternatives.ts'
 import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
-import type { Located, Sources } from '../model/source.ts'
+import { type Located, type Path, type Sources, valueAt } from '../model/source.ts'
 import { compareKeywords, show } from './keywords.ts'
 import { type Direction, findLevel, type Level, type SchemaChange, toRuleId } from './rules.ts'
 
@@ -35,81 +35,74 @@ export interface SchemaFinding {
   isGone: boolean
 }
 
-/** All changes between the two revisions. */
+/** All changes between the two revisions. `ancestors` are the new schemas around this one. */
 export function compareSchemas(
   comparison: Comparison,
-  inside: readonly unknown[] = [],
+  ancestors: readonly Schema[] = [],
 ): SchemaFinding[] {
   const { base, revision, path } = comparison
   const before = dereference(base.sources, base.schema) as Located<Schema>
   const after = dereference(revision.sources, revision.schema) as Located<Schema>
-  // A recursive schema is already being compared.
-  if (inside.includes(after.value)) return []
-  const [alternatives, newAlternatives] = [listAlternatives(before), listAlternatives(after)]
-  // A single schema that replaces alternatives is compared with one of them.
-  const compared = newAlternatives || !alternatives ? [...inside, after.value] : inside
-  const into = (
-    old: Located<Schema>,
-    now: Located<Schema>,
-    name?: string,
-    subject = comparison.subject,
-  ): SchemaFinding[] => {
-    const editions = { base: { ...base, schema: old }, revision: { ...revision, schema: now } }
-    const inner = name === undefined ? path : [...path, name]
-    return compareSchemas({ ...comparison, ...editions, subject, path: inner }, compared)
-  }
+  const isRecursion = ancestors.includes(after.value)
+  if (isRecursion) return []
   const here = {
     ...comparison,
     base: { ...base, schema: before },
     revision: { ...revision, schema: after },
   }
+  const [alternatives, newAlternatives] = [listAlternatives(before), listAlternatives(after)]
+  // A single schema that replaces alternatives is compared with one of them, which is no recursion.
+  const innerAncestors = newAlternatives || !alternatives ? [...ancestors, after.value] : ancestors
+  const compareInner = (
+    old: Located<Schema>,
+    now: Located<Schema>,
+    changes: Partial<Comparison> = {},
+  ): SchemaFinding[] => {
+    const editions = { base: { ...base, schema: old }, revision: { ...revision, schema: now } }
+    return compareSchemas({ ...comparison, ...editions, ...changes }, innerAncestors)
+  }
   // Each alternative narrows the schema.
   const isSplit =
     !alternatives &&
-    newAlternatives?.flatMap((now) => into(base.schema, now)).every(({ level }) => level === 'safe')
+    newAlternatives
+      ?.flatMap((now) => compareInner(base.schema, now))
+      .every(({ level }) => level === 'safe')
   if (isSplit) return [finding(here, 'one-of-split', `is one of ${formatNames(newAlternatives)}`)]
   if (alternatives || newAlternatives)
     return compareAlternatives(
       here,
       alternatives ?? [base.schema],
       newAlternatives ?? [revision.schema],
-      (old, now) => into(old, now),
+      compareInner,
     )
-
+  const compareChild = (
+    steps: string[],
+    name: string,
+    subject = comparison.subject,
+  ): SchemaFinding[] =>
+    compareInner(child(before, steps), child(after, steps), { path: [...path, name], subject })
   const [old, now] = [before.value, after.value]
   const shared = Object.keys(now.properties ?? {}).filter((name) => old.properties?.[name])
   return [
     ...listKeywordFindings(here, old, now),
     ...compareProperties(here, old, now),
     ...shared.flatMap((name) =>
-      into(
-        child(before, 'properties', name),
-        child(after, 'properties', name),
-        name,
-        comparison.propertySubject,
-      ),
+      compareChild(['properties', name], name, comparison.propertySubject),
     ),
-    ...(old.items && now.items ? into(child(before, 'items'), child(after, 'items'), '[]') : []),
+    ...(old.items && now.items ? compareChild(['items'], '[]') : []),
     ...(isSchema(old.additionalProperties) && isSchema(now.additionalProperties)
-      ? into(child(before, 'additionalProperties'), child(after, 'additionalProperties'), '*')
+      ? compareChild(['additionalProperties'], '*')
       : []),
   ]
 }
 
-function child(
-  { source, path, value }: Located<Schema>,
-  ...steps: (string | number)[]
-): Located<Schema> {
-  const inner = steps.reduce<unknown>(
-    (node, step) => (node as Record<string, unknown>)[step],
-    value,
-  )
-  return { source, path: [...path, ...steps], value: inner as Schema }
+function child({ source, path, value }: Located<Schema>, steps: Path): Located<Schema> {
+  return { source, path: [...path, ...steps], value: valueAt(value, steps) as Schema }
 }
 
 function listAlternatives(schema: Located<Schema>): Located<Schema>[] | undefined {
   const keyword = schema.value.oneOf ? 'oneOf' : 'anyOf'
-  return schema.value[keyword]?.map((_, index) => child(schema, keyword, index))
+  return schema.value[keyword]?.map((_, index) => child(schema, [keyword, index]))
 }
 
 function isSchema(value: unknown): value is Schema {
@@ -192,15 +185,14 @@ function compareAlternatives(
   const isNewOption = newOptionCheck(here, before, after)
   const left = [...before]
   const unpaired: Located<Schema>[] = []
-  const take = (index: number): Located<Schema> | undefined =>
-    index < 0 ? undefined : left.splice(index, 1)[0]
-  const { base, revision } = here
-  const [oldValue, newValue] = [
-    (schema: Located<Schema>) => dereference(base.sources, schema).value,
-    (schema: Located<Schema>) => dereference(revision.sources, schema).value,
-  ]
+  const take = (isPair: (schema: Located<Schema>) => boolean): Located<Schema> | undefined => {
+    const index = left.findIndex(isPair)
+    return index < 0 ? undefined : left.splice(index, 1)[0]
+  }
+  const typeOf = ({ sources }: Edition, schema: Located<Schema>) =>
+    dereference(sources, schema).value.type
   for (const now of after) {
-    const old = take(left.findIndex((schema) => isDeepStrictEqual(schema.value, now.value)))
+    const old = take((schema) => isDeepStrictEqual(schema.value, now.value))
     if (old) findings.push(...compare(old, now))
     else unpaired.push(now)
   }
@@ -208,7 +200,8 @@ function compareAlternatives(
     left.every((old) => compare(old, now).some(({ level }) => level === 'breaking'))
   const compatibleFirst = [...unpaired.filter((now) => !breaks(now)), ...unpaired.filter(breaks)]
   for (const now of compatibleFirst) {
-    const old = take(left.findIndex((schema) => oldValue(schema).type === newValue(now).type))
+    const type = typeOf(here.revision, now)
+    const old = take((schema) => typeOf(here.base, schema) === type)
     const added = isNewOption(now) ? 'dependent-one-of-added' : 'one-of-added'
     if (old) findings.push(...compare(old, now))
     else findings.push(finding(here, added, `can be ${formatSchema(now.value)}`))

@@ -142,9 +142,9 @@ function options(field: FormField, context: ControlContext): Html {
 }
 
 export function multiSelectField(
-  control: FieldOptions & { choices: Choice[]; values: string[] },
+  field: FieldOptions & { choices: Choice[]; values: string[] },
 ): Html {
-  const { name, label: legend, hint, choices, values, errors } = control
+  const { name, label: legend, hint, choices, values, errors } = field
   const all = values.reduce(addChoice, choices)
   const selectedFirst = [...all].sort(
     (a, b) => Number(values.includes(b.value)) - Number(values.includes(a.value)),
@@ -152,7 +152,7 @@ export function multiSelectField(
   if (all.length <= MAX_CHECKBOXES)
     return choiceField({ name, legend, hint, choices: all, values, isMultiple: true, errors })
   return fieldParts(
-    control,
+    field,
     (attributes) =>
       html`<select ${attributes} multiple size="5">
         ${selectedFirst.map((one) => optionElement(one, values.includes(one.value)))}
@@ -213,6 +213,7 @@ function fieldset(field: FormField, context: ControlContext): Html {
 function scalar(field: FormField, context: ControlContext): Html {
   const { path, schema } = field
   const kinds = scalarKinds(schema)
+  const choices = kinds.map((value) => ({ value, label: SCALAR_KINDS[value] }))
   const name = kindName(path)
   const kind = context.draft.get(name) ?? 'text'
   return fieldParts(
@@ -221,11 +222,7 @@ function scalar(field: FormField, context: ControlContext): Html {
       ${
         kinds.length === 1
           ? html`<input type="hidden" name="${name}" value="${kinds[0]}">`
-          : kindSelect(
-              field,
-              kinds.map((value) => ({ value, label: SCALAR_KINDS[value] })),
-              kind,
-            )
+          : kindSelect(field, choices, kind)
       }
       <input type="text" ${attributes} value="${draftValue(field, context)}" autocomplete="off">
     </span>`,
@@ -241,9 +238,9 @@ function scalars(field: FormField, context: ControlContext): Html {
   return fieldParts(
     fieldOptions(field, context),
     (attributes) => html`<span class="scalar">
-${kindSelect(field, kinds, kind)}
-<textarea ${attributes} rows="3">\n${draftValue(field, context)}</textarea>
-</span>`,
+      ${kindSelect(field, kinds, kind)}
+      <textarea ${attributes} rows="3">\n${draftValue(field, context)}</textarea>
+    </span>`,
   )
 }
 

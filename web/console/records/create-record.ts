@@ -60,13 +60,14 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<Pa
     })) as Item
     return redirect(addressOf(resource, id), `${capital(noun(resource))} created.`)
   } catch (error) {
-    if (!(error instanceof AlreadyCreated)) {
-      const status = error instanceof StatusError && error.status === 403 ? 403 : 422
-      return { ...page(visit, resource, await withProblem(visit, form, error)), status }
-    }
-    return error.hasDifferentInput
-      ? { ...page(visit, resource, { ...form, problem: RESENT_WITH_CHANGES }), status: 422 }
-      : redirect(addressOf(resource, error.id), `The ${noun(resource)} was already created.`)
+    if (error instanceof AlreadyCreated && !error.hasDifferentInput)
+      return redirect(addressOf(resource, error.id), `The ${noun(resource)} was already created.`)
+    const failedForm =
+      error instanceof AlreadyCreated
+        ? { ...form, problem: RESENT_WITH_CHANGES }
+        : await withProblem(visit, form, error)
+    const status = error instanceof StatusError && error.status === 403 ? 403 : 422
+    return { ...page(visit, resource, failedForm), status }
   }
 }
 

@@ -32,9 +32,9 @@ export function tryIt(context: PageContext, operation: Operation): Html {
 function bodyInput(example: unknown): Html {
   const text = JSON.stringify(example ?? {}, null, 2)
   return html`<div class="input">
-<label for="try-body">Body</label>
-<textarea id="try-body" name="body" rows="10" spellcheck="false">${text}</textarea>
-</div>`
+    <label for="try-body">Body</label>
+    <textarea id="try-body" name="body" rows="10" spellcheck="false">${text}</textarea>
+  </div>`
 }
 
 function parameterInput({ api }: PageContext, parameter: Parameter): Html {
