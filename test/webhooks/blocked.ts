@@ -83,7 +83,7 @@ export const addresses = ADDRESSES.flatMap(([what, ...some]) =>
 export const inUrl = (address: string): string => (isIP(address) === 6 ? `[${address}]` : address)
 export const cidrs = (...ranges: string[]): ReturnType<typeof ipaddr.parseCIDR>[] =>
   ranges.map((range) => ipaddr.parseCIDR(range))
-export const post = { headers: {}, body: Buffer.from('{}'), timeoutMs: 5_000 }
+export const post = { accountId: 'account', headers: {}, body: Buffer.from('{}'), timeoutMs: 5_000 }
 
 /** Sends one request, and counts the TCP connections that this process opened meanwhile, with or
  *  without success. */

@@ -131,6 +131,7 @@ describe.concurrent('no status: the attempt ends at its deadline', () => {
     const agent = guardedAgent([], names)
     const result = await send(agent, {
       url: 'https://name.test/',
+      accountId: 'account',
       headers: {},
       body: Buffer.from('{}'),
       timeoutMs: TIMEOUT_MS,

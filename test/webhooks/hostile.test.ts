@@ -250,7 +250,13 @@ test('many floods at once: memory stays flat, and the agent stops reading a long
     }),
   })
   const agent = guardedAgent([ipaddr.parseCIDR('127.0.0.0/8')])
-  const request = { url: receiver.url, headers: {}, body: Buffer.from('{}'), timeoutMs: TIMEOUT_MS }
+  const request = {
+    url: receiver.url,
+    accountId: 'account',
+    headers: {},
+    body: Buffer.from('{}'),
+    timeoutMs: TIMEOUT_MS,
+  }
   const round = () => Promise.all(Array.from({ length: 50 }, () => send(agent, request)))
   await round()
   const before = process.memoryUsage().rss

@@ -8,7 +8,7 @@ import { until } from '../helpers.ts'
 import { type Answer, startReceiver } from '../receiver.ts'
 
 const allow = [ipaddr.parseCIDR('127.0.0.0/8')]
-const post = { headers: {}, body: Buffer.from('{}'), timeoutMs: 5_000 }
+const post = { accountId: 'account', headers: {}, body: Buffer.from('{}'), timeoutMs: 5_000 }
 
 const spentMs = ({ phases }: SendResult): number =>
   Object.values(phases ?? {}).reduce<number>((sum, ms) => sum + (ms ?? 0), 0)

@@ -185,7 +185,8 @@ async function makeAttempt(
       traceparent: traceparent ?? newChildTraceparent(parent),
     }
     const { agent, timeoutMs } = options
-    const result = await send(agent, { url, headers, body: request.body, timeoutMs })
+    const { accountId } = attempt
+    const result = await send(agent, { accountId, url, headers, body: request.body, timeoutMs })
     if (span.isRecording()) describeSpan(span, attempt, result)
     return result
   })

@@ -1,6 +1,7 @@
 /** Egress control: webhooks may connect to the public internet over https, and to the ranges that
  *  the operator allows. The check covers the IP address of the actual connection, so DNS rebinding
  *  is useless. Undecidable cases are refused. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { LookupAddress, LookupOptions } from 'node:dns'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
 import ipaddr from 'ipaddr.js'
@@ -133,9 +134,14 @@ export function guardedAgent(
   })
 }
 
-/** The connection that carries a request. */
+/** The connection that carries a request of an account. */
 export class Trace {
+  readonly accountId: string
   client: TracedClient | undefined
+
+  constructor(accountId: string) {
+    this.accountId = accountId
+  }
 
   get connection(): Connection | undefined {
     return this.client?.connection
@@ -151,12 +157,13 @@ export interface TracedOptions extends Dispatcher.DispatchOptions {
  *  agent. */
 class TracedClient extends Client {
   connection: Connection | undefined
+  #accountId = ''
 
   constructor(origin: URL, options: Client.Options, connect: GuardedConnector) {
     super(origin, {
       ...options,
       connect: (target, callback) => {
-        this.connection = connect(target, callback)
+        this.connection = lookingUpFor.run(this.#accountId, () => connect(target, callback))
       },
     })
   }
@@ -166,7 +173,10 @@ class TracedClient extends Client {
     handler: Dispatcher.DispatchHandler,
   ): boolean {
     const { opaque } = options as TracedOptions
-    if (opaque) opaque.client = this
+    if (opaque) {
+      opaque.client = this
+      this.#accountId = opaque.accountId
+    }
     return super.dispatch(options, handler)
   }
 }
@@ -253,6 +263,9 @@ function guardedConnector(
   }
 }
 
+/** The account whose request needs the connection. A connector of undici has one look-up for all requests. */
+const lookingUpFor = new AsyncLocalStorage<string>()
+
 /** Refuses a name when any of its IP addresses is blocked: we do not choose the one that is
  *  connected to. */
 function guardedLookup(protocol: string, allow: Cidr[], lookup: Lookup): LookupFunction {
@@ -261,7 +274,9 @@ function guardedLookup(protocol: string, allow: Cidr[], lookup: Lookup): LookupF
     options: LookupOptions,
     callback: (error: Error | null, address: string | LookupAddress[], family?: number) => void,
   ) => {
-    lookup(hostname, { ...options, all: true }, (error, addresses) => {
+    const { family } = options
+    const accountId = lookingUpFor.getStore() ?? ''
+    lookup(hostname, { family, accountId }, (error, addresses) => {
       if (error) return callback(error, [])
       const blocked = addresses
         .map(({ address }) => refusal(address, protocol, allow))

@@ -1,6 +1,6 @@
 /** Looks up the IP addresses of host names: first in the hosts file, then with c-ares. `dns.lookup` would
- *  take a thread of libuv for as long as a name server is silent. Then a few names of one account could
- *  stop the look-ups of all. */
+ *  take a thread of libuv for as long as a name server is silent. Each account has few look-ups at once, so
+ *  that its names that hang delay only its own. */
 import type { LookupAddress, LookupAllOptions } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { readFile, stat } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 /** All IP addresses of a name, as `dns.lookup` finds them. */
 export type Lookup = (
   hostname: string,
-  options: LookupAllOptions,
+  options: Pick<LookupAllOptions, 'family'> & { accountId: string },
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
@@ -28,41 +28,56 @@ const OTHER_FAMILY_MS = 1_000
 const RESOLVER_LIFETIME_MS = 30_000
 /** How often the hosts file is checked for a change. */
 const HOSTS_CHECK_MS = 5_000
-/** The deliveries of a webhook do not repeat the look-up of a name that has just failed. */
-const FAILURE_LIFETIME_MS = 2_000
+/** A failure is remembered for as long as its look-up took, and at least for this long: the deliveries of a
+ *  webhook do not repeat it. */
+const MIN_FAILURE_LIFETIME_MS = 2_000
 const MAX_FAILURES = 10_000
+/** The most concurrent look-ups of one account at name servers. Others wait for their turn. */
+const MAX_LOOKUPS = 8
 
 /** A look-up with the errors of `dns.lookup`: ENOTFOUND for a name without an IP address, EAI_AGAIN when
- *  no name server knows. Concurrent look-ups of a name share one. */
+ *  no name server knows. Concurrent look-ups of a name by an account share one. */
 export function newNameLookup(options: NameLookupOptions = {}): Lookup {
   const findInHosts = hostsReader(options.hostsFile ?? '/etc/hosts')
   const resolve = resolverOf(options.servers)
+  const inTurn = turnsByAccount()
   const running = new Map<string, Promise<LookupAddress[]>>()
   const failures = new Map<string, { error: Error; untilMs: number }>()
 
-  async function find(name: string): Promise<LookupAddress[]> {
-    const local = await findInHosts(name)
-    if (local.length > 0) return local
+  function throwRecentFailure(name: string): void {
     const failure = failures.get(name)
     if (failure && performance.now() < failure.untilMs) throw failure.error
+  }
+
+  async function resolveUnlessFailed(name: string): Promise<LookupAddress[]> {
+    throwRecentFailure(name)
+    const startedAtMs = performance.now()
     try {
       return await resolve(name)
     } catch (error) {
+      const now = performance.now()
       if (failures.size >= MAX_FAILURES) failures.clear()
-      failures.set(name, {
-        error: error as Error,
-        untilMs: performance.now() + FAILURE_LIFETIME_MS,
-      })
+      const untilMs = now + Math.max(MIN_FAILURE_LIFETIME_MS, now - startedAtMs)
+      failures.set(name, { error: error as Error, untilMs })
       throw error
     }
   }
 
-  return (hostname, { family }, callback) => {
+  async function find(accountId: string, name: string): Promise<LookupAddress[]> {
+    const local = await findInHosts(name)
+    if (local.length > 0) return local
+    throwRecentFailure(name)
+    return inTurn(accountId, () => resolveUnlessFailed(name))
+  }
+
+  return (hostname, { family, accountId }, callback) => {
     const name = hostname.toLowerCase().replace(/\.$/, '')
-    let search = running.get(name)
+    // Not shared with other accounts: the look-up may wait for its turn.
+    const key = `${accountId} ${name}`
+    let search = running.get(key)
     if (!search) {
-      search = find(name).finally(() => running.delete(name))
-      running.set(name, search)
+      search = find(accountId, name).finally(() => running.delete(key))
+      running.set(key, search)
     }
     const wantedFamily = Number(String(family ?? 0).replace('IPv', ''))
     search.then(
@@ -73,6 +88,26 @@ export function newNameLookup(options: NameLookupOptions = {}): Lookup {
         ),
       (error) => callback(error, []),
     )
+  }
+}
+
+/** Runs at most `MAX_LOOKUPS` at once for each account, in the order of the calls. */
+function turnsByAccount() {
+  const turns = new Map<string, { running: number; waiting: (() => void)[] }>()
+  return async <T>(accountId: string, run: () => Promise<T>): Promise<T> => {
+    const turn = turns.get(accountId) ?? { running: 0, waiting: [] }
+    turns.set(accountId, turn)
+    if (turn.running >= MAX_LOOKUPS)
+      await new Promise<void>((resolve) => turn.waiting.push(resolve))
+    else turn.running++
+    try {
+      return await run()
+    } finally {
+      const next = turn.waiting.shift()
+      // The next one takes over this turn.
+      if (next) next()
+      else if (--turn.running === 0) turns.delete(accountId)
+    }
   }
 }
 

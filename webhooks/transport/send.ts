@@ -5,6 +5,7 @@ import type { Phases, SendResult } from '../../records/attempt.ts'
 import { BlockedAddress, type Connection, Trace, type TracedOptions } from './egress.ts'
 
 export interface SendRequest {
+  accountId: string
   url: string
   headers: Record<string, string>
   body: Buffer
@@ -32,7 +33,7 @@ export function send(agent: Agent, request: SendRequest): Promise<SendResult> {
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: SendRequest
   readonly #resolve: (result: SendResult) => void
-  readonly #trace = new Trace()
+  readonly #trace: Trace
   readonly #startedAt = Date.now()
   readonly #started = performance.now()
   readonly #timer: NodeJS.Timeout
@@ -48,6 +49,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   constructor(request: SendRequest, resolve: (result: SendResult) => void) {
     this.#request = request
+    this.#trace = new Trace(request.accountId)
     this.#resolve = resolve
     this.#timer = setTimeout(() => this.#stop(new TimedOut()), request.timeoutMs)
   }
