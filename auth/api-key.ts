@@ -7,7 +7,7 @@ import {
   type KeyStatus,
   type Principal,
 } from '../records/api-keys.ts'
-import type { Scope } from '../records/database/scope.ts'
+import type { WriteScope } from '../records/database/scope.ts'
 import type { Sql } from '../records/database/statements.ts'
 import { coalesce } from './coalesce.ts'
 
@@ -58,7 +58,7 @@ export function authenticator(sql: Sql): Authenticate {
 
 /** Creates an API key of a user. Only the hash of the token is stored. */
 export async function issueApiKey(
-  scope: Scope,
+  scope: WriteScope,
   key: { userId: string; name: string; accessLevel: AccessLevel },
   now: Date,
 ): Promise<{ id: string; token: string }> {

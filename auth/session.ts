@@ -1,6 +1,6 @@
 /** Sessions of the console: a random token in a cookie, and its hash in a row. */
 import { hash, randomBytes } from 'node:crypto'
-import type { Scope } from '../records/database/scope.ts'
+import type { WriteScope } from '../records/database/scope.ts'
 import { insertSession, type NewSession } from '../records/sessions.ts'
 
 const TOKEN_BYTES = 32
@@ -20,7 +20,7 @@ export function newToken(): { token: string; tokenHash: string } {
 
 /** Signs a user in. Only the hash of the token is stored. */
 export async function startSession(
-  scope: Scope,
+  scope: WriteScope,
   session: Omit<NewSession, 'tokenHash'>,
   now: Date,
 ): Promise<{ id: string; token: string }> {

@@ -10,7 +10,7 @@ import { idempotencyFingerprint } from '../operations/idempotency.ts'
 import { insertAccount } from '../records/accounts.ts'
 import { migrate, withSetupLock } from '../records/database/migrate.ts'
 import { type Db, openDatabase } from '../records/database/open.ts'
-import { accountScope } from '../records/database/scope.ts'
+import { accountScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { insertUser } from '../records/users.ts'
 import type { DatabaseChanges, Server, Servers } from '../scripts/contract/provoke-status.ts'
@@ -64,7 +64,7 @@ async function startServer({
       async (trx) =>
         (
           await issueApiKey(
-            accountScope(trx, accountId),
+            writeScope(trx, accountId),
             { userId, name: 'Contract tests', accessLevel },
             new Date(),
           )
@@ -87,7 +87,7 @@ async function startServer({
       }
       return {
         userId: await transaction(db, (trx) =>
-          insertUser(accountScope(trx, accountId), user, new Date()),
+          insertUser(writeScope(trx, accountId), user, new Date()),
         ),
       }
     },

@@ -3,13 +3,8 @@ import { Refused } from '../errors.ts'
 import { changesBetween } from '../records/audit-log.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
-import {
-  deleteWebhook,
-  findWebhook,
-  type Ordering,
-  toAuditDetails,
-  updateWebhook,
-} from '../records/webhooks.ts'
+import type { Ordering } from '../records/subscriptions.ts'
+import { deleteWebhook, findWebhook, toAuditDetails, updateWebhook } from '../records/webhooks.ts'
 import { lookUpWebhookAccount } from './lookup.ts'
 import { examples, type Output, type Shell, UsageError } from './shell.ts'
 import { auditWebhook } from './webhook-audit.ts'

@@ -4,13 +4,13 @@ import { listAccountIds } from '../records/accounts.ts'
 import type { Db } from '../records/database/open.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
+import type { Ordering } from '../records/subscriptions.ts'
 import {
   disableWebhook,
   enableWebhook,
   findWebhook,
   insertWebhook,
   listWebhooks,
-  type Ordering,
   type Webhook,
 } from '../records/webhooks.ts'
 import { selectMissedEvents } from '../webhooks/bulk.ts'

@@ -8,10 +8,23 @@ import * as validators from '../generated/validators.js'
 import type { Call, Caller, ValidInput } from '../handlers/call.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountScope, type Scope, type WriteScope, writeScope } from '../records/database/scope.ts'
-import { transaction } from '../records/database/transaction.ts'
+import { runInOrder } from '../records/database/statements.ts'
+import {
+  identifyTransaction,
+  type Source,
+  transactionAfter,
+} from '../records/database/transaction.ts'
+import {
+  insertIdempotencyKey,
+  type KeyedRequest,
+  type KeyState,
+  type StoredResponse,
+} from '../records/idempotency-keys.ts'
 import type { MergePatch } from '../records/merge-patch.ts'
+import { listSubscriptions, type Subscription } from '../records/subscriptions.ts'
 import { assertValid } from '../validation.ts'
 import { emit, emitMany } from '../webhooks/emit.ts'
+import { findResponse, type KeysInUse, readKey } from './idempotency.ts'
 import { assertRecordSize } from './record-size.ts'
 import { assertBodyRules, assertDistinctSorts } from './request-rules.ts'
 import type { ResponseChecker } from './response-check.ts'
@@ -57,6 +70,7 @@ export interface ExecuteServices {
   db: Db
   now: () => Date
   checkResponse: ResponseChecker
+  keysInUse: KeysInUse
 }
 
 export interface Execution<Id extends OperationId> {
@@ -69,49 +83,100 @@ export interface Execution<Id extends OperationId> {
   /** Is this the version of the record that the client requires? Otherwise nothing is changed and 412 is
    *  thrown. */
   isMatch?: (current: object) => boolean
-  /** Runs in the transaction of an operation that writes, and decides whether to call `work`. */
-  around?: (scope: WriteScope, work: () => Promise<unknown>) => Promise<unknown>
+  /** Change something only once, and return the stored response to repeated requests. */
+  once?: KeyedRequest
+  /** Builds the response. */
+  respond?: (result: unknown) => StoredResponse
 }
 
-/** Returns the handler's result after its changes and events are committed. Throws StatusError or
- *  InvalidInput. */
+/** The result of the handler, or the stored response to an earlier request with the same key. */
+export type Outcome = { result: unknown; stored?: undefined } | { stored: StoredResponse }
+
+/** Throws StatusError or InvalidInput. */
 export async function execute<Id extends OperationId>(
-  { db, now, checkResponse }: ExecuteServices,
+  services: ExecuteServices,
   id: Id,
   execution: Execution<Id>,
+): Promise<Outcome> {
+  if (operations[id].access === 'write')
+    return services.keysInUse.use(execution.once, () => change(services, id, execution))
+  const { db } = services
+  const scope = accountScope({ dialect: db.dialect, sql: db.read }, execution.caller.accountId)
+  const result = await handle(services, id, execution, { scope, now: services.now() })
+  execution.respond?.(result)
+  return { result }
+}
+
+/** One transaction, from its begin to its end. On PostgreSQL a create takes two round trips: the inserts of the steps 2
+ *  to 4 are sent together with COMMIT. */
+async function change<Id extends OperationId>(
+  services: ExecuteServices,
+  id: Id,
+  execution: Execution<Id>,
+): Promise<Outcome> {
+  const { caller, traceparent, once, respond } = execution
+  const now = services.now()
+  return transactionAfter(
+    services.db,
+    // 1. With BEGIN: the state of the key, and the webhooks that want the event.
+    (source) => readFirst(source, id, execution, now),
+    async (trx, { key, subscriptions }) => {
+      const stored = once && key && (await findResponse(trx, once, key))
+      if (stored) return { stored }
+      const scope = writeScope(trx, caller.accountId, { traceparent, subscriptions })
+      // 2. The record, its events and their deliveries.
+      const emitters = newEmitters(scope, now)
+      const result = await handle(services, id, execution, { scope, now, ...emitters })
+      // 3. The response, before the commit: one that breaks the contract rolls the change back.
+      const response = respond?.(result)
+      // 4. The key with the response.
+      if (once && response) await insertIdempotencyKey(trx, once, response, now.getTime())
+      return { result }
+    },
+    // 5. With COMMIT: the inserts. Then the announcements, which start the deliveries: see transaction.ts.
+  )
+}
+
+/** Only a create emits its event before another statement: see `findSubscriptions`. */
+async function readFirst<Id extends OperationId>(
+  source: Source,
+  id: Id,
+  { caller, once }: Execution<Id>,
+  now: Date,
+): Promise<{ key?: KeyState; subscriptions?: Subscription[] }> {
+  const isCreate = operations[id].success === 201
+  const [key, , subscriptions] = await runInOrder(
+    source,
+    async () => once && readKey(source, once, now),
+    async () => isCreate && !once && identifyTransaction(source),
+    async () => (isCreate ? listSubscriptions(source.sql, caller.accountId) : undefined),
+  )
+  return { key, subscriptions }
+}
+
+/** Calls the handler and checks its result against the contract. */
+async function handle<Id extends OperationId>(
+  { checkResponse }: ExecuteServices,
+  id: Id,
+  { input, caller, requestId, mergePatch, isMatch = () => true }: Execution<Id>,
+  context: { scope: Scope; now: Date },
 ): Promise<unknown> {
-  const { input, caller, requestId, traceparent, mergePatch } = execution
-  const { isMatch = () => true, around = (_, work) => work() } = execution
-  const at = now()
   let before: object | undefined
-  const run = async (scope: Scope, emitters: object): Promise<unknown> => {
-    const call = {
-      ...input,
-      ...emitters,
-      scope,
-      caller,
-      mergePatch,
-      now: at,
-      assertMatch(current: object) {
-        if (!isMatch(current))
-          throw new StatusError(412, 'The record has changed since you read it.')
-        before = current
-      },
-    }
-    const result = await handlers[id](call as Call<Id>)
-    if (input.input) assertRecordSize({ record: result, before, sent: input.input })
-    if (!isFile(result))
-      checkResponse(id, { status: operations[id].success, body: result }, requestId)
-    return result
+  const call = {
+    ...input,
+    ...context,
+    caller,
+    mergePatch,
+    assertMatch(current: object) {
+      if (!isMatch(current)) throw new StatusError(412, 'The record has changed since you read it.')
+      before = current
+    },
   }
-  if (operations[id].access === 'read') {
-    const reading = { dialect: db.dialect, sql: db.read }
-    return run(accountScope(reading, caller.accountId), {})
-  }
-  return transaction(db, (trx) => {
-    const scope = writeScope(trx, caller.accountId, traceparent)
-    return around(scope, () => run(scope, newEmitters(scope, at)))
-  })
+  const result = await handlers[id](call as Call<Id>)
+  if (input.input) assertRecordSize({ record: result, before, sent: input.input })
+  if (!isFile(result))
+    checkResponse(id, { status: operations[id].success, body: result }, requestId)
+  return result
 }
 
 function newEmitters(scope: WriteScope, now: Date): Pick<Call<OperationId>, 'emit' | 'emitMany'> {

@@ -2,16 +2,33 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { InvalidInput, StatusError } from '../errors.ts'
-import type { Trx } from '../records/database/transaction.ts'
+import { runInOrder } from '../records/database/statements.ts'
+import type { Source, Trx } from '../records/database/transaction.ts'
 import {
-  insertIdempotencyKey,
+  deleteIdempotencyKey,
+  findKeyState,
   type KeyedRequest,
+  KeyInFlight,
+  type KeyState,
+  lockIdempotencyKey,
   type StoredResponse,
-  storeResponse,
 } from '../records/idempotency-keys.ts'
 
-/** How long a request waits for an earlier one of the same process with the same key. */
+/** How long a request waits for an earlier one with the same key. */
 const WAIT_MS = 1_000
+const LOOK_MS = 50
+
+export class KeyOfOtherRequest extends InvalidInput {
+  constructor() {
+    super({ 'Idempotency-Key': ['was used for another request.'] })
+  }
+}
+
+export class StillInProgress extends StatusError {
+  constructor() {
+    super(409, 'A request with this Idempotency-Key is still in progress.', { 'Retry-After': '1' })
+  }
+}
 
 /** Two requests with the same fingerprint are the same request. */
 export function idempotencyFingerprint(method: string, url: string, body: string): string {
@@ -24,16 +41,18 @@ export class KeysInUse {
   /** The end of the request by user and key. */
   readonly #ends = new Map<string, Promise<void>>()
 
-  /** Runs `work` once no other request uses the key. Throws 409 when that takes longer than `WAIT_MS`. */
-  async use<T>({ userId, key }: KeyedRequest, work: () => Promise<T>): Promise<T> {
-    const name = `${userId} ${key}`
+  /** Runs `work` once no other request uses the key. Throws `StillInProgress` when that takes longer than
+   *  `WAIT_MS`. */
+  async use<T>(request: KeyedRequest | undefined, work: () => Promise<T>): Promise<T> {
+    if (!request) return work()
+    const name = `${request.userId} ${request.key}`
     const deadline = performance.now() + WAIT_MS
     for (let end = this.#ends.get(name); end; end = this.#ends.get(name))
-      if (!(await endsBefore(end, deadline))) throw stillInProgress()
+      if (!(await endsBefore(end, deadline))) throw new StillInProgress()
     const ended = Promise.withResolvers<void>()
     this.#ends.set(name, ended.promise)
     try {
-      return await work()
+      return await untilUnlocked(work, deadline)
     } finally {
       this.#ends.delete(name)
       ended.resolve()
@@ -51,26 +70,39 @@ async function endsBefore(end: Promise<void>, deadline: number): Promise<boolean
   }
 }
 
-/** Calls `work` in the transaction of its changes, and stores the response that it returns. Returns the
- *  stored response of an earlier request with this key, or undefined when `work` ran. Must be the first
- *  to use the transaction. */
-export async function runOnce(
-  trx: Trx,
-  request: KeyedRequest,
-  now: Date,
-  work: () => Promise<StoredResponse>,
-): Promise<StoredResponse | undefined> {
-  const state = await insertIdempotencyKey(trx, request, now.getTime())
-  if (state.kind === 'in_flight') throw stillInProgress()
-  if (state.kind === 'other_request')
-    throw new InvalidInput({ 'Idempotency-Key': ['was used for another request.'] })
-  if (state.kind === 'completed') return state.response
-  await storeResponse(trx, request, await work())
-  return undefined
+/** Runs `work` again while a request of another node has locked the key. */
+async function untilUnlocked<T>(work: () => Promise<T>, deadline: number): Promise<T> {
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof KeyInFlight)) throw error
+      if (performance.now() + LOOK_MS > deadline) throw new StillInProgress()
+    }
+    await delay(LOOK_MS)
+  }
 }
 
-function stillInProgress(): StatusError {
-  return new StatusError(409, 'A request with this Idempotency-Key is still in progress.', {
-    'Retry-After': '1',
-  })
+/** Locks the key until the end of the transaction and finds its state. */
+export async function readKey(source: Source, request: KeyedRequest, now: Date): Promise<KeyState> {
+  const [isLocked, state] = await runInOrder(
+    source,
+    () => lockIdempotencyKey(source, request),
+    () => findKeyState(source, request, now.getTime()),
+  )
+  if (!isLocked) throw new KeyInFlight()
+  return state
+}
+
+/** The stored response of an earlier request with this key, or undefined when the request is the first. */
+export async function findResponse(
+  trx: Trx,
+  request: KeyedRequest,
+  state: KeyState,
+): Promise<StoredResponse | undefined> {
+  if (state.kind === 'in_flight') throw new StillInProgress()
+  if (state.kind === 'other_request') throw new KeyOfOtherRequest()
+  if (state.kind === 'completed') return state.response
+  if (state.kind === 'expired') await deleteIdempotencyKey(trx, request)
+  return undefined
 }

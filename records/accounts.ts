@@ -1,4 +1,4 @@
-import { accountScope, type Scope, type WriteScope } from './database/scope.ts'
+import { type Scope, type WriteScope, writeScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
 import { newId } from './ids.ts'
@@ -26,7 +26,7 @@ export async function insertAccount(
     .insert({ id: accountId, name, created_at: now.getTime(), updated_at: now.getTime() })
   const { email, fullName, passwordHash } = account
   const userId = await insertUser(
-    accountScope(trx, accountId),
+    writeScope(trx, accountId),
     { email, fullName, passwordHash, role: 'owner' },
     now,
   )

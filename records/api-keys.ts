@@ -1,5 +1,5 @@
 import { Refused } from '../errors.ts'
-import type { Scope } from './database/scope.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
 import { type Sql, select } from './database/statements.ts'
 import { newId } from './ids.ts'
 import { parseName } from './names.ts'
@@ -65,7 +65,11 @@ const MAX_KEYS_PER_USER = 100
 
 /** Returns the key's ID. Throws `Refused` when the name is invalid, the user is not active in the account, or
  *  has too many keys. Concurrent inserts may exceed the limit by a few. */
-export async function insertApiKey(scope: Scope, key: NewApiKeyRecord, now: Date): Promise<string> {
+export async function insertApiKey(
+  scope: WriteScope,
+  key: NewApiKeyRecord,
+  now: Date,
+): Promise<string> {
   const owner = await findUser(scope, key.userId)
   if (owner?.status !== 'active')
     throw new Refused('An API key must belong to an active user of the account')

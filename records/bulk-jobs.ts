@@ -152,8 +152,9 @@ export async function insertBulkJob(
     )
 
   const id = newId()
-  await scope.insert('bulk_jobs', {
+  await scope.sql('bulk_jobs').insert({
     id,
+    account_id: scope.accountId,
     kind,
     webhook_id: webhookId,
     event_types: eventTypes === null ? null : JSON.stringify(eventTypes),

@@ -127,7 +127,7 @@ export async function insertDeliveries(
     updated_at: dueAt,
   }))
   const due = rows.filter((row) => row.next_attempt_at !== null)
-  const inserted = scope.insert('deliveries', rows)
+  await scope.insert('deliveries', rows)
   scope.trx.announce(
     ATTEMPTS_SCHEDULED,
     due.map((row) => ({
@@ -138,7 +138,6 @@ export async function insertDeliveries(
       scheduledAt: dueAt,
     })),
   )
-  await inserted
 }
 
 export interface DeliveryFilter {

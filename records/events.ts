@@ -1,6 +1,6 @@
 import type { EventType } from '../generated/asyncapi.ts'
 import type { components } from '../generated/openapi.ts'
-import type { Scope } from './database/scope.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
 import { type Listing, toTimestamp } from './list.ts'
 import { findRow } from './references.ts'
 
@@ -49,7 +49,7 @@ export async function listEventRows(scope: Scope, ids: string[]): Promise<EventR
   return scope.rows('events').whereIn('id', ids).orderBy('id')
 }
 
-export async function insertEvents(scope: Scope, events: EventRow[]): Promise<void> {
+export async function insertEvents(scope: WriteScope, events: EventRow[]): Promise<void> {
   if (events.length > 0)
     await scope.insert(
       'events',

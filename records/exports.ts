@@ -5,7 +5,7 @@ import { type Body, operations, type QueryParameter } from '../generated/operati
 import { params } from '../generated/validators.js'
 import { assertValid, convertParameter } from '../validation.ts'
 import type { Db } from './database/open.ts'
-import { accountScope, type Scope } from './database/scope.ts'
+import { accountScope, type Scope, type WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { UNFINISHED_EXPORTS } from './index-predicates.ts'
 import { jobApplicationListing } from './job-applications.ts'
@@ -130,7 +130,7 @@ export async function findStoredBytes(scope: Scope): Promise<number> {
 }
 
 export async function insertExport(
-  scope: Scope,
+  scope: WriteScope,
   { resource, format, filters }: NewExport,
   now: Date,
 ): Promise<Export> {

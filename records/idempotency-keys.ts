@@ -1,14 +1,12 @@
-/** Idempotency keys. A request inserts its key in the transaction of its change, so that a rollback or the
- *  end of the process leaves neither. */
+/** Idempotency keys. A request inserts its key with the response in the transaction of its change, so that a
+ *  rollback or the end of the process leaves neither. */
 import { IS_CLOCK_IN_DOUBT } from './clock-spans.ts'
-import { errorCode } from './database/errors.ts'
-import { runInOrder, select } from './database/statements.ts'
-import type { Trx } from './database/transaction.ts'
+import { uniqueViolation } from './database/errors.ts'
+import { select } from './database/statements.ts'
+import { identifyTransaction, type Source, type Trx } from './database/transaction.ts'
 import { expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
 
 const RETENTION_MS = 24 * 60 * 60_000
-/** PostgreSQL: how long a transaction waits for another one that has inserted the same key. */
-const LOCK_TIMEOUT_MS = 1_000
 
 /** A response that is stored for repeated requests. */
 export interface StoredResponse {
@@ -25,10 +23,24 @@ export interface KeyedRequest {
 }
 
 export type KeyState =
-  | { kind: 'inserted' }
+  | { kind: 'unused' }
+  | { kind: 'expired' }
   | { kind: 'in_flight' }
   | { kind: 'other_request' }
   | { kind: 'completed'; response: StoredResponse }
+
+/** A request with the same key is in flight at another node. */
+export class KeyInFlight extends Error {
+  override name = 'KeyInFlight'
+}
+
+/** Locks the key until the end of the transaction. False: a transaction of another node has locked it. */
+export function lockIdempotencyKey(
+  source: Source,
+  { userId, key }: KeyedRequest,
+): Promise<boolean> {
+  return identifyTransaction(source, `idempotency key ${userId} ${key}`)
+}
 
 interface Row {
   fingerprint: string
@@ -36,38 +48,27 @@ interface Row {
   status: number | null
   headers: string | null
   body: string | null
+  is_expired: boolean | number
 }
 
-/** Inserts the key as the first statement of a transaction, or returns the state of the request that has
- *  it. Waits for the end of a concurrent transaction with the same key. `in_flight`: the wait was too long,
- *  and the transaction must roll back. */
-export async function insertIdempotencyKey(
-  trx: Pick<Trx, 'dialect' | 'sql'>,
+/** The state of a locked key. */
+export async function findKeyState(
+  { sql }: Source,
   { userId, key, fingerprint }: KeyedRequest,
   now: number,
 ): Promise<KeyState> {
-  // Nodes of older releases need `locked_until`. They insert keys without a status and commit them before
-  // their change, and other nodes take these keys over after `locked_until`.
-  const insert = () =>
-    select<{ key: string }>(
-      trx.sql,
-      `insert into idempotency_keys (user_id, key, fingerprint, locked_until, expires_at)
-       values (?, ?, ?, ?, ?)
-       on conflict (user_id, key) do update
-       set fingerprint = excluded.fingerprint, status = null, headers = null, body = null,
-         locked_until = excluded.locked_until, expires_at = excluded.expires_at
-       where (idempotency_keys.expires_at <= ? and not ${IS_CLOCK_IN_DOUBT})
-         or (idempotency_keys.status is null and idempotency_keys.locked_until <= ?)
-       returning key`,
-      [userId, key, fingerprint, now, now + RETENTION_MS, now, now],
-    )
-  try {
-    if ((await withLockTimeout(trx, insert)).length > 0) return { kind: 'inserted' }
-  } catch (error) {
-    if (errorCode(error) === LOCK_NOT_AVAILABLE) return { kind: 'in_flight' }
-    throw error
-  }
-  const row = (await trx.sql('idempotency_keys').where({ user_id: userId, key }).first()) as Row
+  // Nodes of older releases insert keys without a status and commit them before their change. Other nodes take these
+  // keys over after `locked_until`.
+  const [row] = await select<Row>(
+    sql,
+    `select fingerprint, status, headers, body,
+       (expires_at <= ? and not ${IS_CLOCK_IN_DOUBT}) or (status is null and locked_until <= ?) as is_expired
+     from idempotency_keys where user_id = ? and key = ?`,
+    [now, now, userId, key],
+    'find_key_state',
+  )
+  if (row === undefined) return { kind: 'unused' }
+  if (row.is_expired) return { kind: 'expired' }
   if (row.fingerprint !== fingerprint) return { kind: 'other_request' }
   if (row.status === null) return { kind: 'in_flight' }
   const { status, headers, body } = row
@@ -77,15 +78,39 @@ export async function insertIdempotencyKey(
   }
 }
 
-/** Stores the response in the transaction that has inserted the key. */
-export async function storeResponse(
-  { sql }: Pick<Trx, 'sql'>,
+export async function deleteIdempotencyKey(
+  { sql }: Source,
   { userId, key }: KeyedRequest,
-  { status, headers, body }: StoredResponse,
 ): Promise<void> {
-  await sql('idempotency_keys')
-    .where({ user_id: userId, key })
-    .update({ status, headers: JSON.stringify(headers), body })
+  await sql('idempotency_keys').where({ user_id: userId, key }).delete()
+}
+
+/** Stores the response under the locked key. */
+export async function insertIdempotencyKey(
+  trx: Trx,
+  { userId, key, fingerprint }: KeyedRequest,
+  { status, headers, body }: StoredResponse,
+  now: number,
+): Promise<void> {
+  const row = {
+    user_id: userId,
+    key,
+    fingerprint,
+    status,
+    headers: JSON.stringify(headers),
+    body,
+    // For nodes of older releases.
+    locked_until: now,
+    expires_at: now + RETENTION_MS,
+  }
+  await trx.insert({
+    table: 'idempotency_keys',
+    columns: Object.keys(row),
+    rows: [row],
+    // Nodes of older releases do not lock keys.
+    translate: (error) =>
+      uniqueViolation(error)?.includes('idempotency_keys') ? new KeyInFlight() : error,
+  })
 }
 
 export function removeExpiredKeys(run: RemovalRun): Promise<void> {
@@ -94,31 +119,4 @@ export function removeExpiredKeys(run: RemovalRun): Promise<void> {
     key: ['user_id', 'key'],
     condition: (rows) => rows.where('expires_at', '<=', expiredUntil(run, RETENTION_MS)),
   })
-}
-
-/** PostgreSQL's code for a lock that was not acquired within `lock_timeout`. */
-const LOCK_NOT_AVAILABLE = '55P03'
-
-/** Runs one statement with `LOCK_TIMEOUT_MS`, and restores the timeout of the transaction. On SQLite only one
- *  transaction writes, so no statement waits. */
-async function withLockTimeout<T>(
-  source: Pick<Trx, 'dialect' | 'sql'>,
-  statement: () => Promise<T>,
-): Promise<T> {
-  if (source.dialect === 'sqlite') return statement()
-  const set = (name: string, value: string): string => `set_config('${name}', ${value}, true)`
-  const saved = 'muster.lock_timeout'
-  const [, result] = await runInOrder(
-    source,
-    () =>
-      select(
-        source.sql,
-        `select ${set(saved, `current_setting('lock_timeout')`)},
-           ${set('lock_timeout', `'${LOCK_TIMEOUT_MS}'`)}`,
-        [],
-      ),
-    statement,
-    () => select(source.sql, `select ${set('lock_timeout', `current_setting('${saved}')`)}`, []),
-  )
-  return result
 }

@@ -3,7 +3,7 @@ import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import { uniqueViolation } from './database/errors.ts'
-import type { Scope } from './database/scope.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { findJob } from './jobs.ts'
 import { type Listing, toTimestamp } from './list.ts'
@@ -62,7 +62,7 @@ export async function findJobApplication(
 /** Throws `InvalidInput` for an unknown participant, a job that is not open, or a second application for
  *  the job. */
 export async function insertJobApplication(
-  scope: Scope,
+  scope: WriteScope,
   input: NewJobApplication,
   now: Date,
 ): Promise<JobApplication> {
@@ -85,14 +85,14 @@ export async function insertJobApplication(
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
-  try {
-    await scope.insert('job_applications', { ...row })
-  } catch (error) {
-    if (uniqueViolation(error))
-      throw new InvalidInput({ participant_id: ['has already applied for this job.'] })
-    throw error
-  }
+  await scope.insert('job_applications', { ...row }, toTaken)
   return fromRow(row)
+}
+
+function toTaken(error: unknown): unknown {
+  return uniqueViolation(error)?.includes('job_applications')
+    ? new InvalidInput({ participant_id: ['has already applied for this job.'] })
+    : error
 }
 
 /** Throws `InvalidInput` for an impossible status. */

@@ -2,7 +2,7 @@ import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
-import type { Scope } from './database/scope.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { containing, foldText, type Listing, toTimestamp } from './list.ts'
 import { countNoun, countRows, findRow } from './references.ts'
@@ -58,7 +58,7 @@ export async function findJob(
 const searchText = ({ title, description }: Pick<Job, 'title' | 'description'>): string =>
   foldText(`${title}\n${description}`)
 
-export async function insertJob(scope: Scope, input: NewJob, now: Date): Promise<Job> {
+export async function insertJob(scope: WriteScope, input: NewJob, now: Date): Promise<Job> {
   const questions = (input.screening_questions ?? []).map(withOperator)
   const row: JobRow = {
     id: newId(),

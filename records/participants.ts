@@ -3,7 +3,7 @@ import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
 import { nextUpdatedAt } from './changes.ts'
 import { uniqueViolation } from './database/errors.ts'
-import type { Scope } from './database/scope.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { containing, foldText, type Listing, toTimestamp } from './list.ts'
 import { clearReferences, countNoun, countRows, findRow } from './references.ts'
@@ -72,7 +72,7 @@ function searchColumns({ full_name, email }: Pick<Participant, 'full_name' | 'em
 
 /** Throws `InvalidInput` when the email or the external ID is taken. */
 export async function insertParticipant(
-  scope: Scope,
+  scope: WriteScope,
   input: NewParticipant,
   now: Date,
 ): Promise<Participant> {
@@ -88,14 +88,14 @@ export async function insertParticipant(
     updated_at: now.getTime(),
   }
   const participant = fromRow(row)
-  await refuseTaken(scope.insert('participants', { ...row, ...searchColumns(participant) }))
+  await scope.insert('participants', { ...row, ...searchColumns(participant) }, toTaken)
   await insertTags(scope, participant)
   return participant
 }
 
 /** Throws `InvalidInput` when the email or the external ID is taken. */
 export async function updateParticipantFields(
-  scope: Scope,
+  scope: WriteScope,
   current: Participant,
   changes: Partial<Participant>,
   now: Date,
@@ -109,7 +109,10 @@ export async function updateParticipantFields(
     ...searchColumns(changed),
     updated_at,
   }
-  await refuseTaken(scope.rows('participants').where({ id: current.id }).update(row))
+  const update = scope.rows('participants').where({ id: current.id }).update(row)
+  await update.catch((error: unknown) => {
+    throw toTaken(error)
+  })
   if (tags) {
     await scope.rows('participant_tags').where({ participant_id: current.id }).delete()
     await insertTags(scope, changed)
@@ -117,7 +120,7 @@ export async function updateParticipantFields(
   return { ...changed, updated_at: toTimestamp(updated_at) }
 }
 
-async function insertTags(scope: Scope, { id, tags }: Participant): Promise<void> {
+async function insertTags(scope: WriteScope, { id, tags }: Participant): Promise<void> {
   if (tags.length === 0) return
   await scope.insert(
     'participant_tags',
@@ -125,17 +128,13 @@ async function insertTags(scope: Scope, { id, tags }: Participant): Promise<void
   )
 }
 
-async function refuseTaken(write: Promise<unknown>): Promise<void> {
-  try {
-    await write
-  } catch (error) {
-    const index = uniqueViolation(error)
-    if (index?.includes('email_key'))
-      throw new InvalidInput({ email: ['is used by another participant.'] })
-    if (index?.includes('external_id'))
-      throw new InvalidInput({ external_id: ['is used by another participant.'] })
-    throw error
-  }
+function toTaken(error: unknown): unknown {
+  const index = uniqueViolation(error)
+  if (index?.includes('email_key'))
+    return new InvalidInput({ email: ['is used by another participant.'] })
+  if (index?.includes('external_id'))
+    return new InvalidInput({ external_id: ['is used by another participant.'] })
+  return error
 }
 
 /** Clears the participant of its tasks and returns their IDs. Throws `InvalidInput` while it has

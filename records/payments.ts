@@ -2,7 +2,7 @@ import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
-import type { Scope } from './database/scope.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
 import { assertReference, findRow, withStoredIds } from './references.ts'
@@ -57,7 +57,7 @@ export async function findPayment(
 
 /** Throws `InvalidInput` for an unknown participant or task. */
 export async function insertPayment(
-  scope: Scope,
+  scope: WriteScope,
   payment: NewPayment,
   now: Date,
 ): Promise<Payment> {

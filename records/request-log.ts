@@ -1,7 +1,8 @@
 /** The request log, which the API Dashboard shows. */
+import { insertText } from './database/inserts.ts'
 import { UNPREPARED } from './database/knex-internals.ts'
 import type { Scope } from './database/scope.ts'
-import { insertText, type Sql, select } from './database/statements.ts'
+import { type Sql, select } from './database/statements.ts'
 import type { Condition } from './list.ts'
 import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
 import { countRequests } from './reports/request-counts.ts'

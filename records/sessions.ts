@@ -1,5 +1,5 @@
 import type { Db } from './database/open.ts'
-import type { Scope } from './database/scope.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { newId } from './ids.ts'
 import { expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
@@ -62,7 +62,11 @@ export interface NewSession {
 const MAX_USER_AGENT_CHARACTERS = 300
 
 /** Returns the session's ID. */
-export async function insertSession(scope: Scope, session: NewSession, now: Date): Promise<string> {
+export async function insertSession(
+  scope: WriteScope,
+  session: NewSession,
+  now: Date,
+): Promise<string> {
   const id = newId()
   await scope.insert('sessions', {
     id,

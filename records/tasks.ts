@@ -2,7 +2,7 @@ import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
-import type { Scope } from './database/scope.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { type Listing, toMillis, toNullableTimestamp, toTimestamp } from './list.ts'
 import { assertReference, clearReferences, findRow, withStoredIds } from './references.ts'
@@ -72,7 +72,7 @@ export function assertDueTime({ due_at }: { due_at?: string | null }): void {
 }
 
 /** Throws InvalidInput for a participant that is not the account's. */
-export async function insertTask(scope: Scope, input: NewTask, now: Date): Promise<Task> {
+export async function insertTask(scope: WriteScope, input: NewTask, now: Date): Promise<Task> {
   const { participant_id = null } = withStoredIds(input)
   await assertReference(scope, 'participant_id', 'participants', participant_id)
   const row: TaskRow = {

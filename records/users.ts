@@ -1,6 +1,6 @@
 import { Refused } from '../errors.ts'
 import { uniqueViolation } from './database/errors.ts'
-import type { Scope } from './database/scope.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { newId } from './ids.ts'
 import { parseName } from './names.ts'
@@ -135,7 +135,7 @@ export const MAX_USERS_PER_ACCOUNT = 500
 
 /** Returns the user's ID. Throws `Refused` when the input is invalid, the email is taken or the account
  *  is full. */
-export async function insertUser(scope: Scope, user: NewUser, now: Date): Promise<string> {
+export async function insertUser(scope: WriteScope, user: NewUser, now: Date): Promise<string> {
   const granted = user.grants ?? []
   assertGrants(user.role, granted)
   const email = parseEmail(user.email)
@@ -154,7 +154,7 @@ export async function insertUser(scope: Scope, user: NewUser, now: Date): Promis
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
-  await scope.insert('users', row).catch((error: unknown) => refuseTaken(error, email))
+  await scope.insert('users', row, (error) => toTaken(error, email))
   return id
 }
 
@@ -164,10 +164,10 @@ async function assertNotFull(scope: Scope): Promise<void> {
     throw new Refused(`An account can have at most ${MAX_USERS_PER_ACCOUNT} users`)
 }
 
-function refuseTaken(error: unknown, email: string): never {
-  if (uniqueViolation(error)?.includes('email'))
-    throw new EmailTaken(`A user with the email ${email} already exists`, { cause: error })
-  throw error
+function toTaken(error: unknown, email: string): unknown {
+  return uniqueViolation(error)?.includes('email')
+    ? new EmailTaken(`A user with the email ${email} already exists`, { cause: error })
+    : error
 }
 
 export async function findUser(
@@ -300,7 +300,9 @@ export async function updateEmail(
     .rows('users')
     .where({ id })
     .update({ email, email_key: emailKey(email), updated_at: now.getTime() })
-    .catch((error: unknown) => refuseTaken(error, email))
+    .catch((error: unknown) => {
+      throw toTaken(error, email)
+    })
 }
 
 /** Deletes a user who has not set a password, which frees the email. False: there is no such user. */

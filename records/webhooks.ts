@@ -2,9 +2,10 @@ import { Refused } from '../errors.ts'
 import { lockAccount } from './accounts.ts'
 import { resumeInterruptedJobs } from './bulk-jobs.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
-import { type Sql, select } from './database/statements.ts'
+import type { Sql } from './database/statements.ts'
 import { endScheduledDeliveries } from './delivery-commands.ts'
 import { newId } from './ids.ts'
+import type { Ordering } from './subscriptions.ts'
 import { endOutage } from './webhook-outages.ts'
 
 export interface Webhook {
@@ -27,11 +28,6 @@ export interface Webhook {
   createdAt: number
   updatedAt: number
 }
-
-/** `by_resource`: the events of one resource are delivered one after the other. A failing delivery
- *  delays only later ones of the same resource. */
-export const orderings = ['none', 'by_resource'] as const
-export type Ordering = (typeof orderings)[number]
 
 export interface WebhookRow {
   id: string
@@ -122,26 +118,6 @@ export async function insertWebhook(
 export async function listWebhooks(scope: Scope): Promise<Webhook[]> {
   const rows: WebhookRow[] = await notDeleted(scope).orderBy('id')
   return rows.map(webhookFromRow)
-}
-
-/** The enabled webhooks. Runs for every emitted event. */
-export async function listSubscribedWebhooks({
-  sql,
-  accountId,
-}: Scope): Promise<Pick<Webhook, 'id' | 'eventTypes' | 'ordering'>[]> {
-  const text =
-    'select id, event_types, ordering from webhooks where account_id = ? and deleted_at is null and enabled'
-  const rows = await select<Pick<WebhookRow, 'id' | 'event_types' | 'ordering'>>(
-    sql,
-    text,
-    [accountId],
-    'list_subscribed_webhooks',
-  )
-  return rows.map((row) => ({
-    id: row.id,
-    eventTypes: JSON.parse(row.event_types) as string[],
-    ordering: row.ordering,
-  }))
 }
 
 export async function findWebhook(scope: Scope, id: string): Promise<Webhook | undefined> {

@@ -2,6 +2,7 @@
 import Router from '@koa/router'
 import Koa from 'koa'
 import type { Logger } from 'pino'
+import { KeysInUse } from '../operations/idempotency.ts'
 import { newResponseChecker } from '../operations/response-check.ts'
 import type { Db } from '../records/database/open.ts'
 import { consoleRoutes } from '../web/console/app.ts'
@@ -58,9 +59,10 @@ export function createApp(services: AppServices): Koa<RequestState> {
   if (config.corsOrigins.length > 0)
     app.use(crossOrigin((origin) => (config.corsOrigins.includes(origin) ? origin : '')))
   if (config.role !== 'worker') {
-    app.use(onlyBelow('/public', serveOperations({ ...services, checkResponse })))
+    const executing = { ...services, checkResponse, keysInUse: new KeysInUse() }
+    app.use(onlyBelow('/public', serveOperations(executing)))
     app.use(docsRoutes(config).routes())
-    app.use(consoleRoutes({ ...services, checkResponse }))
+    app.use(consoleRoutes(executing))
     app.use(homeRoute().routes())
   }
   const operator = operatorRoutes(services)

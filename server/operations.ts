@@ -10,7 +10,7 @@ import { type OperationId, type OperationRow, operations } from '../generated/op
 import { isNotImplemented } from '../handlers/call.ts'
 import { etagOf, ifMatchHolds } from '../operations/etag.ts'
 import { execute } from '../operations/execute.ts'
-import { idempotencyFingerprint, KeysInUse, runOnce } from '../operations/idempotency.ts'
+import { idempotencyFingerprint, type KeysInUse } from '../operations/idempotency.ts'
 import { assertPermitted } from '../operations/permissions.ts'
 import type { ResponseChecker } from '../operations/response-check.ts'
 import type { Db } from '../records/database/open.ts'
@@ -32,6 +32,7 @@ export interface OperationServices {
   log: Logger
   now: () => Date
   checkResponse: ResponseChecker
+  keysInUse: KeysInUse
 }
 
 const WINDOW_SECONDS = 60
@@ -47,10 +48,9 @@ export function serveOperations(services: OperationServices): (ctx: Context) => 
   checkHandlersImplemented(services)
   const authenticate = newAuthentication(services)
   const limited = limitInFlight(services.config.requestsInFlightPerUser)
-  const keysInUse = new KeysInUse()
   const dispatch = newDispatcher({
     assertAuthenticated,
-    serve: (id, ctx) => serve({ ...services, keysInUse }, id, ctx),
+    serve: (id, ctx) => serve(services, id, ctx),
   })
   return async (ctx) => {
     await authenticate(ctx)
@@ -130,11 +130,7 @@ function throwTooManyRequests(ctx: Context, { msBeforeNext }: RateLimitState): n
   })
 }
 
-async function serve(
-  services: OperationServices & { keysInUse: KeysInUse },
-  id: OperationId,
-  ctx: Context,
-): Promise<void> {
+async function serve(services: OperationServices, id: OperationId, ctx: Context): Promise<void> {
   const operation: OperationRow = operations[id]
   const { principal } = ctx.state
   if (!principal) throw new Error(`${id} is served without authentication`)
@@ -142,7 +138,7 @@ async function serve(
   assertPermitted(operation, principal)
   const { input, text, mergePatch } = await readInput(ctx, id)
   const ifMatch = ctx.headers['if-match']
-  const execution = {
+  const { stored } = await execute(services, id, {
     input,
     caller: {
       ...principal,
@@ -153,27 +149,13 @@ async function serve(
     traceparent: ctx.state.traceparent,
     mergePatch,
     isMatch: (current: object) => ifMatchHolds(ifMatch, etagOf(JSON.stringify(current))),
-  }
-  if (operation.access === 'read')
-    return sendResult(services, id, ctx, await execute(services, id, execution))
-
-  const request = keyedRequest(operation, ctx, text)
-  /** Builds and checks the response before the commit: a response that breaks the contract rolls the changes
-   *  back. */
-  const write = () =>
-    execute(services, id, {
-      ...execution,
-      async around({ trx }, work) {
-        const respond = async () => sendResult(services, id, ctx, await work())
-        if (!request) return respond()
-        const stored = await runOnce(trx, request, services.now(), async () => {
-          await respond()
-          return storableResponse(ctx)
-        })
-        if (stored) respondFromStore(ctx, stored)
-      },
-    })
-  await (request ? services.keysInUse.use(request, write) : write())
+    once: keyedRequest(operation, ctx, text),
+    respond(result) {
+      sendResult(services, id, ctx, result)
+      return storableResponse(ctx)
+    },
+  })
+  if (stored) respondFromStore(ctx, stored)
 }
 
 /** Undefined without an Idempotency-Key. */

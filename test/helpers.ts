@@ -12,7 +12,7 @@ import { insertAccount } from '../records/accounts.ts'
 import type { AccessLevel } from '../records/api-keys.ts'
 import { migrate, withSetupLock } from '../records/database/migrate.ts'
 import { openDatabase, withoutPooler } from '../records/database/open.ts'
-import { accountScope } from '../records/database/scope.ts'
+import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { insertUser, type Permission, type Role } from '../records/users.ts'
 import { type Config, readConfig } from '../server/config.ts'
@@ -159,7 +159,7 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
       async (trx) =>
         (
           await issueApiKey(
-            accountScope(trx, accountId),
+            writeScope(trx, accountId),
             { userId, name: 'Test key', accessLevel },
             new Date(),
           )
@@ -189,7 +189,7 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
       }
       return {
         userId: await transaction(db, (trx) =>
-          insertUser(accountScope(trx, accountId), user, new Date()),
+          insertUser(writeScope(trx, accountId), user, new Date()),
         ),
       }
     },

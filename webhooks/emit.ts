@@ -2,12 +2,12 @@ import type { DeliveredType, EventData, EventPayloads, EventType } from '../gene
 import { eventTypes } from '../generated/events.ts'
 import { type Validator, events as validators } from '../generated/validators.js'
 import type { WriteScope } from '../records/database/scope.ts'
-import { runInOrder } from '../records/database/statements.ts'
 import { insertDeliveries, type NewDelivery, TEST_EVENT } from '../records/deliveries.ts'
 import { assertNotPaused, DeliveryRefused } from '../records/delivery-commands.ts'
 import { type EventRow, insertEvents } from '../records/events.ts'
 import { newId } from '../records/ids.ts'
-import { findWebhook, listSubscribedWebhooks, type Webhook } from '../records/webhooks.ts'
+import { listSubscriptions, type Subscription } from '../records/subscriptions.ts'
+import { findWebhook, type Webhook } from '../records/webhooks.ts'
 
 export interface NewEvent<T extends EventType = EventType> {
   eventType: T
@@ -34,7 +34,7 @@ export async function emit<T extends EventType>(
 /** Stores several events in their order. Throws `InvalidEvent`. */
 export async function emitMany(scope: WriteScope, events: NewEvent[], now: Date): Promise<void> {
   if (events.length === 0) return
-  const webhooks = await listSubscribedWebhooks(scope)
+  const webhooks = await findSubscriptions(scope)
   const rows: EventRow[] = []
   const deliveries: NewDelivery[] = []
   for (const event of events) {
@@ -54,11 +54,18 @@ export async function emitMany(scope: WriteScope, events: NewEvent[], now: Date)
       deliveries.push(newDelivery(webhook, id, payload))
     }
   }
-  await runInOrder(
-    scope,
-    () => insertEvents(scope, rows),
-    () => insertDeliveries(scope, deliveries, now),
-  )
+  await insertEvents(scope, rows)
+  await insertDeliveries(scope, deliveries, now)
+}
+
+/** The list of the transaction's begin is current until the transaction waits for another statement. */
+async function findSubscriptions({
+  sql,
+  accountId,
+  trx,
+  subscriptions,
+}: WriteScope): Promise<Subscription[]> {
+  return subscriptions && !trx.isUsed() ? subscriptions : listSubscriptions(sql, accountId)
 }
 
 function eventRow(id: string, event: NewEvent, now: Date): EventRow {

@@ -9,6 +9,7 @@
 import { createRequire } from 'node:module'
 import type { Knex } from 'knex'
 import type pg from 'pg'
+import { CollectedInserts, combineInserts, type Insert } from './inserts.ts'
 import { PoolerTolerantConnection } from './pooler.ts'
 
 type Callback = (this: unknown, error: Error | null, result?: unknown) => void
@@ -63,9 +64,14 @@ export function discardConnection(connection: PooledConnection, reason: string):
 export class TransactionConnection {
   readonly #connection: PooledConnection
   readonly #running = new Set<Promise<unknown>>()
+  readonly #collected = new CollectedInserts()
   #hasEnded = false
   /** SQLite: has it sent a statement other than a select? */
   hasWritten = false
+  /** The error of a collected insert. PostgreSQL refuses all later statements of the transaction. */
+  failure: unknown
+  /** Has it sent a statement? */
+  isUsed = false
 
   constructor(connection: PooledConnection) {
     this.#connection = connection
@@ -78,7 +84,17 @@ export class TransactionConnection {
 
   /** Called by knex's PostgreSQL client. pg runs queries in the order of the calls. */
   query(...args: unknown[]): unknown {
-    return this.pooled.query?.(...args)
+    const { pooled } = this
+    void this.sendCollected()
+    this.isUsed = true
+    return pooled.query?.(...args)
+  }
+
+  /** PostgreSQL: sends the insert together with the next statement or the end of the transaction. Waits while the
+   *  transaction has sent many rows. */
+  async collect(insert: Insert): Promise<void> {
+    if (this.#hasEnded) throw new Error('An insert came after the end of its transaction')
+    if (this.#collected.add(insert)) await this.sendCollected()
   }
 
   /** Delays the end of the transaction until the statement has ended. */
@@ -95,6 +111,20 @@ export class TransactionConnection {
   async end(): Promise<void> {
     this.#hasEnded = true
     await Promise.allSettled(this.#running)
+  }
+
+  /** Never throws: see `failure`. */
+  async sendCollected(): Promise<void> {
+    const inserts = this.#collected.take()
+    if (inserts.length === 0) return
+    try {
+      await this.#connection.query?.(combineInserts(inserts))
+    } catch (error) {
+      this.failure ??= inserts.reduce(
+        (translated, { translate }) => translate?.(translated) ?? translated,
+        error,
+      )
+    }
   }
 }
 

@@ -13,6 +13,7 @@ export class PoolerTolerantConnection extends pg.Client {
   declare readonly processID: number
   /** Statements to send with BEGIN. Undefined without a pooler. */
   #localSettings: string | undefined
+  #isCorked = false
 
   /** Sets `settings` for the session. Through a pooler they are set for each transaction. */
   async applySettings(settings: Record<string, number>): Promise<void> {
@@ -28,12 +29,26 @@ export class PoolerTolerantConnection extends pg.Client {
 
   // biome-ignore lint/suspicious/noExplicitAny: `query` has many signatures.
   override query(...input: any[]): any {
+    this.#cork()
     const query = super.query as (...args: unknown[]) => unknown
     const [statement, ...others] = input
     if (this.#localSettings === undefined || typeof statement?.text !== 'string')
       return query.apply(this, input)
     const text = statement.text === 'BEGIN;' ? statement.text + this.#localSettings : statement.text
     return query.call(this, { ...statement, name: undefined, text }, ...others)
+  }
+
+  /** Collects the statements that are sent in a row: half of the CPU time of a small statement is the system call
+   *  that writes to the socket. */
+  #cork(): void {
+    if (this.#isCorked) return
+    const { stream } = this.connection
+    stream.cork()
+    this.#isCorked = true
+    process.nextTick(() => {
+      this.#isCorked = false
+      stream.uncork()
+    })
   }
 }
 

@@ -1,28 +1,12 @@
-import { hash } from 'node:crypto'
 import type { Knex } from 'knex'
+import type { Subscription } from '../subscriptions.ts'
 import type { Dialect } from './open.ts'
-import { insertText, runInOrder, type Sql } from './statements.ts'
+import type { Sql } from './statements.ts'
 import type { Trx } from './transaction.ts'
 
 const MAX_INSERTED_ROWS = 500
 /** SQLite accepts 32,766 in a statement. */
 const MAX_VARIABLES = 30_000
-/** PostgreSQL plans inserts of up to this many rows once per connection: they are frequent. */
-const MAX_NAMED_INSERT_ROWS = 8
-
-async function insertRows(
-  sql: Sql,
-  table: string,
-  columns: string[],
-  rows: Record<string, unknown>[],
-): Promise<void> {
-  const values = rows.flatMap((row) => columns.map((column) => row[column]))
-  const text = insertText(table, columns, rows.length)
-  const insert = sql.raw(text, values as Knex.RawBinding[])
-  await (rows.length <= MAX_NAMED_INSERT_ROWS
-    ? insert.options({ name: hash('sha1', text) })
-    : insert)
-}
 
 /** All that a query of one account may use. Handlers get a scope and never a connection, so they cannot
  *  write a query without the account. */
@@ -32,8 +16,6 @@ export interface Scope {
   sql: Sql
   /** A query on the account's rows of a table. */
   rows(table: string): Knex.QueryBuilder
-  /** Adds the account ID to the rows. */
-  insert(table: string, rows: Record<string, unknown> | Record<string, unknown>[]): Promise<void>
 }
 
 export function accountScope(source: { dialect: Dialect; sql: Sql }, accountId: string): Scope {
@@ -43,31 +25,44 @@ export function accountScope(source: { dialect: Dialect; sql: Sql }, accountId: 
     dialect,
     sql,
     rows: (table) => sql(table).where(`${table}.account_id`, accountId),
-    async insert(table, rows) {
-      const own = (Array.isArray(rows) ? rows : [rows]).map((row) => ({
-        ...row,
-        account_id: accountId,
-      }))
-      const columns = Object.keys(own[0] ?? {})
-      const size = Math.min(
-        MAX_INSERTED_ROWS,
-        Math.max(1, Math.floor(MAX_VARIABLES / columns.length)),
-      )
-      const inserts: (() => Promise<void>)[] = []
-      for (let from = 0; from < own.length; from += size)
-        inserts.push(() => insertRows(sql, table, columns, own.slice(from, from + size)))
-      await runInOrder(source, ...inserts)
-    },
   }
 }
+
+type Row = Record<string, unknown>
 
 /** The scope of an account in a transaction. */
 export interface WriteScope extends Scope {
   trx: Trx
   /** The trace of the request, as in the header. */
   traceparent?: string
+  /** The enabled webhooks at the begin of the transaction. */
+  subscriptions?: Subscription[]
+  /** Adds the account ID to the rows. On PostgreSQL the rows are sent later, see `Trx.insert`: their errors are thrown
+   *  by a later statement or at the end of the transaction. `translate` returns the error to throw. */
+  insert(table: string, rows: Row | Row[], translate?: (error: unknown) => unknown): Promise<void>
 }
 
-export function writeScope(trx: Trx, accountId: string, traceparent?: string): WriteScope {
-  return { ...accountScope(trx, accountId), trx, traceparent }
+export function writeScope(
+  trx: Trx,
+  accountId: string,
+  begin: Pick<WriteScope, 'traceparent' | 'subscriptions'> = {},
+): WriteScope {
+  return {
+    ...accountScope(trx, accountId),
+    ...begin,
+    trx,
+    async insert(table, input, translate) {
+      const rows = (Array.isArray(input) ? input : [input]).map((row) => ({
+        ...row,
+        account_id: accountId,
+      }))
+      const columns = Object.keys(rows[0] ?? {})
+      const size = Math.min(
+        MAX_INSERTED_ROWS,
+        Math.max(1, Math.floor(MAX_VARIABLES / columns.length)),
+      )
+      for (let from = 0; from < rows.length; from += size)
+        await trx.insert({ table, columns, rows: rows.slice(from, from + size), translate })
+    },
+  }
 }

@@ -34,14 +34,6 @@ export async function runInOrder<Results extends unknown[]>(
   return results as Results
 }
 
-/** An insert with one list of values per row. knex's own insert for SQLite has one select per row, which
- *  takes 20 % more CPU. */
-export function insertText(table: string, columns: string[], rows: number): string {
-  const names = columns.map((column) => `"${column}"`).join(',')
-  const row = `(${columns.map(() => '?').join(',')})`
-  return `insert into ${table} (${names}) values ${new Array(rows).fill(row).join(',')}`
-}
-
 /** A `from` item named `input`: the rows of one JSON parameter. `columns` maps names to PostgreSQL types.
  *  One parameter for any number of rows keeps one plan. */
 export function jsonRows(dialect: Dialect, columns: Record<string, string>): string {

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import type { Topic } from './announcements.ts'
 import { errorCode, isStorageFailure } from './errors.ts'
+import { type Insert, insertText } from './inserts.ts'
 import {
   acquireConnection,
   discardConnection,
@@ -10,16 +11,24 @@ import {
 } from './knex-internals.ts'
 import type { Db, Dialect } from './open.ts'
 import { SharedRollback } from './shared-commits.ts'
-import type { Sql } from './statements.ts'
+import { type Sql, select } from './statements.ts'
 
 /** An open transaction. */
-export interface Trx {
-  dialect: Dialect
-  sql: Sql
+export interface Trx extends Source {
+  /** On PostgreSQL, resolves at once and sends the insert with the next statement of the transaction or with
+   *  COMMIT, which saves round trips. Then its error ends the transaction. */
+  insert(insert: Insert): Promise<void>
+  /** Has it sent a statement since the reads at its begin? */
+  isUsed(): boolean
   /** Calls `listener` after the commit or rollback. */
   onEnd(listener: () => void): void
   /** Publishes the topic once, after the commit, however often it was announced. */
   announce<Payload>(topic: Topic<Payload>, payload?: Payload): void
+}
+
+export interface Source {
+  dialect: Dialect
+  sql: Sql
 }
 
 /** PostgreSQL: deadlock_detected and serialization_failure. The transaction was rolled back and may be
@@ -30,10 +39,20 @@ const ROLLBACK_TIMEOUT_MS = 5_000
 
 /** Runs `work` in one transaction and commits it. Rolls back when `work` throws. Runs `work` again after
  *  a deadlock, and after another transaction with the same commit has failed. */
-export async function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
+export function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
+  return transactionAfter(db, async () => undefined, work)
+}
+
+/** The same for work that needs the result of `read`. On PostgreSQL `read` is sent together with BEGIN, which saves
+ *  a round trip. It must not write: when BEGIN fails, PostgreSQL commits every write that was sent after it. */
+export async function transactionAfter<Result, T>(
+  db: Db,
+  read: (source: Source) => Promise<Result>,
+  work: (trx: Trx, result: Result) => Promise<T>,
+): Promise<T> {
   for (let run = 1; ; run++) {
     try {
-      return await runOnce(db, work, run > 1)
+      return await runOnce(db, { read, work, isAlone: run > 1 })
     } catch (error) {
       const isRetryable = error instanceof SharedRollback || RETRYABLE_CODES.has(errorCode(error))
       if (run === MAX_RUNS || !isRetryable) throw error
@@ -41,11 +60,17 @@ export async function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Pr
   }
 }
 
-async function runOnce<T>(db: Db, work: (trx: Trx) => Promise<T>, isAlone: boolean): Promise<T> {
+interface Run<Result, T> {
+  read: (source: Source) => Promise<Result>
+  work: (trx: Trx, result: Result) => Promise<T>
+  /** Shares no commit. */
+  isAlone: boolean
+}
+
+async function runOnce<Result, T>(db: Db, { read, work, isAlone }: Run<Result, T>): Promise<T> {
   const announced = new Map<Topic<unknown>, unknown[]>()
   const endListeners: (() => void)[] = []
-  const trx = {
-    dialect: db.dialect,
+  const listeners = {
     onEnd: (listener: () => void) => void endListeners.push(listener),
     announce(topic: Topic<unknown>, payload?: unknown) {
       const payloads = announced.get(topic)
@@ -54,10 +79,16 @@ async function runOnce<T>(db: Db, work: (trx: Trx) => Promise<T>, isAlone: boole
     },
   }
   try {
-    const run = (sql: Sql) => work({ ...trx, sql })
+    const { dialect } = db
     const result = await (db.sharedCommits
-      ? db.sharedCommits.run((own) => run(sqlOn(db.write, own)), isAlone)
-      : runOnConnection(db.write, {}, run))
+      ? db.sharedCommits.run(async (own) => {
+          const source = { dialect, sql: sqlOn(db.write, own) }
+          const found = await read(source)
+          return work({ ...source, ...listeners, ...insertAtOnce(source) }, found)
+        }, isAlone)
+      : runOnConnection(db, read, (source, own, found) =>
+          work({ ...source, ...listeners, ...collectInto(own) }, found),
+        ))
     for (const [topic, payloads] of announced) {
       db.publish(topic.name, topic.merge?.(payloads))
       db.notifyOtherNodes(topic.name)
@@ -71,62 +102,76 @@ async function runOnce<T>(db: Db, work: (trx: Trx) => Promise<T>, isAlone: boole
   }
 }
 
-/** PostgreSQL only: calls `use` while the rows that `read` has locked cannot change. `read` must not
- *  write, since it is sent together with BEGIN, which saves a round trip. Runs once. */
-export function withLockedRows<T>(
-  db: Db,
-  read: (source: Pick<Trx, 'dialect' | 'sql'>) => Promise<T>,
-  use: (result: T) => void,
-): Promise<void> {
-  return runOnConnection(db.write, { sendsBeforeBegun: true }, async (sql, begun) => {
-    const result = await read({ dialect: db.dialect, sql })
-    await begun
-    use(result)
-  })
+/** On PostgreSQL gives the transaction its ID before it reads anything, so that others can wait for its end: see
+ *  `isAllCommitted`. Locks `lockName` until then. False: another transaction has locked it. On SQLite only one
+ *  transaction writes. */
+export async function identifyTransaction(
+  { dialect, sql }: Source,
+  lockName?: string,
+): Promise<boolean> {
+  if (dialect === 'sqlite') return true
+  const lock = lockName === undefined ? 'true' : 'pg_try_advisory_xact_lock(hashtextextended(?, 0))'
+  const [row] = await select<{ locked: boolean }>(
+    sql,
+    `select pg_current_xact_id(), ${lock} as locked`,
+    lockName === undefined ? [] : [lockName],
+    lockName === undefined ? 'identify_transaction' : 'lock_transaction',
+  )
+  return row?.locked ?? false
 }
 
-interface TransactionOptions {
-  /** `work` starts before BEGIN has succeeded. It must await `begun` before it relies on locks, and must
-   *  not write: when BEGIN fails, PostgreSQL commits every write that was sent after it. */
-  sendsBeforeBegun?: boolean
+/** PostgreSQL only: calls `use` while the rows that `read` has locked cannot change. `read` must not
+ *  write: see `transactionAfter`. Runs once. */
+export function withLockedRows<T>(
+  db: Db,
+  read: (source: Source) => Promise<T>,
+  use: (result: T) => void,
+): Promise<void> {
+  return runOnConnection(db, read, async (_source, _own, result) => use(result))
 }
 
 /** PostgreSQL only: commits after `work` has resolved. Otherwise rolls back and throws the error of `work`. */
-async function runOnConnection<T>(
-  knex: Knex,
-  { sendsBeforeBegun }: TransactionOptions,
-  work: (sql: Sql, begun: Promise<unknown>) => Promise<T>,
+async function runOnConnection<Result, T>(
+  { dialect, write: knex }: Db,
+  read: (source: Source) => Promise<Result>,
+  work: (source: Source, own: TransactionConnection, result: Result) => Promise<T>,
 ): Promise<T> {
   const connection = await acquireConnection(knex)
   const own = new TransactionConnection(connection)
-  const sql = sqlOn(knex, own)
+  const source = { dialect, sql: sqlOn(knex, own) }
   // Sends the statement now. A knex query sends nothing before its `then` is called.
   const send = (text: string): Promise<unknown> =>
     new Promise(
       (resolve, reject) => void knex.raw(text).connection(connection).then(resolve, reject),
     )
+  let hasEnded = false
   const begun = send('BEGIN;')
   begun.catch(() => undefined)
   try {
-    if (!sendsBeforeBegun) await begun
-    const value = await work(sql, begun)
-    await own.end()
+    const result = await read(source)
     await begun
-    const result = (await send('COMMIT;')) as { command?: string } | undefined
+    own.isUsed = false
+    const value = await work(source, own, result)
+    const collected = own.sendCollected()
+    await own.end()
+    const ended = (await send('COMMIT;')) as { command?: string } | undefined
+    hasEnded = true
+    await collected
+    if (own.failure !== undefined) throw own.failure
     // PostgreSQL responds to COMMIT with ROLLBACK when a statement failed and `work` ignored the error.
-    if (result?.command === 'ROLLBACK')
+    if (ended?.command === 'ROLLBACK')
       throw new Error('The transaction was rolled back, because one of its statements had failed')
     return value
   } catch (error) {
     await own.end()
     const rolledBack = begun.then(
-      () => send('ROLLBACK;'),
+      () => (hasEnded ? undefined : send('ROLLBACK;')),
       () => undefined,
     )
     await withTimeout(rolledBack).catch((failure: Error) =>
       discardConnection(connection, failure.message),
     )
-    throw error
+    throw own.failure ?? error
   } finally {
     releaseConnection(knex, connection)
   }
@@ -138,6 +183,28 @@ function sqlOn(knex: Knex, own: TransactionConnection): Sql {
     (table: string | Knex.QueryBuilder) => knex(table as string).connection(own),
     { raw },
   )
+}
+
+type Writing = Pick<Trx, 'insert' | 'isUsed'>
+
+function collectInto(own: TransactionConnection): Writing {
+  return { insert: (insert) => own.collect(insert), isUsed: () => own.isUsed }
+}
+
+/** SQLite. What a transaction has read is always current: no other one writes. */
+function insertAtOnce({ sql }: Source): Writing {
+  return {
+    isUsed: () => false,
+    async insert({ table, columns, rows, translate = (error) => error }) {
+      const values = rows.flatMap((row) => columns.map((column) => row[column]))
+      const text = insertText(table, columns, rows.length)
+      try {
+        await sql.raw(text, values as Knex.RawBinding[])
+      } catch (error) {
+        throw translate(error)
+      }
+    },
+  }
 }
 
 /** Throws when the rollback takes too long: the connection may be lost. */

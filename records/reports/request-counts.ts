@@ -1,6 +1,7 @@
 /** Counts of requests per minute and hour, updated when requests are logged: reading a million rows
  *  would be too slow. */
-import { insertText, type Sql } from '../database/statements.ts'
+import { insertText } from '../database/inserts.ts'
+import type { Sql } from '../database/statements.ts'
 import { daysBefore, type RemovalRun, removeRows } from '../removal-run.ts'
 
 export const MINUTE_MS = 60_000

@@ -17,7 +17,8 @@ import {
 } from '../../records/api-keys.ts'
 import { migrate, withSetupLock } from '../../records/database/migrate.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
-import { accountScope } from '../../records/database/scope.ts'
+import { accountScope, type WriteScope, writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { findCredentials } from '../../records/passwords.ts'
 import { insertUser, updateAccess, updateUserStatus } from '../../records/users.ts'
 import { newMuster } from '../cli/muster.ts'
@@ -55,18 +56,20 @@ async function newInstallation(): Promise<Installation> {
 const scopeOf = ({ db, accountId }: Installation) =>
   accountScope({ dialect: db.dialect, sql: db.write }, accountId)
 
+const write = <T>({ db, accountId }: Installation, work: (scope: WriteScope) => Promise<T>) =>
+  transaction(db, (trx) => work(writeScope(trx, accountId)))
+
 /** An admin, and a key of theirs. */
 async function newAdmin(made: Installation) {
   const scope = scopeOf(made)
-  const userId = await insertUser(
-    scope,
-    { email: 'bob@example.com', fullName: 'Bob', passwordHash: 'none', role: 'admin' },
-    NOW,
-  )
+  const admin = { email: 'bob@example.com', fullName: 'Bob', passwordHash: 'none' }
+  const userId = await write(made, (own) => insertUser(own, { ...admin, role: 'admin' }, NOW))
   return {
     scope,
     userId,
-    ...(await issueApiKey(scope, { userId, name: 'Key', accessLevel: 'full_access' }, NOW)),
+    ...(await write(made, (own) =>
+      issueApiKey(own, { userId, name: 'Key', accessLevel: 'full_access' }, NOW),
+    )),
   }
 }
 
@@ -148,7 +151,9 @@ describe('authenticate', () => {
     await updateUserStatus(scope, userId, 'deactivated', NOW)
     expect(await seen()).toMatchObject({ rejected: { keyId: id } })
     await expect(
-      issueApiKey(scope, { userId, name: 'Key', accessLevel: 'full_access' }, NOW),
+      write(made, (own) =>
+        issueApiKey(own, { userId, name: 'Key', accessLevel: 'full_access' }, NOW),
+      ),
     ).rejects.toThrow('active user')
     await updateUserStatus(scope, userId, 'active', NOW)
     expect(await seen()).toHaveProperty('principal')
@@ -184,11 +189,9 @@ describe('revokeApiKey', () => {
 describe('updateLastUsed', () => {
   it('stores the latest use of each key, and ignores unknown keys', async () => {
     await using made = await newInstallation()
-    const { id, userId, scope } = await newAdmin(made)
-    const { id: second } = await issueApiKey(
-      scope,
-      { userId, name: 'Second', accessLevel: 'read_only' },
-      NOW,
+    const { id, userId } = await newAdmin(made)
+    const { id: second } = await write(made, (own) =>
+      issueApiKey(own, { userId, name: 'Second', accessLevel: 'read_only' }, NOW),
     )
     await updateLastUsed(made.db.write, [])
     await updateLastUsed(made.db.write, [

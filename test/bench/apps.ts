@@ -8,9 +8,11 @@ import { authenticator } from '../../auth/api-key.ts'
 import { newRateLimiter } from '../../auth/rate-limit.ts'
 import { operations } from '../../generated/operations.ts'
 import { etagOf } from '../../operations/etag.ts'
+import { KeysInUse } from '../../operations/idempotency.ts'
 import { newResponseChecker } from '../../operations/response-check.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
-import { accountScope } from '../../records/database/scope.ts'
+import { accountScope, writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { listPage } from '../../records/list.ts'
 import {
   findParticipant,
@@ -36,10 +38,11 @@ export const apps = {
   operations: serving(async (app, db, config) => {
     const log = newLogger(config.logLevel)
     const checkResponse = newResponseChecker({ mode: config.validateResponses, log })
+    const keysInUse = new KeysInUse()
     app
       .use(identify)
       .use(respondToErrors(log))
-      .use(serveOperations({ db, config, log, now: () => new Date(), checkResponse }))
+      .use(serveOperations({ db, config, log, now: () => new Date(), checkResponse, keysInUse }))
   }),
 
   /** Bare Koa: shows the speed of the machine. */
@@ -92,12 +95,10 @@ export const apps = {
   /** Stores a participant, then sends one POST. Without contract, events, queue and retries. */
   storeAndTell: serving(async (app, db, _, accountId) => {
     const { url } = await db.read('webhooks').where({ account_id: accountId }).first('url')
-    const scope = accountScope({ dialect: db.dialect, sql: db.write }, accountId)
+    const participant = { full_name: 'Ann Bench', status: 'active' as const, tags: [] }
     app.use(async (ctx: Context) => {
-      const { id } = await insertParticipant(
-        scope,
-        { full_name: 'Ann Bench', status: 'active', tags: [] },
-        new Date(),
+      const { id } = await transaction(db, (trx) =>
+        insertParticipant(writeScope(trx, accountId), participant, new Date()),
       )
       ctx.status = 201
       ctx.body = { id }

@@ -4,7 +4,7 @@ import { request } from 'undici'
 import { v7 as uuidv7 } from 'uuid'
 import { startSession } from '../../auth/session.ts'
 import { openDatabase } from '../../records/database/open.ts'
-import { accountScope, type Scope } from '../../records/database/scope.ts'
+import { type WriteScope, writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { insertRequests, type LoggedRequest, type RequestEntry } from '../../records/request-log.ts'
 import { readConfig } from '../../server/config.ts'
@@ -115,7 +115,7 @@ async function fill(
       const deliveries = Array.from({ length: size }, (_, index) =>
         newDelivery(webhookId, from + index, atOf(from + index)),
       )
-      await transaction(db, (trx) => insertEnded(accountScope(trx, accountId), deliveries))
+      await transaction(db, (trx) => insertEnded(writeScope(trx, accountId), deliveries))
       if (from % (rows / 10) === 0)
         bench.progress(`${from.toLocaleString('en')} requests and deliveries`)
     }
@@ -200,7 +200,10 @@ function newDelivery(webhookId: string, row: number, at: number): Record<string,
 }
 
 /** Deliveries with one attempt each. */
-async function insertEnded(scope: Scope, deliveries: Record<string, unknown>[]): Promise<void> {
+async function insertEnded(
+  scope: WriteScope,
+  deliveries: Record<string, unknown>[],
+): Promise<void> {
   await scope.insert('deliveries', deliveries)
   await scope.insert(
     'attempts',

@@ -322,10 +322,9 @@ async function createOneOfEach(app: TestApp, account: ConsoleUser & { key: strin
     now,
   )
   const job = await startBulkJob(db, accountId, { selection, rate: 1, createdBy: userId }, now)
-  const { id: session } = await startSession(
-    scope,
-    { userId, ip: '127.0.0.1', userAgent: 'Secret Name' },
-    now,
+  const device = { userId, ip: '127.0.0.1', userAgent: 'Secret Name' }
+  const { id: session } = await transaction(db, (trx) =>
+    startSession(writeScope(trx, accountId), device, now),
   )
   return {
     key: apiKeyId as string,

@@ -4,7 +4,7 @@ import { request } from 'node:http'
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
 import { hashPassword } from '../../auth/password.ts'
 import { startSession } from '../../auth/session.ts'
-import { accountScope } from '../../records/database/scope.ts'
+import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { type Grant, insertUser, type Permissions, type Role } from '../../records/users.ts'
 import type { TestApp } from '../helpers.ts'
@@ -43,7 +43,7 @@ export async function newConsoleUser(
     accountId,
     email,
     userId: await transaction(app.db, (trx) =>
-      insertUser(accountScope(trx, accountId), user, new Date()),
+      insertUser(writeScope(trx, accountId), user, new Date()),
     ),
   }
 }
@@ -118,9 +118,11 @@ export async function visitor(app: TestApp, person?: ConsoleUser): Promise<Visit
 }
 
 async function sessionToken(app: TestApp, { accountId, userId }: ConsoleUser): Promise<string> {
-  const scope = accountScope({ dialect: app.db.dialect, sql: app.db.write }, accountId)
-  return (await startSession(scope, { userId, ip: '127.0.0.1', userAgent: 'test' }, new Date()))
-    .token
+  const device = { userId, ip: '127.0.0.1', userAgent: 'test' }
+  const { token } = await transaction(app.db, (trx) =>
+    startSession(writeScope(trx, accountId), device, new Date()),
+  )
+  return token
 }
 
 export interface BrowserVisit extends AsyncDisposable {

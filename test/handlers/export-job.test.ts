@@ -5,7 +5,7 @@ import { v7 as uuidv7 } from 'uuid'
 import { describe, expect, test } from 'vitest'
 import contract from '../../generated/openapi.json' with { type: 'json' }
 import { makeExport } from '../../operations/export-job.ts'
-import { accountScope } from '../../records/database/scope.ts'
+import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import {
   completeExport,
@@ -185,7 +185,7 @@ describe('50,000 records', () => {
       updated_at: clock,
     }
     await transaction(idle.db, async (trx) => {
-      const scope = accountScope(trx, account.accountId)
+      const scope = writeScope(trx, account.accountId)
       for (let count = 0; count < 50_000; count += 500)
         await scope.insert(
           'tasks',

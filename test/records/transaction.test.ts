@@ -215,3 +215,46 @@ async function listen(connectionString: string): Promise<AsyncDisposable & { top
   await client.query(`listen ${NOTIFY_CHANNEL}`)
   return { topics, [Symbol.asyncDispose]: () => client.end() }
 }
+
+const collectNote = (trx: Trx, text: string | null) =>
+  trx.insert({
+    table: 'notes',
+    columns: ['text'],
+    rows: [{ text }],
+    translate: (error) => new Error(`The note ${text} was refused`, { cause: error }),
+  })
+
+test('stores inserts before each later statement and with the commit', async () => {
+  await transaction(db, async (trx) => {
+    await collectNote(trx, 'one')
+    await collectNote(trx, 'two')
+    expect(await trx.sql('notes').orderBy('text').pluck('text')).toEqual(['one', 'two'])
+    await collectNote(trx, 'three')
+  })
+  expect(await storedTexts()).toEqual(['one', 'three', 'two'])
+})
+
+test.each([
+  ['at the end', async () => undefined],
+  ['before another statement', (trx: Trx) => insertNote(trx, 'three')],
+  ['before an error of the work', async () => Promise.reject(new Error('The note is refused'))],
+])('rolls back when an insert fails %s', async (_, goOn) => {
+  await insertNote({ sql: db.write } as unknown as Trx, 'two')
+  const written = transaction(db, async (trx) => {
+    await collectNote(trx, 'one')
+    await collectNote(trx, 'two')
+    await goOn(trx)
+  })
+  await expect(written).rejects.toThrow(/The note (.*was|is) refused/)
+  expect(await storedTexts()).toEqual(['two'])
+  // The connection is in order.
+  await transaction(db, (trx) => collectNote(trx, 'four'))
+  expect(await storedTexts()).toEqual(['four', 'two'])
+})
+
+test('stores more rows than one statement takes', async () => {
+  await transaction(db, async (trx) => {
+    for (let number = 0; number < 1_200; number++) await collectNote(trx, String(number))
+    await expect(trx.sql('notes').count({ notes: '*' })).resolves.toMatchObject([{ notes: 1_200 }])
+  })
+})

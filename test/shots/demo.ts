@@ -14,7 +14,12 @@ import { startSession } from '../../auth/session.ts'
 import { insertAccount } from '../../records/accounts.ts'
 import { migrate, withSetupLock } from '../../records/database/migrate.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
-import { accountScope, type Scope, writeScope } from '../../records/database/scope.ts'
+import {
+  accountScope,
+  type Scope,
+  type WriteScope,
+  writeScope,
+} from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { disableDeadWebhook } from '../../records/dead-webhooks.ts'
 import { listDeliveries } from '../../records/deliveries.ts'
@@ -69,7 +74,9 @@ export async function startDemo(): Promise<Demo> {
 
   const { accountId, scope, ownerId, userIds } = await insertPeople(db, now)
   const analystId = userIds[0] ?? ownerId
-  const keys = await issueKeys(scope, ownerId, analystId, now)
+  const keys = await transaction(db, (trx) =>
+    issueKeys(writeScope(trx, accountId), ownerId, analystId, now),
+  )
   const keyIds = keys.map(({ id }) => id)
   const webhookIds = await insertWebhooks(
     db,
@@ -99,7 +106,9 @@ export async function startDemo(): Promise<Demo> {
     url,
     cookie: {
       name: 'muster-session',
-      value: await startSessions(scope, ownerId, now),
+      value: await transaction(db, (trx) =>
+        startSessions(writeScope(trx, accountId), ownerId, now),
+      ),
       httpOnly: true,
     },
     webhookId,
@@ -148,14 +157,17 @@ async function insertPeople(db: Db, now: Date) {
     insertAccount(trx, account, now),
   )
   const scope = accountScope({ dialect: db.dialect, sql: db.write }, accountId)
-  const userIds: string[] = []
-  for (const person of PEOPLE)
-    userIds.push(await insertUser(scope, { ...person, passwordHash }, now))
+  const userIds = await transaction(db, async (trx) => {
+    const ids: string[] = []
+    for (const person of PEOPLE)
+      ids.push(await insertUser(writeScope(trx, accountId), { ...person, passwordHash }, now))
+    return ids
+  })
   return { accountId, scope, ownerId, userIds }
 }
 
 async function issueKeys(
-  scope: Scope,
+  scope: WriteScope,
   ownerId: string,
   analystId: string,
   now: Date,
@@ -238,7 +250,7 @@ async function findRequest(db: Db, accountId: string): Promise<string> {
 }
 
 /** Signs the owner in on two devices. Returns the token of the first. */
-async function startSessions(scope: Scope, userId: string, now: Date): Promise<string> {
+async function startSessions(scope: WriteScope, userId: string, now: Date): Promise<string> {
   const firefox = 'Mozilla/5.0 (X11; Linux x86_64) Firefox/150.0'
   const safari = 'Mozilla/5.0 (iPhone; CPU iPhone OS 20_0 like Mac OS X) Safari/605'
   const { token } = await startSession(

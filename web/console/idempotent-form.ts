@@ -1,8 +1,18 @@
 /** Forms that create at most one record, even when they are sent again by a second click or a reload. */
 import { createHash, randomUUID } from 'node:crypto'
 import { StatusError } from '../../errors.ts'
+import {
+  findResponse,
+  KeyOfOtherRequest,
+  readKey,
+  StillInProgress,
+} from '../../operations/idempotency.ts'
 import type { WriteScope } from '../../records/database/scope.ts'
-import { insertIdempotencyKey, storeResponse } from '../../records/idempotency-keys.ts'
+import {
+  insertIdempotencyKey,
+  type KeyedRequest,
+  type StoredResponse,
+} from '../../records/idempotency-keys.ts'
 import type { Visit } from './page.ts'
 import { parseId } from './query.ts'
 
@@ -32,26 +42,41 @@ export const RESENT_WITH_CHANGES =
   'This form has already been sent with different values, and that record exists. ' +
   'Send it again to create another one.'
 
-/** Runs `create` in the transaction of `scope`, as its first statements.
- *  Throws `AlreadyCreated` when this form created a record before, and 409 while it is being sent.
- *  A form without a key always creates a record. */
+/** Undefined: a form without a key always creates a record. */
+export function formRequest({ form, user }: Visit): KeyedRequest | undefined {
+  const key = parseId(form.get(FORM_KEY))
+  return key === undefined
+    ? undefined
+    : { userId: user.id, key: toStoredKey(key), fingerprint: hashForm(form) }
+}
+
+/** Runs `create` in the transaction of `scope`. Throws `AlreadyCreated` when this form created a record before, and
+ *  409 while it is being sent. */
 export async function createOnce<T extends { id: string }>(
-  { form, user, now }: Visit,
+  visit: Visit,
   { trx }: WriteScope,
   create: () => Promise<T>,
 ): Promise<T> {
-  const key = parseId(form.get(FORM_KEY))
-  if (key === undefined) return create()
-  const request = { userId: user.id, key: toStoredKey(key), fingerprint: hashForm(form) }
-  const state = await insertIdempotencyKey(trx, request, now.getTime())
-  if (state.kind === 'in_flight')
-    throw new StatusError(409, 'This form is still being sent. Try again in a few seconds.')
-  if (state.kind === 'other_request') throw new AlreadyCreated()
-  if (state.kind === 'completed') throw new AlreadyCreated(state.response.body)
+  const request = formRequest(visit)
+  if (!request) return create()
+  const state = await readKey(trx, request, visit.now)
+  const stored = await findResponse(trx, request, state).catch(throwFormError)
+  if (stored) throw new AlreadyCreated(stored.body)
   const created = await create()
-  // The response to a form leads to the record, so the ID of the record stands for it.
-  await storeResponse(trx, request, { status: 303, headers: {}, body: created.id })
+  await insertIdempotencyKey(trx, request, toStoredForm(created), visit.now.getTime())
   return created
+}
+
+/** The response to a form leads to the record, so the ID of the record stands for it. */
+export function toStoredForm(created: unknown): StoredResponse {
+  return { status: 303, headers: {}, body: (created as { id: string }).id }
+}
+
+/** Throws the form's error in place of the API's. */
+export function throwFormError(error: unknown): never {
+  if (error instanceof StillInProgress)
+    throw new StatusError(409, 'This form is still being sent. Try again in a few seconds.')
+  throw error instanceof KeyOfOtherRequest ? new AlreadyCreated() : error
 }
 
 /** The prefix keeps form keys apart from the Idempotency-Keys of API requests. */

@@ -9,6 +9,7 @@ import type { RawInput } from '../../operations/execute.ts'
 import type { NewAuditEntry } from '../../records/audit-log.ts'
 import type { Db } from '../../records/database/open.ts'
 import type { Scope, WriteScope } from '../../records/database/scope.ts'
+import type { KeyedRequest } from '../../records/idempotency-keys.ts'
 import type { Notice, Session } from '../../records/sessions.ts'
 import type { Grant, Module, Permission, User } from '../../records/users.ts'
 import type { Content } from '../shared/html.ts'
@@ -18,8 +19,8 @@ import type { ThrottleName } from './throttles.ts'
 export interface OperationInput extends RawInput {
   /** The version of the record that the form shows. Throws 412 when the record has changed since. */
   updatedAt?: string
-  /** Runs in the transaction of a writing operation and decides whether to call `work`. */
-  around?: (scope: WriteScope, work: () => Promise<unknown>) => Promise<unknown>
+  /** Create a record only once. Throws `AlreadyCreated` for a repeated request. */
+  once?: KeyedRequest
 }
 
 /** A request to a page that needs no session. */

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { KeysInUse } from '../../operations/idempotency.ts'
 import type { ResponseChecker } from '../../operations/response-check.ts'
 import type { Db } from '../../records/database/open.ts'
 import type { ExportLimits } from '../../records/exports.ts'
@@ -27,4 +28,5 @@ export interface ConsoleServices {
   log: Logger
   now: () => Date
   checkResponse: ResponseChecker
+  keysInUse: KeysInUse
 }

@@ -8,6 +8,7 @@ import { accountScope, writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import type { SignedIn } from '../../records/sessions.ts'
 import { findUser } from '../../records/users.ts'
+import { AlreadyCreated, throwFormError, toStoredForm } from './idempotent-form.ts'
 import type { Access, GuestVisit, Visit } from './page.ts'
 import type { ConsoleServices } from './services.ts'
 import type { Sessions } from './session.ts'
@@ -43,7 +44,7 @@ export function newGuestVisit(
 }
 
 export function newVisit(
-  { checkResponse }: ConsoleServices,
+  { checkResponse, keysInUse }: ConsoleServices,
   visit: GuestVisit,
   { user, account, session }: SignedIn,
   access: Access,
@@ -67,17 +68,20 @@ export function newVisit(
         return work(scope)
       }),
     audit: (scope, entry) => insertAuditEntry(scope, { ...entry, user, ip }, now),
-    async call(id, { updatedAt, around, ...raw }) {
+    async call(id, { updatedAt, once, ...raw }) {
       assertStorable(raw.query)
       assertStorable(raw.body)
-      return execute({ db, now: () => now, checkResponse }, id, {
+      const executed = execute({ db, now: () => now, checkResponse, keysInUse }, id, {
         input: validate(id, raw),
         caller,
         traceparent: ctx.state.traceparent,
         isMatch: (current) =>
           updatedAt === undefined || (current as { updated_at?: string }).updated_at === updatedAt,
-        around,
+        ...(once && { once, respond: toStoredForm }),
       })
+      const outcome = await executed.catch(throwFormError)
+      if (outcome.stored) throw new AlreadyCreated(outcome.stored.body)
+      return outcome.result
     },
   }
 }

@@ -5,9 +5,9 @@ import type { Schema } from '../../../scripts/model/schema.ts'
 import { capital } from '../format.ts'
 import {
   AlreadyCreated,
-  createOnce,
   FORM_KEY,
   formKey,
+  formRequest,
   RESENT_WITH_CHANGES,
 } from '../idempotent-form.ts'
 import { type ConsolePage, type PageResult, redirect, type Visit } from '../page.ts'
@@ -54,10 +54,8 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<Pa
   try {
     const body = toRequestBody(operation, form.fields, form.draft, { isNew: true })
     assertCanExport(visit, body)
-    const { id } = (await visit.call(operation, {
-      body,
-      around: (scope, make) => createOnce(visit, scope, make as () => Promise<Item>),
-    })) as Item
+    const once = formRequest(visit)
+    const { id } = (await visit.call(operation, { body, once })) as Item
     return redirect(addressOf(resource, id), `${capital(noun(resource))} created.`)
   } catch (error) {
     if (error instanceof AlreadyCreated && !error.hasDifferentInput)
