@@ -71,7 +71,7 @@ async function copy(
   const database = { databaseUrl: to }
   const target = openDatabase(database)
   try {
-    // Held until the end, so that no service starts on half a copy.
+    // Locked until the end, so that no service starts on an unfinished copy.
     const counts = await withSetupLock(database, async () => {
       await assertNoOtherTables(target)
       await migrate(target)

@@ -27,7 +27,7 @@ import {
 export type ExpectedStatus = '2xx' | '403' | '413'
 
 export interface ReceiverCheck {
-  /** What the request contains, as shown to the user. */
+  /** The content of the request, as shown to the user. */
   name: string
   expected: ExpectedStatus
   /** Builds the request when it is sent, because the signature covers the time. */

@@ -12,9 +12,8 @@ export function ifMatchHolds(header: string | undefined, etag: string): boolean 
   return header.trim() === '*' || header.split(',').some((tag) => tag.trim() === etag)
 }
 
-/** Does an `If-None-Match` header name this version, by weak comparison (RFC 9110 §13.1.2)? The
- *  request's Cache-Control speaks to caches, not to us: browsers' `fetch` adds `no-cache` to such
- *  requests of its own accord. */
+/** Does an `If-None-Match` header name this version, by weak comparison (RFC 9110 §13.1.2)? The request's
+ *  Cache-Control is for caches only: the `fetch` of browsers adds `no-cache` to such requests by itself. */
 export function ifNoneMatchHolds(header: string, etag: string): boolean {
   return (
     header.trim() === '*' ||

@@ -1,4 +1,4 @@
-/** Which API keys may call which operation. */
+/** Checks the permissions of API keys. */
 import { StatusError } from '../errors.ts'
 import type { OperationRow } from '../generated/operations.ts'
 import type { Principal } from '../records/api-keys.ts'

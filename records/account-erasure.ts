@@ -86,8 +86,8 @@ async function removeAccount(db: Db, id: string, now: Date): Promise<void> {
 
 const MAX_DELETE_MS = 60 * 60_000
 
-/** Without the limit of other statements: the database searches every table for references to the account, and
- *  reads all deliveries for it, because no index finds those of an account. */
+/** Without the limit of other statements: the database searches every table for references to the account.
+ *  It reads all deliveries, because no index finds those of an account. */
 async function deleteAccountRow({ dialect, sql }: Trx, id: string): Promise<number> {
   if (dialect === 'postgres') await sql.raw(`set local statement_timeout = ${MAX_DELETE_MS}`)
   return sql('accounts').where({ id }).delete().options({ query_timeout: MAX_DELETE_MS })

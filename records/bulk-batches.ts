@@ -137,8 +137,8 @@ function stageAfter({ kind, stage }: RunningBulkJob): BulkPosition | null {
 const MAX_TRANSACTION_MS = 60_000
 
 /** Are all events of the job committed or rolled back? On PostgreSQL a transaction that began while the
- *  webhook was disabled may still be open, with lower event IDs than committed ones. SQLite has only one
- *  writer. */
+ *  webhook was disabled may still be open. Its event IDs may be lower than committed ones. SQLite has only
+ *  one writer. */
 export async function isAllCommitted(
   db: Db,
   { stage, createdInTransaction, createdAt }: RunningBulkJob,

@@ -129,8 +129,8 @@ export interface NewBulkJob {
   createdBy: string | null
 }
 
-/** Throws `DeliveryRefused` while deliveries are paused or the webhook is not enabled, and `Refused` when an
- *  unfinished job of the same kind covers the same deliveries. */
+/** Throws `DeliveryRefused` while deliveries are paused or the webhook is not enabled. Throws `Refused`
+ *  when an unfinished job of the same kind covers the same deliveries. */
 export async function insertBulkJob(
   scope: WriteScope,
   { selection, rate, total, createdBy }: NewBulkJob,

@@ -135,8 +135,8 @@ export class DeletionTime {
     this.#spans = spans
   }
 
-  /** Rows created before this time are older than `ageMs`. A clock that was behind has stored times that are
-   *  too early: nothing from then on is deleted until the rows of that clock are old enough, too. */
+  /** Rows created before this time are older than `ageMs`. A clock that was behind has stored times that
+   *  are too early. Nothing from then on is deleted until the rows of that clock are old enough, too. */
   createdBefore(ageMs: number): number {
     const before = this.now - ageMs
     const wrong = this.#spans.filter((span) => {

@@ -49,7 +49,8 @@ export async function listPage<Row, Item>(
   const filters = filtersOf(query)
   const where = matching(scope, listing, filters)
   // Only the unfiltered count is a named prepared statement. PostgreSQL keeps the plan of a named statement
-  // per connection, and a kept plan of the rows would fail after a migration changes their columns.
+  // per connection, and a plan from before a migration would fail when the migration has changed the
+  // columns.
   const name = Object.keys(filters).length === 0 ? `count_${listing.table}` : undefined
   const [[counted], rows] = await Promise.all([
     select<{ total: number }>(

@@ -104,7 +104,7 @@ export async function removeRows(
     removed = await run.batch(async ({ sql }) => {
       const batch = condition(sql(table)).select(key).limit(batchRows)
       // The condition is repeated, because PostgreSQL evaluates it again for a row that another transaction
-      // has changed meanwhile: an idempotency key that was used again must stay.
+      // has changed meanwhile. An idempotency key that was used again must stay.
       return { [table]: await condition(sql(table)).whereIn(key, batch).delete() }
     })
   } while ((removed?.[table] ?? 0) === batchRows)

@@ -1,6 +1,7 @@
-/** Removes outdated events with their deliveries, outdated attempts, and the rows that only they refer to. IDs are
- *  UUIDv7, so outdated rows are the lower end of a primary key: this needs no index of its own, and a run
- *  that finds nothing reads almost nothing. An unfinished delivery stays, with its event and its attempts. */
+/** Removes outdated events with their deliveries, outdated attempts, and the rows that only they refer to.
+ *  IDs are UUIDv7, so outdated rows are the lower end of a primary key. This needs no index of its own, and
+ *  a run that finds nothing reads almost nothing. An unfinished delivery stays, with its event and its
+ *  attempts. */
 import type { Knex } from 'knex'
 import type { Trx } from './database/transaction.ts'
 import { lowestIdAt } from './ids.ts'

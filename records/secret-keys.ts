@@ -1,4 +1,4 @@
-/** Which keys encrypt the signing secrets, by their check values. */
+/** The keys that encrypt the signing secrets, by their check values. */
 import { type Sql, select } from './database/statements.ts'
 
 export interface SecretKeyState {

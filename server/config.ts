@@ -43,7 +43,7 @@ export interface Config {
   keepAliveTimeoutMs: number
   /** How long a client may take to send a request, and to read what has been written of its response. */
   clientTimeoutMs: number
-  /** Of clients to this node. */
+  /** Open connections of clients to this node. */
   maxConnections: number
   /** The start pauses the deliveries of the installation. */
   pausesDeliveries: boolean

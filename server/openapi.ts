@@ -1,5 +1,5 @@
 /** openapi-backend checks openapi.json, authenticates by its security requirements and dispatches to the
- *  handlers. Its router is replaced, because it rebuilds the patterns of all paths for each request; its
+ *  handlers. Its router is replaced, because it rebuilds the patterns of all paths for each request. Its
  *  validation is off, because it has neither our order of checks nor our messages. */
 import { readFileSync } from 'node:fs'
 import {

@@ -1,4 +1,4 @@
-/** What keeps a node from serving requests, for /readyz. */
+/** The reasons why a node cannot serve requests, for /readyz. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from '../records/database/open.ts'
 import { checkWrite } from '../records/write-checks.ts'

@@ -31,7 +31,7 @@ interface RequestLogOptions {
   db: Db
   log: Logger
   now: () => Date
-  /** Of the bodies and paths of an account on this node. Beyond it, bodies are left out. */
+  /** Counts the bodies and paths of one account on this node. Beyond it, bodies are left out. */
   maxBytesPerDay: number
 }
 

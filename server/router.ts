@@ -56,10 +56,10 @@ type AssertAuthenticated = (ctx: Context, id: OperationId | undefined) => void
 
 const MAX_URL_BYTES = 8 * 1024
 
-/** Stores the operation and its path parameters in the request's state, and sets the headers of a
- *  deprecated operation: its errors, 401 included, carry them too. Responds to OPTIONS itself and
- *  then returns undefined. Throws 400, 404, 405 and 414. `assertAuthenticated` runs for known paths, and
- *  gets no ID when the method is unknown. */
+/** Stores the operation and its path parameters in the request's state. Sets the headers of a deprecated
+ *  operation here, so that its errors have them, too. Responds to OPTIONS itself and then returns
+ *  undefined. Throws 400, 404, 405 and 414. `assertAuthenticated` runs for known paths, and gets no ID when
+ *  the method is unknown. */
 export function findOperation(
   ctx: Context,
   assertAuthenticated: AssertAuthenticated,

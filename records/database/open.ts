@@ -71,8 +71,8 @@ const PIPELINED: object = { pipeline: true }
 const ACQUIRE_TIMEOUT_MS = 5_000
 /** A node that hangs must not keep its rows locked. */
 const IDLE_IN_TRANSACTION_MS = 20_000
-/** A node gives up a statement this much later than PostgreSQL: the server may be gone, and behind a pooler a
- *  statement outside a transaction has no `statement_timeout`. */
+/** A node gives up a statement this much later than PostgreSQL. The server may be gone, and behind a pooler
+ *  a statement outside a transaction has no `statement_timeout`. */
 const QUERY_TIMEOUT_MARGIN_MS = 1_000
 
 /** `statementTimeoutMs`: PostgreSQL only; no timeout by default. */

@@ -16,7 +16,7 @@ export async function findSchemaDifference(db: Db): Promise<SchemaDifference> {
   return compareObjects(namedObjects(expected, actual), namedObjects(actual, expected))
 }
 
-/** What keeps this version from using the database, as a sentence. Undefined: nothing. */
+/** The reason why this version cannot use the database, as a sentence. Undefined: it can. */
 export function describeSchemaProblem(
   { missing, different }: SchemaDifference,
   dialect: Dialect,

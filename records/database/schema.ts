@@ -1,6 +1,6 @@
 /** The schema of a database, read from its catalogue. records/schema.sqlite.json and
- *  records/schema.postgres.json hold the schema after all migrations: each start compares them with the
- *  database, and test/records/schema.test.ts with the migrations. */
+ *  records/schema.postgres.json hold the schema after all migrations. Each start compares them with the
+ *  database, and test/records/schema.test.ts compares them with the migrations. */
 import { readFile } from 'node:fs/promises'
 import type { Db, Dialect } from './open.ts'
 import { select } from './statements.ts'

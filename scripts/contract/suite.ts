@@ -1,5 +1,5 @@
-/** Tests a service as Schemathesis does: sends valid and invalid data to each operation, at the limits
- *  and at random, and checks everything else that the contract promises. */
+/** Tests a service as Schemathesis does. Sends valid and invalid data to each operation, at the limits and
+ *  at random. Checks everything else that the contract promises. */
 import { Refused } from '../../errors.ts'
 import type { OperationId } from '../../generated/operations.ts'
 import type { Operation } from '../model/operations.ts'

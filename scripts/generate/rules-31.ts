@@ -1,5 +1,5 @@
-/** Rules of the contract that OpenAPI 3.0 cannot say, or only in a form that generators refuse: the keywords of
- *  JSON Schema 2020-12 that say them in generated/openapi-3.1.json. The service checks the same rules:
+/** Rules of the contract that OpenAPI 3.0 cannot say, or only in a form that generators refuse. In
+ *  generated/openapi-3.1.json, keywords of JSON Schema 2020-12 say them. The service checks the same rules:
  *  operations/request-rules.ts and operations/storable.ts. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'

@@ -17,7 +17,7 @@ export interface NavigationBadge {
   /** The ID of its element. Open pages reload it. */
   id: string
   count: number
-  /** What is counted, for screen readers. */
+  /** The noun of the count, for screen readers. */
   label: string
 }
 

@@ -1,4 +1,4 @@
-/** Every address of the console. */
+/** Every path of the console. */
 
 import { apiKeyRoutes } from './account/api-keys.ts'
 import { invitationRoutes } from './account/invitation.ts'
@@ -32,7 +32,7 @@ export const routes: Route[] = [
   ...requestsRoutes,
   ...requestRoutes,
   ...apiKeyRoutes,
-  // Before those of one webhook: an address with an id in that place.
+  // Before the paths of one webhook, which have an ID in that place.
   ...bulkJobRoutes,
   ...bulkStartRoutes,
   ...webhooksRoutes,

@@ -163,7 +163,7 @@ export function facts(rows: Fact[]): Html {
   return html`<dl class="facts">${items}</dl>`
 }
 
-/** What can be done: a text, and a control at its right. */
+/** An action: a text, and a control at its right. */
 export type ActionRow = [text: Content, control: Content] | false
 
 export function actionRows(rows: ActionRow[]): Html {
@@ -194,7 +194,7 @@ interface ActionOptions {
   /** Below /console. */
   to: string
   label: Content
-  /** What the button does, if its label does not say enough. */
+  /** The effect of the button, if its label does not say enough. */
   title?: string
   style?: ButtonStyle
   fields?: Record<string, string>

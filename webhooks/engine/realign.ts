@@ -18,8 +18,8 @@ const MAX_STEP_BACK_MS = 1_000
  *  one and stored the results of attempts in flight. */
 const THOROUGH_MS = 30_000
 
-/** Realigns the schedule with the clock after the clock went back: attempts that were scheduled before would
- *  have to wait until the clock is there again. */
+/** Realigns the schedule with the clock after the clock went back. Otherwise attempts that were scheduled
+ *  before would wait until the clock is there again. */
 export class Realignment {
   readonly #options: RealignOptions
   readonly #loop: RunLoop

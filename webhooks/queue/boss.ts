@@ -50,11 +50,10 @@ const LEASING_SETTINGS = { idle_in_transaction_session_timeout: LEASE_SECONDS * 
  *  did so has died. */
 const SUPERVISE_SECONDS = 2
 const NO_WARNING_SIZE = 1_000_000
-/** Leases that a database crash loses are simply made again, so commits need not wait for the disk.
- *  The table is empty one moment and full the next, so planner statistics are useless: without the
- *  `enable_` settings each lease reads and sorts the whole queue instead of its first rows by
- *  index. With them PostgreSQL before 18 overestimates the cost of unavoidable sequential scans and
- *  would compile them. */
+/** Leases that a database crash loses are simply made again, so commits need not wait for the disk. The
+ *  table is empty one moment and full the next, so planner statistics are useless. Without the `enable_`
+ *  settings, each lease reads and sorts the whole queue instead of its first rows by index. With them
+ *  PostgreSQL before 18 overestimates the cost of unavoidable sequential scans and would compile them. */
 const SESSION_SETTINGS = {
   synchronous_commit: 'off',
   enable_bitmapscan: 'off',
@@ -72,8 +71,9 @@ const CONNECTION_LIMITS = {
   query_timeout: 30_000,
 }
 
-/** pg-boss looks for expired leases when its clock shows a certain time. After the clock of the machine has gone
- *  back, it would wait for that time: for hours, or each millisecond anew, as timers wait 24 days at most. */
+/** pg-boss looks for expired leases when its clock shows a certain time. After the clock of the machine has
+ *  gone back, it would wait for that time: for hours, or in a loop of 1 ms timers, because a timer waits 24
+ *  days at most. */
 const STEADY_CLOCK = { ...systemClock, now: () => performance.timeOrigin + performance.now() }
 
 /** pg sends statements before earlier ones have completed. Its types do not declare this setting. */

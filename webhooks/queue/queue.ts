@@ -40,7 +40,7 @@ export interface QueueOptions extends BossOptions {
   attemptTimeoutMs: number
 }
 
-/** PGlite runs neither autovacuum nor checkpoints; without these two statements it grows with every
+/** PGlite runs neither autovacuum nor checkpoints. Without these two statements it grows with every
  *  delivery, and slowly by the rounds of pg-boss even without deliveries. */
 const VACUUM = ['vacuum pgboss.job_common', 'checkpoint']
 const VACUUM_AFTER_JOBS = 10_000

@@ -33,8 +33,8 @@ type Verdict = 'public' | 'allowed' | 'blocked'
 
 /** Classifies an IP address. Other text is blocked. */
 export function judgeAddress(address: string, allow: Cidr[]): Verdict {
-  // IPv4-compatible IPv6 (RFC 4291 §2.5.5.1, deprecated) is a different address, but ipaddr.js
-  // reads ::8.8.8.8 as 8.8.8.8.
+  // IPv4-compatible IPv6 (RFC 4291 §2.5.5.1, deprecated) is a different IP address, but ipaddr.js reads
+  // ::8.8.8.8 as 8.8.8.8.
   if (!ipaddr.isValid(address) || /^::\d+\./.test(address)) return 'blocked'
   // `process` converts IPv4-mapped IPv6 (::ffff:127.0.0.1) to the IPv4 address that the system connects to.
   const ip = ipaddr.process(address)
@@ -107,9 +107,9 @@ export function parseWebhookUrl(text: string, allow: Cidr[]): string {
 const KEEP_ALIVE_MS = 4_000
 const MAX_HEADER_BYTES = 16 * 1024
 
-/** An agent whose connections are checked three times: the host if it is an IP literal (no lookup
- *  happens for literals), every IP address of its name, and the IP address of the connection. A
- *  `Trace` in `opaque` of a request receives the connection that carries the request. */
+/** An agent that checks each connection three times: the host if it is an IP literal, which needs no
+ *  lookup; every IP address of its name; and the IP address of the connection. A `Trace` in `opaque` of a
+ *  request receives the connection that carries the request. */
 export function guardedAgent(
   allow: Cidr[],
   { lookup = newNameLookup() }: { lookup?: Lookup } = {},

@@ -113,7 +113,7 @@ async function signIn(visit: GuestVisit): Promise<PageResult> {
   return { to: toConsolePath(visit.form.get('next')) }
 }
 
-/** Nobody waits for the entry: the time of the response must not tell which emails exist. */
+/** The response does not wait for the entry: its time must not tell which emails exist. */
 function auditRefusal(visit: GuestVisit, user: User, details: { is_blocked: boolean }): void {
   insertRefusal(visit, user, details).catch((error: unknown) =>
     visit.log.error({ err: error }, 'A refused sign-in is missing in the audit log'),

@@ -59,8 +59,8 @@ document.addEventListener('pointermove', ({ target, clientX, clientY }) => {
   tip.style.top = `${Math.max(8, clientY - tip.offsetHeight - 12)}px`
 })
 
-// Prevents a double click from submitting a form twice: the first response would be lost, and it may contain
-// a secret that is shown once.
+// Prevents a double click from submitting a form twice. The first response would be lost, and it may
+// contain a secret that is shown once.
 document.addEventListener('submit', (event) => {
   const form = event.target
   if (form.method !== 'post' || form.hasAttribute('hx-post')) return

@@ -1,6 +1,5 @@
-/** Objects with open keys that another resource lists: the filters of an export are those of the exported
- *  list, and the answers of an application belong to the questions of its job. The schemas tell which is
- *  which. */
+/** Objects with open keys that another resource lists. The filters of an export are those of the exported
+ *  list. The answers of an application belong to the questions of its job. The schemas tell which is which. */
 import { isDeepStrictEqual } from 'node:util'
 import { validate as isUuid } from 'uuid'
 import type { Resource } from '../../../generated/resources.ts'
