@@ -35,6 +35,8 @@ const STEPS: [table: string, remove: RemoveBatch][] = [
   ['attempts', ownRows('attempts', 'delivery_id', 'number')],
   ['deliveries', removeDeliveries],
   ['events', ownRows('events', 'id')],
+  ['attempt_counts', rowsOfWebhooks('attempt_counts', 'webhook_id', 'span_ms', 'starts_at')],
+  ['webhook_health', rowsOfWebhooks('webhook_health', 'webhook_id')],
   ['webhooks', ownRows('webhooks', 'id')],
   ['payments', ownRows('payments', 'id')],
   ['job_applications', ownRows('job_applications', 'id')],
@@ -97,6 +99,15 @@ async function deleteAccountRow({ dialect, sql }: Trx, id: string): Promise<numb
 function ownRows(table: string, ...key: string[]): RemoveBatch {
   return ({ sql }, accountId) => {
     const batch = sql(table).where({ account_id: accountId }).limit(BATCH_ROWS).select(key)
+    return sql(table).whereIn(key, batch).delete()
+  }
+}
+
+/** The same, for a table without the account. */
+function rowsOfWebhooks(table: string, ...key: string[]): RemoveBatch {
+  return ({ sql }, accountId) => {
+    const webhooks = sql('webhooks').where({ account_id: accountId }).select('id')
+    const batch = sql(table).whereIn('webhook_id', webhooks).limit(BATCH_ROWS).select(key)
     return sql(table).whereIn(key, batch).delete()
   }
 }

@@ -16,7 +16,7 @@ export const FAILING_ATTEMPTS = 3
 const DEGRADED_SHARE = 0.05
 const HOURS = 24
 /** Undelivered rows read for one page: each may be in a different page of the database file. */
-const MAX_ROWS_READ = 10_000
+const MAX_ROWS_READ = 5_000
 const MAX_ROWS_READ_PER_WEBHOOK = 1_000
 
 export type HealthState = 'healthy' | 'degraded' | 'failing' | 'disabled' | 'no_traffic'
@@ -247,8 +247,8 @@ function sum(counts: AttemptCounts[], name: keyof AttemptCounts): number {
   return counts.reduce((total, count) => total + count[name], 0)
 }
 
-const NOT_FINISHED = ['retrying', 'pending'] as const
-type UnfinishedState = (typeof NOT_FINISHED)[number]
+const UNFINISHED_STATES = ['retrying', 'pending'] as const
+type UnfinishedState = (typeof UNFINISHED_STATES)[number]
 
 /** Filters by the account of the webhook: with the account of the deliveries, SQLite uses the wrong index. */
 async function countUndelivered(
@@ -272,8 +272,8 @@ async function countUndelivered(
     `(select created_at ${inState(state)} order by id limit 1) as oldest_${state}`
   const columns = [
     newest('failed', ' and id >= ?'),
-    ...NOT_FINISHED.map((state) => newest(state)),
-    ...NOT_FINISHED.map(oldest),
+    ...UNFINISHED_STATES.map((state) => newest(state)),
+    ...UNFINISHED_STATES.map(oldest),
   ]
   const rows = await select<
     { webhook: string } & Record<UnfinishedState | 'failed', number> &

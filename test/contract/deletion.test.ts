@@ -19,6 +19,8 @@ import { newSubscriber, type Subscriber } from '../webhooks/harness.ts'
 
 /** Tables without `account_id`, and the rows of an account in them. */
 const REFERRING: Record<string, string> = {
+  attempt_counts: 'webhook_id in (select id from webhooks where account_id = ?)',
+  webhook_health: 'webhook_id in (select id from webhooks where account_id = ?)',
   export_chunks: 'export_id in (select id from exports where account_id = ?)',
   idempotency_keys: 'user_id in (select id from users where account_id = ?)',
 }
@@ -73,6 +75,13 @@ async function newFullAccount(app: TestApp): Promise<Subscriber & { account: Tes
   await until('everything is delivered', async () =>
     (await tenant.deliveries()).every(({ state }) => state === 'delivered'),
   )
+  await until('all attempts are counted', async () => {
+    const [attempts] = await tenant.scope.rows('attempts').count({ made: '*' })
+    const counts = app.db.read('attempt_counts').where({ webhook_id: webhookId })
+    const [counted] = await counts.sum({ succeeded: 'succeeded' })
+    // By 5 minutes and by hour.
+    return Number(counted?.succeeded) === 2 * Number(attempts?.made)
+  })
   const last = randomUUID()
   await client.get('/me', { 'X-Request-Id': last })
   await until('all requests are logged', async () =>

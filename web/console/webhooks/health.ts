@@ -1,10 +1,10 @@
 /** How the health of a webhook is shown. */
-import type {
-  HealthState,
-  Undelivered,
-  WebhookHealth,
+import {
+  findWebhookHealth,
+  type HealthState,
+  type Undelivered,
+  type WebhookHealth,
 } from '../../../records/reports/webhook-health.ts'
-import { findWebhookHealth } from '../../../records/reports/webhook-health.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { momentOf, type Series, smallBars, sum } from '../charts.ts'
@@ -76,13 +76,13 @@ function failingAlert({ config }: Visit, health: WebhookHealth): Html {
       The last ${counted(failures, 'attempt')} failed, the last one with
       ${lastAttempt && attemptResult(lastAttempt)}.
       ${waitingText(undelivered)}
-      ${days > 0 && `After ${counted(days, 'day')} without a success, the webhook is disabled.`}
+      ${days > 0 && `Muster disables it after ${counted(days, 'day')} without a success.`}
     </span>
   </aside>`
 }
 
 /** `21 Nov 14:30 UTC`. */
-export function moment(at: number | null): Content {
+function moment(at: number | null): Content {
   return at !== null && html`<span class="nowrap">${momentOf(at)} UTC</span>`
 }
 

@@ -2,20 +2,14 @@
 import { findWebhookHealth, type WebhookHealth } from '../../../records/reports/webhook-health.ts'
 import { listWebhooks, type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { momentOf } from '../charts.ts'
 import { duration } from '../format.ts'
 import { type ConsolePage, get, isAdmin, type Route, type Visit } from '../page.ts'
 import { readOnlyNote } from '../read-only-note.ts'
 import { buttonLink, card, empty, table, timeElement, twoLines } from '../ui.ts'
 import { mayManage } from './access.ts'
 import { attemptResult } from './delivery-rows.ts'
-import {
-  attemptBars,
-  healthPill,
-  isInTrouble,
-  limitedCount,
-  moment,
-  succeededShare,
-} from './health.ts'
+import { attemptBars, healthPill, isInTrouble, limitedCount, succeededShare } from './health.ts'
 import { findPausedWebhooks } from './paused.ts'
 
 export const webhooksRoutes: Route[] = [get('/webhooks', isAdmin, webhooksPage)]
@@ -83,7 +77,7 @@ function webhooksTable(webhooks: Webhook[], { health, paused }: Findings, now: D
         eventsCell(webhook),
         own && attemptBars(own),
         own && succeededShare(own.lastDay),
-        own && (own.p95Ms === null ? html`<span class="muted">–</span>` : duration(own.p95Ms)),
+        own && p95Cell(own),
         own && waitingCell(own, now),
       ],
     }
@@ -101,8 +95,17 @@ function healthCell(health: WebhookHealth, isPaused: boolean): Html {
   const { failingSince, lastAttempt } = health
   const state = healthPill(health, isPaused)
   if (!isInTrouble(health) || lastAttempt === null) return state
-  const since = html`<span class="nowrap">since ${moment(failingSince)}: ${attemptResult(lastAttempt)}</span>`
-  return twoLines(state, since)
+  const since = failingSince !== null && `since ${momentOf(failingSince)}: `
+  return twoLines(
+    state,
+    html`<span class="nowrap" title="UTC">${since}${attemptResult(lastAttempt)}</span>`,
+  )
+}
+
+function p95Cell({ p95Ms }: WebhookHealth): Html {
+  return p95Ms === null
+    ? html`<span class="muted">–</span>`
+    : html`<span class="nowrap">${duration(p95Ms)}</span>`
 }
 
 function eventsCell({ eventTypes }: Webhook): Content {
