@@ -23,7 +23,7 @@ interface Items {
   /** Served by an index, in the order of IDs. */
   range: Condition
   /** Filters the rows of the range. */
-  wanted: Condition
+  filter: Condition
 }
 
 function selectItems(accountId: string, stage: BulkStage, selection: BulkSelection): Items {
@@ -43,7 +43,7 @@ function selectItems(accountId: string, stage: BulkStage, selection: BulkSelecti
         sql: 'events.account_id = ? and events.id >= ? and events.id < ?',
         bindings: [accountId, lowestIdAt(since), lowestIdAt(until)],
       },
-      wanted: all(...ofTypes, { sql: none, bindings: [webhookId ?? ''] }),
+      filter: all(...ofTypes, { sql: none, bindings: [webhookId ?? ''] }),
     }
   }
   const failed: Condition = {
@@ -65,7 +65,7 @@ function selectItems(accountId: string, stage: BulkStage, selection: BulkSelecti
             sql: `webhook_id = ? and state = 'failed' and ${UNDELIVERED}`,
             bindings: [webhookId],
           },
-    wanted:
+    filter:
       stage === 'cut_off'
         ? all(failed, { sql: "failure_reason = 'webhook_disabled'", bindings: [] })
         : all(failed, ...ofTypes, { sql: enabled, bindings: [accountId] }),
@@ -83,8 +83,8 @@ function all(...conditions: Condition[]): Condition {
 export async function countSelected(scope: Scope, selection: BulkSelection): Promise<number> {
   let total = 0
   for (const stage of BULK_STAGES[selection.kind]) {
-    const { table, range, wanted } = selectItems(scope.accountId, stage, selection)
-    const where = all(range, wanted)
+    const { table, range, filter } = selectItems(scope.accountId, stage, selection)
+    const where = all(range, filter)
     const [row] = await select<{ total: number }>(
       scope.sql,
       `select count(*) as total from ${table} where ${where.sql}`,
@@ -106,11 +106,11 @@ const MAX_ROWS_READ = 1_000
 
 /** The next items of a job, at most `size`, by ID. May be empty before the end of the job. */
 export async function readBatch(db: Db, job: RunningBulkJob, size: number): Promise<BulkBatch> {
-  const { table, range, wanted } = selectItems(job.accountId, job.stage, job)
-  const rows = await select<{ id: string; wanted: number }>(
+  const { table, range, filter } = selectItems(job.accountId, job.stage, job)
+  const rows = await select<{ id: string; matches: number }>(
     db.read,
     // The subquery keeps PostgreSQL from planning to read all rows of the account.
-    `select ${table}.id, case when ${wanted.sql} then 1 else 0 end as wanted
+    `select ${table}.id, case when ${filter.sql} then 1 else 0 end as matches
      from (
        select * from ${table}
        where ${range.sql} and ${table}.id > ?
@@ -118,9 +118,9 @@ export async function readBatch(db: Db, job: RunningBulkJob, size: number): Prom
        limit ${MAX_ROWS_READ}
      ) as ${table}
      order by ${table}.id`,
-    [...wanted.bindings, ...range.bindings, job.cursor],
+    [...filter.bindings, ...range.bindings, job.cursor],
   )
-  const found = rows.flatMap(({ id, wanted }, index) => (wanted ? [{ id, index }] : []))
+  const found = rows.flatMap(({ id, matches }, index) => (matches ? [{ id, index }] : []))
   const last = found[size - 1]?.index ?? rows.length - 1
   const ids = found.slice(0, size).map(({ id }) => id)
   if (last === rows.length - 1 && rows.length < MAX_ROWS_READ) return { ids, next: stageAfter(job) }

@@ -82,7 +82,7 @@ export interface Config {
 /** service-spec §8: two quick retries, then 1 min, 5 min, 30 min, 2 h, 5 h, 10 h and 24 h. */
 export const RETRY_DELAYS_SECONDS = [5, 5, 60, 300, 1_800, 7_200, 18_000, 36_000, 86_400]
 
-const list = (input: string): string[] =>
+const splitList = (input: string): string[] =>
   input
     .split(',')
     .map((part) => part.trim())
@@ -120,7 +120,7 @@ const paused = makeValidator<'paused'>((input) => {
 })
 
 const cidrs = makeValidator<Cidr[]>((input) =>
-  list(input).map((range) => {
+  splitList(input).map((range) => {
     try {
       return ipaddr.parseCIDR(range)
     } catch {
@@ -130,7 +130,7 @@ const cidrs = makeValidator<Cidr[]>((input) =>
 )
 
 const origins = makeValidator<string[]>((input) =>
-  list(input).map((origin) => {
+  splitList(input).map((origin) => {
     if (!URL.canParse(origin) || new URL(origin).origin !== origin)
       throw new Error(
         `must be comma-separated origins such as https://app.example.com, not "${origin}"`,
@@ -140,7 +140,7 @@ const origins = makeValidator<string[]>((input) =>
 )
 
 const delays = makeValidator<number[]>((input) => {
-  const seconds = list(input).map(Number)
+  const seconds = splitList(input).map(Number)
   if (
     seconds.length !== RETRY_DELAYS_SECONDS.length ||
     !seconds.every((value) => value >= 0 && value <= 7 * 86_400)
@@ -314,7 +314,7 @@ function assertConsistent(env: Settings, environment: Record<string, string | un
 function openSecretKeyFiles(dataDir: string, createsFiles: boolean): SecretKeyFiles {
   if (!createsFiles) return secretKeyFiles(dataDir)
   createDataDir(dataDir)
-  // Before the look at the key: the process that creates the database has created the key before it.
+  // Look for data first: a process that creates the database has created the key by then.
   const hasData = existsSync(sqliteFile(dataDir))
   const files = secretKeyFiles(dataDir)
   if (!hasData) files.createMissing()

@@ -107,12 +107,12 @@ export async function* limitChecks(run: Run, operation: Operation): AsyncGenerat
   for (const where of ['query', 'header'] as const)
     for (const parameter of parametersIn(operation, where))
       for (const { what, value } of limits(inlineSchema(run, parameter))) {
-        const given = { [parameter.name]: value }
-        const rest = where === 'query' ? { query: given } : { headers: given }
+        const values = { [parameter.name]: value }
+        const input = where === 'query' ? { query: values } : { headers: values }
         // Many servers ignore an empty header, and a header cannot have text beyond Latin-1.
         if (where === 'query' || /^[ -~]+$/.test(String(value)))
           yield check(`${parameter.name}: ${what}`, {
-            ...rest,
+            ...input,
             body: body[0]?.value as Input['body'],
           })
       }
@@ -170,7 +170,7 @@ function property<T>(
           shrinksUntil = Math.min(shrinksUntil, Date.now() + MAX_SHRINKING_MS)
           throw error
         } finally {
-          await records.cleanUp()
+          await records.cleanUpCheck()
         }
       })
       const details = await fc.check(tried, { seed: options.seed, numRuns: options.randomRequests })
@@ -226,10 +226,10 @@ function listFaults(
     },
   })
   const queryFaults = parametersIn(operation, 'query').flatMap((parameter) => {
-    const given = inlineSchema(run, parameter)
-    const [valid] = limits(given)
+    const schema = inlineSchema(run, parameter)
+    const [valid] = limits(schema)
     return [
-      ...textFaults(given).map(({ what, value }) =>
+      ...textFaults(schema).map(({ what, value }) =>
         query(`${parameter.name}: ${what}`, [parameter.name, value]),
       ),
       query(
@@ -285,11 +285,11 @@ export function* randomInvalidChecks(run: Run, operation: Operation): Generator<
     fc.tuple(validInputs(run, operation), fc.constantFrom(...choices)),
     async ([valid, { fault, spoil }]) => {
       // Without the random headers: a conditional request could be refused first.
-      const given = { ...valid, headers: {} }
+      const unconditional = { ...valid, headers: {} }
       const spoiled =
         fault === undefined
-          ? given
-          : { ...given, body: fault.applyTo(given.body ?? {}) as Input['body'] }
+          ? unconditional
+          : { ...unconditional, body: fault.applyTo(valid.body ?? {}) as Input['body'] }
       const path = await run.records.knownPath(operation)
       const request = newRequest(run, operation, path, spoiled)
       await sendInvalid(run, operation, spoil === undefined ? request : spoil(request))

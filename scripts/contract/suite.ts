@@ -165,14 +165,14 @@ async function collectFailures(
   try {
     for await (const { what, perform } of checks) {
       // The case uses the records of its preparation until its end.
-      run.records.keep()
+      run.records.keepUntilCaseEnds()
       await perform().catch((error) => note(what, error))
-      await run.records.cleanUp()
+      await run.records.cleanUpCheck()
     }
   } catch (error) {
     note('preparing the request', error)
   }
-  await run.records.cleanUpKept()
+  await run.records.cleanUpCase()
   return failures
 }
 

@@ -31,11 +31,11 @@ export interface RunRecords {
   addDependents(kind: string, id: string): Promise<void>
   /** Notes the record that the response created, for deletion. */
   note(response: ReceivedResponse): void
-  /** Keeps the records created so far until `cleanUpKept`. */
-  keep(): void
+  /** Keeps the records created so far until `cleanUpCase`. */
+  keepUntilCaseEnds(): void
   /** Deletes the records that were created since the last clean-up. */
-  cleanUp(): Promise<void>
-  cleanUpKept(): Promise<void>
+  cleanUpCheck(): Promise<void>
+  cleanUpCase(): Promise<void>
   /** Deletes all records of the run. */
   dispose(): Promise<void>
 }
@@ -74,11 +74,10 @@ class TestRecords implements RunRecords {
   private readonly key: string
   /** IDs by kind. */
   private readonly shared = new Map<string, string>()
-  /** Paths of records, each list from the oldest to the newest: until `dispose`, `cleanUpKept` and
-   *  `cleanUp`. */
-  private lasting: string[] = []
-  private kept: string[] = []
-  private created: string[] = []
+  /** Paths of the records to delete, oldest first. */
+  private untilDispose: string[] = []
+  private untilCaseEnds: string[] = []
+  private untilCheckEnds: string[] = []
 
   constructor(
     contract: { operations: Operation[]; sources: Sources },
@@ -100,11 +99,11 @@ class TestRecords implements RunRecords {
       for (const name of [...names.filter(isCreatable), ...others])
         this.shared.set(name, await this.create(name))
     } catch (error) {
-      await this.remove(this.created)
+      await this.remove(this.untilCheckEnds)
       throw error
     }
-    this.lasting = this.created
-    this.created = []
+    this.untilDispose = this.untilCheckEnds
+    this.untilCheckEnds = []
   }
 
   inlineSchema({ body }: Operation): Schema | null {
@@ -145,29 +144,29 @@ class TestRecords implements RunRecords {
     const isDeletable = [...this.kinds.values()].some(
       ({ canDelete, collection }) => canDelete && location?.startsWith(`${collection}/`),
     )
-    if (response.status === 201 && location && isDeletable) this.created.push(location)
+    if (response.status === 201 && location && isDeletable) this.untilCheckEnds.push(location)
   }
 
-  keep(): void {
-    this.kept.push(...this.created)
-    this.created = []
+  keepUntilCaseEnds(): void {
+    this.untilCaseEnds.push(...this.untilCheckEnds)
+    this.untilCheckEnds = []
   }
 
-  async cleanUp(): Promise<void> {
-    const paths = this.created
-    this.created = []
+  async cleanUpCheck(): Promise<void> {
+    const paths = this.untilCheckEnds
+    this.untilCheckEnds = []
     await this.remove(paths)
   }
 
-  async cleanUpKept(): Promise<void> {
-    const paths = [...this.kept, ...this.created]
-    this.kept = []
-    this.created = []
+  async cleanUpCase(): Promise<void> {
+    const paths = [...this.untilCaseEnds, ...this.untilCheckEnds]
+    this.untilCaseEnds = []
+    this.untilCheckEnds = []
     await this.remove(paths)
   }
 
   async dispose(): Promise<void> {
-    await this.remove([...this.lasting, ...this.kept, ...this.created])
+    await this.remove([...this.untilDispose, ...this.untilCaseEnds, ...this.untilCheckEnds])
   }
 
   private async create(name: string, more: Body = {}): Promise<string> {
@@ -183,7 +182,7 @@ class TestRecords implements RunRecords {
     const { id } = (response.json ?? {}) as { id?: unknown }
     if (response.status !== 201 || typeof id !== 'string')
       throw createRefusal(request, response, this.key)
-    if (kind.canDelete) this.created.push(`${kind.collection}/${id}`)
+    if (kind.canDelete) this.untilCheckEnds.push(`${kind.collection}/${id}`)
     return id
   }
 

@@ -203,7 +203,7 @@ interface ActionOptions {
 }
 
 /** A form with one button and hidden fields. */
-export function action(options: ActionOptions): Html {
+export function actionForm(options: ActionOptions): Html {
   const { to, label, title, style = '', fields = {}, target } = options
   const path = `/console${to}`
   const htmx = target && replace(target, { method: 'post', path, also: '#toast' })
@@ -217,7 +217,7 @@ export function hiddenInput(name: string, value: string): Html {
   return html`<input type="hidden" name="${name}" value="${value}">`
 }
 
-interface Question {
+interface Confirmation {
   title: string
   text: Content
   /** The button that confirms. */
@@ -226,7 +226,10 @@ interface Question {
 }
 
 /** A button that opens a confirmation dialog. Works without JavaScript. */
-export function confirmed(label: Content, { title, text, body, style = 'danger' }: Question): Html {
+export function confirmButton(
+  label: Content,
+  { title, text, body, style = 'danger' }: Confirmation,
+): Html {
   const id = `ask-${randomUUID().slice(0, 8)}`
   return html`<button type="button" class="button ${style}" popovertarget="${id}">${label}</button>
     <div class="ask" id="${id}" popover role="dialog" aria-labelledby="${id}-title">

@@ -9,7 +9,7 @@ import { parseName } from '../../../records/names.ts'
 import type { Content, Html } from '../../shared/html.ts'
 import { choiceField, type Errors, problemsOf, textField } from '../form-fields.ts'
 import { may, type Visit } from '../page.ts'
-import { action, code, confirmed, pill } from '../ui.ts'
+import { actionForm, code, confirmButton, pill } from '../ui.ts'
 
 export const mayManageKeys = may('api_keys')
 export const CRUMBS = [{ label: 'API keys', to: '/api-keys' }]
@@ -42,10 +42,10 @@ export function accessPill({ accessLevel }: OwnedApiKey): Html {
 
 export function revokeButton({ id, name, lastUsedAt }: OwnedApiKey): Html {
   const usage = lastUsedAt === null ? ' Never used.' : ''
-  return confirmed('Revoke', {
+  return confirmButton('Revoke', {
     title: `Revoke “${name}”?`,
     text: `Requests with this key will fail immediately. This cannot be undone.${usage}`,
-    body: action({ to: `/api-keys/${id}/revoke`, label: 'Revoke key', style: 'danger' }),
+    body: actionForm({ to: `/api-keys/${id}/revoke`, label: 'Revoke key', style: 'danger' }),
   })
 }
 

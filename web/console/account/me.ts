@@ -42,10 +42,10 @@ import {
 } from '../page.ts'
 import { formatGrants, MODULE_LABELS, PERMISSION_LABELS } from '../people/access-form.ts'
 import {
-  action,
+  actionForm,
   buttonLink,
   card,
-  confirmed,
+  confirmButton,
   type Fact,
   facts,
   pill,
@@ -145,10 +145,10 @@ async function sessionsCard(visit: Visit): Promise<Html> {
   const rows = sessions.map((session) => ({
     cells: sessionCells(session, session.id === current.id, now),
   }))
-  const endOthersButton = confirmed('Sign out all others', {
+  const endOthersButton = confirmButton('Sign out all others', {
     title: 'Sign out all other devices?',
     text: `This ends ${counted(others, 'other session')} now. You stay signed in here.`,
-    body: action({ to: '/me/sessions/end-others', label: 'Sign them out', style: 'danger' }),
+    body: actionForm({ to: '/me/sessions/end-others', label: 'Sign them out', style: 'danger' }),
   })
   return card('Sessions', table('Sessions', columns, rows), others > 0 && endOthersButton)
 }
@@ -159,7 +159,7 @@ function sessionCells(
   now: Date,
 ): Content[] {
   const device = html`<span title="${userAgent}">${describeDevice(userAgent)}</span>`
-  const endButton = action({ to: `/me/sessions/${id}/end`, label: 'Sign out' })
+  const endButton = actionForm({ to: `/me/sessions/${id}/end`, label: 'Sign out' })
   return [
     twoLines(
       [device, isCurrent && [' ', pill('ok', 'This device')]],

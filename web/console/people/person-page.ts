@@ -26,7 +26,15 @@ import {
   redirect,
   type Visit,
 } from '../page.ts'
-import { type ActionRow, action, actionRows, card, confirmed, facts, timeElement } from '../ui.ts'
+import {
+  type ActionRow,
+  actionForm,
+  actionRows,
+  card,
+  confirmButton,
+  facts,
+  timeElement,
+} from '../ui.ts'
 import { accessFields, flattenAccess, readAccess } from './access-form.ts'
 import { linkPage } from './invite.ts'
 import { CRUMBS, findPerson, type Person, personStatus, userTarget } from './person.ts'
@@ -110,19 +118,19 @@ function membershipActions(person: Person, now: Date): ActionRow[] {
     return [
       row(
         'Deactivated: cannot sign in, and API keys are refused. Their data stays.',
-        action({ to: `/people/${id}/reactivate`, label: 'Reactivate' }),
+        actionForm({ to: `/people/${id}/reactivate`, label: 'Reactivate' }),
       ),
     ]
   const linkText = hasJoined
     ? 'Forgot the password? Send a one-time link to choose a new one.'
     : 'Has not joined yet. A new link replaces the previous one.'
   return [
-    row(linkText, action({ to: `/people/${id}/link`, label: 'Create a new link' })),
+    row(linkText, actionForm({ to: `/people/${id}/link`, label: 'Create a new link' })),
     hasJoined &&
       hasOpenLink(person, now) &&
       row(
         'A one-time link to choose a new password is open.',
-        action({ to: `/people/${id}/link/withdraw`, label: 'Withdraw the link' }),
+        actionForm({ to: `/people/${id}/link/withdraw`, label: 'Withdraw the link' }),
       ),
     !hasJoined &&
       row(
@@ -141,18 +149,18 @@ function row(text: string, control: Html): ActionRow {
 }
 
 function withdrawButton({ id, fullName }: Person): Html {
-  return confirmed('Withdraw the invitation', {
+  return confirmButton('Withdraw the invitation', {
     title: `Withdraw the invitation of ${fullName}?`,
     text: 'Their link stops working immediately.',
-    body: action({ to: `/people/${id}/withdraw`, label: 'Withdraw', style: 'danger' }),
+    body: actionForm({ to: `/people/${id}/withdraw`, label: 'Withdraw', style: 'danger' }),
   })
 }
 
 function deactivateButton({ id, fullName }: Person): Html {
-  return confirmed('Deactivate', {
+  return confirmButton('Deactivate', {
     title: `Deactivate ${fullName}?`,
     text: 'They are signed out everywhere, and their API keys are refused. You can reactivate them later.',
-    body: action({ to: `/people/${id}/deactivate`, label: 'Deactivate', style: 'danger' }),
+    body: actionForm({ to: `/people/${id}/deactivate`, label: 'Deactivate', style: 'danger' }),
   })
 }
 

@@ -26,10 +26,10 @@ import {
 import { parseId, toListPage } from '../query.ts'
 import { readOnlyNote } from '../read-only-note.ts'
 import {
-  action,
+  actionForm,
   card,
   code,
-  confirmed,
+  confirmButton,
   copyableId,
   empty,
   facts,
@@ -188,15 +188,15 @@ export function jobProgress(job: BulkJob, { now, canManage, isLink }: ProgressOp
 
 function jobButtons({ id, state }: BulkJob): Html {
   const to = `/webhooks/jobs/${id}`
-  const pauseButton = action({ to: `${to}/pause`, label: 'Pause' })
-  const resumeButton = action({ to: `${to}/resume`, label: 'Resume' })
+  const pauseButton = actionForm({ to: `${to}/pause`, label: 'Pause' })
+  const resumeButton = actionForm({ to: `${to}/resume`, label: 'Resume' })
   return html`<span class="actions">
     ${state === 'running' ? pauseButton : resumeButton}
-    ${confirmed('Cancel', {
+    ${confirmButton('Cancel', {
       title: 'Cancel this job?',
       text: 'No more deliveries are added. Retries already scheduled will still be sent.',
       style: 'quiet',
-      body: action({ to: `${to}/cancel`, label: 'Cancel job', style: 'danger' }),
+      body: actionForm({ to: `${to}/cancel`, label: 'Cancel job', style: 'danger' }),
     })}
   </span>`
 }

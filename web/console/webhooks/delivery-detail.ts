@@ -9,7 +9,15 @@ import { type RowView, rowHeading } from '../expandable-row.ts'
 import { counted, duration } from '../format.ts'
 import { jsonBlock } from '../json-block.ts'
 import type { Visit } from '../page.ts'
-import { action, codeBlock, confirmed, copyableId, facts, note, timeElement } from '../ui.ts'
+import {
+  actionForm,
+  codeBlock,
+  confirmButton,
+  copyableId,
+  facts,
+  note,
+  timeElement,
+} from '../ui.ts'
 import { mayManage } from './access.ts'
 import { deliveryProof } from './delivery-proof.ts'
 import {
@@ -97,11 +105,11 @@ function failureText(reason: FailureReason, attempts: number): string {
 }
 
 function cancelButton(delivery: Delivery, view: RowView): Html {
-  return confirmed('Cancel', {
+  return confirmButton('Cancel', {
     title: 'Cancel this delivery?',
     text: 'No more attempts will be made and it is marked failed. You can still retry it.',
     style: 'quiet',
-    body: action({
+    body: actionForm({
       to: `${deliveryPath(delivery)}/cancel`,
       label: 'Cancel delivery',
       style: 'danger',

@@ -9,7 +9,7 @@ import { counted, duration } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import type { Visit } from '../page.ts'
 import {
-  action,
+  actionForm,
   copyButton,
   countdownTo,
   pill,
@@ -141,10 +141,10 @@ function rowAction({ user, now }: Visit, webhook: Webhook, { delivery, view }: L
   if (!mayManage(user, {}) || !webhook.enabled) return false
   const to = deliveryPath(delivery)
   const inPlace = { fields: { row: view }, target: `delivery-${id}` }
-  if (state === 'failed') return action({ to: `${to}/retry`, label: 'Retry', ...inPlace })
+  if (state === 'failed') return actionForm({ to: `${to}/retry`, label: 'Retry', ...inPlace })
   if (state === 'delivered')
-    return action({ to: `${to}/resend`, label: 'Resend', style: 'quiet', ...inPlace })
-  return action({ to: `${to}/attempt`, label: 'Retry now', title: RETRY_NOW, ...inPlace })
+    return actionForm({ to: `${to}/resend`, label: 'Resend', style: 'quiet', ...inPlace })
+  return actionForm({ to: `${to}/attempt`, label: 'Retry now', title: RETRY_NOW, ...inPlace })
 }
 
 const MAX_RELOAD_SECONDS = 60

@@ -11,7 +11,7 @@ import { momentOf, type Series, smallBars, sum } from '../charts.ts'
 import { count, counted } from '../format.ts'
 import type { Visit } from '../page.ts'
 import { formatPercent } from '../requests/request-figures.ts'
-import { action, pill, type Tone, timeElement } from '../ui.ts'
+import { actionForm, pill, type Tone, timeElement } from '../ui.ts'
 import { mayManage } from './access.ts'
 import { attemptResult } from './delivery-rows.ts'
 
@@ -63,7 +63,7 @@ function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealt
       <strong>Disabled${isDisabledByService && ' automatically'} ${timeElement(disabledAt, now)}.</strong>
       ${reason} Nothing is sent. After you enable it again, you can send the events it missed.
     </span>
-    ${mayManage(user, {}) && action({ to: `/webhooks/${id}/enable`, label: 'Enable' })}
+    ${mayManage(user, {}) && actionForm({ to: `/webhooks/${id}/enable`, label: 'Enable' })}
   </aside>`
 }
 

@@ -26,7 +26,7 @@ import {
   redirect,
   type Visit,
 } from '../page.ts'
-import { action, buttonLink, card, codeBlock, confirmed, note } from '../ui.ts'
+import { actionForm, buttonLink, card, codeBlock, confirmButton, note } from '../ui.ts'
 import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
 
 export const webhookSecretRoutes: Route[] = [
@@ -71,7 +71,7 @@ function rotationSteps({ id, hasNextSecret }: Webhook): Html {
     <li${!hasNextSecret && current}>
       <h3>Prepare</h3>
       <p>Creates the next secret and shows it once. The current secret stays active.</p>
-      ${action({
+      ${actionForm({
         to: `/webhooks/${id}/secret/prepare`,
         label: hasNextSecret ? 'Prepare another secret' : 'Prepare new secret',
         style: hasNextSecret ? '' : 'primary',
@@ -90,11 +90,11 @@ function rotationSteps({ id, hasNextSecret }: Webhook): Html {
 }
 
 function activateButton(webhookId: string): Html {
-  return confirmed('Activate', {
+  return confirmButton('Activate', {
     title: 'Activate the next secret?',
     text: 'It alone signs every attempt from now on. Endpoints that do not have it yet reject them.',
     style: '',
-    body: action({
+    body: actionForm({
       to: `/webhooks/${webhookId}/secret/activate`,
       label: 'Activate',
       style: 'primary',

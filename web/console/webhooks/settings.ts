@@ -23,12 +23,12 @@ import {
 import { readOnlyNote } from '../read-only-note.ts'
 import {
   type ActionRow,
-  action,
+  actionForm,
   actionRows,
   buttonLink,
   card,
   code,
-  confirmed,
+  confirmButton,
   copyableId,
   facts,
   timeElement,
@@ -105,7 +105,7 @@ function webhookActions(webhook: Webhook): Html {
       : row(
           'Enable',
           'Sends events that happen from then on.',
-          action({ to: `${to}/enable`, label: 'Enable' }),
+          actionForm({ to: `${to}/enable`, label: 'Enable' }),
         ),
     row('Delete', 'Deletes the webhook and its delivery log.', deleteButton(webhook)),
   ])
@@ -116,7 +116,7 @@ function row(title: string, text: string, control: Html): ActionRow {
 }
 
 function disableButton({ id }: Webhook): Html {
-  return confirmed('Disable …', {
+  return confirmButton('Disable …', {
     title: 'Disable this webhook?',
     text: [
       'Nothing is sent until you enable it again. ',
@@ -124,16 +124,16 @@ function disableButton({ id }: Webhook): Html {
       'After enabling it, you can send the events it missed.',
     ],
     style: '',
-    body: action({ to: `/webhooks/${id}/disable`, label: 'Disable webhook', style: 'danger' }),
+    body: actionForm({ to: `/webhooks/${id}/disable`, label: 'Disable webhook', style: 'danger' }),
   })
 }
 
 function deleteButton({ id, url }: Webhook): Html {
-  return confirmed('Delete …', {
+  return confirmButton('Delete …', {
     title: 'Delete this webhook?',
     text: html`Nothing more is sent to <bdi class="mono">${url}</bdi>. Scheduled retries are cancelled
       and its delivery log is no longer shown. You cannot undo this.`,
-    body: action({ to: `/webhooks/${id}/delete`, label: 'Delete webhook', style: 'danger' }),
+    body: actionForm({ to: `/webhooks/${id}/delete`, label: 'Delete webhook', style: 'danger' }),
   })
 }
 

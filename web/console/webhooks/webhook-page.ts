@@ -3,7 +3,7 @@ import type { WebhookHealth } from '../../../records/reports/webhook-health.ts'
 import { type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type Content, html } from '../../shared/html.ts'
 import type { ConsolePage, Visit } from '../page.ts'
-import { action, copyButton, tabs } from '../ui.ts'
+import { actionForm, copyButton, tabs } from '../ui.ts'
 import { mayManage } from './access.ts'
 import { healthAlert, healthPill } from './health.ts'
 import { findPausedWebhooks, pausedNote } from './paused.ts'
@@ -17,7 +17,7 @@ export async function webhookPage(
   const canManage = mayManage(visit.user, {})
   const isPaused = (await findPausedWebhooks(visit)).has(webhook.id)
   const to = `/webhooks/${webhook.id}`
-  const testButton = action({
+  const testButton = actionForm({
     to: `${to}/test`,
     label: 'Send test event',
     style: 'primary',
