@@ -35,7 +35,7 @@ return errors === 0;
 }
 
 const listParticipants_query = validate22;
-const schema7 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"}},"filter[email]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":254},"filter[external_id]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":200},"filter[tag]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":50},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[search]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":200},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantSort"}}},"required":[],"additionalProperties":false};
+const schema7 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"uniqueItems":true},"filter[email]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":254},"filter[external_id]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":200},"filter[tag]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":50},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[search]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":200},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
 const func2 = Object.prototype.hasOwnProperty;
 const func0 = require("ajv/dist/runtime/equal").default;
 const func4 = require("ajv/dist/runtime/ucs2length").default;
@@ -805,7 +805,7 @@ return errors === 0;
 }
 
 const listTasks_query = validate34;
-const schema15 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"}},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[due_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[due_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/TaskSort"}}},"required":[],"additionalProperties":false};
+const schema15 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"uniqueItems":true},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[due_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[due_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/TaskSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
 const schema16 = {"type":"string","enum":["open","in_progress","completed","cancelled"]};
 
 function validate35(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -1199,7 +1199,7 @@ return errors === 0;
 }
 
 const listJobs_query = validate42;
-const schema19 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"}},"filter[search]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":200},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobSort"}}},"required":[],"additionalProperties":false};
+const schema19 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"uniqueItems":true},"filter[search]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":200},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
 const schema20 = {"type":"string","enum":["draft","open","closed"]};
 
 function validate43(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -1601,7 +1601,7 @@ return errors === 0;
 }
 
 const listJobApplications_query = validate48;
-const schema23 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"}},"filter[job_id]":{"type":"string","format":"uuid"},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[screening_outcome]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"}},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationSort"}}},"required":[],"additionalProperties":false};
+const schema23 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"uniqueItems":true},"filter[job_id]":{"type":"string","format":"uuid"},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[screening_outcome]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},"uniqueItems":true},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
 const schema24 = {"type":"string","enum":["submitted","shortlisted","accepted","rejected","withdrawn"]};
 
 function validate49(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -2089,7 +2089,7 @@ return errors === 0;
 }
 
 const listExports_query = validate56;
-const schema28 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"}},"filter[resource]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"}},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportSort"}}},"required":[],"additionalProperties":false};
+const schema28 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"uniqueItems":true},"filter[resource]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"uniqueItems":true},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
 const schema29 = {"type":"string","enum":["queued","processing","completed","failed"]};
 
 function validate57(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -2527,7 +2527,7 @@ return errors === 0;
 }
 
 const listPayments_query = validate64;
-const schema33 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"}},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[currency]":{"type":"array","minItems":1,"maxItems":25,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/Currency"}},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/PaymentSort"}}},"required":[],"additionalProperties":false};
+const schema33 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"uniqueItems":true},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[currency]":{"type":"array","minItems":1,"maxItems":25,"if":{"maxItems":25},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"uniqueItems":true}},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/PaymentSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
 const schema34 = {"type":"string","enum":["pending","paid","cancelled"]};
 
 function validate65(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -2803,9 +2803,12 @@ errors++;
 }
 if(data["filter[currency]"] !== undefined){
 let data5 = data["filter[currency]"];
+const _errs13 = errors;
+let valid4 = true;
+const _errs14 = errors;
 if(Array.isArray(data5)){
 if(data5.length > 25){
-const err14 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/maxItems",keyword:"maxItems",params:{limit: 25},message:"must NOT have more than 25 items"};
+const err14 = {};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -2814,16 +2817,20 @@ vErrors.push(err14);
 }
 errors++;
 }
-if(data5.length < 1){
-const err15 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
-if(vErrors === null){
-vErrors = [err15];
+}
+var _valid0 = _errs14 === errors;
+errors = _errs13;
+if(vErrors !== null){
+if(_errs13){
+vErrors.length = _errs13;
 }
 else {
-vErrors.push(err15);
+vErrors = null;
 }
-errors++;
 }
+if(_valid0){
+const _errs15 = errors;
+if(Array.isArray(data5)){
 const len1 = data5.length;
 for(let i2=0; i2<len1; i2++){
 if(!(validate67(data5[i2], {instancePath:instancePath+"/filter[currency]/" + i2,parentData:data5,parentDataProperty:i2,rootData}))){
@@ -2838,12 +2845,12 @@ outer1:
 for(;i3--;){
 for(j1 = i3; j1--;){
 if(func0(data5[i3], data5[j1])){
-const err16 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+const err15 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/then/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err15];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err15);
 }
 errors++;
 break outer1;
@@ -2852,8 +2859,22 @@ break outer1;
 }
 }
 }
+var _valid0 = _errs15 === errors;
+valid4 = _valid0;
+}
+if(!valid4){
+const err16 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
+if(vErrors === null){
+vErrors = [err16];
+}
 else {
-const err17 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
+vErrors.push(err16);
+}
+errors++;
+}
+if(Array.isArray(data5)){
+if(data5.length > 25){
+const err17 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/maxItems",keyword:"maxItems",params:{limit: 25},message:"must NOT have more than 25 items"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -2862,17 +2883,38 @@ vErrors.push(err17);
 }
 errors++;
 }
-}
-if(data.sort !== undefined){
-let data7 = data.sort;
-if(Array.isArray(data7)){
-if(data7.length < 1){
-const err18 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(data5.length < 1){
+const err18 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
 vErrors = [err18];
 }
 else {
 vErrors.push(err18);
+}
+errors++;
+}
+}
+else {
+const err19 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+}
+if(data.sort !== undefined){
+let data7 = data.sort;
+if(Array.isArray(data7)){
+if(data7.length < 1){
+const err20 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
 }
 errors++;
 }
@@ -2890,12 +2932,12 @@ outer2:
 for(;i5--;){
 for(j2 = i5; j2--;){
 if(func0(data7[i5], data7[j2])){
-const err19 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
+const err21 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
 if(vErrors === null){
-vErrors = [err19];
+vErrors = [err21];
 }
 else {
-vErrors.push(err19);
+vErrors.push(err21);
 }
 errors++;
 break outer2;
@@ -2905,24 +2947,24 @@ break outer2;
 }
 }
 else {
-const err20 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err22 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err20];
+vErrors = [err22];
 }
 else {
-vErrors.push(err20);
+vErrors.push(err22);
 }
 errors++;
 }
 }
 }
 else {
-const err21 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err23 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err21];
+vErrors = [err23];
 }
 else {
-vErrors.push(err21);
+vErrors.push(err23);
 }
 errors++;
 }
@@ -3000,7 +3042,7 @@ return errors === 0;
 }
 
 const listEvents_query = validate72;
-const schema38 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[event_type]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"}},"filter[resource_id]":{"type":"string","format":"uuid"},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventSort"}}},"required":[],"additionalProperties":false};
+const schema38 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[event_type]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"uniqueItems":true},"filter[resource_id]":{"type":"string","format":"uuid"},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
 const schema39 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]};
 
 function validate73(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -3520,7 +3562,7 @@ return errors === 0;
 }
 
 const open_openapi_schemas_ParticipantCreate = validate81;
-const schema43 = {"type":"object","required":["full_name"],"additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewParticipantStatus","default":"active"},"tags":{"type":"array","maxItems":50,"uniqueItems":true,"items":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"default":[]},"external_id":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200}}};
+const schema43 = {"type":"object","required":["full_name"],"additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewParticipantStatus","default":"active"},"tags":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"uniqueItems":true},"default":[]},"external_id":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200}}};
 const pattern7 = new RegExp("^\\s*[^\\s\\x00][^\\x00]*$", "u");
 const formats58 = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/i;
 const schema44 = {"type":"string","enum":["active","inactive","archived"]};
@@ -3715,9 +3757,12 @@ vErrors = vErrors === null ? validate82.errors : vErrors.concat(validate82.error
 errors = vErrors.length;
 }
 let data4 = data.tags;
+const _errs13 = errors;
+let valid1 = true;
+const _errs14 = errors;
 if(Array.isArray(data4)){
 if(data4.length > 50){
-const err13 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/maxItems",keyword:"maxItems",params:{limit: 50},message:"must NOT have more than 50 items"};
+const err13 = {};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -3726,12 +3771,26 @@ vErrors.push(err13);
 }
 errors++;
 }
+}
+var _valid0 = _errs14 === errors;
+errors = _errs13;
+if(vErrors !== null){
+if(_errs13){
+vErrors.length = _errs13;
+}
+else {
+vErrors = null;
+}
+}
+if(_valid0){
+const _errs15 = errors;
+if(Array.isArray(data4)){
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 let data5 = data4[i0];
 if(typeof data5 === "string"){
 if(func4(data5) > 50){
-const err14 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/maxLength",keyword:"maxLength",params:{limit: 50},message:"must NOT have more than 50 characters"};
+const err14 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/then/items/maxLength",keyword:"maxLength",params:{limit: 50},message:"must NOT have more than 50 characters"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -3741,7 +3800,7 @@ vErrors.push(err14);
 errors++;
 }
 if(func4(data5) < 1){
-const err15 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+const err15 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/then/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -3751,7 +3810,7 @@ vErrors.push(err15);
 errors++;
 }
 if(!pattern7.test(data5)){
-const err16 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
+const err16 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/then/items/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -3762,7 +3821,7 @@ errors++;
 }
 }
 else {
-const err17 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err17 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/then/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -3783,7 +3842,7 @@ continue;
 }
 if(typeof indices0[item0] == "number"){
 j0 = indices0[item0];
-const err18 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err18 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/then/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -3797,8 +3856,11 @@ indices0[item0] = i1;
 }
 }
 }
-else {
-const err19 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/type",keyword:"type",params:{type: "array"},message:"must be array"};
+var _valid0 = _errs15 === errors;
+valid1 = _valid0;
+}
+if(!valid1){
+const err19 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -3807,10 +3869,9 @@ vErrors.push(err19);
 }
 errors++;
 }
-if(data.external_id !== undefined){
-let data6 = data.external_id;
-if((typeof data6 !== "string") && (data6 !== null)){
-const err20 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(Array.isArray(data4)){
+if(data4.length > 50){
+const err20 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/maxItems",keyword:"maxItems",params:{limit: 50},message:"must NOT have more than 50 items"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -3819,9 +3880,9 @@ vErrors.push(err20);
 }
 errors++;
 }
-if(typeof data6 === "string"){
-if(func4(data6) > 200){
-const err21 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
+}
+else {
+const err21 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -3830,8 +3891,10 @@ vErrors.push(err21);
 }
 errors++;
 }
-if(func4(data6) < 1){
-const err22 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(data.external_id !== undefined){
+let data6 = data.external_id;
+if((typeof data6 !== "string") && (data6 !== null)){
+const err22 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -3840,8 +3903,9 @@ vErrors.push(err22);
 }
 errors++;
 }
-if(!pattern7.test(data6)){
-const err23 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
+if(typeof data6 === "string"){
+if(func4(data6) > 200){
+const err23 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -3850,11 +3914,8 @@ vErrors.push(err23);
 }
 errors++;
 }
-}
-}
-}
-else {
-const err24 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(func4(data6) < 1){
+const err24 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err24];
 }
@@ -3863,12 +3924,35 @@ vErrors.push(err24);
 }
 errors++;
 }
+if(!pattern7.test(data6)){
+const err25 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+}
+}
+}
+else {
+const err26 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err26];
+}
+else {
+vErrors.push(err26);
+}
+errors++;
+}
 validate81.errors = vErrors;
 return errors === 0;
 }
 
 const open_openapi_schemas_ParticipantUpdate = validate84;
-const schema45 = {"type":"object","additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","maxItems":50,"uniqueItems":true,"items":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50}},"external_id":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200}}};
+const schema45 = {"type":"object","additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"uniqueItems":true}},"external_id":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200}}};
 
 function validate84(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -4019,9 +4103,12 @@ errors = vErrors.length;
 }
 if(data.tags !== undefined){
 let data4 = data.tags;
+const _errs13 = errors;
+let valid1 = true;
+const _errs14 = errors;
 if(Array.isArray(data4)){
 if(data4.length > 50){
-const err12 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/maxItems",keyword:"maxItems",params:{limit: 50},message:"must NOT have more than 50 items"};
+const err12 = {};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -4030,12 +4117,26 @@ vErrors.push(err12);
 }
 errors++;
 }
+}
+var _valid0 = _errs14 === errors;
+errors = _errs13;
+if(vErrors !== null){
+if(_errs13){
+vErrors.length = _errs13;
+}
+else {
+vErrors = null;
+}
+}
+if(_valid0){
+const _errs15 = errors;
+if(Array.isArray(data4)){
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 let data5 = data4[i0];
 if(typeof data5 === "string"){
 if(func4(data5) > 50){
-const err13 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/maxLength",keyword:"maxLength",params:{limit: 50},message:"must NOT have more than 50 characters"};
+const err13 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/then/items/maxLength",keyword:"maxLength",params:{limit: 50},message:"must NOT have more than 50 characters"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -4045,7 +4146,7 @@ vErrors.push(err13);
 errors++;
 }
 if(func4(data5) < 1){
-const err14 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+const err14 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/then/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -4055,7 +4156,7 @@ vErrors.push(err14);
 errors++;
 }
 if(!pattern7.test(data5)){
-const err15 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
+const err15 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/then/items/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -4066,7 +4167,7 @@ errors++;
 }
 }
 else {
-const err16 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err16 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/then/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -4087,7 +4188,7 @@ continue;
 }
 if(typeof indices0[item0] == "number"){
 j0 = indices0[item0];
-const err17 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err17 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/then/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -4101,8 +4202,11 @@ indices0[item0] = i1;
 }
 }
 }
-else {
-const err18 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/type",keyword:"type",params:{type: "array"},message:"must be array"};
+var _valid0 = _errs15 === errors;
+valid1 = _valid0;
+}
+if(!valid1){
+const err18 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -4111,11 +4215,9 @@ vErrors.push(err18);
 }
 errors++;
 }
-}
-if(data.external_id !== undefined){
-let data6 = data.external_id;
-if((typeof data6 !== "string") && (data6 !== null)){
-const err19 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(Array.isArray(data4)){
+if(data4.length > 50){
+const err19 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/maxItems",keyword:"maxItems",params:{limit: 50},message:"must NOT have more than 50 items"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -4124,9 +4226,9 @@ vErrors.push(err19);
 }
 errors++;
 }
-if(typeof data6 === "string"){
-if(func4(data6) > 200){
-const err20 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
+}
+else {
+const err20 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -4135,8 +4237,11 @@ vErrors.push(err20);
 }
 errors++;
 }
-if(func4(data6) < 1){
-const err21 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+}
+if(data.external_id !== undefined){
+let data6 = data.external_id;
+if((typeof data6 !== "string") && (data6 !== null)){
+const err21 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -4145,8 +4250,9 @@ vErrors.push(err21);
 }
 errors++;
 }
-if(!pattern7.test(data6)){
-const err22 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
+if(typeof data6 === "string"){
+if(func4(data6) > 200){
+const err22 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -4155,16 +4261,36 @@ vErrors.push(err22);
 }
 errors++;
 }
-}
-}
-}
-else {
-const err23 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(func4(data6) < 1){
+const err23 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err23];
 }
 else {
 vErrors.push(err23);
+}
+errors++;
+}
+if(!pattern7.test(data6)){
+const err24 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
+}
+errors++;
+}
+}
+}
+}
+else {
+const err25 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
 }
 errors++;
 }
@@ -4595,7 +4721,7 @@ return errors === 0;
 }
 
 const open_openapi_schemas_JobCreate = validate91;
-const schema49 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewJobStatus","default":"draft"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"},"default":[]}}};
+const schema49 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewJobStatus","default":"draft"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"}},"default":[]}}};
 const schema50 = {"type":"string","enum":["draft","open"]};
 
 function validate92(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -5204,7 +5330,7 @@ validate103.errors = vErrors;
 return errors === 0;
 }
 
-const schema58 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/OneOfOperator"},"expected":{"type":"array","minItems":1,"maxItems":100,"items":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}}};
+const schema58 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/OneOfOperator"},"expected":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}}}};
 const schema59 = {"type":"string","enum":["one_of"]};
 
 function validate110(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -5385,9 +5511,12 @@ errors = vErrors.length;
 }
 if(data.expected !== undefined){
 let data4 = data.expected;
+const _errs10 = errors;
+let valid1 = true;
+const _errs11 = errors;
 if(Array.isArray(data4)){
 if(data4.length > 100){
-const err12 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/maxItems",keyword:"maxItems",params:{limit: 100},message:"must NOT have more than 100 items"};
+const err12 = {};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -5396,16 +5525,20 @@ vErrors.push(err12);
 }
 errors++;
 }
-if(data4.length < 1){
-const err13 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
-if(vErrors === null){
-vErrors = [err13];
+}
+var _valid0 = _errs11 === errors;
+errors = _errs10;
+if(vErrors !== null){
+if(_errs10){
+vErrors.length = _errs10;
 }
 else {
-vErrors.push(err13);
+vErrors = null;
 }
-errors++;
 }
+if(_valid0){
+const _errs12 = errors;
+if(Array.isArray(data4)){
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 if(!(validate100(data4[i0], {instancePath:instancePath+"/expected/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
@@ -5414,8 +5547,22 @@ errors = vErrors.length;
 }
 }
 }
+var _valid0 = _errs12 === errors;
+valid1 = _valid0;
+}
+if(!valid1){
+const err13 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
+if(vErrors === null){
+vErrors = [err13];
+}
 else {
-const err14 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/type",keyword:"type",params:{type: "array"},message:"must be array"};
+vErrors.push(err13);
+}
+errors++;
+}
+if(Array.isArray(data4)){
+if(data4.length > 100){
+const err14 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/maxItems",keyword:"maxItems",params:{limit: 100},message:"must NOT have more than 100 items"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -5424,15 +5571,36 @@ vErrors.push(err14);
 }
 errors++;
 }
-}
-}
-else {
-const err15 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(data4.length < 1){
+const err15 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
 vErrors = [err15];
 }
 else {
 vErrors.push(err15);
+}
+errors++;
+}
+}
+else {
+const err16 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+}
+}
+else {
+const err17 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
 }
 errors++;
 }
@@ -6082,9 +6250,12 @@ vErrors = vErrors === null ? validate92.errors : vErrors.concat(validate92.error
 errors = vErrors.length;
 }
 let data3 = data.screening_questions;
+const _errs9 = errors;
+let valid1 = true;
+const _errs10 = errors;
 if(Array.isArray(data3)){
 if(data3.length > 50){
-const err9 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/maxItems",keyword:"maxItems",params:{limit: 50},message:"must NOT have more than 50 items"};
+const err9 = {};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -6093,6 +6264,20 @@ vErrors.push(err9);
 }
 errors++;
 }
+}
+var _valid0 = _errs10 === errors;
+errors = _errs9;
+if(vErrors !== null){
+if(_errs9){
+vErrors.length = _errs9;
+}
+else {
+vErrors = null;
+}
+}
+if(_valid0){
+const _errs11 = errors;
+if(Array.isArray(data3)){
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 if(!(validate94(data3[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
@@ -6101,8 +6286,11 @@ errors = vErrors.length;
 }
 }
 }
-else {
-const err10 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/type",keyword:"type",params:{type: "array"},message:"must be array"};
+var _valid0 = _errs11 === errors;
+valid1 = _valid0;
+}
+if(!valid1){
+const err10 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -6111,9 +6299,9 @@ vErrors.push(err10);
 }
 errors++;
 }
-}
-else {
-const err11 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(Array.isArray(data3)){
+if(data3.length > 50){
+const err11 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/maxItems",keyword:"maxItems",params:{limit: 50},message:"must NOT have more than 50 items"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -6122,12 +6310,34 @@ vErrors.push(err11);
 }
 errors++;
 }
+}
+else {
+const err12 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+}
+else {
+const err13 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
 validate91.errors = vErrors;
 return errors === 0;
 }
 
 const open_openapi_schemas_JobUpdate = validate119;
-const schema61 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"}}}};
+const schema61 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"}}}}};
 
 function validate119(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -6233,9 +6443,12 @@ errors = vErrors.length;
 }
 if(data.screening_questions !== undefined){
 let data3 = data.screening_questions;
+const _errs9 = errors;
+let valid1 = true;
+const _errs10 = errors;
 if(Array.isArray(data3)){
 if(data3.length > 50){
-const err8 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/maxItems",keyword:"maxItems",params:{limit: 50},message:"must NOT have more than 50 items"};
+const err8 = {};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -6244,6 +6457,20 @@ vErrors.push(err8);
 }
 errors++;
 }
+}
+var _valid0 = _errs10 === errors;
+errors = _errs9;
+if(vErrors !== null){
+if(_errs9){
+vErrors.length = _errs9;
+}
+else {
+vErrors = null;
+}
+}
+if(_valid0){
+const _errs11 = errors;
+if(Array.isArray(data3)){
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 if(!(validate94(data3[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
@@ -6252,8 +6479,11 @@ errors = vErrors.length;
 }
 }
 }
-else {
-const err9 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/type",keyword:"type",params:{type: "array"},message:"must be array"};
+var _valid0 = _errs11 === errors;
+valid1 = _valid0;
+}
+if(!valid1){
+const err9 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -6262,15 +6492,37 @@ vErrors.push(err9);
 }
 errors++;
 }
-}
-}
-else {
-const err10 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(Array.isArray(data3)){
+if(data3.length > 50){
+const err10 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/maxItems",keyword:"maxItems",params:{limit: 50},message:"must NOT have more than 50 items"};
 if(vErrors === null){
 vErrors = [err10];
 }
 else {
 vErrors.push(err10);
+}
+errors++;
+}
+}
+else {
+const err11 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+}
+}
+else {
+const err12 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
 }
 errors++;
 }
@@ -10423,7 +10675,7 @@ const closed_openapi_schemas_Task = validate164;
 
 const closed_openapi_schemas_JobList = validate172;
 const schema90 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema91 = {"additionalProperties":false,"type":"object","required":["id","title","description","status","screening_questions","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
+const schema91 = {"additionalProperties":false,"type":"object","required":["id","title","description","status","screening_questions","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
 const schema92 = {"type":"string","enum":["draft","open","closed"]};
 
 function validate175(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -11029,7 +11281,7 @@ validate186.errors = vErrors;
 return errors === 0;
 }
 
-const schema100 = {"additionalProperties":false,"type":"object","required":["key","label","requirement","operator","expected"],"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/closed/openapi.yaml/components/schemas/OneOfOperator"},"expected":{"type":"array","minItems":1,"maxItems":100,"items":{"$ref":"/closed/openapi.yaml/components/schemas/AnswerValue"}}}};
+const schema100 = {"additionalProperties":false,"type":"object","required":["key","label","requirement","operator","expected"],"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/closed/openapi.yaml/components/schemas/OneOfOperator"},"expected":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/closed/openapi.yaml/components/schemas/AnswerValue"}}}}};
 const schema101 = {"type":"string","enum":["one_of"]};
 
 function validate193(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -11210,9 +11462,12 @@ errors = vErrors.length;
 }
 if(data.expected !== undefined){
 let data4 = data.expected;
+const _errs10 = errors;
+let valid1 = true;
+const _errs11 = errors;
 if(Array.isArray(data4)){
 if(data4.length > 100){
-const err12 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/maxItems",keyword:"maxItems",params:{limit: 100},message:"must NOT have more than 100 items"};
+const err12 = {};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -11221,16 +11476,20 @@ vErrors.push(err12);
 }
 errors++;
 }
-if(data4.length < 1){
-const err13 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
-if(vErrors === null){
-vErrors = [err13];
+}
+var _valid0 = _errs11 === errors;
+errors = _errs10;
+if(vErrors !== null){
+if(_errs10){
+vErrors.length = _errs10;
 }
 else {
-vErrors.push(err13);
+vErrors = null;
 }
-errors++;
 }
+if(_valid0){
+const _errs12 = errors;
+if(Array.isArray(data4)){
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 if(!(validate183(data4[i0], {instancePath:instancePath+"/expected/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
@@ -11239,8 +11498,22 @@ errors = vErrors.length;
 }
 }
 }
+var _valid0 = _errs12 === errors;
+valid1 = _valid0;
+}
+if(!valid1){
+const err13 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
+if(vErrors === null){
+vErrors = [err13];
+}
 else {
-const err14 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/type",keyword:"type",params:{type: "array"},message:"must be array"};
+vErrors.push(err13);
+}
+errors++;
+}
+if(Array.isArray(data4)){
+if(data4.length > 100){
+const err14 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/maxItems",keyword:"maxItems",params:{limit: 100},message:"must NOT have more than 100 items"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -11249,15 +11522,36 @@ vErrors.push(err14);
 }
 errors++;
 }
-}
-}
-else {
-const err15 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(data4.length < 1){
+const err15 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
 vErrors = [err15];
 }
 else {
 vErrors.push(err15);
+}
+errors++;
+}
+}
+else {
+const err16 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+}
+}
+else {
+const err17 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
 }
 errors++;
 }
@@ -11671,9 +11965,12 @@ errors = vErrors.length;
 }
 if(data.screening_questions !== undefined){
 let data4 = data.screening_questions;
+const _errs10 = errors;
+let valid1 = true;
+const _errs11 = errors;
 if(Array.isArray(data4)){
 if(data4.length > 50){
-const err10 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/maxItems",keyword:"maxItems",params:{limit: 50},message:"must NOT have more than 50 items"};
+const err10 = {};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -11682,6 +11979,20 @@ vErrors.push(err10);
 }
 errors++;
 }
+}
+var _valid0 = _errs11 === errors;
+errors = _errs10;
+if(vErrors !== null){
+if(_errs10){
+vErrors.length = _errs10;
+}
+else {
+vErrors = null;
+}
+}
+if(_valid0){
+const _errs12 = errors;
+if(Array.isArray(data4)){
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 if(!(validate177(data4[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
@@ -11690,13 +12001,38 @@ errors = vErrors.length;
 }
 }
 }
-else {
-const err11 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/type",keyword:"type",params:{type: "array"},message:"must be array"};
+var _valid0 = _errs12 === errors;
+valid1 = _valid0;
+}
+if(!valid1){
+const err11 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
 if(vErrors === null){
 vErrors = [err11];
 }
 else {
 vErrors.push(err11);
+}
+errors++;
+}
+if(Array.isArray(data4)){
+if(data4.length > 50){
+const err12 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/maxItems",keyword:"maxItems",params:{limit: 50},message:"must NOT have more than 50 items"};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+}
+else {
+const err13 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
 }
 errors++;
 }
@@ -11715,12 +12051,12 @@ errors = vErrors.length;
 }
 }
 else {
-const err12 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err14 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err12];
+vErrors = [err14];
 }
 else {
-vErrors.push(err12);
+vErrors.push(err14);
 }
 errors++;
 }
@@ -13697,14 +14033,17 @@ validate252.errors = vErrors;
 return errors === 0;
 }
 
-const schema126 = {"type":"array","maxItems":0,"items":{}};
+const schema126 = {"type":"array","maxItems":0,"if":{"maxItems":0},"then":{"items":{}}};
 
 function validate257(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
+const _errs1 = errors;
+let valid0 = true;
+const _errs2 = errors;
 if(Array.isArray(data)){
 if(data.length > 0){
-const err0 = {instancePath,schemaPath:"#/maxItems",keyword:"maxItems",params:{limit: 0},message:"must NOT have more than 0 items"};
+const err0 = {};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -13714,13 +14053,50 @@ vErrors.push(err0);
 errors++;
 }
 }
+var _valid0 = _errs2 === errors;
+errors = _errs1;
+if(vErrors !== null){
+if(_errs1){
+vErrors.length = _errs1;
+}
 else {
-const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"};
+vErrors = null;
+}
+}
+if(_valid0){
+const _errs3 = errors;
+var _valid0 = _errs3 === errors;
+valid0 = _valid0;
+}
+if(!valid0){
+const err1 = {instancePath,schemaPath:"#/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
 if(vErrors === null){
 vErrors = [err1];
 }
 else {
 vErrors.push(err1);
+}
+errors++;
+}
+if(Array.isArray(data)){
+if(data.length > 0){
+const err2 = {instancePath,schemaPath:"#/maxItems",keyword:"maxItems",params:{limit: 0},message:"must NOT have more than 0 items"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+else {
+const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
 }
 errors++;
 }
@@ -16922,14 +17298,17 @@ validate371.errors = vErrors;
 return errors === 0;
 }
 
-const schema166 = {"type":"array","maxItems":0,"items":{}};
+const schema166 = {"type":"array","maxItems":0,"if":{"maxItems":0},"then":{"items":{}}};
 
 function validate373(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
+const _errs1 = errors;
+let valid0 = true;
+const _errs2 = errors;
 if(Array.isArray(data)){
 if(data.length > 0){
-const err0 = {instancePath,schemaPath:"#/maxItems",keyword:"maxItems",params:{limit: 0},message:"must NOT have more than 0 items"};
+const err0 = {};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -16939,13 +17318,50 @@ vErrors.push(err0);
 errors++;
 }
 }
+var _valid0 = _errs2 === errors;
+errors = _errs1;
+if(vErrors !== null){
+if(_errs1){
+vErrors.length = _errs1;
+}
 else {
-const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"};
+vErrors = null;
+}
+}
+if(_valid0){
+const _errs3 = errors;
+var _valid0 = _errs3 === errors;
+valid0 = _valid0;
+}
+if(!valid0){
+const err1 = {instancePath,schemaPath:"#/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
 if(vErrors === null){
 vErrors = [err1];
 }
 else {
 vErrors.push(err1);
+}
+errors++;
+}
+if(Array.isArray(data)){
+if(data.length > 0){
+const err2 = {instancePath,schemaPath:"#/maxItems",keyword:"maxItems",params:{limit: 0},message:"must NOT have more than 0 items"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+else {
+const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
 }
 errors++;
 }

@@ -166,6 +166,16 @@ interface Part {
   records: number
 }
 
+/** Ten of the largest records take about 20 ms as CSV. */
+const RECORDS_PER_PART = 10
+
+/** Parts of the batches, so that the text of many large records does not hold the event loop. */
+async function* slices(batches: AsyncIterable<object[]>): AsyncGenerator<object[]> {
+  for await (const records of batches)
+    for (let from = 0; from < records.length; from += RECORDS_PER_PART)
+      yield records.slice(from, from + RECORDS_PER_PART)
+}
+
 /** RFC 4180 with a header line. As in PostgreSQL's COPY, null is an empty field and empty text is `""`.
  *  Lists and objects are JSON. A spreadsheet program must not run a text as a formula: CWE-1236. */
 async function* csv(
@@ -181,14 +191,15 @@ async function* csv(
       escape_formulas: format === 'csv',
     })
   yield { text: lines([fields]), records: 0 }
-  for await (const records of batches) yield { text: lines(records), records: records.length }
+  for await (const records of slices(batches))
+    yield { text: lines(records), records: records.length }
 }
 
 /** An array with one record per line. */
 async function* json(batches: AsyncIterable<object[]>): AsyncGenerator<Part> {
   yield { text: '[', records: 0 }
   let separator = '\n'
-  for await (const records of batches) {
+  for await (const records of slices(batches)) {
     yield {
       text: separator + records.map((record) => JSON.stringify(record)).join(',\n'),
       records: records.length,

@@ -174,15 +174,15 @@ export async function* readFile(scope: Scope, { id, byte_size }: Export): AsyncG
   }
 }
 
-/** By resource: its list operation, its schema, and a batch size that keeps a batch within a few MiB. */
+/** By resource: its list operation, its schema, and a batch size that keeps a batch of the largest records within 4 MiB. */
 const CONTENTS = {
   participants: {
     list: 'listParticipants',
     record: 'Participant',
     listing: participantListing,
-    batchRows: 500,
+    batchRows: 100,
   },
-  tasks: { list: 'listTasks', record: 'Task', listing: taskListing, batchRows: 200 },
+  tasks: { list: 'listTasks', record: 'Task', listing: taskListing, batchRows: 100 },
   jobs: { list: 'listJobs', record: 'Job', listing: jobListing, batchRows: 25 },
   job_applications: {
     list: 'listJobApplications',
@@ -190,7 +190,7 @@ const CONTENTS = {
     listing: jobApplicationListing,
     batchRows: 25,
   },
-  payments: { list: 'listPayments', record: 'Payment', listing: paymentListing, batchRows: 500 },
+  payments: { list: 'listPayments', record: 'Payment', listing: paymentListing, batchRows: 250 },
 } as const
 
 /** Throws `InvalidInput` for filters that the list operation of the resource does not declare. */

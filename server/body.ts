@@ -1,6 +1,6 @@
 import { type ContentType, parse as parseContentType } from 'content-type'
 import getRawBody from 'raw-body'
-import { assertStorable } from '../operations/storable.ts'
+import { assertParsable, assertStorable } from '../operations/storable.ts'
 import type { Context } from './context.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
@@ -25,6 +25,7 @@ export async function readJson(ctx: Context): Promise<JsonBody> {
   if (bytes.length === 0) ctx.throw(400, 'A JSON body is required.')
   const text = decode(ctx, bytes)
   ctx.state.requestText = text
+  assertParsable(text)
   const value = parse(ctx, text)
   assertStorable(value)
   return { text, value, isMergePatch }

@@ -62,7 +62,7 @@ export function newCompiler(sources: Sources): Compiler {
         openness,
       ),
     )
-    const chosen = chooseByTag(sources, { source, path, value }, schema)
+    const chosen = boundItems(chooseByTag(sources, { source, path, value }, schema))
     return openness === 'closed' ? close(chosen) : chosen
   }
 
@@ -157,6 +157,20 @@ function withoutAnnotations(schema: Schema): Schema {
 
 function close(schema: Schema): Schema {
   return isObjectSchema(schema) ? { additionalProperties: false, ...schema } : schema
+}
+
+/** Validates the entries of a list only if there are not too many: Ajv takes quadratic time for their errors. */
+function boundItems({ items, uniqueItems, ...rest }: Schema): Schema {
+  const entries = { ...(items && { items }), ...(uniqueItems !== undefined && { uniqueItems }) }
+  const { maxItems } = rest
+  return items === undefined || maxItems === undefined || rest.if !== undefined
+    ? { ...rest, ...entries }
+    : {
+        ...rest,
+        if: { maxItems },
+        // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+        then: entries,
+      }
 }
 
 /** Replaces `oneOf` by a choice of the alternative that the value must match, if a property tells them apart.

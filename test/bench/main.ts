@@ -8,6 +8,7 @@ import { deploys } from './deploys.ts'
 import { drain } from './drain.ts'
 import { footprint } from './footprint.ts'
 import { horizon } from './horizon.ts'
+import { inputs } from './inputs.ts'
 import { isolation } from './isolation.ts'
 import { latency } from './latency.ts'
 import { lateness } from './lateness.ts'
@@ -42,6 +43,10 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
   peer: { run: peer, about: 'the same deliveries with graphile-worker (PostgreSQL)' },
   horizon: { run: horizon, about: 'lease and sweep with a million later attempts' },
   lateness: { run: lateness, about: 'how late scheduled attempts start' },
+  inputs: {
+    run: inputs,
+    about: 'how long the worst inputs and the largest pages hold the event loop',
+  },
   memory: { run: memory, about: 'memory over 200,000 deliveries' },
   footprint: { run: footprint, about: 'the memory of "muster serve", compared with bare Koa' },
   latency: {

@@ -1,8 +1,35 @@
 /** A process that serves one of the apps. */
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { readConfig } from '../../server/config.ts'
 import { type App, apps } from './apps.ts'
 import { answer } from './child.ts'
 import type { Environment } from './set-up.ts'
+
+const delays = monitorEventLoopDelay({ resolution: 1 })
+let turns: Turns | undefined
+
+interface Turns {
+  /** The most CPU time of this thread in one turn of the event loop, in milliseconds. */
+  stop(): number
+}
+
+function watchTurns(): Turns {
+  let mostMicros = 0
+  let before = process.threadCpuUsage()
+  const endTurn = (): void => {
+    const { user, system } = process.threadCpuUsage(before)
+    mostMicros = Math.max(mostMicros, user + system)
+    before = process.threadCpuUsage()
+    next = setImmediate(endTurn)
+  }
+  let next = setImmediate(endTurn)
+  return {
+    stop() {
+      clearImmediate(next)
+      return mostMicros / 1e3
+    },
+  }
+}
 
 const calls = {
   /** Returns the URL. */
@@ -12,6 +39,17 @@ const calls = {
   cpuMicros(): number {
     const { user, system } = process.cpuUsage()
     return user + system
+  },
+  startDelays(): void {
+    delays.reset()
+    delays.enable()
+    turns = watchTurns()
+  },
+  /** Since `startDelays`: the longest turn of the event loop in milliseconds. The lower of the time, to which other
+   *  programs of the machine add, and of the CPU time. */
+  stopDelays(): number {
+    delays.disable()
+    return Math.min(delays.max / 1e6, turns?.stop() ?? 0)
   },
 }
 

@@ -36,6 +36,7 @@ describe('body', () => {
       {},
       400,
     ],
+    ['10,000 commas in text', JSON.stringify({ title: ',\\",[{'.repeat(5_000) }), {}, 422],
     ['more than 1 MiB', JSON.stringify({ full_name: 'x'.repeat(1024 * 1024) }), {}, 413],
   ]
   test.each(cases)('%s', async (_, body, headers, status) => {
