@@ -6,6 +6,7 @@ import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
 import { addDelete } from './account-delete.ts'
+import { addQuota } from './account-quota.ts'
 import { addList, addResume, addSuspend } from './account-suspension.ts'
 import { examples, type Output, readSecret, type Shell } from './shell.ts'
 
@@ -20,12 +21,14 @@ export function addAccount(program: Command, shell: Shell): void {
   const account = program
     .command('account')
     .description(
-      'Create, list, suspend, resume and delete accounts: each has its own users, records and webhooks.',
+      'Create, list, suspend, resume and delete accounts, and set their quotas: each account has its own users, ' +
+        'records and webhooks.',
     )
   addCreate(account, shell)
   addList(account, shell)
   addSuspend(account, shell)
   addResume(account, shell)
+  addQuota(account, shell)
   addDelete(account, shell)
 }
 

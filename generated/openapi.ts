@@ -2420,7 +2420,7 @@ export interface components {
                 "application/json": components["schemas"]["ApiError"];
             };
         };
-        /** @description The input is invalid; `errors` names each invalid field. */
+        /** @description The input is invalid, or your account may have no more records; `errors` names each invalid field, or `records`. */
         ValidationFailed: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2445,7 +2445,7 @@ export interface components {
                 "application/json": components["schemas"]["ApiValidationError"];
             };
         };
-        /** @description You have reached the rate limit of this minute, or have too many requests in progress or too many unfinished exports. */
+        /** @description You have reached the rate limit of this minute, or have too many requests in progress or too many unfinished exports, or your account has caused too many events today. `message` says which. */
         TooManyRequests: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];

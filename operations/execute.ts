@@ -24,6 +24,7 @@ import type { MergePatch } from '../records/merge-patch.ts'
 import { listSubscriptions, type Subscription } from '../records/subscriptions.ts'
 import { assertValid } from '../validation.ts'
 import { emit, emitMany } from '../webhooks/emit.ts'
+import type { AccountQuotas } from './account-quota.ts'
 import { findResponse, type KeysInUse, readKey } from './idempotency.ts'
 import { assertRecordSize } from './record-size.ts'
 import { assertBodyRules, assertDistinctSorts } from './request-rules.ts'
@@ -71,6 +72,7 @@ export interface ExecuteServices {
   now: () => Date
   checkResponse: ResponseChecker
   keysInUse: KeysInUse
+  quotas: AccountQuotas
 }
 
 export interface Execution<Id extends OperationId> {
@@ -116,13 +118,15 @@ async function change<Id extends OperationId>(
 ): Promise<Outcome> {
   const { caller, traceparent, once, respond } = execution
   const now = services.now()
-  return transactionAfter(
+  const quota = await services.quotas.of(caller.accountId)
+  const outcome: Outcome = await transactionAfter(
     services.db,
     // 1. With BEGIN: the state of the key, and the webhooks that want the event.
     (source) => readFirst(source, id, execution, now),
     async (trx, { key, subscriptions }) => {
       const stored = once && key && (await findResponse(trx, once, key))
       if (stored) return { stored }
+      quota.assertWithin(operations[id], now)
       const scope = writeScope(trx, caller.accountId, { traceparent, subscriptions })
       // 2. The record, its events and their deliveries.
       const emitters = newEmitters(scope, now)
@@ -135,6 +139,8 @@ async function change<Id extends OperationId>(
     },
     // 5. With COMMIT: the inserts. Then the announcements, which start the deliveries: see transaction.ts.
   )
+  if (!outcome.stored) quota.count(operations[id])
+  return outcome
 }
 
 /** Only a create emits its event before another statement: see `findSubscriptions`. */

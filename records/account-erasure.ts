@@ -21,6 +21,7 @@ const STEPS: [table: string, remove: RemoveBatch][] = [
   ['bulk_jobs', ownRows('bulk_jobs', 'id')],
   ['export_chunks', removeChunks],
   ['exports', ownRows('exports', 'id')],
+  ['account_quotas', ownRows('account_quotas', 'account_id', 'name')],
   ['sessions', ownRows('sessions', 'id')],
   ['invitations', ownRows('invitations', 'token_hash')],
   ['api_keys', ownRows('api_keys', 'id')],

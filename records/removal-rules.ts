@@ -156,6 +156,7 @@ export const removalRules: RemovalRule[] = [
 export const permanentTables: Record<string, string> = {
   account_deletions:
     'One row for each deleted account, without personal data: the ID, two times and the number of rows',
+  account_quotas: 'An operator sets them; deleted with the account',
   accounts: 'An operator deletes accounts',
   users: 'Users are deactivated; they are deleted with their account',
   participants: 'Clients and users delete records',

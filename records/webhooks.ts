@@ -5,6 +5,7 @@ import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { endScheduledDeliveries } from './delivery-commands.ts'
 import { newId } from './ids.ts'
+import { findQuotas, MAX_WEBHOOKS_PER_ACCOUNT } from './quotas.ts'
 import type { Ordering } from './subscriptions.ts'
 import { endOutage } from './webhook-outages.ts'
 
@@ -64,12 +65,10 @@ export function webhookFromRow(row: WebhookRow): Webhook {
   }
 }
 
-export const MAX_WEBHOOKS_PER_ACCOUNT = 50
-
 export class TooManyWebhooks extends Refused {
   override name = 'TooManyWebhooks'
-  constructor() {
-    super(`An account may have at most ${MAX_WEBHOOKS_PER_ACCOUNT} webhooks. Delete one first.`)
+  constructor(limit: number) {
+    super(`An account may have at most ${limit} webhooks. Delete one first.`)
   }
 }
 
@@ -92,7 +91,8 @@ export async function insertWebhook(
   // beside a suspension.
   const account = await lockAccount(scope)
   const [count] = (await notDeleted(scope).count({ webhooks: '*' })) as { webhooks: number }[]
-  if (Number(count?.webhooks) >= MAX_WEBHOOKS_PER_ACCOUNT) throw new TooManyWebhooks()
+  const quota = await findQuotas(scope, { webhooks: MAX_WEBHOOKS_PER_ACCOUNT })
+  if (Number(count?.webhooks) >= quota.webhooks) throw new TooManyWebhooks(quota.webhooks)
 
   const id = newId()
   const row = {

@@ -2,6 +2,7 @@
 import Router from '@koa/router'
 import Koa from 'koa'
 import type { Logger } from 'pino'
+import { AccountQuotas } from '../operations/account-quota.ts'
 import { KeysInUse } from '../operations/idempotency.ts'
 import { newResponseChecker } from '../operations/response-check.ts'
 import type { Db } from '../records/database/open.ts'
@@ -46,6 +47,7 @@ export function createApp(services: AppServices): Koa<RequestState> {
 
   const { recordViolation: onViolation } = metrics
   const checkResponse = newResponseChecker({ mode: config.validateResponses, log, onViolation })
+  const quotas = new AccountQuotas({ ...services, quotas: config.quotas })
   app.use(identify)
   if (config.baseUrl.startsWith('https:')) app.use(requireTls)
   app.use(traceRequests)
@@ -59,7 +61,7 @@ export function createApp(services: AppServices): Koa<RequestState> {
   if (config.corsOrigins.length > 0)
     app.use(crossOrigin((origin) => (config.corsOrigins.includes(origin) ? origin : '')))
   if (config.role !== 'worker') {
-    const executing = { ...services, checkResponse, keysInUse: new KeysInUse() }
+    const executing = { ...services, checkResponse, keysInUse: new KeysInUse(), quotas }
     app.use(onlyBelow('/public', serveOperations(executing)))
     app.use(docsRoutes(config).routes())
     app.use(consoleRoutes(executing))

@@ -8,6 +8,7 @@ import { type ConnectionLimits, DEFAULT_LIMITS } from '../records/database/limit
 import { sqliteFile } from '../records/database/open.ts'
 import { EXPORT_FILE_DAYS } from '../records/export-runs.ts'
 import type { ExportLimits } from '../records/exports.ts'
+import { MAX_WEBHOOKS_PER_ACCOUNT, type Quotas } from '../records/quotas.ts'
 import type { RetentionDays } from '../records/removal-run.ts'
 import { REQUEST_LOG_DAYS } from '../records/request-log.ts'
 import type { QueueBackend } from '../webhooks/queue/boss.ts'
@@ -59,6 +60,8 @@ export interface Config {
   rateLimitPerMinute: number
   /** Requests of one user that a node works on at once. */
   requestsInFlightPerUser: number
+  /** Of an account for which no other is set. */
+  quotas: Quotas
   exportLimits: ExportLimits
   /** The bodies and paths of the requests of an account that a node stores in a day. */
   requestLogBytesPerDay: number
@@ -183,6 +186,8 @@ const settings = {
   }),
   RATE_LIMIT_PER_MINUTE: integer(1, 1_000_000_000)({ default: 60 }),
   REQUESTS_IN_FLIGHT_PER_USER: integer(1, 1_000_000)({ default: 10 }),
+  RECORDS_PER_ACCOUNT: integer(1, 1_000_000_000)({ default: 1_000_000 }),
+  EVENTS_PER_ACCOUNT_AND_DAY: integer(1, 1_000_000_000)({ default: 1_000_000 }),
   EXPORTS_UNFINISHED_PER_ACCOUNT: integer(1, 1_000_000)({ default: 3 }),
   EXPORT_MIB_PER_ACCOUNT: integer(1, 1_000_000_000)({ default: 1024 }),
   REQUEST_LOG_MIB_PER_DAY: integer(0, 1_000_000_000)({ default: 256 }),
@@ -258,6 +263,11 @@ export function readConfig(
     logLevel: env.LOG_LEVEL,
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
     requestsInFlightPerUser: env.REQUESTS_IN_FLIGHT_PER_USER,
+    quotas: {
+      records: env.RECORDS_PER_ACCOUNT,
+      events_per_day: env.EVENTS_PER_ACCOUNT_AND_DAY,
+      webhooks: MAX_WEBHOOKS_PER_ACCOUNT,
+    },
     exportLimits: {
       unfinished: env.EXPORTS_UNFINISHED_PER_ACCOUNT,
       storedBytes: env.EXPORT_MIB_PER_ACCOUNT * 1024 ** 2,

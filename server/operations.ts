@@ -8,6 +8,7 @@ import { Refused } from '../errors.ts'
 import { handlers } from '../generated/handlers.ts'
 import { type OperationId, type OperationRow, operations } from '../generated/operations.ts'
 import { isNotImplemented } from '../handlers/call.ts'
+import type { AccountQuotas } from '../operations/account-quota.ts'
 import { etagOf, ifMatchHolds } from '../operations/etag.ts'
 import { execute } from '../operations/execute.ts'
 import { idempotencyFingerprint, type KeysInUse } from '../operations/idempotency.ts'
@@ -33,6 +34,7 @@ export interface OperationServices {
   now: () => Date
   checkResponse: ResponseChecker
   keysInUse: KeysInUse
+  quotas: AccountQuotas
 }
 
 const WINDOW_SECONDS = 60

@@ -7,6 +7,7 @@ import { request } from 'undici'
 import { authenticator } from '../../auth/api-key.ts'
 import { newRateLimiter } from '../../auth/rate-limit.ts'
 import { operations } from '../../generated/operations.ts'
+import { AccountQuotas } from '../../operations/account-quota.ts'
 import { etagOf } from '../../operations/etag.ts'
 import { KeysInUse } from '../../operations/idempotency.ts'
 import { newResponseChecker } from '../../operations/response-check.ts'
@@ -39,10 +40,12 @@ export const apps = {
     const log = newLogger(config.logLevel)
     const checkResponse = newResponseChecker({ mode: config.validateResponses, log })
     const keysInUse = new KeysInUse()
+    const now = () => new Date()
+    const quotas = new AccountQuotas({ db, now, quotas: config.quotas })
     app
       .use(identify)
       .use(respondToErrors(log))
-      .use(serveOperations({ db, config, log, now: () => new Date(), checkResponse, keysInUse }))
+      .use(serveOperations({ db, config, log, now, checkResponse, keysInUse, quotas }))
   }),
 
   /** Bare Koa: shows the speed of the machine. */

@@ -40,3 +40,26 @@ describe('account list, suspend and resume', () => {
     expect((await run('account', 'suspend', 'Nobody')).stderr).toBe('There is no account Nobody\n')
   })
 })
+
+describe('account quota', () => {
+  it('shows the use, sets a quota and its default again, and refuses other values', async () => {
+    await using muster = await newMuster()
+    const args = ['--name', 'Acme', '--email', 'ann@example.com', '--password', PASSWORD]
+    const { account_id } = await muster.json(['account', 'create', ...args])
+    const quota = (...options: string[]) => muster.run(['account', 'quota', 'Acme', ...options])
+    expect((await quota()).stdout).toMatch(
+      /^QUOTA +USED +LIMIT\nrecords +0 +1000000\nevents_per_day +0 +1000000\nwebhooks +0 +50\n$/,
+    )
+    expect((await quota('--records', '5', '--webhooks', '2')).stdout).toMatch(
+      /records +0 +5\n.*\nwebhooks +0 +2\n/,
+    )
+    expect((await quota('--records', 'default')).stdout).toMatch(
+      /records +0 +1000000\n.*\nwebhooks +0 +2\n/,
+    )
+    expect(await muster.json(['account', 'quota', 'Acme'])).toMatchObject({ account_id })
+    expect(await quota('--records', '-1')).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('Use a whole number, or "default".'),
+    })
+  })
+})

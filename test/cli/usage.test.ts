@@ -3,6 +3,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { chmod, readdir, stat } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import packageJson from '../../package.json' with { type: 'json' }
 import { BIN, newMuster } from './muster.ts'
 
 const COMMANDS = [
@@ -72,7 +73,11 @@ describe('help', () => {
     const { status, stdout } = await muster.run(['--help'])
     expect(status).toBe(0)
     for (const [name = ''] of COMMANDS) expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
-    expect(await muster.run(['--version'])).toEqual({ status: 0, stdout: '1.0.0\n', stderr: '' })
+    expect(await muster.run(['--version'])).toEqual({
+      status: 0,
+      stdout: `${packageJson.version}\n`,
+      stderr: '',
+    })
   })
 })
 
@@ -292,7 +297,7 @@ describe('bin/muster.js', () => {
   })
 
   it('is executable', () => {
-    expect(execFileSync(BIN, ['--version'], { encoding: 'utf8' })).toBe('1.0.0\n')
+    expect(execFileSync(BIN, ['--version'], { encoding: 'utf8' })).toBe(`${packageJson.version}\n`)
   })
 })
 

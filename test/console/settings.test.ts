@@ -36,6 +36,7 @@ describe('settings', () => {
   it('shows the limits and the retention of the service', async () => {
     const { text } = await owner.get('/settings')
     expect(text).toContain('1,000,000 requests per minute')
+    expect(text).toMatch(/Records<\/dt>\s*<dd>0 <span class="muted">of 1,000,000</)
     expect(text).toContain('per minute and user, over all their API keys')
     expect(text).toContain('Kept for 45 days, with their deliveries')
     expect(text).toContain('after their delivery ended')

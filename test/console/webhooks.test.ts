@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
-import { MAX_WEBHOOKS_PER_ACCOUNT } from '../../records/webhooks.ts'
+import { MAX_WEBHOOKS_PER_ACCOUNT } from '../../records/quotas.ts'
 import type { Route } from '../../web/console/page.ts'
 import { bulkJobRoutes } from '../../web/console/webhooks/bulk-jobs.ts'
 import { bulkStartRoutes } from '../../web/console/webhooks/bulk-start.ts'

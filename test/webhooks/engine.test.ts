@@ -3,12 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listAttempts } from '../../records/attempts.ts'
 import { type Delivery, listDeliveries } from '../../records/deliveries.ts'
 import { DeliveryRefused, resendDelivery, retryDelivery } from '../../records/delivery-commands.ts'
+import { MAX_WEBHOOKS_PER_ACCOUNT } from '../../records/quotas.ts'
 import { activateSecret, NoNextSecret, prepareSecret } from '../../records/webhook-secrets.ts'
 import {
   deleteWebhook,
   disableWebhook,
   enableWebhook,
-  MAX_WEBHOOKS_PER_ACCOUNT,
   TooManyWebhooks,
 } from '../../records/webhooks.ts'
 import { emit, emitMany } from '../../webhooks/emit.ts'

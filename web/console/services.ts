@@ -1,8 +1,10 @@
 import type { Logger } from 'pino'
+import type { AccountQuotas } from '../../operations/account-quota.ts'
 import type { KeysInUse } from '../../operations/idempotency.ts'
 import type { ResponseChecker } from '../../operations/response-check.ts'
 import type { Db } from '../../records/database/open.ts'
 import type { ExportLimits } from '../../records/exports.ts'
+import type { Quotas } from '../../records/quotas.ts'
 import type { RetentionDays } from '../../records/removal-run.ts'
 import type { Cidr } from '../../webhooks/transport/egress.ts'
 import type { SecretKeys } from '../../webhooks/transport/secret.ts'
@@ -14,6 +16,7 @@ export interface ConsoleConfig {
   isSignUpOpen: boolean
   rateLimitPerMinute: number
   exportLimits: ExportLimits
+  quotas: Quotas
   webhookAllowedRanges: Cidr[]
   webhookRetryDelaysMs: number[]
   webhookTimeoutMs: number
@@ -29,4 +32,5 @@ export interface ConsoleServices {
   now: () => Date
   checkResponse: ResponseChecker
   keysInUse: KeysInUse
+  quotas: AccountQuotas
 }

@@ -44,7 +44,7 @@ export function newGuestVisit(
 }
 
 export function newVisit(
-  { checkResponse, keysInUse }: ConsoleServices,
+  { checkResponse, keysInUse, quotas }: ConsoleServices,
   visit: GuestVisit,
   { user, account, session }: SignedIn,
   access: Access,
@@ -71,7 +71,7 @@ export function newVisit(
     async call(id, { updatedAt, once, ...raw }) {
       assertStorable(raw.query)
       assertStorable(raw.body)
-      const executed = execute({ db, now: () => now, checkResponse, keysInUse }, id, {
+      const executed = execute({ db, now: () => now, checkResponse, keysInUse, quotas }, id, {
         input: validate(id, raw),
         caller,
         traceparent: ctx.state.traceparent,

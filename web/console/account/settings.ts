@@ -3,8 +3,10 @@ import { updateAccountName } from '../../../records/accounts.ts'
 import { deleteInvitations } from '../../../records/invitations.ts'
 import { parseName } from '../../../records/names.ts'
 import { listJoinedIds } from '../../../records/passwords.ts'
+import { countUse, findQuotas, type QuotaName, quotaNames } from '../../../records/quotas.ts'
 import { listUsers, transferOwnership, type User } from '../../../records/users.ts'
-import { html } from '../../shared/html.ts'
+import { type Html, html } from '../../shared/html.ts'
+import { meter } from '../charts.ts'
 import {
   type Errors,
   form,
@@ -16,7 +18,7 @@ import {
   textField,
   typedFields,
 } from '../form-fields.ts'
-import { counted } from '../format.ts'
+import { count, counted } from '../format.ts'
 import { ROLES } from '../layout.ts'
 import {
   type ConsolePage,
@@ -41,7 +43,7 @@ export const settingsRoutes: Route[] = [
 const accountTarget = ({ account }: Visit) =>
   ({ type: 'account', id: account.id, name: account.name }) as const
 
-function settingsPage(visit: Visit, errors: Errors = {}): ConsolePage {
+async function settingsPage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
   const { account, form: input } = visit
   const field = typedFields(input, errors)
   return {
@@ -66,9 +68,32 @@ function settingsPage(visit: Visit, errors: Errors = {}): ConsolePage {
         html`<p>You own this account. The owner has full access and decides what everyone else can do.</p>
           <p>${buttonLink('/settings/transfer', 'Transfer ownership')}</p>`,
       ),
+      await quotasCard(visit),
       card('Limits and retention', facts(serviceFacts(visit))),
     ],
   }
+}
+
+const QUOTAS: Record<QuotaName, string> = {
+  records: 'Records',
+  events_per_day: 'Events today (UTC)',
+  webhooks: 'Webhooks',
+}
+
+/** Set by the operator of the service. */
+async function quotasCard({ scope, config, now }: Visit): Promise<Html> {
+  const [quotas, use] = await Promise.all([findQuotas(scope, config.quotas), countUse(scope, now)])
+  return card(
+    'Quotas',
+    facts(quotaNames.map((name): Fact => [QUOTAS[name], quotaUse(use[name], quotas[name])])),
+    html`<p class="muted">Above a quota, changes are refused. Ask the operator of this service for more.</p>`,
+  )
+}
+
+function quotaUse(use: number, limit: number): Html {
+  const share = limit === 0 ? 1 : use / limit
+  return html`${count(use)} <span class="muted">of ${count(limit)}</span>
+    ${meter(share, share < 0.8 ? 'first' : share < 1 ? 'second' : 'third')}`
 }
 
 /** Set by the operator of the service. */

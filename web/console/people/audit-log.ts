@@ -141,6 +141,7 @@ type Sentence = (entry: AuditEntry) => Content
 /** Other actions are described by `describeByName`. */
 const SENTENCES: Record<string, Sentence> = {
   'account.created': (entry) => html`Created the account ${targetLink(entry)}`,
+  'account.quota_changed': () => 'Changed a quota of the account',
   'account.ownership_transferred': () => 'Transferred the ownership',
   'session.started': ({ details }) =>
     `Signed in${typeof details.device === 'string' ? `: ${details.device}` : ''}`,

@@ -1,0 +1,93 @@
+/** Keeps accounts within their quotas of records and of events a day. */
+import { InvalidInput, StatusError } from '../errors.ts'
+import type { OperationRow } from '../generated/operations.ts'
+import type { Db } from '../records/database/open.ts'
+import { accountScope } from '../records/database/scope.ts'
+import {
+  countWriteUse,
+  endOfDay,
+  findQuotas,
+  type Quotas,
+  type WriteUse,
+} from '../records/quotas.ts'
+
+const MAX_AGE_MS = 60_000
+/** Limits the memory. The accounts are then counted again. */
+const MAX_ACCOUNTS = 10_000
+const CREATED = 201
+
+export interface QuotaServices {
+  db: Db
+  now: () => Date
+  /** Of an account for which no other is set. */
+  quotas: Quotas
+}
+
+/** Counts the changes of each account in memory, and the rows in the database once a minute: a change then needs
+ *  no statement. Several nodes together can exceed a quota by what they add within a minute. */
+export class AccountQuotas {
+  readonly #services: QuotaServices
+  readonly #accounts = new Map<string, { quota: Promise<AccountQuota>; readAt: number }>()
+
+  constructor(services: QuotaServices) {
+    this.#services = services
+  }
+
+  /** Call it outside of a transaction: it can read the database on another connection. */
+  of(accountId: string): Promise<AccountQuota> {
+    const at = this.#services.now().getTime()
+    const known = this.#accounts.get(accountId)
+    if (known && Math.abs(at - known.readAt) < MAX_AGE_MS) return known.quota
+    if (this.#accounts.size >= MAX_ACCOUNTS) this.#accounts.clear()
+    const quota = this.#read(accountId)
+    this.#accounts.set(accountId, { quota, readAt: at })
+    quota.catch(() => this.#accounts.delete(accountId))
+    return quota
+  }
+
+  async #read(accountId: string): Promise<AccountQuota> {
+    const { db, now, quotas } = this.#services
+    const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
+    const [limits, use] = await Promise.all([
+      findQuotas(scope, quotas),
+      countWriteUse(scope, now()),
+    ])
+    return new AccountQuota(limits, use)
+  }
+}
+
+export class AccountQuota {
+  readonly #limits: Quotas
+  readonly #use: WriteUse
+
+  constructor(limits: Quotas, use: WriteUse) {
+    this.#limits = limits
+    this.#use = use
+  }
+
+  /** Throws InvalidInput for a record and 429 for an event above the quota. */
+  assertWithin({ success }: OperationRow, now: Date): void {
+    const { records, events_per_day } = this.#limits
+    if (success === CREATED && this.#use.records >= records)
+      throw new InvalidInput({
+        records: [
+          `Your account may have ${records.toLocaleString('en')} records. Delete some, or ask the operator ` +
+            'of this service for a larger quota.',
+        ],
+      })
+    if (this.#use.events_per_day < events_per_day) return
+    const seconds = Math.ceil((endOfDay(now).getTime() - now.getTime()) / 1_000)
+    throw new StatusError(
+      429,
+      `Your account may cause ${events_per_day.toLocaleString('en')} events a day. The next day begins at ` +
+        'midnight UTC. The operator of this service can give you a larger quota.',
+      { 'Retry-After': String(seconds) },
+    )
+  }
+
+  /** Counts a change that is committed. Those that cause several events are counted in full a minute later. */
+  count({ success }: OperationRow): void {
+    if (success === CREATED) this.#use.records += 1
+    this.#use.events_per_day += 1
+  }
+}

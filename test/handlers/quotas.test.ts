@@ -1,0 +1,60 @@
+/** The quotas of an account, through the front door. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startApp, type TestApp } from '../helpers.ts'
+
+const START = Date.UTC(2026, 10, 23, 21, 30)
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+
+describe('quotas', () => {
+  let app: TestApp
+  let clock = START
+  beforeAll(async () => {
+    app = await startApp({
+      now: () => new Date(clock),
+      environment: { RECORDS_PER_ACCOUNT: '3', EVENTS_PER_ACCOUNT_AND_DAY: '6' },
+    })
+  })
+  afterAll(() => app?.[Symbol.asyncDispose]())
+
+  test('records: a create above the quota gets 422, also in parallel; a repeat and a change do not', async () => {
+    const client = app.as(await app.newAccount())
+    const create = (headers = {}) => client.post('/tasks', { title: 'T' }, headers)
+    const first = await create({ 'Idempotency-Key': 'first' })
+    await create()
+    await create()
+    const refused = await create()
+    expect(refused).toMatchObject({
+      status: 422,
+      body: { errors: { records: [expect.stringMatching(/^Your account may have 3 records\./)] } },
+    })
+    expect(await create({ 'Idempotency-Key': 'first' })).toMatchObject({
+      status: 201,
+      body: first.body,
+    })
+    const path = `/tasks/${first.body.id}`
+    expect((await client.patch(path, { title: 'U' })).status).toBe(200)
+    expect((await app.as(await app.newAccount()).post('/tasks', { title: 'T' })).status).toBe(201)
+
+    await client.delete(path)
+    clock += MINUTE_MS
+    expect((await create()).status).toBe(201)
+  })
+
+  test('events: changes above the quota of the day get 429 until midnight UTC; reads do not', async () => {
+    const client = app.as(await app.newAccount())
+    const { body } = await client.post('/tasks', { title: 'T' })
+    const rename = (title: string) => client.patch(`/tasks/${body.id}`, { title })
+    for (const title of ['U', 'V', 'W', 'X', 'Y']) expect((await rename(title)).status).toBe(200)
+    const refused = await rename('Z')
+    expect(refused).toMatchObject({
+      status: 429,
+      body: { message: expect.stringMatching(/^Your account may cause 6 events a day\./) },
+    })
+    const midnight = Date.UTC(2026, 10, 24)
+    expect(Number(refused.headers.get('retry-after'))).toBe(Math.ceil((midnight - clock) / 1_000))
+    expect((await client.get(`/tasks/${body.id}`)).body.title).toBe('Y')
+    clock += 3 * HOUR_MS
+    expect((await rename('Z')).status).toBe(200)
+  })
+})
