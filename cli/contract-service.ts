@@ -17,6 +17,7 @@ import type { DatabaseChanges, Server, Servers } from '../scripts/contract/provo
 import type { Target } from '../scripts/contract/test-run.ts'
 import { type Config, readConfig } from '../server/config.ts'
 import { type Running, start } from '../server/main.ts'
+import { createContractWebhook } from './contract-webhook.ts'
 
 type Disposable<T> = T & AsyncDisposable
 
@@ -34,13 +35,14 @@ async function startServer({
   directory,
   role,
   perMinute = UNREACHABLE_LIMIT,
-}: ServerOptions): Promise<Server & Running> {
+}: ServerOptions): Promise<Server & Running & { config: Config }> {
   const settings = {
     DATA_DIR: directory,
     PORT: '0',
     VALIDATE_RESPONSES: 'off',
     LOG_LEVEL: 'silent',
     EXPORTS_UNFINISHED_PER_ACCOUNT: String(UNREACHABLE_LIMIT),
+    WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8',
   }
   const config: Config = {
     ...readConfig({ ...settings, RATE_LIMIT_PER_MINUTE: String(perMinute) }),
@@ -72,6 +74,7 @@ async function startServer({
     )
   return {
     ...running,
+    config,
     newKey,
     async newAccount() {
       const ids = await transaction(db, (trx) =>
@@ -137,17 +140,22 @@ async function withDirectories<T>(
   }
 }
 
+type OwnTarget = Target & Required<Pick<Target, 'restrictedKey' | 'otherKey' | 'createWebhook'>>
+
 /** The whole service, with an account for the tests. */
-export function startOwnService(): Promise<Disposable<Target>> {
+export function startOwnService(): Promise<Disposable<OwnTarget>> {
   return withDirectories(async (newDirectory, onEnd) => {
     const server = await startServer({ directory: await newDirectory(), role: 'all' })
     onEnd(server.stop)
     const account = await server.newAccount()
     const { userId } = await server.newUser(account.accountId)
+    const other = await server.newAccount()
     return {
       url: server.url,
       key: account.key,
       restrictedKey: await server.newKey({ ...account, userId }, 'read_only'),
+      otherKey: other.key,
+      createWebhook: ({ url }) => createContractWebhook(server, account.accountId, url),
     }
   })
 }

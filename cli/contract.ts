@@ -5,7 +5,9 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { type OperationId, operations } from '../generated/operations.ts'
 import { isMissing, newCoverage } from '../scripts/contract/coverage.ts'
 import type { DreddResult } from '../scripts/contract/dredd-suite.ts'
+import { ORACLES } from '../scripts/contract/oracles.ts'
 import type { Servers } from '../scripts/contract/provoke-status.ts'
+import { startContractReceiver, type TestedWebhook } from '../scripts/contract/receiver.ts'
 import {
   contractJunit,
   contractPage,
@@ -18,12 +20,15 @@ import type { Target } from '../scripts/contract/test-run.ts'
 import type { Contract } from '../scripts/model/contract.ts'
 import { readContract } from '../scripts/model/yaml.ts'
 import { toContractCurl } from './contract-curl.ts'
+import type { ProveOptions } from './contract-prove.ts'
+import { parseSigningSecret } from './listen.ts'
 import {
   examples,
   formatTable,
   type Output,
   parseHttpUrl,
   parseList,
+  parsePort,
   readSecret,
   type Shell,
   UsageError,
@@ -38,16 +43,21 @@ interface Options {
   url?: string
   key?: string
   restrictedKey?: string
+  otherKey?: string
+  webhookSecret?: string
+  receiverPort?: number
   seed?: number
   runs: number
   only?: OperationId[]
   report?: string
   junit?: string
+  prove?: ProveOptions['prove']
 }
 
 const EXAMPLES = examples(
   'muster contract',
   'muster contract --only createTask,getTask --seed 42',
+  'muster contract --prove',
   'muster contract --url https://api.example.com --key - --junit contract.xml --report contract.html',
 )
 
@@ -73,6 +83,17 @@ export function addContract(program: Command, shell: Shell): void {
         'or - to read it from standard input',
     )
     .option(
+      '--other-key <key>',
+      'a Full Access key of a user of another account, or - to read it from standard input',
+    )
+    .option(
+      '--webhook-secret <secret>',
+      'the signing secret of a webhook of the account with all events, or - to read it from standard ' +
+        'input; its URL must lead to --receiver-port of this machine',
+      parseSigningSecret,
+    )
+    .option('--receiver-port <port>', 'the port for the deliveries of that webhook', parsePort)
+    .option(
       '--seed <n>',
       'repeat the random data of an earlier run (default: random)',
       integerFrom(0, MAX_SEED),
@@ -86,14 +107,24 @@ export function addContract(program: Command, shell: Shell): void {
     .option('--only <ids>', 'test these operations only, separated by commas', parseList(...IDS))
     .option('--report <file>', 'also write the results as an HTML file')
     .option('--junit <file>', 'also write the results as JUnit XML')
+    .option(
+      '--prove [part]',
+      'measure these tests: put seeded faults between them and the service of this installation, and ' +
+        'print how many they find; with a part, only faults that have it in their name',
+    )
     .addHelpText(
       'after',
       `${EXAMPLES}
+Each operation is tested for:
+${ORACLES.map(({ promise }) => `  - ${promise}`).join('\n')}
+
 Exit status: 0 if the contract holds, 1 if a check failed or a documented status or event never occurred.
+With --prove: 0 if at least 95 % of the faults are found, and all of the isolation of accounts and of signatures.
 `,
     )
     .action(
       shell.action(async (options: Options): Promise<Output> => {
+        if (options.prove !== undefined) return await proveOwnService(options)
         const report = await buildReport(options)
         if (options.junit !== undefined) await writeFile(options.junit, contractJunit(report))
         if (options.report !== undefined) await writeFile(options.report, contractPage(report))
@@ -104,6 +135,13 @@ Exit status: 0 if the contract holds, 1 if a check failed or a documented status
         }
       }),
     )
+}
+
+async function proveOwnService({ prove = true, url, seed }: Options): Promise<Output> {
+  if (url !== undefined)
+    throw new UsageError("option '--prove' tests this installation, without option '--url <url>'")
+  const { proveContract } = await import('./contract-prove.ts')
+  return await proveContract(await readContract(ROOT), { prove, seed })
 }
 
 function integerFrom(min: number, max: number): (argument: string) => number {
@@ -118,7 +156,10 @@ function integerFrom(min: number, max: number): (argument: string) => number {
 async function buildReport(options: Options): Promise<Report> {
   const contract = await readContract(ROOT)
   const target = readTarget(options)
-  if (target !== undefined) return await test(contract, target, options)
+  const { receiverPort } = options
+  await using receiver =
+    receiverPort === undefined ? undefined : await startContractReceiver(receiverPort)
+  if (target !== undefined) return await test(contract, { ...target, receiver }, options)
   const { startDreddServers, startOwnService } = await import('./contract-service.ts')
   const dredd = await runDredd(contract, options, startDreddServers)
   await using service = await startOwnService()
@@ -138,20 +179,39 @@ async function runDredd(
   return await runDreddSuite(contract, servers, only)
 }
 
-function readTarget({ url, key, restrictedKey }: Options): Target | undefined {
+function readTarget(options: Options): Target | undefined {
+  const { url, key, restrictedKey, otherKey, webhookSecret, receiverPort } = options
   if ((url === undefined) !== (key === undefined))
     throw new UsageError("option '--url <url>' and option '--key <key>' must be used together")
+  if ((webhookSecret === undefined) !== (receiverPort === undefined))
+    throw new UsageError(
+      "option '--webhook-secret <secret>' and option '--receiver-port <port>' must be used together",
+    )
   if (url === undefined || key === undefined) {
-    if (restrictedKey === undefined) return undefined
-    throw new UsageError("option '--restricted-key <key>' needs option '--url <url>'")
+    for (const option of ['restrictedKey', 'otherKey', 'webhookSecret'] as const)
+      if (options[option] !== undefined)
+        throw new UsageError(`option '--${toKebabCase(option)}' needs option '--url <url>'`)
+    return undefined
   }
-  if (key === '-' && restrictedKey === '-')
-    throw new UsageError('only one of the two keys can be read from standard input')
+  if ([key, restrictedKey, otherKey].filter((value) => value === '-').length > 1)
+    throw new UsageError('only one of the keys can be read from standard input')
+  const read = (value: string | undefined) => (value === undefined ? undefined : readSecret(value))
   return {
     url,
     key: readSecret(key),
-    restrictedKey: restrictedKey === undefined ? undefined : readSecret(restrictedKey),
+    restrictedKey: read(restrictedKey),
+    otherKey: read(otherKey),
+    createWebhook: webhookSecret === undefined ? undefined : async () => existing(webhookSecret),
   }
+}
+
+/** A webhook that its owner created, and keeps. */
+function existing(secret: string): TestedWebhook {
+  return { secret, async [Symbol.asyncDispose]() {} }
+}
+
+function toKebabCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
 async function test(
@@ -169,7 +229,10 @@ async function test(
     target,
     options: { ids: only, seed, randomRequests: runs },
     coverage,
-    onCase: (done) => cases.push(done),
+    onCase: (done) => {
+      cases.push(done)
+      return false
+    },
     toCurl: (request) => toContractCurl(target.url, request, target.key),
   })
   return { url: target.url, seed, dredd, cases, cells: coverage.cells() }

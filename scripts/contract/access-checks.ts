@@ -35,8 +35,22 @@ export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator
     })
   }
   const { restrictedKey } = target
-  if (restrictedKey === undefined || !operations[id].statuses.some((status) => status === 403))
+  if (restrictedKey === undefined) return
+  if (!operations[id].statuses.some((status) => status === 403)) {
+    yield {
+      what: 'with a Read Only key',
+      async perform() {
+        const probe = { ...request, key: restrictedKey }
+        const { status } = await run.send(id, probe)
+        assertStatus(probe, status, {
+          check: 'ignored_permission',
+          expected: operation.success.status,
+          what: 'a Read Only key',
+        })
+      },
+    }
     return
+  }
   yield {
     what: 'with a key without the permission',
     async perform() {
@@ -166,6 +180,7 @@ export async function* bodyChecks(run: Run, operation: Operation): AsyncGenerato
     ['malformed JSON', '{"a": ', json, 400],
     ['no body', '', json, 400],
     ['text/plain', valid, { 'Content-Type': 'text/plain' }, 415],
+    ['text/json', valid, { 'Content-Type': 'text/json' }, 415],
     ['another charset', valid, { 'Content-Type': 'application/json; charset=utf-16' }, 415],
     ['an oversized body', 'x'.repeat(TOO_MANY_BODY_BYTES), json, 413],
   ] as const)

@@ -21,6 +21,11 @@ export type CheckName =
   | 'conditional_request'
   | 'idempotency'
   | 'emitted_events'
+  | 'stored_values'
+  | 'list_contents'
+  | 'header_meaning'
+  | 'isolation'
+  | 'deliveries'
   | 'no_answer'
 
 /** A response breaks the contract. */

@@ -7,6 +7,7 @@ import type { Operation } from '../model/operations.ts'
 import type { Schema } from '../model/schema.ts'
 import { ContractBroken, shorten } from './checks.ts'
 import { type Fault, faults, objectFaults } from './invalid-values.ts'
+import { assertStored } from './oracles/stored-values.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import {
   buildRequest,
@@ -65,6 +66,7 @@ async function sendValid(run: Run, operation: Operation, input: Input): Promise<
       request,
       `valid data returned ${status}: ${shorten(response.text)}`,
     )
+  if (status === operation.success.status) await assertStored(run, operation, request, response)
   return response
 }
 

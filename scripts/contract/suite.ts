@@ -2,20 +2,12 @@
  *  at random. Checks everything else that the contract promises. */
 import { Refused } from '../../errors.ts'
 import type { OperationId } from '../../generated/operations.ts'
-import type { Operation } from '../model/operations.ts'
-import { bodyChecks, keyChecks, urlChecks } from './access-checks.ts'
-import {
-  creationChecks,
-  deletionChecks,
-  eventChecks,
-  idempotencyChecks,
-  versionChecks,
-} from './behaviour-checks.ts'
 import { assertConforms, type CheckName, ContractBroken } from './checks.ts'
-import { faultChecks, limitChecks, randomInvalidChecks, randomValidChecks } from './data-checks.ts'
+import { assertHeaderMeanings } from './oracles/header-meanings.ts'
+import { listOracles } from './oracles.ts'
 import { exchange, type ReceivedResponse, type Request } from './request.ts'
 import { prepareRecords } from './test-records.ts'
-import type { Check, ListChecks, Run } from './test-run.ts'
+import type { Check, Run } from './test-run.ts'
 
 /** Further failures of one case are dropped. */
 const MAX_FAILURES = 3
@@ -40,8 +32,8 @@ export interface Case {
 
 interface SuiteOptions
   extends Pick<Run, 'contract' | 'target' | 'options' | 'coverage' | 'toCurl'> {
-  /** Called after each case. */
-  onCase(done: Case): void
+  /** Called after each case. True ends the run. */
+  onCase(done: Case): boolean
 }
 
 /** Runs every case against the target, one request after another.
@@ -76,6 +68,11 @@ export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void
         )
       : error
   })
+  const responses = new Map(
+    contract.operations.flatMap((operation) =>
+      operation.responses.map((response) => [`${operation.id} ${response.status}`, response]),
+    ),
+  )
   const run: Run = {
     ...setUp,
     records,
@@ -84,28 +81,38 @@ export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void
       const response = await sendTo(id, request)
       records.note(response)
       assertConforms(id, request, response)
+      const declared = responses.get(`${id} ${response.status}`)
+      assertHeaderMeanings(contract, declared, request, response)
       return response
     },
   }
   try {
-    for (const operation of contract.operations.filter(({ id }) =>
-      options.ids.includes(id as OperationId),
-    )) {
-      for (const [name, listChecks] of listCases(operation)) {
-        const [before, startedAt] = [requests, performance.now()]
-        const failures = await collectFailures(run, listChecks(run, operation))
-        onCase({
-          operation: operation.id as OperationId,
-          name,
-          requests: requests - before,
-          durationMs: Math.round(performance.now() - startedAt),
-          failures,
-        })
-      }
+    for (const { operation, oracle } of listCases(run)) {
+      const [before, startedAt] = [requests, performance.now()]
+      const failures = await collectFailures(run, oracle.listChecks(run, operation))
+      const isEnd = onCase({
+        operation: operation.id as OperationId,
+        name: oracle.name,
+        requests: requests - before,
+        durationMs: Math.round(performance.now() - startedAt),
+        failures,
+      })
+      if (isEnd) return
     }
   } finally {
     await records.dispose()
   }
+}
+
+function listCases({ contract, options, target }: Run) {
+  const tested = contract.operations.filter(({ id }) => options.ids.includes(id as OperationId))
+  return tested.flatMap((operation) =>
+    listOracles(operation, target)
+      .toSorted(
+        (a, b) => Number(b.name === options.firstOracle) - Number(a.name === options.firstOracle),
+      )
+      .map((oracle) => ({ operation, oracle })),
+  )
 }
 
 function formatRequest({ method, path }: Request): string {
@@ -118,35 +125,6 @@ function formatCause(error: unknown): string {
   return cause instanceof Error
     ? cause.message || String((cause as NodeJS.ErrnoException).code)
     : message
-}
-
-function listCases(operation: Operation): [string, ListChecks][] {
-  const { method } = operation
-  const headers = new Set(operation.parameters.map(({ name }) => name))
-  const when = (applies: boolean, name: string, list: ListChecks): [string, ListChecks][] =>
-    applies ? [[name, list]] : []
-  return [
-    ['accepts valid data at the limits', limitChecks],
-    ['accepts random valid data', randomValidChecks],
-    ['refuses each invalid value', faultChecks],
-    ['refuses random invalid data', randomInvalidChecks],
-    ['requires an API key with the permission', keyChecks],
-    ['refuses other URLs and methods', urlChecks],
-    ...when(operation.body !== null, 'accepts only a JSON body', bodyChecks),
-    ...when(
-      headers.has('If-None-Match') || headers.has('If-Match'),
-      'compares versions',
-      versionChecks,
-    ),
-    ...when(
-      headers.has('Idempotency-Key'),
-      'does not repeat a request with the same Idempotency-Key',
-      idempotencyChecks,
-    ),
-    ...when(method === 'post', 'creates a record that can be read immediately', creationChecks),
-    ...when(method === 'delete', 'deletes the record', deletionChecks),
-    ...when(operation.emits.length > 0, 'emits exactly the declared events', eventChecks),
-  ]
 }
 
 /** Performs the checks, and deletes the records that each created. */

@@ -27,8 +27,10 @@ export interface RunRecords {
   newPath(operation: Operation): Promise<string>
   /** The operation's path with the IDs of shared records. */
   knownPath(operation: Operation): Promise<string>
-  /** Creates a record of every kind with an optional reference to this record. */
-  addDependents(kind: string, id: string): Promise<void>
+  /** Whether a field has the ID of another record. */
+  isReference(field: string): boolean
+  /** Creates a record of every kind with an optional reference to this record, and returns their IDs. */
+  addDependents(kind: string, id: string): Promise<string[]>
   /** Notes the record that the response created, for deletion. */
   note(response: ReceivedResponse): void
   /** Keeps the records created so far until `cleanUpCase`. */
@@ -126,6 +128,10 @@ class TestRecords implements RunRecords {
     return filled
   }
 
+  isReference(field: string): boolean {
+    return referenced(field, this.kinds) !== undefined
+  }
+
   newPath(operation: Operation): Promise<string> {
     return fillPath(operation, (name) => this.create(name))
   }
@@ -134,9 +140,12 @@ class TestRecords implements RunRecords {
     return fillPath(operation, async (name) => this.shared.get(name) ?? '')
   }
 
-  async addDependents(kind: string, id: string): Promise<void> {
+  async addDependents(kind: string, id: string): Promise<string[]> {
+    const ids: string[] = []
     for (const [name, { body }] of this.kinds)
-      if (body.properties?.[`${kind}_id`]?.nullable) await this.create(name, { [`${kind}_id`]: id })
+      if (body.properties?.[`${kind}_id`]?.nullable)
+        ids.push(await this.create(name, { [`${kind}_id`]: id }))
+    return ids
   }
 
   note(response: ReceivedResponse): void {

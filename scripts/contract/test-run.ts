@@ -5,6 +5,7 @@ import type { Operation, Parameter } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import { mapValues, type Schema } from '../model/schema.ts'
 import type { Coverage } from './coverage.ts'
+import type { Receiver, TestedWebhook } from './receiver.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import type { RunRecords } from './test-records.ts'
 
@@ -17,6 +18,12 @@ export interface Target {
   key: string
   /** A Read Only key of a user of the same account without the Finance permission. */
   restrictedKey?: string
+  /** A Full Access key of a user of another account. */
+  otherKey?: string
+  /** Sends all later events of the account to the receiver. */
+  createWebhook?(receiver: Receiver): Promise<TestedWebhook>
+  /** Gets the deliveries of the whole run. Undefined: each test starts its own. */
+  receiver?: Receiver
 }
 
 export interface Options {
@@ -24,6 +31,8 @@ export interface Options {
   seed: number
   /** To each operation: this many valid and this many invalid ones. */
   randomRequests: number
+  /** The name of the oracle that comes first. */
+  firstOracle?: string
 }
 
 export interface Run {

@@ -1,25 +1,34 @@
-/** A proxy that breaks the contract of the service behind it, for tests of `muster contract`. */
+/** A proxy that breaks the contract of the service behind it. It shows which faults the contract tests find. */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-interface ProxyRequest {
+export interface ProxyRequest {
   method: string
+  /** Path and query. */
   path: string
+  /** By lower-case name. */
   headers: Record<string, string>
   body: string
 }
 
-interface ProxyResponse {
+export interface ProxyResponse {
   status: number
+  /** By lower-case name. */
   headers: Record<string, string>
   body: string
 }
 
+export type Forward = (request: ProxyRequest) => Promise<ProxyResponse>
+
+/** Each function is optional. They run in this order. */
 export interface Fault {
-  request?(changedRequest: ProxyRequest): Partial<ProxyRequest>
-  /** Responds instead of the service. */
-  instead?(changedRequest: ProxyRequest): ProxyResponse | undefined
-  answer?(response: ProxyResponse, changedRequest: ProxyRequest): Partial<ProxyResponse>
+  request?(request: ProxyRequest): Partial<ProxyRequest>
+  /** Responds instead of the service. Undefined: the service responds. */
+  instead?(
+    request: ProxyRequest,
+    forward: Forward,
+  ): ProxyResponse | undefined | Promise<ProxyResponse | undefined>
+  answer?(response: ProxyResponse, request: ProxyRequest): Partial<ProxyResponse>
 }
 
 /** `target` is the URL of the service. */
@@ -27,6 +36,7 @@ export async function startFaultyProxy(
   target: string,
   { request, instead, answer }: Fault,
 ): Promise<{ url: string } & AsyncDisposable> {
+  const send: Forward = (changed) => forward(target, changed)
   const server: Server = createServer(async (incoming, outgoing) => {
     const chunks: Buffer[] = []
     for await (const chunk of incoming) chunks.push(chunk)
@@ -45,7 +55,7 @@ export async function startFaultyProxy(
       body: Buffer.concat(chunks).toString(),
     }
     const changedRequest = { ...original, ...request?.(original) }
-    const response = instead?.(changedRequest) ?? (await forward(target, changedRequest))
+    const response = (await instead?.(changedRequest, send)) ?? (await send(changedRequest))
     const changed = { ...response, ...answer?.(response, changedRequest) }
     outgoing.writeHead(changed.status, changed.headers).end(changed.body)
   })
@@ -69,6 +79,7 @@ async function forward(
     method,
     headers,
     body: body === '' ? undefined : body,
+    redirect: 'manual',
   })
   const text = await response.text()
   const {
@@ -87,6 +98,7 @@ export const withoutHeader = (
 ): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).filter(([key]) => key !== name))
 
+/** `{}` for text that is not JSON. */
 export const json = (text: string): Record<string, unknown> => {
   try {
     return JSON.parse(text) ?? {}

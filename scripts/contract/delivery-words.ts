@@ -1,0 +1,73 @@
+/** The words of asyncapi.yaml that describe deliveries. */
+import { createHmac } from 'node:crypto'
+import type { Contract } from '../model/contract.ts'
+import { inlineReferences } from '../model/references.ts'
+import type { Schema } from '../model/schema.ts'
+import { valueAt } from '../model/source.ts'
+
+/** `x-signature` of a header. */
+export interface SignatureWords {
+  hmac: 'sha256'
+  /** How the signing secret becomes the key: without its prefix, decoded. */
+  key: { encoding: 'utf8' | 'base64'; prefix?: string }
+  encoding: 'hex' | 'base64'
+  /** Precedes the signature. */
+  prefix?: string
+  /** What is signed: names of headers in braces, and `{body}`. */
+  content: string
+}
+
+export interface DeliveryHeaderWords {
+  /** `event.id` of the event, or `payload.id` of the body. */
+  'x-equals'?: string
+  'x-signature'?: SignatureWords
+  /** The header has the time of the attempt in seconds since 1970. */
+  'x-time-of'?: 'attempt'
+  /** The header has the trace ID of the request that caused the event. */
+  'x-trace-of'?: 'request'
+}
+
+/** A header of deliveries, in lower case. */
+export interface DeliveryHeader extends DeliveryHeaderWords {
+  name: string
+}
+
+export interface Delivery {
+  method: string
+  /** By lower-case name. */
+  headers: Record<string, string>
+  body: string
+}
+
+export function listDeliveryHeaders({ sources, events }: Contract): DeliveryHeader[] {
+  const [event] = events
+  const { properties = {} } = event ? inlineReferences(sources, event.headers) : ({} as Schema)
+  return Object.entries(properties).map(([name, words]) => ({
+    ...(words as DeliveryHeaderWords),
+    name: name.toLowerCase(),
+  }))
+}
+
+/** `x-retry-seconds` of the operation that delivers: the delays before the second attempt and the later ones. */
+export function readRetrySeconds({ asyncapi }: Contract): number[] {
+  const operations = (valueAt(asyncapi.root, ['operations']) ?? {}) as Record<string, object>
+  for (const operation of Object.values(operations)) {
+    const seconds = valueAt(operation, ['x-retry-seconds'])
+    if (Array.isArray(seconds)) return seconds
+  }
+  return []
+}
+
+/** The value of the header that signs the delivery. */
+export function signDelivery(
+  { hmac, key, encoding, prefix = '', content }: SignatureWords,
+  secret: string,
+  { headers, body }: Delivery,
+): string {
+  const text = secret.slice(key.prefix?.length ?? 0)
+  const signed = content.replace(/\{([^}]+)\}/g, (_, name) =>
+    name === 'body' ? body : (headers[name] ?? ''),
+  )
+  const digest = createHmac(hmac, Buffer.from(text, key.encoding)).update(signed).digest(encoding)
+  return prefix + digest
+}

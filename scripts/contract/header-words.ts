@@ -1,0 +1,51 @@
+/** The words of openapi.yaml that describe headers: `x-response-headers` of the document, and those of a Header
+ *  Object. */
+import type { Contract } from '../model/contract.ts'
+import type { OperationResponse } from '../model/operations.ts'
+import type { Schema } from '../model/schema.ts'
+import { valueAt } from '../model/source.ts'
+
+/** A header beside those of each operation. */
+export interface CommonHeader {
+  name: string
+  statuses: 'all' | 'success' | 'error'
+  schema: Schema
+}
+
+/** The value of a parameter of the header, for example `t` in `"default";r=59;t=42`. */
+export interface ParameterMeaning {
+  /** A value, or the name of a header with the same value. */
+  equals?: string | number
+  /** The name of a header with a time in seconds since 1970. */
+  seconds_until?: string
+}
+
+export interface HeaderWords {
+  /** The name of the request header whose valid value the response repeats. */
+  'x-echoes'?: string
+  /** Each request of a key takes 1. */
+  'x-counts-down'?: boolean
+  /** A time in seconds since 1970, at most this many seconds ahead. */
+  'x-epoch-seconds'?: { at_most_ahead: number }
+  'x-parameters'?: Record<string, ParameterMeaning>
+  /** The largest number. */
+  'x-at-most'?: number
+}
+
+export interface WordedHeader extends HeaderWords {
+  name: string
+  schema: Schema
+}
+
+export function listCommonHeaders({ openapi }: Contract): CommonHeader[] {
+  return (valueAt(openapi.root, ['x-response-headers']) ?? []) as CommonHeader[]
+}
+
+/** The headers of the response, with their words. */
+export function listWordedHeaders({ headers }: OperationResponse): WordedHeader[] {
+  return Object.values(headers).map(({ name, schema: { source, path, value } }) => ({
+    ...(valueAt(source.root, path.slice(0, -1)) as HeaderWords),
+    name,
+    schema: value,
+  }))
+}

@@ -1,0 +1,80 @@
+/** The words of openapi.yaml that describe lists: `x-lists` of the document and `x-filter` of parameters. */
+import type { Contract } from '../model/contract.ts'
+import type { Operation, Parameter } from '../model/operations.ts'
+import { inlineReferences } from '../model/references.ts'
+import type { Schema } from '../model/schema.ts'
+import { valueAt } from '../model/source.ts'
+
+/** `x-lists`. A pointer is a JSON Pointer into a response or a record. */
+export interface ListWords {
+  /** Pointer to the records of the page. */
+  items: string
+  /** Names of the parameters for the number and the size of the page. */
+  page: { parameter: string; size: string }
+  sort: {
+    parameter: string
+    /** The prefix of a field's name that reverses the order. */
+    descending: string
+    /** The place of records without a value, in both directions. */
+    nulls: 'first' | 'last'
+    /** Pointer to the field that orders records with equal values, and all records without `sort`. */
+    ties: string
+    /** `last`: equal values are in the direction of the last field. Otherwise they ascend. */
+    ties_follow?: 'last'
+  }
+  /** Pointers into the response. */
+  meta: Partial<Record<'page' | 'last_page' | 'size' | 'total' | 'sorts', string>>
+}
+
+/** `x-filter`: how a record must relate to the parameter. With several fields, one of them must. */
+export interface Filter {
+  /** `has`: the field is a list that contains the value. `after` and `before` exclude the time itself. */
+  match: 'equals' | 'has' | 'contains' | 'after' | 'before'
+  /** Names, with dots between those of nested objects. */
+  fields: string[]
+  ignore_case?: boolean
+}
+
+export interface FilterParameter extends Filter {
+  parameter: Parameter
+}
+
+/** Undefined if the contract does not describe its lists. */
+export function readListWords({ openapi }: Contract): ListWords | undefined {
+  return valueAt(openapi.root, ['x-lists']) as ListWords | undefined
+}
+
+/** The schema of the list's records. Undefined if the operation is not a list. */
+export function findItemSchema(contract: Contract, operation: Operation): Schema | undefined {
+  const words = readListWords(contract)
+  const media = operation.success.content['application/json']
+  if (!words || !media || operation.method !== 'get') return undefined
+  let schema: Schema | undefined = inlineReferences(contract.sources, media.schema)
+  for (const name of words.items.split('/').slice(1)) schema = schema?.properties?.[name]
+  return schema?.type === 'array' ? schema.items : undefined
+}
+
+export function listFilters({ parameters }: Operation): FilterParameter[] {
+  return parameters.flatMap((parameter) => {
+    const { source, path } = parameter.place
+    const filter = valueAt(source.root, [...path, 'x-filter']) as Filter | undefined
+    return filter === undefined ? [] : [{ ...filter, parameter }]
+  })
+}
+
+/** The value at a JSON Pointer. Undefined if there is none. */
+export function readPointer(value: unknown, pointer: string): unknown {
+  return readSteps(value, pointer.split('/').slice(1))
+}
+
+/** The value of a field, whose name may have dots. */
+export function readField(record: unknown, field: string): unknown {
+  return readSteps(record, field.split('.'))
+}
+
+function readSteps(value: unknown, steps: string[]): unknown {
+  return steps.reduce(
+    (current, step) => (current as Record<string, unknown> | null | undefined)?.[step],
+    value,
+  )
+}

@@ -1,0 +1,145 @@
+/** The oracles of `muster contract`: what each checks, and for which operations. */
+import type { Operation } from '../model/operations.ts'
+import { bodyChecks, keyChecks, urlChecks } from './access-checks.ts'
+import { faultChecks, limitChecks, randomInvalidChecks, randomValidChecks } from './data-checks.ts'
+import { conditionChecks } from './oracles/conditions.ts'
+import { deletionChecks } from './oracles/deletions.ts'
+import { deliveryChecks } from './oracles/deliveries.ts'
+import { eventChecks } from './oracles/events.ts'
+import { headChecks, headerChecks } from './oracles/header-meanings.ts'
+import { idempotencyChecks } from './oracles/idempotency.ts'
+import { isolationChecks } from './oracles/isolation.ts'
+import { listChecks } from './oracles/lists.ts'
+import { updateChecks } from './oracles/stored-values.ts'
+import type { ListChecks, Target } from './test-run.ts'
+
+export interface Oracle {
+  name: string
+  /** A sentence for the help. */
+  promise: string
+  isFor(operation: Operation, target: Target): boolean
+  listChecks: ListChecks
+}
+
+const always = (): boolean => true
+const isRead = ({ method }: Operation): boolean => method === 'get'
+const hasParameter = ({ parameters }: Operation, ...names: string[]): boolean =>
+  parameters.some(({ name }) => names.includes(name))
+
+export const ORACLES: readonly Oracle[] = [
+  {
+    name: 'accepts valid data at the limits',
+    promise:
+      'Valid data at each limit is accepted. The response and a GET have what was sent, and defaults for the rest.',
+    isFor: always,
+    listChecks: limitChecks,
+  },
+  {
+    name: 'accepts random valid data',
+    promise: 'The same for random valid data.',
+    isFor: always,
+    listChecks: randomValidChecks,
+  },
+  {
+    name: 'refuses each invalid value',
+    promise: 'Data with one fault gets 400 or 422.',
+    isFor: always,
+    listChecks: faultChecks,
+  },
+  {
+    name: 'refuses random invalid data',
+    promise: 'The same for one fault in random valid data.',
+    isFor: always,
+    listChecks: randomInvalidChecks,
+  },
+  {
+    name: 'requires an API key with the permission',
+    promise:
+      'Without a valid key: 401. Without the permission: 403, and nothing changes. A Read Only key can read.',
+    isFor: always,
+    listChecks: keyChecks,
+  },
+  {
+    name: 'refuses other URLs and methods',
+    promise: 'Unknown IDs get 404, broken URLs 400 or 414, and other methods 405 with Allow.',
+    isFor: always,
+    listChecks: urlChecks,
+  },
+  {
+    name: 'sends headers that mean what the contract says',
+    promise:
+      'Rate limit headers count down and name the end of the window. X-Request-Id repeats that of the client.',
+    isFor: always,
+    listChecks: headerChecks,
+  },
+  {
+    name: 'answers HEAD as GET',
+    promise: 'HEAD has the status and the headers of GET, and no body.',
+    isFor: isRead,
+    listChecks: headChecks,
+  },
+  {
+    name: 'accepts only a JSON body',
+    promise: 'Malformed, missing, oversized and mislabelled bodies get 400, 413 or 415.',
+    isFor: ({ body }) => body !== null,
+    listChecks: bodyChecks,
+  },
+  {
+    name: 'compares versions',
+    promise: 'If-Match and If-None-Match take one tag, a list, a weak tag and *.',
+    isFor: (operation) => hasParameter(operation, 'If-None-Match', 'If-Match'),
+    listChecks: conditionChecks,
+  },
+  {
+    name: 'does not repeat a request with the same Idempotency-Key',
+    promise:
+      'A repeated or simultaneous request has one effect. A refused request leaves its key free.',
+    isFor: (operation) => hasParameter(operation, 'Idempotency-Key'),
+    listChecks: idempotencyChecks,
+  },
+  {
+    name: 'lists what its model computes',
+    promise:
+      'Every filter, sort and page, and meta, have the records that a model computes from the whole list.',
+    isFor: isRead,
+    listChecks,
+  },
+  {
+    name: 'updates only what was sent',
+    promise:
+      'An update changes the fields that were sent, null clears, and the time of the update moves.',
+    isFor: ({ method }) => method === 'patch',
+    listChecks: updateChecks,
+  },
+  {
+    name: 'deletes the record',
+    promise: 'A deleted record is gone for every operation, and from the list.',
+    isFor: ({ method }) => method === 'delete',
+    listChecks: deletionChecks,
+  },
+  {
+    name: 'emits exactly the declared events',
+    promise:
+      'A change emits each declared event once, about the right record. A refused or repeated request emits none.',
+    isFor: ({ emits }) => emits.length > 0,
+    listChecks: eventChecks,
+  },
+  {
+    name: 'delivers its events',
+    promise:
+      'A webhook gets each event once, with the headers, signatures and body of asyncapi.yaml, and again after a failure.',
+    isFor: ({ emits }, { createWebhook }) => emits.length > 0 && createWebhook !== undefined,
+    listChecks: deliveryChecks,
+  },
+  {
+    name: 'keeps accounts apart',
+    promise:
+      "With --other-key: the other account gets 404 for the run's records, and no list, filter or count has them.",
+    isFor: (_, { otherKey }) => otherKey !== undefined,
+    listChecks: isolationChecks,
+  },
+]
+
+export function listOracles(operation: Operation, target: Target): Oracle[] {
+  return ORACLES.filter(({ isFor }) => isFor(operation, target))
+}

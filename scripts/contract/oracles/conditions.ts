@@ -1,0 +1,97 @@
+/** Oracle: If-Match and If-None-Match compare versions as RFC 9110 §13.1 says. */
+import type { Operation } from '../../model/operations.ts'
+import { assertStatus } from '../checks.ts'
+import type { Request } from '../request.ts'
+import {
+  type Check,
+  findPath,
+  newRequest,
+  type Run,
+  toOperationId,
+  validBody,
+} from '../test-run.ts'
+
+const MAX_TRIES = 4
+const OTHER_TAG = '"another"'
+
+interface Version {
+  what: string
+  /** The value of the header for the current tag. */
+  header(tag: string): string
+  isMatch: boolean
+}
+
+/** If-None-Match compares weakly. */
+const READ_VERSIONS: Version[] = [
+  { what: 'the current version', header: (tag) => tag, isMatch: true },
+  { what: 'another version', header: () => OTHER_TAG, isMatch: false },
+  {
+    what: 'a list with the current version',
+    header: (tag) => `${OTHER_TAG}, ${tag}`,
+    isMatch: true,
+  },
+  { what: 'a list of other versions', header: () => `${OTHER_TAG}, "third"`, isMatch: false },
+  { what: 'the weak tag of the current version', header: (tag) => `W/${tag}`, isMatch: true },
+  { what: 'any version', header: () => '*', isMatch: true },
+]
+
+/** If-Match compares strongly. */
+const WRITE_VERSIONS: Version[] = [
+  { what: 'another version', header: () => OTHER_TAG, isMatch: false },
+  { what: 'a list of other versions', header: () => `${OTHER_TAG}, "third"`, isMatch: false },
+  { what: 'the weak tag of the current version', header: (tag) => `W/${tag}`, isMatch: false },
+  { what: 'the current version', header: (tag) => tag, isMatch: true },
+  {
+    what: 'a list with the current version',
+    header: (tag) => `${OTHER_TAG}, ${tag}`,
+    isMatch: true,
+  },
+  { what: 'any version', header: () => '*', isMatch: true },
+]
+
+export async function* conditionChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+  const isRead = operation.method === 'get'
+  const name = isRead ? 'If-None-Match' : 'If-Match'
+  const matched = isRead ? 304 : operation.success.status
+  const unmatched = isRead ? operation.success.status : 412
+  const shared = await findPath(run, operation)
+  for (const { what, header, isMatch } of isRead ? READ_VERSIONS : WRITE_VERSIONS)
+    yield {
+      what: `${name}: ${what}`,
+      async perform() {
+        const path = operation.method === 'delete' ? await findPath(run, operation) : shared
+        const expected = isMatch ? matched : unmatched
+        const { probe, status } = await sendVersion(run, operation, path, (tag) => ({
+          [name]: header(tag),
+        }))
+        assertStatus(probe, status, {
+          check: 'conditional_request',
+          expected,
+          what: `${name}: ${what}`,
+        })
+      },
+    }
+}
+
+/** Sends the header for the current tag. Again when the service itself changes the record in between, as it does
+ *  with an unfinished one. */
+async function sendVersion(
+  run: Run,
+  operation: Operation,
+  path: string,
+  headersFor: (tag: string) => Record<string, string>,
+): Promise<{ probe: Request; status: number }> {
+  const valid = await validBody(run, operation)
+  const readTag = async (): Promise<string> => {
+    const { headers } = await run.plain({ method: 'GET', path, headers: {}, key: run.target.key })
+    return headers.get('etag') ?? ''
+  }
+  for (let tries = 1; ; tries += 1) {
+    const tag = await readTag()
+    const input = { headers: headersFor(tag) }
+    const probe = newRequest(run, operation, path, { ...input, body: valid })
+    const { status } = await run.send(toOperationId(operation), probe)
+    const isStable = status === operation.success.status || (await readTag()) === tag
+    if (isStable || tries === MAX_TRIES) return { probe, status }
+  }
+}

@@ -1,0 +1,65 @@
+/** Oracle: a deleted record is gone for every operation and from the list. */
+import type { Operation } from '../../model/operations.ts'
+import { assertStatus, ContractBroken } from '../checks.ts'
+import { readListWords, readPointer } from '../list-words.ts'
+import {
+  type Check,
+  findPath,
+  newRequest,
+  type Run,
+  toOperationId,
+  validBody,
+} from '../test-run.ts'
+import { isItemOf } from './stored-values.ts'
+
+const PAGE_SIZE = 100
+
+export async function* deletionChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+  const path = await findPath(run, operation)
+  yield {
+    what: 'the deleted record',
+    async perform() {
+      const request = newRequest(run, operation, path)
+      const { status } = await run.send(toOperationId(operation), request)
+      assertStatus(request, status, {
+        check: 'use_after_delete',
+        expected: operation.success.status,
+        what: 'DELETE',
+      })
+      for (const other of run.contract.operations)
+        if (other.path === operation.path) await assertGone(run, other, path)
+      await assertNotListed(run, operation, path)
+    },
+  }
+}
+
+async function assertGone(run: Run, operation: Operation, path: string): Promise<void> {
+  const valid = await validBody(run, operation)
+  const probe = newRequest(run, operation, path, { body: valid })
+  const { status } = await run.send(toOperationId(operation), probe)
+  assertStatus(probe, status, {
+    check: 'use_after_delete',
+    expected: 404,
+    what: 'a request for the deleted record',
+  })
+}
+
+/** Reads the first page, which has all records of an account without other activity. */
+async function assertNotListed(
+  run: Run,
+  { path: template }: Operation,
+  path: string,
+): Promise<void> {
+  const words = readListWords(run.contract)
+  const list = run.contract.operations.find(
+    ({ path: collection, method }) => method === 'get' && isItemOf(template, collection),
+  )
+  if (!words || !list) return
+  const query = { [words.page.size]: PAGE_SIZE }
+  const probe = newRequest(run, list, list.path, { query })
+  const { json } = await run.send(toOperationId(list), probe)
+  const items = (readPointer(json, words.items) ?? []) as unknown[]
+  const id = path.split('/').at(-1)
+  if (items.some((item) => readPointer(item, words.sort.ties) === id))
+    throw new ContractBroken('use_after_delete', probe, `the deleted record ${id} is in the list`)
+}

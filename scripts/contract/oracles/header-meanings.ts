@@ -1,0 +1,201 @@
+/** Oracle: the headers mean what the contract says. */
+import { randomUUID } from 'node:crypto'
+import type { Contract } from '../../model/contract.ts'
+import type { Operation, OperationResponse } from '../../model/operations.ts'
+import { ContractBroken } from '../checks.ts'
+import {
+  listCommonHeaders,
+  listWordedHeaders,
+  type ParameterMeaning,
+  type WordedHeader,
+} from '../header-words.ts'
+import type { ReceivedResponse, Request } from '../request.ts'
+import { type Check, newRequest, type Run, toOperationId, validBody } from '../test-run.ts'
+import { isValid } from '../validity.ts'
+
+/** `Date` has whole seconds, and a response takes time. */
+const CLOCK_TOLERANCE_SECONDS = 5
+const MAX_TRIES = 4
+
+function broken(request: Request, message: string): ContractBroken {
+  return new ContractBroken('header_meaning', request, message)
+}
+
+/** Throws unless each header of the response has a value that its words allow. */
+export function assertHeaderMeanings(
+  contract: Contract,
+  declared: OperationResponse | undefined,
+  request: Request,
+  response: ReceivedResponse,
+): void {
+  assertCommonHeaders(contract, request, response)
+  for (const header of declared ? listWordedHeaders(declared) : []) {
+    const value = response.headers.get(header.name)
+    const problem = value === null ? undefined : findProblem(header, value, response)
+    if (problem !== undefined)
+      throw broken(request, `${response.status}: ${header.name} is ${value}, ${problem}`)
+  }
+}
+
+function assertCommonHeaders(
+  contract: Contract,
+  request: Request,
+  { status, headers }: ReceivedResponse,
+): void {
+  const kind = status < 400 ? 'success' : 'error'
+  for (const { name, statuses, schema } of listCommonHeaders(contract)) {
+    const value = headers.get(name)
+    if ((statuses === 'all' || statuses === kind) && !isValid(schema, value ?? undefined))
+      throw broken(request, `${status}: ${name} is ${value ?? 'missing'}`)
+  }
+}
+
+/** Why the value is wrong. Undefined if it is right. */
+function findProblem(
+  header: WordedHeader,
+  value: string,
+  { headers }: ReceivedResponse,
+): string | undefined {
+  const date = Date.parse(headers.get('date') ?? '')
+  const now = (Number.isNaN(date) ? Date.now() : date) / 1000
+  const { 'x-epoch-seconds': epoch, 'x-at-most': most, 'x-parameters': parameters = {} } = header
+  if (epoch) {
+    const ahead = Number(value) - now
+    if (!(ahead >= -CLOCK_TOLERANCE_SECONDS))
+      return 'which is in the past: it must be in seconds since 1970'
+    if (ahead > epoch.at_most_ahead + CLOCK_TOLERANCE_SECONDS)
+      return `which is more than ${epoch.at_most_ahead} seconds ahead`
+  }
+  if (most !== undefined && !(Number(value) <= most)) return `which is more than ${most}`
+  for (const [name, meaning] of Object.entries(parameters)) {
+    const actual = new RegExp(`;${name}=(\\d+)`).exec(value)?.[1]
+    const expected = expectedParameter(meaning, headers, now)
+    const tolerance = meaning.seconds_until === undefined ? 0 : CLOCK_TOLERANCE_SECONDS
+    if (expected !== undefined && !(Math.abs(Number(actual) - expected) <= tolerance))
+      return `whose ${name} must be ${Math.round(expected)}`
+  }
+  return undefined
+}
+
+/** Undefined if the other header is missing. */
+function expectedParameter(
+  { equals, seconds_until }: ParameterMeaning,
+  headers: Headers,
+  now: number,
+): number | undefined {
+  if (typeof equals === 'number') return equals
+  const other = headers.get(equals ?? seconds_until ?? '')
+  if (other === null) return undefined
+  return seconds_until === undefined ? Number(other) : Number(other) - now
+}
+
+export async function* headerChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+  const path = await run.records.knownPath(operation)
+  const valid = operation.method === 'get' ? undefined : await validBody(run, operation)
+  // A write gets an unknown parameter, so that it changes nothing.
+  const query = operation.method === 'get' ? {} : { not_a_parameter: 1 }
+  const request = newRequest(run, operation, path, { query, body: valid })
+  for (const header of listWordedHeaders(operation.success)) {
+    const { 'x-echoes': echoed, 'x-counts-down': countsDown } = header
+    if (echoed !== undefined) yield* echoChecks(run, operation, request, { ...header, echoed })
+    if (countsDown)
+      yield {
+        what: `${header.name} falls by one`,
+        perform: () => assertCountsDown(run, operation, request, header),
+      }
+  }
+}
+
+function* echoChecks(
+  run: Run,
+  operation: Operation,
+  request: Request,
+  { name, schema, echoed }: WordedHeader & { echoed: string },
+): Generator<Check> {
+  const send = async (value: string | undefined) => {
+    const headers = value === undefined ? {} : { [echoed]: value }
+    const probe = { ...request, headers: { ...request.headers, ...headers } }
+    const response = await run.send(toOperationId(operation), probe)
+    return { probe, returned: response.headers.get(name) }
+  }
+  yield {
+    what: `${echoed} of the client`,
+    async perform() {
+      const value = `contract.${randomUUID()}`
+      if (!isValid(schema, value)) return
+      const { probe, returned } = await send(value)
+      if (returned !== value) throw broken(probe, `${name} is ${returned} instead of ${value}`)
+    },
+  }
+  yield {
+    what: `an invalid ${echoed}, and none`,
+    async perform() {
+      const sent = ['not valid!', undefined, undefined]
+      const seen = new Set<string | null>(['not valid!'])
+      for (const value of sent) {
+        const { probe, returned } = await send(value)
+        if (seen.has(returned)) throw broken(probe, `${name} is ${returned} again`)
+        seen.add(returned)
+      }
+    },
+  }
+}
+
+/** Tries again when a new window begins in between. */
+async function assertCountsDown(
+  run: Run,
+  operation: Operation,
+  request: Request,
+  { name }: WordedHeader,
+): Promise<void> {
+  const read = async () => {
+    const { headers } = await run.send(toOperationId(operation), request)
+    return Number(headers.get(name))
+  }
+  let found = ''
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+    const [before, after] = [await read(), await read()]
+    if (after === before - 1) return
+    found = `${name} is ${after} after ${before}`
+  }
+  throw broken(request, found)
+}
+
+/** HEAD has the status and the headers of GET, without a body (RFC 9110 §9.3.2). */
+export async function* headChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+  const path = await run.records.knownPath(operation)
+  const get = newRequest(run, operation, path)
+  yield {
+    what: 'HEAD',
+    async perform() {
+      let problem: string | undefined
+      const head = { ...get, method: 'HEAD' }
+      // Again when the record changes in between.
+      for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+        const read = await run.send(toOperationId(operation), get)
+        problem = compareHead(operation, read, await run.plain(head))
+        if (problem === undefined) return
+      }
+      throw broken(head, problem ?? '')
+    },
+  }
+}
+
+function compareHead(
+  { success }: Operation,
+  read: ReceivedResponse,
+  head: ReceivedResponse,
+): string | undefined {
+  if (head.status !== read.status) return `HEAD returned ${head.status}, but GET ${read.status}`
+  if (head.text !== '') return 'HEAD has a body'
+  const changing = new Set(
+    listWordedHeaders(success)
+      .filter((header) => Object.keys(header).some((word) => word.startsWith('x-')))
+      .map(({ name }) => name.toLowerCase()),
+  )
+  const names = ['content-type', ...Object.keys(success.headers)]
+  const name = names.find(
+    (header) => !changing.has(header) && head.headers.get(header) !== read.headers.get(header),
+  )
+  return name && `HEAD has the ${name} ${head.headers.get(name)}, but GET ${read.headers.get(name)}`
+}

@@ -1,0 +1,63 @@
+/** What a list must return: computed from all its records. */
+import { type Filter, type ListWords, readField, readPointer } from '../list-words.ts'
+
+/** The records that match the filter with one of the values. */
+export function applyFilter(records: unknown[], filter: Filter, values: string[]): unknown[] {
+  return records.filter((record) =>
+    filter.fields.some((field) =>
+      values.some((value) => matches(filter, readField(record, field), value)),
+    ),
+  )
+}
+
+function matches({ match, ignore_case }: Filter, field: unknown, value: string): boolean {
+  if (field === null || field === undefined) return false
+  const fold = (text: unknown): string => (ignore_case ? String(text).toLowerCase() : String(text))
+  switch (match) {
+    case 'equals':
+      return fold(field) === fold(value)
+    case 'contains':
+      return fold(field).includes(fold(value))
+    case 'has':
+      return (field as unknown[]).some((entry) => fold(entry) === fold(value))
+    case 'after':
+      return Date.parse(String(field)) > Date.parse(value)
+    case 'before':
+      return Date.parse(String(field)) < Date.parse(value)
+  }
+}
+
+/** The records in the order of the sort fields, each with its prefix for the descending order. */
+export function applySort(
+  records: unknown[],
+  { descending, nulls, ties, ties_follow }: ListWords['sort'],
+  fields: string[],
+): unknown[] {
+  const isReversed = ties_follow === 'last' && fields.at(-1)?.startsWith(descending)
+  return records.toSorted((a, b) => {
+    for (const field of fields) {
+      const isDescending = field.startsWith(descending)
+      const name = isDescending ? field.slice(descending.length) : field
+      const order = compare(readField(a, name), readField(b, name), isDescending, nulls)
+      if (order !== 0) return order
+    }
+    const order = compareValues(readPointer(a, ties), readPointer(b, ties))
+    return isReversed ? -order : order
+  })
+}
+
+function compare(a: unknown, b: unknown, isDescending: boolean, nulls: 'first' | 'last'): number {
+  const [isNullA, isNullB] = [a ?? null, b ?? null].map((value) => value === null)
+  if (isNullA || isNullB) {
+    const order = Number(isNullA) - Number(isNullB)
+    return nulls === 'last' ? order : -order
+  }
+  const order = compareValues(a, b)
+  return isDescending ? -order : order
+}
+
+/** Text by code point. */
+function compareValues(a: unknown, b: unknown): number {
+  if (typeof a === 'number' && typeof b === 'number') return a - b
+  return Buffer.compare(Buffer.from(String(a)), Buffer.from(String(b)))
+}

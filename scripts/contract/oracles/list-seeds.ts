@@ -1,0 +1,94 @@
+/** Records for the test of a list: with equal values, without values, and with text of all kinds. */
+import { randomUUID } from 'node:crypto'
+import type { Operation } from '../../model/operations.ts'
+import type { Schema } from '../../model/schema.ts'
+import { sentSchema } from '../record-words.ts'
+import { buildRequest, type Run, toOperationId } from '../test-run.ts'
+import { least } from '../valid-values.ts'
+import { isValid } from '../validity.ts'
+import { isItemOf } from './stored-values.ts'
+
+const SEEDS = 6
+
+/** Upper and lower case, letters with accents, and characters that sort differently in UTF-16. */
+const TEXTS = ['b', 'B', 'Éa', 'a', '\ufb01x', '😀']
+const TIMES = [
+  '2026-03-02T09:30:00.000Z',
+  '2026-03-02T09:30:00.001Z',
+  '2025-01-01T00:00:00+02:00',
+  '2026-03-02T09:30:00.000Z',
+]
+const NUMBERS = [5, 3, 3_000_000_000, 40, 3]
+
+/** Creates the records and returns their IDs. None if the list has no operation that creates. */
+export async function createSeeds(run: Run, list: Operation): Promise<string[]> {
+  const { operations } = run.contract
+  const create = operations.find(({ path, method }) => path === list.path && method === 'post')
+  if (create === undefined) return []
+  const update = operations.find(
+    ({ path, method }) => isItemOf(path, list.path) && method === 'patch',
+  )
+  const ids: string[] = []
+  for (let index = 0; index < SEEDS; index += 1) {
+    const id = await createSeed(run, create, index)
+    if (id === undefined) continue
+    ids.push(id)
+    if (update) await chooseOption(run, update, `${list.path}/${id}`, index)
+  }
+  return ids
+}
+
+async function createSeed(run: Run, create: Operation, index: number): Promise<string | undefined> {
+  const { properties = {}, required = [] } = sentSchema(run.contract, create)
+  const body = Object.fromEntries(
+    Object.entries(properties)
+      // The first two have the required fields only.
+      .filter(([name]) => index > 1 || required.includes(name))
+      .map(([name, schema]) => [name, seedValue(schema, index)]),
+  )
+  const request = await buildRequest(run, create, { body })
+  const { json } = await run.send(toOperationId(create), request)
+  const { id } = (json ?? {}) as { id?: unknown }
+  return typeof id === 'string' ? id : undefined
+}
+
+function seedValue(schema: Schema, index: number): unknown {
+  const candidates = candidatesOf(schema, index)
+  return candidates.find((value) => isValid(schema, value)) ?? least(schema)
+}
+
+function candidatesOf({ type, format, enum: options, items }: Schema, index: number): unknown[] {
+  if (options) return [options[index % options.length]]
+  if (format === 'email') return [`${'aAbB'[index % 4]}.${randomUUID()}@example.com`]
+  if (format === 'date-time') return [TIMES[index % TIMES.length]]
+  if (format !== undefined && type === 'string') return []
+  const text = TEXTS[index % TEXTS.length]
+  switch (type) {
+    case 'string':
+      return [text]
+    case 'integer':
+      return [NUMBERS[index % NUMBERS.length], index]
+    case 'array':
+      return items?.type === 'string' ? [[text, 'all']] : []
+    default:
+      return []
+  }
+}
+
+/** Gives the records different options, as far as the service permits. */
+async function chooseOption(
+  run: Run,
+  update: Operation,
+  path: string,
+  index: number,
+): Promise<void> {
+  const { properties = {} } = sentSchema(run.contract, update)
+  const [name, schema] =
+    Object.entries(properties).find(
+      ([, { enum: values }]) => (values?.length ?? 0) < 10 && values,
+    ) ?? []
+  if (name === undefined || schema?.enum === undefined) return
+  const body = { [name]: schema.enum[index % schema.enum.length] }
+  const request = await buildRequest(run, update, { body }, path)
+  await run.send(toOperationId(update), request)
+}

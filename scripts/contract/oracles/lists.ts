@@ -1,0 +1,333 @@
+/** Oracle: every filter, sort and page of a list returns what a model computes from all its records. */
+import { isDeepStrictEqual } from 'node:util'
+import type { Operation } from '../../model/operations.ts'
+import { inlineReferences } from '../../model/references.ts'
+import type { Schema } from '../../model/schema.ts'
+import { ContractBroken } from '../checks.ts'
+import {
+  type FilterParameter,
+  findItemSchema,
+  type ListWords,
+  listFilters,
+  readField,
+  readListWords,
+  readPointer,
+} from '../list-words.ts'
+import { readRecordWords } from '../record-words.ts'
+import type { ReceivedResponse, Request } from '../request.ts'
+import { type Check, newRequest, type Run, toOperationId } from '../test-run.ts'
+import { isValid } from '../validity.ts'
+import { applyFilter, applySort } from './list-model.ts'
+import { createSeeds } from './list-seeds.ts'
+import { assertRules, isItemOf } from './stored-values.ts'
+
+type Query = Record<string, unknown>
+
+/** A longer list is narrowed to its newest records. */
+const MAX_RECORDS = 150
+const MAX_PAGES = 20
+/** Tries while somebody else changes the list. */
+const MAX_TRIES = 4
+
+export async function* listChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+  const words = readListWords(run.contract)
+  if (words === undefined || findItemSchema(run.contract, operation) === undefined) return
+  const ids = await createSeeds(run, operation)
+  const list = new TestedList(run, operation, words)
+  await list.narrow()
+  const records = await list.readAll()
+  yield { what: 'the new records', perform: () => list.assertHas(ids) }
+  yield* pageChecks(list)
+  yield* filterChecks(list, records)
+  yield* sortChecks(list)
+  if (records.length > 0)
+    yield { what: 'an entry and the record', perform: () => list.assertSameAsRecords() }
+}
+
+/** A list, with the query that narrows it. */
+class TestedList {
+  readonly operation: Operation
+  readonly words: ListWords
+  private readonly run: Run
+  private base: Query = {}
+  /** The largest page. */
+  readonly maxSize: number
+
+  constructor(run: Run, operation: Operation, words: ListWords) {
+    this.run = run
+    this.operation = operation
+    this.words = words
+    this.maxSize = Number(this.schemaOf(words.page.size)?.maximum ?? MAX_RECORDS)
+  }
+
+  /** The schema of a query parameter. Undefined if the list does not have it. */
+  schemaOf(name: string): Schema | undefined {
+    const parameter = this.operation.parameters.find((candidate) => candidate.name === name)
+    return parameter && inlineReferences(this.run.contract.sources, parameter.schema)
+  }
+
+  request(query: Query): Request {
+    const all = { ...this.base, ...query }
+    return newRequest(this.run, this.operation, this.operation.path, { query: all })
+  }
+
+  async read(
+    query: Query,
+  ): Promise<{ request: Request; response: ReceivedResponse; items: unknown[] }> {
+    const request = this.request(query)
+    const response = await this.run.send(toOperationId(this.operation), request)
+    const items = readPointer(response.json, this.words.items)
+    if (response.status !== this.operation.success.status || !Array.isArray(items))
+      throw new ContractBroken('list_contents', request, `the list returned ${response.status}`)
+    return { request, response, items }
+  }
+
+  /** All records, in the order without `sort`. */
+  async readAll(query: Query = {}): Promise<unknown[]> {
+    const { page, meta } = this.words
+    const all: unknown[] = []
+    for (let number = 1; number <= MAX_PAGES; number += 1) {
+      const { response, items } = await this.read({
+        ...query,
+        [page.size]: this.maxSize,
+        [page.parameter]: number,
+      })
+      all.push(...items)
+      const total = Number(readPointer(response.json, meta.total ?? '/'))
+      if (items.length < this.maxSize || all.length >= total) break
+    }
+    return all
+  }
+
+  /** Limits a long list to records after a time, if it has such a filter. */
+  async narrow(): Promise<void> {
+    const { sort, page, meta } = this.words
+    const { response } = await this.read({})
+    if (!(Number(readPointer(response.json, meta.total ?? '/')) > MAX_RECORDS)) return
+    const filter = listFilters(this.operation).find(({ match }) => match === 'after')
+    const [field = ''] = filter?.fields ?? []
+    const newestFirst = `${sort.descending}${field}`
+    if (!filter || !this.sortOptions().includes(newestFirst)) return
+    const { items } = await this.read({ [sort.parameter]: newestFirst, [page.size]: this.maxSize })
+    this.base = { [filter.parameter.name]: readField(items.at(-1), field) }
+  }
+
+  sortOptions(): string[] {
+    return (this.schemaOf(this.words.sort.parameter)?.items?.enum ?? []) as string[]
+  }
+
+  /** Compares a page with the model. Tries again if the list itself changes in between. */
+  async expect(
+    query: Query,
+    model: (records: unknown[]) => unknown[],
+    page?: { number: number; size: number },
+  ): Promise<void> {
+    const { number, size } = page ?? { number: 1, size: this.maxSize }
+    const { page: names } = this.words
+    for (let tries = 1; ; tries += 1) {
+      const records = await this.readAll()
+      const { request, response, items } = await this.read({
+        ...query,
+        [names.size]: size,
+        [names.parameter]: number,
+      })
+      const expected = model(records)
+      const problem =
+        this.findMetaProblem(response, { number, size, total: expected.length }) ??
+        this.findOrderProblem(items, expected.slice((number - 1) * size, number * size))
+      if (problem === undefined) return
+      if (tries === MAX_TRIES || isDeepStrictEqual(records, await this.readAll()))
+        throw new ContractBroken('list_contents', request, problem)
+    }
+  }
+
+  private findMetaProblem(
+    { json }: ReceivedResponse,
+    { number, size, total }: { number: number; size: number; total: number },
+  ): string | undefined {
+    const { meta, sort } = this.words
+    const fields = new Set(
+      this.sortOptions().map((option) =>
+        option.startsWith(sort.descending) ? option.slice(sort.descending.length) : option,
+      ),
+    )
+    const expected: [string | undefined, unknown][] = [
+      [meta.page, number],
+      [meta.size, size],
+      [meta.total, total],
+      [meta.last_page, Math.max(1, Math.ceil(total / size))],
+      [meta.sorts, [...fields]],
+    ]
+    for (const [pointer, value] of expected) {
+      const actual = pointer === undefined ? value : readPointer(json, pointer)
+      if (!isDeepStrictEqual(actual, value))
+        return `${pointer} is ${JSON.stringify(actual)} instead of ${JSON.stringify(value)}`
+    }
+    return undefined
+  }
+
+  private findOrderProblem(items: unknown[], expected: unknown[]): string | undefined {
+    if (isDeepStrictEqual(items, expected)) return undefined
+    const { ties } = this.words.sort
+    const idsOf = (records: unknown[]) =>
+      records.map((record) => readPointer(record, ties)).join(', ')
+    if (idsOf(items) === idsOf(expected))
+      return 'the records have other values than without filter and sort'
+    return `the page has ${items.length} records: ${idsOf(items)}; expected are ${expected.length}: ${idsOf(expected)}`
+  }
+
+  async assertHas(ids: string[]): Promise<void> {
+    const listed = (await this.readAll()).map((record) => readPointer(record, this.words.sort.ties))
+    const missing = ids.find((id) => !listed.includes(id))
+    if (missing !== undefined)
+      throw new ContractBroken(
+        'list_contents',
+        this.request({}),
+        `the new record ${missing} is not in the list`,
+      )
+  }
+
+  /** Each field of an entry is that of the record. */
+  async assertSameAsRecords(): Promise<void> {
+    const get = this.run.contract.operations.find(
+      ({ path, method }) => method === 'get' && isItemOf(path, this.operation.path),
+    )
+    if (get === undefined) return
+    const words = readRecordWords(this.run.contract, get)
+    for (const entry of (await this.readAll()).slice(-3) as Record<string, unknown>[]) {
+      const path = `${this.operation.path}/${readPointer(entry, this.words.sort.ties)}`
+      const probe = newRequest(this.run, get, path)
+      const { json, status } = await this.run.send(toOperationId(get), probe)
+      if (status === 404 || words.finished_when) continue
+      assertRules(words, probe, entry)
+      const name = Object.keys(entry).find(
+        (field) => !isDeepStrictEqual((json as typeof entry)?.[field], entry[field]),
+      )
+      if (name !== undefined)
+        throw new ContractBroken(
+          'list_contents',
+          probe,
+          `${name} is ${JSON.stringify((json as typeof entry)?.[name])}, but ${JSON.stringify(entry[name])} in the list`,
+        )
+    }
+  }
+}
+
+function* pageChecks(list: TestedList): Generator<Check> {
+  const { words } = list
+  const size = 2
+  const [sort] = list.sortOptions()
+  for (const number of [1, 2, 3])
+    yield {
+      what: `page ${number}`,
+      perform: () => list.expect({}, (records) => records, { number, size }),
+    }
+  if (sort !== undefined)
+    for (const number of [1, 2])
+      yield {
+        what: `page ${number}, sorted`,
+        perform: () =>
+          list.expect(
+            { [words.sort.parameter]: sort },
+            (records) => applySort(records, words.sort, [sort]),
+            { number, size },
+          ),
+      }
+  yield {
+    what: 'a page after the last one',
+    perform: () => list.expect({}, (records) => records, { number: 1000, size: list.maxSize }),
+  }
+  yield {
+    what: 'the order without sort',
+    perform: () =>
+      list.expect({}, (records) =>
+        sort === undefined ? records : applySort(records, words.sort, []),
+      ),
+  }
+}
+
+function* filterChecks(list: TestedList, records: unknown[]): Generator<Check> {
+  const filters = listFilters(list.operation)
+  const tried: { filter: FilterParameter; values: string[] }[] = []
+  for (const filter of filters) {
+    const schema = list.schemaOf(filter.parameter.name) ?? {}
+    for (const values of chooseFilterValues(filter, schema, records)) {
+      tried.push({ filter, values })
+      yield {
+        what: `${filter.parameter.name}: ${values.join(',')}`,
+        perform: () =>
+          list.expect(toQuery(filter, values), (all) => applyFilter(all, filter, values)),
+      }
+    }
+  }
+  const [first] = tried
+  const second = tried.find(({ filter }) => filter !== first?.filter)
+  if (first && second)
+    yield {
+      what: `${first.filter.parameter.name} and ${second.filter.parameter.name}`,
+      perform: () =>
+        list.expect(
+          { ...toQuery(first.filter, first.values), ...toQuery(second.filter, second.values) },
+          (all) =>
+            applyFilter(applyFilter(all, first.filter, first.values), second.filter, second.values),
+        ),
+    }
+}
+
+function toQuery({ parameter }: FilterParameter, values: string[]): Query {
+  return { [parameter.name]: parameter.schema.value.type === 'array' ? values : values[0] }
+}
+
+/** Values that match some records, and one that matches none, each as a list. */
+function chooseFilterValues(
+  filter: FilterParameter,
+  schema: Schema,
+  records: unknown[],
+): string[][] {
+  const { fields, ignore_case } = filter
+  const present = fields.flatMap((field) => {
+    const found = records.flatMap((record) => readField(record, field) ?? [])
+    return [...new Set(found.map(String))].slice(0, 4)
+  })
+  const isTaken = (value: string) =>
+    isValid(schema.type === 'array' ? (schema.items ?? {}) : schema, value)
+  if (schema.type === 'array') {
+    const options = (schema.items?.enum ?? present).map(String)
+    const [one, two] = present.filter(isTaken)
+    return [...options.slice(0, 6).map((option) => [option]), ...(one && two ? [[one, two]] : [])]
+  }
+  const swap = (text: string) => (ignore_case ? swapCase(text) : text)
+  // A part of an ID is no ID.
+  const parts =
+    schema.format === undefined ? present.map((text) => [...text].slice(1).join('')) : []
+  return [...present.map(swap), ...parts]
+    .filter((value) => value !== '' && isTaken(value))
+    .map((value) => [value])
+}
+
+/** ASCII letters only. */
+function swapCase(text: string): string {
+  return text.replace(/[a-z]+|[A-Z]+/g, (letters) =>
+    letters === letters.toLowerCase() ? letters.toUpperCase() : letters.toLowerCase(),
+  )
+}
+
+function* sortChecks(list: TestedList): Generator<Check> {
+  const { sort } = list.words
+  const options = list.sortOptions()
+  const [first, ...others] = options
+  const last = others.findLast((option) => !option.endsWith(first ?? ''))
+  const pairs =
+    first && last
+      ? [
+          [last, first],
+          [first, last],
+        ]
+      : []
+  for (const fields of [...options.map((option) => [option]), ...pairs])
+    yield {
+      what: `${sort.parameter}: ${fields.join(',')}`,
+      perform: () =>
+        list.expect({ [sort.parameter]: fields }, (records) => applySort(records, sort, fields)),
+    }
+}

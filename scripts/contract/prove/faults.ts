@@ -1,0 +1,31 @@
+/** All seeded faults. */
+import type { Contract } from '../../model/contract.ts'
+import { deliveryFaults } from './faults/deliveries.ts'
+import { eventFaults } from './faults/events.ts'
+import { isolationFaults, type Keys } from './faults/isolation.ts'
+import { listFaults } from './faults/lists.ts'
+import { headerFaults, protocolFaults } from './faults/protocol.ts'
+import {
+  accessFaults,
+  conditionFaults,
+  idempotencyFaults,
+  validationFaults,
+} from './faults/requests.ts'
+import { storedFaults } from './faults/stored.ts'
+import type { SeededFault } from './seeded-fault.ts'
+
+export function listSeededFaults(contract: Contract, keys: Keys): SeededFault[] {
+  return [
+    ...protocolFaults(contract),
+    ...headerFaults(contract),
+    ...validationFaults(contract),
+    ...accessFaults(contract, keys),
+    ...conditionFaults(contract),
+    ...idempotencyFaults(contract),
+    ...listFaults(contract),
+    ...storedFaults(contract, keys),
+    ...isolationFaults(contract, keys),
+    ...eventFaults(contract),
+    ...deliveryFaults(contract),
+  ]
+}

@@ -1,0 +1,194 @@
+/** Faults of deliveries and of their signatures. */
+import { randomUUID } from 'node:crypto'
+import type { Contract } from '../../../model/contract.ts'
+import {
+  type Delivery,
+  type DeliveryHeader,
+  listDeliveryHeaders,
+  type SignatureWords,
+  signDelivery,
+} from '../../delivery-words.ts'
+import type { Deliver, DeliveryFault } from '../delivery-proxy.ts'
+import { json } from '../faulty-proxy.ts'
+import type { Category, SeededFault } from '../seeded-fault.ts'
+
+const HOUR_SECONDS = 3600
+const OTHER_SECRET = `whsec_${Buffer.alloc(32, 'x').toString('base64')}`
+
+type Change = (delivery: Delivery) => Partial<Delivery>
+
+export function deliveryFaults(contract: Contract): SeededFault[] {
+  const operation = contract.operations.find(({ emits }) => emits.length > 0)
+  if (!operation) return []
+  const fault = (category: Category, what: string, deliver: DeliveryFault): SeededFault => ({
+    category,
+    what,
+    operation,
+    by: {},
+    deliver,
+  })
+  const headers = listDeliveryHeaders(contract)
+  return [
+    ...attemptFaults(headers).map(([what, deliver]) => fault('deliveries', what, deliver)),
+    ...bodyFaults(headers).map(([what, deliver]) => fault('deliveries', what, deliver)),
+    ...signatureFaults(headers).map(([what, deliver]) => fault('signatures', what, deliver)),
+  ]
+}
+
+type NamedFault = [string, DeliveryFault]
+
+/** Signs the changed delivery again. */
+const changed =
+  (headers: DeliveryHeader[], change: Change): DeliveryFault =>
+  (delivery, deliver, secret) =>
+    deliver(sign(headers, { ...delivery, ...change(delivery) }, secret))
+
+function sign(words: DeliveryHeader[], delivery: Delivery, secret: string): Delivery {
+  const headers = { ...delivery.headers }
+  for (const { name, 'x-signature': signature } of words)
+    if (signature) headers[name] = signDelivery(signature, secret, { ...delivery, headers })
+  return { ...delivery, headers }
+}
+
+const withHeader = (name: string, value: (delivery: Delivery) => string): Change => {
+  return (delivery) => ({ headers: { ...delivery.headers, [name]: value(delivery) } })
+}
+
+const withBody = (change: (payload: Record<string, unknown>) => object): Change => {
+  return ({ body }) => ({ body: JSON.stringify(change(json(body))) })
+}
+
+/** Faults of attempts: how often, when and with which ID. */
+function attemptFaults(words: DeliveryHeader[]): NamedFault[] {
+  const idHeader = words.find((header) => header['x-equals'] === 'payload.id')?.name ?? ''
+  const withNewId = (delivery: Delivery): Delivery => {
+    const id = randomUUID()
+    return {
+      ...delivery,
+      headers: { ...delivery.headers, [idHeader]: id },
+      body: JSON.stringify({ ...json(delivery.body), id }),
+    }
+  }
+  /** Changes each attempt after the first. */
+  const later = (change: (delivery: Delivery) => Delivery): DeliveryFault => {
+    const seen = new Set<string>()
+    return (delivery, deliver, secret) => {
+      const id = delivery.headers[idHeader] ?? ''
+      if (seen.has(id)) return deliver(sign(words, change(delivery), secret))
+      seen.add(id)
+      return deliver(delivery)
+    }
+  }
+  return [
+    ['delivers nothing', async () => 204],
+    [
+      'delivers each event twice',
+      async (delivery, deliver) => {
+        await deliver(delivery)
+        return await deliver(delivery)
+      },
+    ],
+    ['does not try again', async (delivery, deliver) => Math.min(204, await deliver(delivery))],
+    [
+      'tries again immediately',
+      async (delivery, deliver) => {
+        const status = await deliver(delivery)
+        return status < 300 ? status : await deliver(delivery)
+      },
+    ],
+    ['gives each attempt another ID', later(withNewId)],
+    [
+      'sends another body with the second attempt',
+      later((delivery) => ({ ...delivery, body: `${delivery.body} ` })),
+    ],
+    ['sends PUT', changed(words, () => ({ method: 'PUT' }))],
+  ]
+}
+
+/** Faults of headers and of the body, signed correctly. */
+function bodyFaults(words: DeliveryHeader[]): NamedFault[] {
+  const named = (fits: (header: DeliveryHeader) => boolean) => words.find(fits)?.name ?? ''
+  const time = named((header) => header['x-time-of'] !== undefined)
+  const trace = named((header) => header['x-trace-of'] !== undefined)
+  const id = named((header) => header['x-equals'] === 'payload.id')
+  const event = named((header) => header['x-equals'] === 'event.id')
+  const faults: [string, Change][] = [
+    ['sends another media type', withHeader('content-type', () => 'text/plain')],
+    ['sends another User-Agent', withHeader('user-agent', () => 'node')],
+    ['sends the ID of another event', withHeader(event, () => randomUUID())],
+    ['sends another ID in the header', withHeader(id, () => randomUUID())],
+    [
+      'sends an old time',
+      withHeader(time, ({ headers }) => String(Number(headers[time]) - HOUR_SECONDS)),
+    ],
+    [
+      'sends the time in milliseconds',
+      withHeader(time, ({ headers }) => String(Number(headers[time]) * 1000)),
+    ],
+    [
+      'starts a trace of its own',
+      withHeader(trace, () => `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`),
+    ],
+    ['sends no trace', withHeader(trace, () => '')],
+    [
+      'sends another type',
+      withBody((payload) => ({ ...payload, event_type: `${payload.event_type}.v2` })),
+    ],
+    [
+      'sends the ID of another record',
+      withBody((payload) => ({
+        ...payload,
+        resource: { ...(payload.resource as object), id: randomUUID() },
+      })),
+    ],
+    ['sends other data', withBody((payload) => ({ ...payload, data: { more: true } }))],
+    ['sends an additional field', withBody((payload) => ({ ...payload, created_at: 'now' }))],
+    ['sends a form', () => ({ body: 'event=1' })],
+  ]
+  return faults.map(([what, change]) => [what, changed(words, change)])
+}
+
+/** Faults of each signature. */
+function signatureFaults(words: DeliveryHeader[]): NamedFault[] {
+  const signed = words.flatMap(({ name, 'x-signature': signature }) =>
+    signature ? [{ name, signature }] : [],
+  )
+  const each = (
+    what: string,
+    value: (signature: SignatureWords, delivery: Delivery, secret: string) => string,
+  ): NamedFault[] =>
+    signed.map(({ name, signature }) => [
+      `${what} in ${name}`,
+      (delivery: Delivery, deliver: Deliver, secret: string) =>
+        deliver({
+          ...delivery,
+          headers: { ...delivery.headers, [name]: value(signature, delivery, secret) },
+        }),
+    ])
+  return [
+    [
+      'signs with another secret',
+      (delivery, deliver) => deliver(sign(words, delivery, OTHER_SECRET)),
+    ],
+    [
+      'formats the body after it was signed',
+      (delivery, deliver) =>
+        deliver({ ...delivery, body: JSON.stringify(json(delivery.body), null, 2) }),
+    ],
+    ...each('omits the signature', () => ''),
+    ...each('signs with the wrong form of the secret', (signature, delivery, secret) => {
+      const encoding = signature.key.encoding === 'utf8' ? 'base64' : 'utf8'
+      return signDelivery({ ...signature, key: { ...signature.key, encoding } }, secret, delivery)
+    }),
+    ...each('writes the signature in another encoding', (signature, delivery, secret) => {
+      const encoding = signature.encoding === 'hex' ? 'base64' : 'hex'
+      return signDelivery({ ...signature, encoding }, secret, delivery)
+    }),
+    ...each('signs other content', (signature, delivery, secret) =>
+      signDelivery({ ...signature, content: `${signature.content}.` }, secret, delivery),
+    ),
+    ...each('signs an empty body', (signature, delivery, secret) =>
+      signDelivery(signature, secret, { ...delivery, body: '' }),
+    ),
+  ]
+}

@@ -1,0 +1,120 @@
+/** Faults that mix accounts. */
+import type { Contract } from '../../../model/contract.ts'
+import { sentSchema } from '../../record-words.ts'
+import type { Fault, ProxyRequest } from '../faulty-proxy.ts'
+import { firstResource, isFor, listResources, pathOf, type SeededFault } from '../seeded-fault.ts'
+
+export interface Keys {
+  /** The Full Access key of the run. */
+  key: string
+  /** A Full Access key of another account. */
+  otherKey: string
+  /** A Read Only key of the account of the run. */
+  restrictedKey: string
+}
+
+export function isolationFaults(contract: Contract, { key, otherKey }: Keys): SeededFault[] {
+  const { list, create, get, update, remove } = firstResource(contract)
+  const referring = listResources(contract)
+    .map((resource) => resource.create)
+    .find((operation) =>
+      Object.values(sentSchema(contract, operation).properties ?? {}).some(
+        ({ format }) => format === 'uuid',
+      ),
+    )
+  const fault = (what: string, operation: SeededFault['operation'], by: Fault): SeededFault => ({
+    category: 'isolation',
+    what,
+    operation,
+    by,
+  })
+  const isOther = ({ headers }: ProxyRequest) => headers.authorization === `Bearer ${otherKey}`
+  /** Serves these requests of the other account from the account of the run. */
+  const confuse = (fits: (request: ProxyRequest) => boolean): Fault => ({
+    request: (request) =>
+      isOther(request) && fits(request)
+        ? { headers: { ...request.headers, authorization: `Bearer ${key}` } }
+        : {},
+  })
+  const hasFilter = ({ path }: ProxyRequest) => path.includes('filter')
+  return [
+    fault(
+      'returns the record of another account',
+      get,
+      confuse((request) => isFor(get, request)),
+    ),
+    fault(
+      'updates the record of another account',
+      update,
+      confuse((request) => isFor(update, request)),
+    ),
+    fault(
+      'deletes the record of another account',
+      remove,
+      confuse((request) => isFor(remove, request)),
+    ),
+    fault('answers 403 for the record of another account', get, {
+      answer: ({ status }, request) => (isOther(request) && status === 404 ? { status: 403 } : {}),
+    }),
+    fault(
+      'answers 304 for the record of another account',
+      get,
+      confuse((request) => isFor(get, request) && 'if-none-match' in request.headers),
+    ),
+    fault(
+      'lists the records of another account',
+      list,
+      confuse((request) => isFor(list, request)),
+    ),
+    fault(
+      'filters the records of all accounts',
+      list,
+      confuse((request) => isFor(list, request) && hasFilter(request)),
+    ),
+    fault('counts the records of another account', list, {
+      async instead(request, forward) {
+        if (!isFor(list, request) || !isOther(request)) return undefined
+        const [own, other] = [
+          await forward(request),
+          await forward({
+            ...request,
+            headers: { ...request.headers, authorization: `Bearer ${key}` },
+          }),
+        ]
+        if (own.status !== 200) return own
+        const page = JSON.parse(own.body)
+        page.meta = JSON.parse(other.body).meta
+        return { ...own, body: JSON.stringify(page) }
+      },
+    }),
+    fault('shares Idempotency-Keys between accounts', create, sharedKeys(create.path)),
+    fault(
+      'lets a record refer to the record of another account',
+      referring ?? create,
+      confuse((request) => request.method === 'POST' && /_id"/.test(request.body)),
+    ),
+  ]
+}
+
+/** Repeats the response to the first request with a key, whoever sends the second. */
+function sharedKeys(path: string): Fault {
+  const stored = new Map<string, string>()
+  return {
+    async instead(request, forward) {
+      const name = request.headers['idempotency-key']
+      if (name === undefined || pathOf(request.path) !== path) return undefined
+      const response = await forward(request)
+      const first = stored.get(name)
+      if (response.status !== 201) return response
+      if (first === undefined) {
+        stored.set(name, response.body)
+        return response
+      }
+      return {
+        ...response,
+        body: first,
+        headers: { ...response.headers, 'idempotent-replayed': 'true' },
+      }
+    },
+  }
+}

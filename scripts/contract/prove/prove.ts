@@ -1,0 +1,132 @@
+/** Measures the contract tests: puts one fault after the other between them and the service, and counts those
+ *  that they find. */
+import type { OperationId } from '../../../generated/operations.ts'
+import type { Contract } from '../../model/contract.ts'
+import { isMissing, newCoverage } from '../coverage.ts'
+import { runSuite } from '../suite.ts'
+import type { Target } from '../test-run.ts'
+import { type DeliveryFault, startDeliveryProxy } from './delivery-proxy.ts'
+import { startFaultyProxy } from './faulty-proxy.ts'
+import type { Category, SeededFault } from './seeded-fault.ts'
+
+export interface Proof {
+  category: Category
+  what: string
+  operation: string
+  /** The first failure. Null: the fault was not found. */
+  foundBy: string | null
+}
+
+export interface Score {
+  category: Category
+  found: number
+  faults: number
+}
+
+export async function prove(
+  contract: Contract,
+  target: Target,
+  faults: SeededFault[],
+  seed: number,
+): Promise<Proof[]> {
+  const proofs: Proof[] = []
+  for (const fault of faults) {
+    const { category, what, operation } = fault
+    const foundBy = await testFault(contract, target, fault, seed)
+    proofs.push({ category, what, operation: operation.id, foundBy })
+  }
+  return proofs
+}
+
+/** The oracle that finds most faults of a category comes first, which saves time. */
+const LIKELY: Partial<Record<Category, string>> = {
+  headers: 'sends headers that mean what the contract says',
+  validation: 'refuses each invalid value',
+  access: 'requires an API key with the permission',
+  conditions: 'compares versions',
+  idempotency: 'does not repeat a request with the same Idempotency-Key',
+  lists: 'lists what its model computes',
+  isolation: 'keeps accounts apart',
+  events: 'emits exactly the declared events',
+  deliveries: 'delivers its events',
+  signatures: 'delivers its events',
+}
+
+/** The first failure of the operation that has the fault. */
+async function testFault(
+  contract: Contract,
+  target: Target,
+  { category, operation, by, deliver }: SeededFault,
+  seed: number,
+): Promise<string | null> {
+  await using proxy = await startFaultyProxy(target.url, by)
+  const ids = [operation.id as OperationId]
+  const coverage = newCoverage(ids, { hasRestrictedKey: target.restrictedKey !== undefined })
+  let found: string | null = null
+  const options = { ids, seed, randomRequests: 1, firstOracle: LIKELY[category] }
+  const faulty = { ...target, url: proxy.url, ...(deliver && changeDeliveries(target, deliver)) }
+  await runSuite({
+    contract,
+    target: faulty,
+    options,
+    coverage,
+    onCase: ({ name, failures: [failure] }) => {
+      if (failure) found ??= `${name}: ${failure.what}: ${failure.message}`
+      return found !== null
+    },
+    toCurl: ({ method, path }) => `${method} ${path}`,
+  }).catch((error: Error) => {
+    found ??= error.message
+  })
+  const missing = coverage.cells().find(isMissing)
+  return found ?? (missing ? `the ${missing.kind} ${missing.name} never occurred` : null)
+}
+
+/** Webhooks of the target get their deliveries through a proxy. */
+function changeDeliveries(
+  { createWebhook }: Target,
+  fault: DeliveryFault,
+): Pick<Target, 'createWebhook'> {
+  return {
+    createWebhook:
+      createWebhook &&
+      (async (receiver) => {
+        const proxy = await startDeliveryProxy(receiver.url, fault)
+        const webhook = await createWebhook({ ...receiver, url: proxy.url })
+        proxy.setSecret(webhook.secret)
+        return {
+          secret: webhook.secret,
+          async [Symbol.asyncDispose]() {
+            await webhook[Symbol.asyncDispose]()
+            await proxy[Symbol.asyncDispose]()
+          },
+        }
+      }),
+  }
+}
+
+/** One score for each category, in the order of the faults. */
+export function scoresOf(proofs: Proof[]): Score[] {
+  const categories = [...new Set(proofs.map(({ category }) => category))]
+  return categories.map((category) => {
+    const own = proofs.filter((proof) => proof.category === category)
+    return {
+      category,
+      found: own.filter(({ foundBy }) => foundBy !== null).length,
+      faults: own.length,
+    }
+  })
+}
+
+/** The least share of faults that must be found. */
+const MIN_SHARE = 0.95
+/** In these categories, every fault must be found. */
+const CRITICAL: Category[] = ['isolation', 'signatures']
+
+export function isEnough(proofs: Proof[]): boolean {
+  const missed = proofs.filter(({ foundBy }) => foundBy === null)
+  return (
+    missed.length <= (1 - MIN_SHARE) * proofs.length &&
+    missed.every(({ category }) => !CRITICAL.includes(category))
+  )
+}
