@@ -66,8 +66,8 @@ interface AttemptRow {
 const PAGE = 500
 /** On a busy machine a result is stored at most this long after its response. */
 const STORING_MS = 2_000
-/** Attempts leased just before a node froze or PostgreSQL died are sent within this time. */
-const SENDING_MS = 1_000
+/** On a busy machine, attempts leased just before a node froze or PostgreSQL died are sent within this time. */
+const SENDING_MS = 2_000
 /** The difference between clock readings. */
 const CLOCK_MS = 100
 const DAY_MS = 86_400_000
