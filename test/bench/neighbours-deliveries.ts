@@ -27,7 +27,7 @@ async function attackedRound(
   engines: Engines,
   attack: () => Promise<void>,
 ): Promise<Round> {
-  const [alone, attacked] = bench.quick ? [1, 3] : [10, 40]
+  const [alone, attacked] = bench.quick ? [1, 3] : [30, 40]
   const reference = percentile(await latencies(engines, alone), 0.99)
   await attack()
   const muster = percentile(await latencies(engines, attacked), 0.99)
@@ -87,7 +87,7 @@ export async function hangingNames(bench: Bench): Promise<Result[]> {
     const attackers = await subscribe(environment, hanging)
     const victim = await subscribe(environment, [`http://victim.test:${port}`])
     await engine.call('start', environment, [names.address])
-    const attack = () => engine.call('emitInBackground', attackers, 1_000)
+    const attack = () => engine.call('emitInBackground', attackers, 5_000)
     rounds.push(await attackedRound(bench, { sink, engine, victim }, attack))
   }
   return [bounded('100 host names hang: event to webhook, p99', rounds)]

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
 import {
   concurrencyLimit,
   type EndpointHealth,
@@ -6,6 +6,7 @@ import {
   healthAfter,
   isAtLimit,
   type LeaseRound,
+  mayStart,
   normalRound,
   probeRound,
   type QueueUse,
@@ -23,6 +24,7 @@ const endpoint = (changes: Partial<EndpointHealth> = {}): EndpointHealth => ({
   inFlight: 0,
   slowInARow: 0,
   quickAt: Number.NEGATIVE_INFINITY,
+  hasResult: false,
   ...changes,
 })
 const quick = (inFlight: number) => endpoint({ inFlight, quickAt: NOW_MS - 10 })
@@ -163,6 +165,18 @@ describe('concurrency limit', () => {
   })
 })
 
+it.each([
+  { health: normal(16), expected: true },
+  { health: quick(128), expected: true },
+  { health: slow(1), expected: true },
+  { health: slow(2), expected: false },
+])(
+  'a leased attempt may start: $health.inFlight in flight, $health.slowInARow slow: $expected',
+  (row) => {
+    expect(mayStart(row.health)).toBe(row.expected)
+  },
+)
+
 describe('lease rounds', () => {
   interface Row {
     situation: string
@@ -233,12 +247,19 @@ describe('lease rounds', () => {
     const map = new Map(Object.entries(endpoints))
     const round = (limit: number, ids?: string[]): LeaseRound | undefined =>
       ids && { limit, skip: ids }
-    expect(normalRound(map, NOW_MS)).toEqual(round(16, skip.normal))
-    expect(spareRound(map, NOW_MS)).toEqual(round(16, skip.spare))
+    expect(normalRound(map, NOW_MS, false)).toEqual(round(16, skip.normal))
+    expect(spareRound(map, NOW_MS, false)).toEqual(round(16, skip.spare))
     expect(quickRound(map, NOW_MS)).toEqual(round(128, skip.quick))
     expect(probeRound(map, NOW_MS)).toEqual(round(1, skip.probe))
     expect(reserveRound(map, NOW_MS)).toEqual({ limit: 16, skip: skip.reserve, onlyUrgent: true })
   })
+})
+
+test('while other accounts may wait, an account with half of the slots is skipped first', () => {
+  const map = new Map(Object.entries({ one: normal(200), two: normal(24), idle: normal(0) }))
+  expect(normalRound(map, NOW_MS, true)).toEqual({ limit: 16, skip: ['one', 'two', 'idle'] })
+  expect(spareRound(map, NOW_MS, true)).toEqual({ limit: 16, skip: [] })
+  expect(spareRound(map, NOW_MS, false)).toBe(undefined)
 })
 
 describe('endpoint health after an attempt', () => {
@@ -257,7 +278,12 @@ describe('endpoint health after an attempt', () => {
   ])(
     '$outcome after $durationMs ms: $slowInARow slow attempts',
     ({ slowInARow, quickAt, ...result }) => {
-      expect(healthAfter(before, result, NOW_MS)).toEqual({ ...before, slowInARow, quickAt })
+      expect(healthAfter(before, result, NOW_MS)).toEqual({
+        ...before,
+        slowInARow,
+        quickAt,
+        hasResult: true,
+      })
     },
   )
 })

@@ -91,6 +91,16 @@ test('endpoints that respond late take at most seven eighths of the slots, and l
   await quick.received(501, 10_000)
   expect(open.most).toBe(448)
   expect(slow.requests.length).toBeLessThan(32 * 40)
+
+  // They are still slow after a restart, and so is a webhook that is created again.
+  await engine.stop(0)
+  open.most = open.now = 0
+  await bench.start({ timeoutMs: 20_000 })
+  webhooks.push(...(await subscribeTimes(2, slowTenant, slow.url)))
+  await slowTenant.emit(20, 'task.created')
+  await quickTenant.emit(500, 'task.created')
+  await quick.received(1_001, 10_000)
+  expect(open.most).toBeLessThanOrEqual(34)
   await deleteAll(slowTenant, webhooks)
 })
 

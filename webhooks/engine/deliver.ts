@@ -60,7 +60,8 @@ interface StartedAttempts {
   /** To load again: a transaction locks the webhook, another attempt of the delivery is in flight, or
    *  loading failed. */
   remaining: AttemptWith<'lease'>[]
-  /** They must wait: all deliveries are paused, the account is suspended, or this process cannot read the secret. */
+  /** They must wait: all deliveries are paused, the account is suspended, this process cannot read the secret, or
+   *  the endpoint is slow. */
   paused: AttemptWith<'lease'>[]
 }
 
@@ -86,7 +87,7 @@ async function startAttempts(
       else if (!request.endpoint.enabled) skip(options, attempt, request, request.endpoint)
       else {
         const keys = openKeysUnlessSuspended(options, request.endpoint)
-        if (keys)
+        if (keys && inFlight.mayStart(attempt, request.endpoint.url))
           batch.started.push(
             makeAttempt(options, attempt, request, { endpoint: request.endpoint, keys }),
           )

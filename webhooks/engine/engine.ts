@@ -8,6 +8,8 @@ import type { PoolUse } from '../../records/database/knex-internals.ts'
 import type { Db } from '../../records/database/open.ts'
 import { ATTEMPTS_QUEUED, ATTEMPTS_SCHEDULED, JOBS_DUE } from '../../records/due-work.ts'
 import { findEarliestScheduledAt } from '../../records/scheduled-attempts.ts'
+import { listSlowWebhooks } from '../../records/slow-webhooks.ts'
+import { SLOW_AFTER, SLOW_ATTEMPT_MS } from '../policy/fairness.ts'
 import type { BackgroundJobs } from '../queue/background-jobs.ts'
 import type { QueuePlace } from '../queue/boss.ts'
 import { startQueue } from '../queue/queue.ts'
@@ -69,6 +71,8 @@ export interface Engine {
 }
 
 const HORIZON_MS = 5 * 60_000
+/** A webhook that was slow for this long before the start is slow. */
+const SLOW_SINCE_MS = 15 * 60_000
 /** Part of the grace time that is reserved for storing results and closing. */
 const CLOSING_MS = 2_000
 
@@ -122,6 +126,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   }
 
   try {
+    const since = new Date(now().getTime() - SLOW_SINCE_MS)
+    const slow = { since, slowMs: SLOW_ATTEMPT_MS, slowAttempts: SLOW_AFTER }
+    inFlight.rememberSlow(await listSlowWebhooks(db, slow))
     await enqueuer.start()
     for (const [name, jobs] of Object.entries(backgroundJobs))
       sweeps.push(await startBackgroundSweep({ queue, name, jobs, now, log }))

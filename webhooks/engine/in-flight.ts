@@ -1,12 +1,15 @@
 import type { Attempt, AttemptWith, Outcome } from '../../records/attempt.ts'
 import type { DeliveryProgress } from '../../records/attempt-results.ts'
 import type { DeliveryState } from '../../records/deliveries.ts'
+import type { SlowWebhook } from '../../records/slow-webhooks.ts'
 import {
   type EndpointHealth,
   healthAfter,
   isAtLimit,
   MAX_IN_FLIGHT,
+  mayStart,
   SHARED_SLOTS,
+  SLOW_AFTER,
 } from '../policy/fairness.ts'
 import { PausedWebhooks } from './paused.ts'
 import { Unmarked } from './unmarked.ts'
@@ -18,6 +21,8 @@ type Phase = 'leased' | 'sending' | 'storing'
 interface Entry {
   attempt: AttemptWith<'lease'>
   phase: Phase
+  /** Of the account. */
+  host?: string
 }
 
 export interface EngineCounts {
@@ -40,7 +45,10 @@ const newEndpoint = (accountId: string): EndpointHealth => ({
   inFlight: 0,
   slowInARow: 0,
   quickAt: Number.NEGATIVE_INFINITY,
+  hasResult: false,
 })
+
+const MAX_SLOW_HOSTS = 10_000
 
 /** The state that the stages of the engine share: the attempts in flight in this process, and the
  *  health of their endpoints. */
@@ -56,6 +64,10 @@ export class InFlight {
   /** By delivery ID: two attempts of one delivery when the first was cancelled in flight. */
   readonly #byDelivery = new Map<string, Entry[]>()
   readonly #endpoints = new Map<string, EndpointHealth>()
+  /** The slots of each account that has any: until then its webhooks are known, so that rounds can skip them. */
+  readonly #slots = new Map<string, number>()
+  /** Slow attempts in a row by host of an account: a webhook that is created again begins with them. */
+  readonly #slowHosts = new Map<string, number>()
   readonly #outcomes = { success: 0, http_error: 0, timeout: 0, unreachable: 0, blocked: 0 }
   readonly #ended = { delivered: 0, failed: 0 }
   #leasedCount = 0
@@ -130,6 +142,26 @@ export class InFlight {
     return added
   }
 
+  /** The webhooks that were slow before this process started. */
+  rememberSlow(webhooks: SlowWebhook[]): void {
+    for (const webhook of webhooks) {
+      this.#changeHealth(webhook, () => ({ slowInARow: SLOW_AFTER, hasResult: true }))
+      this.#slowHosts.set(hostOf(webhook, webhook.url), SLOW_AFTER)
+    }
+  }
+
+  /** Whether a leased attempt to this URL may start. */
+  mayStart(attempt: AttemptWith<'lease'>, url: string): boolean {
+    const host = hostOf(attempt, url)
+    const entry = this.#entries.get(attempt.lease.jobId)
+    if (entry) entry.host = host
+    const slowInARow = this.#slowHosts.get(host) ?? 0
+    if (slowInARow > 0)
+      this.#changeHealth(attempt, (health) => (health.hasResult ? {} : { slowInARow }))
+    const health = this.#endpoints.get(attempt.webhookId)
+    return health === undefined || mayStart(health)
+  }
+
   startSending(attempt: AttemptWith<'lease'>): void {
     this.#setPhase(attempt, 'sending')
   }
@@ -144,6 +176,7 @@ export class InFlight {
       const { sent } = result
       this.#outcomes[sent.outcome]++
       this.#changeHealth(attempt, (health) => healthAfter(health, sent, performance.now()))
+      this.#changeSlowHost(attempt)
     } else this.#changeHealth(attempt, () => ({ slowInARow: 0 }))
     const isResponding = (this.#endpoints.get(webhookId)?.slowInARow ?? 0) < slowBefore
     if (isResponding) this.#onSlotFree(true)
@@ -186,13 +219,37 @@ export class InFlight {
     if (entry) entry.phase = phase
   }
 
+  #changeSlowHost({ lease, webhookId }: AttemptWith<'lease'>): void {
+    const host = this.#entries.get(lease.jobId)?.host
+    if (host === undefined) return
+    const isSlow = (this.#endpoints.get(webhookId)?.slowInARow ?? 0) > 0
+    if (!isSlow) this.#slowHosts.delete(host)
+    else {
+      if (this.#slowHosts.size >= MAX_SLOW_HOSTS) this.#slowHosts.clear()
+      this.#slowHosts.set(host, (this.#slowHosts.get(host) ?? 0) + 1)
+    }
+  }
+
   #changeHealth(
-    { webhookId, accountId }: Attempt,
+    { webhookId, accountId }: Pick<Attempt, 'webhookId' | 'accountId'>,
     change: (health: EndpointHealth) => Partial<EndpointHealth>,
   ): void {
     const before = this.#endpoints.get(webhookId) ?? newEndpoint(accountId)
     const health = { ...before, ...change(before) }
-    if (health.inFlight === 0 && health.slowInARow === 0) this.#endpoints.delete(webhookId)
-    else this.#endpoints.set(webhookId, health)
+    this.#endpoints.set(webhookId, health)
+    const slots = (this.#slots.get(accountId) ?? 0) + health.inFlight - before.inFlight
+    this.#slots.set(accountId, slots)
+    if (slots === 0) this.#forgetAccount(accountId)
+  }
+
+  /** Its slow endpoints are remembered. */
+  #forgetAccount(accountId: string): void {
+    this.#slots.delete(accountId)
+    for (const [webhookId, health] of this.#endpoints)
+      if (health.accountId === accountId && health.slowInARow === 0)
+        this.#endpoints.delete(webhookId)
   }
 }
+
+const hostOf = ({ accountId }: Pick<Attempt, 'accountId'>, url: string): string =>
+  `${accountId} ${URL.parse(url)?.host}`

@@ -20,6 +20,8 @@ const MAX_LEASE_PAUSE_MS = 100
 const RESERVE_BATCH = 8
 /** Wait at most this long for a small batch to start sending before the next lease. */
 const MAX_START_WAIT_MS = 20
+/** How often a lease looks first for accounts that hold no slots. */
+const OTHERS_INTERVAL_MS = 200
 const PROBE_INTERVAL_MS = 200
 const POLL_MS = 1_000
 const RENEWAL_MS = 3_000
@@ -37,6 +39,8 @@ export class Worker {
   #pause: NodeJS.Timeout | undefined
   #leasedAtMs = Number.NEGATIVE_INFINITY
   #probedAtMs = Number.NEGATIVE_INFINITY
+  /** When a lease looked for accounts that hold no slots and found nothing. */
+  #noOthersAtMs = Number.NEGATIVE_INFINITY
   /** Whether urgent attempts were queued since the last lease of these. */
   #mayHaveUrgent = false
 
@@ -115,11 +119,14 @@ export class Worker {
    *  empty: concurrency limits may exclude the rest. */
   async #lease(count: number): Promise<number> {
     const { endpoints } = this.#options.inFlight
-    for (const roundOf of [normalRound, spareRound, quickRound]) {
-      const leased = await this.#startRound(count, roundOf(endpoints, performance.now()))
-      if (leased > 0) return leased
-    }
-    return 0
+    const nowMs = performance.now()
+    const othersMayWait = nowMs - this.#noOthersAtMs >= OTHERS_INTERVAL_MS
+    const leased = await this.#startRound(count, normalRound(endpoints, nowMs, othersMayWait))
+    if (leased > 0) return leased
+    if (othersMayWait) this.#noOthersAtMs = nowMs
+    const spare = await this.#startRound(count, spareRound(endpoints, nowMs, othersMayWait))
+    if (spare > 0) return spare
+    return this.#startRound(count, quickRound(endpoints, performance.now()))
   }
 
   async #leaseUrgent(): Promise<number> {

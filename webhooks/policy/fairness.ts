@@ -22,9 +22,9 @@ const NORMAL_LIMIT = 16
 /** Most of the time, attempts to a quick endpoint wait for their results to be stored. */
 const QUICK_LIMIT = 128
 /** An endpoint with this many slow attempts in a row is slow. */
-const SLOW_AFTER = 16
+export const SLOW_AFTER = 16
 /** An attempt that takes longer is slow, whatever its outcome: it uses a slot for as long. */
-const SLOW_ATTEMPT_MS = 5_000
+export const SLOW_ATTEMPT_MS = 5_000
 /** A response within this time is quick. */
 const QUICK_RESPONSE_MS = 250
 /** An endpoint counts as quick for this long after a quick response. */
@@ -96,6 +96,8 @@ export interface EndpointHealth {
   slowInARow: number
   /** The time of the last quick response. */
   quickAt: number
+  /** False: nothing is known but the health of its host. */
+  hasResult: boolean
 }
 
 type Endpoints = ReadonlyMap<string, EndpointHealth>
@@ -119,16 +121,25 @@ export interface LeaseRound {
 }
 
 /** The first round: all webhooks except those with a slow endpoint and those of an account that has reached its
- *  equal part of the slots. */
-export function normalRound(endpoints: Endpoints, nowMs: number): LeaseRound {
-  const skip = new Set([...listSlow(endpoints, nowMs), ...listAtSlotQuota(endpoints)])
+ *  equal part of the slots. `othersMayWait`: an account that holds no slots may have due attempts. */
+export function normalRound(
+  endpoints: Endpoints,
+  nowMs: number,
+  othersMayWait: boolean,
+): LeaseRound {
+  const atQuota = listAtSlotQuota(endpoints, othersMayWait)
+  const skip = new Set([...listSlow(endpoints, nowMs), ...atQuota])
   return { limit: NORMAL_LIMIT, skip: [...skip] }
 }
 
 /** The round after a normal one that found nothing: more attempts of accounts that have reached their part.
  *  Undefined: there is no such account. */
-export function spareRound(endpoints: Endpoints, nowMs: number): LeaseRound | undefined {
-  if (listAtSlotQuota(endpoints).length === 0) return undefined
+export function spareRound(
+  endpoints: Endpoints,
+  nowMs: number,
+  othersMayWait: boolean,
+): LeaseRound | undefined {
+  if (listAtSlotQuota(endpoints, othersMayWait).length === 0) return undefined
   return { limit: NORMAL_LIMIT, skip: listSlow(endpoints, nowMs) }
 }
 
@@ -161,9 +172,9 @@ export function reserveRound(endpoints: Endpoints, nowMs: number): LeaseRound {
 }
 
 /** The webhooks of accounts that hold their equal part of the shared slots, or more. */
-function listAtSlotQuota(endpoints: Endpoints): string[] {
+function listAtSlotQuota(endpoints: Endpoints, othersMayWait: boolean): string[] {
   const slots = slotsByAccount(endpoints)
-  const quota = SHARED_SLOTS / Math.max(1, slots.size)
+  const quota = SHARED_SLOTS / Math.max(1, slots.size + (othersMayWait ? 1 : 0))
   return [...endpoints]
     .filter(([, { accountId }]) => (slots.get(accountId) ?? 0) >= quota)
     .map(([webhookId]) => webhookId)
@@ -175,6 +186,11 @@ function slotsByAccount(endpoints: Endpoints): Map<string, number> {
   for (const { accountId, inFlight } of endpoints.values())
     if (inFlight > 0) slots.set(accountId, (slots.get(accountId) ?? 0) + inFlight)
   return slots
+}
+
+/** Whether a leased attempt may start: a slow endpoint may have been leased more before it was known. */
+export function mayStart(health: EndpointHealth): boolean {
+  return health.slowInARow < SLOW_AFTER || health.inFlight <= PROBE_LIMIT
 }
 
 /** Whether the next round leases no more attempts of the webhook until one in flight ends. */
@@ -200,5 +216,6 @@ export function healthAfter(
     ...health,
     slowInARow: isSlow ? health.slowInARow + 1 : 0,
     quickAt: isQuick ? nowMs : health.quickAt,
+    hasResult: true,
   }
 }

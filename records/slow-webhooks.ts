@@ -1,0 +1,31 @@
+import { SHORT_SPAN_MS } from './attempt-counts.ts'
+import type { Db } from './database/open.ts'
+import { select } from './database/statements.ts'
+import { binColumns, toBin } from './reports/request-counts.ts'
+
+export interface SlowWebhook {
+  webhookId: string
+  accountId: string
+  url: string
+}
+
+export interface SlowRule {
+  since: Date
+  /** Attempts are counted by duration in bins, so a little less may count as slow, too. */
+  slowMs: number
+  /** The number of slow attempts that makes a webhook slow, if most of its attempts were. */
+  slowAttempts: number
+}
+
+/** The webhooks whose attempts were slow, also deleted ones. */
+export async function listSlowWebhooks(db: Db, rule: SlowRule): Promise<SlowWebhook[]> {
+  const slow = `sum(${binColumns.slice(toBin(rule.slowMs)).join(' + ')})`
+  const rows = await select<{ id: string; account_id: string; url: string }>(
+    db.read,
+    `select id, account_id, url from webhooks where id in (
+       select webhook_id from attempt_counts where starts_at >= ? and span_ms = ?
+       group by webhook_id having ${slow} >= ? and 2 * ${slow} > sum(succeeded + failed))`,
+    [rule.since.getTime(), SHORT_SPAN_MS, rule.slowAttempts],
+  )
+  return rows.map(({ id, account_id, url }) => ({ webhookId: id, accountId: account_id, url }))
+}
