@@ -8,7 +8,7 @@ import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { readConfig } from '../../server/config.ts'
 import { newLogger } from '../../server/log.ts'
-import { emit } from '../../webhooks/emit.ts'
+import { emit, emitMany } from '../../webhooks/emit.ts'
 import { type Engine, startEngine } from '../../webhooks/engine/engine.ts'
 import { answer, sharedNowMs } from './child.ts'
 import type { Environment } from './set-up.ts'
@@ -78,6 +78,19 @@ const calls = {
       await emitOne(accountId, id)
       await delay(everyMs * (0.5 + Math.random()))
     }
+  },
+  /** Emits events in one transaction. */
+  async emitTogether(accountId: string, count: number): Promise<void> {
+    emitted.clear()
+    const ids = Array.from({ length: count }, () => randomUUID())
+    const startedAt = sharedNowMs()
+    for (const id of ids) emitted.set(id, startedAt)
+    const events = ids.map((resourceId) => ({
+      eventType: 'participant.created' as const,
+      resourceId,
+      data: [] as [],
+    }))
+    await transaction(db, (trx) => emitMany(writeScope(trx, accountId), events, new Date()))
   },
   /** The start of each transaction by the ID of its record, in milliseconds of the shared clock. */
   emitted: (): Map<string, number> => emitted,

@@ -7,6 +7,7 @@ import {
   isAtLimit,
   type LeaseRound,
   mayStart,
+  mayUseHost,
   normalRound,
   probeRound,
   type QueueUse,
@@ -176,6 +177,19 @@ it.each([
     expect(mayStart(row.health)).toBe(row.expected)
   },
 )
+
+it.each([
+  { use: {}, expected: true },
+  { use: { own: 223 }, expected: true },
+  { use: { own: 224 }, expected: false },
+  { use: { own: 128, other: 95 }, expected: true },
+  { use: { own: 128, other: 96 }, expected: false },
+  { use: { own: 127, other: 128 }, expected: true },
+  { use: { own: 127, other: 129 }, expected: false },
+  { use: { other: 200, third: 50 }, expected: true },
+])('a host with the slots $use has another one for "own": $expected', ({ use, expected }) => {
+  expect(mayUseHost(new Map(Object.entries(use)), 'own')).toBe(expected)
+})
 
 describe('lease rounds', () => {
   interface Row {

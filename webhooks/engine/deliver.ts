@@ -60,8 +60,8 @@ interface StartedAttempts {
   /** To load again: a transaction locks the webhook, another attempt of the delivery is in flight, or
    *  loading failed. */
   remaining: AttemptWith<'lease'>[]
-  /** They must wait: all deliveries are paused, the account is suspended, this process cannot read the secret, or
-   *  the endpoint is slow. */
+  /** They must wait: all deliveries are paused, the account is suspended, this process cannot read the secret,
+   *  the endpoint is slow, or its host has no slot. */
   paused: AttemptWith<'lease'>[]
 }
 

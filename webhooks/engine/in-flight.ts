@@ -11,6 +11,7 @@ import {
   SHARED_SLOTS,
   SLOW_AFTER,
 } from '../policy/fairness.ts'
+import { HostSlots } from './host-slots.ts'
 import { PausedWebhooks } from './paused.ts'
 import { Unmarked } from './unmarked.ts'
 
@@ -21,7 +22,7 @@ type Phase = 'leased' | 'sending' | 'storing'
 interface Entry {
   attempt: AttemptWith<'lease'>
   phase: Phase
-  /** Of the account. */
+  /** Set when the URL is known. */
   host?: string
 }
 
@@ -49,6 +50,7 @@ const newEndpoint = (accountId: string): EndpointHealth => ({
 })
 
 const MAX_SLOW_HOSTS = 10_000
+const HOST_WAIT_MS = 200
 
 /** The state that the stages of the engine share: the attempts in flight in this process, and the
  *  health of their endpoints. */
@@ -59,6 +61,8 @@ export class InFlight {
   readonly paused = new PausedWebhooks()
   /** Their accounts are suspended. */
   readonly suspended = new PausedWebhooks()
+  /** Their host has no slot for their account. */
+  readonly waitingForHost = new PausedWebhooks(HOST_WAIT_MS)
   /** By job ID. */
   readonly #entries = new Map<string, Entry>()
   /** By delivery ID: two attempts of one delivery when the first was cancelled in flight. */
@@ -66,6 +70,7 @@ export class InFlight {
   readonly #endpoints = new Map<string, EndpointHealth>()
   /** The slots of each account that has any: until then its webhooks are known, so that rounds can skip them. */
   readonly #slots = new Map<string, number>()
+  readonly #hostSlots = new HostSlots()
   /** Slow attempts in a row by host of an account: a webhook that is created again begins with them. */
   readonly #slowHosts = new Map<string, number>()
   readonly #outcomes = { success: 0, http_error: 0, timeout: 0, unreachable: 0, blocked: 0 }
@@ -146,24 +151,30 @@ export class InFlight {
   rememberSlow(webhooks: SlowWebhook[]): void {
     for (const webhook of webhooks) {
       this.#changeHealth(webhook, () => ({ slowInARow: SLOW_AFTER, hasResult: true }))
-      this.#slowHosts.set(hostOf(webhook, webhook.url), SLOW_AFTER)
+      this.#slowHosts.set(slowHostKey(webhook.accountId, hostOf(webhook.url)), SLOW_AFTER)
     }
   }
 
   /** Whether a leased attempt to this URL may start. */
   mayStart(attempt: AttemptWith<'lease'>, url: string): boolean {
-    const host = hostOf(attempt, url)
-    const entry = this.#entries.get(attempt.lease.jobId)
+    const { webhookId, accountId, lease } = attempt
+    const host = hostOf(url)
+    const entry = this.#entries.get(lease.jobId)
     if (entry) entry.host = host
-    const slowInARow = this.#slowHosts.get(host) ?? 0
+    const slowInARow = this.#slowHosts.get(slowHostKey(accountId, host)) ?? 0
     if (slowInARow > 0)
       this.#changeHealth(attempt, (health) => (health.hasResult ? {} : { slowInARow }))
-    const health = this.#endpoints.get(attempt.webhookId)
-    return health === undefined || mayStart(health)
+    const health = this.#endpoints.get(webhookId)
+    if (health && !mayStart(health)) return false
+    const hasSlot = this.#hostSlots.mayUse(host, accountId)
+    if (!hasSlot) this.waitingForHost.add(webhookId)
+    return hasSlot
   }
 
   startSending(attempt: AttemptWith<'lease'>): void {
     this.#setPhase(attempt, 'sending')
+    const host = this.#entries.get(attempt.lease.jobId)?.host
+    if (host !== undefined) this.#hostSlots.take(host, attempt.accountId)
   }
 
   /** The attempt has ended; with a response or an error its endpoint's health changes. */
@@ -198,10 +209,12 @@ export class InFlight {
 
   /** Frees the slot of an attempt that has ended, or that another process has leased since. */
   remove(attempt: AttemptWith<'lease'>): void {
-    const { lease, deliveryId } = attempt
+    const { lease, deliveryId, accountId } = attempt
     const entry = this.#entries.get(lease.jobId)
     if (!entry) return
     this.#entries.delete(lease.jobId)
+    if (entry.host !== undefined && entry.phase !== 'leased')
+      this.#hostSlots.free(entry.host, accountId)
     const others = (this.#byDelivery.get(deliveryId) ?? []).filter((other) => other !== entry)
     if (others.length > 0) this.#byDelivery.set(deliveryId, others)
     else this.#byDelivery.delete(deliveryId)
@@ -212,6 +225,7 @@ export class InFlight {
   clear(): void {
     this.#entries.clear()
     this.#byDelivery.clear()
+    this.#hostSlots.clear()
   }
 
   #setPhase(attempt: AttemptWith<'lease'>, phase: Phase): void {
@@ -219,14 +233,15 @@ export class InFlight {
     if (entry) entry.phase = phase
   }
 
-  #changeSlowHost({ lease, webhookId }: AttemptWith<'lease'>): void {
+  #changeSlowHost({ lease, webhookId, accountId }: AttemptWith<'lease'>): void {
     const host = this.#entries.get(lease.jobId)?.host
     if (host === undefined) return
+    const key = slowHostKey(accountId, host)
     const isSlow = (this.#endpoints.get(webhookId)?.slowInARow ?? 0) > 0
-    if (!isSlow) this.#slowHosts.delete(host)
+    if (!isSlow) this.#slowHosts.delete(key)
     else {
       if (this.#slowHosts.size >= MAX_SLOW_HOSTS) this.#slowHosts.clear()
-      this.#slowHosts.set(host, (this.#slowHosts.get(host) ?? 0) + 1)
+      this.#slowHosts.set(key, (this.#slowHosts.get(key) ?? 0) + 1)
     }
   }
 
@@ -251,5 +266,6 @@ export class InFlight {
   }
 }
 
-const hostOf = ({ accountId }: Pick<Attempt, 'accountId'>, url: string): string =>
-  `${accountId} ${URL.parse(url)?.host}`
+const hostOf = (url: string): string => URL.parse(url)?.host ?? ''
+
+const slowHostKey = (accountId: string, host: string): string => `${accountId} ${host}`

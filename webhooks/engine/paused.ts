@@ -1,12 +1,15 @@
 /** How soon a paused webhook is read again. */
 const RETRY_MS = 5000
-/** A webhook without due attempts is not read again, so it is forgotten. */
-const FORGET_MS = 3 * RETRY_MS
 
 /** Webhooks that get no attempts from this process for now. Their attempts stay in the queue. */
 export class PausedWebhooks {
   /** The time of the last read by the monotonic clock, by webhook ID. */
   readonly #readAtMs = new Map<string, number>()
+  readonly #retryMs: number
+
+  constructor(retryMs = RETRY_MS) {
+    this.#retryMs = retryMs
+  }
 
   /** Returns whether the webhook was not paused before. */
   add(webhookId: string): boolean {
@@ -27,12 +30,13 @@ export class PausedWebhooks {
   /** The webhooks whose attempts are not leased now. */
   list(): string[] {
     this.#forget()
-    const since = performance.now() - RETRY_MS
+    const since = performance.now() - this.#retryMs
     return [...this.#readAtMs].filter(([, readAtMs]) => readAtMs > since).map(([id]) => id)
   }
 
   #forget(): void {
-    const since = performance.now() - FORGET_MS
+    // A webhook without due attempts is not read again.
+    const since = performance.now() - 3 * this.#retryMs
     for (const [id, readAtMs] of this.#readAtMs) if (readAtMs < since) this.#readAtMs.delete(id)
   }
 }

@@ -150,8 +150,13 @@ export class Worker {
   async #startRound(count: number, round: LeaseRound | undefined): Promise<number> {
     const { inFlight, jobs, pause } = this.#options
     if (!round || !pause.mayLease) return 0
-    const skip = [...round.skip, ...inFlight.paused.list(), ...inFlight.suspended.list()]
-    const attempts = await jobs.lease(count, { ...round, skip }, inFlight.list())
+    const { paused, suspended, waitingForHost } = inFlight
+    const skip = [paused, suspended, waitingForHost].flatMap((webhooks) => webhooks.list())
+    const attempts = await jobs.lease(
+      count,
+      { ...round, skip: [...round.skip, ...skip] },
+      inFlight.list(),
+    )
     if (attempts.length > 0) await this.#start(attempts)
     return attempts.length
   }

@@ -7,6 +7,9 @@ export const SHARED_SLOTS = (MAX_IN_FLIGHT * 7) / 8
 /** An account that holds fewer slots may have others when the shared slots are taken. */
 const FEW_SLOTS = 8
 
+/** Slots of one process for attempts to one host, of all accounts. */
+const HOST_SLOTS = 256
+
 /** Due attempts in the queue, about: more would only slow down every lease. */
 const QUEUE_SIZE = 1_536
 /** The most queued attempts of one account, even if no other has any. */
@@ -191,6 +194,14 @@ function slotsByAccount(endpoints: Endpoints): Map<string, number> {
 /** Whether a leased attempt may start: a slow endpoint may have been leased more before it was known. */
 export function mayStart(health: EndpointHealth): boolean {
   return health.slowInARow < SLOW_AFTER || health.inFlight <= PROBE_LIMIT
+}
+
+/** Whether another attempt of the account to a host may start. `use`: the slots of the host by account. An account
+ *  with its equal part of them gets another one while an eighth is free. */
+export function mayUseHost(use: ReadonlyMap<string, number>, accountId: string): boolean {
+  const accounts = Math.max(2, use.size + (use.has(accountId) ? 0 : 1))
+  const isBelowPart = (use.get(accountId) ?? 0) < HOST_SLOTS / accounts
+  return sum(use) < (isBelowPart ? HOST_SLOTS : (HOST_SLOTS * 7) / 8)
 }
 
 /** Whether the next round leases no more attempts of the webhook until one in flight ends. */
