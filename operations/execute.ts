@@ -9,15 +9,13 @@ import type { Call, Caller, ValidInput } from '../handlers/call.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountScope, type Scope, type WriteScope, writeScope } from '../records/database/scope.ts'
 import { runInOrder } from '../records/database/statements.ts'
+import { type Opening, transactionAfter } from '../records/database/transaction.ts'
 import {
-  identifyTransaction,
-  type Source,
-  transactionAfter,
-} from '../records/database/transaction.ts'
-import {
+  findKeyState,
   insertIdempotencyKey,
   type KeyedRequest,
   type KeyState,
+  lockOfKey,
   type StoredResponse,
 } from '../records/idempotency-keys.ts'
 import type { MergePatch } from '../records/merge-patch.ts'
@@ -25,7 +23,7 @@ import { listSubscriptions, type Subscription } from '../records/subscriptions.t
 import { assertValid } from '../validation.ts'
 import { emit, emitMany } from '../webhooks/emit.ts'
 import type { AccountQuotas } from './account-quota.ts'
-import { findResponse, type KeysInUse, readKey } from './idempotency.ts'
+import { findResponse, type KeysInUse } from './idempotency.ts'
 import { assertRecordSize } from './record-size.ts'
 import { assertBodyRules, assertDistinctSorts } from './request-rules.ts'
 import type { ResponseChecker } from './response-check.ts'
@@ -122,7 +120,7 @@ async function change<Id extends OperationId>(
   const outcome: Outcome = await transactionAfter(
     services.db,
     // 1. With BEGIN: the state of the key, and the webhooks that want the event.
-    (source) => readFirst(source, id, execution, now),
+    opening(id, execution, now),
     async (trx, { key, subscriptions }) => {
       const stored = once && key && (await findResponse(trx, once, key))
       if (stored) return { stored }
@@ -143,21 +141,26 @@ async function change<Id extends OperationId>(
   return outcome
 }
 
-/** Only a create emits its event before another statement: see `findSubscriptions`. */
-async function readFirst<Id extends OperationId>(
-  source: Source,
+/** Reads the webhooks for a create only: others send statements before they emit an event, see
+ *  `findSubscriptions`. */
+function opening<Id extends OperationId>(
   id: Id,
   { caller, once }: Execution<Id>,
   now: Date,
-): Promise<{ key?: KeyState; subscriptions?: Subscription[] }> {
+): Opening<{ key?: KeyState; subscriptions?: Subscription[] }> {
   const isCreate = operations[id].success === 201
-  const [key, , subscriptions] = await runInOrder(
-    source,
-    async () => once && readKey(source, once, now),
-    async () => isCreate && !once && identifyTransaction(source),
-    async () => (isCreate ? listSubscriptions(source.sql, caller.accountId) : undefined),
-  )
-  return { key, subscriptions }
+  return {
+    isIdentified: isCreate,
+    lock: once && lockOfKey(once),
+    async read(source) {
+      const [key, subscriptions] = await runInOrder(
+        source,
+        async () => once && findKeyState(source, once, now.getTime()),
+        async () => (isCreate ? listSubscriptions(source.sql, caller.accountId) : undefined),
+      )
+      return { key, subscriptions }
+    },
+  }
 }
 
 /** Calls the handler and checks its result against the contract. */

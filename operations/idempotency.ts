@@ -2,15 +2,11 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { InvalidInput, StatusError } from '../errors.ts'
-import { runInOrder } from '../records/database/statements.ts'
-import type { Source, Trx } from '../records/database/transaction.ts'
+import { LockTaken, type Trx } from '../records/database/transaction.ts'
 import {
   deleteIdempotencyKey,
-  findKeyState,
   type KeyedRequest,
-  KeyInFlight,
   type KeyState,
-  lockIdempotencyKey,
   type StoredResponse,
 } from '../records/idempotency-keys.ts'
 
@@ -76,22 +72,11 @@ async function untilUnlocked<T>(work: () => Promise<T>, deadline: number): Promi
     try {
       return await work()
     } catch (error) {
-      if (!(error instanceof KeyInFlight)) throw error
+      if (!(error instanceof LockTaken)) throw error
       if (performance.now() + LOOK_MS > deadline) throw new StillInProgress()
     }
     await delay(LOOK_MS)
   }
-}
-
-/** Locks the key until the end of the transaction and finds its state. */
-export async function readKey(source: Source, request: KeyedRequest, now: Date): Promise<KeyState> {
-  const [isLocked, state] = await runInOrder(
-    source,
-    () => lockIdempotencyKey(source, request),
-    () => findKeyState(source, request, now.getTime()),
-  )
-  if (!isLocked) throw new KeyInFlight()
-  return state
 }
 
 /** The stored response of an earlier request with this key, or undefined when the request is the first. */

@@ -3,7 +3,7 @@
 import { IS_CLOCK_IN_DOUBT } from './clock-spans.ts'
 import { uniqueViolation } from './database/errors.ts'
 import { select } from './database/statements.ts'
-import { identifyTransaction, type Source, type Trx } from './database/transaction.ts'
+import { LockTaken, type Source, type Trx } from './database/transaction.ts'
 import { expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
 
 const RETENTION_MS = 24 * 60 * 60_000
@@ -29,17 +29,9 @@ export type KeyState =
   | { kind: 'other_request' }
   | { kind: 'completed'; response: StoredResponse }
 
-/** A request with the same key is in flight at another node. */
-export class KeyInFlight extends Error {
-  override name = 'KeyInFlight'
-}
-
-/** Locks the key until the end of the transaction. False: a transaction of another node has locked it. */
-export function lockIdempotencyKey(
-  source: Source,
-  { userId, key }: KeyedRequest,
-): Promise<boolean> {
-  return identifyTransaction(source, `idempotency key ${userId} ${key}`)
+/** The name that a transaction locks: see `Opening`. */
+export function lockOfKey({ userId, key }: KeyedRequest): string {
+  return `idempotency key ${userId} ${key}`
 }
 
 interface Row {
@@ -109,7 +101,7 @@ export async function insertIdempotencyKey(
     rows: [row],
     // Nodes of older releases do not lock keys.
     translate: (error) =>
-      uniqueViolation(error)?.includes('idempotency_keys') ? new KeyInFlight() : error,
+      uniqueViolation(error)?.includes('idempotency_keys') ? new LockTaken() : error,
   })
 }
 

@@ -9,7 +9,8 @@ export interface Insert {
   translate?: (error: unknown) => unknown
 }
 
-interface NamedStatement {
+/** A statement as pg takes it. */
+export interface NamedStatement {
   text: string
   values: unknown[]
   /** PostgreSQL plans the statement once per connection. */
@@ -44,17 +45,19 @@ export function combineInserts(inserts: Insert[]): NamedStatement {
   const texts = inserts.map(({ table, columns, rows }) => insertText(table, columns, rows.length))
   const last = texts.pop() ?? ''
   const others = texts.map((text, index) => `insert_${index} as (${text})`)
-  let number = 0
-  const text = (others.length > 0 ? `with ${others.join(', ')} ${last}` : last).replaceAll(
-    '?',
-    () => `$${++number}`,
-  )
+  const text = toNumbered(others.length > 0 ? `with ${others.join(', ')} ${last}` : last)
   const values = inserts.flatMap(({ columns, rows }) =>
     rows.flatMap((row) => columns.map((column) => row[column])),
   )
   return countRows(inserts) <= MAX_NAMED_ROWS
     ? { name: hash('sha1', text), text, values }
     : { text, values }
+}
+
+/** Replaces each `?` by `$1`, `$2` and so on, as PostgreSQL wants it. */
+export function toNumbered(text: string): string {
+  let number = 0
+  return text.replaceAll('?', () => `$${++number}`)
 }
 
 function countRows(inserts: Insert[]): number {

@@ -9,7 +9,7 @@
 import { createRequire } from 'node:module'
 import type { Knex } from 'knex'
 import type pg from 'pg'
-import { CollectedInserts, combineInserts, type Insert } from './inserts.ts'
+import { CollectedInserts, combineInserts, type Insert, type NamedStatement } from './inserts.ts'
 import { PoolerTolerantConnection } from './pooler.ts'
 
 type Callback = (this: unknown, error: Error | null, result?: unknown) => void
@@ -88,6 +88,12 @@ export class TransactionConnection {
     void this.sendCollected()
     this.isUsed = true
     return pooled.query?.(...args)
+  }
+
+  /** PostgreSQL: runs a statement without knex, which would take a twentieth of the CPU time of a change. */
+  get direct(): ((statement: NamedStatement) => Promise<{ rows: unknown[] }>) | undefined {
+    if (!this.#connection.query) return undefined
+    return async (statement) => (await this.query(statement)) as { rows: unknown[] }
   }
 
   /** PostgreSQL: sends the insert together with the next statement or the end of the transaction. Waits while the

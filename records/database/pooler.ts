@@ -34,7 +34,7 @@ export class PoolerTolerantConnection extends pg.Client {
     const [statement, ...others] = input
     if (this.#localSettings === undefined || typeof statement?.text !== 'string')
       return query.apply(this, input)
-    const text = statement.text === 'BEGIN;' ? statement.text + this.#localSettings : statement.text
+    const text = statement.text.replace(/^BEGIN;/, `BEGIN;${this.#localSettings}`)
     return query.call(this, { ...statement, name: undefined, text }, ...others)
   }
 

@@ -1,10 +1,13 @@
 import type { Knex } from 'knex'
+import { type NamedStatement, toNumbered } from './inserts.ts'
 import type { Dialect } from './open.ts'
 
 /** A knex or an open transaction: the first parameter of every query function, alone or inside a `Scope`. */
 export interface Sql {
   (table: string | Knex.QueryBuilder): Knex.QueryBuilder
   raw(text: string, bindings?: readonly Knex.RawBinding[]): Knex.Raw
+  /** Transactions on PostgreSQL: runs a statement without knex. */
+  direct?(statement: NamedStatement): Promise<{ rows: unknown[] }>
 }
 
 /** The rows of a statement in plain SQL. `name`: PostgreSQL plans the statement once per connection;
@@ -15,6 +18,8 @@ export async function select<Row>(
   bindings: (string | number)[],
   name?: string,
 ): Promise<Row[]> {
+  if (sql.direct)
+    return (await sql.direct({ text: toNumbered(text), values: bindings, name })).rows as Row[]
   const query = sql.raw(text, bindings)
   const result: Row[] | { rows: Row[] } = await (name === undefined
     ? query

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import type { Topic } from './announcements.ts'
@@ -11,7 +12,7 @@ import {
 } from './knex-internals.ts'
 import type { Db, Dialect } from './open.ts'
 import { SharedRollback } from './shared-commits.ts'
-import { type Sql, select } from './statements.ts'
+import type { Sql } from './statements.ts'
 
 /** An open transaction. */
 export interface Trx extends Source {
@@ -40,19 +41,36 @@ const ROLLBACK_TIMEOUT_MS = 5_000
 /** Runs `work` in one transaction and commits it. Rolls back when `work` throws. Runs `work` again after
  *  a deadlock, and after another transaction with the same commit has failed. */
 export function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
-  return transactionAfter(db, async () => undefined, work)
+  return transactionAfter(db, { read: async () => undefined }, work)
 }
 
-/** The same for work that needs the result of `read`. On PostgreSQL `read` is sent together with BEGIN, which saves
- *  a round trip. It must not write: when BEGIN fails, PostgreSQL commits every write that was sent after it. */
+/** How a transaction begins. */
+export interface Opening<Result> {
+  /** On PostgreSQL sent together with BEGIN, which saves a round trip. It must not write: when BEGIN fails,
+   *  PostgreSQL commits every write that was sent after it. */
+  read(source: Source): Promise<Result>
+  /** PostgreSQL: gives the transaction its ID before it reads anything, so that others can wait for its end: see
+   *  `isAllCommitted`. */
+  isIdentified?: boolean
+  /** PostgreSQL: locks this name until the end of the transaction. Throws `LockTaken`. With SQLite only one transaction
+   *  writes. */
+  lock?: string
+}
+
+/** Another transaction has locked the name. */
+export class LockTaken extends Error {
+  override name = 'LockTaken'
+}
+
+/** The same for work that needs the result of the opening. */
 export async function transactionAfter<Result, T>(
   db: Db,
-  read: (source: Source) => Promise<Result>,
+  opening: Opening<Result>,
   work: (trx: Trx, result: Result) => Promise<T>,
 ): Promise<T> {
   for (let run = 1; ; run++) {
     try {
-      return await runOnce(db, { read, work, isAlone: run > 1 })
+      return await runOnce(db, { opening, work, isAlone: run > 1 })
     } catch (error) {
       const isRetryable = error instanceof SharedRollback || RETRYABLE_CODES.has(errorCode(error))
       if (run === MAX_RUNS || !isRetryable) throw error
@@ -61,13 +79,13 @@ export async function transactionAfter<Result, T>(
 }
 
 interface Run<Result, T> {
-  read: (source: Source) => Promise<Result>
+  opening: Opening<Result>
   work: (trx: Trx, result: Result) => Promise<T>
   /** Shares no commit. */
   isAlone: boolean
 }
 
-async function runOnce<Result, T>(db: Db, { read, work, isAlone }: Run<Result, T>): Promise<T> {
+async function runOnce<Result, T>(db: Db, { opening, work, isAlone }: Run<Result, T>): Promise<T> {
   const announced = new Map<Topic<unknown>, unknown[]>()
   const endListeners: (() => void)[] = []
   const listeners = {
@@ -83,10 +101,10 @@ async function runOnce<Result, T>(db: Db, { read, work, isAlone }: Run<Result, T
     const result = await (db.sharedCommits
       ? db.sharedCommits.run(async (own) => {
           const source = { dialect, sql: sqlOn(db.write, own) }
-          const found = await read(source)
+          const found = await opening.read(source)
           return work({ ...source, ...listeners, ...insertAtOnce(source) }, found)
         }, isAlone)
-      : runOnConnection(db, read, (source, own, found) =>
+      : runOnConnection(db, opening, (source, own, found) =>
           work({ ...source, ...listeners, ...collectInto(own) }, found),
         ))
     for (const [topic, payloads] of announced) {
@@ -102,24 +120,6 @@ async function runOnce<Result, T>(db: Db, { read, work, isAlone }: Run<Result, T
   }
 }
 
-/** On PostgreSQL gives the transaction its ID before it reads anything, so that others can wait for its end: see
- *  `isAllCommitted`. Locks `lockName` until then. False: another transaction has locked it. On SQLite only one
- *  transaction writes. */
-export async function identifyTransaction(
-  { dialect, sql }: Source,
-  lockName?: string,
-): Promise<boolean> {
-  if (dialect === 'sqlite') return true
-  const lock = lockName === undefined ? 'true' : 'pg_try_advisory_xact_lock(hashtextextended(?, 0))'
-  const [row] = await select<{ locked: boolean }>(
-    sql,
-    `select pg_current_xact_id(), ${lock} as locked`,
-    lockName === undefined ? [] : [lockName],
-    lockName === undefined ? 'identify_transaction' : 'lock_transaction',
-  )
-  return row?.locked ?? false
-}
-
 /** PostgreSQL only: calls `use` while the rows that `read` has locked cannot change. `read` must not
  *  write: see `transactionAfter`. Runs once. */
 export function withLockedRows<T>(
@@ -127,28 +127,25 @@ export function withLockedRows<T>(
   read: (source: Source) => Promise<T>,
   use: (result: T) => void,
 ): Promise<void> {
-  return runOnConnection(db, read, async (_source, _own, result) => use(result))
+  return runOnConnection(db, { read }, async (_source, _own, result) => use(result))
 }
 
 /** PostgreSQL only: commits after `work` has resolved. Otherwise rolls back and throws the error of `work`. */
 async function runOnConnection<Result, T>(
   { dialect, write: knex }: Db,
-  read: (source: Source) => Promise<Result>,
+  opening: Opening<Result>,
   work: (source: Source, own: TransactionConnection, result: Result) => Promise<T>,
 ): Promise<T> {
   const connection = await acquireConnection(knex)
   const own = new TransactionConnection(connection)
   const source = { dialect, sql: sqlOn(knex, own) }
-  // Sends the statement now. A knex query sends nothing before its `then` is called.
-  const send = (text: string): Promise<unknown> =>
-    new Promise(
-      (resolve, reject) => void knex.raw(text).connection(connection).then(resolve, reject),
-    )
+  const send = (text: string) => connection.query?.({ text }) as Promise<unknown>
   let hasEnded = false
-  const begun = send('BEGIN;')
+  const begun = send(beginText(opening))
   begun.catch(() => undefined)
   try {
-    const result = await read(source)
+    const result = await opening.read(source)
+    if (opening.lock !== undefined && !isLocked(await begun)) throw new LockTaken()
     await begun
     own.isUsed = false
     const value = await work(source, own, result)
@@ -164,25 +161,40 @@ async function runOnConnection<Result, T>(
     return value
   } catch (error) {
     await own.end()
-    const rolledBack = begun.then(
-      () => (hasEnded ? undefined : send('ROLLBACK;')),
-      () => undefined,
-    )
-    await withTimeout(rolledBack).catch((failure: Error) =>
-      discardConnection(connection, failure.message),
-    )
+    // Also when the opening has failed: its message may have failed after BEGIN.
+    if (!hasEnded)
+      await withTimeout(send('ROLLBACK;')).catch((failure: Error) =>
+        discardConnection(connection, failure.message),
+      )
     throw own.failure ?? error
   } finally {
     releaseConnection(knex, connection)
   }
 }
 
+/** One message: nothing after a BEGIN that fails is run. */
+function beginText({ isIdentified, lock }: Opening<unknown>): string {
+  const columns = [
+    ...(isIdentified ? ['pg_current_xact_id()'] : []),
+    ...(lock === undefined ? [] : [`pg_try_advisory_xact_lock(${lockNumber(lock)}) as locked`]),
+  ]
+  return columns.length > 0 ? `BEGIN;select ${columns.join(', ')};` : 'BEGIN;'
+}
+
+function lockNumber(name: string): bigint {
+  return hash('sha256', name, 'buffer').readBigInt64BE()
+}
+
+/** `begun`: the results of `beginText`, of which the last one is that of the lock. */
+function isLocked(begun: unknown): boolean {
+  const { rows } = (begun as { rows: { locked?: boolean }[] }[]).at(-1) ?? { rows: [] }
+  return rows[0]?.locked === true
+}
+
 function sqlOn(knex: Knex, own: TransactionConnection): Sql {
   const raw: Sql['raw'] = (text, bindings = []) => knex.raw(text, bindings).connection(own)
-  return Object.assign(
-    (table: string | Knex.QueryBuilder) => knex(table as string).connection(own),
-    { raw },
-  )
+  const table = (name: string | Knex.QueryBuilder) => knex(name as string).connection(own)
+  return Object.assign(table, { raw, direct: own.direct })
 }
 
 type Writing = Pick<Trx, 'insert' | 'isUsed'>

@@ -1,14 +1,10 @@
 /** Forms that create at most one record, even when they are sent again by a second click or a reload. */
 import { createHash, randomUUID } from 'node:crypto'
 import { StatusError } from '../../errors.ts'
-import {
-  findResponse,
-  KeyOfOtherRequest,
-  readKey,
-  StillInProgress,
-} from '../../operations/idempotency.ts'
+import { findResponse, KeyOfOtherRequest, StillInProgress } from '../../operations/idempotency.ts'
 import type { WriteScope } from '../../records/database/scope.ts'
 import {
+  findKeyState,
   insertIdempotencyKey,
   type KeyedRequest,
   type StoredResponse,
@@ -50,7 +46,7 @@ export function formRequest({ form, user }: Visit): KeyedRequest | undefined {
     : { userId: user.id, key: toStoredKey(key), fingerprint: hashForm(form) }
 }
 
-/** Runs `create` in the transaction of `scope`. Throws `AlreadyCreated` when this form created a record before, and
+/** Runs `create` in the transaction of `scope`, which has locked the user. Throws `AlreadyCreated` when this form created a record before, and
  *  409 while it is being sent. */
 export async function createOnce<T extends { id: string }>(
   visit: Visit,
@@ -59,7 +55,7 @@ export async function createOnce<T extends { id: string }>(
 ): Promise<T> {
   const request = formRequest(visit)
   if (!request) return create()
-  const state = await readKey(trx, request, visit.now)
+  const state = await findKeyState(trx, request, visit.now.getTime())
   const stored = await findResponse(trx, request, state).catch(throwFormError)
   if (stored) throw new AlreadyCreated(stored.body)
   const created = await create()
