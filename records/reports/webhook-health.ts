@@ -11,7 +11,7 @@ import { binColumns, binEdges, HOUR_MS } from './request-counts.ts'
 import { percentile } from './traffic.ts'
 
 /** A webhook is failing after this many failed attempts in a row. */
-export const FAILING_ATTEMPTS = 3
+const FAILING_ATTEMPTS = 3
 /** A webhook is degraded when a larger share of the attempts of the last hour failed. */
 const DEGRADED_SHARE = 0.05
 const HOURS = 24
@@ -264,15 +264,16 @@ async function countUndelivered(
     `from deliveries
      where webhook_id = webhooks.id and ${undeliveredCondition(scope, state)}
        and event_type <> '${TEST_EVENT}'`
-  const newest = (state: UnfinishedState | 'failed', more = ''): string =>
+  // Without an order, so that PostgreSQL stops at the limit instead of sorting all rows.
+  const counted = (state: UnfinishedState | 'failed', more = ''): string =>
     `(select count(*) from (
-       select id ${inState(state)}${more} order by id desc limit ${countedUpTo}
-     ) as newest) as ${state}`
+       select 1 as one ${inState(state)}${more} limit ${countedUpTo}
+     ) as bounded) as ${state}`
   const oldest = (state: UnfinishedState): string =>
     `(select created_at ${inState(state)} order by id limit 1) as oldest_${state}`
   const columns = [
-    newest('failed', ' and id >= ?'),
-    ...UNFINISHED_STATES.map((state) => newest(state)),
+    counted('failed', ' and id >= ?'),
+    ...UNFINISHED_STATES.map((state) => counted(state)),
     ...UNFINISHED_STATES.map(oldest),
   ]
   const rows = await select<

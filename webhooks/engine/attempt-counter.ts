@@ -3,6 +3,7 @@
 import type { Logger } from 'pino'
 import type { AttemptWith } from '../../records/attempt.ts'
 import { type CountedAttempt, countAttempts } from '../../records/attempt-counts.ts'
+import { isUnavailable } from '../../records/database/errors.ts'
 import type { Db } from '../../records/database/open.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { RunLoop } from '../run-loop.ts'
@@ -39,12 +40,12 @@ export class AttemptCounter {
 
   async stop(): Promise<void> {
     clearTimeout(this.#timer)
+    this.#loop.wake()
     await this.#loop.stop()
-    await this.#store()
     clearTimeout(this.#timer)
   }
 
-  /** What cannot be stored waits for the next time. */
+  /** While the database is away, attempts wait for the next time. */
   async #store(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -53,6 +54,7 @@ export class AttemptCounter {
       try {
         await transaction(this.#db, (trx) => countAttempts(trx, batch))
       } catch (error) {
+        if (!isUnavailable(error)) throw error
         this.#waiting.unshift(...batch)
         this.#timer = setTimeout(this.#loop.wake, STORE_EVERY_MS)
         this.#log.warn(

@@ -67,14 +67,15 @@ function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealt
   </aside>`
 }
 
-function failingAlert({ config }: Visit, health: WebhookHealth): Html {
-  const { failingSince, failures, lastAttempt, undelivered } = health
+function failingAlert({ config, now }: Visit, health: WebhookHealth): Html {
+  const { failingSince, failures, lastAttempt, lastSuccessAt, undelivered } = health
   const days = config.disableWebhooksAfterDays
   return html`<aside class="note bad banner" aria-label="Failing">
     <strong>Failing since ${moment(failingSince)}.</strong>
     <span>
       The last ${counted(failures, 'attempt')} failed, the last one with
       ${lastAttempt && attemptResult(lastAttempt)}.
+      ${lastSuccessAt !== null && html`The last success was ${timeElement(lastSuccessAt, now)}.`}
       ${waitingText(undelivered)}
       ${days > 0 && `Muster disables it after ${counted(days, 'day')} without a success.`}
     </span>
