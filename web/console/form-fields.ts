@@ -6,6 +6,13 @@ import { button, buttonLink, card, note } from './ui.ts'
 
 export type Errors = Record<string, string[]>
 
+/** The outcome of a submitted form, which its page shows. */
+export interface FormOutcome {
+  status?: number
+  problem?: string
+  errors?: Errors
+}
+
 export function hasErrors(errors: Errors): boolean {
   return Object.keys(errors).length > 0
 }

@@ -1,7 +1,7 @@
 /** Attributes with which htmx replaces an element by the same element of a response. */
 import { type Html, html } from '../shared/html.ts'
 
-interface Response {
+interface Replacement {
   /** The URL path of the response. */
   path: string
   method?: 'get' | 'post'
@@ -15,7 +15,7 @@ interface Response {
 
 export function replace(
   elementId: string,
-  { path, method = 'get', trigger, swap = 'outerHTML', also }: Response,
+  { path, method = 'get', trigger, swap = 'outerHTML', also }: Replacement,
 ): Html {
   return html` hx-${method}="${path}"
     hx-target="#${elementId}"

@@ -11,7 +11,14 @@ import { findCredentials, findPasswordHash } from '../../../records/passwords.ts
 import { emailKey, findUser, type User } from '../../../records/users.ts'
 import { listKeys } from '../../../webhooks/transport/secret.ts'
 import { html } from '../../shared/html.ts'
-import { type Errors, form, hasErrors, passwordField, typedFields } from '../form-fields.ts'
+import {
+  type Errors,
+  type FormOutcome,
+  form,
+  hasErrors,
+  passwordField,
+  typedFields,
+} from '../form-fields.ts'
 import { parseTheme } from '../layout.ts'
 import {
   type ConsolePage,
@@ -45,11 +52,7 @@ const SUSPENDED = 'Your account is suspended. Ask the operator of this service.'
 
 function signInPage(
   { query, form: input, config }: GuestVisit,
-  {
-    status = 200,
-    problem,
-    errors = {},
-  }: { status?: number; problem?: string; errors?: Errors } = {},
+  { status = 200, problem, errors = {} }: FormOutcome = {},
 ): ConsolePage {
   const field = typedFields(input, errors)
   return {

@@ -7,7 +7,14 @@ import { transaction } from '../../../records/database/transaction.ts'
 import { parseName } from '../../../records/names.ts'
 import { EmailTaken, findUser, parseEmail, type User } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
-import { type Errors, form, hasErrors, problemsOf, textField, typedFields } from '../form-fields.ts'
+import {
+  type FormOutcome,
+  form,
+  hasErrors,
+  problemsOf,
+  textField,
+  typedFields,
+} from '../form-fields.ts'
 import {
   type ConsolePage,
   type GuestVisit,
@@ -36,11 +43,7 @@ function openSignUp(visit: GuestVisit): PageResult {
 
 function signUpPage(
   { form: input }: GuestVisit,
-  {
-    status = 200,
-    problem,
-    errors = {},
-  }: { status?: number; problem?: string; errors?: Errors } = {},
+  { status = 200, problem, errors = {} }: FormOutcome = {},
 ): ConsolePage {
   const field = typedFields(input, errors)
   return {

@@ -87,7 +87,7 @@ async function createInvitation(visit: Visit): Promise<PageResult> {
       })
       return { user, link }
     })
-    return linkPage(visit, user, link, false)
+    return linkPage(visit, { ...user, hasJoined: false }, link)
   } catch (error) {
     if (error instanceof EmailTaken) return invitePage(visit, await emailTakenErrors(visit, email))
     throw error
@@ -111,16 +111,16 @@ async function emailTakenErrors({ scope }: Visit, email: string): Promise<Errors
 /** The only place that shows the link. */
 export function linkPage(
   { config }: Visit,
-  user: User,
+  user: Pick<User, 'id' | 'fullName'> & { hasJoined: boolean },
   { token, expiresAt }: { token: string; expiresAt: number },
-  hasJoined: boolean,
 ): ConsolePage {
+  const { id, fullName, hasJoined } = user
   const effect = hasJoined
     ? 'Using it signs them out on all devices.'
     : 'You can create a new one on their page.'
   return {
-    title: hasJoined ? `A new password for ${user.fullName}` : `${user.fullName} is invited`,
-    crumbs: [...CRUMBS, { label: user.fullName, to: `/people/${user.id}` }],
+    title: hasJoined ? `A new password for ${fullName}` : `${fullName} is invited`,
+    crumbs: [...CRUMBS, { label: fullName, to: `/people/${id}` }],
     isNarrow: true,
     body: card('Send them this link', [
       note(

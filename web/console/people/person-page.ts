@@ -199,7 +199,7 @@ async function createLink(visit: Visit): Promise<PageResult> {
     })
     return created
   })
-  return linkPage(visit, person, link, person.hasJoined)
+  return linkPage(visit, person, link)
 }
 
 async function withdrawInvitation(visit: Visit): Promise<PageResult> {

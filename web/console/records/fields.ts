@@ -141,8 +141,10 @@ const KINDS: Record<FieldKind, KindRules> = {
 export function toFormField(
   path: string,
   schema: Schema,
-  isRequired: boolean,
-  name = path.slice(path.lastIndexOf('.') + 1),
+  {
+    name = path.slice(path.lastIndexOf('.') + 1),
+    isRequired = false,
+  }: { name?: string; isRequired?: boolean } = {},
 ): FormField {
   const kind =
     (Object.keys(KINDS) as FieldKind[]).find((candidate) => KINDS[candidate].fits(schema, name)) ??
@@ -163,7 +165,7 @@ export function schemaFields(
   { properties = {}, required = [] }: Schema,
 ): FormField[] {
   const fields = Object.entries(properties).map(([name, schema]) =>
-    toFormField(`${prefix}${name}`, schema, required.includes(name), name),
+    toFormField(`${prefix}${name}`, schema, { name, isRequired: required.includes(name) }),
   )
   return withDrivers(fields)
 }

@@ -84,7 +84,7 @@ function filterPart(
   { path }: FormField,
   { name, description, schema }: Resource['filters'][number],
 ): FormField {
-  const part = toFormField(`${path}.${name}`, schema, false, name)
+  const part = toFormField(`${path}.${name}`, schema, { name })
   return { ...part, hint: description, kind: part.kind === 'options' ? 'joined' : part.kind }
 }
 
@@ -114,7 +114,7 @@ async function answersField(
     )
     const parts = [
       ...questions,
-      ...others.map((key) => toFormField(`${field.path}.${key}`, values, false, key)),
+      ...others.map((key) => toFormField(`${field.path}.${key}`, values, { name: key })),
     ]
     return {
       ...field,
@@ -186,7 +186,7 @@ function questionPart(
     ([name, { enum: options }]) => options && name !== driver && question[name] !== undefined,
   )
   return {
-    ...toFormField(`${path}.${key}`, answerSchema, false, key),
+    ...toFormField(`${path}.${key}`, answerSchema, { name: key }),
     label: String(question.label ?? key),
     hint: hints.map(([name]) => `${option(question[name])}.`).join(' '),
   }

@@ -79,7 +79,7 @@ function filterField({ name, description, schema }: Filter, context: FilterConte
       errors: { [parameter]: messages.map((message) => `${label(name)} ${message}`) },
     }),
   }
-  switch (toFormField(name, schema, false).kind) {
+  switch (toFormField(name, schema).kind) {
     case 'options':
       return multiSelectField({
         ...common,
