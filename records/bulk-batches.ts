@@ -27,35 +27,50 @@ interface Items {
 }
 
 function selectItems(accountId: string, stage: BulkStage, selection: BulkSelection): Items {
-  const { webhookId, eventTypes, since, until } = selection
-  const ofTypes: Condition[] =
-    eventTypes === null
-      ? []
-      : [{ sql: `event_type in (${eventTypes.map(() => '?').join(', ')})`, bindings: eventTypes }]
-  if (stage === 'missed') {
-    const none = `not exists (
+  return stage === 'missed'
+    ? selectMissedEvents(accountId, selection)
+    : selectFailedDeliveries(accountId, stage, selection)
+}
+
+/** Events without a delivery for the webhook. */
+function selectMissedEvents(accountId: string, selection: BulkSelection): Items {
+  const { webhookId, since, until } = selection
+  const hasNoDelivery = {
+    sql: `not exists (
       select 1 from deliveries
       where deliveries.event_id = events.id and deliveries.webhook_id = ?
-    )`
-    return {
-      table: 'events',
-      range: {
-        sql: 'events.account_id = ? and events.id >= ? and events.id < ?',
-        bindings: [accountId, lowestIdAt(since), lowestIdAt(until)],
-      },
-      filter: all(...ofTypes, { sql: none, bindings: [webhookId ?? ''] }),
-    }
+    )`,
+    bindings: [webhookId ?? ''],
   }
-  const failed: Condition = {
+  return {
+    table: 'events',
+    range: {
+      sql: 'events.account_id = ? and events.id >= ? and events.id < ?',
+      bindings: [accountId, lowestIdAt(since), lowestIdAt(until)],
+    },
+    filter: allOf(...ofTypes(selection), hasNoDelivery),
+  }
+}
+
+function selectFailedDeliveries(
+  accountId: string,
+  stage: BulkStage,
+  selection: BulkSelection,
+): Items {
+  const { webhookId, since, until } = selection
+  const hasFailed: Condition = {
     sql: `deliveries.account_id = ? and state = 'failed' and next_attempt_at is null
           and event_type <> '${TEST_EVENT}'
           and deliveries.updated_at >= ? and deliveries.updated_at < ?`,
     bindings: [accountId, since, until],
   }
-  const enabled = `webhook_id in (
-    select webhooks.id from webhooks
-    where webhooks.account_id = ? and enabled and deleted_at is null
-  )`
+  const isWebhookEnabled: Condition = {
+    sql: `webhook_id in (
+      select webhooks.id from webhooks
+      where webhooks.account_id = ? and enabled and deleted_at is null
+    )`,
+    bindings: [accountId],
+  }
   return {
     table: 'deliveries',
     range:
@@ -67,12 +82,19 @@ function selectItems(accountId: string, stage: BulkStage, selection: BulkSelecti
           },
     filter:
       stage === 'cut_off'
-        ? all(failed, { sql: "failure_reason = 'webhook_disabled'", bindings: [] })
-        : all(failed, ...ofTypes, { sql: enabled, bindings: [accountId] }),
+        ? allOf(hasFailed, { sql: "failure_reason = 'webhook_disabled'", bindings: [] })
+        : allOf(hasFailed, ...ofTypes(selection), isWebhookEnabled),
   }
 }
 
-function all(...conditions: Condition[]): Condition {
+/** The selected event types. Empty: all types. */
+function ofTypes({ eventTypes }: BulkSelection): Condition[] {
+  if (eventTypes === null) return []
+  const placeholders = eventTypes.map(() => '?').join(', ')
+  return [{ sql: `event_type in (${placeholders})`, bindings: eventTypes }]
+}
+
+function allOf(...conditions: Condition[]): Condition {
   return {
     sql: conditions.map(({ sql }) => sql).join(' and '),
     bindings: conditions.flatMap(({ bindings }) => bindings),
@@ -84,7 +106,7 @@ export async function countSelected(scope: Scope, selection: BulkSelection): Pro
   let total = 0
   for (const stage of BULK_STAGES[selection.kind]) {
     const { table, range, filter } = selectItems(scope.accountId, stage, selection)
-    const where = all(range, filter)
+    const where = allOf(range, filter)
     const [row] = await select<{ total: number }>(
       scope.sql,
       `select count(*) as total from ${table} where ${where.sql}`,

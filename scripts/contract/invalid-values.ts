@@ -65,7 +65,7 @@ function partFaults(schema: Schema): NamedValue[] {
 export function objectFaults(schema: Schema): Fault[] {
   const { properties = {}, required = [], additionalProperties } = schema
   const { maxProperties } = schema as Limits
-  const inside = Object.entries(properties).flatMap(([name, property]) =>
+  const faultyProperties = Object.entries(properties).flatMap(([name, property]) =>
     faults(property).map(
       ({ what, value }): Fault => ({
         what: `${name}: ${what}`,
@@ -84,7 +84,7 @@ export function objectFaults(schema: Schema): Fault[] {
       ? [{ what: 'an unknown field', applyTo: (valid) => ({ ...valid, not_a_field: 1 }) }]
       : []
   const others = typeof additionalProperties === 'object' ? additionalProperties : undefined
-  const more =
+  const faultyOthers =
     others === undefined
       ? []
       : faults(others).map(
@@ -99,7 +99,7 @@ export function objectFaults(schema: Schema): Fault[] {
             applyTo: () => toFields(others, maxProperties + 1),
           },
         ]
-  return [...inside, ...missing, ...unknown, ...more, ...tooMany]
+  return [...faultyProperties, ...missing, ...unknown, ...faultyOthers, ...tooMany]
 }
 
 const WRONG_FORMATS: Record<string, string[]> = {

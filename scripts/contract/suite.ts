@@ -39,34 +39,13 @@ interface SuiteOptions
 /** Runs every case against the target, one request after another.
  *  Throws Refused if the target does not let the run create its records. */
 export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void> {
-  const { contract, target, options, coverage } = setUp
-  let requests = 0
-  const sendTo = async (
-    id: OperationId | undefined,
-    request: Request,
-  ): Promise<ReceivedResponse> => {
-    requests += 1
-    const countStatus = ({ status }: ReceivedResponse): void => {
-      if (id !== undefined && options.ids.includes(id)) coverage.sawStatus(id, status)
-    }
-    try {
-      const response = await exchange(target.url, request, countStatus)
-      countStatus(response)
-      return response
-    } catch (error) {
-      throw new ContractBroken('no_answer', request, `no response: ${formatCause(error)}`)
-    }
-  }
-  const records = await prepareRecords(
-    contract,
-    (request) => sendTo(undefined, request),
-    target.key,
-  ).catch((error) => {
-    throw error instanceof ContractBroken
-      ? new Refused(
-          `The test records cannot be created. ${formatRequest(error.request)}: ${error.message}`,
-        )
-      : error
+  const { contract, target } = setUp
+  const sender = newSender(setUp)
+  const records = await prepareRecords(contract, sender.send, target.key).catch((error) => {
+    if (!(error instanceof ContractBroken)) throw error
+    throw new Refused(
+      `The test records cannot be created. ${formatRequest(error.request)}: ${error.message}`,
+    )
   })
   const responses = new Map(
     contract.operations.flatMap((operation) =>
@@ -76,9 +55,9 @@ export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void
   const run: Run = {
     ...setUp,
     records,
-    plain: (request) => sendTo(undefined, request),
+    plain: sender.send,
     async send(id, request) {
-      const response = await sendTo(id, request)
+      const response = await sender.send(request, id)
       records.note(response)
       assertConforms(id, request, response)
       const declared = responses.get(`${id} ${response.status}`)
@@ -88,12 +67,12 @@ export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void
   }
   try {
     for (const { operation, oracle } of listCases(run)) {
-      const [before, startedAt] = [requests, performance.now()]
+      const [before, startedAt] = [sender.count(), performance.now()]
       const failures = await collectFailures(run, oracle.listChecks(run, operation))
       const isEnd = onCase({
         operation: operation.id as OperationId,
         name: oracle.name,
-        requests: requests - before,
+        requests: sender.count() - before,
         durationMs: Math.round(performance.now() - startedAt),
         failures,
       })
@@ -113,6 +92,36 @@ function listCases({ contract, options, target }: Run) {
       )
       .map((oracle) => ({ operation, oracle })),
   )
+}
+
+interface Sender {
+  /** The status of the response counts for the operation. */
+  send(request: Request, id?: OperationId): Promise<ReceivedResponse>
+  count(): number
+}
+
+function newSender({
+  target,
+  options,
+  coverage,
+}: Pick<Run, 'target' | 'options' | 'coverage'>): Sender {
+  let count = 0
+  return {
+    count: () => count,
+    async send(request, id) {
+      count += 1
+      const countStatus = ({ status }: ReceivedResponse): void => {
+        if (id !== undefined && options.ids.includes(id)) coverage.sawStatus(id, status)
+      }
+      try {
+        const response = await exchange(target.url, request, countStatus)
+        countStatus(response)
+        return response
+      } catch (error) {
+        throw new ContractBroken('no_answer', request, `no response: ${formatCause(error)}`)
+      }
+    },
+  }
 }
 
 function formatRequest({ method, path }: Request): string {

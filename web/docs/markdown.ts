@@ -120,28 +120,31 @@ function isInLink(tokens: Token[], index: number): boolean {
 function withTabs(tokens: Token[], { readCode }: MarkdownOptions): Token[] {
   if (!readCode) return tokens
   const result: Token[] = []
-  for (let index = 0; index < tokens.length; index++) {
-    const token = tokens[index] as Token
-    const end = tokens.findIndex(
-      ({ type, level }, at) => at > index && type === 'bullet_list_close' && level === token.level,
-    )
-    const items =
-      token.type === 'bullet_list_open'
-        ? tokens.slice(index, end).filter(({ type }) => type === 'inline')
-        : []
+  let end = -1
+  for (const [index, token] of tokens.entries()) {
+    const isReplaced = index <= end
+    if (isReplaced) continue
+    const list = token.type === 'bullet_list_open' ? listAt(tokens, index) : []
+    const items = list.filter(({ type }) => type === 'inline')
     const samples = items.map((item) => sampleOf(item, readCode))
     if (samples.length === 0 || samples.includes(undefined)) {
       result.push(token)
       continue
     }
-    const block = Object.assign(Object.create(token), {
-      type: 'html_block',
-      content: languageTabs(`code-${index}`, 'Code', samples as CodeSample[]).text,
-    })
-    result.push(block)
-    index = end
+    const content = languageTabs(`code-${index}`, 'Code', samples as CodeSample[]).text
+    result.push(Object.assign(Object.create(token), { type: 'html_block', content }))
+    end = index + list.length - 1
   }
   return result
+}
+
+/** The tokens of the list that opens at `index`. */
+function listAt(tokens: Token[], index: number): Token[] {
+  const end = tokens.findIndex(
+    ({ type, level }, at) =>
+      at > index && type === 'bullet_list_close' && level === tokens[index]?.level,
+  )
+  return tokens.slice(index, end + 1)
 }
 
 function sampleOf({ children }: Token, readCode: (href: string) => string): CodeSample | undefined {

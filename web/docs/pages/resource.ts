@@ -35,7 +35,9 @@ export function resourcePage(context: PageContext, resource: ApiResource): DocsP
 
 function operationItem(context: PageContext, operation: Operation): Html {
   return html`<li>
-    <a href="${context.link(`operations/${operation.id}`)}">${methodBadge(operation)} ${operation.summary}</a>
+    <a href="${context.link(`operations/${operation.id}`)}">
+      ${methodBadge(operation)} ${operation.summary}
+    </a>
     ${operation.deprecation && html`<em class="pill warn">deprecated</em>`}
     <code class="quiet">${operation.path}</code>
   </li>`
