@@ -26,13 +26,13 @@ const cases = TABLE.flatMap(({ met, missed, ...question }) => [
   ...missed.map((answer) => ({ ...question, answer, isMet: false })),
 ])
 
-const question = (given: object): ScreeningQuestion => ({
+const question = (fields: object): ScreeningQuestion => ({
   key: 'a',
   label: 'A?',
   requirement: 'must_have',
   operator: 'equals',
   expected: true,
-  ...given,
+  ...fields,
 })
 
 test.each(cases)(

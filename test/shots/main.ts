@@ -11,7 +11,7 @@ const SCHEMES = ['light', 'dark'] as const
 
 interface Shot {
   name: string
-  /** Below the service's address. */
+  /** Below the URL of the service. */
   path: string
   isGuest?: boolean
   /** Taken while deliveries are paused. */

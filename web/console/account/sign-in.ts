@@ -90,7 +90,7 @@ async function signIn(visit: GuestVisit): Promise<PageResult> {
   }
   if (hasErrors(errors)) return signInPage(visit, { status: 422, errors })
 
-  // First, so that a user who is sent away does not use up a guess.
+  // First: a refusal because of load must not count as a guess.
   assertCanHash()
   const found = await findCredentials(visit.db.read, email)
   // Before the password is verified: a refused guess tells nothing.
@@ -116,7 +116,7 @@ async function signIn(visit: GuestVisit): Promise<PageResult> {
   return { to: toConsolePath(visit.form.get('next')) }
 }
 
-/** The response does not wait for the entry: its time must not tell which emails exist. */
+/** The response does not wait for the entry of the audit log: its time must not tell which emails exist. */
 function auditRefusal(visit: GuestVisit, user: User, details: { is_blocked: boolean }): void {
   insertRefusal(visit, user, details).catch((error: unknown) =>
     visit.log.error({ err: error }, 'A refused sign-in is missing in the audit log'),
