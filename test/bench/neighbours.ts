@@ -1,5 +1,6 @@
 /** What the accounts of others can take from one account: its figure alone, and under attack in the same run. */
 import { fullQueues, hangingNames, slowEndpoints } from './neighbours-deliveries.ts'
+import { largeExport } from './neighbours-exports.ts'
 import { largePages, signIns } from './neighbours-requests.ts'
 import type { Result } from './result.ts'
 import type { Bench } from './set-up.ts'
@@ -10,6 +11,7 @@ const run: Record<string, (bench: Bench) => Promise<Result[]>> = {
   'sign-ins': signIns,
   'full-queues': fullQueues,
   'large-pages': largePages,
+  'large-export': largeExport,
 }
 
 export const scenarios = Object.keys(run)
