@@ -10,8 +10,9 @@ import { countRequests } from './reports/request-counts.ts'
 /** The API Dashboard shows at least these days. */
 export const REQUEST_LOG_DAYS = 30
 const BATCH_ROWS = 500
-/** A longer path is cut. */
+/** A longer path is cut, and `CUT` follows, which no URL contains. */
 export const MAX_PATH_CHARACTERS = 2 * 1024
+export const CUT = '…'
 /** Fewer, because each row may have 128 KiB of bodies. */
 const REMOVED_ROWS = 100
 
@@ -24,7 +25,7 @@ export interface LoggedRequest {
   requestId: string
   operationId: string | null
   method: string
-  /** Includes the query string. At most `MAX_PATH_CHARACTERS`. */
+  /** Includes the query string. At most `MAX_PATH_CHARACTERS`, then `CUT`. */
   path: string
   status: number
   durationMs: number

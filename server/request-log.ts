@@ -7,7 +7,12 @@ import { isUnavailable } from '../records/database/errors.ts'
 import type { Db } from '../records/database/open.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { newId } from '../records/ids.ts'
-import { insertRequests, type LoggedRequest, MAX_PATH_CHARACTERS } from '../records/request-log.ts'
+import {
+  CUT,
+  insertRequests,
+  type LoggedRequest,
+  MAX_PATH_CHARACTERS,
+} from '../records/request-log.ts'
 import { RunLoop } from '../webhooks/run-loop.ts'
 import type { Context, Next } from './context.ts'
 import { DailyBytes, RepeatFinder } from './request-log-limits.ts'
@@ -127,7 +132,7 @@ function toEntry(
     requestId: ctx.state.requestId,
     operationId: ctx.state.operationId ?? null,
     method: ctx.method,
-    path: maskSecrets(ctx.url).slice(0, MAX_PATH_CHARACTERS),
+    path: toStoredPath(ctx.url),
     status: ctx.status,
     durationMs,
     ip: ctx.ip,
@@ -154,6 +159,11 @@ function write(db: Db, batch: LoggedRequest[]): Promise<void> {
       batch.map(({ apiKeyId, at }) => ({ id: apiKeyId, at })),
     )
   })
+}
+
+function toStoredPath(url: string): string {
+  const path = maskSecrets(url)
+  return path.length <= MAX_PATH_CHARACTERS ? path : `${path.slice(0, MAX_PATH_CHARACTERS)}${CUT}`
 }
 
 /** Removes API keys and signing secrets, and cuts the rest to 64 KiB of UTF-8. */

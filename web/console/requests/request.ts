@@ -1,6 +1,7 @@
 /** The page of an API request: who sent it, its bodies, and a curl command that repeats it. */
 import { resources } from '../../../generated/resources.ts'
 import {
+  CUT,
   findRequest,
   MAX_PATH_CHARACTERS,
   type RequestDetail,
@@ -88,7 +89,7 @@ function repeatsFact(repeats: number): [label: string, value: string] {
 }
 
 function isPathCut({ path }: RequestEntry): boolean {
-  return path.length >= MAX_PATH_CHARACTERS
+  return path.length === MAX_PATH_CHARACTERS + CUT.length && path.endsWith(CUT)
 }
 
 const MODULE_NAMES: Record<Module, string> = {
