@@ -10,6 +10,7 @@ import {
   type Quotas,
   type WriteUse,
 } from '../records/quotas.ts'
+import { countNoun } from '../records/references.ts'
 
 const MAX_AGE_MS = 60_000
 /** Limits the memory. The accounts are then counted again. */
@@ -71,15 +72,15 @@ export class AccountQuota {
     if (success === CREATED && this.#use.records >= records)
       throw new InvalidInput({
         records: [
-          `Your account may have ${records.toLocaleString('en')} records. Delete some, or ask the operator ` +
-            'of this service for a larger quota.',
+          `Your account may have ${countNoun(records, 'record')}. Delete some, or ask the operator of this ` +
+            'service for a larger quota.',
         ],
       })
     if (this.#use.events_per_day < events_per_day) return
     const seconds = Math.ceil((endOfDay(now).getTime() - now.getTime()) / 1_000)
     throw new StatusError(
       429,
-      `Your account may cause ${events_per_day.toLocaleString('en')} events a day. The next day begins at ` +
+      `Your account may cause ${countNoun(events_per_day, 'event')} a day. The next day begins at ` +
         'midnight UTC. The operator of this service can give you a larger quota.',
       { 'Retry-After': String(seconds) },
     )

@@ -83,11 +83,9 @@ const QUOTAS: Record<QuotaName, string> = {
 /** Set by the operator of the service. */
 async function quotasCard({ scope, config, now }: Visit): Promise<Html> {
   const [quotas, use] = await Promise.all([findQuotas(scope, config.quotas), countUse(scope, now)])
-  return card(
-    'Quotas',
-    facts(quotaNames.map((name): Fact => [QUOTAS[name], quotaUse(use[name], quotas[name])])),
-    html`<p class="muted">Above a quota, changes are refused. Ask the operator of this service for more.</p>`,
-  )
+  const rows = quotaNames.map((name): Fact => [QUOTAS[name], quotaUse(use[name], quotas[name])])
+  const note = 'Above a quota, changes are refused. Ask the operator of this service for more.'
+  return card('Quotas', [facts(rows), html`<p class="muted">${note}</p>`])
 }
 
 function quotaUse(use: number, limit: number): Html {
