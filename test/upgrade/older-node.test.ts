@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, inject, test } from 'vitest'
 import { openDatabase } from '../../records/database/open.ts'
-import { type Muster, newMuster } from '../cli/muster.ts'
+import { newMuster, PASSWORD } from '../cli/muster.ts'
 import { startServing } from '../cli/serving.ts'
 import { startLoad } from '../crash/load.ts'
 import { newDatabase, type TestDatabase, until } from '../helpers.ts'
@@ -39,13 +39,19 @@ test.runIf(hasRelease)(
 
     const { bin, lists } = checkout
     const useAll = (url: string): Promise<void> => useAllResources({ url, token, lists })
+    const runOlder = async (...args: string[]): Promise<void> => {
+      expect(await muster.run(args, { bin, environment })).toMatchObject({ status: 0 })
+    }
     const older = await startServing(muster, { bin, environment })
     const { account_id: accountId = '', token = '' } = older.ready.first_account ?? {}
-    await createWebhook(muster, { bin, environment, accountId, url: receiver.url })
+    const webhook = ['--account', accountId, '--url', receiver.url, '--events', '*']
+    await runOlder('webhook', 'create', ...webhook)
     const olderLoad = startLoad(older.ready.url, token)
 
     expect(await muster.run(['migrate'], { environment })).toMatchObject({ status: 0 })
     await useAll(older.ready.url)
+    const account = ['--name', 'Acme', '--email', 'ann@example.com', '--password', PASSWORD]
+    await runOlder('account', 'create', ...account)
     const newer = await startServing(muster, { environment })
     const newLoad = startLoad(newer.ready.url, token)
     for (const { ready } of [older, newer]) await useAll(ready.url)
@@ -100,21 +106,6 @@ async function checkOut(commit: string): Promise<Checkout> {
       .map(([path]) => path),
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   }
-}
-
-interface WebhookOptions {
-  bin: string
-  environment: Record<string, string>
-  accountId: string
-  url: string
-}
-
-async function createWebhook(
-  muster: Muster,
-  { bin, environment, accountId, url }: WebhookOptions,
-): Promise<void> {
-  const args = ['webhook', 'create', '--account', accountId, '--url', url, '--events', '*']
-  expect(await muster.run(args, { bin, environment })).toMatchObject({ status: 0 })
 }
 
 interface Use {
