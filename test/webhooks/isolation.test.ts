@@ -143,7 +143,7 @@ test.runIf(inject('database') === 'postgres')(
     await until('the shared slots are used', () => full.stats().inFlight === 448, 15_000)
     await bench.start({ timeoutMs: 25_000 })
     await quickTenant.emit(900, 'task.created')
-    await quick.received(900, 15_000)
+    await quick.received(900, 20_000)
     expect(full.stats().outcomes.timeout).toBe(0)
     expect(full.stats().inFlight).toBeGreaterThanOrEqual(448)
     await deleteAll(slowTenant, webhooks)

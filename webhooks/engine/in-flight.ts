@@ -261,7 +261,7 @@ export class InFlight {
   #forgetAccount(accountId: string): void {
     this.#slots.delete(accountId)
     for (const [webhookId, health] of this.#endpoints)
-      if (health.accountId === accountId && health.slowInARow === 0)
+      if (health.accountId === accountId && health.inFlight === 0 && health.slowInARow === 0)
         this.#endpoints.delete(webhookId)
   }
 }
