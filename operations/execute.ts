@@ -24,6 +24,7 @@ import { assertValid } from '../validation.ts'
 import { emit, emitMany } from '../webhooks/emit.ts'
 import type { AccountQuotas } from './account-quota.ts'
 import { findResponse, type KeysInUse } from './idempotency.ts'
+import { LargePages } from './large-pages.ts'
 import { assertRecordSize } from './record-size.ts'
 import { assertBodyRules, assertDistinctSorts } from './request-rules.ts'
 import type { ResponseChecker } from './response-check.ts'
@@ -101,11 +102,18 @@ export async function execute<Id extends OperationId>(
   if (operations[id].access === 'write')
     return services.keysInUse.use(execution.once, () => change(services, id, execution))
   const { db } = services
-  const scope = accountScope({ dialect: db.dialect, sql: db.read }, execution.caller.accountId)
-  const result = await handle(services, id, execution, { scope, now: services.now() })
-  execution.respond?.(result)
-  return { result }
+  const { accountId } = execution.caller
+  const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
+  const query: Record<string, unknown> = execution.input.query
+  return largePages.take(accountId, query['page[size]'], async () => {
+    const result = await handle(services, id, execution, { scope, now: services.now() })
+    execution.respond?.(result)
+    return { result }
+  })
 }
+
+/** Of this process, which has one event loop. */
+const largePages = new LargePages()
 
 /** One transaction, from its begin to its end. On PostgreSQL a create takes two round trips: the inserts of the steps 2
  *  to 4 are sent together with COMMIT. */

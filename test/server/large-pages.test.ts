@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { LargePages } from '../../operations/large-pages.ts'
+
+test('large pages: one at a time, of each account in turn; small ones at once', async () => {
+  const pages = new LargePages()
+  const started: string[] = []
+  const ends = new Map<string, () => void>()
+  const build = (accountId: string, size: unknown, name: string): Promise<void> =>
+    pages.take(accountId, size, () => {
+      started.push(name)
+      return new Promise((resolve) => ends.set(name, resolve))
+    })
+  const running = [
+    build('a', 100, 'a1'),
+    build('a', 100, 'a2'),
+    build('b', 26, 'b1'),
+    build('c', 100, 'c1'),
+    build('a', 25, 'small'),
+    build('a', undefined, 'record'),
+  ]
+  expect(started.toSorted()).toEqual(['a1', 'record', 'small'])
+  ends.get('a1')?.()
+  await running[0]
+  await expect.poll(() => started.slice(3)).toEqual(['b1'])
+  ends.get('b1')?.()
+  await expect.poll(() => started.slice(3)).toEqual(['b1', 'c1'])
+  ends.get('c1')?.()
+  await expect.poll(() => started.slice(3)).toEqual(['b1', 'c1', 'a2'])
+  for (const end of ends.values()) end()
+  await Promise.all(running)
+})
