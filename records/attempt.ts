@@ -24,10 +24,13 @@ export interface Attempt {
 /** An attempt that has these parts. */
 export type AttemptWith<Part extends 'lease' | 'result'> = Attempt & Required<Pick<Attempt, Part>>
 
+/** The `retryCount` of an attempt that the only process started as soon as it was scheduled, without a job. */
+export const NO_JOB = -1
+
 /** Temporary ownership of an attempt by one process. */
 export interface Lease {
   jobId: string
-  /** Counts the leases of a job: an older lease is void. */
+  /** Counts the leases of a job: an older lease is void. `NO_JOB`: the attempt has no job. */
   retryCount: number
 }
 

@@ -12,7 +12,7 @@ import {
 
 const MAX_TRANSACTIONS = 64
 /** No transaction joins later than this after the begin: the first one waits for the commit. */
-const JOIN_MS = 10
+const JOIN_MS = 20
 const WAIT_MS = 15_000
 
 export type Work<T> = (own: TransactionConnection) => Promise<T>

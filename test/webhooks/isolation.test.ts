@@ -1,4 +1,5 @@
 /** One endpoint does not affect the others, and changes take effect at once. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
 import { listAttempts } from '../../records/attempts.ts'
 import { transaction } from '../../records/database/transaction.ts'
@@ -106,6 +107,24 @@ test('endpoints that respond late take at most seven eighths of the slots, and l
   await quick.received(1_001, 10_000)
   expect(open.most).toBeLessThanOrEqual(34)
   await deleteAll(slowTenant, webhooks)
+})
+
+test('retries and new attempts of a webhook stay within its limit together', async () => {
+  await using bench = await newBench()
+  // The retries come when the endpoint does not count as quick any more.
+  const engine = await bench.start({ timeoutMs: 20_000, delays: NEVER.replace('600', '2') })
+  const tenant = await newTenant(bench)
+  await using receiver = await startReceiver({
+    answers: (_, index) => (index < 16 ? 500 : 'hang'),
+  })
+  const webhookId = await tenant.subscribe(receiver.url)
+  await tenant.emit(16, 'task.created')
+  await until('all have failed once', () => engine.stats().outcomes.http_error === 16)
+  await tenant.emit(16, 'task.created')
+  await receiver.received(32)
+  await delay(2_300)
+  expect(receiver.requests).toHaveLength(32)
+  await deleteAll(tenant, [webhookId])
 })
 
 test('many hanging endpoints leave slots for the others', async () => {

@@ -165,16 +165,18 @@ export class Enqueuer {
   }
 
   async #enqueueAnnounced(): Promise<void> {
-    const { inFlight, now } = this.#options
+    const { inFlight, now, worker } = this.#options
     const at = now()
     const announced = this.#announced.filter(({ deliveryId }) => !inFlight.unmarked.has(deliveryId))
     this.#announced = []
-    const selected = this.#takeQuota(
-      announced.filter((attempt) => isDue(attempt, at) && !this.#fill.full.has(attempt.webhookId)),
-      at,
+    const due = announced.filter(
+      (attempt) => isDue(attempt, at) && !this.#fill.full.has(attempt.webhookId),
     )
+    const mustWait = worker.startAtOnce(due)
+    const selected = this.#takeQuota(mustWait, at)
     // The rest are not due yet, or must wait behind the backlog of their webhook.
-    if (selected.attempts.length < announced.length) this.#mustQuery = true
+    const rest = announced.length - due.length + mustWait.length - selected.attempts.length
+    if (rest > 0) this.#mustQuery = true
     await this.#enqueue(selected, at)
   }
 
@@ -194,7 +196,10 @@ export class Enqueuer {
     const at = now()
     const until = new Date(at.getTime() + horizonMs)
     const { use, full } = this.#fill
-    const skip = inFlight.unmarked.deliveryIds()
+    const skip = [
+      ...inFlight.unmarked.deliveryIds(),
+      ...inFlight.listWithoutJob().map(({ deliveryId }) => deliveryId),
+    ]
     const hasFull = full.size > 0
     const free = { byWebhook: freeQuota(use), ofOthers: FIRST_PART }
     const backlog = hasFull
@@ -231,6 +236,7 @@ export class Enqueuer {
     if (attempts.length === 0) return
     await transaction(db, (trx) => markQueued(trx, attempts, now()))
     inFlight.unmarked.remove(attempts)
+    inFlight.markedCount += attempts.length
   }
 
   async #releaseEnded(): Promise<void> {
@@ -259,7 +265,12 @@ export class Enqueuer {
     const countedAtMs = performance.now()
     if (this.#fill.full.size > 0) await this.#peers.removeFinished()
     const use: QueueFill['use'] = new Map()
-    for (const queued of await countQueued(db, now())) addCount(use, queued, queued.count)
+    let marked = 0
+    for (const queued of await countQueued(db, now())) {
+      addCount(use, queued, queued.count)
+      marked += queued.count
+    }
+    inFlight.markedCount = marked
     for (const attempt of inFlight.unmarked.list()) addCount(use, attempt, 1)
     const full = [...freeQuota(use)].filter(([, free]) => free <= 0).map(([webhookId]) => webhookId)
     this.#fill = { use, full: new Set(full), countedAtMs }

@@ -1,4 +1,4 @@
-import type { Attempt, AttemptWith, Outcome } from '../../records/attempt.ts'
+import { type Attempt, type AttemptWith, NO_JOB, type Outcome } from '../../records/attempt.ts'
 import type { DeliveryProgress } from '../../records/attempt-results.ts'
 import type { DeliveryState } from '../../records/deliveries.ts'
 import type { SlowWebhook } from '../../records/slow-webhooks.ts'
@@ -57,6 +57,8 @@ const HOST_WAIT_MS = 200
 export class InFlight {
   /** Here, because a finished attempt needs no mark. */
   readonly unmarked = new Unmarked()
+  /** Due attempts that are marked in the records as queued, as of the last count. */
+  markedCount = 0
   /** This process cannot read their signing secrets. */
   readonly paused = new PausedWebhooks()
   /** Their accounts are suspended. */
@@ -113,6 +115,17 @@ export class InFlight {
 
   list(): AttemptWith<'lease'>[] {
     return [...this.#entries.values()].map(({ attempt }) => attempt)
+  }
+
+  /** Whether the queue may have due attempts that are not in flight in this process. Only the leader knows. */
+  get mayHaveDue(): boolean {
+    if (this.markedCount > 0) return true
+    return this.unmarked.deliveryIds().some((deliveryId) => !this.has(deliveryId))
+  }
+
+  /** Attempts that were started as soon as they were scheduled. */
+  listWithoutJob(): AttemptWith<'lease'>[] {
+    return this.list().filter(({ lease }) => lease.retryCount === NO_JOB)
   }
 
   /** Whether an attempt of the delivery is in flight in this process. */

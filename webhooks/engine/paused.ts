@@ -22,6 +22,11 @@ export class PausedWebhooks {
     this.#readAtMs.delete(webhookId)
   }
 
+  /** Whether its attempts are not leased now. */
+  has(webhookId: string): boolean {
+    return (this.#readAtMs.get(webhookId) ?? 0) > performance.now() - this.#retryMs
+  }
+
   count(): number {
     this.#forget()
     return this.#readAtMs.size
@@ -30,8 +35,7 @@ export class PausedWebhooks {
   /** The webhooks whose attempts are not leased now. */
   list(): string[] {
     this.#forget()
-    const since = performance.now() - this.#retryMs
-    return [...this.#readAtMs].filter(([, readAtMs]) => readAtMs > since).map(([id]) => id)
+    return [...this.#readAtMs.keys()].filter((id) => this.has(id))
   }
 
   #forget(): void {

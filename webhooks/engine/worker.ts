@@ -1,7 +1,8 @@
 /** Leases due attempts as slots become free, starts them, and renews the leases. */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { AttemptWith } from '../../records/attempt.ts'
+import type { Attempt, AttemptWith } from '../../records/attempt.ts'
 import {
+  isBelowLimit,
   type LeaseRound,
   normalRound,
   probeRound,
@@ -43,6 +44,7 @@ export class Worker {
   #noOthersAtMs = Number.NEGATIVE_INFINITY
   /** Whether urgent attempts were queued since the last lease of these. */
   #mayHaveUrgent = false
+  #isLeasing = false
 
   constructor(options: DeliverOptions) {
     this.#options = options
@@ -66,10 +68,38 @@ export class Worker {
   /** Slots are free, or a concurrency limit has risen. */
   readonly onSlotFree = (limitReleased: boolean): void => {
     const { db, inFlight } = this.#options
+    if (db.dialect === 'sqlite' && !inFlight.mayHaveDue) return
     const hasEnough = this.#pause !== undefined && inFlight.freeSharedSlots >= MIN_FREE_SLOTS
     // On PostgreSQL processes share the concurrency limit of a webhook, so any free slot may allow
     // another of its attempts.
     if (limitReleased || hasEnough || db.dialect === 'postgres') this.#loop.wake()
+  }
+
+  /** In embedded mode no other process can lease the attempts. While no other attempt is due, they need no job: starts
+   *  them as far as slots and concurrency limits allow, and returns the others. */
+  startAtOnce(attempts: Attempt[]): Attempt[] {
+    const { db, inFlight, jobs } = this.#options
+    if (db.dialect === 'postgres' || this.#isLeasing || inFlight.mayHaveDue) return attempts
+    const others: Attempt[] = []
+    const started: AttemptWith<'lease'>[] = []
+    for (const attempt of attempts)
+      if (this.#mayStart(attempt.webhookId))
+        started.push(...inFlight.add([jobs.leaseWithoutJob(attempt)]))
+      else others.push(attempt)
+    if (started.length > 0) void this.#deliver(started)
+    return others
+  }
+
+  #mayStart(webhookId: string): boolean {
+    const { inFlight, pause } = this.#options
+    const { paused, suspended, waitingForHost } = inFlight
+    return (
+      pause.mayLease &&
+      !this.#stopping.signal.aborted &&
+      inFlight.freeSharedSlots >= MIN_FREE_SLOTS &&
+      ![paused, suspended, waitingForHost].some((webhooks) => webhooks.has(webhookId)) &&
+      isBelowLimit(inFlight.endpoints.get(webhookId), performance.now())
+    )
   }
 
   /** Stops leasing. Resolves when all attempts have ended or `graceMs` has passed. */
@@ -98,6 +128,17 @@ export class Worker {
   }
 
   async #leaseAll(): Promise<void> {
+    this.#isLeasing = true
+    try {
+      const { inFlight, jobs } = this.#options
+      await this.#start(await jobs.addInFlight(inFlight.listWithoutJob()))
+      await this.#leaseDue()
+    } finally {
+      this.#isLeasing = false
+    }
+  }
+
+  async #leaseDue(): Promise<void> {
     clearTimeout(this.#pause)
     this.#pause = undefined
     while (!this.#stopping.signal.aborted) {
@@ -164,13 +205,19 @@ export class Worker {
   /** Starts the attempts. Waits briefly for a small batch to start sending, so that the next lease does
    *  not delay it. */
   async #start(attempts: AttemptWith<'lease'>[]): Promise<void> {
-    const started = Promise.withResolvers<void>()
     const leased = this.#options.inFlight.add(attempts)
-    const delivery = deliver(this.#options, leased, started.resolve, this.#stopping.signal)
+    if (leased.length === 0) return
+    const started = this.#deliver(leased)
+    if (attempts.length < MIN_FREE_SLOTS) await Promise.race([started, delay(MAX_START_WAIT_MS)])
+  }
+
+  /** Resolves when the first requests have started. */
+  #deliver(attempts: AttemptWith<'lease'>[]): Promise<void> {
+    const started = Promise.withResolvers<void>()
+    const delivery = deliver(this.#options, attempts, started.resolve, this.#stopping.signal)
     this.#deliveries.add(delivery)
     delivery.finally(() => this.#deliveries.delete(delivery))
-    if (attempts.length < MIN_FREE_SLOTS)
-      await Promise.race([started.promise, delay(MAX_START_WAIT_MS)])
+    return started.promise
   }
 
   #renewLeases(): void {

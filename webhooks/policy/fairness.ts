@@ -204,6 +204,14 @@ export function mayUseHost(use: ReadonlyMap<string, number>, accountId: string):
   return sum(use) < (isBelowPart ? HOST_SLOTS : (HOST_SLOTS * 7) / 8)
 }
 
+/** Whether another attempt of the webhook may start while no other attempt is due. `health`: undefined without an
+ *  attempt in flight. */
+export function isBelowLimit(health: EndpointHealth | undefined, nowMs: number): boolean {
+  if (!health) return true
+  const limit = concurrencyLimit(health, nowMs)
+  return limit !== PROBE_LIMIT && health.inFlight < limit
+}
+
 /** Whether the next round leases no more attempts of the webhook until one in flight ends. */
 export function isAtLimit(health: EndpointHealth, nowMs: number): boolean {
   return health.inFlight >= Math.min(NORMAL_LIMIT, concurrencyLimit(health, nowMs))

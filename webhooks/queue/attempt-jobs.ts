@@ -1,16 +1,17 @@
 /** The jobs of attempts: one for each queued attempt. */
 import { hash } from 'node:crypto'
-import { fromKnex } from 'pg-boss'
-import type { Attempt, AttemptWith } from '../../records/attempt.ts'
+import { fromKnex, type JobWithMetadata } from 'pg-boss'
+import { type Attempt, type AttemptWith, NO_JOB } from '../../records/attempt.ts'
 import type { Trx } from '../../records/database/transaction.ts'
 import type { LeasedJob } from '../../records/worker-sessions.ts'
-import type { LeaseRound } from '../policy/fairness.ts'
+import { type LeaseRound, MAX_IN_FLIGHT } from '../policy/fairness.ts'
 import type { Boss } from './boss.ts'
 import type { WorkerSession } from './session.ts'
 
 const QUEUE = 'deliveries'
 /** pg-boss leases jobs of a higher priority first. */
 const URGENT_PRIORITY = 1
+const IN_FLIGHT_PRIORITY = 2
 /** Effectively unlimited: pg-boss counts each released or expired lease as a retry. schedule.ts decides when
  *  a delivery is retried. */
 const NO_RETRY_LIMIT = 2_000_000_000
@@ -65,18 +66,23 @@ export class AttemptJobs {
     urgent: ReadonlySet<Attempt> = new Set(),
   ): Promise<void> {
     if (attempts.length === 0) return
-    const jobs = attempts.map((attempt) => {
-      const { deliveryId, scheduledAt, webhookId, accountId, number } = attempt
-      return {
-        id: jobId(deliveryId, scheduledAt),
-        data: { deliveryId, webhookId, accountId, number, dueAt: scheduledAt } satisfies JobData,
-        group: { id: webhookId },
-        priority: urgent.has(attempt) ? URGENT_PRIORITY : 0,
-        // No startAfter for a due attempt: the database's clock may be behind ours and would delay it.
-        ...(scheduledAt > now.getTime() ? { startAfter: new Date(scheduledAt) } : {}),
-      }
-    })
+    const jobs = attempts.map((attempt) => ({
+      ...toJob(attempt),
+      priority: urgent.has(attempt) ? URGENT_PRIORITY : 0,
+      // No startAfter for a due attempt: the database's clock may be behind ours and would delay it.
+      ...(attempt.scheduledAt > now.getTime() ? { startAfter: new Date(attempt.scheduledAt) } : {}),
+    }))
     await this.#boss.jobs.insert(QUEUE, jobs)
+  }
+
+  /** Embedded mode: adds and leases jobs of attempts that are in flight without one, because pg-boss counts the
+   *  attempts of a webhook by their jobs. Returns the attempts with their leases. */
+  async addInFlight(attempts: Attempt[]): Promise<AttemptWith<'lease'>[]> {
+    if (attempts.length === 0) return []
+    const jobs = attempts.map((attempt) => ({ ...toJob(attempt), priority: IN_FLIGHT_PRIORITY }))
+    await this.#boss.jobs.insert(QUEUE, jobs)
+    const options = { batchSize: MAX_IN_FLIGHT, minPriority: IN_FLIGHT_PRIORITY }
+    return (await this.#boss.jobs.fetch<JobData>(QUEUE, options)).map(leasedAttempt)
   }
 
   /** Leases at most `count` due attempts. May return none even if attempts are due: every webhook may be
@@ -98,20 +104,25 @@ export class AttemptJobs {
           boss.fetch<JobData>(QUEUE, { ...options, db }),
         )
       : await boss.fetch<JobData>(QUEUE, options)
-    return jobs.map(({ id, retryCount, data: { dueAt, ...data } }) => ({
-      ...data,
-      accountId: data.accountId ?? data.webhookId,
-      scheduledAt: dueAt,
-      lease: { jobId: id, retryCount },
-    }))
+    return jobs.map(leasedAttempt)
+  }
+
+  /** Embedded mode, where no other process can have the attempt: a lease without a job, which takes no statement. */
+  leaseWithoutJob(attempt: Attempt): AttemptWith<'lease'> {
+    const id = jobId(attempt.deliveryId, attempt.scheduledAt)
+    return { ...attempt, lease: { jobId: id, retryCount: NO_JOB } }
   }
 
   /** Renews the leases. Returns the IDs of the jobs that this process still owns. */
   renew(attempts: AttemptWith<'lease'>[]): Promise<Set<string>> {
     const renewal = this.#renewal.then(async () => {
-      const renewable = attempts.filter(({ lease }) => !this.#completing.has(lease.jobId))
-      if (renewable.length === 0) return new Set<string>()
-      return affectedIds(await this.#boss.jobs.touch(QUEUE, renewable.map(jobKey)))
+      const owned = new Set(attempts.filter((attempt) => !hasJob(attempt)).map(idOf))
+      const renewable = attempts
+        .filter(hasJob)
+        .filter(({ lease }) => !this.#completing.has(lease.jobId))
+      if (renewable.length === 0) return owned
+      const renewed = affectedIds(await this.#boss.jobs.touch(QUEUE, renewable.map(jobKey)))
+      return owned.union(renewed)
     })
     this.#renewal = renewal.catch(() => undefined)
     return renewal
@@ -120,19 +131,20 @@ export class AttemptJobs {
   /** Removes the jobs, except those that another process has since leased. Returns the IDs of the
    *  removed jobs. `trx`: removes them when that transaction commits (PostgreSQL). */
   async complete(attempts: AttemptWith<'lease'>[], trx?: Trx): Promise<Set<string>> {
-    if (attempts.length === 0) return new Set()
-    if (trx) await this.#suspendRenewal(attempts, trx)
+    const jobs = attempts.filter(hasJob)
+    const others = attempts.filter((attempt) => !hasJob(attempt))
+    if (jobs.length === 0) return new Set(others.map(idOf))
+    if (trx) await this.#suspendRenewal(jobs, trx)
     const options = trx ? { db: fromKnex(trx.sql) } : {}
-    const completed = affectedIds(
-      await this.#boss.jobs.deleteJob(QUEUE, attempts.map(jobKey), options),
-    )
+    const completed = affectedIds(await this.#boss.jobs.deleteJob(QUEUE, jobs.map(jobKey), options))
     this.#onCompleted(completed.size)
-    return completed
+    // Meanwhile the others may have got jobs.
+    return completed.union(await this.complete(others))
   }
 
-  /** Ends the leases: another worker may lease the attempts at once. */
+  /** Ends the leases: another worker may lease the attempts at once. The sweep finds attempts without a job. */
   async release(attempts: AttemptWith<'lease'>[]): Promise<void> {
-    await this.releaseJobs(attempts.map(jobKey))
+    await this.releaseJobs(attempts.filter(hasJob).map(jobKey))
   }
 
   /** The same for the leases of another process. Ignores leases that have ended meanwhile. */
@@ -160,12 +172,39 @@ const jobKey = ({ lease: { jobId: id, retryCount } }: AttemptWith<'lease'>): Lea
   retryCount,
 })
 
+const idOf = ({ lease }: AttemptWith<'lease'>): string => lease.jobId
+
+function hasJob({ lease }: AttemptWith<'lease'>): boolean {
+  return lease.retryCount !== NO_JOB
+}
+
 /** The job IDs that a command reached. pg-boss's types lack this field, but its own workers rely on it. */
 function affectedIds(response: object): Set<string> {
   const { settled } = response as { settled?: string[] }
   if (settled === undefined)
     throw new Error('pg-boss did not return the jobs that a command reached')
   return new Set(settled)
+}
+
+function leasedAttempt({
+  id,
+  retryCount,
+  data: { dueAt, ...data },
+}: Pick<JobWithMetadata<JobData>, 'id' | 'retryCount' | 'data'>): AttemptWith<'lease'> {
+  return {
+    ...data,
+    accountId: data.accountId ?? data.webhookId,
+    scheduledAt: dueAt,
+    lease: { jobId: id, retryCount },
+  }
+}
+
+function toJob({ deliveryId, scheduledAt, webhookId, accountId, number }: Attempt) {
+  return {
+    id: jobId(deliveryId, scheduledAt),
+    data: { deliveryId, webhookId, accountId, number, dueAt: scheduledAt } satisfies JobData,
+    group: { id: webhookId },
+  }
 }
 
 /** The same attempt always has the same job ID, whichever process adds it. */
