@@ -38,12 +38,12 @@ export function reportDatabase(registry: Registry, db: Db, now: () => Date): voi
   addLabelledGauge(
     registry,
     { name: 'muster_deliveries', help: 'Undelivered deliveries, by state.', label: 'state' },
-    reused(COUNT_AGE_MS, () => countUndelivered(db)),
+    cacheFor(COUNT_AGE_MS, () => countUndelivered(db)),
   )
   addLabelledGauge(
     registry,
     { name: 'muster_webhooks', help: 'Webhooks, by the state of their health.', label: 'state' },
-    reused(COUNT_AGE_MS, () => countWebhookStates(db, now())),
+    cacheFor(COUNT_AGE_MS, () => countWebhookStates(db, now())),
   )
   addGauge(
     registry,
@@ -127,7 +127,7 @@ export function newRemovalMetrics(registry: Registry): RemovalMetrics {
 }
 
 /** Reads again only when the last value is older than `maxAgeMs`. */
-function reused<T>(maxAgeMs: number, read: () => Promise<T>): () => Promise<T> {
+function cacheFor<T>(maxAgeMs: number, read: () => Promise<T>): () => Promise<T> {
   let value: Promise<T> | undefined
   let readAtMs = 0
   return () => {

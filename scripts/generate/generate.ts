@@ -11,7 +11,7 @@ import { openapi31 } from './openapi-31.ts'
 import { operations } from './operations.ts'
 import { findOrphans } from './orphans.ts'
 import { resources } from './resources.ts'
-import { writeStandIns } from './stand-ins.ts'
+import { writeStubs } from './stubs.ts'
 import { asyncapi, openapi } from './types.ts'
 import { validators, validatorTypes } from './validators.ts'
 
@@ -43,7 +43,7 @@ export async function generate({ check, root = ROOT }: GenerateOptions): Promise
   const contract = await readContract(root)
   const written = await listHandlers(root)
   const outputs = await makeOutputs(contract, written)
-  const standIns = writeStandIns(contract, written)
+  const stubs = writeStubs(contract, written)
   const directory = join(root, 'generated')
   const present = await listFiles(directory)
   const orphans = await findOrphans(root, contract)
@@ -55,7 +55,7 @@ export async function generate({ check, root = ROOT }: GenerateOptions): Promise
       differing.push(file)
   }
   if (check) {
-    const unwritten = Object.keys(standIns).filter((file) => file.startsWith('handlers/'))
+    const unwritten = Object.keys(stubs).filter((file) => file.startsWith('handlers/'))
     return {
       written: [],
       removed: [],
@@ -68,7 +68,7 @@ export async function generate({ check, root = ROOT }: GenerateOptions): Promise
     [...missing, ...differing].map((file) => writeFile(join(directory, file), outputs[file] ?? '')),
   )
   await Promise.all(extra.map((name) => rm(join(directory, name), { recursive: true })))
-  const created = await writeNew(root, standIns)
+  const created = await writeNew(root, stubs)
   return {
     written: [...[...missing, ...differing].map(toPath), ...created],
     removed: extra.map(toPath),

@@ -7,7 +7,7 @@ import { literal } from './typescript-text.ts'
 
 /** For each operation without a handler, by path: handlers/<operationId>.ts and
  *  test/handlers/<operationId>.test.ts. */
-export function writeStandIns({ operations }: Contract, written: string[]): Record<string, string> {
+export function writeStubs({ operations }: Contract, written: string[]): Record<string, string> {
   const unwritten = operations.filter(({ id }) => !written.includes(id))
   return Object.fromEntries(
     unwritten.flatMap((operation) => [
