@@ -221,7 +221,9 @@ async function test(
   dredd: DreddResult | null = null,
 ): Promise<Report> {
   const { seed = randomInt(MAX_SEED), runs, only = IDS } = options
-  const coverage = newCoverage(only, { hasRestrictedKey: target.restrictedKey !== undefined })
+  const coverage = newCoverage(contract, only, {
+    hasRestrictedKey: target.restrictedKey !== undefined,
+  })
   for (const { operation, status } of dredd?.passed ?? []) coverage.sawStatus(operation, status)
   const cases: Case[] = []
   await runSuite({
@@ -235,7 +237,8 @@ async function test(
     },
     toCurl: (request) => toContractCurl(target.url, request, target.key),
   })
-  return { url: target.url, seed, dredd, cases, cells: coverage.cells() }
+  const refusals = coverage.refusals.list()
+  return { url: target.url, seed, dredd, cases, cells: coverage.cells(), refusals }
 }
 
 function toDocument({ cases, ...report }: Report): object {
@@ -278,6 +281,10 @@ function formatReport(report: Report): string {
     ...dreddFailures,
     ...failures,
     ...missing,
+    ...report.refusals.map(
+      ({ operation, field, message, count }) =>
+        `Note  ${operation}: a rule beside the schema refused ${field} ${count} times: ${message}`,
+    ),
     ...(dredd ? [`Dredd: ${dredd.passed.length} documented responses verified.`] : []),
     `${requests} requests to ${url} with --seed ${seed}: ${verdict}`,
   ].join('\n')

@@ -1,11 +1,12 @@
 import { operations } from '../../generated/operations.ts'
 import type { Operation } from '../model/operations.ts'
+import { valueAt } from '../model/source.ts'
 import { assertConforms, assertStatus, ContractBroken } from './checks.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import { type Check, newRequest, type Run, toOperationId, validBody } from './test-run.ts'
 
 const TOO_MANY_BODY_BYTES = 1024 * 1024 + 1
-const UNKNOWN_ID = '019cade2-11c0-7000-8000-000000000000'
+export const UNKNOWN_ID = '019cade2-11c0-7000-8000-000000000000'
 
 export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const { target } = run
@@ -56,7 +57,7 @@ export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator
     async perform() {
       const probe = {
         ...request,
-        path: id === 'getExportFile' ? await createPaymentsExport(run, operation) : request.path,
+        path: await forbiddenPath(run, operation, request.path),
         key: restrictedKey,
       }
       const { status } = await run.send(id, probe)
@@ -69,26 +70,11 @@ export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator
   }
 }
 
-/** Creates an export of payments, which needs the Finance permission. Returns its path. */
-async function createPaymentsExport(
-  { contract, plain, target }: Run,
-  operation: Operation,
-): Promise<string> {
-  const collection = operation.path.replace(/\/\{.*$/, '')
-  const create = contract.operations.find(
-    ({ path, method }) => path === collection && method === 'post',
-  )
-  const response = await plain({
-    method: 'POST',
-    path: create?.path ?? collection,
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ resource: 'payments', format: 'csv' }),
-    key: target.key,
-  })
-  return operation.path.replace(
-    /\{.*?\}/,
-    String((response.json as { id?: string } | undefined)?.id),
-  )
+/** The path of a new record with these values, or of the known record. */
+async function forbiddenPath(run: Run, operation: Operation, path: string): Promise<string> {
+  const { source, path: place } = operation.place
+  const values = valueAt(source.root, [...place, 'x-forbidden-with'])
+  return values ? run.records.newPath(operation, values as Record<string, unknown>) : path
 }
 
 /** Changes the last character of the key. */

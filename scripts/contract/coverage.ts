@@ -1,11 +1,14 @@
-/** Counts how often each documented status and event of each operation occurred. */
+/** Counts how often each documented status, event and optional field of each operation occurred. */
 import type { EventType } from '../../generated/asyncapi.ts'
 import { type OperationId, operations } from '../../generated/operations.ts'
+import type { Contract } from '../model/contract.ts'
+import { Refusals } from './refusals.ts'
+import { hasField, listOptionalFields } from './response-fields.ts'
 
 export interface Cell {
   operation: OperationId
-  kind: 'status' | 'event'
-  /** For example `404` or `participant.updated`. */
+  kind: 'status' | 'event' | 'field'
+  /** For example `404`, `participant.updated` or `data.*.note`. */
   name: string
   /** The number of occurrences. */
   seen: number
@@ -17,6 +20,10 @@ export interface Coverage {
   sawStatus(operation: OperationId, status: number): void
   sawEvent(operation: OperationId, event: EventType): void
   hasSeenEvents(operation: OperationId): boolean
+  /** The body of a successful response. */
+  sawBody(operation: OperationId, body: unknown): void
+  /** Reasons for which valid data was refused. */
+  refusals: Refusals
   cells(): Cell[]
 }
 
@@ -33,6 +40,7 @@ const NO_RESTRICTED_KEY =
   'needs a Read Only key of a user without the Finance permission: use --restricted-key'
 
 export function newCoverage(
+  contract: Contract,
   ids: readonly OperationId[],
   { hasRestrictedKey }: { hasRestrictedKey: boolean },
 ): Coverage {
@@ -45,7 +53,15 @@ export function newCoverage(
     counts.get(key(operation, name)) ?? 0
   const reasonFor = (status: number): string | null =>
     status === 403 && !hasRestrictedKey ? NO_RESTRICTED_KEY : (UNREACHABLE[status] ?? null)
+  const fields = new Map(
+    contract.operations.map((operation) => [operation.id, listOptionalFields(contract, operation)]),
+  )
   return {
+    refusals: new Refusals(),
+    sawBody(operation, body) {
+      for (const field of fields.get(operation) ?? [])
+        if (hasField(body, field)) count(operation, `field ${field}`)
+    },
     sawStatus: count,
     sawEvent: count,
     hasSeenEvents: (id) => operations[id].emits.every((event) => seen(id, event) > 0),
@@ -66,6 +82,15 @@ export function newCoverage(
             kind: 'event',
             name: event,
             seen: seen(operation, event),
+            reason: null,
+          }),
+        ),
+        ...(fields.get(operation) ?? []).map(
+          (field): Cell => ({
+            operation,
+            kind: 'field',
+            name: field,
+            seen: seen(operation, `field ${field}`),
             reason: null,
           }),
         ),

@@ -2,12 +2,12 @@
  *  random. */
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import type { OperationId } from '../../generated/operations.ts'
 import type { Operation } from '../model/operations.ts'
 import type { Schema } from '../model/schema.ts'
 import { ContractBroken, shorten } from './checks.ts'
 import { type Fault, faults, objectFaults } from './invalid-values.ts'
 import { assertStored } from './oracles/stored-values.ts'
+import { fieldErrors, findRule, namesFields } from './refusals.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import {
   buildRequest,
@@ -27,24 +27,6 @@ import { limits } from './value-limits.ts'
 
 const MAX_SHRINKING_MS = 15_000
 
-/** Rules that a schema cannot express: valid data may get 422 for these fields. */
-const RULES: Partial<Record<OperationId, RegExp>> = {
-  // Emails and external IDs are unique in an account.
-  createParticipant: /^(email|external_id)$/,
-  updateParticipant: /^(email|external_id)$/,
-  // In UTC, the time may be outside of the accepted years.
-  createTask: /^due_at$/,
-  updateTask: /^due_at$/,
-  // The keys of a job's questions are unique.
-  createJob: /^screening_questions\.\d+\.key$/,
-  updateJob: /^(screening_questions\.\d+\.key|status)$/,
-  updateJobApplication: /^status$/,
-  // The filters must exist for the resource's list.
-  createExport: /^filters\./,
-}
-/** A sort must not repeat a field. */
-const LIST_RULE = /^sort$/
-
 /** Throws unless the valid request succeeds, or is refused by a rule that a schema cannot express. */
 async function sendValid(run: Run, operation: Operation, input: Input): Promise<ReceivedResponse> {
   const { 'Idempotency-Key': key, ...headers } = input.headers ?? {}
@@ -59,7 +41,7 @@ async function sendValid(run: Run, operation: Operation, input: Input): Promise<
     status === operation.success.status ||
     (status === 304 && 'If-None-Match' in request.headers) ||
     (status === 412 && 'If-Match' in request.headers) ||
-    (status === 422 && isExplained(operation, response))
+    (status === 422 && isRefusedByRule(run, operation, response))
   if (!isFine)
     throw new ContractBroken(
       'positive_data_acceptance',
@@ -79,21 +61,41 @@ function unused(key: string): { 'Idempotency-Key': string } {
   }
 }
 
-function isExplained(operation: Operation, { json }: ReceivedResponse): boolean {
-  const fields = Object.keys((json as { errors?: object }).errors ?? {})
-  const rule =
-    RULES[toOperationId(operation)] ?? (operation.method === 'get' ? LIST_RULE : undefined)
-  return fields.length > 0 && fields.every((field) => rule?.test(field))
+function isRefusedByRule(run: Run, operation: Operation, response: ReceivedResponse): boolean {
+  const { contract, coverage } = run
+  const errors = Object.entries(fieldErrors(contract, operation, response))
+  const refusals = errors.map(([field, messages]) => ({
+    rule: findRule(contract, operation, field),
+    messages,
+  }))
+  for (const { rule, messages } of refusals)
+    for (const message of messages)
+      if (rule !== undefined) coverage.refusals.add(operation.id, rule, message)
+  return errors.length > 0 && refusals.every(({ rule }) => rule !== undefined)
 }
 
-/** Throws unless the invalid request is refused. */
-async function sendInvalid(run: Run, operation: Operation, request: Request): Promise<void> {
-  const { status, text } = await run.send(toOperationId(operation), request)
+/** Throws unless the invalid request is refused, and the errors name the invalid field. */
+async function sendInvalid(
+  run: Run,
+  operation: Operation,
+  request: Request,
+  field?: string,
+): Promise<void> {
+  const response = await run.send(toOperationId(operation), request)
+  const { status, text } = response
   if (status !== 422 && status !== 400)
     throw new ContractBroken(
       'negative_data_rejection',
       request,
       `invalid data returned ${status}: ${shorten(text)}`,
+    )
+  if (status !== 422 || field === undefined || !namesFields(run.contract, operation)) return
+  const fields = Object.keys(fieldErrors(run.contract, operation, response))
+  if (!fields.some((name) => name === field || name.startsWith(`${field}.`)))
+    throw new ContractBroken(
+      'negative_data_rejection',
+      request,
+      `the errors name ${fields.join(', ') || 'no field'} instead of ${field}`,
     )
 }
 
@@ -268,11 +270,16 @@ export async function* faultChecks(run: Run, operation: Operation): AsyncGenerat
   )
   const send = (what: string, spoiled: Request): Check => ({
     what,
-    perform: () => sendInvalid(run, operation, spoiled),
+    perform: () => sendInvalid(run, operation, spoiled, fieldOf(what)),
   })
   for (const { what, applyTo } of [...body, ...others])
     yield send(what, { ...request, body: JSON.stringify(applyTo(valid ?? {})) })
   for (const { what, spoil } of input) yield send(what, spoil(request))
+}
+
+/** The field that the name of a fault begins with. */
+function fieldOf(what: string): string | undefined {
+  return /^([^ :]+): /.exec(what)?.[1]
 }
 
 /** Like `faultChecks`, with random values in the rest of the request. */

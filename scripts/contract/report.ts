@@ -2,6 +2,7 @@
 import { escaped, junitXml, type TestCase } from '../diff/junit.ts'
 import { type Cell, isExcused, isMissing } from './coverage.ts'
 import type { DreddResult } from './dredd-suite.ts'
+import type { Refusal } from './refusals.ts'
 import type { Case, Failure } from './suite.ts'
 
 export interface Report {
@@ -12,6 +13,8 @@ export interface Report {
   dredd: DreddResult | null
   cases: Case[]
   cells: Cell[]
+  /** Reasons for which data that is valid by the schema was refused. */
+  refusals: Refusal[]
 }
 
 export function isFailed({ dredd, cases, cells }: Report): boolean {
@@ -66,7 +69,7 @@ export function listStatuses(cells: Cell[]): string[] {
 
 /** A page with the matrix, the events and the failures. */
 export function contractPage(report: Report): string {
-  const { url, seed, dredd, cases, cells } = report
+  const { url, seed, dredd, cases, cells, refusals } = report
   const statuses = listStatuses(cells)
   const ids = [...new Set(cells.map(({ operation }) => operation))]
   const failures = cases.flatMap((one) => one.failures.map((failure) => ({ ...one, failure })))
@@ -111,6 +114,8 @@ ${rows.join('\n')}
   <span class="missing">0</span> must occur; <span class="excused">–</span> is optional:
 </p>
 ${reasonList(cells)}
+<h2>Rules beside the schemas</h2>
+<ul>${refusals.map(refusalItem).join('')}</ul>
 <h2>Failures</h2>
 ${failureBlocks.join('\n') || '<p>None.</p>'}
 </html>
@@ -166,6 +171,10 @@ function reasonList(cells: Cell[]): string {
   const reasons = new Map(cells.filter(isExcused).map(({ name, reason }) => [name, reason ?? '']))
   const items = [...reasons].map(([name, reason]) => `<li>${escaped(`${name} ${reason}`)}</li>`)
   return `<ul>${items.join('')}</ul>`
+}
+
+function refusalItem({ operation, field, message, count }: Refusal): string {
+  return `<li>${operation}: ${escaped(`${field} ${message}`)} (${count} times)</li>`
 }
 
 function failureBlock({ operation, name, failure }: Case & { failure: Failure }): string {

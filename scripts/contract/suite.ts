@@ -39,7 +39,7 @@ interface SuiteOptions
 /** Runs every case against the target, one request after another.
  *  Throws Refused if the target does not let the run create its records. */
 export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void> {
-  const { contract, target } = setUp
+  const { contract, target, options, coverage } = setUp
   const sender = newSender(setUp)
   const records = await prepareRecords(contract, sender.send, target.key).catch((error) => {
     if (!(error instanceof ContractBroken)) throw error
@@ -62,6 +62,7 @@ export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void
       assertConforms(id, request, response)
       const declared = responses.get(`${id} ${response.status}`)
       assertHeaderMeanings(contract, declared, request, response)
+      if (response.status < 300 && options.ids.includes(id)) coverage.sawBody(id, response.json)
       return response
     },
   }

@@ -14,6 +14,8 @@ interface Kind {
   collection: string
   create: Operation | undefined
   body: Schema
+  /** Values that it needs before another record can refer to it: `x-refers-with` of the reference. */
+  referred: Body
   canDelete: boolean
 }
 
@@ -23,8 +25,8 @@ export interface RunRecords {
   bodyFor(operation: Operation): Promise<Body>
   /** A copy of the body with references to existing records. */
   withReferences(operation: Operation, body: Body): Promise<Body>
-  /** The operation's path with the IDs of new records. */
-  newPath(operation: Operation): Promise<string>
+  /** The operation's path with the IDs of new records, which have the values. */
+  newPath(operation: Operation, values?: Body): Promise<string>
   /** The operation's path with the IDs of shared records. */
   knownPath(operation: Operation): Promise<string>
   /** Whether a field has the ID of another record. */
@@ -41,9 +43,6 @@ export interface RunRecords {
   /** Deletes all records of the run. */
   dispose(): Promise<void>
 }
-
-/** Fields that a record needs, beyond the required ones, before another record can refer to it. */
-const READY: Record<string, Body> = { job: { status: 'open' } }
 
 function createRefusal(
   request: Omit<Request, 'key'>,
@@ -132,8 +131,8 @@ class TestRecords implements RunRecords {
     return referenced(field, this.kinds) !== undefined
   }
 
-  newPath(operation: Operation): Promise<string> {
-    return fillPath(operation, (name) => this.create(name))
+  newPath(operation: Operation, values?: Body): Promise<string> {
+    return fillPath(operation, (name) => this.create(name, values))
   }
 
   knownPath(operation: Operation): Promise<string> {
@@ -185,7 +184,7 @@ class TestRecords implements RunRecords {
       method: 'POST',
       path: kind.collection,
       headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ ...(await this.bodyFor(kind.create)), ...READY[name], ...more }),
+      body: JSON.stringify({ ...(await this.bodyFor(kind.create)), ...kind.referred, ...more }),
     }
     const response = await this.send(request)
     const { id } = (response.json ?? {}) as { id?: unknown }
@@ -237,8 +236,13 @@ function listKinds({
     const canDelete = all.some(
       (operation) => operation.path === path && operation.method === 'delete',
     )
-    kinds.set(name, { collection, create, body, canDelete })
+    kinds.set(name, { collection, create, body, referred: {}, canDelete })
   }
+  for (const { body } of kinds.values())
+    for (const [field, schema] of Object.entries(body.properties ?? {})) {
+      const kind = kinds.get(referenced(field, kinds) ?? '')
+      if (kind) Object.assign(kind.referred, schema['x-refers-with'])
+    }
   return kinds
 }
 

@@ -1,4 +1,5 @@
 /** The state of one run of the contract tests, and the requests that it builds. */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { OperationId } from '../../generated/operations.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
@@ -6,10 +7,12 @@ import { inlineReferences } from '../model/references.ts'
 import { mapValues, type Schema } from '../model/schema.ts'
 import type { Coverage } from './coverage.ts'
 import type { Receiver, TestedWebhook } from './receiver.ts'
+import { hasOneOf, readRecordWords } from './record-words.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import type { RunRecords } from './test-records.ts'
 
-const EXPORT_TIMEOUT_MS = 30_000
+const FINISH_TIMEOUT_MS = 30_000
+const POLL_MS = 100
 
 export interface Target {
   /** Without a trailing slash. */
@@ -108,24 +111,31 @@ export function toText(value: unknown): string {
 }
 
 /** The path of a new record if the operation writes, or of a shared one. */
-export async function findPath(
-  { records, target, plain }: Run,
-  operation: Operation,
-): Promise<string> {
-  if (operation.method !== 'get') return records.newPath(operation)
-  const path = await records.knownPath(operation)
-  if (operation.path.includes('{export_id}'))
-    await waitForExport(path.replace(/\/file$/, ''), target.key, plain)
+export async function findPath(run: Run, operation: Operation): Promise<string> {
+  if (operation.method !== 'get') return run.records.newPath(operation)
+  const path = await run.records.knownPath(operation)
+  await waitUntilFinished(run, operation, path)
   return path
 }
 
-async function waitForExport(path: string, key: string, plain: Run['plain']): Promise<void> {
-  const deadline = Date.now() + EXPORT_TIMEOUT_MS
+/** Waits until the service has finished the record that the path names. */
+async function waitUntilFinished(
+  { contract, target, plain }: Run,
+  { path: template }: Operation,
+  path: string,
+): Promise<void> {
+  const item = contract.operations.find(
+    (other) =>
+      other.method === 'get' && other.path.endsWith('}') && template.startsWith(other.path),
+  )
+  const { finished_when } = item ? readRecordWords(contract, item) : {}
+  if (!item || !finished_when) return
+  const recordPath = path.split('/').slice(0, item.path.split('/').length).join('/')
+  const deadline = Date.now() + FINISH_TIMEOUT_MS
   while (Date.now() < deadline) {
-    const { json } = await plain({ method: 'GET', path, headers: {}, key })
-    if (['completed', 'failed'].includes((json as { status?: string } | undefined)?.status ?? ''))
-      return
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    const { json } = await plain({ method: 'GET', path: recordPath, headers: {}, key: target.key })
+    if (hasOneOf((json ?? {}) as Record<string, unknown>, finished_when)) return
+    await delay(POLL_MS)
   }
 }
 

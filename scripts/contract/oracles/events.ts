@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { EventType } from '../../../generated/asyncapi.ts'
 import type { Operation } from '../../model/operations.ts'
+import { UNKNOWN_ID } from '../access-checks.ts'
 import { ContractBroken } from '../checks.ts'
 import {
   type EmitCondition,
@@ -53,6 +54,15 @@ export async function* eventChecks(run: Run, operation: Operation): AsyncGenerat
     what: 'no event for a refused request',
     perform: () => assertSilent(run, operation, list, refusedRequest),
   }
+  if (operation.path.includes('{'))
+    yield {
+      what: 'no event for an unknown record',
+      perform: () =>
+        assertSilent(run, operation, list, async () => {
+          const body = await validBody(run, operation)
+          return newRequest(run, operation, operation.path.replace(/\{.*?\}/, UNKNOWN_ID), { body })
+        }),
+    }
   const { restrictedKey } = run.target
   if (restrictedKey !== undefined && operation.responses.some(({ status }) => status === 403))
     yield {

@@ -83,12 +83,11 @@ class TestedList {
   }
 
   /** All records, in the order without `sort`. */
-  async readAll(query: Query = {}): Promise<unknown[]> {
+  async readAll(): Promise<unknown[]> {
     const { page, meta } = this.words
     const all: unknown[] = []
     for (let number = 1; number <= MAX_PAGES; number += 1) {
       const { response, items } = await this.read({
-        ...query,
         [page.size]: this.maxSize,
         [page.parameter]: number,
       })

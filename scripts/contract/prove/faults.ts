@@ -4,7 +4,7 @@ import { deliveryFaults } from './faults/deliveries.ts'
 import { eventFaults } from './faults/events.ts'
 import { isolationFaults, type Keys } from './faults/isolation.ts'
 import { listFaults } from './faults/lists.ts'
-import { headerFaults, protocolFaults } from './faults/protocol.ts'
+import { headerFaults, optionalFieldFaults, protocolFaults } from './faults/protocol.ts'
 import {
   accessFaults,
   conditionFaults,
@@ -17,6 +17,7 @@ import type { SeededFault } from './seeded-fault.ts'
 export function listSeededFaults(contract: Contract, keys: Keys): SeededFault[] {
   return [
     ...protocolFaults(contract),
+    ...optionalFieldFaults(contract),
     ...headerFaults(contract),
     ...validationFaults(contract),
     ...accessFaults(contract, keys),

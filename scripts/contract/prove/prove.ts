@@ -61,7 +61,9 @@ async function testFault(
 ): Promise<string | null> {
   await using proxy = await startFaultyProxy(target.url, by)
   const ids = [operation.id as OperationId]
-  const coverage = newCoverage(ids, { hasRestrictedKey: target.restrictedKey !== undefined })
+  const coverage = newCoverage(contract, ids, {
+    hasRestrictedKey: target.restrictedKey !== undefined,
+  })
   let found: string | null = null
   const options = { ids, seed, randomRequests: 1, firstOracle: LIKELY[category] }
   const faulty = { ...target, url: proxy.url, ...(deliver && changeDeliveries(target, deliver)) }

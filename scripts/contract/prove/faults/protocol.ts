@@ -1,5 +1,6 @@
 /** Faults of statuses, media types, shapes, methods and headers. */
 import type { Contract } from '../../../model/contract.ts'
+import { listOptionalFields } from '../../response-fields.ts'
 import { json, noContent, withoutHeader } from '../faulty-proxy.ts'
 import {
   firstResource,
@@ -142,6 +143,24 @@ export function protocolFaults(contract: Contract): SeededFault[] {
       ),
     ),
   ]
+}
+
+/** An optional field that is never sent. */
+export function optionalFieldFaults(contract: Contract): SeededFault[] {
+  return contract.operations
+    .flatMap((operation) =>
+      listOptionalFields(contract, operation)
+        .filter((field) => !field.includes('.'))
+        .map(
+          (field): SeededFault => ({
+            category: 'protocol',
+            what: `never sends the optional field ${field}`,
+            operation,
+            by: onBody(operation, ({ [field]: _, ...others }) => others),
+          }),
+        ),
+    )
+    .slice(0, 1)
 }
 
 /** Faults of headers whose values the contract describes in words. */

@@ -1,0 +1,74 @@
+/** Rules that a schema cannot express: `x-refusals` of openapi.yaml, and the refusals that occurred. */
+import type { Contract } from '../model/contract.ts'
+import type { Operation } from '../model/operations.ts'
+import { inlineReferences } from '../model/references.ts'
+import { valueAt } from '../model/source.ts'
+import { readListWords } from './list-words.ts'
+import type { ReceivedResponse } from './request.ts'
+
+/** A reason for which valid data was refused. */
+export interface Refusal {
+  operation: string
+  /** As in `x-refusals`: `*` stands for an index or the name of an entry. */
+  field: string
+  message: string
+  count: number
+}
+
+/** Messages by field. Empty unless the contract says where errors name the fields. */
+export function fieldErrors(
+  { sources }: Contract,
+  { responses }: Operation,
+  { status, json }: ReceivedResponse,
+): Record<string, string[]> {
+  const media = responses.find((response) => response.status === status)?.content[
+    'application/json'
+  ]
+  const name = media && inlineReferences(sources, media.schema)['x-names-fields']
+  return ((json ?? {}) as Record<string, Record<string, string[]>>)[String(name)] ?? {}
+}
+
+/** Whether the contract says which fields its errors name. */
+export function namesFields({ sources }: Contract, { responses }: Operation): boolean {
+  return responses.some(({ content }) => {
+    const media = content['application/json']
+    return (
+      media !== undefined && inlineReferences(sources, media.schema)['x-names-fields'] !== undefined
+    )
+  })
+}
+
+/** The rule of the contract that explains the refusal of the field. A sort must not repeat a field. */
+export function findRule(
+  contract: Contract,
+  operation: Operation,
+  field: string,
+): string | undefined {
+  const { source, path } = operation.place
+  const rules = Object.keys(valueAt(source.root, [...path, 'x-refusals']) ?? {})
+  const known = [...rules, readListWords(contract)?.sort.parameter ?? []].flat()
+  return known.find((rule) => matches(rule, field))
+}
+
+function matches(rule: string, field: string): boolean {
+  const [parts, actual] = [rule.split('.'), field.split('.')]
+  return (
+    parts.length <= actual.length &&
+    parts.every((part, index) => part === '*' || part === actual[index]) &&
+    (parts.length === actual.length || parts.at(-1) === '*')
+  )
+}
+
+export class Refusals {
+  readonly #counts = new Map<string, Refusal>()
+
+  add(operation: string, field: string, message: string): void {
+    const key = `${operation} ${field} ${message}`
+    const known = this.#counts.get(key) ?? { operation, field, message, count: 0 }
+    this.#counts.set(key, { ...known, count: known.count + 1 })
+  }
+
+  list(): Refusal[] {
+    return [...this.#counts.values()]
+  }
+}
