@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
 import {
   acquireConnection,
@@ -68,6 +69,17 @@ test.runIf(onPostgres)('knex calls `query` of the connection that a query names'
   await db.write.raw('select 1').connection(recording)
   releaseConnection(db.write, connection)
   expect(queries).toMatchObject([{ text: 'select 1' }])
+})
+
+test.runIf(onPostgres)('statements that are sent in a row share one write', async () => {
+  const connection = await acquireConnection(db.write)
+  const client = connection as unknown as pg.Client
+  const { stream } = client.connection
+  const writes = [vi.spyOn(stream, '_write'), vi.spyOn(stream, '_writev' as '_write')]
+  await Promise.all([client.query('select 1'), client.query('select $1::int', [2])])
+  expect(writes.map(({ mock }) => mock.calls.length)).toEqual([0, 1])
+  vi.restoreAllMocks()
+  releaseConnection(db.write, connection)
 })
 
 test.skipIf(onPostgres).each(['_query', 'destroyRawConnection', 'acquireRawConnection'])(

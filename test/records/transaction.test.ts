@@ -9,7 +9,13 @@ import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vites
 import { NOTIFY_CHANNEL } from '../../records/database/announcements.ts'
 import { acquireConnection, releaseConnection } from '../../records/database/knex-internals.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
-import { type Trx, transaction, withLockedRows } from '../../records/database/transaction.ts'
+import {
+  LockTaken,
+  type Trx,
+  transaction,
+  transactionAfter,
+  withLockedRows,
+} from '../../records/database/transaction.ts'
 import { createDatabase } from '../postgres.ts'
 
 const onPostgres = inject('database') === 'postgres'
@@ -257,4 +263,24 @@ test('stores more rows than one statement takes', async () => {
     for (let number = 0; number < 1_200; number++) await collectNote(trx, String(number))
     await expect(trx.sql('notes').count({ notes: '*' })).resolves.toMatchObject([{ notes: 1_200 }])
   })
+})
+
+test.runIf(onPostgres)('locks a name until the end of the transaction', async () => {
+  const locked = (work: () => Promise<unknown>) =>
+    transactionAfter(db, { lock: 'a name', isIdentified: true, read: async () => 1 }, work)
+  await locked(async () => {
+    await expect(locked(async () => undefined)).rejects.toThrow(LockTaken)
+  })
+  await expect(locked(async () => 'free')).resolves.toBe('free')
+})
+
+test('rolls back when the reads of its opening fail', async () => {
+  const failed = transactionAfter(
+    db,
+    { isIdentified: true, read: async ({ sql }) => sql.raw('select nothing from nowhere') },
+    async (trx) => collectNote(trx, 'one'),
+  )
+  await expect(failed).rejects.toThrow('nowhere')
+  await transaction(db, (trx) => collectNote(trx, 'two'))
+  expect(await storedTexts()).toEqual(['two'])
 })
