@@ -83,17 +83,13 @@ export class SharedCommits {
 
   async #runWaiting(connection: PooledConnection): Promise<void> {
     const group: Waiting[] = []
-    const values: unknown[] = []
+    const outcomes: Outcome[] = []
     try {
       for (const next of this.#joining()) {
-        const outcome = await run(next.work, connection)
-        if ('error' in outcome && !outcome.hasWritten) {
-          next.reject(outcome.error)
-          continue
-        }
         group.push(next)
-        if ('error' in outcome) throw outcome.error
-        values.push(outcome.value)
+        const outcome = await run(next.work, connection)
+        if ('error' in outcome && outcome.hasWritten) throw outcome.error
+        outcomes.push(outcome)
       }
       await sendStatement(connection, 'COMMIT')
     } catch (error) {
@@ -104,7 +100,11 @@ export class SharedCommits {
       for (const { reject } of group) reject(reason)
       return
     }
-    for (const [index, { resolve }] of group.entries()) resolve(values[index])
+    // Only now, also for those that have failed: they may have read what others of the group wrote.
+    for (const [index, outcome] of outcomes.entries()) {
+      if ('error' in outcome) group[index]?.reject(outcome.error)
+      else group[index]?.resolve(outcome.value)
+    }
   }
 
   /** The transactions that share the next commit, as they come. */

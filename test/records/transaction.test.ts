@@ -191,6 +191,24 @@ test.skipIf(onPostgres).each([
   expect(await storedTexts()).toEqual(['one', 'two'])
 })
 
+test.skipIf(onPostgres)('a refusal is not due to a change that is rolled back', async () => {
+  const readTexts = ({ sql }: Trx) => sql('notes').orderBy('text').pluck('text')
+  let isFirst = true
+  const change = async (trx: Trx) => {
+    await insertNote(trx, 'one')
+    if (isFirst) await insertNote(trx, 'undone')
+    isFirst = false
+  }
+  const [, refused, failed] = await Promise.allSettled([
+    transaction(db, change),
+    transaction(db, async (trx) => Promise.reject(new Error(String(await readTexts(trx))))),
+    transaction(db, (trx) => insertNote(trx, null)),
+  ])
+  expect(failed.status).toBe('rejected')
+  expect(refused).toMatchObject({ reason: { message: 'one' } })
+  expect(await storedTexts()).toEqual(['one'])
+})
+
 test.runIf(onPostgres)(
   'notifies other nodes once for many commits, and never of a rollback',
   async () => {
