@@ -15,7 +15,7 @@ describe('hashPassword', () => {
   it('accepts 8 to 200 characters of any byte length', async () => {
     for (const password of ['1234567', '🔑'.repeat(7), 'x'.repeat(201)])
       await expect(hashPassword(password)).rejects.toThrow('characters long')
-    for (const password of ['1f9c4b7a', '🔑'.repeat(200)])
+    for (const password of ['1f9c4b7a', '🔑🗝'.repeat(100)])
       await expect(hashPassword(password)).resolves.toContain('$argon2id$')
   })
 })

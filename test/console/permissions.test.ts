@@ -138,7 +138,8 @@ describe('permissions on each route', () => {
 
   /** All rows of all tables, as JSON. */
   async function readTables(): Promise<Record<string, string[]>> {
-    const tables = Object.keys(await readSchema(app.db))
+    // On PostgreSQL each form counts against the limit of its user.
+    const tables = Object.keys(await readSchema(app.db)).filter((name) => name !== 'rate_limits')
     const rows = await Promise.all(tables.map((table) => app.db.read(table).select()))
     return Object.fromEntries(
       tables.map((table, index) => [

@@ -8,6 +8,7 @@ import { type Db, openDatabase } from '../../records/database/open.ts'
 import { readExpectedSchema } from '../../records/database/schema.ts'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
+import { setQuota } from '../../records/quotas.ts'
 import { readConfig } from '../../server/config.ts'
 import { selectFailedDeliveries, startBulkJob } from '../../webhooks/bulk.ts'
 import { newMuster } from '../cli/muster.ts'
@@ -60,6 +61,7 @@ async function newFullAccount(app: TestApp): Promise<Subscriber & { account: Tes
   const owner = await visitor(app, account)
   const invited = await newConsoleUser(app, account.accountId)
   linkIn(await owner.post(`/people/${invited.userId}/link`))
+  await tenant.write((scope) => setQuota(scope, 'records', 1_000))
   const selection = selectFailedDeliveries(webhookId, null, { since: new Date(0) }, new Date())
   await startBulkJob(
     app.db,

@@ -204,6 +204,8 @@ describe('send_missed', () => {
       const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>()
       const { promise: isEmitted, resolve: markEmitted } = Promise.withResolvers<void>()
       const late = tenant.write(async (own) => {
+        // As a create does with its BEGIN: an insert is sent with COMMIT only.
+        await own.sql.raw('select pg_current_xact_id()')
         await emit(
           own,
           { eventType: 'participant.created', resourceId: tenant.accountId, data: [] },
