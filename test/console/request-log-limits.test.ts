@@ -53,7 +53,8 @@ it('stores the first 429 of a key in a minute, counts the others, and cuts the p
     [429, 4],
     [429, 0],
   ])
-  expect(rows[4]?.path).toBe(`/public/v1${path}`.slice(0, 2 * 1024) + '…')
+  const logged = `/public/v1${path}`
+  expect(rows[4]?.path).toBe(`${logged.slice(0, 2 * 1024)}…`)
   const counts: { requests: number }[] = await app.db
     .read('request_counts')
     .where({ account_id: account.accountId, span_ms: 60_000, status: 429 })

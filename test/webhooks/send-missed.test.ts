@@ -127,6 +127,7 @@ describe('send_missed', () => {
     await tenant.emit(3)
     await delay(5)
     const end = new Date()
+    await delay(5)
     await tenant.emit(4)
     await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
     const selection = await selectMissed(tenant, webhookId, { since, until: end })
