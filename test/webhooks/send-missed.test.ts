@@ -17,6 +17,7 @@ import {
 } from './bulk-jobs.ts'
 import { NEVER, newTenant } from './harness.ts'
 
+const CLOCK_DIFFERENCE_MS = 100
 const SECOND = 1_000
 
 const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
@@ -122,12 +123,13 @@ describe('send_missed', () => {
     await using outage = await newOutage(app, 2)
     const { tenant, receiver, webhookId } = outage
     await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
-    await delay(5)
+    // The clock of the service can differ from that of the test by some milliseconds.
+    await delay(CLOCK_DIFFERENCE_MS)
     const since = new Date()
     await tenant.emit(3)
-    await delay(5)
+    await delay(CLOCK_DIFFERENCE_MS)
     const end = new Date()
-    await delay(5)
+    await delay(CLOCK_DIFFERENCE_MS)
     await tenant.emit(4)
     await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
     const selection = await selectMissed(tenant, webhookId, { since, until: end })
