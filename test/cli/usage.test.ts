@@ -170,7 +170,7 @@ describe('wrong usage', () => {
       [['contract', '--restricted-key', 'mst_x'], /'--restricted-key' needs option '--url/],
       [
         ['contract', '--url', 'http://127.0.0.1:1', '--key', '-', '--restricted-key', '-'],
-        /only one of the two keys/,
+        /only one of the keys/,
       ],
       [['check-receiver', 'http://127.0.0.1:1/'], /required option '--secret <secret>'/],
       [
