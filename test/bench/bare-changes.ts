@@ -1,14 +1,15 @@
 /** A process that does the work of `changes` with bare Koa and pg, in Muster's own tables: the least that
  *  TypeScript and PostgreSQL need. It has no authentication, contract, queue and retries. */
-import { createHmac, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text as readText } from 'node:stream/consumers'
 import Koa, { type Context } from 'koa'
 import pg from 'pg'
-import { Agent, request } from 'undici'
+import { Agent } from 'undici'
 import { newId } from '../../records/ids.ts'
 import { answer } from './child.ts'
+import { sendSigned } from './signed-post.ts'
 
 const CONNECTIONS = 16
 const FLUSH_MS = 100
@@ -50,7 +51,8 @@ const stores = {
       text: `with stored_key as (${KEY}),
         participant as (${PARTICIPANT} select $6, $7, $8, 'active', '[]', $8, $9, $9 from stored_key),
         event as (${EVENT} select $10, $7, 'participant.created', 'participant', $6, '[]', $9 from stored_key),
-        delivery as (${DELIVERY} select $11, $7, $12, $10, 'participant.created', $13, 'pending', 'schedule', $9, $9 from stored_key)
+        delivery as (${DELIVERY}
+          select $11, $7, $12, $10, 'participant.created', $13, 'pending', 'schedule', $9, $9 from stored_key)
         select 1 from stored_key`,
       values: [...keyValues(endpoint, change), ...recordValues(endpoint, change)],
     })
@@ -134,7 +136,8 @@ function storeResults(pool: pg.Pool, accountId: string, results: Attempted[]): P
   return pool.query({
     name: 'results',
     text: `with result as (
-        select * from unnest($2::uuid[], $3::bigint[], $4::int[], $5::int[]) as result (id, started_at, duration_ms, status)
+        select * from unnest($2::uuid[], $3::bigint[], $4::int[], $5::int[])
+          as result (id, started_at, duration_ms, status)
       ), attempt as (
         insert into attempts (account_id, delivery_id, number, trigger, started_at, duration_ms, outcome, status)
         select $1, id, 1, 'schedule', started_at, duration_ms, 'success', status from result
@@ -215,19 +218,9 @@ const calls = {
 
     async function attempt({ deliveryId, body }: Change): Promise<void> {
       const startedAt = Date.now()
-      const response = await request(endpoint.url, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          'webhook-id': deliveryId,
-          'x-service-signature': createHmac('sha256', signingKey).update(body).digest('hex'),
-        },
-        body,
-        dispatcher: agent,
-      })
-      await response.body.dump()
-      const durationMs = Date.now() - startedAt
-      addResult({ deliveryId, startedAt, durationMs, status: response.statusCode })
+      const post = { url: endpoint.url, id: deliveryId, body, key: signingKey }
+      const status = await sendSigned(post, agent)
+      addResult({ deliveryId, startedAt, durationMs: Date.now() - startedAt, status })
     }
 
     const app = new Koa().use(async (ctx: Context) => {

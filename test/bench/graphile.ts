@@ -1,14 +1,14 @@
 /** A process that delivers the same backlog with graphile-worker: one job per delivery. */
-import { createHmac } from 'node:crypto'
 import { Logger, type Runner, run } from 'graphile-worker'
 import pg from 'pg'
-import { Agent, request } from 'undici'
+import { Agent } from 'undici'
 import { loadRequests } from '../../records/attempt-requests.ts'
 import { openDatabase } from '../../records/database/open.ts'
 import { readConfig } from '../../server/config.ts'
 import { secretOpener } from '../../webhooks/transport/secret.ts'
 import { answer, sharedNowMs } from './child.ts'
 import type { Environment } from './set-up.ts'
+import { sendSigned } from './signed-post.ts'
 
 /** The concurrency with the best throughput of those tested. */
 const CONCURRENCY = 64
@@ -53,24 +53,14 @@ const calls = {
           const { endpoint, body } = delivery
           const key = open(endpoint.id, endpoint.sealedSecret).whole
           const startedAt = Date.now()
-          const response = await request(endpoint.url, {
-            method: 'POST',
-            headers: {
-              'content-type': 'application/json',
-              'webhook-id': id,
-              'x-service-signature': createHmac('sha256', key).update(body).digest('hex'),
-            },
-            body,
-            dispatcher: agent,
-          })
-          await response.body.dump()
+          const status = await sendSigned({ url: endpoint.url, id, body, key }, agent)
           const client = await pool.connect()
           try {
             await client.query('begin')
             await client.query(
               `insert into attempts (account_id, delivery_id, number, trigger, started_at, duration_ms, outcome, status)
                select account_id, id, 1, 'schedule', $2, $3, 'success', $4 from deliveries where id = $1`,
-              [id, startedAt, Date.now() - startedAt, response.statusCode],
+              [id, startedAt, Date.now() - startedAt, status],
             )
             await client.query(
               `update deliveries set state = 'delivered', attempts = 1, next_attempt_at = null, next_trigger = null, updated_at = $2 where id = $1`,

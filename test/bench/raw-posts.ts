@@ -1,6 +1,5 @@
 /** A process that only POSTs the bodies of pending deliveries: the limit of the machine. */
-import { createHmac, type KeyObject } from 'node:crypto'
-import { Agent, request } from 'undici'
+import { Agent } from 'undici'
 import { loadRequests } from '../../records/attempt-requests.ts'
 import { openDatabase } from '../../records/database/open.ts'
 import { listUnqueued } from '../../records/scheduled-attempts.ts'
@@ -8,11 +7,12 @@ import { readConfig } from '../../server/config.ts'
 import { secretOpener } from '../../webhooks/transport/secret.ts'
 import { answer } from './child.ts'
 import type { Environment } from './set-up.ts'
+import { type SignedPost, sendSigned } from './signed-post.ts'
 
 const CONCURRENCY = 128
 const LOADED_AT_ONCE = 1_000
 
-let posts: { id: string; body: Buffer; url: string; key: KeyObject }[] = []
+let posts: SignedPost[] = []
 const agent = new Agent()
 
 const calls = {
@@ -45,20 +45,8 @@ const calls = {
     let next = 0
     const started = performance.now()
     const sendNext = async (): Promise<void> => {
-      for (let post = posts[next++]; post !== undefined; post = posts[next++]) {
-        const headers = {
-          'content-type': 'application/json',
-          'webhook-id': post.id,
-          'x-service-signature': createHmac('sha256', post.key).update(post.body).digest('hex'),
-        }
-        const { body } = await request(post.url, {
-          method: 'POST',
-          headers,
-          body: post.body,
-          dispatcher: agent,
-        })
-        await body.dump()
-      }
+      for (let post = posts[next++]; post !== undefined; post = posts[next++])
+        await sendSigned(post, agent)
     }
     await Promise.all(Array.from({ length: CONCURRENCY }, sendNext))
     return (posts.length / (performance.now() - started)) * 1000
