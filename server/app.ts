@@ -47,7 +47,6 @@ export function createApp(services: AppServices): Koa<RequestState> {
 
   const { recordViolation: onViolation } = metrics
   const checkResponse = newResponseChecker({ mode: config.validateResponses, log, onViolation })
-  const quotas = new AccountQuotas({ ...services, quotas: config.quotas })
   app.use(identify)
   if (config.baseUrl.startsWith('https:')) app.use(requireTls)
   app.use(traceRequests)
@@ -61,6 +60,7 @@ export function createApp(services: AppServices): Koa<RequestState> {
   if (config.corsOrigins.length > 0)
     app.use(crossOrigin((origin) => (config.corsOrigins.includes(origin) ? origin : '')))
   if (config.role !== 'worker') {
+    const quotas = new AccountQuotas({ ...services, quotas: config.quotas })
     const executing = { ...services, checkResponse, keysInUse: new KeysInUse(), quotas }
     app.use(onlyBelow('/public', serveOperations(executing)))
     app.use(docsRoutes(config).routes())
