@@ -20,7 +20,7 @@ const CREATED = 201
 export interface QuotaServices {
   db: Db
   now: () => Date
-  /** Of an account for which no other is set. */
+  /** The quotas of an account for which an operator has set no others. */
   quotas: Quotas
 }
 

@@ -112,7 +112,7 @@ export async function execute<Id extends OperationId>(
   })
 }
 
-/** Of this process, which has one event loop. */
+/** All requests of the process share one event loop, so they also share the turns. */
 const largePages = new LargePages()
 
 /** One transaction, from its begin to its end. On PostgreSQL a create takes two round trips: the inserts of the steps 2

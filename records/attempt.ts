@@ -9,7 +9,7 @@ export interface Attempt {
   deliveryId: string
   /** Never changes for a delivery. */
   webhookId: string
-  /** Of the webhook. */
+  /** The account of the webhook. */
   accountId: string
   /** Expected attempt number, 1-based; the final number is assigned when the result is stored. */
   number: number

@@ -87,7 +87,7 @@ export function assertExportPermitted(
 /** The limits of each account. */
 export interface ExportLimits {
   unfinished: number
-  /** Of all files together. */
+  /** The most bytes that all files take together. */
   storedBytes: number
 }
 
@@ -117,7 +117,10 @@ const UNFINISHED_RETRY_SECONDS = 10
 
 export function describeFullStorage(maxBytes: number): string {
   const most = `${(maxBytes / 1024 ** 2).toLocaleString('en')} MiB`
-  return `The files of an account may take ${most} together. Delete exports that you no longer need, then create a new one.`
+  return (
+    `The files of an account may take ${most} together. ` +
+    'Delete exports that you no longer need, then create a new one.'
+  )
 }
 
 /** The bytes of all files of the account. */
@@ -174,7 +177,7 @@ export async function* readFile(scope: Scope, { id, byte_size }: Export): AsyncG
   }
 }
 
-/** By resource: its list operation, its schema, and a batch size that keeps a batch of the largest records within 4 MiB. */
+/** By resource: its list operation and its schema. `batchRows` keeps a batch of the largest records within 4 MiB. */
 const CONTENTS = {
   participants: {
     list: 'listParticipants',

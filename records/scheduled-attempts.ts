@@ -46,7 +46,7 @@ export async function listUnqueued(
 /** How many more attempts of each webhook may be queued. */
 export interface FreeQuota {
   byWebhook: ReadonlyMap<string, number>
-  /** Of each other webhook. */
+  /** How many of each webhook that `byWebhook` does not name. */
   ofOthers: number
 }
 

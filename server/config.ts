@@ -60,7 +60,7 @@ export interface Config {
   rateLimitPerMinute: number
   /** Requests of one user that a node works on at once. */
   requestsInFlightPerUser: number
-  /** Of an account for which no other is set. */
+  /** The quotas of an account for which an operator has set no others. */
   quotas: Quotas
   exportLimits: ExportLimits
   /** The bodies and paths of the requests of an account that a node stores in a day. */

@@ -40,7 +40,7 @@ export interface WebhookHealth {
   lastDay: AttemptCounts
   /** The last 24 hours, oldest first. The last one is the current hour. */
   hours: (AttemptCounts & { startsAt: number })[]
-  /** Of the attempts of the last 24 hours. Null: there were none. */
+  /** 95 % of the attempts of the last 24 hours took at most this long. Null: there were none. */
   p95Ms: number | null
   undelivered: Undelivered
 }

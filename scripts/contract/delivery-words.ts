@@ -13,7 +13,7 @@ export interface SignatureWords {
   encoding: 'hex' | 'base64'
   /** Precedes the signature. */
   prefix?: string
-  /** What is signed: names of headers in braces, and `{body}`. */
+  /** The sender signs this text. Names of headers, and `body`, stand in braces for their values. */
   content: string
 }
 

@@ -127,7 +127,8 @@ export const ORACLES: readonly Oracle[] = [
   {
     name: 'delivers its events',
     promise:
-      'A webhook gets each event once, with the headers, signatures and body of asyncapi.yaml, and again after a failure.',
+      'A webhook gets each event once, with the headers, signatures and body of asyncapi.yaml, and again ' +
+      'after a failure.',
     isFor: ({ emits }, { createWebhook }) => emits.length > 0 && createWebhook !== undefined,
     listChecks: deliveryChecks,
   },

@@ -29,7 +29,7 @@ export interface Bench {
   quick: boolean
   /** The folder of an earlier checkout to compare with. */
   before?: string
-  /** Of the measure `neighbours`. */
+  /** The measure `neighbours` runs these. */
   scenarios: string[]
   /** Settings of a service with a new, empty database. */
   newEnvironment(): Promise<Environment>

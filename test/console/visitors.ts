@@ -67,7 +67,7 @@ export interface Visitor {
   ): Promise<ConsoleAnswer>
   /** Posts and follows the redirect. */
   submit(path: string, fields?: Record<string, string | string[]>): Promise<ConsoleAnswer>
-  /** Of the session. A sign-in replaces it. */
+  /** The cookie of the session. A sign-in replaces it. */
   readonly cookie: string
 }
 

@@ -31,7 +31,7 @@ const endpoint = (changes: Partial<EndpointHealth> = {}): EndpointHealth => ({
 const quick = (inFlight: number) => endpoint({ inFlight, quickAt: NOW_MS - 10 })
 const slow = (inFlight: number) => endpoint({ inFlight, slowInARow: 16 })
 const normal = (inFlight: number) => endpoint({ inFlight })
-/** Of another account. */
+/** A webhook of another account. */
 const few = (inFlight: number) => endpoint({ accountId: 'other', inFlight })
 
 describe('queue quota', () => {

@@ -94,6 +94,10 @@ function brand(folder: string, size: number): Html {
   return html`<a class="brand" href="/console">${logo}Muster</a>`
 }
 
+function troubleLink(webhooks: number): Html {
+  return html`<a class="pill bad" href="/console/webhooks">${counted(webhooks, 'webhook')} failing</a>`
+}
+
 function side(
   { path, theme, folder, troubledWebhooks }: Frame,
   { user, account }: { user: User; account: { name: string } },
@@ -104,7 +108,7 @@ function side(
         ${icon('menu')}
       </button>
       ${brand(folder, 22)}
-      ${troubledWebhooks > 0 && html`<a class="pill bad" href="/console/webhooks">${counted(troubledWebhooks, 'webhook')} failing</a>`}
+      ${troubledWebhooks > 0 && troubleLink(troubledWebhooks)}
     </header>
     <nav class="side" id="menu" popover aria-label="Console">
       ${brand(folder, 24)}
@@ -148,7 +152,9 @@ function link({ label, to, icon: name, badge }: NavigationItem, path: string): H
   const address = to.startsWith('/docs') ? to : `/console${to}`
   const isCurrent =
     to === '' ? path === '/console' : path === address || path.startsWith(`${address}/`)
-  return html`<a href="${address}"${isCurrent && html` aria-current="page"`}>${icon(name)}${label}${badge && badgeElement(badge)}</a>`
+  const current = isCurrent && html` aria-current="page"`
+  const content = [icon(name), label, badge && badgeElement(badge)]
+  return html`<a href="${address}"${current}>${content}</a>`
 }
 
 /** The element is empty while there is nothing to count. */

@@ -17,7 +17,7 @@ export interface BackgroundQueue {
 }
 
 const CONCURRENCY = 2
-/** Of all workers of a queue together. */
+/** All workers of a queue together poll this often. */
 const POLLS_PER_SECOND = 4
 const EXPIRE_SECONDS = 12 * 3600
 

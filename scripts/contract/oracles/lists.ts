@@ -199,14 +199,15 @@ class TestedList {
       const { json, status } = await this.run.send(toOperationId(get), probe)
       if (status === 404 || words.finished_when) continue
       assertRules(words, probe, entry)
+      const record = json as typeof entry | undefined
       const name = Object.keys(entry).find(
-        (field) => !isDeepStrictEqual((json as typeof entry)?.[field], entry[field]),
+        (field) => !isDeepStrictEqual(record?.[field], entry[field]),
       )
       if (name !== undefined)
         throw new ContractBroken(
           'list_contents',
           probe,
-          `${name} is ${JSON.stringify((json as typeof entry)?.[name])}, but ${JSON.stringify(entry[name])} in the list`,
+          `${name} is ${JSON.stringify(record?.[name])}, but ${JSON.stringify(entry[name])} in the list`,
         )
     }
   }
