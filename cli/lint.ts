@@ -8,7 +8,8 @@ export function addLint(program: Command, shell: Shell): void {
   program
     .command('lint')
     .description(
-      'Check openapi.yaml and asyncapi.yaml for mistakes. Each line of the output is ' +
+      'Check openapi.yaml and asyncapi.yaml for mistakes, and the guides and READMEs for operations that do ' +
+        'not exist and for broken links. Each line of the output is ' +
         '"file:line:column rule — problem: how to correct it".',
     )
     .argument('[folder]', 'the folder of the two files (default: this installation)')

@@ -7,8 +7,8 @@ import { lineOf } from '../model/source.ts'
 import { listFiles } from './files.ts'
 import { listHandlers } from './handlers.ts'
 
-/** One line for each such handler, test, mention in a test or hook, and unused component: the problem
- *  and what to do. */
+/** One line for each such handler, test, mention in a test, hook or guide, and unused component: the
+ *  problem and what to do. */
 export async function findOrphans(root: string, contract: Contract): Promise<string[]> {
   const ids = new Set(contract.operations.map(({ id }) => id))
   const handlers = (await listHandlers(root)).filter((name) => !ids.has(name))
@@ -41,11 +41,11 @@ async function generatedIds(root: string): Promise<string[]> {
   return [...union.matchAll(/'(\w+)'/g)].map(([, id]) => id ?? '')
 }
 
-/** Lines of tests and hooks that still mention these names. */
+/** Lines of tests, hooks and guides that still mention these names. */
 async function mentions(root: string, names: Set<string>, except: Set<string>): Promise<string[]> {
   if (names.size === 0) return []
   const pattern = new RegExp(`\\b(${[...names].join('|')})\\b`)
-  const folders = ['test', 'scripts/contract']
+  const folders = ['test', 'scripts/contract', 'docs']
   const files = await Promise.all(
     folders.map(async (folder) =>
       (await listFiles(join(root, folder), { recursive: true })).map((file) => `${folder}/${file}`),
@@ -54,7 +54,7 @@ async function mentions(root: string, names: Set<string>, except: Set<string>): 
   const found = await Promise.all(
     files
       .flat()
-      .filter((file) => /\.[cm]?[jt]s$/.test(file) && !except.has(file))
+      .filter((file) => /\.([cm]?[jt]s|md)$/.test(file) && !except.has(file))
       .map(async (file) => {
         const lines = (await readFile(join(root, file), 'utf8')).split('\n')
         return lines.flatMap((line, index) => {

@@ -1,15 +1,17 @@
-/** Checks the contract: Redocly's rules for OpenAPI and AsyncAPI documents, and our own for this contract. */
+/** Checks the contract with Redocly's rules for OpenAPI and AsyncAPI documents and with our own, and the guides
+ *  and READMEs. */
 import { fileURLToPath } from 'node:url'
 import { buildContract } from '../model/contract.ts'
 import { ContractError, type Source } from '../model/source.ts'
 import { readYaml } from '../model/yaml.ts'
+import { findDocumentProblems } from './documents.ts'
 import type { LintProblem } from './problem.ts'
 import { redocly } from './redocly.ts'
 import { rules } from './rules.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The problems of openapi.yaml and asyncapi.yaml in `root`, by file and line.
+/** The problems of openapi.yaml, asyncapi.yaml and the Markdown files in `root`, by file and line.
  *  Throws `Refused` if @redocly/cli is not installed. */
 export async function lint(root = ROOT): Promise<LintProblem[]> {
   try {
@@ -17,7 +19,7 @@ export async function lint(root = ROOT): Promise<LintProblem[]> {
       await readYaml(root, 'openapi.yaml'),
       await readYaml(root, 'asyncapi.yaml'),
     ]
-    const problems = [...findOwnProblems(openapi, asyncapi), ...(await redocly(root))]
+    const problems = [...(await findOwnProblems(root, openapi, asyncapi)), ...(await redocly(root))]
     const unique = new Map(problems.map((problem) => [formatProblem(problem), problem]))
     return [...unique.values()].sort(
       (a, b) => b.file.localeCompare(a.file) || a.line - b.line || a.column - b.column,
@@ -33,10 +35,14 @@ export function formatProblem({ file, line, column, rule, message }: LintProblem
   return `${file}:${line}:${column} ${rule} — ${message}`
 }
 
-function findOwnProblems(openapi: Source, asyncapi: Source): LintProblem[] {
+async function findOwnProblems(
+  root: string,
+  openapi: Source,
+  asyncapi: Source,
+): Promise<LintProblem[]> {
   try {
     const contract = buildContract(openapi, asyncapi)
-    return Object.entries(rules).flatMap(([rule, find]) =>
+    const broken = Object.entries(rules).flatMap(([rule, find]) =>
       find(contract).map(({ source, path, problem }) => ({
         file: source.file,
         ...source.position(path),
@@ -44,6 +50,7 @@ function findOwnProblems(openapi: Source, asyncapi: Source): LintProblem[] {
         message: problem,
       })),
     )
+    return [...broken, ...(await findDocumentProblems(root, contract))]
   } catch (error) {
     // Our rules need a complete model.
     if (error instanceof ContractError) return [toProblem(error)]

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -61,6 +61,34 @@ test('each defect: reported once, with its rule, its line and the remedy', async
         unexpected.delete(problem)
   }
   expect([...unexpected]).toEqual([])
+})
+
+const GUIDE = `# A guide
+[To the README](../README.md#the-start), [to a heading](#two-words), [to the contract](../openapi.yaml)
+and [to another site](https://example.com/docs/none.md). \`getTask\` and getTasks in a sentence are fine.
+[No file](none.md), [no heading](#two-word) and [no heading of the README](../README.md#start).
+Call \`getTasks\`.
+\`\`\`sh
+muster contract --only createTasks   # [not](a-link.md)
+\`\`\`
+## Two \`words\`
+`
+
+test('guides and READMEs: stale operation IDs and broken links, with line, column and remedy', async () => {
+  await using contract = await newContract()
+  await contract.write()
+  await mkdir(join(contract.root, 'docs'))
+  await writeFile(join(contract.root, 'docs/guide.md'), GUIDE)
+  await writeFile(join(contract.root, 'README.md'), '# Name\n## The start\n[Folder](docs)\n')
+  await writeFile(join(contract.root, 'CHANGELOG.md'), '`getTasks`: [why](docs/guide.md#one)\n')
+  expect((await lint(contract.root)).map(formatProblem)).toEqual([
+    'docs/guide.md:4:11 broken-link — docs/none.md does not exist: link to another file, for example docs/guide.md',
+    'docs/guide.md:4:34 broken-link — docs/guide.md has no heading #two-word: link to #two-words, or add the heading',
+    'docs/guide.md:4:76 broken-link — README.md has no heading #start: link to #the-start, or add the heading',
+    'docs/guide.md:5:7 unknown-operation — openapi.yaml has no operation getTasks: write getTask, or remove the mention',
+    'docs/guide.md:7:24 unknown-operation — openapi.yaml has no operation createTasks: write createTask, or remove the mention',
+    'CHANGELOG.md:1:19 broken-link — docs/guide.md has no heading #one: link to #two-words, or add the heading',
+  ])
 })
 
 test.each(FATAL)('a contract that cannot be generated from: $name', async (defect) => {

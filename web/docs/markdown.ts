@@ -1,5 +1,6 @@
 /** Renders the Markdown of guides and descriptions. HTML in it is escaped. */
 import MarkdownIt, { type Token } from 'markdown-it'
+import { headingIds } from '../../scripts/model/heading-ids.ts'
 import { type Html, raw } from '../shared/html.ts'
 import { type CodeSample, highlightedCode, languageTabs } from './code.ts'
 
@@ -73,24 +74,17 @@ function takeTitle(tokens: Token[]): string | undefined {
 
 /** Gives each heading an ID that links can lead to. Returns the headings. */
 function addHeadingIds(tokens: Token[]): Heading[] {
-  const headings: Heading[] = []
-  for (const [index, token] of tokens.entries()) {
-    if (token.type !== 'heading_open') continue
-    const text = tokens[index + 1]?.content.replaceAll('`', '') ?? ''
-    const base = slugOf(text)
-    const repeats = headings.filter(({ id }) => id === base || id.startsWith(`${base}--`)).length
-    const id = repeats === 0 ? base : `${base}--${repeats + 1}`
+  const found = tokens.flatMap((token, index) =>
+    token.type === 'heading_open'
+      ? [{ token, text: tokens[index + 1]?.content.replaceAll('`', '') ?? '' }]
+      : [],
+  )
+  const ids = headingIds(found.map(({ text }) => text))
+  return found.map(({ token, text }, index) => {
+    const id = ids[index] ?? ''
     token.attrSet('id', id)
-    headings.push({ level: Number(token.tag.slice(1)), id, text })
-  }
-  return headings
-}
-
-export function slugOf(text: string): string {
-  return text
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-|-$/g, '')
+    return { level: Number(token.tag.slice(1)), id, text }
+  })
 }
 
 function resolveLinks(tokens: Token[], { resolve }: MarkdownOptions): void {

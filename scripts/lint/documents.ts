@@ -1,0 +1,154 @@
+/** Checks the guides and READMEs: operation IDs that the contract does not have, and broken links. */
+import { access, readFile } from 'node:fs/promises'
+import { posix } from 'node:path'
+import { listFiles } from '../generate/files.ts'
+import type { Contract } from '../model/contract.ts'
+import { headingIds } from '../model/heading-ids.ts'
+import { nearest } from '../model/nearest.ts'
+import type { LintProblem } from './problem.ts'
+
+interface Document {
+  /** Relative to the root. */
+  file: string
+  /** With code blocks left out: text and links. */
+  prose: string[]
+  /** With text left out: code blocks and the code within lines. */
+  code: string[]
+}
+
+const FOLDERS = ['docs', 'client', 'deploy']
+/** Released contracts are never changed. */
+const RELEASED = 'docs/released/'
+/** It names what earlier versions had. */
+const HISTORY = 'CHANGELOG.md'
+
+/** The problems of the Markdown files of `root`. */
+export async function findDocumentProblems(
+  root: string,
+  contract: Contract,
+): Promise<LintProblem[]> {
+  const names = await listDocuments(root)
+  const documents = await Promise.all(names.map((file) => readDocument(root, file)))
+  const guides = documents.filter(({ file }) => file !== HISTORY)
+  return [
+    ...guides.flatMap((document) => findStaleOperations(document, contract)),
+    ...(await findBrokenLinks(root, documents)),
+  ]
+}
+
+async function listDocuments(root: string): Promise<string[]> {
+  const nested = FOLDERS.map(async (folder) =>
+    (await listFiles(posix.join(root, folder), { recursive: true })).map((file) =>
+      posix.join(folder, file),
+    ),
+  )
+  const files = [...(await listFiles(root)), ...(await Promise.all(nested)).flat()]
+  return files.filter(
+    (file) => file.endsWith('.md') && !file.startsWith(RELEASED) && !file.includes('node_modules/'),
+  )
+}
+
+async function readDocument(root: string, file: string): Promise<Document> {
+  const lines = (await readFile(posix.join(root, file), 'utf8')).split('\n')
+  const [prose, code]: [string[], string[]] = [[], []]
+  let isBlock = false
+  for (const line of lines) {
+    const isFence = /^\s*(```|~~~)/.test(line)
+    if (isFence) isBlock = !isBlock
+    prose.push(isBlock || isFence ? '' : line)
+    code.push(isBlock ? line : onlyCode(line))
+  }
+  return { file, prose, code }
+}
+
+/** The line with spaces instead of everything that is not between backticks. */
+function onlyCode(line: string): string {
+  return line
+    .split('`')
+    .map((part, index) => (index % 2 === 1 ? part : part.replace(/./gs, ' ')))
+    .join('`')
+}
+
+/** Code that has the form of an operation ID, with a verb and a noun of the contract, and is none. */
+function findStaleOperations({ file, code }: Document, { operations }: Contract): LintProblem[] {
+  const ids = operations.map(({ id }) => id)
+  const verbs = new Set(ids.map((id) => partsOf(id).verb))
+  const nouns = new Set(ids.map((id) => partsOf(id).noun))
+  const isStale = (word: string): boolean => {
+    const { verb, noun } = partsOf(word)
+    return verbs.has(verb) && nouns.has(noun) && !ids.includes(word)
+  }
+  return code.flatMap((line, index) =>
+    [...line.matchAll(/\b[a-z]+[A-Z]\w*/g)]
+      .filter(([word]) => isStale(word))
+      .map(({ 0: word, index: column }) => ({
+        file,
+        line: index + 1,
+        column: column + 1,
+        rule: 'unknown-operation',
+        message: `openapi.yaml has no operation ${word}: write ${nearest(word, ids)}, or remove the mention`,
+      })),
+  )
+}
+
+/** `listTasks` → `list`, `Task`. */
+function partsOf(id: string): { verb: string; noun: string } {
+  const verb = /^[a-z]*/.exec(id)?.[0] ?? ''
+  return { verb, noun: id.slice(verb.length).replace(/s$/, '') }
+}
+
+async function findBrokenLinks(root: string, documents: Document[]): Promise<LintProblem[]> {
+  const found = documents.map(async ({ file, prose }) => {
+    const links = prose.flatMap((line, index) =>
+      linksIn(line).map((link) => ({ ...link, line: index + 1 })),
+    )
+    const problems = links.map(async ({ href, line, column }): Promise<LintProblem[]> => {
+      const message = await describeBreak(root, documents, file, href)
+      return message === undefined ? [] : [{ file, line, column, rule: 'broken-link', message }]
+    })
+    return (await Promise.all(problems)).flat()
+  })
+  return (await Promise.all(found)).flat()
+}
+
+/** Relative links and their columns. Links with a scheme lead to other sites. */
+function linksIn(line: string): { href: string; column: number }[] {
+  const withoutCode = line.replace(/`[^`]*`/g, (code) => ' '.repeat(code.length))
+  return [...withoutCode.matchAll(/\]\(([^()\s]+)\)|^\[[^\]]+\]: (\S+)/g)]
+    .map(({ 0: whole, 1: inline, 2: listed, index }) => {
+      const href = inline ?? listed ?? ''
+      return { href, column: index + whole.indexOf(href) + 1 }
+    })
+    .filter(({ href }) => !/^[a-z]+:/.test(href))
+}
+
+/** What is wrong with a link in `file`, and the remedy. Undefined if it leads to a file or heading. */
+async function describeBreak(
+  root: string,
+  documents: Document[],
+  file: string,
+  href: string,
+): Promise<string | undefined> {
+  const [path = '', heading] = href.split('#')
+  const target = path === '' ? file : posix.join(posix.dirname(file), decodeURIComponent(path))
+  const page = documents.find((document) => document.file === target)
+  if (page === undefined) {
+    const exists = await access(posix.join(root, target)).then(
+      () => true,
+      () => false,
+    )
+    if (exists) return undefined
+    const files = documents.map((document) => document.file)
+    return `${target} does not exist: link to another file, for example ${nearest(target, files)}`
+  }
+  if (heading === undefined) return undefined
+  const ids = headingIdsOf(page)
+  if (ids.includes(heading)) return undefined
+  return `${target} has no heading #${heading}: link to #${nearest(heading, ids)}, or add the heading`
+}
+
+/** The documentation gives the title of a page no ID. */
+function headingIdsOf({ prose }: Document): string[] {
+  const headings = prose.flatMap((line) => /^##+ +(.*)$/.exec(line)?.[1] ?? [])
+  return headingIds(headings.map((text) => text.replaceAll('`', '')))
+}
