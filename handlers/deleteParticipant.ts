@@ -1,10 +1,11 @@
 import { assertFound } from '../errors.ts'
-import { deleteParticipantRow, findParticipant } from '../records/participants.ts'
+import { findRecord } from '../records/list.ts'
+import { deleteParticipantRow, participantListing } from '../records/participants.ts'
 import type { Call } from './call.ts'
 
 export async function deleteParticipant(call: Call<'deleteParticipant'>): Promise<void> {
   const { scope, path, emit, assertMatch, emitMany, now } = call
-  const current = await findParticipant(scope, path.participant, { forUpdate: true })
+  const current = await findRecord(scope, participantListing, path.participant, { forUpdate: true })
   assertFound(current, 'participant')
   assertMatch(current)
   const { tasks } = await deleteParticipantRow(scope, current.id, now)

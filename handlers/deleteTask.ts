@@ -1,10 +1,11 @@
 import { assertFound } from '../errors.ts'
-import { deleteTaskRow, findTask } from '../records/tasks.ts'
+import { findRecord } from '../records/list.ts'
+import { deleteTaskRow, taskListing } from '../records/tasks.ts'
 import type { Call } from './call.ts'
 
 export async function deleteTask(call: Call<'deleteTask'>): Promise<void> {
   const { scope, path, emit, assertMatch, emitMany, now } = call
-  const current = await findTask(scope, path.task, { forUpdate: true })
+  const current = await findRecord(scope, taskListing, path.task, { forUpdate: true })
   assertFound(current, 'task')
   assertMatch(current)
   const { payments } = await deleteTaskRow(scope, current.id, now)

@@ -1,14 +1,15 @@
 import { Readable } from 'node:stream'
 import { assertFound, StatusError } from '../errors.ts'
 import type { FileBody } from '../generated/operations.ts'
-import { assertExportPermitted, type Export, findExport, readFile } from '../records/exports.ts'
+import { assertExportPermitted, type Export, exportListing, readFile } from '../records/exports.ts'
+import { findRecord } from '../records/list.ts'
 import type { Call } from './call.ts'
 
 const MEDIA_TYPES = { csv: 'text/csv', csv_raw: 'text/csv', json: 'application/json' }
 
 export async function getExportFile(call: Call<'getExportFile'>): Promise<FileBody> {
   const { scope, path, caller, now } = call
-  const found = await findExport(scope, path.export_id)
+  const found = await findRecord(scope, exportListing, path.export_id)
   assertFound(found, 'export')
   assertExportPermitted(found, caller)
   if (found.status === 'failed') throw new StatusError(409, `The export failed. ${found.error}`)

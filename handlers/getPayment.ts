@@ -1,9 +1,10 @@
 import { assertFound } from '../errors.ts'
-import { findPayment, type Payment } from '../records/payments.ts'
+import { findRecord } from '../records/list.ts'
+import { type Payment, paymentListing } from '../records/payments.ts'
 import type { Call } from './call.ts'
 
 export async function getPayment(call: Call<'getPayment'>): Promise<Payment> {
-  const payment = await findPayment(call.scope, call.path.payment)
+  const payment = await findRecord(call.scope, paymentListing, call.path.payment)
   assertFound(payment, 'payment')
   return payment
 }

@@ -1,12 +1,13 @@
 import { assertFound } from '../errors.ts'
 import { findChanges } from '../records/changes.ts'
-import { findJob, type Job, updateJobFields } from '../records/jobs.ts'
+import { type Job, jobListing, updateJobFields } from '../records/jobs.ts'
+import { findRecord } from '../records/list.ts'
 import { withOperator } from '../records/screening.ts'
 import type { Call } from './call.ts'
 
 export async function updateJob(call: Call<'updateJob'>): Promise<Job> {
   const { scope, path, input, now, emit, assertMatch } = call
-  const current = await findJob(scope, path.job, { forUpdate: true })
+  const current = await findRecord(scope, jobListing, path.job, { forUpdate: true })
   assertFound(current, 'job')
   assertMatch(current)
 

@@ -3,10 +3,11 @@ import type { Body } from '../generated/operations.ts'
 import { bodies, type Validator } from '../generated/validators.js'
 import { findChanges } from '../records/changes.ts'
 import {
-  findJobApplication,
   type JobApplication,
+  jobApplicationListing,
   updateJobApplicationFields,
 } from '../records/job-applications.ts'
+import { findRecord } from '../records/list.ts'
 import { applyMergePatch } from '../records/merge-patch.ts'
 import { assertValid } from '../validation.ts'
 import type { Call } from './call.ts'
@@ -15,7 +16,9 @@ export async function updateJobApplication(
   call: Call<'updateJobApplication'>,
 ): Promise<JobApplication> {
   const { scope, path, now, emit, assertMatch } = call
-  const current = await findJobApplication(scope, path.job_application, { forUpdate: true })
+  const current = await findRecord(scope, jobApplicationListing, path.job_application, {
+    forUpdate: true,
+  })
   assertFound(current, 'job application')
   assertMatch(current)
 

@@ -1,15 +1,16 @@
 import { assertFound } from '../errors.ts'
 import { findChanges } from '../records/changes.ts'
+import { findRecord } from '../records/list.ts'
 import {
-  findParticipant,
   type Participant,
+  participantListing,
   updateParticipantFields,
 } from '../records/participants.ts'
 import type { Call } from './call.ts'
 
 export async function updateParticipant(call: Call<'updateParticipant'>): Promise<Participant> {
   const { scope, path, input, now, emit, assertMatch } = call
-  const current = await findParticipant(scope, path.participant, { forUpdate: true })
+  const current = await findRecord(scope, participantListing, path.participant, { forUpdate: true })
   assertFound(current, 'participant')
   assertMatch(current)
 

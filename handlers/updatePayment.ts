@@ -1,11 +1,12 @@
 import { assertFound } from '../errors.ts'
 import { findChanges } from '../records/changes.ts'
-import { findPayment, type Payment, updatePaymentFields } from '../records/payments.ts'
+import { findRecord } from '../records/list.ts'
+import { type Payment, paymentListing, updatePaymentFields } from '../records/payments.ts'
 import type { Call } from './call.ts'
 
 export async function updatePayment(call: Call<'updatePayment'>): Promise<Payment> {
   const { scope, path, input, now, emit, assertMatch } = call
-  const current = await findPayment(scope, path.payment, { forUpdate: true })
+  const current = await findRecord(scope, paymentListing, path.payment, { forUpdate: true })
   assertFound(current, 'payment')
   assertMatch(current)
 

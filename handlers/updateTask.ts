@@ -1,11 +1,12 @@
 import { assertFound } from '../errors.ts'
 import { findChanges } from '../records/changes.ts'
-import { findTask, type Task, updateTaskFields } from '../records/tasks.ts'
+import { findRecord } from '../records/list.ts'
+import { type Task, taskListing, updateTaskFields } from '../records/tasks.ts'
 import type { Call } from './call.ts'
 
 export async function updateTask(call: Call<'updateTask'>): Promise<Task> {
   const { scope, path, input, now, emit, assertMatch } = call
-  const current = await findTask(scope, path.task, { forUpdate: true })
+  const current = await findRecord(scope, taskListing, path.task, { forUpdate: true })
   assertFound(current, 'task')
   assertMatch(current)
 

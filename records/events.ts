@@ -1,8 +1,7 @@
 import type { EventType } from '../generated/asyncapi.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
-import { type Listing, toTimestamp } from './list.ts'
-import { findRow } from './references.ts'
+import { findRecord, type Listing, toTimestamp } from './list.ts'
 
 /** An event as the public API shows it. */
 export type PublicEvent = components['schemas']['Event']
@@ -38,10 +37,10 @@ export const eventListing: Listing<EventRow, PublicEvent> = {
 
 /** The event with its `delivery_ids`, in the order of creation. */
 export async function findEvent(scope: Scope, id: string): Promise<PublicEvent | undefined> {
-  const row = await findRow<EventRow>(scope, 'events', id)
-  if (row === undefined) return undefined
+  const event = await findRecord(scope, eventListing, id)
+  if (event === undefined) return undefined
   const deliveryIds = await scope.rows('deliveries').where('event_id', id).orderBy('id').pluck('id')
-  return { ...eventFromRow(row), delivery_ids: deliveryIds }
+  return { ...event, delivery_ids: deliveryIds }
 }
 
 /** Ordered by ID. Deleted events are missing. */

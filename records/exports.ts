@@ -13,7 +13,7 @@ import { jobListing } from './jobs.ts'
 import { eachBatch, type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
 import { participantListing } from './participants.ts'
 import { paymentListing } from './payments.ts'
-import { countNoun, findRow } from './references.ts'
+import { countNoun } from './references.ts'
 import { taskListing } from './tasks.ts'
 import type { Permission } from './users.ts'
 
@@ -61,15 +61,6 @@ export const exportListing: Listing<ExportRow, Export> = {
   table: 'exports',
   fromRow,
   nullable: ['completed_at'],
-}
-
-export async function findExport(
-  scope: Scope,
-  id: string,
-  options?: { forUpdate: boolean },
-): Promise<Export | undefined> {
-  const row = await findRow<ExportRow>(scope, 'exports', id, options)
-  return row && fromRow(row)
 }
 
 /** Throws 403 for an export of payments unless the user may read payments. */

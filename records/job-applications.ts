@@ -5,9 +5,9 @@ import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import { uniqueViolation } from './database/errors.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
-import { findJob } from './jobs.ts'
-import { type Listing, toTimestamp } from './list.ts'
-import { assertReference, findRow, withStoredIds } from './references.ts'
+import { jobListing } from './jobs.ts'
+import { findRecord, type Listing, toTimestamp } from './list.ts'
+import { assertReference, withStoredIds } from './references.ts'
 import { type ScreeningOutcome, screen } from './screening.ts'
 
 export type JobApplication = components['schemas']['JobApplication']
@@ -50,15 +50,6 @@ export const jobApplicationListing: Listing<JobApplicationRow, JobApplication> =
   fromRow,
 }
 
-export async function findJobApplication(
-  scope: Scope,
-  id: string,
-  options?: { forUpdate: boolean },
-): Promise<JobApplication | undefined> {
-  const row = await findRow<JobApplicationRow>(scope, 'job_applications', id, options)
-  return row && fromRow(row)
-}
-
 /** Throws `InvalidInput` for an unknown participant, a job that is not open, or a second application for
  *  the job. */
 export async function insertJobApplication(
@@ -68,7 +59,7 @@ export async function insertJobApplication(
 ): Promise<JobApplication> {
   const { job_id, participant_id, answers = {} } = withStoredIds(input)
   // Locked, so that the job cannot be closed or change its questions before the commit.
-  const job = await findJob(scope, job_id, { forUpdate: true })
+  const job = await findRecord(scope, jobListing, job_id, { forUpdate: true })
   if (!job) throw new InvalidInput({ job_id: ['does not name a job of your account.'] })
   if (job.status !== 'open')
     throw new InvalidInput({

@@ -5,7 +5,7 @@ import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { containing, foldText, type Listing, toTimestamp } from './list.ts'
-import { countNoun, countRows, findRow } from './references.ts'
+import { countNoun, countRows } from './references.ts'
 import { withOperator } from './screening.ts'
 
 export type Job = components['schemas']['Job']
@@ -44,15 +44,6 @@ export const jobListing: Listing<JobRow, Job> = {
   table: 'jobs',
   fromRow,
   filters: { search: (value) => containing('jobs.search_text', value) },
-}
-
-export async function findJob(
-  scope: Scope,
-  id: string,
-  options?: { forUpdate: boolean },
-): Promise<Job | undefined> {
-  const row = await findRow<JobRow>(scope, 'jobs', id, options)
-  return row && fromRow(row)
 }
 
 const searchText = ({ title, description }: Pick<Job, 'title' | 'description'>): string =>

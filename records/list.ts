@@ -1,11 +1,11 @@
-/** Lists with the filters, sorts and pages that openapi.yaml declares. Indexes serve every query. */
+/** Records, and lists with the filters, sorts and pages that openapi.yaml declares. Indexes serve every query. */
 
 import type { OperationRow } from '../generated/operations.ts'
 import type { Scope } from './database/scope.ts'
 import { select } from './database/statements.ts'
-import { withStoredIds } from './references.ts'
+import { findRow, withStoredIds } from './references.ts'
 
-/** How a table is listed. */
+/** How the records of a table are read and listed. */
 export interface Listing<Row, Item> {
   table: string
   fromRow(row: Row): Item
@@ -31,6 +31,17 @@ export interface ListPage<Item> {
     total: number
     allowed_sorts: string[]
   }
+}
+
+/** `forUpdate` locks the record until the transaction ends. */
+export async function findRecord<Row, Item>(
+  scope: Scope,
+  { table, fromRow }: Listing<Row, Item>,
+  id: string,
+  options?: { forUpdate: boolean },
+): Promise<Item | undefined> {
+  const row = await findRow<Row>(scope, table, id, options)
+  return row && fromRow(row)
 }
 
 /** A validated query of a list operation. */

@@ -6,7 +6,7 @@ import { uniqueViolation } from './database/errors.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { containing, foldText, type Listing, toTimestamp } from './list.ts'
-import { clearReferences, countNoun, countRows, findRow } from './references.ts'
+import { clearReferences, countNoun, countRows } from './references.ts'
 
 export type Participant = components['schemas']['Participant']
 type NewParticipant = Body<'createParticipant'>
@@ -51,15 +51,6 @@ export const participantListing: Listing<ParticipantRow, Participant> = {
       bindings: [accountId, value],
     }),
   },
-}
-
-export async function findParticipant(
-  scope: Scope,
-  id: string,
-  options?: { forUpdate: boolean },
-): Promise<Participant | undefined> {
-  const row = await findRow<ParticipantRow>(scope, 'participants', id, options)
-  return row && fromRow(row)
 }
 
 /** Columns for unique keys and search. */

@@ -5,7 +5,7 @@ import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
-import { assertReference, findRow, withStoredIds } from './references.ts'
+import { assertReference, withStoredIds } from './references.ts'
 
 export type Payment = components['schemas']['Payment']
 type NewPayment = Body<'createPayment'>
@@ -44,15 +44,6 @@ export const paymentListing: Listing<PaymentRow, Payment> = {
   table: 'payments',
   fromRow,
   nullable: ['paid_at'],
-}
-
-export async function findPayment(
-  scope: Scope,
-  id: string,
-  options?: { forUpdate: boolean },
-): Promise<Payment | undefined> {
-  const row = await findRow<PaymentRow>(scope, 'payments', id, options)
-  return row && fromRow(row)
 }
 
 /** Throws `InvalidInput` for an unknown participant or task. */

@@ -5,7 +5,7 @@ import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { type Listing, toMillis, toNullableTimestamp, toTimestamp } from './list.ts'
-import { assertReference, clearReferences, findRow, withStoredIds } from './references.ts'
+import { assertReference, clearReferences, withStoredIds } from './references.ts'
 
 export type Task = components['schemas']['Task']
 type NewTask = Body<'createTask'>
@@ -47,15 +47,6 @@ export const taskListing: Listing<TaskRow, Task> = {
   table: 'tasks',
   fromRow,
   nullable: ['due_at', 'completed_at'],
-}
-
-export async function findTask(
-  scope: Scope,
-  id: string,
-  options?: { forUpdate: boolean },
-): Promise<Task | undefined> {
-  const row = await findRow<TaskRow>(scope, 'tasks', id, options)
-  return row && fromRow(row)
 }
 
 /** The contract accepts these years. An offset could move a time out of them, and the API would not

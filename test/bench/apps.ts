@@ -14,12 +14,8 @@ import { newResponseChecker } from '../../operations/response-check.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
 import { accountScope, writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { listPage } from '../../records/list.ts'
-import {
-  findParticipant,
-  insertParticipant,
-  participantListing,
-} from '../../records/participants.ts'
+import { findRecord, listPage } from '../../records/list.ts'
+import { insertParticipant, participantListing } from '../../records/participants.ts'
 import type { Config } from '../../server/config.ts'
 import { respondToErrors } from '../../server/errors.ts'
 import { newLogger } from '../../server/log.ts'
@@ -75,7 +71,11 @@ export const apps = {
         'RateLimit-Policy': `"default";q=${state.limit};w=60`,
       })
       ctx.assert(state.allowed, 429)
-      const participant = await findParticipant(readScope(db, principal.accountId), id)
+      const participant = await findRecord(
+        readScope(db, principal.accountId),
+        participantListing,
+        id,
+      )
       ctx.assert(participant, 404)
       const text = JSON.stringify(participant)
       ctx.set('ETag', etagOf(text))
