@@ -44,7 +44,7 @@ export function toNetwork(ip: string): string {
 }
 
 /** Allows `points` requests per key and window. All nodes share the counts in PostgreSQL; with SQLite
- *  there is one node, which counts in memory. Throws when the database is not available. */
+ *  there is one node, which counts in memory. Its methods throw when the database is not available. */
 export function newRateLimiter(
   db: Db,
   name: string,
@@ -57,11 +57,12 @@ export function newRateLimiter(
       : memoryCounts(points, windowSeconds)
   // Concurrent requests of a client would wait for the same row one by one, so they are counted in one
   // statement.
-  const consume = coalesce(counts.add)
+  const addCoalesced = coalesce(counts.add)
   return {
     async consume(key) {
-      const { result, calls, index } = await consume(key)
-      return stateOf(points, result.points - (calls - 1 - index), result.msLeft)
+      const { result, calls, index } = await addCoalesced(key)
+      const countedLater = calls - 1 - index
+      return stateOf(points, result.points - countedLater, result.msLeft)
     },
     reset: counts.reset,
   }

@@ -109,7 +109,7 @@ export function addContract(program: Command, shell: Shell): void {
     .option('--junit <file>', 'also write the results as JUnit XML')
     .option(
       '--prove [part]',
-      'measure these tests: put seeded faults between them and the service of this installation, and ' +
+      'measure these tests: break the responses of this installation in many ways, one at a time, and ' +
         'print how many they find; with a part, only faults that have it in their name',
     )
     .addHelpText(
@@ -119,7 +119,7 @@ Each operation is tested for:
 ${ORACLES.map(({ promise }) => `  - ${promise}`).join('\n')}
 
 Exit status: 0 if the contract holds, 1 if a check failed or a documented status or event never occurred.
-With --prove: 0 if at least 95 % of the faults are found, and all of the isolation of accounts and of signatures.
+With --prove: 0 if at least 95 % of all faults are found, and every fault in the isolation of accounts and in signatures.
 `,
     )
     .action(
@@ -201,12 +201,13 @@ function readTarget(options: Options): Target | undefined {
     key: readSecret(key),
     restrictedKey: read(restrictedKey),
     otherKey: read(otherKey),
-    createWebhook: webhookSecret === undefined ? undefined : async () => existing(webhookSecret),
+    createWebhook:
+      webhookSecret === undefined ? undefined : async () => openExistingWebhook(webhookSecret),
   }
 }
 
-/** A webhook that its owner created, and keeps. */
-function existing(secret: string): TestedWebhook {
+/** The webhook of --webhook-secret. The tests did not create it, so they do not delete it. */
+function openExistingWebhook(secret: string): TestedWebhook {
   return { secret, async [Symbol.asyncDispose]() {} }
 }
 
@@ -270,7 +271,7 @@ function formatReport(report: Report): string {
   )
   const requests = cases.reduce((sum, { requests }) => sum + requests, 0)
   const failureCount = dreddFailures.length + failures.length + missing.length
-  const verdict = failureCount === 0 ? 'the contract holds.' : `${failureCount} failed.`
+  const verdict = failureCount === 0 ? 'the contract holds.' : `${failureCount} failures.`
   return [
     formatMatrix(report),
     '',
@@ -283,7 +284,7 @@ function formatReport(report: Report): string {
     ...missing,
     ...report.refusals.map(
       ({ operation, field, message, count }) =>
-        `Note  ${operation}: a rule beside the schema refused ${field} ${count} times: ${message}`,
+        `Note  ${operation}: a rule that the schema does not express refused ${field} ${count} times: ${message}`,
     ),
     ...(dredd ? [`Dredd: ${dredd.passed.length} documented responses verified.`] : []),
     `${requests} requests to ${url} with --seed ${seed}: ${verdict}`,

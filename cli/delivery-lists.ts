@@ -70,7 +70,7 @@ interface UndeliveredOptions {
 export function addUndelivered(deliveries: Command, shell: Shell): void {
   deliveries
     .command('undelivered')
-    .summary('list the undelivered events of an account')
+    .summary('list the undelivered deliveries of an account')
     .description(
       'List the deliveries of an account that are pending, retrying or failed, newest first.',
     )

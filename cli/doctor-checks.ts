@@ -1,4 +1,4 @@
-/** The checks of the settings, the database and the machine. */
+/** The checks of the settings, the database and the machine. An error that a check throws is reported as a problem. */
 import { constants, existsSync } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { doubtLeftMs, listClockSpans } from '../records/clock-spans.ts'
@@ -68,6 +68,7 @@ export function checkConfiguration(config: Config): Finding[] {
 export async function checkDatabase({ db, config }: Installation): Promise<Finding[]> {
   const { database } = config
   if ('dataDir' in database) return checkSqlite(db)
+  // CockroachDB and YugabyteDB count their own versions.
   if (hasComparableCatalogue(database))
     await assertVersion(async (text) => (await db.read.raw(text)).rows)
   const { settings } = await findPostgresState(db)
@@ -143,7 +144,7 @@ export async function checkClock({ db }: Installation): Promise<Finding[]> {
       warning(
         check,
         `The clock of this machine is ${Math.round(Math.abs(offsetMs) / 1_000)} s ` +
-          `${offsetMs > 0 ? 'ahead of' : 'behind'} that of PostgreSQL, which counts.`,
+          `${offsetMs > 0 ? 'ahead of' : 'behind'} the time of PostgreSQL, which Muster uses.`,
         'Synchronise both with NTP.',
       ),
     )
@@ -175,7 +176,9 @@ export async function checkSchema({ db, config }: Installation): Promise<Finding
     ]
   const difference = await findSchemaDifference(db)
   const found = describeSchemaProblem(difference, db.dialect)
-  if (found !== undefined && hasComparableCatalogue(config.database)) return [problem(check, found)]
+  if (!hasComparableCatalogue(config.database))
+    return [ok(check, 'All migrations have run. The schema cannot be compared on this database.')]
+  if (found !== undefined) return [problem(check, found)]
   const { additional } = difference
   if (additional.length > 0)
     return [
@@ -187,6 +190,7 @@ export async function checkSchema({ db, config }: Installation): Promise<Finding
 export async function checkSecretKey({ db, config }: Installation): Promise<Finding[]> {
   const check = 'secret key'
   const { secretKeys } = config
+  // Throws if there is no key.
   secretKeys.newest()
   const found = await findSecretKeyProblem(db, secretKeys)
   if (found !== undefined) return [problem(check, found)]
@@ -202,7 +206,9 @@ export async function checkConnections({ db, config }: Installation): Promise<Fi
   const check = 'connections'
   const { database, role } = config
   if ('dataDir' in database) {
-    const pools = Object.entries(db.pools()).map(([name, { max }]) => `${max} to ${name}`)
+    const pools = Object.entries(db.pools()).map(
+      ([name, { max }]) => `${max} in the pool "${name}"`,
+    )
     return [ok(check, `Up to ${pools.join(' and ')}.`)]
   }
   const { poolSize, queuePoolSize } = { ...DEFAULT_LIMITS, ...database }

@@ -36,7 +36,7 @@ function addCreate(key: Command, shell: Shell): void {
     .command('create')
     .summary('create an API key for a user')
     .description(
-      'Create an API key for a user. The token is shown once, because only its hash is stored. ' +
+      'Create an API key for a user. The token is shown once, because only its hash and its beginning are stored. ' +
         "The user's Finance permission also applies to the key.",
     )
     .requiredOption('--email <email>', 'the user who owns the key')
@@ -93,7 +93,7 @@ function addList(key: Command, shell: Shell): void {
     .command('list')
     .summary("list a user's API keys")
     .description(
-      "List a user's API keys, also the revoked ones. Only the beginning of each token is stored.",
+      "List a user's API keys, also the revoked ones. Of each token only the beginning can be shown.",
     )
     .requiredOption('--email <email>', 'the user whose keys they are')
     .addHelpText(
@@ -138,7 +138,7 @@ function addRevoke(key: Command, shell: Shell): void {
             const scope = writeScope(trx, found.accountId)
             const at = now()
             const before = await revokeApiKey(scope, id, at)
-            if (before?.revokedAt !== null) return
+            if (!before || before.revokedAt !== null) return
             const target = { type: 'api_key', id, name: before.name } as const
             await insertAuditEntry(
               scope,

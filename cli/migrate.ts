@@ -16,18 +16,20 @@ export function addMigrate(program: Command, shell: Shell): void {
         'muster migrate',
         'DATABASE_URL=postgres://muster@127.0.0.1/muster SECRET_KEY=… muster migrate',
       )}
-In embedded mode, while the service is stopped, this also converts a file of an earlier version once: then the
-file returns the space of deleted rows. The conversion needs free space of about twice the contents.
+In embedded mode, while the service is stopped, this also converts the database file of an earlier version, once:
+from then on the file shrinks when rows are deleted. The conversion needs free space of about twice the contents.
 `,
     )
     .action(
       shell.action(({ json = false }: { json?: boolean }) =>
-        shell.withDatabase((database) => migrateCommand(shell, database, json)),
+        // Opening the database has run the migrations.
+        shell.withDatabase((opened) => finishMigration(shell, opened, json)),
       ),
     )
 }
 
-async function migrateCommand(
+/** Checks the schema and converts the database file. */
+async function finishMigration(
   shell: Shell,
   { db, config: { database }, appliedMigrations }: CommandDatabase,
   json: boolean,

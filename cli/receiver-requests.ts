@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
 import type { SignedRequest } from './receiver-deliveries.ts'
 
-/** Returns the status of the response, or null if the receiver closed the connection without one.
- *  Throws if there is no response. */
+/** Returns the status of the response. Throws if there is none, except after `tolerateClose`, which returns null if the
+ *  receiver has closed the connection. */
 export type Send = (
   url: string,
   delivery: SignedRequest,
@@ -15,7 +15,7 @@ export type Send = (
 ) => Promise<number | null>
 
 const CHUNK_BYTES = 256 * 1024
-/** A receiver that an aborted upload ends needs a moment to exit. */
+/** If the aborted upload ends the process of the receiver, it has stopped accepting connections after this time. */
 const EXIT_MS = 500
 
 export async function post(
@@ -46,7 +46,7 @@ export async function postTwice(
   )
 }
 
-/** A receiver may close the connection before it has read a large body. */
+/** Returns null if the receiver closes the connection, which it may do before it has read a large body. */
 export function tolerateClose(send: Send): Send {
   return async (url, delivery, signal) => {
     try {
@@ -64,7 +64,7 @@ export async function postAfterAbort(
   delivery: SignedRequest,
   signal: AbortSignal,
 ): Promise<number> {
-  const upload = await startUpload(url, delivery)
+  const upload = await startUpload(url, delivery, signal)
   upload.destroy()
   await delay(EXIT_MS)
   return await post(url, delivery, signal)
@@ -76,7 +76,7 @@ export async function postBesideUpload(
   delivery: SignedRequest,
   signal: AbortSignal,
 ): Promise<number> {
-  const upload = await startUpload(url, delivery)
+  const upload = await startUpload(url, delivery, signal)
   try {
     return await post(url, delivery, signal)
   } finally {
@@ -96,14 +96,20 @@ async function sendBody(
 }
 
 /** Sends the headers and half of the body. */
-async function startUpload(url: string, { headers, body }: SignedRequest): Promise<ClientRequest> {
+async function startUpload(
+  url: string,
+  { headers, body }: SignedRequest,
+  signal: AbortSignal,
+): Promise<ClientRequest> {
   const connect = url.startsWith('https:') ? httpsRequest : httpRequest
   const upload = connect(url, {
     method: 'POST',
     headers: { ...headers, 'content-length': body.length },
     agent: false,
+    signal,
   })
   await new Promise<void>((resolve, reject) => {
+    // Stays in place after the half: `destroy` and a receiver that closes the connection cause errors, too.
     upload.on('error', reject)
     upload.write(body.subarray(0, body.length / 2), () => resolve())
   })

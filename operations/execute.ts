@@ -29,12 +29,12 @@ import { assertRecordSize } from './record-size.ts'
 import { assertBodyRules, assertDistinctSorts } from './request-rules.ts'
 import type { ResponseChecker } from './response-check.ts'
 
-/** The input of a client or a form, before validation. Its text is storable: see `assertStorable`. */
+/** The input of a client or a form, before validation. Its text is storable: see operations/storable.ts. */
 export interface RawInput {
   path?: Record<string, string>
   /** Converted by the contract's types: lists are arrays, integers are numbers. */
   query?: Record<string, unknown>
-  /** The names of query parameters as the client wrote them, where they differ. */
+  /** The spelling of the client, by the name in the contract, of query parameters whose name it spelled differently. */
   spellings?: ReadonlyMap<string, string>
   /** By lower-case name. */
   headers?: Record<string, unknown>
@@ -84,9 +84,9 @@ export interface Execution<Id extends OperationId> {
   /** Is this the version of the record that the client requires? Otherwise nothing is changed and 412 is
    *  thrown. */
   isMatch?: (current: object) => boolean
-  /** Change something only once, and return the stored response to repeated requests. */
+  /** The request is repeated with this key: only the first one changes something, the others get its response. */
   once?: KeyedRequest
-  /** Builds the response. */
+  /** Builds the response, keeps it for the caller and returns it. */
   respond?: (result: unknown) => StoredResponse
 }
 
@@ -112,11 +112,11 @@ export async function execute<Id extends OperationId>(
   })
 }
 
-/** All requests of the process share one event loop, so they also share the turns. */
+/** Large pages are read one at a time in the whole process, because all requests share its event loop. */
 const largePages = new LargePages()
 
-/** One transaction, from its begin to its end. On PostgreSQL a create takes two round trips: the inserts of the steps 2
- *  to 4 are sent together with COMMIT. */
+/** One transaction. On PostgreSQL a create takes two round trips, one with BEGIN and one with COMMIT: the inserts of
+ *  the steps 2 to 4 are only collected, and sent with COMMIT. */
 async function change<Id extends OperationId>(
   services: ExecuteServices,
   id: Id,
@@ -143,14 +143,14 @@ async function change<Id extends OperationId>(
       if (once && response) await insertIdempotencyKey(trx, once, response, now.getTime())
       return { result }
     },
-    // 5. With COMMIT: the inserts. Then the announcements, which start the deliveries: see transaction.ts.
   )
+  // 5. The commit has announced the deliveries, which starts them: see transaction.ts.
   if (!outcome.stored) quota.count(operations[id])
   return outcome
 }
 
-/** Reads the webhooks for a create only: others send statements before they emit an event, see
- *  `findSubscriptions`. */
+/** For a create the webhooks are read at the begin, because it reads nothing else before it emits its event. Other
+ *  changes read their record first, and read the webhooks later. */
 function opening<Id extends OperationId>(
   id: Id,
   { caller, once }: Execution<Id>,
@@ -184,6 +184,7 @@ async function handle<Id extends OperationId>(
     ...context,
     caller,
     mergePatch,
+    /** Also keeps the record before the change, for `assertRecordSize`. */
     assertMatch(current: object) {
       if (!isMatch(current)) throw new StatusError(412, 'The record has changed since you read it.')
       before = current

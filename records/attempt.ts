@@ -1,6 +1,7 @@
 export type Outcome = 'success' | 'http_error' | 'timeout' | 'unreachable' | 'blocked'
 
-/** Why an attempt is made: by the retry schedule, or once by a command. */
+/** Why an attempt is made. 'schedule': the first attempt of an event, and automatic retries. The others are made once,
+ *  because a person asked for them. */
 export type Trigger = 'schedule' | 'retry' | 'resend' | 'test'
 
 /** One HTTP request of a delivery, on its way through the delivery engine. Delivery ID and
@@ -17,14 +18,16 @@ export interface Attempt {
   scheduledAt: number
   /** Set when a process has leased the attempt. */
   lease?: Lease
-  /** Set when the attempt has ended, unless its delivery did not want it any more. */
+  /** Set when the attempt has ended. Stays unset if the delivery was cancelled, rescheduled or deleted before: then
+   *  nothing is sent. */
   result?: AttemptResult
 }
 
 /** An attempt that has these parts. */
 export type AttemptWith<Part extends 'lease' | 'result'> = Attempt & Required<Pick<Attempt, Part>>
 
-/** The `retryCount` of an attempt that the only process started as soon as it was scheduled, without a job. */
+/** The `retryCount` of an attempt without a job: in embedded mode, where there is one process, it can start as soon
+ *  as it is scheduled. */
 export const NO_JOB = -1
 
 /** Temporary ownership of an attempt by one process. */
@@ -60,8 +63,8 @@ export interface SendResult {
   durationMs: number
   /** The IP address of the connection. Null: there was none. */
   address: string | null
-  /** They add up to the duration: the last phase lasts until the end of the attempt. Null: no
-   *  connection was started. */
+  /** They add up to the duration: the last phase that was reached lasts until the end of the attempt. Null: the
+   *  attempt ended before it asked for a connection. */
   phases: Phases | null
 }
 
@@ -70,7 +73,7 @@ export interface Phases {
   dns: number | null
   connect: number | null
   tls: number | null
-  /** From the end of the request to the first byte of the response. */
+  /** Sending the request, and waiting for the first byte of the response. */
   first_byte: number | null
   body: number | null
 }

@@ -12,7 +12,9 @@ export const TEST_EVENT = 'webhook.test' satisfies DeliveredType
 export const deliveryStates = ['pending', 'retrying', 'delivered', 'failed'] as const
 export type DeliveryState = (typeof deliveryStates)[number]
 export type FailureReason =
+  /** The last attempt of the schedule failed. */
   | 'attempts_exhausted'
+  /** An attempt that a person asked for failed. It is not repeated. */
   | 'attempt_failed'
   | 'webhook_disabled'
   | 'webhook_deleted'
@@ -35,7 +37,7 @@ export interface Delivery {
   /** The trace of the request that caused the event. */
   traceparent: string | null
   createdAt: number
-  /** The last change of the state or end of an attempt. */
+  /** When the state last changed, or an attempt last ended. */
   updatedAt: number
 }
 
@@ -102,7 +104,8 @@ export interface NewDelivery {
   orderingKey?: string
 }
 
-/** Schedules the first attempt of each delivery, due now. */
+/** Stores the deliveries. Their first attempts are due now, except those that must wait for an earlier event of the
+ *  same resource. */
 export async function insertDeliveries(
   scope: WriteScope,
   deliveries: NewDelivery[],
@@ -110,7 +113,7 @@ export async function insertDeliveries(
 ): Promise<void> {
   if (deliveries.length === 0) return
   const busy = await listBusyOrderings(scope, deliveries)
-  const dueAt = now.getTime()
+  const nowMs = now.getTime()
   const rows = deliveries.map((delivery) => ({
     id: delivery.id,
     webhook_id: delivery.webhookId,
@@ -121,10 +124,11 @@ export async function insertDeliveries(
     attempts: 0,
     ordering_key: delivery.orderingKey ?? null,
     traceparent: scope.traceparent ?? null,
-    next_attempt_at: takeTurn(delivery, busy) ? dueAt : null,
+    // Marks the resource as busy for the deliveries that follow.
+    next_attempt_at: takeTurn(delivery, busy) ? nowMs : null,
     next_trigger: delivery.trigger,
-    created_at: dueAt,
-    updated_at: dueAt,
+    created_at: nowMs,
+    updated_at: nowMs,
   }))
   const due = rows.filter((row) => row.next_attempt_at !== null)
   await scope.insert('deliveries', rows)
@@ -135,7 +139,7 @@ export async function insertDeliveries(
       webhookId: row.webhook_id,
       accountId: scope.accountId,
       number: 1,
-      scheduledAt: dueAt,
+      scheduledAt: nowMs,
     })),
   )
 }
@@ -164,8 +168,9 @@ export async function listDeliveries(scope: Scope, filter: DeliveryFilter): Prom
   return rows.map(deliveryFromRow)
 }
 
-/** The condition for a state that uses the `deliveries_undelivered` indexes. SQLite needs the index
- *  predicate repeated. With both conditions PostgreSQL estimates too few rows and sorts them instead. */
+/** The condition for a state with which the database reads a `deliveries_undelivered` index in order. SQLite uses such
+ *  a partial index only if its predicate stands in the query, too. PostgreSQL would then expect too few rows, and sort
+ *  all of them. */
 export function undeliveredCondition(
   { dialect }: Scope,
   state: Exclude<DeliveryState, 'delivered'>,

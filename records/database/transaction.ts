@@ -62,7 +62,7 @@ export class LockTaken extends Error {
   override name = 'LockTaken'
 }
 
-/** The same for work that needs the result of the opening. */
+/** `transaction` for work that needs the result of the opening. */
 export async function transactionAfter<Result, T>(
   db: Db,
   opening: Opening<Result>,

@@ -1,15 +1,16 @@
-/** Alternatives of an object that the value of one property tells apart, such as events by `event_type`. */
+/** Schemas of objects that the value of one property tells apart, such as events by `event_type`. */
 import { readDefault, type Schema } from './schema.ts'
 
-/** The required property whose values differ in all alternatives; one alternative may lack it. Undefined if
- *  the alternatives are no objects, or have no such property. `resolve` follows a reference. */
+/** The property that tells the alternatives apart. Each alternative requires it and lists its values, no two share a
+ *  value, and at most one alternative lacks the property. Undefined if there is none. `resolve` follows a reference. */
 export function findTag(
   alternatives: readonly Schema[],
   resolve: (property: Schema) => Schema = (property) => property,
 ): string | undefined {
   if (alternatives.length < 2 || !alternatives.every(({ properties }) => properties))
     return undefined
-  return Object.keys(alternatives[0]?.properties ?? {}).find((name) => {
+  const names = new Set(alternatives.flatMap(({ properties }) => Object.keys(properties ?? {})))
+  return [...names].find((name) => {
     const having = alternatives.filter(({ properties }) => properties?.[name])
     const options = having.map((alternative) => listOptions(alternative, name, resolve))
     const all = options.flat()
@@ -31,8 +32,8 @@ export function listOptions(
   return resolve(properties?.[tag] ?? {}).enum ?? []
 }
 
-/** One object with the properties of all alternatives. The schema of a property that differs is in
- *  `x-by-option`, by the values of the property in `x-depends-on`. The alternatives have no references. */
+/** One object with the properties of all alternatives. Where the schemas of a property differ, `x-depends-on` names
+ *  the tag, and `x-by-option` has the schema for each value of the tag. The alternatives have no references. */
 export function mergeAlternatives(alternatives: readonly Schema[], tag: string): Schema {
   const names = new Set(alternatives.flatMap(({ properties }) => Object.keys(properties ?? {})))
   const isRequired = (name: string): boolean =>

@@ -20,8 +20,8 @@ export async function readContract(directory: string): Promise<Contract> {
   const openapi = await readYaml(directory, 'openapi.yaml')
   const asyncapi = await readYaml(directory, 'asyncapi.yaml')
   const contract = buildContract(openapi, asyncapi)
-  for (const find of [findRepeatedIds, findEmitMismatches])
-    for (const { source, path, problem } of find(contract)) fail(source, path, problem)
+  const [fault] = [...findRepeatedIds(contract), ...findEmitMismatches(contract)]
+  if (fault) fail(fault.source, fault.path, fault.problem)
   return contract
 }
 
@@ -58,6 +58,7 @@ export function parseYaml(file: string, text: string): Source {
   }
 }
 
+/** The offset of the last node on the path that exists. */
 function findOffset(root: Node, path: Path): number {
   let node: unknown = root
   let offset = 0
@@ -76,7 +77,7 @@ function findOffset(root: Node, path: Path): number {
   return offset
 }
 
-/** Scalars without quotes inside `{…}` or `[…]`. */
+/** Scalars without quotes inside `{…}`. */
 export function listUnquotedFlowScalars(source: Source): Located[] {
   const found: Located[] = []
   visit(parseDocument(source.text), {
@@ -89,6 +90,7 @@ export function listUnquotedFlowScalars(source: Source): Located[] {
   return found
 }
 
+/** `nodes`: from the root to a scalar, each inside the one before. */
 function toPath(nodes: readonly unknown[]): Path {
   return nodes.flatMap((node, index): Path => {
     if (isPair(node) && isScalar(node.key)) return [String(node.key.value)]

@@ -131,7 +131,7 @@ describe('records in a browser', () => {
 
     await page.getByRole('link', { name: 'New job application' }).click()
     await page.getByLabel('Participant').fill('lovelace')
-    await page.getByRole('button', { name: 'Find a participant' }).click()
+    await page.getByRole('button', { name: 'Find the participant' }).click()
     await page.getByRole('button', { name: 'Ada Lovelace' }).click()
     await page.getByLabel('french?').selectOption('Yes')
     await page.getByLabel('years?').fill('5')

@@ -26,20 +26,23 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     const visitor = await sessions.find(ctx)
     ctx.state.visitor = visitor
     if (!hasValidParams(ctx.params)) ctx.throw(404)
-    const visit = async (maxFormBytes: number) => {
+    const readGuestVisit = async (maxFormBytes: number) => {
       const form = await readForm(ctx, maxFormBytes)
       return newGuestVisit(services, { ctx, form, sessions, throttles })
     }
-    if (!route.access)
-      return respond(ctx, responseServices, await route.handle(await visit(MAX_GUEST_FORM_BYTES)))
+    if (!route.access) {
+      const guestVisit = await readGuestVisit(MAX_GUEST_FORM_BYTES)
+      return respond(ctx, responseServices, await route.handle(guestVisit))
+    }
     if (!visitor) return redirectToSignIn(ctx)
     if (!route.access(visitor.user, ctx.params)) ctx.throw(404)
-    if (route.method === 'POST') await countForm(ctx, visitor.user.id)
-    const fullVisit = newVisit(services, await visit(MAX_FORM_BYTES), visitor, route.access)
-    return respond(ctx, responseServices, await route.handle(fullVisit))
+    if (route.method === 'POST') await limitForms(ctx, visitor.user.id)
+    const guestVisit = await readGuestVisit(MAX_FORM_BYTES)
+    const visit = newVisit(services, guestVisit, visitor, route.access)
+    return respond(ctx, responseServices, await route.handle(visit))
   }
 
-  async function countForm(ctx: Context, userId: string): Promise<void> {
+  async function limitForms(ctx: Context, userId: string): Promise<void> {
     const tooOften = await throttles.consume('form', userId)
     if (tooOften) ctx.throw(429, { headers: { 'Retry-After': String(tooOften.retryAfterSeconds) } })
   }
@@ -54,6 +57,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
       assertSameOrigin(ctx, config.baseUrl)
       await router(ctx as RouterContext, async () => {})
       if (ctx.status === 404 && ctx.body == null) {
+        // No page has this path. The error page shows the navigation of the visitor.
         ctx.state.visitor ??= await sessions.find(ctx)
         ctx.throw(404)
       }
@@ -79,7 +83,7 @@ function newRouter(serve: (ctx: Context, route: Route) => Promise<void>): Router
   return router
 }
 
-/** These are names, all other parameters of paths are IDs. */
+/** These parameters of paths are names or parts of links, all others are IDs. */
 const NAME_PARAMS = new Set(['token', 'resource'])
 const NAME = /^[A-Za-z0-9_-]{1,100}$/
 

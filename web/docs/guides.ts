@@ -1,4 +1,4 @@
-/** The hand-written pages: docs/guides/, docs/ and the changelog. */
+/** The pages written by hand, here called guides: docs/guides/, docs/ and the changelog. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 

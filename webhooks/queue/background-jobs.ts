@@ -17,7 +17,7 @@ export interface BackgroundQueue {
 }
 
 const CONCURRENCY = 2
-/** All workers of a queue together poll this often. */
+/** The polls of one queue by this node. The pg-boss workers of the queue share them. */
 const POLLS_PER_SECOND = 4
 const EXPIRE_SECONDS = 12 * 3600
 
@@ -29,20 +29,23 @@ interface BackgroundQueueOptions extends Omit<BackgroundJobs, 'due'> {
 
 /** Creates a queue and runs its jobs until `stopping` aborts. */
 export async function startBackgroundQueue(
-  { jobs, addQueue }: Boss,
+  { jobs: boss, addQueue }: Boss,
   { name, run, concurrency = CONCURRENCY, stopping, log }: BackgroundQueueOptions,
 ): Promise<BackgroundQueue> {
   // Exclusive: at most one job for each ID, whichever node added it.
   await addQueue(name, { policy: 'exclusive', retryLimit: 0, expireInSeconds: EXPIRE_SECONDS })
-  // A restarted embedded queue has lost the jobs that are running here, and accepts their IDs again.
+  // After a restart the embedded queue no longer knows the jobs that run here, and accepts their IDs again.
   const running = new Set<string>()
   const work = async (id: string, signal: AbortSignal): Promise<void> => {
     if (stopping.aborted || running.has(id)) return
     running.add(id)
-    await run(id, AbortSignal.any([signal, stopping])).catch((error: unknown) => {
+    try {
+      await run(id, AbortSignal.any([signal, stopping]))
+    } catch (error) {
       log.error({ err: error, queue: name, id }, 'A background job failed')
-    })
-    running.delete(id)
+    } finally {
+      running.delete(id)
+    }
   }
   const settings = {
     pollingIntervalSeconds: concurrency / POLLS_PER_SECOND,
@@ -52,18 +55,18 @@ export async function startBackgroundQueue(
   const workers: string[] = []
   while (workers.length < concurrency)
     workers.push(
-      await jobs.work<{ id: string }>(name, settings, async ([job]) => {
+      await boss.work<{ id: string }>(name, settings, async ([job]) => {
         if (job) await work(job.data.id, job.signal)
       }),
     )
   return {
     async add(ids) {
       if (ids.length === 0) return
-      await jobs.insert(
+      await boss.insert(
         name,
         ids.map((id) => ({ data: { id }, singletonKey: id })),
       )
-      for (const worker of workers) jobs.notifyWorker(worker)
+      for (const worker of workers) boss.notifyWorker(worker)
     },
   }
 }

@@ -22,13 +22,14 @@ export interface PgliteStart {
   settings: Record<string, string>
   /** A thread that was started before. Restarts use threads of their own. */
   thread?: Promise<Thread>
-  /** Creates the schema after a restart. */
+  /** Creates the tables of the queue after a restart. After the first start the caller creates them. */
   rebuild(fresh: Pglite): Promise<void>
   log: Logger
 }
 
 const RESTART_MS = 1_000
-/** Nearly all objects of the thread are short-lived. Enough for the results of a large lease. */
+/** Small, because a young generation of the default size would take memory for objects that are mostly garbage. Large
+ *  enough for the results of a large lease. */
 const MAX_YOUNG_GENERATION_MB = 12
 
 /** Between the end of a thread and the restart, every statement throws. */
@@ -38,7 +39,7 @@ export async function startPglite({
   rebuild,
   log,
 }: PgliteStart): Promise<RunningPglite> {
-  const setSettings = Object.entries(settings)
+  const settingsText = Object.entries(settings)
     .map(([name, value]) => `set ${name} = ${value};`)
     .join(' ')
   let thread: Thread | undefined
@@ -72,19 +73,19 @@ export async function startPglite({
   async function startRebuilt(): Promise<Thread | undefined> {
     const fresh = await startThread()
     try {
-      await fresh.run(setSettings)
+      await fresh.run(settingsText)
       await rebuild(statements(() => fresh))
       if (!stopped) return fresh
+      await fresh.end()
+      return undefined
     } catch (error) {
       await fresh.end()
       throw error
     }
-    await fresh.end()
-    return undefined
   }
 
   const first = await firstThread
-  await first.run(setSettings)
+  await first.run(settingsText)
   use(first)
   return {
     ...statements(() => thread),
@@ -112,7 +113,7 @@ function statements(currentThread: () => Thread | undefined): Pglite {
   }
 }
 
-/** Embedded PostgreSQL with an empty database. */
+/** A worker thread with embedded PostgreSQL. Its database is empty at first. */
 export interface Thread {
   run(text: string, values?: unknown[]): Promise<unknown[][]>
   /** Resolves with the reason when the thread has ended. */

@@ -27,6 +27,7 @@ export interface SeededFault {
   what: string
   /** The operation that is tested. */
   operation: Operation
+  /** Changes the requests and the responses. */
   by: Fault
   /** Changes the deliveries. */
   deliver?: DeliveryFault
@@ -129,16 +130,17 @@ export function onRequest(
   return { request: (request) => (isFor(operation, request) ? change(request) : {}) }
 }
 
-/** Changes the JSON object that the operation's requests send, also if it is invalid. */
+/** Changes the JSON object that the operation's requests send, also one that breaks the contract. */
 export function onAnyInput(operation: Operation, change: (input: Json) => Json): Fault {
   return onRequest(operation, ({ body }) => {
     const input = parseObject(body)
+    // The contract tests pad a body with spaces to its largest size.
     const [space = ''] = /\s*$/.exec(body) ?? []
     return input ? { body: JSON.stringify(change(input)) + space } : {}
   })
 }
 
-/** Changes the JSON object of the operation's valid requests: the service validates the input first. */
+/** Changes only valid input, like a service that first validates it and then does something wrong. */
 export function onInput(operation: Operation, change: (input: Json) => Json): Fault {
   const isValid = bodies[operation.id as OperationId]
   return onAnyInput(operation, (input) =>
@@ -160,7 +162,8 @@ export function onAnyQuery(operation: Operation, change: (query: URLSearchParams
   return onRequest(operation, (request) => changeQuery(request, change))
 }
 
-/** Changes the query of the operation's valid requests: the service validates the parameters first. */
+/** Changes only valid queries, like a service that first validates them: it sends each request unchanged, and again
+ *  with the changed query if that succeeded. */
 export function onQuery(operation: Operation, change: (query: URLSearchParams) => void): Fault {
   return {
     async instead(request, forward) {
@@ -184,5 +187,5 @@ function changeQuery(
   return { path: text === '' ? pathOf(path) : `${pathOf(path)}?${text}` }
 }
 
-/** Part of a request that the contract tests send. */
+/** The contract tests send this invalid encoding, which URLSearchParams would correct. */
 const BROKEN_ENCODING = '%E0%A4%A'

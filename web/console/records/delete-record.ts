@@ -37,7 +37,8 @@ export async function deletePage(
   )
 }
 
-/** None for a record that only the service changes, such as an export in progress. */
+/** The version that the visitor has seen. Left out for resources without an update operation, such as exports: only the
+ *  service changes them. */
 function versionInput({ operations: { update } }: Resource, { updated_at }: Item): Content {
   return update !== null && hiddenInput(VERSION_FIELD, String(updated_at))
 }
@@ -56,6 +57,7 @@ export async function deleteRecord(
 ): Promise<PageResult> {
   const operation = resource.operations.delete
   if (operation === null) return visit.ctx.throw(404)
+  // Always true but for exports.
   if (!canViewExported(visit.user, item))
     return { ...(await deletePage(visit, resource, item, HIDDEN_RECORDS)), status: 403 }
   try {

@@ -7,7 +7,7 @@ import { toInstant } from './field-values.ts'
 export type Pairs = [name: string, value: string][]
 
 /** Converts a submitted filter form to an API query: drops empty and default values, joins options with
- *  commas, and converts datetime-local values to ISO 8601. */
+ *  commas, and converts datetime-local values to ISO 8601. Of other repeated values the last one counts. */
 export function normalizeQuery(resource: Resource, all: Iterable<[string, string]>): Pairs {
   const { query }: OperationRow = operations[resource.operations.list]
   const times = new Set(
@@ -21,7 +21,8 @@ export function normalizeQuery(resource: Resource, all: Iterable<[string, string
   return [...values].flatMap(([name, texts]): Pairs => {
     const type = query[name]?.type
     const value = type === 'list' ? texts.join(',') : (texts.at(-1) ?? '')
-    if (type !== undefined && value === String(query[name]?.default)) return []
+    const standard = query[name]?.default
+    if (standard !== undefined && value === String(standard)) return []
     return [[name, times.has(name) ? toInstant(value) : value]]
   })
 }
@@ -46,7 +47,7 @@ export function queryValue(pairs: Pairs, name: string): string {
   return pairs.find(([own]) => own === name)?.[1] ?? ''
 }
 
-/** Sets a parameter, or removes it if the value is undefined. Returns to the first page. */
+/** Sets a parameter, or removes it if the value is undefined. Removes the page number, because the list changes. */
 export function withValue(pairs: Pairs, name: string, value: string | undefined): Pairs {
   const rest = pairs.filter(([own]) => own !== name && own !== 'page[number]')
   return value === undefined ? rest : [...rest, [name, value]]

@@ -2,7 +2,7 @@
 
 import { validate as isUuid } from 'uuid'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { field as fieldParts, textField } from '../form-fields.ts'
+import { field as labelledField, textField } from '../form-fields.ts'
 import { count } from '../format.ts'
 import { replace } from '../htmx.ts'
 import { pill } from '../ui.ts'
@@ -19,12 +19,12 @@ export function reference(field: FormField, context: ControlContext): Html {
   if (!resource || !maySee(context.user, resource)) return textField(fieldOptions(field, context))
   const resultsId = `found-${elementId(path)}`
   const find = actionName('find')
-  const search = replace(resultsId, {
+  const searchWhileTyping = replace(resultsId, {
     path: `/console${context.to}?${find}=${encodeURIComponent(path)}`,
     method: 'post',
     trigger: 'input changed delay:250ms, focus once',
   })
-  return fieldParts(
+  return labelledField(
     {
       ...fieldOptions(field, context),
       hint: html`${fieldHint(field, context)} Type part of the name, or an ID.`,
@@ -37,10 +37,10 @@ export function reference(field: FormField, context: ControlContext): Html {
           value="${draftValue(field, context)}"
           autocomplete="off"
           spellcheck="false"
-          ${search}
+          ${searchWhileTyping}
         >
         <button class="button" name="${find}" value="${path}" formnovalidate
-        >Find<span class="visually-hidden"> a ${noun(resource)}</span></button>
+        >Find<span class="visually-hidden"> the ${noun(resource)}</span></button>
       </span>
       <div class="found" id="${resultsId}" aria-live="polite">${searchResults(field, context)}</div>`,
   )
@@ -51,16 +51,16 @@ function searchResults(field: FormField, context: ControlContext): Content {
   const value = draftValue(field, context)
   const { known, suggestions } = context
   const item = isUuid(value) ? findKnownRecord(known, name, value) : undefined
-  const chosen = item && html`<p class="chosen">${referenceLink(known, name, item.id)}</p>`
-  if (suggestions?.path !== path || item) return chosen
+  if (item) return html`<p class="chosen">${referenceLink(known, name, item.id)}</p>`
+  if (suggestions?.path !== path) return undefined
   const { resource, items, total } = suggestions.result
   if (items.length === 0) return html`<p class="muted">No matching ${noun(resource)} found.</p>`
   const more = total - items.length
   const results = items.map((one) => {
     const text = html`<span>${recordName(resource, one) ?? one.id}</span>
       <small>${distinguishingText(resource, one)}</small>${statusPill(one)}`
-    const value = `${path}=${one.id}`
-    return html`<li>${formButton(context, { action: 'choose', value }, text)}</li>`
+    const choice = `${path}=${one.id}`
+    return html`<li>${formButton(context, { action: 'choose', value: choice }, text)}</li>`
   })
   return html`<ul>${results}</ul>
     ${more > 0 && html`<p class="muted">${count(more)} more. Type more of the name.</p>`}`

@@ -1,4 +1,5 @@
-/** The exact request of a delivery, with commands that verify its signature and send it again. */
+/** The request of a delivery, signed again with the current secret, with commands that verify the signature and send
+ *  the request. */
 import type { RecordedAttempt } from '../../../records/attempts.ts'
 import type { Delivery } from '../../../records/deliveries.ts'
 import { findSealedSecrets } from '../../../records/webhook-secrets.ts'
@@ -21,7 +22,7 @@ import { bytes } from '../format.ts'
 import type { Visit } from '../page.ts'
 import { codeBlock, note } from '../ui.ts'
 
-interface SentRequest {
+interface StoredRequest {
   /** Undefined: the body is no longer stored. */
   body?: Buffer
   /** Newest first. */
@@ -32,7 +33,7 @@ export async function deliveryProof(
   visit: Visit,
   webhook: Webhook,
   delivery: Delivery,
-  { body, attempts: [last] }: SentRequest,
+  { body, attempts: [newest] }: StoredRequest,
 ): Promise<Content> {
   if (!body) return false
   const keys = await readSigningKeys(visit, webhook.id)
@@ -41,24 +42,26 @@ export async function deliveryProof(
       'warn',
       'The signature cannot be shown because the signing secret cannot be read. Rotate the secret.',
     )
-  const sentAt = last ? new Date(last.startedAt) : visit.now
-  const sentHeaders = deliveryHeaders(keys, delivery, body, sentAt)
+  const shownAt = newest ? new Date(newest.startedAt) : visit.now
+  const shownHeaders = deliveryHeaders(keys, delivery, body, shownAt)
   const freshHeaders = deliveryHeaders(keys, delivery, body, visit.now)
   const trace = traceparentOfDelivery(delivery, delivery.traceparent)
   const text = body.toString('utf8')
   return [
-    headersPart(sentHeaders, last),
-    verifyPart(text, body.length, sentHeaders['x-service-signature'] ?? ''),
+    headersPart(shownHeaders, newest),
+    verifyPart(text, body.length, shownHeaders['x-service-signature'] ?? ''),
     sendPart(webhook.url, { ...freshHeaders, traceparent: newChildTraceparent(trace) }, text),
   ]
 }
 
-function headersPart(headers: Record<string, string>, last: RecordedAttempt | undefined): Html {
+function headersPart(headers: Record<string, string>, newest: RecordedAttempt | undefined): Html {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
-  const source = last ? `Headers of attempt ${last.number}` : 'Headers of an attempt made now'
+  const source = newest
+    ? `The headers of attempt ${newest.number}`
+    : 'The headers of an attempt made now'
   return html`<details>
     <summary>Headers</summary>
-    <p class="muted">${source}, signed with the current secret.</p>
+    <p class="muted">${source}, with signatures that are computed with the current secret.</p>
     ${codeBlock(lines.join('\n'), 'request headers')}
   </details>`
 }
@@ -68,7 +71,7 @@ function verifyPart(text: string, byteSize: number, signature: string): Html {
     <summary>Verify this</summary>
     <p>
       The header <code>X-Service-Signature</code> is the hex HMAC-SHA256 of exactly this body
-      (${bytes(byteSize)}, no trailing newline), keyed with the full signing secret.
+      (${bytes(byteSize)}, no trailing newline), keyed with the signing secret, including <code>whsec_</code>.
     </p>
     ${codeBlock(text, 'request body')}
     <p>The signature is</p>
@@ -83,8 +86,8 @@ function sendPart(url: string, headers: Record<string, string>, text: string): H
   return html`<details>
     <summary>Send it yourself</summary>
     <p>
-      Sends the same request to your endpoint, signed just now. Signature libraries accept it for
-      five minutes.
+      Sends the same request to your endpoint, signed just now. The Standard Webhooks signature also
+      covers the time: libraries accept it for five minutes.
     </p>
     ${codeBlock(deliveryCurlCommand(url, headers, text), 'curl command')}
     ${needsBash(url, text) && html`<p class="muted">${BASH_NOTE}</p>`}
