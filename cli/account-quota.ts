@@ -31,7 +31,7 @@ export function addQuota(account: Command, shell: Shell): void {
     )
     .action(
       shell.action((idOrName: string, options: QuotaOptions) =>
-        showQuotas(shell, idOrName, {
+        setAndShowQuotas(shell, idOrName, {
           records: options.records,
           events_per_day: options.eventsPerDay,
           webhooks: options.webhooks,
@@ -43,12 +43,12 @@ export function addQuota(account: Command, shell: Shell): void {
 function parseQuota(value: string): QuotaChange {
   if (value === 'default') return value
   const number = Number(value)
-  if (!Number.isSafeInteger(number) || number < 0)
+  if (!/^\d+$/.test(value) || !Number.isSafeInteger(number))
     throw new InvalidArgumentError('Use a whole number, or "default".')
   return number
 }
 
-function showQuotas(
+function setAndShowQuotas(
   shell: Shell,
   idOrName: string,
   changes: Partial<Record<QuotaName, QuotaChange>>,

@@ -32,12 +32,7 @@ export function addList(deliveries: Command, shell: Shell): void {
     .addOption(
       new Option('--state <state>', 'only deliveries in this state').choices(deliveryStates),
     )
-    .option(
-      '--limit <n>',
-      'most rows to print (default: all)',
-      parseCount,
-      Number.POSITIVE_INFINITY,
-    )
+    .addOption(limitOption())
     .addHelpText(
       'after',
       examples(
@@ -67,6 +62,12 @@ interface UndeliveredOptions {
   limit: number
 }
 
+function limitOption(): Option {
+  return new Option('--limit <n>', 'most rows to print')
+    .argParser(parseCount)
+    .default(Number.POSITIVE_INFINITY, 'all')
+}
+
 export function addUndelivered(deliveries: Command, shell: Shell): void {
   deliveries
     .command('undelivered')
@@ -76,12 +77,7 @@ export function addUndelivered(deliveries: Command, shell: Shell): void {
     )
     .requiredOption('--account <id>', 'the account')
     .option('--webhook <id>', 'only deliveries of this webhook')
-    .option(
-      '--limit <n>',
-      'most rows to print (default: all)',
-      parseCount,
-      Number.POSITIVE_INFINITY,
-    )
+    .addOption(limitOption())
     .addHelpText('after', examples('muster deliveries undelivered --account ID --limit 20'))
     .action(
       shell.action(({ account, webhook, limit }: UndeliveredOptions) =>

@@ -137,9 +137,9 @@ function addRevoke(key: Command, shell: Shell): void {
           await transaction(db, async (trx) => {
             const scope = writeScope(trx, found.accountId)
             const at = now()
-            const before = await revokeApiKey(scope, id, at)
-            if (!before || before.revokedAt !== null) return
-            const target = { type: 'api_key', id, name: before.name } as const
+            const keyBefore = await revokeApiKey(scope, id, at)
+            if (!keyBefore || keyBefore.revokedAt !== null) return
+            const target = { type: 'api_key', id, name: keyBefore.name } as const
             await insertAuditEntry(
               scope,
               { user: null, action: 'api_key.revoked', target, ip: null },

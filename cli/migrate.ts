@@ -35,10 +35,11 @@ async function finishMigration(
   json: boolean,
 ): Promise<Output> {
   await assertSchema(db, database)
-  const lines =
+  const migrations =
     appliedMigrations.length === 0
-      ? ['The tables are up to date.']
-      : [['The tables are up to date. Migrations that ran:', ...appliedMigrations].join('\n  ')]
+      ? 'The tables are up to date.'
+      : ['The tables are up to date. Migrations that ran:', ...appliedMigrations].join('\n  ')
+  const lines = [migrations]
   const document = { migrations: appliedMigrations }
   if (!('dataDir' in database)) return { document, text: lines.join('\n') }
   const print = json ? () => undefined : shell.print

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
 import type { SignedRequest } from './receiver-deliveries.ts'
 
-/** Returns the status of the response. Throws if there is none, except after `tolerateClose`, which returns null if the
+/** Returns the status of the response. Throws if there is none; a `Send` inside `tolerateClose` returns null instead if the
  *  receiver has closed the connection. */
 export type Send = (
   url: string,
@@ -15,7 +15,7 @@ export type Send = (
 ) => Promise<number | null>
 
 const CHUNK_BYTES = 256 * 1024
-/** If the aborted upload ends the process of the receiver, it has stopped accepting connections after this time. */
+/** A receiver whose process is ended by the aborted upload accepts no more connections after this time. */
 const EXIT_MS = 500
 
 export async function post(
@@ -109,9 +109,9 @@ async function startUpload(
     signal,
   })
   await new Promise<void>((resolve, reject) => {
-    // Stays in place after the half: `destroy` and a receiver that closes the connection cause errors, too.
+    // Also handles the errors of `destroy`, after the promise has resolved: unhandled ones would end this process.
     upload.on('error', reject)
-    upload.write(body.subarray(0, body.length / 2), () => resolve())
+    upload.write(body.subarray(0, body.length / 2), (error) => (error ? reject(error) : resolve()))
   })
   return upload
 }

@@ -4,7 +4,7 @@ import { Notifier } from './notifier.ts'
 /** A subject that a transaction announces after its commit. */
 export interface Topic<Payload = undefined> {
   name: string
-  /** One payload for all announcements of a transaction. Without it, subscribers get no payload. */
+  /** Makes one payload of those that a transaction has announced. A topic without `merge` has no payload. */
   merge?(payloads: (Payload | undefined)[]): Payload | undefined
 }
 
@@ -47,6 +47,7 @@ export function createAnnouncements(
   return {
     publish,
     subscribe(topic, listener) {
+      // An object of its own, so that the same listener can subscribe twice.
       const subscription: Subscription = { receive: listener }
       const ofTopic = subscriptions.get(topic.name) ?? new Set()
       subscriptions.set(topic.name, ofTopic.add(subscription))

@@ -28,6 +28,7 @@ export function fieldOptions(field: FormField, context: ControlContext): FieldOp
     hint: fieldHint(field, context),
     value: draftValue(field, context),
     errors: context.errors,
+    // An update cannot clear a choice that is not nullable.
     isRequired: isRequired || (!context.isNew && schema.enum !== undefined && !schema.nullable),
   }
 }
@@ -37,8 +38,8 @@ export function fieldHint(field: FormField, { stored = {} }: ControlContext): Co
   const { path, schema, kind } = field
   const { description, maxLength, minimum, maximum } = schema
   const sentences = [
-    field.hint ?? (kind === 'time' ? undefined : description),
-    kind === 'time' && `${field.hint === undefined ? (description ?? '') : ''} In UTC.`.trim(),
+    field.hint ?? description,
+    kind === 'time' && 'In UTC.',
     (kind === 'lines' || kind === 'scalars') && 'One per line.',
     kind === 'text' &&
       maxLength !== undefined &&
@@ -47,10 +48,11 @@ export function fieldHint(field: FormField, { stored = {} }: ControlContext): Co
       maximum !== undefined &&
       `From ${minimum.toLocaleString('en')} to ${maximum.toLocaleString('en')}.`,
   ].filter((sentence) => typeof sentence === 'string' && sentence !== '')
-  const now = stored[path]
-  if (sentences.length === 0 && now === undefined) return undefined
+  const storedValue = stored[path]
+  if (sentences.length === 0 && storedValue === undefined) return undefined
   const conflict =
-    now !== undefined && html` <strong class="now-stored">Now stored: ${now}</strong>`
+    storedValue !== undefined &&
+    html` <strong class="now-stored">Now stored: ${storedValue}</strong>`
   return html`${withCode(sentences.join(' '))}${conflict}`
 }
 

@@ -1,5 +1,6 @@
-/** Objects with open keys that another resource lists. The filters of an export are those of the exported
- *  list. The answers of an application belong to the questions of its job. The schemas tell which is which. */
+/** Fields whose value is an object with keys that the contract leaves open (`additionalProperties`), because another
+ *  record decides them: `filters` of an export has the filters of the exported list, and the answers of an application
+ *  belong to the questions of its job. */
 import { isDeepStrictEqual } from 'node:util'
 import { validate as isUuid } from 'uuid'
 import type { Resource } from '../../../generated/resources.ts'
@@ -97,9 +98,9 @@ async function answersField(
   const names = new Set([...fields.map(({ path }) => path), ...Object.keys(current ?? {})])
   for (const name of names) {
     const resource = referencedResource(name)
-    const list =
-      resource && maySee(visit.user, resource) ? findQuestions(resource, values) : undefined
-    if (!resource || !list) continue
+    if (!resource || !maySee(visit.user, resource)) continue
+    const list = findQuestions(resource, values)
+    if (!list) continue
     refreshing.add(name)
     const id = draft.get(name) ?? current?.[name]
     const item =
@@ -109,6 +110,7 @@ async function answersField(
       questionPart(field, list, question, answers),
     )
     const questionKeys = new Set(questions.map((part) => part.name))
+    // Answers to no question of this job stay in the form, so that they are not lost.
     const others = [...new Set([...Object.keys(answers), ...keysIn(draft, field)])].filter(
       (key) => !questionKeys.has(key),
     )
@@ -130,17 +132,18 @@ interface Questions {
   /** The field that holds the list. */
   name: string
   item: Schema
-  /** The property whose type is the type of the answer. */
+  /** The property of an entry with the expected answer: one value, or a list of several. */
   value: string
 }
 
-/** The list field whose entries have a `key` and a property that can take all `values`. */
-function findQuestions(resource: Resource, values: Schema): Questions | undefined {
+/** The list field whose entries have a `key`, and a property that, for one of its options (`x-by-option`), has the same
+ *  alternatives as an answer. */
+function findQuestions(resource: Resource, answer: Schema): Questions | undefined {
   for (const [name, { items }] of recordFields(resource)) {
     const properties = items?.properties ?? {}
-    const value = Object.keys(properties).find((part) =>
-      Object.values(properties[part]?.['x-by-option'] ?? {}).some(
-        ({ oneOf }) => values.oneOf && isDeepStrictEqual(oneOf, values.oneOf),
+    const value = Object.keys(properties).find((property) =>
+      Object.values(properties[property]?.['x-by-option'] ?? {}).some(
+        ({ oneOf }) => answer.oneOf && isDeepStrictEqual(oneOf, answer.oneOf),
       ),
     )
     if (items && 'key' in properties && value !== undefined) return { name, item: items, value }
@@ -164,7 +167,8 @@ export function keyLabels(schema: Schema, item: Item, known: KnownRecords): Reco
   return {}
 }
 
-/** The field for the answer to a question. Its hint shows the requirement: "Must have." */
+/** The field for the answer to a question. Its hint shows the options of the question, such as "Must have.", but not the
+ *  one that decides the type of the answer. */
 function questionPart(
   { path, schema }: FormField,
   { item, value }: Questions,
@@ -173,7 +177,7 @@ function questionPart(
 ) {
   const key = String(question.key)
   const values = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {}
-  // An answer to a list has the type of its entries.
+  // If several answers are expected (a list), the answer has the type of each of them.
   const types = new Set([question[value]].flat().map((one) => typeof one))
   const type = types.size === 1 ? [...types][0] : undefined
   // Keeps a stored answer of another type than the question expects.
@@ -181,9 +185,9 @@ function questionPart(
   const answerSchema = hasOtherType
     ? values
     : (values.oneOf?.find((one) => one.type === type) ?? values)
-  const driver = item.properties?.[value]?.['x-depends-on']
+  const typeProperty = item.properties?.[value]?.['x-depends-on']
   const hints = Object.entries(item.properties ?? {}).filter(
-    ([name, { enum: options }]) => options && name !== driver && question[name] !== undefined,
+    ([name, { enum: options }]) => options && name !== typeProperty && question[name] !== undefined,
   )
   return {
     ...toFormField(`${path}.${key}`, answerSchema, { name: key }),
@@ -192,7 +196,7 @@ function questionPart(
   }
 }
 
-/** The keys with a value in the form. */
+/** The keys with a value in the form. An answer also has an entry `PATH.KEY:kind` with the chosen type. */
 function keysIn(draft: Draft, field: FormField): string[] {
   if (!isInForm(draft, field)) return []
   return [...draft.keys()]
