@@ -7,6 +7,15 @@ export interface SlowWebhook {
   webhookId: string
   accountId: string
   url: string
+  hasSucceeded: boolean
+}
+
+interface SlowRow {
+  id: string
+  account_id: string
+  url: string
+  /** SQLite returns 0 or 1. */
+  has_succeeded: boolean | number
 }
 
 export interface SlowRule {
@@ -20,12 +29,19 @@ export interface SlowRule {
 /** The webhooks whose attempts were slow, also deleted ones. */
 export async function listSlowWebhooks(db: Db, rule: SlowRule): Promise<SlowWebhook[]> {
   const slow = `sum(${binColumns.slice(toBin(rule.slowMs)).join(' + ')})`
-  const rows = await select<{ id: string; account_id: string; url: string }>(
+  const rows = await select<SlowRow>(
     db.read,
-    `select id, account_id, url from webhooks where id in (
-       select webhook_id from attempt_counts where starts_at >= ? and span_ms = ?
-       group by webhook_id having ${slow} >= ? and 2 * ${slow} > sum(succeeded + failed))`,
+    `select id, account_id, url, has_succeeded from webhooks join (
+       select webhook_id, sum(succeeded) > 0 as has_succeeded from attempt_counts
+       where starts_at >= ? and span_ms = ?
+       group by webhook_id having ${slow} >= ? and 2 * ${slow} > sum(succeeded + failed)
+     ) as slow on slow.webhook_id = webhooks.id`,
     [rule.since.getTime(), SHORT_SPAN_MS, rule.slowAttempts],
   )
-  return rows.map(({ id, account_id, url }) => ({ webhookId: id, accountId: account_id, url }))
+  return rows.map(({ id, account_id, url, has_succeeded }) => ({
+    webhookId: id,
+    accountId: account_id,
+    url,
+    hasSucceeded: Boolean(has_succeeded),
+  }))
 }

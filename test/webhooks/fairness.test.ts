@@ -5,9 +5,11 @@ import {
   freeQuota,
   healthAfter,
   isAtLimit,
+  isBelowSlotQuota,
   type LeaseRound,
   mayStart,
   mayUseHost,
+  NOT_SLOW,
   normalRound,
   probeRound,
   type QueueUse,
@@ -15,6 +17,7 @@ import {
   quickRound,
   reserveRound,
   selectWithinQuota,
+  slowRound,
   spareRound,
 } from '../../webhooks/policy/fairness.ts'
 
@@ -23,13 +26,15 @@ const NOW_MS = 100_000
 const endpoint = (changes: Partial<EndpointHealth> = {}): EndpointHealth => ({
   accountId: 'account',
   inFlight: 0,
-  slowInARow: 0,
+  ...NOT_SLOW,
   quickAt: Number.NEGATIVE_INFINITY,
   hasResult: false,
   ...changes,
 })
 const quick = (inFlight: number) => endpoint({ inFlight, quickAt: NOW_MS - 10 })
+/** Slow, and its last attempt succeeded. */
 const slow = (inFlight: number) => endpoint({ inFlight, slowInARow: 16 })
+const hanging = (inFlight: number) => endpoint({ inFlight, slowInARow: 16, slowFailuresInARow: 16 })
 const normal = (inFlight: number) => endpoint({ inFlight })
 /** A webhook of another account. */
 const few = (inFlight: number) => endpoint({ accountId: 'other', inFlight })
@@ -167,14 +172,31 @@ describe('concurrency limit', () => {
 })
 
 it.each([
-  { health: normal(16), expected: true },
-  { health: quick(128), expected: true },
-  { health: slow(1), expected: true },
-  { health: slow(2), expected: false },
+  { situation: 'normal, 16 in flight', endpoints: [normal(16)], expected: true },
+  { situation: 'quick, 128 in flight', endpoints: [quick(128)], expected: true },
+  { situation: 'hanging, 1 in flight', endpoints: [hanging(1)], expected: true },
+  { situation: 'hanging, 2 in flight', endpoints: [hanging(2)], expected: false },
+  { situation: 'slow, 16 in flight', endpoints: [slow(16), slow(32)], expected: true },
+  { situation: 'slow, 16 beside 33', endpoints: [slow(16), slow(33)], expected: false },
+  { situation: 'slow, 1 beside 100', endpoints: [slow(1), slow(100)], expected: true },
+  { situation: 'slow, 16 beside 100 normal', endpoints: [slow(16), normal(100)], expected: true },
+])('a leased attempt may start: $situation: $expected', ({ endpoints, expected }) => {
+  const map = new Map(endpoints.map((health, index) => [`webhook-${index}`, health]))
+  expect(mayStart(map, 'webhook-0')).toBe(expected)
+})
+
+it.each([
+  { slots: {}, othersMayWait: true, expected: true },
+  { slots: { own: 447 }, othersMayWait: false, expected: true },
+  { slots: { own: 448 }, othersMayWait: false, expected: false },
+  { slots: { own: 223 }, othersMayWait: true, expected: true },
+  { slots: { own: 224 }, othersMayWait: true, expected: false },
+  { slots: { own: 224, other: 1 }, othersMayWait: false, expected: false },
+  { slots: { other: 448 }, othersMayWait: true, expected: true },
 ])(
-  'a leased attempt may start: $health.inFlight in flight, $health.slowInARow slow: $expected',
-  (row) => {
-    expect(mayStart(row.health)).toBe(row.expected)
+  'an account with the slots $slots is below its part, others may wait $othersMayWait: $expected',
+  ({ slots, othersMayWait, expected }) => {
+    expect(isBelowSlotQuota(new Map(Object.entries(slots)), 'own', othersMayWait)).toBe(expected)
   },
 )
 
@@ -188,8 +210,20 @@ it.each([
   { use: { own: 127, other: 129 }, expected: false },
   { use: { other: 200, third: 50 }, expected: true },
 ])('a host with the slots $use has another one for "own": $expected', ({ use, expected }) => {
-  expect(mayUseHost(new Map(Object.entries(use)), 'own')).toBe(expected)
+  expect(mayUseHost(new Map(Object.entries(use)), 'own', true)).toBe(expected)
 })
+
+it.each([
+  { use: {}, expected: true },
+  { use: { own: 15, other: 200 }, expected: true },
+  { use: { own: 16 }, expected: false },
+  { use: { other: 256 }, expected: false },
+])(
+  'a host that has never responded with 2xx, with the slots $use, has another one for "own": $expected',
+  ({ use, expected }) => {
+    expect(mayUseHost(new Map(Object.entries(use)), 'own', false)).toBe(expected)
+  },
+)
 
 describe('lease rounds', () => {
   interface Row {
@@ -199,6 +233,7 @@ describe('lease rounds', () => {
     spare?: string[]
     quick?: string[]
     probe?: string[]
+    slow?: string[]
     reserve: string[]
   }
   const rounds: Row[] = [
@@ -208,19 +243,51 @@ describe('lease rounds', () => {
       endpoints: { n: normal(3), s: slow(0) },
       normal: ['s'],
       probe: [],
+      slow: [],
       reserve: ['s'],
     },
     {
-      situation: 'a slow endpoint that is being probed',
-      endpoints: { s: slow(1) },
-      normal: ['s'],
-      reserve: ['s'],
+      situation: 'a slow endpoint with one attempt in flight, and a hanging one',
+      endpoints: { s: slow(1), h: hanging(1) },
+      normal: ['s', 'h'],
+      slow: ['h'],
+      reserve: ['s', 'h'],
+    },
+    {
+      situation: 'a hanging endpoint',
+      endpoints: { h: hanging(1) },
+      normal: ['h'],
+      reserve: ['h'],
+    },
+    {
+      situation:
+        'slow and hanging endpoints of an account with 31 slots, and one of an account with 32',
+      endpoints: { a: slow(15), h: hanging(16), s: { ...few(32), slowInARow: 16 } },
+      normal: ['a', 'h', 's'],
+      slow: ['h', 's'],
+      reserve: ['a', 'h', 's'],
+    },
+    {
+      situation: 'a slow endpoint while half of all slots are free',
+      endpoints: { n: few(254), s: slow(1) },
+      normal: ['s', 'n'],
+      spare: ['s'],
+      slow: [],
+      reserve: ['n', 's'],
+    },
+    {
+      situation: 'a slow endpoint while fewer are free',
+      endpoints: { n: few(255), s: slow(1) },
+      normal: ['s', 'n'],
+      spare: ['s'],
+      reserve: ['n', 's'],
     },
     {
       situation: 'a quick endpoint at the normal limit, beside others',
       endpoints: { q: quick(16), full: normal(16), free: normal(2), s: slow(1) },
       normal: ['s'],
       quick: ['full', 's'],
+      slow: [],
       reserve: ['q', 'full', 'free', 's'],
     },
     {
@@ -261,40 +328,48 @@ describe('lease rounds', () => {
     const map = new Map(Object.entries(endpoints))
     const round = (limit: number, ids?: string[]): LeaseRound | undefined =>
       ids && { limit, skip: ids }
-    expect(normalRound(map, NOW_MS, false)).toEqual(round(16, skip.normal))
-    expect(spareRound(map, NOW_MS, false)).toEqual(round(16, skip.spare))
+    expect(normalRound(map, false)).toEqual(round(16, skip.normal))
+    expect(spareRound(map, false)).toEqual(round(16, skip.spare))
     expect(quickRound(map, NOW_MS)).toEqual(round(128, skip.quick))
-    expect(probeRound(map, NOW_MS)).toEqual(round(1, skip.probe))
-    expect(reserveRound(map, NOW_MS)).toEqual({ limit: 16, skip: skip.reserve, onlyUrgent: true })
+    expect(probeRound(map)).toEqual(round(1, skip.probe))
+    expect(slowRound(map)).toEqual(skip.slow && { limit: 16, skip: skip.slow, most: 16 })
+    expect(reserveRound(map)).toEqual({ limit: 16, skip: skip.reserve, onlyUrgent: true })
   })
 })
 
 test('while other accounts may wait, an account with half of the slots is skipped first', () => {
   const map = new Map(Object.entries({ one: normal(200), two: normal(24), idle: normal(0) }))
-  expect(normalRound(map, NOW_MS, true)).toEqual({ limit: 16, skip: ['one', 'two', 'idle'] })
-  expect(spareRound(map, NOW_MS, true)).toEqual({ limit: 16, skip: [] })
-  expect(spareRound(map, NOW_MS, false)).toBe(undefined)
+  expect(normalRound(map, true)).toEqual({ limit: 16, skip: ['one', 'two', 'idle'] })
+  expect(spareRound(map, true)).toEqual({ limit: 16, skip: [] })
+  expect(spareRound(map, false)).toBe(undefined)
 })
 
 describe('endpoint health after an attempt', () => {
-  const before = endpoint({ inFlight: 5, slowInARow: 3, quickAt: 1 })
+  const before = endpoint({ inFlight: 5, slowInARow: 3, slowFailuresInARow: 2, quickAt: 1 })
   it.each([
-    { outcome: 'success', status: 200, durationMs: 250, slowInARow: 0, quickAt: NOW_MS },
-    { outcome: 'success', status: 200, durationMs: 251, slowInARow: 0, quickAt: 1 },
-    { outcome: 'success', status: 200, durationMs: 4_999, slowInARow: 0, quickAt: 1 },
-    { outcome: 'success', status: 200, durationMs: 5_000, slowInARow: 4, quickAt: 1 },
-    { outcome: 'http_error', status: 500, durationMs: 14_000, slowInARow: 4, quickAt: 1 },
-    { outcome: 'http_error', status: 500, durationMs: 20, slowInARow: 0, quickAt: NOW_MS },
-    { outcome: 'timeout', status: null, durationMs: 15_000, slowInARow: 4, quickAt: 1 },
-    { outcome: 'unreachable', status: null, durationMs: 4_999, slowInARow: 0, quickAt: 1 },
-    { outcome: 'unreachable', status: null, durationMs: 5_000, slowInARow: 4, quickAt: 1 },
-    { outcome: 'blocked', status: null, durationMs: 0, slowInARow: 0, quickAt: 1 },
-  ])(
-    '$outcome after $durationMs ms: $slowInARow slow attempts',
-    ({ slowInARow, quickAt, ...result }) => {
-      expect(healthAfter(before, result, NOW_MS)).toEqual({
+    { end: ['success', 200, 250], slow: 0, failed: 0, quickAt: NOW_MS },
+    { end: ['success', 200, 251], slow: 0, failed: 0, quickAt: 1 },
+    { end: ['success', 200, 4_999], slow: 0, failed: 0, quickAt: 1 },
+    { end: ['success', 200, 5_000], slow: 4, failed: 0, quickAt: 1 },
+    { end: ['http_error', 500, 14_000], slow: 4, failed: 3, quickAt: 1 },
+    { end: ['http_error', 500, 20], slow: 0, failed: 0, quickAt: NOW_MS },
+    { end: ['timeout', null, 15_000], slow: 4, failed: 3, quickAt: 1 },
+    { end: ['unreachable', null, 4_999], slow: 3, failed: 2, quickAt: 1 },
+    { end: ['unreachable', null, 5_000], slow: 4, failed: 3, quickAt: 1 },
+    { end: ['blocked', null, 0], slow: 3, failed: 2, quickAt: 1 },
+  ] satisfies {
+    end: [outcome: string, status: number | null, durationMs: number]
+    slow: number
+    failed: number
+    quickAt: number
+  }[])(
+    '$end: $slow slow attempts in a row, $failed of them failed',
+    ({ end, slow, failed, quickAt }) => {
+      const [outcome, status, durationMs] = end
+      expect(healthAfter(before, { outcome, status, durationMs }, NOW_MS)).toEqual({
         ...before,
-        slowInARow,
+        slowInARow: slow,
+        slowFailuresInARow: failed,
         quickAt,
         hasResult: true,
       })

@@ -1,11 +1,30 @@
 import { mayUseHost } from '../policy/fairness.ts'
+import { PausedWebhooks } from './paused.ts'
+
+/** A webhook that waits for a slot of its host is read again after this long: its URL may have changed. */
+const WAIT_MS = 2_000
+const MAX_PROVEN_HOSTS = 10_000
 
 /** The attempts in flight in this process by host and account. */
 export class HostSlots {
+  /** The webhooks whose host has no slot for their account. */
+  readonly waiting = new PausedWebhooks(WAIT_MS)
   readonly #hosts = new Map<string, Map<string, number>>()
+  /** The waiting webhooks of each host, the first ones first. */
+  readonly #queues = new Map<string, Set<string>>()
+  /** Hosts that have responded with 2xx to this process. */
+  readonly #proven = new Set<string>()
 
   mayUse(host: string, accountId: string): boolean {
-    return mayUseHost(this.#hosts.get(host) ?? new Map(), accountId)
+    const use = this.#hosts.get(host) ?? new Map<string, number>()
+    return mayUseHost(use, accountId, this.#proven.has(host))
+  }
+
+  wait(host: string, webhookId: string): void {
+    const queue = this.#queues.get(host) ?? new Set<string>()
+    queue.delete(webhookId)
+    this.#queues.set(host, queue.add(webhookId))
+    this.waiting.add(webhookId)
   }
 
   take(host: string, accountId: string): void {
@@ -14,15 +33,41 @@ export class HostSlots {
     this.#hosts.set(host, use)
   }
 
-  free(host: string, accountId: string): void {
+  /** Returns whether a webhook has waited for the slot. */
+  free(host: string, accountId: string): boolean {
     const use = this.#hosts.get(host)
     const count = (use?.get(accountId) ?? 0) - 1
     if (count > 0) use?.set(accountId, count)
     else use?.delete(accountId)
     if (use?.size === 0) this.#hosts.delete(host)
+    return this.#endWaiting(host, this.#hosts.has(host) ? 1 : Number.POSITIVE_INFINITY) > 0
+  }
+
+  /** The host has responded with 2xx. Returns whether webhooks have waited for that. */
+  prove(host: string): boolean {
+    if (this.#proven.has(host)) return false
+    for (const oldest of this.#proven) {
+      if (this.#proven.size < MAX_PROVEN_HOSTS) break
+      this.#proven.delete(oldest)
+    }
+    this.#proven.add(host)
+    return this.#endWaiting(host, Number.POSITIVE_INFINITY) > 0
   }
 
   clear(): void {
     this.#hosts.clear()
+    this.#queues.clear()
+  }
+
+  /** Returns how many webhooks wait no longer. */
+  #endWaiting(host: string, most: number): number {
+    const queue = this.#queues.get(host)
+    const ended = [...(queue ?? [])].slice(0, most)
+    for (const webhookId of ended) {
+      queue?.delete(webhookId)
+      this.waiting.remove(webhookId)
+    }
+    if (queue?.size === 0) this.#queues.delete(host)
+    return ended.length
   }
 }

@@ -1,4 +1,10 @@
-import { type Attempt, type AttemptWith, NO_JOB, type Outcome } from '../../records/attempt.ts'
+import {
+  type Attempt,
+  type AttemptWith,
+  NO_JOB,
+  type Outcome,
+  type SendResult,
+} from '../../records/attempt.ts'
 import type { DeliveryProgress } from '../../records/attempt-results.ts'
 import type { DeliveryState } from '../../records/deliveries.ts'
 import type { SlowWebhook } from '../../records/slow-webhooks.ts'
@@ -8,8 +14,11 @@ import {
   isAtLimit,
   MAX_IN_FLIGHT,
   mayStart,
+  NOT_SLOW,
   SHARED_SLOTS,
   SLOW_AFTER,
+  type Slowness,
+  slownessAfter,
 } from '../policy/fairness.ts'
 import { HostSlots } from './host-slots.ts'
 import { PausedWebhooks } from './paused.ts'
@@ -44,13 +53,12 @@ export type SlotListener = (limitReleased: boolean) => void
 const newEndpoint = (accountId: string): EndpointHealth => ({
   accountId,
   inFlight: 0,
-  slowInARow: 0,
+  ...NOT_SLOW,
   quickAt: Number.NEGATIVE_INFINITY,
   hasResult: false,
 })
 
 const MAX_SLOW_HOSTS = 10_000
-const HOST_WAIT_MS = 200
 
 /** The state that the stages of the engine share: the attempts in flight in this process, and the
  *  health of their endpoints. */
@@ -63,8 +71,6 @@ export class InFlight {
   readonly paused = new PausedWebhooks()
   /** Their accounts are suspended. */
   readonly suspended = new PausedWebhooks()
-  /** Their host has no slot for their account. */
-  readonly waitingForHost = new PausedWebhooks(HOST_WAIT_MS)
   /** By job ID. */
   readonly #entries = new Map<string, Entry>()
   /** By delivery ID: two attempts of one delivery when the first was cancelled in flight. */
@@ -73,8 +79,8 @@ export class InFlight {
   /** The slots of each account that has any: until then its webhooks are known, so that rounds can skip them. */
   readonly #slots = new Map<string, number>()
   readonly #hostSlots = new HostSlots()
-  /** Slow attempts in a row by host of an account: a webhook that is created again begins with them. */
-  readonly #slowHosts = new Map<string, number>()
+  /** By host of an account: a webhook that is created again begins as slow. */
+  readonly #slowHosts = new Map<string, Slowness>()
   readonly #outcomes = { success: 0, http_error: 0, timeout: 0, unreachable: 0, blocked: 0 }
   readonly #ended = { delivered: 0, failed: 0 }
   #leasedCount = 0
@@ -99,8 +105,18 @@ export class InFlight {
     return this.#leasedCount
   }
 
+  /** The webhooks that get no attempts from this process for now. */
+  get skipped(): PausedWebhooks[] {
+    return [this.paused, this.suspended, this.#hostSlots.waiting]
+  }
+
   get endpoints(): ReadonlyMap<string, EndpointHealth> {
     return this.#endpoints
+  }
+
+  /** The slots of each account that holds any. */
+  get slots(): ReadonlyMap<string, number> {
+    return this.#slots
   }
 
   counts(): EngineCounts {
@@ -163,8 +179,12 @@ export class InFlight {
   /** The webhooks that were slow before this process started. */
   rememberSlow(webhooks: SlowWebhook[]): void {
     for (const webhook of webhooks) {
-      this.#changeHealth(webhook, () => ({ slowInARow: SLOW_AFTER, hasResult: true }))
-      this.#slowHosts.set(slowHostKey(webhook.accountId, hostOf(webhook.url)), SLOW_AFTER)
+      const slowness: Slowness = {
+        slowInARow: SLOW_AFTER,
+        slowFailuresInARow: webhook.hasSucceeded ? 0 : SLOW_AFTER,
+      }
+      this.#changeHealth(webhook, () => ({ ...slowness, hasResult: true }))
+      this.#slowHosts.set(slowHostKey(webhook.accountId, hostOf(webhook.url)), slowness)
     }
   }
 
@@ -174,13 +194,11 @@ export class InFlight {
     const host = hostOf(url)
     const entry = this.#entries.get(lease.jobId)
     if (entry) entry.host = host
-    const slowInARow = this.#slowHosts.get(slowHostKey(accountId, host)) ?? 0
-    if (slowInARow > 0)
-      this.#changeHealth(attempt, (health) => (health.hasResult ? {} : { slowInARow }))
-    const health = this.#endpoints.get(webhookId)
-    if (health && !mayStart(health)) return false
+    const slowness = this.#slowHosts.get(slowHostKey(accountId, host))
+    if (slowness) this.#changeHealth(attempt, (health) => (health.hasResult ? {} : slowness))
+    if (!mayStart(this.#endpoints, webhookId)) return false
     const hasSlot = this.#hostSlots.mayUse(host, accountId)
-    if (!hasSlot) this.waitingForHost.add(webhookId)
+    if (!hasSlot) this.#hostSlots.wait(host, webhookId)
     return hasSlot
   }
 
@@ -196,14 +214,15 @@ export class InFlight {
     const { result, webhookId } = attempt
     if (!result) return
     const slowBefore = this.#endpoints.get(webhookId)?.slowInARow ?? 0
+    let limitReleased = false
     if ('sent' in result) {
       const { sent } = result
       this.#outcomes[sent.outcome]++
       this.#changeHealth(attempt, (health) => healthAfter(health, sent, performance.now()))
-      this.#changeSlowHost(attempt)
-    } else this.#changeHealth(attempt, () => ({ slowInARow: 0 }))
-    const isResponding = (this.#endpoints.get(webhookId)?.slowInARow ?? 0) < slowBefore
-    if (isResponding) this.#onSlotFree(true)
+      limitReleased = this.#changeHost(attempt, sent)
+    } else this.#changeHealth(attempt, () => NOT_SLOW)
+    limitReleased ||= (this.#endpoints.get(webhookId)?.slowInARow ?? 0) < slowBefore
+    if (limitReleased) this.#onSlotFree(true)
   }
 
   /** The results are stored. `progress`: what they led to. */
@@ -211,8 +230,9 @@ export class InFlight {
     let limitReleased = false
     for (const attempt of attempts) {
       const health = this.#endpoints.get(attempt.webhookId)
-      limitReleased ||= health !== undefined && isAtLimit(health, performance.now())
-      this.remove(attempt)
+      const wasAtLimit = health !== undefined && isAtLimit(health, performance.now())
+      const wasWaitedFor = this.remove(attempt)
+      limitReleased ||= wasAtLimit || wasWaitedFor
     }
     this.unmarked.remove(attempts)
     for (const { state } of progress)
@@ -220,18 +240,20 @@ export class InFlight {
     this.#onSlotFree(limitReleased)
   }
 
-  /** Frees the slot of an attempt that has ended, or that another process has leased since. */
-  remove(attempt: AttemptWith<'lease'>): void {
+  /** Frees the slot of an attempt that has ended, or that another process has leased since. Returns whether another
+   *  webhook has waited for a slot of the host. */
+  remove(attempt: AttemptWith<'lease'>): boolean {
     const { lease, deliveryId, accountId } = attempt
     const entry = this.#entries.get(lease.jobId)
-    if (!entry) return
+    if (!entry) return false
     this.#entries.delete(lease.jobId)
-    if (entry.host !== undefined && entry.phase !== 'leased')
-      this.#hostSlots.free(entry.host, accountId)
+    const hasHostSlot = entry.host !== undefined && entry.phase !== 'leased'
+    const wasWaitedFor = hasHostSlot && this.#hostSlots.free(entry.host ?? '', accountId)
     const others = (this.#byDelivery.get(deliveryId) ?? []).filter((other) => other !== entry)
     if (others.length > 0) this.#byDelivery.set(deliveryId, others)
     else this.#byDelivery.delete(deliveryId)
     this.#changeHealth(attempt, ({ inFlight }) => ({ inFlight: inFlight - 1 }))
+    return wasWaitedFor
   }
 
   /** Forgets all attempts at a stop: their leases are not renewed any more. */
@@ -246,16 +268,18 @@ export class InFlight {
     if (entry) entry.phase = phase
   }
 
-  #changeSlowHost({ lease, webhookId, accountId }: AttemptWith<'lease'>): void {
+  /** Returns whether webhooks have waited for the first 2xx of the host. */
+  #changeHost({ lease, accountId }: AttemptWith<'lease'>, sent: SendResult): boolean {
     const host = this.#entries.get(lease.jobId)?.host
-    if (host === undefined) return
+    if (host === undefined) return false
     const key = slowHostKey(accountId, host)
-    const isSlow = (this.#endpoints.get(webhookId)?.slowInARow ?? 0) > 0
-    if (!isSlow) this.#slowHosts.delete(key)
+    const slowness = slownessAfter(this.#slowHosts.get(key) ?? NOT_SLOW, sent)
+    if (slowness.slowInARow === 0) this.#slowHosts.delete(key)
     else {
       if (this.#slowHosts.size >= MAX_SLOW_HOSTS) this.#slowHosts.clear()
-      this.#slowHosts.set(key, (this.#slowHosts.get(key) ?? 0) + 1)
+      this.#slowHosts.set(key, slowness)
     }
+    return sent.outcome === 'success' && this.#hostSlots.prove(host)
   }
 
   #changeHealth(

@@ -3,11 +3,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Attempt, AttemptWith } from '../../records/attempt.ts'
 import {
   isBelowLimit,
+  isBelowSlotQuota,
   type LeaseRound,
   normalRound,
   probeRound,
   quickRound,
   reserveRound,
+  slowRound,
   spareRound,
 } from '../policy/fairness.ts'
 import { RunLoop } from '../run-loop.ts'
@@ -23,7 +25,7 @@ const RESERVE_BATCH = 8
 const MAX_START_WAIT_MS = 20
 /** How often a lease looks first for accounts that hold no slots. */
 const OTHERS_INTERVAL_MS = 200
-const PROBE_INTERVAL_MS = 200
+const SLOW_INTERVAL_MS = 200
 const POLL_MS = 1_000
 const RENEWAL_MS = 3_000
 const RENEWAL_RETRY_MS = 500
@@ -39,7 +41,7 @@ export class Worker {
   /** Set while the worker waits for free slots. */
   #pause: NodeJS.Timeout | undefined
   #leasedAtMs = Number.NEGATIVE_INFINITY
-  #probedAtMs = Number.NEGATIVE_INFINITY
+  #slowLeasedAtMs = Number.NEGATIVE_INFINITY
   /** When a lease looked for accounts that hold no slots and found nothing. */
   #noOthersAtMs = Number.NEGATIVE_INFINITY
   /** Whether urgent attempts were queued since the last lease of these. */
@@ -83,21 +85,20 @@ export class Worker {
     const others: Attempt[] = []
     const started: AttemptWith<'lease'>[] = []
     for (const attempt of attempts)
-      if (this.#mayStart(attempt.webhookId))
-        started.push(...inFlight.add([jobs.leaseWithoutJob(attempt)]))
+      if (this.#mayStart(attempt)) started.push(...inFlight.add([jobs.leaseWithoutJob(attempt)]))
       else others.push(attempt)
     if (started.length > 0) void this.#deliver(started)
     return others
   }
 
-  #mayStart(webhookId: string): boolean {
+  #mayStart({ webhookId, accountId }: Attempt): boolean {
     const { inFlight, pause } = this.#options
-    const { paused, suspended, waitingForHost } = inFlight
     return (
       pause.mayLease &&
       !this.#stopping.signal.aborted &&
       inFlight.freeSharedSlots >= MIN_FREE_SLOTS &&
-      ![paused, suspended, waitingForHost].some((webhooks) => webhooks.has(webhookId)) &&
+      !inFlight.skipped.some((webhooks) => webhooks.has(webhookId)) &&
+      isBelowSlotQuota(inFlight.slots, accountId, true) &&
       isBelowLimit(inFlight.endpoints.get(webhookId), performance.now())
     )
   }
@@ -151,8 +152,8 @@ export class Worker {
       }
       this.#leasedAtMs = performance.now()
       const leased = await this.#lease(free)
-      const probes = await this.#probe(free - leased)
-      if (leased + probes === 0) return
+      const slow = await this.#leaseSlow(free - leased)
+      if (leased + slow === 0) return
     }
   }
 
@@ -162,10 +163,10 @@ export class Worker {
     const { endpoints } = this.#options.inFlight
     const nowMs = performance.now()
     const othersMayWait = nowMs - this.#noOthersAtMs >= OTHERS_INTERVAL_MS
-    const leased = await this.#startRound(count, normalRound(endpoints, nowMs, othersMayWait))
+    const leased = await this.#startRound(count, normalRound(endpoints, othersMayWait))
     if (leased > 0) return leased
     if (othersMayWait) this.#noOthersAtMs = nowMs
-    const spare = await this.#startRound(count, spareRound(endpoints, nowMs, othersMayWait))
+    const spare = await this.#startRound(count, spareRound(endpoints, othersMayWait))
     if (spare > 0) return spare
     return this.#startRound(count, quickRound(endpoints, performance.now()))
   }
@@ -175,26 +176,31 @@ export class Worker {
     const count = Math.min(RESERVE_BATCH, inFlight.freeSlots)
     if (count <= 0) return 0
     this.#mayHaveUrgent = false
-    const round = reserveRound(inFlight.endpoints, performance.now())
+    const round = reserveRound(inFlight.endpoints)
     const leased = await this.#startRound(count, round)
     if (leased > 0) this.#mayHaveUrgent = true
     return leased
   }
 
-  async #probe(count: number): Promise<number> {
-    const round = probeRound(this.#options.inFlight.endpoints, performance.now())
-    if (!round || count <= 0 || performance.now() - this.#probedAtMs < PROBE_INTERVAL_MS) return 0
-    this.#probedAtMs = performance.now()
-    return this.#startRound(count, round)
+  async #leaseSlow(count: number): Promise<number> {
+    const { endpoints } = this.#options.inFlight
+    const rounds = [probeRound(endpoints), slowRound(endpoints)]
+    const isRecent = performance.now() - this.#slowLeasedAtMs < SLOW_INTERVAL_MS
+    if (count <= 0 || isRecent || rounds.every((round) => !round)) return 0
+    this.#slowLeasedAtMs = performance.now()
+    for (const round of rounds) {
+      const leased = await this.#startRound(count, round)
+      if (leased > 0) return leased
+    }
+    return 0
   }
 
   async #startRound(count: number, round: LeaseRound | undefined): Promise<number> {
     const { inFlight, jobs, pause } = this.#options
     if (!round || !pause.mayLease) return 0
-    const { paused, suspended, waitingForHost } = inFlight
-    const skip = [paused, suspended, waitingForHost].flatMap((webhooks) => webhooks.list())
+    const skip = inFlight.skipped.flatMap((webhooks) => webhooks.list())
     const attempts = await jobs.lease(
-      count,
+      Math.min(count, round.most ?? count),
       { ...round, skip: [...round.skip, ...skip] },
       inFlight.list(),
     )

@@ -9,6 +9,8 @@ const FEW_SLOTS = 8
 
 /** Slots of one process for attempts to one host, of all accounts. */
 const HOST_SLOTS = 256
+/** Slots of one account for attempts to a host that has never responded with 2xx to this process. */
+const NEW_HOST_SLOTS = 16
 
 /** Due attempts in the queue, about: more would only slow down every lease. */
 const QUEUE_SIZE = 1_536
@@ -24,8 +26,12 @@ const PROBE_LIMIT = 1
 const NORMAL_LIMIT = 16
 /** Most of the time, attempts to a quick endpoint wait for their results to be stored. */
 const QUICK_LIMIT = 128
-/** An endpoint with this many slow attempts in a row is slow. */
+/** An endpoint with this many slow attempts in a row is slow. If all of them failed, it hangs. */
 export const SLOW_AFTER = 16
+/** The slow endpoints of an account get no more than one slot each once they hold this many together. */
+const SLOW_SLOTS = 32
+/** The most attempts of one lease for slow endpoints. */
+const SLOW_BATCH = 16
 /** An attempt that takes longer is slow, whatever its outcome: it uses a slot for as long. */
 export const SLOW_ATTEMPT_MS = 5_000
 /** A response within this time is quick. */
@@ -91,12 +97,19 @@ function sum(counts: ReadonlyMap<string, number> = new Map()): number {
   return [...counts.values()].reduce((total, count) => total + count, 0)
 }
 
+export interface Slowness {
+  /** Slow attempts since the last response in time. */
+  slowInARow: number
+  /** Those of them since the last one that succeeded. */
+  slowFailuresInARow: number
+}
+
+export const NOT_SLOW: Slowness = { slowInARow: 0, slowFailuresInARow: 0 }
+
 /** The state of a webhook's endpoint, as this process has seen it. Times are of the monotonic clock. */
-export interface EndpointHealth {
+export interface EndpointHealth extends Slowness {
   accountId: string
   inFlight: number
-  /** Slow attempts since the last one that was not. */
-  slowInARow: number
   /** The time of the last quick response. */
   quickAt: number
   /** False: nothing is known but the health of its host. */
@@ -105,14 +118,10 @@ export interface EndpointHealth {
 
 type Endpoints = ReadonlyMap<string, EndpointHealth>
 
-/** The most attempts of one webhook in flight, over all processes. A slow endpoint is probed one
- *  attempt at a time. */
-export function concurrencyLimit(
-  { slowInARow, quickAt }: Pick<EndpointHealth, 'slowInARow' | 'quickAt'>,
-  nowMs: number,
-): 1 | 16 | 128 {
-  if (slowInARow >= SLOW_AFTER) return PROBE_LIMIT
-  return nowMs - quickAt < QUICK_FOR_MS ? QUICK_LIMIT : NORMAL_LIMIT
+/** The most attempts of one webhook in flight, over all processes. Slow endpoints get more in slow rounds. */
+export function concurrencyLimit(health: EndpointHealth, nowMs: number): 1 | 16 | 128 {
+  if (isSlow(health)) return PROBE_LIMIT
+  return nowMs - health.quickAt < QUICK_FOR_MS ? QUICK_LIMIT : NORMAL_LIMIT
 }
 
 /** One request for leases: due attempts of all webhooks except `skip`, up to `limit` in flight for
@@ -121,29 +130,23 @@ export interface LeaseRound {
   limit: number
   skip: string[]
   onlyUrgent?: true
+  /** The most attempts of all webhooks together. Undefined: as many as there are slots. */
+  most?: number
 }
 
 /** The first round: all webhooks except those with a slow endpoint and those of an account that has reached its
  *  equal part of the slots. `othersMayWait`: an account that holds no slots may have due attempts. */
-export function normalRound(
-  endpoints: Endpoints,
-  nowMs: number,
-  othersMayWait: boolean,
-): LeaseRound {
+export function normalRound(endpoints: Endpoints, othersMayWait: boolean): LeaseRound {
   const atQuota = listAtSlotQuota(endpoints, othersMayWait)
-  const skip = new Set([...listSlow(endpoints, nowMs), ...atQuota])
+  const skip = new Set([...listSlow(endpoints), ...atQuota])
   return { limit: NORMAL_LIMIT, skip: [...skip] }
 }
 
 /** The round after a normal one that found nothing: more attempts of accounts that have reached their part.
  *  Undefined: there is no such account. */
-export function spareRound(
-  endpoints: Endpoints,
-  nowMs: number,
-  othersMayWait: boolean,
-): LeaseRound | undefined {
+export function spareRound(endpoints: Endpoints, othersMayWait: boolean): LeaseRound | undefined {
   if (listAtSlotQuota(endpoints, othersMayWait).length === 0) return undefined
-  return { limit: NORMAL_LIMIT, skip: listSlow(endpoints, nowMs) }
+  return { limit: NORMAL_LIMIT, skip: listSlow(endpoints) }
 }
 
 /** The round after that: more attempts of quick endpoints that have reached the normal limit. Undefined: there is
@@ -153,63 +156,92 @@ export function quickRound(endpoints: Endpoints, nowMs: number): LeaseRound | un
   const full = [...endpoints].filter(([, { inFlight }]) => inFlight >= NORMAL_LIMIT)
   if (!full.some(([, health]) => isQuick(health) && health.inFlight < QUICK_LIMIT)) return undefined
   const others = full.filter(([, health]) => !isQuick(health)).map(([webhookId]) => webhookId)
-  return { limit: QUICK_LIMIT, skip: [...others, ...listSlow(endpoints, nowMs)] }
+  return { limit: QUICK_LIMIT, skip: [...others, ...listSlow(endpoints)] }
 }
 
-/** The last round: one attempt to each slow endpoint. Undefined: each has one in flight. */
-export function probeRound(endpoints: Endpoints, nowMs: number): LeaseRound | undefined {
-  const slow = listSlow(endpoints, nowMs)
+/** The round after that: one attempt to each slow endpoint. Undefined: each has one in flight. */
+export function probeRound(endpoints: Endpoints): LeaseRound | undefined {
+  const slow = listSlow(endpoints)
   const isProbed = slow.every((webhookId) => endpoints.get(webhookId)?.inFlight)
   return isProbed ? undefined : { limit: PROBE_LIMIT, skip: [] }
 }
 
+/** The last round: more attempts to slow endpoints that succeed, while those of their account hold few slots together.
+ *  Undefined: there is no such endpoint, or half of all slots are taken. */
+export function slowRound(endpoints: Endpoints): LeaseRound | undefined {
+  if (sum(slotsByAccount(endpoints.values())) >= MAX_IN_FLIGHT / 2) return undefined
+  const slow = [...endpoints].filter(([, health]) => isSlow(health))
+  const slots = slotsByAccount(slow.map(([, health]) => health))
+  const skip = slow.filter(
+    ([, health]) => isHanging(health) || (slots.get(health.accountId) ?? 0) >= SLOW_SLOTS,
+  )
+  if (skip.length === slow.length) return undefined
+  return { limit: NORMAL_LIMIT, skip: skip.map(([webhookId]) => webhookId), most: SLOW_BATCH }
+}
+
 /** The round of urgent attempts for the slots that are not shared: only of accounts that hold few slots. */
-export function reserveRound(endpoints: Endpoints, nowMs: number): LeaseRound {
-  const slots = slotsByAccount(endpoints)
+export function reserveRound(endpoints: Endpoints): LeaseRound {
+  const slots = slotsByAccount(endpoints.values())
   const skip = [...endpoints].filter(
-    ([, health]) =>
-      (slots.get(health.accountId) ?? 0) >= FEW_SLOTS ||
-      concurrencyLimit(health, nowMs) === PROBE_LIMIT,
+    ([, health]) => (slots.get(health.accountId) ?? 0) >= FEW_SLOTS || isSlow(health),
   )
   return { limit: NORMAL_LIMIT, skip: skip.map(([webhookId]) => webhookId), onlyUrgent: true }
 }
 
 /** The webhooks of accounts that hold their equal part of the shared slots, or more. */
 function listAtSlotQuota(endpoints: Endpoints, othersMayWait: boolean): string[] {
-  const slots = slotsByAccount(endpoints)
-  const quota = SHARED_SLOTS / Math.max(1, slots.size + (othersMayWait ? 1 : 0))
+  const slots = slotsByAccount(endpoints.values())
   return [...endpoints]
-    .filter(([, { accountId }]) => (slots.get(accountId) ?? 0) >= quota)
+    .filter(([, { accountId }]) => !isBelowSlotQuota(slots, accountId, othersMayWait))
     .map(([webhookId]) => webhookId)
 }
 
+/** Whether the account holds less than its equal part of the shared slots. `slots`: those of each account that holds
+ *  any. */
+export function isBelowSlotQuota(
+  slots: ReadonlyMap<string, number>,
+  accountId: string,
+  othersMayWait: boolean,
+): boolean {
+  const accounts = Math.max(1, slots.size + (othersMayWait ? 1 : 0))
+  return (slots.get(accountId) ?? 0) < SHARED_SLOTS / accounts
+}
+
 /** The slots of each account that holds any. */
-function slotsByAccount(endpoints: Endpoints): Map<string, number> {
+function slotsByAccount(endpoints: Iterable<EndpointHealth>): Map<string, number> {
   const slots = new Map<string, number>()
-  for (const { accountId, inFlight } of endpoints.values())
+  for (const { accountId, inFlight } of endpoints)
     if (inFlight > 0) slots.set(accountId, (slots.get(accountId) ?? 0) + inFlight)
   return slots
 }
 
 /** Whether a leased attempt may start: a slow endpoint may have been leased more before it was known. */
-export function mayStart(health: EndpointHealth): boolean {
-  return health.slowInARow < SLOW_AFTER || health.inFlight <= PROBE_LIMIT
+export function mayStart(endpoints: Endpoints, webhookId: string): boolean {
+  const health = endpoints.get(webhookId)
+  if (!health || !isSlow(health) || health.inFlight <= PROBE_LIMIT) return true
+  if (isHanging(health)) return false
+  const slots = slotsByAccount([...endpoints.values()].filter(isSlow))
+  return (slots.get(health.accountId) ?? 0) <= SLOW_SLOTS + SLOW_BATCH
 }
 
 /** Whether another attempt of the account to a host may start. `use`: the slots of the host by account. An account
- *  with its equal part of them gets another one while an eighth is free. */
-export function mayUseHost(use: ReadonlyMap<string, number>, accountId: string): boolean {
+ *  with its equal part of them gets another one while an eighth is free. `isProven`: the host has responded with 2xx. */
+export function mayUseHost(
+  use: ReadonlyMap<string, number>,
+  accountId: string,
+  isProven: boolean,
+): boolean {
+  const own = use.get(accountId) ?? 0
+  if (!isProven && own >= NEW_HOST_SLOTS) return false
   const accounts = Math.max(2, use.size + (use.has(accountId) ? 0 : 1))
-  const isBelowPart = (use.get(accountId) ?? 0) < HOST_SLOTS / accounts
+  const isBelowPart = own < HOST_SLOTS / accounts
   return sum(use) < (isBelowPart ? HOST_SLOTS : (HOST_SLOTS * 7) / 8)
 }
 
 /** Whether another attempt of the webhook may start while no other attempt is due. `health`: undefined without an
  *  attempt in flight. */
 export function isBelowLimit(health: EndpointHealth | undefined, nowMs: number): boolean {
-  if (!health) return true
-  const limit = concurrencyLimit(health, nowMs)
-  return limit !== PROBE_LIMIT && health.inFlight < limit
+  return !health || (!isSlow(health) && health.inFlight < concurrencyLimit(health, nowMs))
 }
 
 /** Whether the next round leases no more attempts of the webhook until one in flight ends. */
@@ -217,24 +249,48 @@ export function isAtLimit(health: EndpointHealth, nowMs: number): boolean {
   return health.inFlight >= Math.min(NORMAL_LIMIT, concurrencyLimit(health, nowMs))
 }
 
-function listSlow(endpoints: Endpoints, nowMs: number): string[] {
-  return [...endpoints]
-    .filter(([, health]) => concurrencyLimit(health, nowMs) === PROBE_LIMIT)
-    .map(([webhookId]) => webhookId)
+function listSlow(endpoints: Endpoints): string[] {
+  return [...endpoints].filter(([, health]) => isSlow(health)).map(([webhookId]) => webhookId)
+}
+
+function isSlow({ slowInARow }: Slowness): boolean {
+  return slowInARow >= SLOW_AFTER
+}
+
+function isHanging({ slowFailuresInARow }: Slowness): boolean {
+  return slowFailuresInARow >= SLOW_AFTER
+}
+
+interface AttemptEnd {
+  outcome: string
+  status: number | null
+  durationMs: number
 }
 
 /** The health of an endpoint after an attempt. */
 export function healthAfter(
   health: EndpointHealth,
-  { outcome, status, durationMs }: { outcome: string; status: number | null; durationMs: number },
+  attempt: AttemptEnd,
   nowMs: number,
 ): EndpointHealth {
-  const isSlow = outcome === 'timeout' || durationMs >= SLOW_ATTEMPT_MS
-  const isQuick = status !== null && durationMs <= QUICK_RESPONSE_MS
+  const isQuick = attempt.status !== null && attempt.durationMs <= QUICK_RESPONSE_MS
   return {
     ...health,
-    slowInARow: isSlow ? health.slowInARow + 1 : 0,
+    ...slownessAfter(health, attempt),
     quickAt: isQuick ? nowMs : health.quickAt,
     hasResult: true,
   }
+}
+
+export function slownessAfter(
+  before: Slowness,
+  { outcome, status, durationMs }: AttemptEnd,
+): Slowness {
+  if (outcome === 'timeout' || durationMs >= SLOW_ATTEMPT_MS)
+    return {
+      slowInARow: before.slowInARow + 1,
+      slowFailuresInARow: outcome === 'success' ? 0 : before.slowFailuresInARow + 1,
+    }
+  // Without a response nothing is known: while a failed look-up is remembered, attempts fail at once.
+  return status === null ? before : NOT_SLOW
 }
