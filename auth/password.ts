@@ -11,6 +11,7 @@ const SALT_BYTES = 16
 const TAG_BYTES = 32
 export const MIN_LENGTH = 8
 const MAX_LENGTH = 200
+const HASHING_THREADS = Math.max(1, availableParallelism() - 1)
 /** A hash takes about 60 ms, so the last one in the queue waits for about two seconds. */
 const MAX_QUEUED_HASHES = 30
 const RETRY_AFTER_SECONDS = 5
@@ -21,24 +22,37 @@ const IDLE_THREAD_MS = 30_000
 const hashing = new Piscina<Argon2Parameters, Uint8Array>({
   filename: fileURLToPath(new URL('./password-worker.ts', import.meta.url)),
   minThreads: 0,
-  maxThreads: Math.max(1, availableParallelism() - 1),
+  maxThreads: HASHING_THREADS,
   maxQueue: MAX_QUEUED_HASHES,
   idleTimeout: IDLE_THREAD_MS,
 })
 
-/** Throws 503 while the queue of passwords to hash is full. */
-export function assertCanHash(): void {
-  if (hashing.queueSize >= MAX_QUEUED_HASHES)
-    throw new StatusError(503, 'The service is busy. Try again in a few seconds.', {
-      'Retry-After': String(RETRY_AFTER_SECONDS),
-    })
+let formsInProgress = 0
+
+/** Runs the part of a form that hashes a password. Throws 503 at once when the queue would not have room for its
+ *  hash: a refused form costs no statement and counts as no guess. */
+export async function whileQueueHasRoom<T>(work: () => Promise<T>): Promise<T> {
+  if (formsInProgress >= HASHING_THREADS + MAX_QUEUED_HASHES) throwBusy()
+  formsInProgress++
+  try {
+    return await work()
+  } finally {
+    formsInProgress--
+  }
+}
+
+function throwBusy(): never {
+  throw new StatusError(503, 'The service is busy. Try again in a few seconds.', {
+    'Retry-After': String(RETRY_AFTER_SECONDS),
+  })
 }
 
 type Cost = Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>
 
-/** NIST SP 800-63B, 5.1.1.2: normalised, because keyboards compose characters differently. */
+/** NIST SP 800-63B, 5.1.1.2: normalised, because keyboards compose characters differently. Throws 503 while the queue
+ *  is full. */
 async function tagOf(password: string, nonce: Buffer, cost: Cost): Promise<Buffer> {
-  assertCanHash()
+  if (hashing.queueSize >= MAX_QUEUED_HASHES) throwBusy()
   const message = password.normalize('NFKC')
   return Buffer.from(await hashing.run({ message, nonce, tagLength: TAG_BYTES, ...cost }))
 }
@@ -64,7 +78,7 @@ export function assertPassword(password: string, names: string[] = []): void {
 }
 
 /** Returns the PHC string format, which contains the cost: older hashes verify after the cost is raised.
- *  Throws `Refused` as `assertPassword` does, and 503 as `assertCanHash` does. */
+ *  Throws `Refused` as `assertPassword` does, and 503 while many others wait. */
 export async function hashPassword(password: string): Promise<string> {
   assertPassword(password)
   const salt = randomBytes(SALT_BYTES)
@@ -77,7 +91,7 @@ const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Z
 
 /** `hash` is null for an unknown user, or one without a password. The check then takes as long as for a
  *  wrong password, so that timing does not reveal which emails exist. An unreadable hash matches nothing.
- *  Throws 503 as `assertCanHash` does. */
+ *  Throws 503 while many others wait. */
 export async function verifyPassword(hash: string | null, password: string): Promise<boolean> {
   if ([...password].length > MAX_LENGTH) return false
   const [, memory, passes, parallelism, salt, tag] = hash?.match(PHC) ?? []

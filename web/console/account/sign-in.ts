@@ -1,6 +1,6 @@
 /** Sign-in, sign-out and the theme. */
 import { deviceCookieValue, isKnownDevice } from '../../../auth/device.ts'
-import { assertCanHash, verifyPassword } from '../../../auth/password.ts'
+import { verifyPassword, whileQueueHasRoom } from '../../../auth/password.ts'
 import type { TooOften } from '../../../auth/rate-limit.ts'
 import { describeDevice } from '../../../auth/session.ts'
 import { Refused } from '../../../errors.ts'
@@ -89,9 +89,14 @@ async function signIn(visit: GuestVisit): Promise<PageResult> {
     ...(password === '' && { password: ['Enter your password.'] }),
   }
   if (hasErrors(errors)) return signInPage(visit, { status: 422, errors })
+  return whileQueueHasRoom(() => checkCredentials(visit, email, password))
+}
 
-  // First: a refusal because of load must not count as a guess.
-  assertCanHash()
+async function checkCredentials(
+  visit: GuestVisit,
+  email: string,
+  password: string,
+): Promise<PageResult> {
   const found = await findCredentials(visit.db.read, email)
   // Before the password is verified: a refused guess tells nothing.
   const tooOften = await countSignIn(visit, email, found?.user)

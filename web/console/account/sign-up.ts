@@ -1,5 +1,5 @@
 /** Creating an account with its Account Owner. 404 unless SIGN_UP is on. */
-import { assertCanHash, assertPassword, hashPassword } from '../../../auth/password.ts'
+import { assertPassword, hashPassword, whileQueueHasRoom } from '../../../auth/password.ts'
 import { insertAccount, type NewAccount } from '../../../records/accounts.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'
 import { writeScope } from '../../../records/database/scope.ts'
@@ -86,7 +86,13 @@ async function signUp(visit: GuestVisit): Promise<PageResult> {
     password: () => assertPassword(password, [email, name, fullName]),
   })
   if (hasErrors(errors)) return signUpPage(visit, { status: 422, errors })
-  assertCanHash()
+  return whileQueueHasRoom(() => createOwnAccount(visit, { name, fullName, email, password }))
+}
+
+async function createOwnAccount(
+  visit: GuestVisit,
+  { password, ...names }: Omit<NewAccount, 'passwordHash'> & { password: string },
+): Promise<PageResult> {
   // After validation: typing errors do not probe for emails in use.
   const tooOften = await visit.throttle('sign_up', visit.network)
   if (tooOften) {
@@ -95,14 +101,14 @@ async function signUp(visit: GuestVisit): Promise<PageResult> {
   }
   const passwordHash = await hashPassword(password)
   try {
-    const owner = await createAccount(visit, { name, fullName, email, passwordHash })
+    const owner = await createAccount(visit, { ...names, passwordHash })
     await signInAs(visit, owner, passwordHash)
   } catch (error) {
     if (error instanceof EmailTaken)
       return signUpPage(visit, { status: 422, errors: UNUSABLE_EMAIL })
     throw error
   }
-  return redirect('', `Welcome to Muster. You own the account ${name.trim()}.`)
+  return redirect('', `Welcome to Muster. You own the account ${names.name.trim()}.`)
 }
 
 async function createAccount({ db, ip, now }: GuestVisit, account: NewAccount): Promise<User> {

@@ -1,5 +1,5 @@
 /** Fields for a user's name, email and password. */
-import { assertCanHash, MIN_LENGTH, verifyPassword } from '../../../auth/password.ts'
+import { MIN_LENGTH, verifyPassword, whileQueueHasRoom } from '../../../auth/password.ts'
 import { findPasswordHash } from '../../../records/passwords.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { type Errors, type FieldOptions, passwordField, textField } from '../form-fields.ts'
@@ -29,14 +29,20 @@ export const UNUSABLE_EMAIL: Errors = { email: ['This email cannot be used. Ente
 /** Returns the error to show, or undefined when the field `name` holds the user's password.
  *  Sensitive changes need the password again, because a signed-in device may be unattended. */
 export async function checkOwnPassword(visit: Visit, name: string): Promise<Errors | undefined> {
-  const { user, scope, form, throttle, resetThrottle } = visit
-  const password = form.get(name) ?? ''
+  const password = visit.form.get(name) ?? ''
   if (password === '') return { [name]: ['Enter your current password.'] }
-  assertCanHash()
+  const problem = await whileQueueHasRoom(() => findPasswordProblem(visit, password))
+  return problem === undefined ? undefined : { [name]: [problem] }
+}
+
+async function findPasswordProblem(
+  { user, scope, throttle, resetThrottle }: Visit,
+  password: string,
+): Promise<string | undefined> {
   const tooOften = await throttle('password', user.id)
-  if (tooOften) return { [name]: [tooOften.message] }
+  if (tooOften) return tooOften.message
   if (!(await verifyPassword(await findPasswordHash(scope, user.id), password)))
-    return { [name]: ['This is not your current password.'] }
+    return 'This is not your current password.'
   await resetThrottle('password', user.id)
   return undefined
 }
