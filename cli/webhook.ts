@@ -1,18 +1,9 @@
 import type { Command } from 'commander'
 import { Refused } from '../errors.ts'
-import { listAccountIds } from '../records/accounts.ts'
-import type { Db } from '../records/database/open.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import type { Ordering } from '../records/subscriptions.ts'
-import {
-  disableWebhook,
-  enableWebhook,
-  findWebhook,
-  insertWebhook,
-  listWebhooks,
-  type Webhook,
-} from '../records/webhooks.ts'
+import { disableWebhook, enableWebhook, findWebhook, insertWebhook } from '../records/webhooks.ts'
 import { selectMissedEvents } from '../webhooks/bulk.ts'
 import { emitTest } from '../webhooks/emit.ts'
 import { findSealingKey } from '../webhooks/secret-keys.ts'
@@ -25,7 +16,7 @@ import {
   startOrPreview,
 } from './bulk.ts'
 import { assertAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
-import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
+import { examples, type Output, type Shell } from './shell.ts'
 import { auditWebhook } from './webhook-audit.ts'
 import { addDelete, addUpdate } from './webhook-changes.ts'
 import {
@@ -35,6 +26,7 @@ import {
   readWebhookUrl,
   URL_MEANING,
 } from './webhook-fields.ts'
+import { addList } from './webhook-list.ts'
 import { addRotate } from './webhook-rotate.ts'
 
 export function addWebhook(program: Command, shell: Shell): void {
@@ -122,66 +114,6 @@ function createWebhook(shell: Shell, options: CreateOptions): Promise<Output> {
       ].join('\n'),
     }
   })
-}
-
-function addList(webhook: Command, shell: Shell): void {
-  webhook
-    .command('list')
-    .summary('list webhooks')
-    .description('List webhooks, oldest first.')
-    .option('--account <id>', 'only webhooks of this account')
-    .addHelpText(
-      'after',
-      examples('muster webhook list', 'muster webhook list --account ID --json'),
-    )
-    .action(
-      shell.action(({ account }: { account?: string }) =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
-          const webhooks = await listAllWebhooks(db, account)
-          const text =
-            webhooks.length === 0
-              ? 'No webhooks yet. Create one:\n' +
-                "  muster webhook create --account ID --url URL --events '*'"
-              : toTable(webhooks)
-          return { document: webhooks.map(toDocument), text }
-        }),
-      ),
-    )
-}
-
-async function listAllWebhooks(db: Db, account: string | undefined): Promise<Webhook[]> {
-  if (account !== undefined) await assertAccount(db, account)
-  const accounts = account === undefined ? await listAccountIds(db.read) : [account]
-  const lists = await Promise.all(accounts.map((id) => listWebhooks(readScope(db, id))))
-  return lists.flat()
-}
-
-function toDocument(webhook: Webhook) {
-  return {
-    id: webhook.id,
-    account_id: webhook.accountId,
-    url: webhook.url,
-    description: webhook.description,
-    event_types: webhook.eventTypes,
-    ordering: webhook.ordering,
-    enabled: webhook.enabled,
-    disabled_at: formatTime(webhook.disabledAt),
-    has_next_secret: webhook.hasNextSecret,
-    created_at: formatTime(webhook.createdAt),
-    updated_at: formatTime(webhook.updatedAt),
-  }
-}
-
-function toTable(webhooks: Webhook[]): string {
-  return formatTable(
-    ['ID', 'STATE', 'URL', 'EVENTS'],
-    webhooks.map(({ id, enabled, url, eventTypes }) => [
-      id,
-      enabled ? 'enabled' : 'disabled',
-      url,
-      eventTypes.join(','),
-    ]),
-  )
 }
 
 function addDisable(webhook: Command, shell: Shell): void {

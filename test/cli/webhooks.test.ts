@@ -107,6 +107,7 @@ describe('webhook create', () => {
       '--description',
       'Second',
     ])
+    await newDelivery(muster, accountId, id, 'retrying')
     const listed = await muster.json(['webhook', 'list'])
     expect(listed).toMatchObject([
       {
@@ -117,11 +118,18 @@ describe('webhook create', () => {
         event_types: ['*'],
         enabled: true,
         has_next_secret: false,
+        health: { state: 'no_traffic', last_attempt_at: null, waiting: 1 },
       },
       { id: other.id, description: 'Second', event_types: ['task.created', 'participant.created'] },
     ])
     expect(await muster.json(['webhook', 'list', '--account', accountId])).toEqual(listed)
-    expect((await muster.run(['webhook', 'list'])).stdout).not.toContain(secret)
+    const { stdout } = await muster.run(['webhook', 'list'])
+    expect(stdout).not.toContain(secret)
+    expect(stdout).toMatch(
+      new RegExp(
+        `^ID +HEALTH +SUCCEEDED +WAITING +URL +EVENTS\n${id} +no traffic +0 of 0 +1 +${URL} +\\*\n`,
+      ),
+    )
   })
 
   it('accepts http only to allowed IP addresses', async () => {

@@ -1,0 +1,116 @@
+import type { Command } from 'commander'
+import { listAccountIds } from '../records/accounts.ts'
+import type { Db } from '../records/database/open.ts'
+import { findWebhookHealth, type WebhookHealth } from '../records/reports/webhook-health.ts'
+import { listWebhooks, type Webhook } from '../records/webhooks.ts'
+import { assertAccount, readScope } from './lookup.ts'
+import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
+
+interface ListedWebhook {
+  webhook: Webhook
+  health: WebhookHealth
+}
+
+export function addList(webhook: Command, shell: Shell): void {
+  webhook
+    .command('list')
+    .summary('list webhooks with their health')
+    .description(
+      'List webhooks with their health, oldest first. SUCCEEDED counts the attempts of the last 24 hours, ' +
+        'and WAITING the deliveries that have an attempt left.',
+    )
+    .option('--account <id>', 'only webhooks of this account')
+    .addHelpText(
+      'after',
+      examples('muster webhook list', 'muster webhook list --account ID --json'),
+    )
+    .action(
+      shell.action(({ account }: { account?: string }) =>
+        shell.withDatabase(async ({ db, now }): Promise<Output> => {
+          if (account !== undefined) await assertAccount(db, account)
+          const accounts = account === undefined ? await listAccountIds(db.read) : [account]
+          const webhooks = await listWithHealth(db, accounts, now())
+          const text =
+            webhooks.length === 0
+              ? 'No webhooks yet. Create one:\n' +
+                "  muster webhook create --account ID --url URL --events '*'"
+              : toTable(webhooks)
+          return { document: webhooks.map(toDocument), text }
+        }),
+      ),
+    )
+}
+
+async function listWithHealth(db: Db, accounts: string[], now: Date): Promise<ListedWebhook[]> {
+  const listed: ListedWebhook[] = []
+  for (const account of accounts) {
+    const scope = readScope(db, account)
+    const webhooks = await listWebhooks(scope)
+    const ids = webhooks.map(({ id }) => id)
+    const healths = await findWebhookHealth(scope, ids, now)
+    for (const webhook of webhooks) {
+      const health = healths.get(webhook.id)
+      // Otherwise it was deleted meanwhile.
+      if (health) listed.push({ webhook, health })
+    }
+  }
+  return listed
+}
+
+function toDocument({ webhook, health }: ListedWebhook) {
+  return {
+    id: webhook.id,
+    account_id: webhook.accountId,
+    url: webhook.url,
+    description: webhook.description,
+    event_types: webhook.eventTypes,
+    ordering: webhook.ordering,
+    enabled: webhook.enabled,
+    disabled_at: formatTime(webhook.disabledAt),
+    has_next_secret: webhook.hasNextSecret,
+    created_at: formatTime(webhook.createdAt),
+    updated_at: formatTime(webhook.updatedAt),
+    health: toHealthDocument(health),
+  }
+}
+
+function toHealthDocument(health: WebhookHealth) {
+  const { lastAttempt, undelivered } = health
+  return {
+    state: health.state,
+    disabled_by_service: health.isDisabledByService,
+    failing_since: formatTime(health.failingSince),
+    last_attempt_at: formatTime(lastAttempt?.at ?? null),
+    last_status: lastAttempt?.status ?? null,
+    last_success_at: formatTime(health.lastSuccessAt),
+    attempts_last_hour: health.lastHour,
+    attempts_last_day: health.lastDay,
+    p95_ms: health.p95Ms,
+    waiting: countWaiting(health),
+    oldest_waiting_since: formatTime(undelivered.oldestWaitingSince),
+  }
+}
+
+/** At most `countedUpTo`. */
+function countWaiting({ undelivered }: WebhookHealth): number {
+  return Math.min(undelivered.countedUpTo, undelivered.pending + undelivered.retrying)
+}
+
+function toTable(webhooks: ListedWebhook[]): string {
+  return formatTable(
+    ['ID', 'HEALTH', 'SUCCEEDED', 'WAITING', 'URL', 'EVENTS'],
+    webhooks.map(({ webhook: { id, url, eventTypes }, health }) => {
+      const { succeeded, failed } = health.lastDay
+      const waiting = countWaiting(health)
+      const isMore = waiting === health.undelivered.countedUpTo
+      return [
+        id,
+        health.state.replace('_', ' '),
+        `${succeeded} of ${succeeded + failed}`,
+        `${waiting}${isMore ? '+' : ''}`,
+        url,
+        eventTypes.join(','),
+      ]
+    }),
+  )
+}
