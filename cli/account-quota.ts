@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { insertAuditEntry } from '../records/audit-log.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
@@ -7,10 +7,21 @@ import { lookUpAccount } from './lookup.ts'
 import { examples, formatTable, type Output, type Shell } from './shell.ts'
 
 type QuotaChange = number | 'default'
-type QuotaOptions = Partial<Record<'records' | 'eventsPerDay' | 'webhooks', QuotaChange>>
+type QuotaChanges = Partial<Record<QuotaName, QuotaChange>>
+
+const MEANINGS: Record<QuotaName, string> = {
+  records: 'the most records, or "default"',
+  events_per_day: 'the most events within a day (UTC)',
+  webhooks: 'the most webhooks',
+  users: 'the most users',
+  keys_per_user: 'the most active API keys of each user',
+  export_mib: 'the most MiB of export files',
+  unfinished_exports: 'the most exports that are queued or in progress',
+}
 
 export function addQuota(account: Command, shell: Shell): void {
-  account
+  const options = quotaNames.map((name) => ({ name, option: newOption(name) }))
+  const quota = account
     .command('quota')
     .summary('show or set the quotas of an account')
     .description(
@@ -18,9 +29,6 @@ export function addQuota(account: Command, shell: Shell): void {
         'smaller quota deletes nothing: it only refuses more.',
     )
     .argument('<account>', 'the ID or the name of the account')
-    .option('--records <number>', 'the most records, or "default"', parseQuota)
-    .option('--events-per-day <number>', 'the most events within a day (UTC)', parseQuota)
-    .option('--webhooks <number>', 'the most webhooks', parseQuota)
     .addHelpText(
       'after',
       examples(
@@ -30,14 +38,21 @@ export function addQuota(account: Command, shell: Shell): void {
       ),
     )
     .action(
-      shell.action((idOrName: string, options: QuotaOptions) =>
-        setAndShowQuotas(shell, idOrName, {
-          records: options.records,
-          events_per_day: options.eventsPerDay,
-          webhooks: options.webhooks,
-        }),
+      shell.action((idOrName: string, values: Record<string, QuotaChange | undefined>) =>
+        setAndShowQuotas(
+          shell,
+          idOrName,
+          Object.fromEntries(
+            options.map(({ name, option }) => [name, values[option.attributeName()]]),
+          ),
+        ),
       ),
     )
+  for (const { option } of options) quota.addOption(option)
+}
+
+function newOption(name: QuotaName): Option {
+  return new Option(`--${name.replaceAll('_', '-')} <number>`, MEANINGS[name]).argParser(parseQuota)
 }
 
 function parseQuota(value: string): QuotaChange {
@@ -48,11 +63,7 @@ function parseQuota(value: string): QuotaChange {
   return number
 }
 
-function setAndShowQuotas(
-  shell: Shell,
-  idOrName: string,
-  changes: Partial<Record<QuotaName, QuotaChange>>,
-): Promise<Output> {
+function setAndShowQuotas(shell: Shell, idOrName: string, changes: QuotaChanges): Promise<Output> {
   return shell.withDatabase(async ({ db, config, now }) => {
     const { id, name } = await lookUpAccount(db, idOrName)
     const rows = await transaction(db, async (trx) => {

@@ -185,7 +185,7 @@ export function newDatabaseChanges(db: Db): DatabaseChanges {
     async finishExport(id, now, format) {
       if (format !== undefined) await db.write('exports').where({ id }).update({ format })
       await makeExport(
-        { db, now: () => now, maxBytes: Number.MAX_SAFE_INTEGER },
+        { db, now: () => now, quotas: { export_mib: 1024 } },
         id,
         new AbortController().signal,
       )

@@ -11,15 +11,14 @@ import type {
   SuccessBody,
 } from '../generated/operations.ts'
 import type { Scope, WriteScope } from '../records/database/scope.ts'
-import type { ExportLimits } from '../records/exports.ts'
 import type { MergePatch } from '../records/merge-patch.ts'
+import type { Quotas } from '../records/quotas.ts'
 
 /** The user on whose behalf an operation runs. */
 export interface Caller {
   accountId: string
   userId: string
   finance: 'none' | 'read' | 'write'
-  exportLimits: ExportLimits
   /** Undefined for a user of the console. */
   apiKey?: { id: string; rateLimit: { limit: number; window_seconds: number } }
 }
@@ -37,6 +36,8 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
    *  response is sent. */
   scope: (typeof operations)[Id]['access'] extends 'write' ? WriteScope : Scope
   caller: Caller
+  /** Those of the account, for an operation that writes. */
+  quotas: (typeof operations)[Id]['access'] extends 'write' ? Quotas : undefined
   /** The body as sent, if it is a JSON Merge Patch: `input` lacks the entries of objects to remove. */
   mergePatch: MergePatch | undefined
   now: Date

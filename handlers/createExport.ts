@@ -1,16 +1,16 @@
 import { JOBS_DUE } from '../records/due-work.ts'
 import {
-  assertExportLimits,
   assertExportPermitted,
+  assertExportQuotas,
   type Export,
   insertExport,
 } from '../records/exports.ts'
 import type { Call } from './call.ts'
 
 export async function createExport(call: Call<'createExport'>): Promise<Export> {
-  const { scope, input, caller, now, emit } = call
+  const { scope, input, caller, quotas, now, emit } = call
   assertExportPermitted(input, caller)
-  await assertExportLimits(scope, caller.exportLimits)
+  await assertExportQuotas(scope, quotas)
   const created = await insertExport(scope, input, now)
   await emit('export.created', created.id)
   scope.trx.announce(JOBS_DUE)

@@ -58,17 +58,17 @@ export class AccountQuotas {
 }
 
 export class AccountQuota {
-  readonly #limits: Quotas
+  readonly limits: Quotas
   readonly #use: WriteUse
 
   constructor(limits: Quotas, use: WriteUse) {
-    this.#limits = limits
+    this.limits = limits
     this.#use = use
   }
 
   /** Throws InvalidInput for a record and 429 for an event above the quota. */
   assertWithin({ success }: OperationRow, now: Date): void {
-    const { records, events_per_day } = this.#limits
+    const { records, events_per_day } = this.limits
     if (success === CREATED && this.#use.records >= records)
       throw new InvalidInput({
         records: [

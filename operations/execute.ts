@@ -19,6 +19,7 @@ import {
   type StoredResponse,
 } from '../records/idempotency-keys.ts'
 import type { MergePatch } from '../records/merge-patch.ts'
+import type { Quotas } from '../records/quotas.ts'
 import { listSubscriptions, type Subscription } from '../records/subscriptions.ts'
 import { assertValid } from '../validation.ts'
 import { emit, emitMany } from '../webhooks/emit.ts'
@@ -135,8 +136,8 @@ async function change<Id extends OperationId>(
       quota.assertWithin(operations[id], now)
       const scope = writeScope(trx, caller.accountId, { traceparent, subscriptions })
       // 2. The record, its events and their deliveries.
-      const emitters = newEmitters(scope, now)
-      const result = await handle(services, id, execution, { scope, now, ...emitters })
+      const context = { scope, now, quotas: quota.limits, ...newEmitters(scope, now) }
+      const result = await handle(services, id, execution, context)
       // 3. The response, before the commit: one that breaks the contract rolls the change back.
       const response = respond?.(result)
       // 4. The key with the response.
@@ -176,7 +177,7 @@ async function handle<Id extends OperationId>(
   { checkResponse }: ExecuteServices,
   id: Id,
   { input, caller, requestId, mergePatch, isMatch = () => true }: Execution<Id>,
-  context: { scope: Scope; now: Date },
+  context: { scope: Scope; now: Date; quotas?: Quotas },
 ): Promise<unknown> {
   let before: object | undefined
   const call = {

@@ -25,6 +25,7 @@ import {
   exportFields,
   findStoredBytes,
 } from '../records/exports.ts'
+import { findQuotas, MIB, type Quotas } from '../records/quotas.ts'
 import { emit } from '../webhooks/emit.ts'
 import { Turns } from './turns.ts'
 
@@ -40,11 +41,11 @@ const turns = new Turns(2)
 export interface ExportServices {
   db: Db
   now: () => Date
-  /** The most bytes of all files of an account. */
-  maxBytes: number
+  /** The quotas of an account for which an operator has set no others. */
+  quotas: Pick<Quotas, 'export_mib'>
 }
 
-/** The file would take more space than its account has. */
+/** The file would take more space than its account may have. */
 class StorageFull extends Error {
   override name = 'StorageFull'
 }
@@ -77,7 +78,7 @@ async function makeFile(
 ): Promise<void> {
   const { db, now } = services
   await deleteLeasedChunks(db, lease, now)
-  const file = new ExportFile(services, lease, await findFreeBytes(services, lease))
+  const file = new ExportFile(services, lease, await findSpace(services, lease))
   const records = exportedRecords(db, lease)
   const parts = lease.format === 'json' ? json(records) : csv(records, lease)
   const writeNextPart = async (): Promise<boolean> => {
@@ -96,13 +97,20 @@ async function makeFile(
   })
 }
 
+interface Space {
+  freeBytes: number
+  /** The quota of the account. */
+  maxMib: number
+}
+
 /** The account has no other file that grows: see `listDueExportIds`. */
-async function findFreeBytes(
-  { db, maxBytes }: ExportServices,
+async function findSpace(
+  { db, quotas }: ExportServices,
   { accountId }: ExportLease,
-): Promise<number> {
+): Promise<Space> {
   const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
-  return maxBytes - (await findStoredBytes(scope))
+  const { export_mib: maxMib } = await findQuotas(scope, quotas)
+  return { freeBytes: maxMib * MIB - (await findStoredBytes(scope)), maxMib }
 }
 
 /** Stores a file in chunks, and renews the lease of the export meanwhile. */
@@ -110,7 +118,7 @@ class ExportFile {
   readonly #db: Db
   readonly #lease: ExportLease
   readonly #now: () => Date
-  readonly #maxBytes: number
+  readonly #space: Space
   readonly #hash = createHash('sha256')
   #buffer = Buffer.alloc(0)
   #chunkCount = 0
@@ -118,11 +126,11 @@ class ExportFile {
   #byteSize = 0
   #renewedAt: number
 
-  constructor({ db, now }: ExportServices, lease: ExportLease, maxBytes: number) {
+  constructor({ db, now }: ExportServices, lease: ExportLease, space: Space) {
     this.#db = db
     this.#lease = lease
     this.#now = now
-    this.#maxBytes = maxBytes
+    this.#space = space
     this.#renewedAt = now().getTime()
   }
 
@@ -147,7 +155,8 @@ class ExportFile {
 
   /** Renews the lease, and stores a chunk if there is one. */
   async #store(chunk?: Buffer): Promise<void> {
-    if (chunk && this.#byteSize + chunk.length > this.#maxBytes) throw new StorageFull()
+    if (chunk && this.#byteSize + chunk.length > this.#space.freeBytes)
+      throw new StorageFull(describeFullStorage(this.#space.maxMib))
     await transaction(this.#db, async ({ sql }) => {
       await renewLease(sql, this.#lease, this.#rowCount, this.#now())
       if (chunk) await insertChunk(sql, this.#lease, this.#chunkCount, chunk)
@@ -215,11 +224,10 @@ async function giveUp(
   lease: ExportLease,
   { error: cause, signal }: { error: unknown; signal: AbortSignal },
 ): Promise<void> {
-  const { db, now, maxBytes } = services
+  const { db, now } = services
   try {
     if (signal.aborted) return await transaction(db, ({ sql }) => releaseExport(sql, lease, now()))
-    if (cause instanceof StorageFull)
-      return await fail(services, lease, describeFullStorage(maxBytes))
+    if (cause instanceof StorageFull) return await fail(services, lease, cause.message)
     if (lease.tries >= MAX_TRIES) return await fail(services, lease, FAILURE)
     const dueAt = new Date(now().getTime() + RETRY_DELAY_MS * lease.tries)
     await transaction(db, ({ sql }) => releaseExport(sql, lease, now(), dueAt))

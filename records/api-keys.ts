@@ -3,7 +3,8 @@ import type { Scope, WriteScope } from './database/scope.ts'
 import { type Sql, select } from './database/statements.ts'
 import { newId } from './ids.ts'
 import { parseName } from './names.ts'
-import { findRow } from './references.ts'
+import { FIXED_DEFAULTS, findQuotas } from './quotas.ts'
+import { countNoun, findRow } from './references.ts'
 import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
 import { findUser, type Permission, type User } from './users.ts'
 
@@ -61,8 +62,6 @@ export interface NewApiKeyRecord {
   tokenPrefix: string
 }
 
-const MAX_KEYS_PER_USER = 100
-
 /** Returns the key's ID. Throws `Refused` when the name is invalid, the user is not active in the account, or
  *  has too many keys. Concurrent inserts may exceed the limit by a few. */
 export async function insertApiKey(
@@ -73,9 +72,10 @@ export async function insertApiKey(
   const owner = await findUser(scope, key.userId)
   if (owner?.status !== 'active')
     throw new Refused('An API key must belong to an active user of the account')
-  if ((await countActiveKeys(scope, key.userId)) >= MAX_KEYS_PER_USER)
+  const { keys_per_user: most } = await findQuotas(scope, FIXED_DEFAULTS)
+  if ((await countActiveKeys(scope, key.userId)) >= most)
     throw new Refused(
-      `A user can have at most ${MAX_KEYS_PER_USER} API keys. Revoke one that you no longer need.`,
+      `A user can have at most ${countNoun(most, 'API key')}. Revoke one that you no longer need.`,
     )
   const id = newId()
   await scope.insert('api_keys', {
@@ -92,13 +92,12 @@ export async function insertApiKey(
 }
 
 async function countActiveKeys(scope: Scope, userId: string): Promise<number> {
-  const active = await scope
+  const [row]: { total: number }[] = await scope
     .rows('api_keys')
     .where({ user_id: userId })
     .whereNull('revoked_at')
-    .limit(MAX_KEYS_PER_USER)
-    .select('id')
-  return active.length
+    .count({ total: '*' })
+  return Number(row?.total)
 }
 
 /** Oldest first, with the revoked ones. */

@@ -13,6 +13,7 @@ import { jobListing } from './jobs.ts'
 import { eachBatch, type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
 import { participantListing } from './participants.ts'
 import { paymentListing } from './payments.ts'
+import { MIB, type Quotas } from './quotas.ts'
 import { countNoun } from './references.ts'
 import { taskListing } from './tasks.ts'
 import type { Permission } from './users.ts'
@@ -75,39 +76,33 @@ export function assertExportPermitted(
     )
 }
 
-/** The limits of each account. */
-export interface ExportLimits {
-  unfinished: number
-  /** The most bytes that all files take together. */
-  storedBytes: number
-}
-
 /** Throws 429 when the account has too many unfinished exports, and InvalidInput when its files take too much space.
  *  On PostgreSQL, other transactions that call this wait until the end of this one. */
-export async function assertExportLimits(scope: Scope, limits: ExportLimits): Promise<void> {
+export async function assertExportQuotas(
+  scope: Scope,
+  { unfinished_exports, export_mib }: Quotas,
+): Promise<void> {
   const account = scope.sql('accounts').where({ id: scope.accountId }).select('id')
   await (scope.dialect === 'postgres' ? account.forNoKeyUpdate() : account)
   const [row]: { total: number }[] = await scope
     .rows('exports')
     .whereRaw(UNFINISHED_EXPORTS)
     .count({ total: '*' })
-  if (Number(row?.total) >= limits.unfinished)
+  if (Number(row?.total) >= unfinished_exports)
     throw new StatusError(
       429,
-      `Your account has ${countNoun(limits.unfinished, 'unfinished export')}, the most at once. ` +
+      `Your account has ${countNoun(unfinished_exports, 'unfinished export')}, the most at once. ` +
         'Wait until one of them has ended, or delete one.',
       { 'Retry-After': String(UNFINISHED_RETRY_SECONDS) },
     )
-  if ((await findStoredBytes(scope)) >= limits.storedBytes)
-    throw new InvalidInput({
-      exports: [describeFullStorage(limits.storedBytes)],
-    })
+  if ((await findStoredBytes(scope)) >= export_mib * MIB)
+    throw new InvalidInput({ exports: [describeFullStorage(export_mib)] })
 }
 
 const UNFINISHED_RETRY_SECONDS = 10
 
-export function describeFullStorage(maxBytes: number): string {
-  const most = `${(maxBytes / 1024 ** 2).toLocaleString('en')} MiB`
+export function describeFullStorage(maxMib: number): string {
+  const most = `${maxMib.toLocaleString('en')} MiB`
   return (
     `The files of an account may take ${most} together. ` +
     'Delete exports that you no longer need, then create a new one.'

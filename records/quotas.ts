@@ -2,13 +2,24 @@
 import type { Scope } from './database/scope.ts'
 import { select } from './database/statements.ts'
 import { lowestIdAt } from './ids.ts'
+import { UNFINISHED_EXPORTS } from './index-predicates.ts'
 
 /** An operator can set these for each account. */
-export const quotaNames = ['records', 'events_per_day', 'webhooks'] as const
+export const quotaNames = [
+  'records',
+  'events_per_day',
+  'webhooks',
+  'users',
+  'keys_per_user',
+  'export_mib',
+  'unfinished_exports',
+] as const
 export type QuotaName = (typeof quotaNames)[number]
 export type Quotas = Record<QuotaName, number>
 
-export const MAX_WEBHOOKS_PER_ACCOUNT = 50
+/** The defaults that no setting changes. */
+export const FIXED_DEFAULTS = { webhooks: 50, users: 500, keys_per_user: 100 }
+export const MIB = 1024 ** 2
 const RECORD_TABLES = ['participants', 'tasks', 'jobs', 'job_applications', 'payments', 'exports']
 const DAY_MS = 86_400_000
 
@@ -48,13 +59,28 @@ export async function countWriteUse(scope: Scope, now: Date): Promise<WriteUse> 
   }
 }
 
-/** What counts against each quota. */
+/** What counts against each quota. For `keys_per_user`: the keys of the user with most of them. */
 export async function countUse(scope: Scope, now: Date): Promise<Quotas> {
-  const [webhooks]: { total: number }[] = await scope
-    .rows('webhooks')
-    .whereNull('deleted_at')
-    .count({ total: '*' })
-  return { ...(await countWriteUse(scope, now)), webhooks: Number(webhooks?.total) }
+  const id = scope.accountId
+  const [use] = await select<Omit<Quotas, keyof WriteUse>>(
+    scope.sql,
+    `select (select count(*) from webhooks where account_id = ? and deleted_at is null) as webhooks,
+      ${countRows('users')} as users,
+      (select max(active) from (
+        select count(*) as active from api_keys where account_id = ? and revoked_at is null group by user_id
+      ) as by_user) as keys_per_user,
+      (select sum(byte_size) from exports where account_id = ? and file_removed_at is null) as export_mib,
+      (select count(*) from exports where account_id = ? and ${UNFINISHED_EXPORTS}) as unfinished_exports`,
+    [id, id, id, id, id],
+  )
+  return {
+    ...(await countWriteUse(scope, now)),
+    webhooks: Number(use?.webhooks),
+    users: Number(use?.users),
+    keys_per_user: Number(use?.keys_per_user),
+    export_mib: Math.ceil(Number(use?.export_mib) / MIB),
+    unfinished_exports: Number(use?.unfinished_exports),
+  }
 }
 
 const countRows = (table: string): string => `(select count(*) from ${table} where account_id = ?)`

@@ -4,7 +4,8 @@ import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { newId } from './ids.ts'
 import { parseName } from './names.ts'
-import { countRows, findRow } from './references.ts'
+import { FIXED_DEFAULTS, findQuotas } from './quotas.ts'
+import { countNoun, countRows, findRow } from './references.ts'
 
 export const modules = ['participants', 'tasks', 'jobs', 'exports', 'finance'] as const
 export const permissions = ['none', 'read', 'write'] as const
@@ -130,9 +131,6 @@ const permissionColumns = (permissions: Partial<Permissions>): Record<string, Pe
     Object.entries(permissions).map(([module, permission]) => [`${module}_permission`, permission]),
   )
 
-/** One page of the console shows all of them. */
-export const MAX_USERS_PER_ACCOUNT = 500
-
 /** Returns the user's ID. Throws `Refused` when the input is invalid, the email is taken or the account
  *  is full. */
 export async function insertUser(scope: WriteScope, user: NewUser, now: Date): Promise<string> {
@@ -158,10 +156,11 @@ export async function insertUser(scope: WriteScope, user: NewUser, now: Date): P
   return id
 }
 
-/** Concurrent inserts may exceed the limit, which only keeps pages short. */
+/** One page of the console shows all users. Concurrent inserts may exceed the quota by a few. */
 async function assertNotFull(scope: Scope): Promise<void> {
-  if ((await countRows(scope, 'users', {})) >= MAX_USERS_PER_ACCOUNT)
-    throw new Refused(`An account can have at most ${MAX_USERS_PER_ACCOUNT} users`)
+  const { users: most } = await findQuotas(scope, FIXED_DEFAULTS)
+  if ((await countRows(scope, 'users', {})) >= most)
+    throw new Refused(`An account can have at most ${countNoun(most, 'user')}`)
 }
 
 function toTaken(error: unknown, email: string): unknown {

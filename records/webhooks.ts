@@ -5,7 +5,7 @@ import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { endScheduledDeliveries } from './delivery-commands.ts'
 import { newId } from './ids.ts'
-import { findQuotas, MAX_WEBHOOKS_PER_ACCOUNT } from './quotas.ts'
+import { FIXED_DEFAULTS, findQuotas } from './quotas.ts'
 import type { Ordering } from './subscriptions.ts'
 import { endOutage } from './webhook-outages.ts'
 
@@ -91,8 +91,8 @@ export async function insertWebhook(
   // beside a suspension.
   const account = await lockAccount(scope)
   const [count] = (await notDeleted(scope).count({ webhooks: '*' })) as { webhooks: number }[]
-  const quota = await findQuotas(scope, { webhooks: MAX_WEBHOOKS_PER_ACCOUNT })
-  if (Number(count?.webhooks) >= quota.webhooks) throw new TooManyWebhooks(quota.webhooks)
+  const quotas = await findQuotas(scope, FIXED_DEFAULTS)
+  if (Number(count?.webhooks) >= quotas.webhooks) throw new TooManyWebhooks(quotas.webhooks)
 
   const id = newId()
   const row = {

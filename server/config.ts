@@ -7,8 +7,7 @@ import { Refused } from '../errors.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from '../records/database/limits.ts'
 import { sqliteFile } from '../records/database/open.ts'
 import { EXPORT_FILE_DAYS } from '../records/export-runs.ts'
-import type { ExportLimits } from '../records/exports.ts'
-import { MAX_WEBHOOKS_PER_ACCOUNT, type Quotas } from '../records/quotas.ts'
+import { FIXED_DEFAULTS, type Quotas } from '../records/quotas.ts'
 import type { RetentionDays } from '../records/removal-run.ts'
 import { REQUEST_LOG_DAYS } from '../records/request-log.ts'
 import type { QueueBackend } from '../webhooks/queue/boss.ts'
@@ -62,7 +61,6 @@ export interface Config {
   requestsInFlightPerUser: number
   /** The quotas of an account for which an operator has set no others. */
   quotas: Quotas
-  exportLimits: ExportLimits
   /** The bodies and paths of the requests of an account that a node stores in a day. */
   requestLogBytesPerDay: number
   /** Private IP ranges that webhooks may reach. */
@@ -266,11 +264,9 @@ export function readConfig(
     quotas: {
       records: env.RECORDS_PER_ACCOUNT,
       events_per_day: env.EVENTS_PER_ACCOUNT_AND_DAY,
-      webhooks: MAX_WEBHOOKS_PER_ACCOUNT,
-    },
-    exportLimits: {
-      unfinished: env.EXPORTS_UNFINISHED_PER_ACCOUNT,
-      storedBytes: env.EXPORT_MIB_PER_ACCOUNT * 1024 ** 2,
+      export_mib: env.EXPORT_MIB_PER_ACCOUNT,
+      unfinished_exports: env.EXPORTS_UNFINISHED_PER_ACCOUNT,
+      ...FIXED_DEFAULTS,
     },
     requestLogBytesPerDay: env.REQUEST_LOG_MIB_PER_DAY * 1024 ** 2,
     webhookAllowedRanges: env.WEBHOOK_ALLOW_ADDRESSES,

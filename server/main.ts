@@ -212,7 +212,7 @@ function startDelivery(options: DeliveryOptions): Promise<Engine> {
   const exports = {
     due: (at: Date) => listDueExportIds(db, at),
     run: (id: string, signal: AbortSignal) =>
-      makeExport({ db, now, maxBytes: config.exportLimits.storedBytes }, id, signal),
+      makeExport({ db, now, quotas: config.quotas }, id, signal),
     concurrency: CONCURRENT_EXPORTS,
   }
   const bulk = {

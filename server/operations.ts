@@ -26,10 +26,7 @@ import { findOperation } from './router.ts'
 
 export interface OperationServices {
   db: Db
-  config: Pick<
-    Config,
-    'rateLimitPerMinute' | 'requestsInFlightPerUser' | 'exportLimits' | 'isProduction'
-  >
+  config: Pick<Config, 'rateLimitPerMinute' | 'requestsInFlightPerUser' | 'isProduction'>
   log: Logger
   now: () => Date
   checkResponse: ResponseChecker
@@ -144,7 +141,6 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
     input,
     caller: {
       ...principal,
-      exportLimits: services.config.exportLimits,
       apiKey: { id: principal.keyId, rateLimit: rateLimitOf(services) },
     },
     requestId: ctx.state.requestId,

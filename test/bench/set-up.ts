@@ -10,7 +10,7 @@ import { openDatabase } from '../../records/database/open.ts'
 import { type WriteScope, writeScope } from '../../records/database/scope.ts'
 import { type Trx, transaction } from '../../records/database/transaction.ts'
 import { insertParticipant } from '../../records/participants.ts'
-import { MAX_WEBHOOKS_PER_ACCOUNT } from '../../records/quotas.ts'
+import { FIXED_DEFAULTS } from '../../records/quotas.ts'
 import { insertWebhook } from '../../records/webhooks.ts'
 import { type Config, readConfig } from '../../server/config.ts'
 import { emit } from '../../webhooks/emit.ts'
@@ -130,10 +130,10 @@ export async function addWebhooks(
 export async function subscribe(environment: Environment, origins: string[]): Promise<string[]> {
   return withRecords(environment, async (trx, config) => {
     const accounts: string[] = []
-    for (let from = 0; from < origins.length; from += MAX_WEBHOOKS_PER_ACCOUNT) {
+    for (let from = 0; from < origins.length; from += FIXED_DEFAULTS.webhooks) {
       const { scope } = await newAccount(trx)
       const urls = origins
-        .slice(from, from + MAX_WEBHOOKS_PER_ACCOUNT)
+        .slice(from, from + FIXED_DEFAULTS.webhooks)
         .map((origin) => `${origin}/webhooks`)
       await addWebhooks(scope, urls, config)
       accounts.push(scope.accountId)

@@ -48,7 +48,18 @@ describe('account quota', () => {
     const { account_id } = await muster.json(['account', 'create', ...args])
     const quota = (...options: string[]) => muster.run(['account', 'quota', 'Acme', ...options])
     expect((await quota()).stdout).toMatch(
-      /^QUOTA +USED +LIMIT\nrecords +0 +1000000\nevents_per_day +0 +1000000\nwebhooks +0 +50\n$/,
+      new RegExp(
+        [
+          '^QUOTA +USED +LIMIT',
+          'records +0 +1000000',
+          'events_per_day +0 +1000000',
+          'webhooks +0 +50',
+          'users +1 +500',
+          'keys_per_user +0 +100',
+          'export_mib +0 +1024',
+          'unfinished_exports +0 +3\n$',
+        ].join('\n'),
+      ),
     )
     expect((await quota('--records', '5', '--webhooks', '2')).stdout).toMatch(
       /records +0 +5\n.*\nwebhooks +0 +2\n/,
@@ -57,6 +68,17 @@ describe('account quota', () => {
       /records +0 +1000000\n.*\nwebhooks +0 +2\n/,
     )
     expect(await muster.json(['account', 'quota', 'Acme'])).toMatchObject({ account_id })
+    await quota('--users', '1', '--keys-per-user', '0')
+    const user = ['--email', 'bob@example.com', '--role', 'member', '--password', PASSWORD]
+    expect(await muster.run(['user', 'create', '--account', account_id, ...user])).toMatchObject({
+      status: 1,
+      stderr: 'An account can have at most 1 user\n',
+    })
+    const key = ['--email', 'ann@example.com', '--name', 'Second', '--access', 'read_only']
+    expect(await muster.run(['key', 'create', ...key])).toMatchObject({
+      status: 1,
+      stderr: 'A user can have at most 0 API keys. Revoke one that you no longer need.\n',
+    })
     expect(await quota('--records', '-1')).toMatchObject({
       status: 2,
       stderr: expect.stringContaining('Use a whole number, or "default".'),

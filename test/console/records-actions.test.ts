@@ -239,7 +239,7 @@ describe('Delete of an export', () => {
     expect(mainText(page.text)).toContain('This cannot be undone.')
     expect(page.text).not.toContain('webhooks will be notified')
     await makeExport(
-      { db: app.db, now: () => new Date(), maxBytes: Number.MAX_SAFE_INTEGER },
+      { db: app.db, now: () => new Date(), quotas: { export_mib: 1024 } },
       created.id,
       new AbortController().signal,
     )

@@ -112,7 +112,7 @@ it('a running export shows progress and reloads; a completed, failed or expired 
   expect(mainText(page.text)).toMatch(/Export in progress: 0 of 1 participants so far\./)
   expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(409)
   await makeExport(
-    { db: app.db, now: () => new Date(), maxBytes: Number.MAX_SAFE_INTEGER },
+    { db: app.db, now: () => new Date(), quotas: { export_mib: 1024 } },
     id,
     new AbortController().signal,
   )

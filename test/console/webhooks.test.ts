@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
-import { MAX_WEBHOOKS_PER_ACCOUNT } from '../../records/quotas.ts'
+import { FIXED_DEFAULTS } from '../../records/quotas.ts'
 import type { Route } from '../../web/console/page.ts'
 import { bulkJobRoutes } from '../../web/console/webhooks/bulk-jobs.ts'
 import { bulkStartRoutes } from '../../web/console/webhooks/bulk-start.ts'
@@ -225,7 +225,7 @@ describe('creating and changing a webhook', () => {
 
   it('too many webhooks: 422, and the input stays', async () => {
     const admin = await newWebhookAdmin(app)
-    for (let count = 0; count < MAX_WEBHOOKS_PER_ACCOUNT; count++)
+    for (let count = 0; count < FIXED_DEFAULTS.webhooks; count++)
       await admin.subscribe(`https://example.com/${count}`)
     const answer = await admin.visitor.post('/webhooks', {
       url: 'https://example.com/more',

@@ -10,7 +10,7 @@ const idle = sharedApp({ role: 'api' })
 
 const make = (id: string): Promise<void> =>
   makeExport(
-    { db: idle.db, now: () => new Date(), maxBytes: Number.MAX_SAFE_INTEGER },
+    { db: idle.db, now: () => new Date(), quotas: { export_mib: 1024 } },
     id,
     new AbortController().signal,
   )

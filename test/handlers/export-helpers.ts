@@ -26,7 +26,7 @@ export async function newCompleteExport(
 ): Promise<string> {
   const id = await requestExport(client, body)
   await makeExport(
-    { db: app.db, now: () => new Date(), maxBytes: Number.MAX_SAFE_INTEGER },
+    { db: app.db, now: () => new Date(), quotas: { export_mib: 1024 } },
     id,
     new AbortController().signal,
   )

@@ -26,7 +26,7 @@ const now = (): Date => new Date(clock)
 const idle = sharedApp({ role: 'api', now })
 
 const make = (id: string, signal = new AbortController().signal): Promise<void> =>
-  makeExport({ db: idle.db, now, maxBytes: Number.MAX_SAFE_INTEGER }, id, signal)
+  makeExport({ db: idle.db, now, quotas: { export_mib: 1024 } }, id, signal)
 
 const findRow = (id: string) => idle.db.read('exports').where({ id }).first()
 

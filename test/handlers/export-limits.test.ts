@@ -1,7 +1,10 @@
 /** The limits of exports for each account, and turns between accounts. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { makeExport } from '../../operations/export-job.ts'
+import { writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { leaseExport, listDueExportIds } from '../../records/export-runs.ts'
+import { setQuota } from '../../records/quotas.ts'
 import { type Answer, type Client, startApp, type TestApp } from '../helpers.ts'
 import { countChunks, newClient, requestExport } from './export-helpers.ts'
 import { eventsAbout } from './new-records.ts'
@@ -11,13 +14,15 @@ const MIB = 1024 ** 2
 
 let app: TestApp
 beforeAll(async () => {
-  app = await startApp({ config: { exportLimits: { unfinished: UNFINISHED, storedBytes: MIB } } })
+  app = await startApp({
+    environment: { EXPORT_MIB_PER_ACCOUNT: '1', EXPORTS_UNFINISHED_PER_ACCOUNT: `${UNFINISHED}` },
+  })
 })
 afterAll(() => app[Symbol.asyncDispose]())
 
 const now = (): Date => new Date()
 const make = (id: string): Promise<void> =>
-  makeExport({ db: app.db, now, maxBytes: MIB }, id, new AbortController().signal)
+  makeExport({ db: app.db, now, quotas: app.config.quotas }, id, new AbortController().signal)
 
 const createExport = (client: Client): Promise<Answer> =>
   client.post('/exports', { resource: 'tasks', format: 'json' })
@@ -82,6 +87,28 @@ test('createExport: 422 while the files take all bytes, until one is deleted or 
   await stored(one).update({ file_removed_at: null })
   await client.delete(`/exports/${other}`)
   expect((await createExport(client)).status).toBe(201)
+})
+
+test('createExport: the quotas of an account precede the settings', async () => {
+  const { account, client } = await newClient(app)
+  await transaction(app.db, async (trx) => {
+    const scope = writeScope(trx, account.accountId)
+    await setQuota(scope, 'unfinished_exports', 1)
+    await setQuota(scope, 'export_mib', 2)
+  })
+  const id = await requestExport(client, { resource: 'tasks', format: 'json' })
+  expect(await createExport(client)).toMatchObject({
+    status: 429,
+    body: { message: expect.stringMatching(/^Your account has 1 unfinished export,/) },
+  })
+  await newTasks(client, MIB)
+  await make(id)
+  expect((await client.get(`/exports/${id}`)).body.status).toBe('completed')
+  const stored = app.db.write('exports').where({ id })
+  await stored.update({ byte_size: 2 * MIB })
+  expect((await createExport(client)).body.errors).toEqual({
+    exports: [FULL.replace('1 MiB', '2 MiB')],
+  })
 })
 
 test('accounts take turns: the oldest unfinished export of each is due', async () => {

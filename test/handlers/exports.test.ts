@@ -38,11 +38,7 @@ async function downloadExport(
 }
 
 const make = (id: string): Promise<void> =>
-  makeExport(
-    { db: idle.db, now, maxBytes: Number.MAX_SAFE_INTEGER },
-    id,
-    new AbortController().signal,
-  )
+  makeExport({ db: idle.db, now, quotas: { export_mib: 1024 } }, id, new AbortController().signal)
 
 describe('createExport', () => {
   test('queues an export, returns its Location and emits export.created', async () => {

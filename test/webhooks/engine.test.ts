@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listAttempts } from '../../records/attempts.ts'
 import { type Delivery, listDeliveries } from '../../records/deliveries.ts'
 import { DeliveryRefused, resendDelivery, retryDelivery } from '../../records/delivery-commands.ts'
-import { MAX_WEBHOOKS_PER_ACCOUNT } from '../../records/quotas.ts'
+import { FIXED_DEFAULTS } from '../../records/quotas.ts'
 import { activateSecret, NoNextSecret, prepareSecret } from '../../records/webhook-secrets.ts'
 import {
   deleteWebhook,
@@ -168,7 +168,7 @@ describe('one engine', () => {
   test('an account has at most 50 webhooks; deleting one allows another', async () => {
     const tenant = await newTenant(bench)
     const firstId = await tenant.subscribe('https://example.com/')
-    for (let count = 1; count < MAX_WEBHOOKS_PER_ACCOUNT; count++)
+    for (let count = 1; count < FIXED_DEFAULTS.webhooks; count++)
       await tenant.subscribe('https://example.com/')
     await expect(tenant.subscribe('https://example.com/')).rejects.toThrow(TooManyWebhooks)
     await tenant.write((own) => deleteWebhook(own, firstId, new Date()))

@@ -3,7 +3,6 @@ import type { AccountQuotas } from '../../operations/account-quota.ts'
 import type { KeysInUse } from '../../operations/idempotency.ts'
 import type { ResponseChecker } from '../../operations/response-check.ts'
 import type { Db } from '../../records/database/open.ts'
-import type { ExportLimits } from '../../records/exports.ts'
 import type { Quotas } from '../../records/quotas.ts'
 import type { RetentionDays } from '../../records/removal-run.ts'
 import type { Cidr } from '../../webhooks/transport/egress.ts'
@@ -15,7 +14,6 @@ export interface ConsoleConfig {
   secretKeys: SecretKeys
   isSignUpOpen: boolean
   rateLimitPerMinute: number
-  exportLimits: ExportLimits
   quotas: Quotas
   webhookAllowedRanges: Cidr[]
   webhookRetryDelaysMs: number[]

@@ -49,10 +49,9 @@ export function newVisit(
   { user, account, session }: SignedIn,
   access: Access,
 ): Visit {
-  const { ctx, db, config, now, ip } = visit
+  const { ctx, db, now, ip } = visit
   const { finance } = user.permissions
-  const { exportLimits } = config
-  const caller = { accountId: account.id, userId: user.id, finance, exportLimits }
+  const caller = { accountId: account.id, userId: user.id, finance }
   return {
     ...visit,
     user,

@@ -78,6 +78,10 @@ const QUOTAS: Record<QuotaName, string> = {
   records: 'Records',
   events_per_day: 'Events today (UTC)',
   webhooks: 'Webhooks',
+  users: 'Users',
+  keys_per_user: 'Most API keys of one user',
+  export_mib: 'Export files (MiB)',
+  unfinished_exports: 'Unfinished exports',
 }
 
 /** Set by the operator of the service. */
