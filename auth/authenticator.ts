@@ -14,7 +14,7 @@ export type Authentication =
 const MAX_CACHED_KEYS = 10_000
 
 /** Finds the owner of an API key and counts the request against their rate limit. Undefined when the key
- *  is malformed or unknown. Rejected keys are not counted: others may use up no limit of their owner. */
+ *  is malformed or unknown. A rejected key is not counted, so that nobody can use up the limit of its owner with it. */
 export function countingAuthenticator(
   sql: Sql,
   requests: RateLimiter,

@@ -109,6 +109,7 @@ export function addDeactivate(user: Command, shell: Shell): void {
 function deactivate(db: Db, user: User, now: Date): Promise<void> {
   return transaction(db, async (trx) => {
     const scope = writeScope(trx, user.accountId)
+    // Also of a user who is deactivated: it ends what is left of sessions. Only a change is audited.
     await deactivateUser(scope, user.id, now)
     if (user.status !== 'active') return
     const target = { type: 'user', id: user.id, name: user.fullName } as const

@@ -13,7 +13,7 @@ export function isStorable(text: string): boolean {
 export const UNSTORABLE = 'must not contain the NUL character or half of a surrogate pair.'
 
 /** Throws 400 for JSON that is too deep or has too many values, without the time that parsing it would take. */
-export function assertParsable(text: string): void {
+export function assertNotTooComplex(text: string): void {
   let depth = 0
   let commas = 0
   for (let at = 0; at < text.length; at++) {

@@ -36,7 +36,7 @@ export interface FoundDeliveries {
 
 /** Rows read for a page that filters by event type or by "delivered": no index has these columns. */
 const MAX_ROWS_READ = 10_000
-/** The limit for undelivered rows: each may be in a different page of the database file. */
+/** The limit for undelivered rows: each may cost one read of the disk. */
 const MAX_UNDELIVERED_ROWS_READ = 2_000
 
 /** A page of a webhook's log. Takes as long with a million deliveries as with ten thousand. */
@@ -48,9 +48,9 @@ export async function searchDeliveries(
   const direction = newerThan === undefined ? 'desc' : 'asc'
   const maxRowsRead =
     state === undefined || state === 'delivered' ? MAX_ROWS_READ : MAX_UNDELIVERED_ROWS_READ
-  const isFiltered = state === 'delivered' || eventType !== undefined
+  const filtersWithoutIndex = state === 'delivered' || eventType !== undefined
   const inRange = searchRange(scope, search).orderBy('deliveries.id', direction)
-  const found = isFiltered
+  const found = filtersWithoutIndex
     ? scope
         .sql(inRange.clone().select(DELIVERY_COLUMNS).limit(maxRowsRead).as('deliveries'))
         .orderBy('deliveries.id', direction)
@@ -64,7 +64,8 @@ export async function searchDeliveries(
   const page = direction === 'desc' ? deliveries : deliveries.toReversed()
   if (rows.length > limit)
     return { deliveries: page, nextFrom: deliveries.at(-1)?.id ?? null, isCutShort: false }
-  if (!isFiltered) return { deliveries: page, nextFrom: null, isCutShort: false }
+  if (!filtersWithoutIndex) return { deliveries: page, nextFrom: null, isCutShort: false }
+  // Undefined: the range has fewer rows than the search may read.
   const last: { id: string } | undefined = await inRange
     .offset(maxRowsRead - 1)
     .first('deliveries.id')

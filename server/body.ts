@@ -1,6 +1,6 @@
 import { type ContentType, parse as parseContentType } from 'content-type'
 import getRawBody from 'raw-body'
-import { assertParsable, assertStorable } from '../operations/storable.ts'
+import { assertNotTooComplex, assertStorable } from '../operations/storable.ts'
 import type { Context } from './context.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
@@ -15,7 +15,7 @@ export interface JsonBody {
 }
 
 /** Reads the JSON body, and stores its text for the request log. Throws, in this order: 400 without a
- *  body, 415, 413, 400 for an invalid body, InvalidInput for text that cannot be stored. */
+ *  body, 415, 413, 400 for JSON that is too complex or invalid, InvalidInput for text that cannot be stored. */
 export async function readJson(ctx: Context): Promise<JsonBody> {
   const hasBody = ctx.get('Transfer-Encoding') !== '' || Number(ctx.get('Content-Length') || 0) > 0
   if (!hasBody) ctx.throw(400, 'A JSON body is required.')
@@ -25,7 +25,7 @@ export async function readJson(ctx: Context): Promise<JsonBody> {
   if (bytes.length === 0) ctx.throw(400, 'A JSON body is required.')
   const text = decode(ctx, bytes)
   ctx.state.requestText = text
-  assertParsable(text)
+  assertNotTooComplex(text)
   const value = parse(ctx, text)
   assertStorable(value)
   return { text, value, isMergePatch }

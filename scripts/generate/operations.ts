@@ -66,7 +66,7 @@ export interface OperationRow {
   readonly idempotent: boolean
   /** Takes If-Match. */
   readonly ifMatch: boolean
-  /** Days, for example \`2026-03-01\`: of the deprecation, and the earliest day of removal. */
+  /** The day of the deprecation, for example \`2026-03-01\`, and the earliest day of the removal. */
   readonly deprecation: { readonly since: string; readonly sunset: string | null } | null
 }
 
@@ -108,7 +108,7 @@ export type Body<Id extends OperationId> = WithDefaults<
 
 type JsonContent<T> = T extends { content: { 'application/json': infer Json } } ? Json : never
 
-/** The 2xx response of an operation that does not respond with JSON. */
+/** The 2xx response of an operation that has a media type other than JSON. */
 export interface FileBody {
   headers: Record<string, string>
   stream: Readable

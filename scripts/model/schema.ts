@@ -32,7 +32,7 @@ export interface Schema {
   'x-default'?: unknown
   /** For an amount in minor units: the property beside it that names its currency. */
   'x-currency'?: string
-  /** Only in generated/resources.ts: the property beside this one whose value decides about the schema. */
+  /** Only in generated/resources.ts: the property beside this one whose value selects the schema of this one. */
   'x-depends-on'?: string
   /** Only beside `x-depends-on`: the schema for each value. */
   'x-by-option'?: Readonly<Record<string, Schema>>
@@ -44,7 +44,7 @@ export interface Schema {
 /** Patterns for text without the NUL character. They are written without lookahead, which some languages lack,
  *  and without two ways to match one text, which would take quadratic time. */
 export const TEXT_PATTERN = '^[^\\x00]*$'
-/** Like `TEXT_PATTERN`, and refuse text of white space only. The second one accepts empty text. */
+/** Like `TEXT_PATTERN`, but they refuse text of white space only. The first one also refuses empty text. */
 export const NOT_BLANK_PATTERNS: readonly string[] = [
   '^\\s*[^\\s\\x00][^\\x00]*$',
   '^(\\s*[^\\s\\x00][^\\x00]*)?$',
@@ -97,7 +97,7 @@ export function listSubschemas(
 
 /** The value that the service assumes for an absent field or parameter. */
 export function readDefault(schema: Schema): unknown {
-  return schema.default ?? schema['x-default']
+  return schema.default === undefined ? schema['x-default'] : schema.default
 }
 
 /** Converts OpenAPI's `nullable` and `example`, and drops the keywords that JSON Schema does not have. */

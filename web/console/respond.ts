@@ -37,7 +37,7 @@ async function sendPage(
   page: ConsolePage,
 ): Promise<void> {
   const visitor: SignedIn | undefined = ctx.state.visitor
-  // A part that refreshes itself leaves the notice to the next page that the user opens.
+  // A request by a part that refreshes itself leaves the notice to the next page that the user opens.
   const notice: Notice | null = ctx.get('Muster-Poll') === '' ? (visitor?.notice ?? null) : null
   if (visitor && notice) await storeNotice(db, visitor.session.id, null)
   ctx.status = page.status ?? 200
@@ -54,13 +54,13 @@ async function sendPage(
   })
 }
 
-/** False when the database is away: then this page says so. */
+/** False when the database cannot be reached: then the page is the error page that says so. */
 async function areDeliveriesPaused({ read }: Db): Promise<boolean> {
   const pausedAt = await findPausedAt(read).catch(() => undefined)
   return pausedAt !== undefined
 }
 
-/** 0 when the database is away. */
+/** 0 when the database cannot be reached. */
 function findTroubledWebhooks({ dialect, read }: Db, { account }: SignedIn): Promise<number> {
   return countTroubledWebhooks(accountScope({ dialect, sql: read }, account.id)).catch(() => 0)
 }

@@ -8,7 +8,7 @@ import type { PoolUse } from '../../records/database/knex-internals.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from '../../records/database/limits.ts'
 import { type Pglite, type RunningPglite, startPglite, type Thread } from './pglite.ts'
 
-/** The database behind DATABASE_URL: pg-boss works around the features that some of them lack. */
+/** The kind of database behind DATABASE_URL: pg-boss works around the features that some kinds lack. */
 export type QueueBackend = 'postgres' | 'citus' | 'cockroachdb' | 'yugabytedb'
 
 /** The database of the queue. */
@@ -46,14 +46,15 @@ export interface QueueSettings {
 const LEASE_SECONDS = 10
 /** A worker that hangs must not keep the attempts locked that it is leasing. */
 const LEASING_SETTINGS = { idle_in_transaction_session_timeout: LEASE_SECONDS * 1_000 }
-/** How often pg-boss looks for expired leases. It takes up to twice as long after the process that
- *  did so has died. */
+/** How often pg-boss looks for expired leases. One process at a time does so. If it dies, another one begins within
+ *  twice this time. */
 const SUPERVISE_SECONDS = 2
 const NO_WARNING_SIZE = 1_000_000
 /** Leases that a database crash loses are simply made again, so commits need not wait for the disk. The
  *  table is empty one moment and full the next, so planner statistics are useless. Without the `enable_`
- *  settings, each lease reads and sorts the whole queue instead of its first rows by index. With them
- *  PostgreSQL before 18 overestimates the cost of unavoidable sequential scans and would compile them. */
+ *  settings, each lease reads and sorts the whole queue instead of its first rows by index. With these settings
+ *  PostgreSQL before 18 overestimates the cost of a sequential scan that it cannot avoid, and would compile the query
+ *  for it, if `jit` were on. */
 const SESSION_SETTINGS = {
   synchronous_commit: 'off',
   enable_bitmapscan: 'off',
@@ -72,8 +73,8 @@ const CONNECTION_LIMITS = {
 }
 
 /** pg-boss looks for expired leases when its clock shows a certain time. After the clock of the machine has
- *  gone back, it would wait for that time: for hours, or in a loop of 1 ms timers, because a timer waits 24
- *  days at most. */
+ *  gone back, it would wait for that time: for hours, or, if it is more than 24 days away, in a busy loop, because
+ *  Node.js makes a timer of more than 24 days one of 1 ms. */
 const STEADY_CLOCK = { ...systemClock, now: () => performance.timeOrigin + performance.now() }
 
 /** pg sends statements before earlier ones have completed. Its types do not declare this setting. */
@@ -82,14 +83,15 @@ const PIPELINED: object = { pipeline: true }
 export async function startBoss(options: BossOptions): Promise<Boss> {
   const { databaseUrl, backend = 'postgres', thread, log } = options
   const queues = new Map<string, QueueSettings>()
+  // The other pg-boss does not notice the restart, so another one makes the tables and queues again.
   const rebuild = async (fresh: Pglite): Promise<void> => {
-    const jobs = createBoss({ db: fromPglite(fresh), backend: 'pglite' }, log)
+    const rebuilding = createBoss({ db: fromPglite(fresh), backend: 'pglite' }, log)
     try {
-      await jobs.start()
+      await rebuilding.start()
       await fresh.exec(REMOVE_OVERHEAD)
-      for (const [name, settings] of queues) await createQueue(jobs, name, settings)
+      for (const [name, settings] of queues) await createQueue(rebuilding, name, settings)
     } finally {
-      await jobs.stop({ graceful: false })
+      await rebuilding.stop({ graceful: false })
     }
   }
   const embedded =
@@ -143,20 +145,20 @@ function connection({
   }
 }
 
-/** After the connection: poolers in session mode refuse settings among the startup parameters. */
+/** Poolers in session mode refuse settings among the startup parameters, so a client sends them once it is connected. */
 function applySettings(client: pg.Client, settings: Record<string, unknown>): Promise<unknown> {
   const statements = Object.entries(settings).map(([name, value]) => `set ${name}=${value}`)
   return client.query(statements.join(';'))
 }
 
-/** A client for the session of a worker, on the connection of the queue. Undefined: the database has no
- *  advisory locks that end with a session. */
+/** Makes clients for the sessions of workers, each with a connection of its own to the database of the queue.
+ *  Undefined: that database has no advisory locks that end with a session. */
 export function sessionClient(place: QueuePlace): (() => pg.Client) | undefined {
   const { databaseUrl, backend = 'postgres' } = place
   if (databaseUrl === undefined || !/^(postgres|citus)$/.test(backend)) return undefined
   return () => {
     const client = new PreparingClient({ ...connection(place), ...PIPELINED })
-    // Only a pool calls `onConnect`. Sent before the statements that follow `connect()`.
+    // Only a pool calls `onConnect`. pg sends these settings before the statements that follow `connect()`.
     const settings = { ...SESSION_SETTINGS, ...LEASING_SETTINGS }
     client.once('connect', () => applySettings(client, settings).catch(() => undefined))
     return client
@@ -205,5 +207,6 @@ async function createQueue(boss: PgBoss, name: string, settings: QueueSettings):
     retryDelay: 0,
   }
   await boss.createQueue(name, { policy, ...changeable })
+  // `createQueue` leaves an existing queue as it is.
   await boss.updateQueue(name, changeable)
 }
