@@ -1,6 +1,12 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { type GenerateResult, generate } from '../scripts/generate/generate.ts'
+import { generateResource, type ResourceFiles } from '../scripts/generate/resource/generate.ts'
 import { examples, type Output, type Shell } from './shell.ts'
+
+interface GenerateFlags {
+  check?: boolean
+  resource?: string
+}
 
 export function addGenerate(program: Command, shell: Shell): void {
   program
@@ -8,22 +14,35 @@ export function addGenerate(program: Command, shell: Shell): void {
     .description(
       'Write generated/ from openapi.yaml and asyncapi.yaml. For each operation without a handler, also ' +
         'create handlers/<operationId>.ts, which responds with 501, and a failing test. ' +
-        'List the files and mentions that belong to removed operations; they are never deleted.',
+        'List the files and mentions that belong to removed operations; they are never deleted. ' +
+        '--resource also writes the code of a resource that both contracts describe: handlers to list, create, ' +
+        'get, update and delete its records, the records file, a migration, a test and the test data.',
     )
-    .option('--check', 'write nothing; list stale and orphaned files')
+    .addOption(
+      new Option('--check', 'write nothing; list stale and orphaned files').conflicts('resource'),
+    )
+    .option(
+      '--resource <name>',
+      'the last part of the path, for example venues for /public/v1/venues',
+    )
     .addHelpText(
       'after',
-      `${examples('muster generate', 'muster generate --check')}
+      `${examples('muster generate', 'muster generate --check', 'muster generate --resource venues')}
+--resource derives columns from the schema of the record, and new values from that of the create request: a
+default, null, or the first value of an enumeration. It refuses, with the line, what it cannot derive: references to
+other records, filters that compare no field, fields of several types. It overwrites only unchanged stubs.
+
 Exit status of --check: 0 if generated/ is fresh, 1 if a file is stale or orphaned.
 `,
     )
     .action(
-      shell.action(async ({ check = false }: { check?: boolean }): Promise<Output> => {
+      shell.action(async ({ check = false, resource }: GenerateFlags): Promise<Output> => {
+        const files = resource === undefined ? undefined : await generateResource(resource)
         const result = await generate({ check })
         const isStale = result.stale.length > 0 || result.orphans.length > 0
         return {
-          document: result,
-          text: check ? formatCheck(result) : formatGenerated(result),
+          document: { ...result, resource: files },
+          text: check ? formatCheck(result) : formatResource(files) + formatGenerated(result),
           failed: check && isStale,
         }
       }),
@@ -36,6 +55,18 @@ function formatCheck({ stale, orphans }: GenerateResult): string {
       ? ['generated/ is fresh.']
       : [...stale, 'Run "npm run generate" and commit the files that it writes.']
   return [...lines, ...orphans].join('\n')
+}
+
+/** One line for each file, and one for each task that is left. */
+function formatResource(files: ResourceFiles | undefined): string {
+  if (files === undefined) return ''
+  return [
+    ...files.written.map((file) => `wrote ${file}`),
+    ...files.changed.map((file) => `changed ${file}`),
+    ...files.removed.map((file) => `removed ${file}`),
+    ...files.left.map((task) => `left for you: ${task}`),
+    '',
+  ].join('\n')
 }
 
 /** One line for each file. */

@@ -108,6 +108,35 @@ function toRow(
   operations: Operation[],
   tag: { module: string; description: string },
 ): object | undefined {
+  const found = findRecordOperations(contract, list, operations)
+  if (found === undefined) return undefined
+  const { page, idParameter, get, create, update } = found
+  const inline = (schema: Located<Schema>): Schema => inlineForConsole(contract.sources, schema)
+  return {
+    slug: list.path.split('/').at(-1),
+    type: typeOf(idParameter),
+    idParameter,
+    ...tag,
+    operations: {
+      list: list.id,
+      get: get.id,
+      create: create?.id ?? null,
+      update: update?.id ?? null,
+      delete: found.delete?.id ?? null,
+      file: found.file?.id ?? null,
+    },
+    record: inline(page.schema).properties?.data?.items ?? {},
+    creation: create?.body ? inline(create.body.schema) : null,
+    change: update?.body ? inline(update.body.schema) : null,
+    filters: list.parameters.flatMap(({ name, description, schema }: Parameter) => {
+      const filter = /^filter\[(.+)\]$/.exec(name)?.[1]
+      return filter === undefined ? [] : [{ name: filter, description, schema: inline(schema) }]
+    }),
+  }
+}
+
+/** The operations on the records of a list. Undefined unless they can also be fetched one by one. */
+export function findRecordOperations(contract: Contract, list: Operation, operations: Operation[]) {
   const page = list.success.content['application/json']
   if (!page || !isList(contract, list) || list.path.includes('{')) return undefined
   const get = operations.find(
@@ -119,31 +148,20 @@ function toRow(
   if (!get) return undefined
   const find = (method: string, path: string): Operation | undefined =>
     operations.find((operation) => operation.method === method && operation.path === path)
-  const idParameter = get.path.slice(list.path.length + 2, -1)
-  const create = find('post', list.path)
-  const update = find('patch', get.path)
-  const inline = (schema: Located<Schema>): Schema => inlineForConsole(contract.sources, schema)
   return {
-    slug: list.path.split('/').at(-1),
-    type: idParameter.replace(/_id$/, ''),
-    idParameter,
-    ...tag,
-    operations: {
-      list: list.id,
-      get: get.id,
-      create: create?.id ?? null,
-      update: update?.id ?? null,
-      delete: find('delete', get.path)?.id ?? null,
-      file: find('get', `${get.path}/file`)?.id ?? null,
-    },
-    record: inline(page.schema).properties?.data?.items ?? {},
-    creation: create?.body ? inline(create.body.schema) : null,
-    change: update?.body ? inline(update.body.schema) : null,
-    filters: list.parameters.flatMap(({ name, description, schema }: Parameter) => {
-      const filter = /^filter\[(.+)\]$/.exec(name)?.[1]
-      return filter === undefined ? [] : [{ name: filter, description, schema: inline(schema) }]
-    }),
+    page,
+    get,
+    idParameter: get.path.slice(list.path.length + 2, -1),
+    create: find('post', list.path),
+    update: find('patch', get.path),
+    delete: find('delete', get.path),
+    file: find('get', `${get.path}/file`),
   }
+}
+
+/** `export_id` → `export`: events and references name the record like this. */
+export function typeOf(idParameter: string): string {
+  return idParameter.replace(/_id$/, '')
 }
 
 /** The keywords that forms and tables use. */

@@ -1,9 +1,7 @@
 /** Runs Redocly's linter as a process: its package has no programming interface. */
 import { execFile } from 'node:child_process'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Refused } from '../../errors.ts'
+import { findDevelopmentProgram } from '../model/development-program.ts'
 import type { LintProblem } from './problem.ts'
 
 const CONFIG = fileURLToPath(new URL('redocly.yaml', import.meta.url))
@@ -31,22 +29,15 @@ export function redoclyStrict(root: string, file: string): Promise<LintProblem[]
   return lintFile(root, file, '--extends=recommended-strict')
 }
 
-function findProgram(): string {
-  try {
-    return join(
-      dirname(createRequire(import.meta.url).resolve('@redocly/cli/package.json')),
-      'bin/cli.js',
-    )
-  } catch (cause) {
-    throw new Refused(
-      '@redocly/cli is not installed: run `npm ci` without --omit=dev, then lint again',
-      { cause },
-    )
-  }
-}
-
 async function lintFile(root: string, file: string, rules: string): Promise<LintProblem[]> {
-  const args = [findProgram(), 'lint', file, rules, '--format=json', '--max-problems=1000']
+  const args = [
+    findDevelopmentProgram('@redocly/cli', 'bin/cli.js'),
+    'lint',
+    file,
+    rules,
+    '--format=json',
+    '--max-problems=1000',
+  ]
   // No telemetry and no update check: nothing here may need a network.
   const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
   const { stdout, stderr } = await run(args, { cwd: root, env })

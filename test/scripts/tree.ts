@@ -97,32 +97,6 @@ export type Tree = Awaited<ReturnType<typeof copyOfRepository>>
 
 export const WITHIN_MS = 60_000
 
-export interface Step {
-  file: string
-  /** The text is inserted below this line. Undefined: the text is the whole file. */
-  after: string | undefined
-  text: string
-}
-
-/** The code blocks of docs/new-resource.md that name their file. */
-export async function stepsOf(tree: Tree): Promise<Step[]> {
-  const page = await tree.read('docs/new-resource.md')
-  return [...page.matchAll(/^```(?:yaml|ts) (\S+)(?: after `(.*)`)?\n([\s\S]*?)\n```$/gm)].map(
-    ([, file = '', after, text = '']) => ({
-      file,
-      after,
-      text: `${text}\n`,
-    }),
-  )
-}
-
-export async function apply(tree: Tree, steps: Step[]): Promise<void> {
-  for (const { file, after, text } of steps) {
-    if (after === undefined) await tree.write(file, text)
-    else await tree.replace(file, `\n${after}\n`, `\n${after}\n${text}`)
-  }
-}
-
 /** Starts the tree's server. Returns when it responds, with the account that its first start created. */
 export async function whenReady(tree: Tree, environment: Record<string, string> = {}) {
   const running = tree.start(['serve', '--json'], { PORT: '0', ...environment })

@@ -1,0 +1,132 @@
+/** The fields of a generated resource: how each is stored, and where a new record gets its value from. */
+import type { Contract } from '../../model/contract.ts'
+import { dereference } from '../../model/references.ts'
+import { readDefault, type Schema } from '../../model/schema.ts'
+import { fail, type Located } from '../../model/source.ts'
+
+/** A time is stored as epoch milliseconds, JSON as text. */
+export type ColumnKind = 'text' | 'integer' | 'bigInteger' | 'double' | 'boolean' | 'time' | 'json'
+
+export interface Field {
+  name: string
+  kind: ColumnKind
+  nullable: boolean
+  /** The values of an enumeration. */
+  options: string[] | undefined
+  /** Its schema in the body of a create request. */
+  creation: Schema | undefined
+  isRequired: boolean
+  /** The value of a new record if the create request has none. */
+  initial: unknown
+  /** Its schema in the body of an update. */
+  change: Schema | undefined
+}
+
+/** The service sets them. */
+export const MANAGED_FIELDS = ['id', 'created_at', 'updated_at']
+
+interface Schemas {
+  record: Located<Schema>
+  creation: Located<Schema>
+  change: Located<Schema> | undefined
+}
+
+/** Without `MANAGED_FIELDS`. Throws `ContractError` for a field that cannot be mapped to a column. */
+export function readFields(contract: Contract, schemas: Schemas): Field[] {
+  const { sources } = contract
+  const record = dereference(sources, schemas.record)
+  const creation = dereference(sources, schemas.creation)
+  const change = schemas.change && dereference(sources, schemas.change)
+  for (const body of [creation, change]) if (body) refuseUnknownFields(record, body)
+  const fields = propertiesOf(record)
+  for (const name of MANAGED_FIELDS)
+    if (!fields.includes(name))
+      fail(record.source, record.path, `a record must have ${name}: add it to the schema`)
+  const propertyOf = (schema: Located<Schema>, name: string): Located<Schema> | undefined => {
+    const value = schema.value.properties?.[name]
+    const path = [...schema.path, 'properties', name]
+    return value && dereference(sources, { source: schema.source, path, value })
+  }
+  return fields
+    .filter((name) => !MANAGED_FIELDS.includes(name))
+    .map((name) => {
+      const property = propertyOf(record, name) as Located<Schema>
+      const field: Field = {
+        name,
+        kind: kindOf(record, property, name),
+        nullable: property.value.nullable === true,
+        options: property.value.enum?.filter((value) => value !== null).map(String),
+        creation: propertyOf(creation, name)?.value,
+        isRequired: creation.value.required?.includes(name) === true,
+        initial: undefined,
+        change: change && propertyOf(change, name)?.value,
+      }
+      const owner = field.creation ? creation : record
+      return { ...field, initial: initialOf(owner, field, property) }
+    })
+}
+
+function propertiesOf({ source, path, value }: Located<Schema>): string[] {
+  if (value.type !== 'object' || value.properties === undefined)
+    fail(source, path, 'must be an object with properties: write it without allOf, anyOf and oneOf')
+  return Object.keys(value.properties)
+}
+
+function refuseUnknownFields(record: Located<Schema>, body: Located<Schema>): void {
+  const fields = propertiesOf(record)
+  for (const name of propertiesOf(body))
+    if (!fields.includes(name) || MANAGED_FIELDS.includes(name))
+      fail(
+        body.source,
+        [...body.path, 'properties', name],
+        `${name} is not a field of the record that clients set: remove it here, or add it to the record`,
+      )
+}
+
+const KINDS: Record<string, ColumnKind> = {
+  'string date-time': 'time',
+  integer: 'bigInteger',
+  'integer int32': 'integer',
+  'integer int64': 'bigInteger',
+  number: 'double',
+  'number float': 'double',
+  'number double': 'double',
+  boolean: 'boolean',
+  array: 'json',
+  object: 'json',
+}
+
+function kindOf(record: Located<Schema>, property: Located<Schema>, name: string): ColumnKind {
+  const { type, format } = property.value
+  const refuse = (problem: string): never =>
+    fail(record.source, [...record.path, 'properties', name], problem)
+  if (!record.value.required?.includes(name))
+    refuse(
+      `${name} must be in required: a record has every field, with null for one without a value`,
+    )
+  if (format === 'uuid')
+    refuse(
+      `${name} refers to another record, and only a person knows what happens when that is deleted: ` +
+        'generate without it, then add it by hand like task_id in records/payments.ts',
+    )
+  const kind = KINDS[format === undefined ? `${type}` : `${type} ${format}`]
+  if (kind !== undefined) return kind
+  if (type === 'string') return 'text'
+  return refuse(
+    `${name} cannot be stored in a column: give it one type without allOf, anyOf and oneOf`,
+  )
+}
+
+/** The default, null, or the first value of an enumeration. `owner` is the schema that can have the default. */
+function initialOf(owner: Located<Schema>, field: Field, { value }: Located<Schema>): unknown {
+  const { name, creation, isRequired, nullable, options } = field
+  const standard = readDefault(creation ?? {}) ?? readDefault(value)
+  if (isRequired || standard !== undefined) return standard
+  if (nullable) return null
+  if (options?.[0] !== undefined && creation === undefined) return options[0]
+  return fail(
+    owner.source,
+    [...owner.path, 'properties', name],
+    `${name} has no value when the create request has none: give it a default, require it, or add nullable`,
+  )
+}

@@ -1,0 +1,179 @@
+/** `muster generate --resource`: the files of a resource that is in the contract. */
+import { execFile } from 'node:child_process'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { Refused } from '../../../errors.ts'
+import { findDevelopmentProgram } from '../../model/development-program.ts'
+import { readContract } from '../../model/yaml.ts'
+import { listFiles } from '../files.ts'
+import { writeStubs } from '../stubs.ts'
+import { writeFixture } from './fixture.ts'
+import { writeHandlers } from './handlers.ts'
+import { writeMigration, writeRecords } from './records.ts'
+import { type Resource, readResource } from './resource.ts'
+import { writeTest } from './tests.ts'
+
+/** Paths are relative to the root. */
+export interface ResourceFiles {
+  written: string[]
+  /** Files with a line for the resource now. */
+  changed: string[]
+  /** Stubs of tests that the new test replaces. */
+  removed: string[]
+  /** What a person still does, one sentence each. */
+  left: string[]
+}
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+
+/** Writes the handlers, records file, migration, test and fixture of a resource. Throws `ContractError` if the
+ *  contract does not describe it as needed, and `Refused` if a file exists that is not an unchanged stub. Then
+ *  nothing is written. */
+export async function generateResource(slug: string, root = ROOT): Promise<ResourceFiles> {
+  const biome = findDevelopmentProgram('@biomejs/biome', 'bin/biome')
+  const contract = await readContract(root)
+  const resource = readResource(contract, slug)
+  const files: Record<string, string> = {
+    ...writeHandlers(resource),
+    [`records/${slug}.ts`]: writeRecords(resource),
+    [`records/migrations/${minuteOf(new Date())}_${resource.table}.ts`]: writeMigration(resource),
+    [`test/handlers/${slug}.test.ts`]: writeTest(resource),
+  }
+  const stubs = writeStubs(contract, [])
+  await assertReplaceable(root, Object.keys(files), stubs)
+  await assertNoMigration(root, resource)
+  const insertions = await readInsertions(root, resource)
+  const removed = await findUnchangedStubs(root, resource, stubs)
+
+  for (const [file, text] of [...Object.entries(files), ...insertions.changed]) {
+    await mkdir(dirname(join(root, file)), { recursive: true })
+    await writeFile(join(root, file), text)
+  }
+  for (const file of removed) await rm(join(root, file))
+  const changed = insertions.changed.map(([file]) => file)
+  await format(root, biome, [...Object.keys(files), ...changed])
+  return {
+    written: Object.keys(files),
+    changed,
+    removed,
+    left: [...insertions.left, ...tasksFor(resource)],
+  }
+}
+
+/** `202612010900`. */
+function minuteOf(now: Date): string {
+  return now.toISOString().replace(/\D/g, '').slice(0, 12)
+}
+
+async function assertReplaceable(
+  root: string,
+  files: string[],
+  stubs: Record<string, string>,
+): Promise<void> {
+  for (const file of files) {
+    const text = await readFile(join(root, file), 'utf8').catch(() => undefined)
+    if (text !== undefined && text !== stubs[file])
+      throw new Refused(`${file} exists: move it away, or write the rest of the resource by hand`)
+  }
+}
+
+async function assertNoMigration(root: string, { table, slug }: Resource): Promise<void> {
+  const names = await listFiles(join(root, 'records/migrations'))
+  const existing = names.find((name) => name.endsWith(`_${table}.ts`))
+  if (existing)
+    throw new Refused(
+      `records/migrations/${existing} exists: delete it if it has not landed, or write the files of ${slug} by hand`,
+    )
+}
+
+async function findUnchangedStubs(
+  root: string,
+  { list, get, create, update, delete: deletion }: Resource,
+  stubs: Record<string, string>,
+): Promise<string[]> {
+  const operations = [list, get, create, update, deletion].filter((operation) => !!operation)
+  const tests = operations.map(({ id }) => `test/handlers/${id}.test.ts`)
+  const found = tests.map(async (file) => {
+    const text = await readFile(join(root, file), 'utf8').catch(() => undefined)
+    return text !== undefined && text === stubs[file] ? [file] : []
+  })
+  return (await Promise.all(found)).flat()
+}
+
+function tasksFor({ slug }: Resource): string[] {
+  return [
+    `records/${slug}.ts: add the rules that the contract does not have, such as unique fields and which status can follow`,
+    'Run `npm run update-schema`: it writes the new table into the two schema files and freezes the migration',
+  ]
+}
+
+/** A text that each resource has in a file of all resources. It is inserted after the last match of `after`. */
+interface Insertion {
+  file: string
+  after: RegExp
+  text: string
+  /** For a person, if the file has no such place. */
+  task: string
+}
+
+function insertionsFor(resource: Resource): Insertion[] {
+  const { table, type } = resource
+  return [
+    {
+      file: 'test/resources.ts',
+      after: /^const FIXTURES: .* = \{\n/gm,
+      text: writeFixture(resource),
+      task: `add ${type} to FIXTURES`,
+    },
+    {
+      file: 'records/removal-rules.ts',
+      after: /^ {2}\w+: 'Clients and users delete records',\n/gm,
+      text: `  ${table}: 'Clients and users delete records',\n`,
+      task: `add ${table} to permanentTables`,
+    },
+    {
+      file: 'docs/operations.md',
+      after: /^\| `\w+` \| Clients and users delete records \|\n/gm,
+      text: `| \`${table}\` | Clients and users delete records |\n`,
+      task: `add ${table} to the table of what is deleted`,
+    },
+    {
+      file: 'records/account-erasure.ts',
+      after: /^ {2}\['webhooks', ownRows\('webhooks', 'id'\)\],\n/gm,
+      text: `  ['${table}', ownRows('${table}', 'id')],\n`,
+      task: `add ${table} to STEPS`,
+    },
+    {
+      file: 'records/quotas.ts',
+      after: /^const RECORD_TABLES = \[/gm,
+      text: `'${table}', `,
+      task: `add ${table} to RECORD_TABLES`,
+    },
+  ]
+}
+
+async function readInsertions(
+  root: string,
+  resource: Resource,
+): Promise<{ changed: [file: string, text: string][]; left: string[] }> {
+  const changed: [string, string][] = []
+  const left: string[] = []
+  for (const { file, after, text, task } of insertionsFor(resource)) {
+    const whole = await readFile(join(root, file), 'utf8').catch(() => '')
+    const match = [...whole.matchAll(after)].at(-1)
+    if (match) {
+      const end = match.index + match[0].length
+      changed.push([file, whole.slice(0, end) + text + whole.slice(end)])
+    } else left.push(`${file}: ${task}`)
+  }
+  return { changed, left }
+}
+
+/** Biome breaks long lines and sorts imports. */
+async function format(root: string, biome: string, files: string[]): Promise<void> {
+  const code = files.filter((file) => file.endsWith('.ts'))
+  const args = [biome, 'check', '--write', '--vcs-enabled=false', ...code]
+  await promisify(execFile)(process.execPath, args, { cwd: root })
+}

@@ -1,0 +1,117 @@
+/** The handlers of a resource, by path. */
+import type { Operation } from '../../model/operations.ts'
+import type { Resource } from './resource.ts'
+
+export function writeHandlers(resource: Resource): Record<string, string> {
+  const files: [Operation | undefined, (resource: Resource, id: string, emit: string) => string][] =
+    [
+      [resource.list, writeList],
+      [resource.create, writeCreate],
+      [resource.get, writeGet],
+      [resource.update, writeUpdate],
+      [resource.delete, writeDelete],
+    ]
+  return Object.fromEntries(
+    files.flatMap(([operation, write]) =>
+      operation ? [[pathOf(operation), write(resource, operation.id, emitted(operation))]] : [],
+    ),
+  )
+}
+
+const pathOf = ({ id }: Operation): string => `handlers/${id}.ts`
+
+const EVENT_OF_METHOD: Record<string, string> = {
+  post: 'created',
+  patch: 'updated',
+  delete: 'deleted',
+}
+
+/** The event that the method stands for, for example `venue.created`. Empty if the operation does not emit it. */
+export function emitted({ method, emits }: Operation): string {
+  return emits.find((type) => type.endsWith(`.${EVENT_OF_METHOD[method]}`)) ?? ''
+}
+
+const emitLine = (type: string, id: string): string =>
+  type === '' ? '' : `\n  await emit('${type}', ${id})`
+
+const withEmit = (type: string, names: string): string => (type === '' ? names : `${names}, emit`)
+
+function writeList({ slug, typeName, variable }: Resource, id: string): string {
+  return `import { operations } from '../generated/operations.ts'
+import { type ListPage, listPage } from '../records/list.ts'
+import { type ${typeName}, ${variable}Listing } from '../records/${slug}.ts'
+import type { Call } from './call.ts'
+
+export async function ${id}(call: Call<'${id}'>): Promise<ListPage<${typeName}>> {
+  const { scope, query } = call
+  return listPage(scope, ${variable}Listing, operations.${id}, query)
+}
+`
+}
+
+function writeCreate({ slug, typeName, variable }: Resource, id: string, event: string): string {
+  return `import { insert${typeName}, type ${typeName} } from '../records/${slug}.ts'
+import type { Call } from './call.ts'
+
+export async function ${id}(call: Call<'${id}'>): Promise<${typeName}> {
+  const { ${withEmit(event, 'scope, input, now')} } = call
+  const ${variable} = await insert${typeName}(scope, input, now)${emitLine(event, `${variable}.id`)}
+  return ${variable}
+}
+`
+}
+
+function writeGet(resource: Resource, id: string): string {
+  const { slug, typeName, variable, idParameter, noun } = resource
+  return `import { assertFound } from '../errors.ts'
+import { findRecord } from '../records/list.ts'
+import { type ${typeName}, ${variable}Listing } from '../records/${slug}.ts'
+import type { Call } from './call.ts'
+
+export async function ${id}(call: Call<'${id}'>): Promise<${typeName}> {
+  const ${variable} = await findRecord(call.scope, ${variable}Listing, call.path.${idParameter})
+  assertFound(${variable}, '${noun}')
+  return ${variable}
+}
+`
+}
+
+const findForUpdate = ({ variable, idParameter, noun }: Resource): string =>
+  `const current = await findRecord(scope, ${variable}Listing, path.${idParameter}, { forUpdate: true })
+  assertFound(current, '${noun}')
+  assertMatch(current)`
+
+function writeUpdate(resource: Resource, id: string, event: string): string {
+  const { slug, typeName, variable } = resource
+  return `import { assertFound } from '../errors.ts'
+import { findChanges } from '../records/changes.ts'
+import { findRecord } from '../records/list.ts'
+import { type ${typeName}, ${variable}Listing, update${typeName}Fields } from '../records/${slug}.ts'
+import type { Call } from './call.ts'
+
+export async function ${id}(call: Call<'${id}'>): Promise<${typeName}> {
+  const { ${withEmit(event, 'scope, path, input, now')}, assertMatch } = call
+  ${findForUpdate(resource)}
+
+  const changes = findChanges(current, input)
+  if (changes === undefined) return current
+  const updated = await update${typeName}Fields(scope, current, changes, now)${emitLine(event, 'current.id')}
+  return updated
+}
+`
+}
+
+function writeDelete(resource: Resource, id: string, event: string): string {
+  const { slug, typeName, variable } = resource
+  return `import { assertFound } from '../errors.ts'
+import { findRecord } from '../records/list.ts'
+import { delete${typeName}Row, ${variable}Listing } from '../records/${slug}.ts'
+import type { Call } from './call.ts'
+
+export async function ${id}(call: Call<'${id}'>): Promise<void> {
+  const { ${withEmit(event, 'scope, path')}, assertMatch } = call
+  ${findForUpdate(resource)}
+  await delete${typeName}Row(scope, current.id)${emitLine(event, 'current.id')}
+}
+`
+}

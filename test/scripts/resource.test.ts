@@ -1,0 +1,109 @@
+/** What `muster generate --resource` refuses, with the line in the contract and the remedy. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { generateResource } from '../../scripts/generate/resource/generate.ts'
+import { contractWithVenues, withMoreFields } from './venues.ts'
+
+let root: string
+let openapi: string
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'resource-'))
+  openapi = withMoreFields(await contractWithVenues('openapi.yaml'))
+  await writeFile(join(root, 'asyncapi.yaml'), await contractWithVenues('asyncapi.yaml'))
+})
+afterAll(() => rm(root, { recursive: true }))
+
+const RECORD = '\n    Venue:\n      type: object\n'
+const CREATION = '\n    VenueCreate:\n'
+const RATING = `        rating:
+          type: number
+          format: double
+          nullable: true
+`
+
+/** `change` replaces the first text after `after`; `line` is a text of the reported line after `after`. */
+const REFUSALS: {
+  name: string
+  slug?: string
+  after?: string
+  change?: [from: string, to: string]
+  line: string
+  want: string
+}[] = [
+  {
+    name: 'a resource that is not in the contract',
+    slug: 'venue',
+    line: 'paths:',
+    want: 'has no list of venue: add GET …/venue first, or write --resource venues',
+  },
+  {
+    name: 'no operation to create',
+    after: '  /public/v1/venues:\n',
+    change: ['    post:\n', '    put:\n'],
+    line: 'get:',
+    want: 'venues has no POST /public/v1/venues with a body: add it, or write the files by hand',
+  },
+  {
+    name: 'a field that can be missing',
+    after: RECORD,
+    change: ['opens_at, rating,', 'opens_at,'],
+    line: 'rating:',
+    want: 'rating must be in required: a record has every field, with null for one without a value',
+  },
+  {
+    name: 'a reference to another record',
+    after: RECORD,
+    change: [RATING, '        rating:\n          type: string\n          format: uuid\n'],
+    line: 'rating:',
+    want: 'rating refers to another record, and only a person knows what happens when that is deleted: generate without it, then add it by hand like task_id in records/payments.ts',
+  },
+  {
+    name: 'a field of several types',
+    after: RECORD,
+    change: [RATING, '        rating:\n          anyOf: [{ type: string }, { type: integer }]\n'],
+    line: 'rating:',
+    want: 'rating cannot be stored in a column: give it one type without allOf, anyOf and oneOf',
+  },
+  {
+    name: 'a field without a value in a new record',
+    after: CREATION,
+    change: ['          default: true\n', ''],
+    line: 'is_indoors:',
+    want: 'is_indoors has no value when the create request has none: give it a default, require it, or add nullable',
+  },
+  {
+    name: 'a field of the create request that the record lacks',
+    after: CREATION,
+    change: ['        rating:\n', '        stars:\n'],
+    line: 'stars:',
+    want: 'stars is not a field of the record that clients set: remove it here, or add it to the record',
+  },
+  {
+    name: 'a filter without a field',
+    after: 'operationId: listVenues\n',
+    change: ['name: filter[opens_after]', 'name: filter[search]'],
+    line: 'name: filter[search]',
+    want: 'filter[search] compares no text, number or time of the record: generate without it, then add its condition to the listing',
+  },
+  {
+    name: 'a sort without a column',
+    after: '\n    VenueSort:\n',
+    change: ['enum: [name, -name,', 'enum: [rooms, -rooms, name, -name,'],
+    line: '',
+    want: 'rooms is no text, number or time of the record: remove it from the sorts, or add the field',
+  },
+]
+
+test.each(REFUSALS)('$name', async ({ slug = 'venues', after = '', change, line, want }) => {
+  const start = openapi.indexOf(after) + after.length
+  const [from, to] = change ?? ['', '']
+  expect(openapi.indexOf(from, start)).toBeGreaterThanOrEqual(0)
+  const changed = openapi.slice(0, start) + openapi.slice(start).replace(from, () => to)
+  await writeFile(join(root, 'openapi.yaml'), changed)
+  const refusal = await generateResource(slug, root).catch((error) => error.message)
+  const lineNumber = changed.slice(0, changed.indexOf(line, start - 1)).split('\n').length
+  expect(refusal).toBe(`openapi.yaml:${lineNumber} ${want}`)
+})

@@ -1,0 +1,99 @@
+/** The resource of docs/new-resource.md, and more fields for it: one for each kind of column. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Tree } from './tree.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** A contract of this repository with the blocks of docs/new-resource.md, each below the line that it names. */
+export async function contractWithVenues(file: string): Promise<string> {
+  const page = await readFile(join(ROOT, 'docs/new-resource.md'), 'utf8')
+  const blocks = page.matchAll(/^```yaml (\S+) after `(.*)`\n([\s\S]*?)\n```$/gm)
+  let contract = await readFile(join(ROOT, file), 'utf8')
+  for (const [, target, line, block] of blocks) {
+    if (target !== file) continue
+    if (!contract.includes(`\n${line}\n`)) throw new Error(`${file} has no line ${line}`)
+    contract = contract.replace(`\n${line}\n`, () => `\n${line}\n${block}\n`)
+  }
+  return contract
+}
+
+export async function addVenues(tree: Tree): Promise<void> {
+  for (const file of ['openapi.yaml', 'asyncapi.yaml'])
+    await tree.write(file, await contractWithVenues(file))
+}
+
+const FIELDS = `        opens_at:
+          type: string
+          format: date-time
+          nullable: true
+          description: When the venue opens.
+        rating:
+          type: number
+          format: double
+          nullable: true
+          description: How guests rate the venue.
+          minimum: 0
+          maximum: 5
+        is_indoors:
+          type: boolean
+          description: Whether the venue has a roof.
+          default: true
+        rooms:
+          type: array
+          description: The names of the rooms.
+          maxItems: 20
+          x-default: []
+          items:
+            type: string
+            minLength: 1
+            maxLength: 100
+`
+/** In a record and in an update, without defaults. */
+const BARE_FIELDS = FIELDS.replace(/^ +(x-)?default: .*\n/gm, '')
+
+const EXAMPLE = `opens_at: '2026-06-01T08:00:00.000Z'
+rating: 4.5
+is_indoors: false
+rooms: [Hall, Foyer]
+`
+
+const OPENS_AFTER = `        - name: filter[opens_after]
+          in: query
+          description: Only venues that open after this time.
+          schema:
+            type: string
+            format: date-time
+          example: '2026-03-01T00:00:00Z'
+`
+
+export function withMoreFields(openapi: string): string {
+  const indented = (text: string, spaces: number): string =>
+    text.replace(/^(?=.)/gm, ' '.repeat(spaces))
+  return openapi
+    .replaceAll(/^( +)capacity: 240\n/gm, (line, spaces) => line + indented(EXAMPLE, spaces.length))
+    .replace(
+      'required: [id, name, capacity,',
+      'required: [id, name, capacity, opens_at, rating, is_indoors, rooms,',
+    )
+    .replace(
+      /\n {4}Venue:\n {6}type: object\n[\s\S]*?(?= {8}status:)/,
+      (schema) => schema + BARE_FIELDS,
+    )
+    .replace(/\n {4}VenueCreate:\n[\s\S]*? {6}properties:\n/, (schema) => schema + FIELDS)
+    .replace(/\n {4}VenueUpdate:\n[\s\S]*? {6}properties:\n/, (schema) => schema + BARE_FIELDS)
+    .replace('allowed_sorts: [name, created_at]', 'allowed_sorts: [name, opens_at, created_at]')
+    .replace('enum: [name, -name,', 'enum: [name, -name, opens_at, -opens_at,')
+    .replace('NAME_DESCENDING,', 'NAME_DESCENDING, OPENS_AT_ASCENDING, OPENS_AT_DESCENDING,')
+    .replace('        - By `name`, descending.\n        - By `created_at`, ascending.\n', (lines) =>
+      lines.replace(
+        '        - By `created_at`',
+        '        - By `opens_at`, ascending.\n        - By `opens_at`, descending.\n        - By `created_at`',
+      ),
+    )
+    .replace(
+      /operationId: listVenues\n[\s\S]*?(?= {8}- name: sort)/,
+      (operation) => operation + OPENS_AFTER,
+    )
+}
