@@ -6,6 +6,7 @@ import { Refused } from '../errors.ts'
 import { withEntry } from '../scripts/diff/changelog.ts'
 import { type Change, type Difference, diff, keepReleased, RELEASED } from '../scripts/diff/diff.ts'
 import { junit } from '../scripts/diff/junit.ts'
+import { LEVELS } from '../scripts/diff/rules.ts'
 import { examples, type Output, type Shell, UsageError } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -32,7 +33,7 @@ export function addDiff(program: Command, shell: Shell): void {
     .command('diff')
     .description(
       'Compare openapi.yaml and asyncapi.yaml with the last release or another revision. ' +
-        'Each change is breaking, risky or safe for clients and receivers. ' +
+        'Each change is breaking, risky or safe for clients and receivers, or concerns generated code only. ' +
         'The removal of a deprecated operation after its sunset is not breaking.',
     )
     .argument(
@@ -54,9 +55,10 @@ export function addDiff(program: Command, shell: Shell): void {
       `${EXAMPLES}
 breaking  Programs that follow the contract can fail.
 risky     Programs that rely on more than the contract promises can fail.
+code      Names in generated code change. Requests, responses and events stay the same.
 safe      Existing programs continue to work.
 
-Exit status: 0 without breaking changes, 1 with breaking changes.
+Exit status: 0 without breaking changes, 1 with breaking changes or a faulty contract.
 `,
     )
     .action(shell.action((base: string | undefined, options: Options) => compare(base, options)))
@@ -70,14 +72,15 @@ async function compare(base: string | undefined, options: Options): Promise<Outp
   const difference = await diff({ base, root, today })
   const isBreaking = difference.changes.some(({ level }) => level === 'breaking')
   if (options.release) assertReleasable(difference)
-  const isReleased = options.release === true && !isBreaking
+  const isFailed = isBreaking || difference.problems.length > 0
+  const isReleased = options.release === true && !isFailed
   if (options.junit !== undefined) await writeFile(options.junit, junit(difference))
   if (options.changelog || isReleased) await addEntry(join(root, 'CHANGELOG.md'), difference, today)
   if (isReleased) await keepReleased(root)
   return {
     document: difference,
     text: formatDifference(difference, isReleased),
-    failed: isBreaking,
+    failed: isFailed,
   }
 }
 
@@ -101,7 +104,14 @@ async function addEntry(file: string, difference: Difference, today: Date): Prom
 function formatDifference(difference: Difference, isReleased: boolean): string {
   const released = `${difference.to} is now the last release. Commit ${RELEASED}/ and CHANGELOG.md.`
   if (isReleased && difference.from === null) return released
-  return [...formatChanges(difference), ...(isReleased ? ['', released] : [])].join('\n')
+  const problems = difference.problems.map(
+    ({ file, line, problem }) => `${file}:${line} ${problem}`,
+  )
+  return [
+    ...formatChanges(difference),
+    ...(problems.length > 0 ? ['', ...problems] : []),
+    ...(isReleased ? ['', released] : []),
+  ].join('\n')
 }
 
 function formatChanges({ from, changes }: Difference): string[] {
@@ -113,11 +123,7 @@ function formatChanges({ from, changes }: Difference): string[] {
   if (changes.length === 0) return ['No change for clients or receivers.']
   const count = (level: Change['level']): string =>
     `${changes.filter((change) => change.level === level).length} ${level}`
-  return [
-    ...changes.map(formatChange),
-    '',
-    `${count('breaking')}, ${count('risky')}, ${count('safe')}`,
-  ]
+  return [...changes.map(formatChange), '', LEVELS.map(count).join(', ')]
 }
 
 function formatChange({ level, id, file, line, isGone, concerns, part, what }: Change): string {

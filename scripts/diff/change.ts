@@ -1,8 +1,9 @@
 /** One change between two revisions of the contract. */
 import type { Contract } from '../model/contract.ts'
+import { type DeprecationMarks, readDeprecationMarks } from '../model/deprecations.ts'
 import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
-import { type Located, type Place, valueAt } from '../model/source.ts'
+import type { Located, Place } from '../model/source.ts'
 import { type Level, RULES } from './rules.ts'
 import { type Comparison, compareSchemas } from './schemas.ts'
 
@@ -34,11 +35,6 @@ export interface Subject extends Editions {
   concerns: string
 }
 
-interface Deprecation {
-  isDeprecated: boolean
-  sunset: string | undefined
-}
-
 export type RuleId = keyof typeof RULES
 
 /** A part of the contract, and its name in the sentence. */
@@ -59,7 +55,7 @@ export function toRemoval(
   subject: Subject,
   part: Part,
   prefix: 'api' | 'api-path' | 'event',
-  { isDeprecated, sunset }: Deprecation,
+  { isDeprecated, sunset }: Omit<DeprecationMarks, 'since'>,
 ): Change {
   const gone = { ...part, isGone: true }
   if (!isDeprecated)
@@ -97,6 +93,11 @@ const SCHEMA_KINDS = {
     direction: 'response',
     subject: 'response-body',
     propertySubject: 'response-property',
+  },
+  callbackBody: {
+    direction: 'response',
+    subject: 'callback-body',
+    propertySubject: 'callback-property',
   },
   eventPayload: {
     direction: 'response',
@@ -146,18 +147,8 @@ export function excuseRemoval(
   const target = dereference(subject.base.sources, schema)
   const { isDeprecated, sunset } =
     [schema, target, ...(holder ? [holder] : [])]
-      .map(readSchemaDeprecation)
+      .map(readDeprecationMarks)
       .find((each) => each.isDeprecated) ?? {}
   if (!isDeprecated || sunset === undefined || sunset > subject.today) return found
   return { ...found, level: 'safe', what: `${found.what}, after its sunset of ${sunset}` }
-}
-
-/** A part is deprecated by `deprecated: true`, or by `x-deprecated-since` where the format has no
- *  `deprecated`. */
-export function readSchemaDeprecation({ source, path }: Place): Deprecation {
-  const value = (key: string): unknown => valueAt(source.root, [...path, key])
-  return {
-    isDeprecated: value('deprecated') === true || value('x-deprecated-since') !== undefined,
-    sunset: value('x-sunset') as string | undefined,
-  }
 }

@@ -7,6 +7,7 @@ const TITLE = '# Changelog'
 const HEADINGS: Record<Level, string> = {
   breaking: 'Breaking',
   risky: 'Risky',
+  code: 'Generated code only',
   safe: 'Compatible',
 }
 

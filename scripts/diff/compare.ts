@@ -2,7 +2,7 @@
 import type { Change, Editions } from './change.ts'
 import { compareEvents } from './events.ts'
 import { compareOperations } from './operations.ts'
-import type { Level } from './rules.ts'
+import { LEVELS } from './rules.ts'
 
 /** All changes, breaking ones first. A change of a shared component is listed once. */
 export function compareContracts(editions: Editions): Change[] {
@@ -14,6 +14,5 @@ export function compareContracts(editions: Editions): Change[] {
     if (known) known.concerns = [...new Set([...known.concerns, ...change.concerns])]
     else merged.set(key, { ...change })
   }
-  const order: Level[] = ['breaking', 'risky', 'safe']
-  return [...merged.values()].sort((a, b) => order.indexOf(a.level) - order.indexOf(b.level))
+  return [...merged.values()].sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level))
 }

@@ -4,9 +4,10 @@ import { copyFile, mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Refused } from '../../errors.ts'
+import { findInconsistencies } from '../model/consistency.ts'
 import { buildContract, type Contract } from '../model/contract.ts'
-import { ContractError, valueAt } from '../model/source.ts'
-import { parseYaml, readContract } from '../model/yaml.ts'
+import { ContractError, lineOf, type Source, valueAt } from '../model/source.ts'
+import { parseYaml, readModel } from '../model/yaml.ts'
 import type { Change } from './change.ts'
 import { compareContracts } from './compare.ts'
 
@@ -18,6 +19,14 @@ export interface Difference {
   to: string
   /** Breaking changes first. */
   changes: Change[]
+  /** Faults of the revision that do not hinder the comparison. */
+  problems: Problem[]
+}
+
+export interface Problem {
+  file: string
+  line: number
+  problem: string
 }
 
 export interface DiffOptions {
@@ -40,13 +49,18 @@ export async function diff({
   root = ROOT,
   today = new Date(),
 }: DiffOptions): Promise<Difference> {
-  const revision = await readContract(root)
+  const revision = await readModel(root)
   const before = base === undefined ? await readReleased(root) : await readBase(root, base)
-  if (before === undefined) return { from: null, to: readVersion(revision), changes: [] }
+  const editions = { revision, today: today.toISOString().slice(0, 10) }
   return {
-    from: readVersion(before),
+    from: before === undefined ? null : readVersion(before),
     to: readVersion(revision),
-    changes: compareContracts({ base: before, revision, today: today.toISOString().slice(0, 10) }),
+    changes: before === undefined ? [] : compareContracts({ ...editions, base: before }),
+    problems: findInconsistencies(revision).map(({ problem, ...place }) => ({
+      file: place.source.file,
+      line: lineOf(place),
+      problem,
+    })),
   }
 }
 
@@ -59,11 +73,19 @@ export async function keepReleased(root = ROOT): Promise<void> {
 /** Undefined before the first release. */
 async function readReleased(root: string): Promise<Contract | undefined> {
   const folder = join(root, RELEASED)
-  return (await isFolder(folder)) ? readContract(folder) : undefined
+  return (await isFolder(folder)) ? readBase(root, folder) : undefined
 }
 
 async function readBase(root: string, name: string): Promise<Contract> {
-  return (await isFolder(name)) ? readContract(name) : readRevision(root, name)
+  try {
+    return (await isFolder(name)) ? await readModel(name) : await readRevision(root, name)
+  } catch (error) {
+    if (error instanceof ContractError)
+      throw new Refused(`The contract of ${name} cannot be read: ${error.message}`, {
+        cause: error,
+      })
+    throw error
+  }
 }
 
 function isFolder(name: string): Promise<boolean> {
@@ -77,18 +99,7 @@ async function readRevision(root: string, revision: string): Promise<Contract> {
   const [openapi, asyncapi] = await Promise.all(
     CONTRACTS.map(async (file) => parseYaml(file, await show(root, revision, file))),
   )
-  try {
-    return buildContract(
-      openapi as ReturnType<typeof parseYaml>,
-      asyncapi as ReturnType<typeof parseYaml>,
-    )
-  } catch (error) {
-    if (error instanceof ContractError)
-      throw new Refused(`The contract of ${revision} cannot be read: ${error.message}`, {
-        cause: error,
-      })
-    throw error
-  }
+  return buildContract(openapi as Source, asyncapi as Source)
 }
 
 /** The file at the revision. `./` is relative to `root`, which need not be the root of the repository. */

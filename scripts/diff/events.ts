@@ -1,15 +1,19 @@
+import { listSentMessages } from '../model/consistency.ts'
+import type { Contract } from '../model/contract.ts'
+import { readDeprecationMarks } from '../model/deprecations.ts'
 import type { EventMessage } from '../model/events.ts'
+import { valueAt } from '../model/source.ts'
 import {
   type Change,
   compareSchemaParts,
   type Editions,
   type Part,
   type RuleId,
-  readSchemaDeprecation,
   type Subject,
   toChange,
   toRemoval,
 } from './change.ts'
+import { compareDeprecations } from './deprecations.ts'
 
 export function compareEvents(editions: Editions): Change[] {
   const { base, revision } = editions
@@ -22,7 +26,7 @@ export function compareEvents(editions: Editions): Change[] {
         { ...editions, concerns: old.type },
         toPart(old),
         'event',
-        readSchemaDeprecation(old.place),
+        readDeprecationMarks(old.place),
       ),
     ),
     ...revision.events.flatMap((now) => {
@@ -45,11 +49,14 @@ function compareEvent(subject: Subject, old: EventMessage, now: EventMessage): C
   if (old.isSubscribable && !now.isSubscribable)
     add('event-not-subscribable', 'cannot be subscribed to')
   if (!old.isSubscribable && now.isSubscribable) add('event-subscribable', 'can be subscribed to')
-  if (
-    !readSchemaDeprecation(old.place).isDeprecated &&
-    readSchemaDeprecation(now.place).isDeprecated
-  )
-    add('event-deprecated', 'is deprecated')
+  const [wasSent, isSent] = [isOnChannel(subject.base, old), isOnChannel(subject.revision, now)]
+  if (wasSent && !isSent) add('event-removed-from-channel', 'is sent on no channel')
+  if (!wasSent && isSent) add('event-added-to-channel', 'is sent on a channel')
+  for (const [change, what] of compareDeprecations(
+    readDeprecationMarks(old.place),
+    readDeprecationMarks(now.place),
+  ))
+    add(`event-${change}`, what)
   const payload = { name: part.name, old: old.payload, now: now.payload }
   const headers = { name: `the headers of ${part.name}`, old: old.headers, now: now.headers }
   return [
@@ -57,4 +64,8 @@ function compareEvent(subject: Subject, old: EventMessage, now: EventMessage): C
     ...compareSchemaParts(subject, 'eventPayload', payload),
     ...compareSchemaParts(subject, 'eventHeaders', headers),
   ]
+}
+
+function isOnChannel(contract: Contract, { place }: EventMessage): boolean {
+  return listSentMessages(contract).includes(valueAt(place.source.root, place.path))
 }

@@ -34,8 +34,8 @@ function testCase({ classname, name, seconds, failures = [], skipped }: TestCase
   return `    <testcase ${attributes}>${results.join('')}</testcase>\n`
 }
 
-/** One test case for each change of the contract; a breaking change fails. */
-export function junit({ from, to, changes }: Difference): string {
+/** One test case for each change of the contract, and for each fault. Breaking changes and faults fail. */
+export function junit({ from, to, changes, problems }: Difference): string {
   const cases = changes.map(({ id, level, file, line, concerns, part, what }): TestCase => {
     const name = `${id}: ${concerns.join(', ')}: ${part} ${what}.`
     return {
@@ -43,6 +43,10 @@ export function junit({ from, to, changes }: Difference): string {
       name,
       failures: level === 'breaking' ? [{ message: name, details: `${file}:${line}` }] : [],
     }
+  })
+  const faults = problems.map(({ file, line, problem }): TestCase => {
+    const failures = [{ message: problem, details: `${file}:${line}` }]
+    return { classname: file, name: `the contract is consistent: ${problem}`, failures }
   })
   const nothing: TestCase =
     from === null
@@ -52,7 +56,10 @@ export function junit({ from, to, changes }: Difference): string {
           skipped: 'There is no release to compare with.',
         }
       : { classname: 'contract', name: 'nothing has changed' }
-  return junitXml(`muster diff ${from ?? 'nothing'} ${to}`, cases.length > 0 ? cases : [nothing])
+  return junitXml(`muster diff ${from ?? 'nothing'} ${to}`, [
+    ...(cases.length > 0 ? cases : [nothing]),
+    ...faults,
+  ])
 }
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }

@@ -17,6 +17,8 @@ const BOUNDS: Bound[] = [
   { keyword: 'minLength', name: 'min-length', isUpper: false },
   { keyword: 'maxItems', name: 'max-items', isUpper: true },
   { keyword: 'minItems', name: 'min-items', isUpper: false },
+  { keyword: 'maxProperties', name: 'max-properties', isUpper: true },
+  { keyword: 'minProperties', name: 'min-properties', isUpper: false },
 ]
 /** Keywords that are compared below, or do not matter. */
 const KNOWN = new Set([
@@ -43,8 +45,14 @@ const KNOWN = new Set([
     'examples',
     'externalDocs',
     'deprecated',
-    // The alternatives are compared.
     'discriminator',
+    'readOnly',
+    'writeOnly',
+    'xml',
+    // Their members are compared.
+    'oneOf',
+    'anyOf',
+    'allOf',
   ],
 ])
 
@@ -59,7 +67,11 @@ export function compareKeywords(old: Schema, now: Schema, add: Add): void {
   else if (old.pattern === undefined && now.pattern === TEXT_PATTERN)
     add('nul-refused', 'must not contain NUL')
   else compareText('pattern', old, now, add)
-  if (!isDeepStrictEqual(old.const, now.const))
+  if (
+    old.const !== undefined &&
+    now.const !== undefined &&
+    !isDeepStrictEqual(old.const, now.const)
+  )
     add('const-changed', `is ${show(now.const)} instead of ${show(old.const)}`)
   const [oldDefault, newDefault] = [readDefault(old), readDefault(now)]
   if (!isDeepStrictEqual(oldDefault, newDefault))
@@ -69,18 +81,59 @@ export function compareKeywords(old: Schema, now: Schema, add: Add): void {
     )
   if (!old.uniqueItems && now.uniqueItems) add('unique-items-added', 'must not repeat an item')
   if (old.uniqueItems && !now.uniqueItems) add('unique-items-removed', 'may repeat an item')
-  if (old.additionalProperties !== false && now.additionalProperties === false)
+  compareOpenness(old, now, add)
+  compareAccess(old, now, add)
+  if (
+    old['x-signature'] !== undefined &&
+    !isDeepStrictEqual(old['x-signature'], now['x-signature'])
+  )
+    add('signature-changed', 'is signed in another way')
+  if (!isDeepStrictEqual(old.discriminator, now.discriminator))
+    add('discriminator-changed', 'has another discriminator')
+  compareOthers(old, now, add)
+}
+
+/** Undeclared fields of an object. */
+function compareOpenness(old: Schema, now: Schema, add: Add): void {
+  const [before, after] = [old.additionalProperties ?? true, now.additionalProperties ?? true]
+  if (before !== false && after === false)
     add('additional-properties-disallowed', 'accepts only declared fields')
-  if (old.additionalProperties === false && now.additionalProperties !== false)
+  if (before === false && after !== false)
     add('additional-properties-allowed', 'accepts undeclared fields')
-  const others = new Set(
+  if (before === true && typeof after === 'object')
+    add('constraint-added', 'has a schema for undeclared fields')
+  if (typeof before === 'object' && after === true)
+    add('constraint-removed', 'has no schema for undeclared fields')
+}
+
+function compareAccess(old: Schema, now: Schema, add: Add): void {
+  if (!old.readOnly && now.readOnly) add('became-read-only', 'cannot be sent')
+  if (old.readOnly && !now.readOnly) add('became-not-read-only', 'can be sent')
+  if (!old.writeOnly && now.writeOnly) add('became-write-only', 'is never returned')
+  if (old.writeOnly && !now.writeOnly) add('became-not-write-only', 'can be returned')
+}
+
+/** Each other keyword of JSON Schema refuses values. */
+function compareOthers(old: Schema, now: Schema, add: Add): void {
+  const keywords = new Set(
     [...Object.keys(old), ...Object.keys(now)].filter(
       (keyword) => !KNOWN.has(keyword) && !keyword.startsWith('x-'),
     ),
   )
-  for (const keyword of others)
-    if (!isDeepStrictEqual(old[keyword], now[keyword]))
-      add('schema-changed', `has another ${keyword}: look at it`)
+  for (const keyword of keywords) {
+    const [before, after] = [old[keyword], now[keyword]]
+    if (before === undefined) add('constraint-added', `has ${keyword}: ${show(after)}`)
+    else if (after === undefined)
+      add('constraint-removed', `no longer has ${keyword}: ${show(before)}`)
+    else if (!isDeepStrictEqual(before, after))
+      add('constraint-changed', `has ${keyword}: ${show(after)} instead of ${show(before)}`)
+  }
+  // Members of both revisions are compared.
+  const [count, newCount] = [old.allOf?.length ?? 0, now.allOf?.length ?? 0]
+  if (newCount > count) add('constraint-added', 'has a further schema in allOf')
+  if (newCount < count) add('constraint-removed', 'has fewer schemas in allOf')
+  if (!old.items && now.items) add('constraint-added', 'has a schema for its items')
+  if (old.items && !now.items) add('constraint-removed', 'has no schema for its items')
 }
 
 type Add = (change: SchemaChange, what: string) => void
@@ -112,7 +165,7 @@ function compareTypes(old: Schema, now: Schema, add: Add): void {
 }
 
 function compareEnums(old: Schema, now: Schema, add: Add): void {
-  const [before, after] = [old.enum, now.enum]
+  const [before, after] = [listValues(old, now), listValues(now, old)]
   if (before === undefined || after === undefined) {
     if (after) add('became-enum', `is one of ${after.map(show).join(', ')}`)
     if (before) add('enum-unset', 'is no longer an enumeration')
@@ -122,8 +175,23 @@ function compareEnums(old: Schema, now: Schema, add: Add): void {
   for (const value of before)
     if (value !== null && !after.includes(value))
       add('enum-value-removed', `is never ${show(value)}`)
+  const isExtensible = old['x-extensible-enum'] === true
   for (const value of after)
-    if (value !== null && !before.includes(value)) add('enum-value-added', `can be ${show(value)}`)
+    if (value !== null && !before.includes(value))
+      add(
+        isExtensible ? 'extensible-enum-value-added' : 'enum-value-added',
+        `can be ${show(value)}`,
+      )
+  if (!isExtensible && now['x-extensible-enum'] === true)
+    add('became-extensible-enum', 'can get new values without notice')
+  if (!isDeepStrictEqual(old['x-enum-varnames'], now['x-enum-varnames']))
+    add('enum-names-changed', 'has other names for its values in generated code')
+}
+
+/** A constant equals an enumeration of one value. Two constants are compared as such. */
+function listValues(schema: Schema, other: Schema): readonly unknown[] | undefined {
+  const isOnlyHere = schema.const !== undefined && other.const === undefined
+  return isOnlyHere ? [schema.const] : schema.enum
 }
 
 function compareBounds(
@@ -147,18 +215,22 @@ function compareBounds(
 
 const INT32_LIMIT = 2 ** 31
 
-/** A number format that allows every value of the schema changes nothing on the wire. `int64` and `double`
- *  are wider than what JSON parsers read exactly. */
+/** A number format that allows every value of the schema changes generated code, and nothing on the wire. */
 function compareFormats(old: Schema, now: Schema, add: Add): void {
-  const isNumeric = ['integer', 'number'].includes(String(now.type))
-  const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = now
-  const isWideEnough =
-    now.format === 'int64' ||
-    now.format === 'double' ||
-    (now.format === 'int32' && minimum >= -INT32_LIMIT && maximum < INT32_LIMIT)
-  if (isNumeric && old.format === undefined && isWideEnough)
+  if (old.format === undefined && isWideFormat(now.format, now))
     add('number-format-added', `has the format ${now.format}`)
+  else if (now.format === undefined && isWideFormat(old.format, now))
+    add('number-format-removed', `no longer has the format ${old.format}`)
   else compareText('format', old, now, add)
+}
+
+/** `int64` and `double` are wider than what JSON parsers read exactly. */
+function isWideFormat(format: string | undefined, { type, minimum, maximum }: Schema): boolean {
+  if (type !== 'integer' && type !== 'number') return false
+  const { NEGATIVE_INFINITY, POSITIVE_INFINITY } = Number
+  const isInt32 =
+    (minimum ?? NEGATIVE_INFINITY) >= -INT32_LIMIT && (maximum ?? POSITIVE_INFINITY) < INT32_LIMIT
+  return format === 'int64' || format === 'double' || (format === 'int32' && isInt32)
 }
 
 function compareText(keyword: 'format' | 'pattern', old: Schema, now: Schema, add: Add): void {

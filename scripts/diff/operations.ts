@@ -1,4 +1,12 @@
-import type { Operation, OperationResponse, Parameter } from '../model/operations.ts'
+import { readDeprecationMarks } from '../model/deprecations.ts'
+import type {
+  MediaType,
+  Operation,
+  OperationResponse,
+  ResponseHeader,
+} from '../model/operations.ts'
+import { type Place, valueAt } from '../model/source.ts'
+import { compareCallbacks } from './callbacks.ts'
 import {
   type Change,
   compareSchemaParts,
@@ -10,6 +18,10 @@ import {
   toChange,
   toRemoval,
 } from './change.ts'
+import { compareDeprecations } from './deprecations.ts'
+import { compareParameters } from './parameters.ts'
+import { compareSecurity } from './security.ts'
+import { compareServers } from './servers.ts'
 
 /** Clients do not see the names of path parameters. */
 const toKey = ({ method, path }: Operation): string => `${method} ${path.replace(/\{.*?\}/g, '{}')}`
@@ -53,6 +65,13 @@ function removedOperation(editions: Editions, operation: Operation, isPathLeft: 
   )
 }
 
+const OPERATION_RULES = {
+  deprecated: 'endpoint-deprecated',
+  reactivated: 'endpoint-reactivated',
+  'sunset-date-changed-too-small': 'api-sunset-date-changed-too-small',
+  'sunset-date-too-small': 'api-sunset-date-too-small',
+} as const
+
 function compareOperation(subject: Subject, old: Operation, now: Operation): Change[] {
   const changes: Change[] = []
   const add = (id: RuleId, what: string): void =>
@@ -62,8 +81,6 @@ function compareOperation(subject: Subject, old: Operation, now: Operation): Cha
       'api-operation-id-removed',
       `has the operationId ${now.id} instead of ${old.id}: generated clients rename their function`,
     )
-  if (old.isPublic && !now.isPublic) add('api-security-added', 'needs an API key')
-  if (!old.isPublic && now.isPublic) add('api-security-removed', 'needs no API key')
   if (old.permission !== now.permission) {
     if (now.permission !== null)
       add('api-security-scope-added', `needs the permission ${now.permission}`)
@@ -78,105 +95,71 @@ function compareOperation(subject: Subject, old: Operation, now: Operation): Cha
       what,
     )
   }
-  if (!old.deprecation && now.deprecation)
-    add('endpoint-deprecated', `is deprecated, until ${now.deprecation.sunset ?? 'further notice'}`)
-  if (old.deprecation && !now.deprecation) add('endpoint-reactivated', 'is no longer deprecated')
-  const [sunset, newSunset] = [old.deprecation?.sunset, now.deprecation?.sunset]
-  if (sunset && newSunset && newSunset < sunset)
-    add(
-      'api-sunset-date-changed-too-small',
-      `can be removed on ${newSunset}, before the promised ${sunset}`,
-    )
+  for (const [change, what] of compareDeprecations(
+    readDeprecationMarks(old.place),
+    readDeprecationMarks(now.place),
+  ))
+    add(OPERATION_RULES[change], what)
   for (const type of old.emits)
     if (!now.emits.includes(type)) add('api-event-removed', `does not emit ${type}`)
   for (const type of now.emits)
     if (!old.emits.includes(type)) add('api-event-added', `emits ${type}`)
   return [
     ...changes,
+    ...compareTags(subject, old, now),
+    ...compareServers(subject, old, now),
+    ...compareSecurity(subject, old, now),
     ...compareParameters(subject, old, now),
     ...compareBodies(subject, old, now),
     ...compareResponses(subject, old, now),
+    ...compareCallbacks(subject, old, now),
   ]
 }
 
-/** Path parameters by position: clients do not see their names. */
-function parametersByKey({ path, parameters }: Operation): Map<string, Parameter> {
-  const positions = [...path.matchAll(/\{(.*?)\}/g)].map(([, name]) => name)
-  return new Map(
-    parameters.map((parameter) => {
-      const { in: where, name } = parameter
-      return [
-        where === 'path'
-          ? `path ${positions.indexOf(name)}`
-          : `${where} ${where === 'header' ? name.toLowerCase() : name}`,
-        parameter,
-      ]
-    }),
-  )
+/** The tag names the class of the operations in generated clients. */
+function compareTags(subject: Subject, old: Operation, now: Operation): Change[] {
+  if (old.tag === now.tag) return []
+  const { openapi, tags } = subject.revision
+  const tag = tags.find(({ name }) => name === now.tag)
+  const place = tag ? { source: openapi, path: tag.path } : now.place
+  const what = `is ${now.tag || 'none'} instead of ${old.tag || 'none'}`
+  return [toChange(subject, { name: 'the tag', place }, 'api-tag-changed', what)]
 }
 
-function compareParameters(
-  subject: Subject,
-  oldOperation: Operation,
-  newOperation: Operation,
-): Change[] {
-  const [before, after] = [parametersByKey(oldOperation), parametersByKey(newOperation)]
-  const removed = [...before].filter(([key]) => !after.has(key))
-  return [
-    ...removed.map(([, old]) => removedParameter(subject, old)),
-    ...[...after].flatMap(([key, now]) => {
-      const old = before.get(key)
-      return old ? compareParameter(subject, old, now) : [addedParameter(subject, now)]
-    }),
-  ]
-}
-
-const parameterPart = ({ in: where, name, place }: Parameter): Part => ({
-  name: `the ${where} parameter ${name}`,
-  place,
-})
-
-function removedParameter(subject: Subject, old: Parameter): Change {
-  const id = old.in === 'header' ? 'request-header-parameter-removed' : 'request-parameter-removed'
-  const removal = toChange(subject, { ...parameterPart(old), isGone: true }, id, 'is gone')
-  return excuseRemoval(subject, old.schema, removal, old.place)
-}
-
-function addedParameter(subject: Subject, now: Parameter): Change {
-  return now.required
-    ? toChange(
-        subject,
-        parameterPart(now),
-        'new-required-request-parameter',
-        'is new, and required',
-      )
-    : toChange(subject, parameterPart(now), 'new-optional-request-parameter', 'is new')
-}
-
-function compareParameter(subject: Subject, old: Parameter, now: Parameter): Change[] {
-  const part = parameterPart(now)
-  const changes: Change[] = []
-  if (!old.required && now.required)
-    changes.push(toChange(subject, part, 'request-parameter-became-required', 'is required'))
-  if (old.required && !now.required)
-    changes.push(toChange(subject, part, 'request-parameter-became-optional', 'is optional'))
-  const schemas = { name: part.name, old: old.schema, now: now.schema }
-  return [...changes, ...compareSchemaParts(subject, 'parameter', schemas)]
-}
+const BODY_NAME = 'the request body'
 
 function compareBodies(subject: Subject, old: Operation, now: Operation): Change[] {
-  const name = 'the request body'
-  if (old.body && now.body) {
-    const schemas = { name, old: old.body.schema, now: now.body.schema }
-    return compareSchemaParts(subject, 'requestBody', schemas)
-  }
+  if (old.body && now.body) return compareBody(subject, old.body, now.body)
   if (now.body) {
-    const part = { name, place: now.body.schema }
-    return [toChange(subject, part, 'request-body-added-required', 'is new')]
+    const part = { name: BODY_NAME, place: now.body.schema }
+    return isRequired(now.body)
+      ? [toChange(subject, part, 'request-body-added-required', 'is new, and required')]
+      : [toChange(subject, part, 'request-body-added-optional', 'is new')]
   }
   if (!old.body) return []
-  const part = { name, place: old.body.schema, isGone: true }
+  const part = { name: BODY_NAME, place: old.body.schema, isGone: true }
   return [toChange(subject, part, 'request-body-removed', 'is gone')]
+}
+
+function compareBody(subject: Subject, old: MediaType, now: MediaType): Change[] {
+  const part = { name: BODY_NAME, place: toBodyPlace(now) }
+  const changes: Change[] = []
+  if (!isRequired(old) && isRequired(now))
+    changes.push(toChange(subject, part, 'request-body-became-required', 'is required'))
+  if (isRequired(old) && !isRequired(now))
+    changes.push(toChange(subject, part, 'request-body-became-optional', 'is optional'))
+  const schemas = { name: BODY_NAME, old: old.schema, now: now.schema }
+  return [...changes, ...compareSchemaParts(subject, 'requestBody', schemas)]
+}
+
+function isRequired(body: MediaType): boolean {
+  const { source, path } = toBodyPlace(body)
+  return valueAt(source.root, [...path, 'required']) === true
+}
+
+/** The Request Body Object around `content` and the media type. */
+function toBodyPlace({ place: { source, path } }: MediaType): Place {
+  return { source, path: path.slice(0, -2) }
 }
 
 function compareResponses(
@@ -221,19 +204,24 @@ function compareResponseHeaders(
   old: OperationResponse,
   now: OperationResponse,
 ): Change[] {
-  const name = (header: string): string => `the header ${header} of ${responsePart(now).name}`
+  const toName = ({ name }: ResponseHeader): string =>
+    `the header ${name} of ${responsePart(now).name}`
   const removed = Object.entries(old.headers).filter(([header]) => !(header in now.headers))
-  const changes = removed.map(([header, { required, schema }]) =>
-    toChange(
+  const changes = removed.map(([, header]) => {
+    const { required, schema } = header
+    const part = { name: toName(header), place: schema, isGone: true }
+    const id = required ? 'required-response-header-removed' : 'optional-response-header-removed'
+    return excuseRemoval(
       subject,
-      { name: name(header), place: schema, isGone: true },
-      required ? 'required-response-header-removed' : 'optional-response-header-removed',
-      'is gone',
-    ),
-  )
-  for (const [header, { required, schema }] of Object.entries(now.headers)) {
-    const part = { name: name(header), place: schema }
-    const before = old.headers[header]
+      schema,
+      toChange(subject, part, id, 'is gone'),
+      headerPlace(schema),
+    )
+  })
+  for (const [key, header] of Object.entries(now.headers)) {
+    const { required, schema } = header
+    const part = { name: toName(header), place: schema }
+    const before = old.headers[key]
     if (!before) {
       changes.push(toChange(subject, part, 'response-header-added', 'is new'))
       continue
@@ -248,6 +236,11 @@ function compareResponseHeaders(
     changes.push(...compareSchemaParts(subject, 'responseHeader', schemas))
   }
   return changes
+}
+
+/** The Header Object around the schema. */
+function headerPlace({ source, path }: Place): Place {
+  return { source, path: path.slice(0, -1) }
 }
 
 function compareResponseBodies(

@@ -1,9 +1,10 @@
 /** The level of each change, by the rule names of oasdiff. Our own rules for events, permissions and
  *  rate limits follow its pattern. */
 
-/** Breaking: fails clients or receivers that follow the contract. Risky: may fail those that rely on
- *  more than the contract promises. */
-export type Level = 'breaking' | 'risky' | 'safe'
+/** The worst first. Breaking: fails clients or receivers that follow the contract. Risky: may fail those that
+ *  rely on more than the contract promises. Code: renames something in generated code, and nothing on the wire. */
+export const LEVELS = ['breaking', 'risky', 'code', 'safe'] as const
+export type Level = (typeof LEVELS)[number]
 
 /** `request`: clients write the data. `response`: the service writes it, also in events. */
 export type Direction = 'request' | 'response'
@@ -20,8 +21,17 @@ export const RULES = {
   'api-removed-with-deprecation': 'safe',
   'api-path-removed-with-deprecation': 'safe',
   'api-sunset-date-changed-too-small': 'breaking',
-  'api-operation-id-removed': 'risky',
+  'api-sunset-date-too-small': 'breaking',
+  'api-operation-id-removed': 'code',
+  'api-tag-changed': 'code',
+  'api-path-parameter-renamed': 'code',
+  'api-server-removed': 'breaking',
+  'api-server-added': 'safe',
+  'api-callback-removed': 'breaking',
+  'api-callback-added': 'safe',
   'api-security-added': 'breaking',
+  'api-security-changed': 'breaking',
+  'api-security-alternative-added': 'safe',
   'api-security-removed': 'safe',
   'api-security-scope-added': 'breaking',
   'api-security-scope-removed': 'safe',
@@ -31,10 +41,18 @@ export const RULES = {
   'new-optional-request-parameter': 'safe',
   // Risky in oasdiff. This service refuses undeclared query parameters.
   'request-parameter-removed': 'breaking',
-  'request-header-parameter-removed': 'risky',
   'request-parameter-became-required': 'breaking',
   'request-parameter-became-optional': 'safe',
+  'request-parameter-deprecated': 'safe',
+  'request-parameter-reactivated': 'safe',
+  'request-parameter-sunset-date-changed-too-small': 'breaking',
+  'request-parameter-sunset-date-too-small': 'breaking',
+  'request-parameter-style-changed': 'breaking',
+  'request-parameter-explode-changed': 'breaking',
   'request-body-added-required': 'breaking',
+  'request-body-added-optional': 'safe',
+  'request-body-became-required': 'breaking',
+  'request-body-became-optional': 'safe',
   'request-body-removed': 'breaking',
   'response-success-status-removed': 'breaking',
   'response-success-status-added': 'safe',
@@ -43,19 +61,24 @@ export const RULES = {
   'response-media-type-removed': 'breaking',
   'response-media-type-added': 'safe',
   'required-response-header-removed': 'breaking',
-  'optional-response-header-removed': 'risky',
+  'optional-response-header-removed': 'breaking',
   'response-header-became-optional': 'breaking',
   'response-header-became-required': 'safe',
   'response-header-added': 'safe',
   'event-added': 'safe',
   'event-deprecated': 'safe',
+  'event-reactivated': 'safe',
+  'event-sunset-date-changed-too-small': 'breaking',
+  'event-sunset-date-too-small': 'breaking',
   'event-removed-without-deprecation': 'breaking',
   'event-removed-before-sunset': 'breaking',
   'event-removed-with-deprecation': 'safe',
   'event-not-subscribable': 'breaking',
   'event-subscribable': 'safe',
+  'event-removed-from-channel': 'breaking',
+  'event-added-to-channel': 'safe',
   'api-event-added': 'safe',
-  'api-event-removed': 'risky',
+  'api-event-removed': 'breaking',
 } as const satisfies Record<string, Level>
 
 /** Changes of a schema, with their level in each direction. The rule's name is the subject, for example
@@ -65,16 +88,21 @@ export const SCHEMA_RULES = {
   'type-generalized': { request: 'safe', response: 'breaking' },
   'type-specialized': { request: 'breaking', response: 'safe' },
   'format-changed': { request: 'breaking', response: 'breaking' },
-  'number-format-added': { request: 'safe', response: 'safe' },
+  'number-format-added': { request: 'code', response: 'code' },
+  'number-format-removed': { request: 'code', response: 'code' },
   'format-added': { request: 'breaking', response: 'safe' },
-  'format-removed': { request: 'safe', response: 'risky' },
+  'format-removed': { request: 'safe', response: 'breaking' },
   'const-changed': { request: 'breaking', response: 'breaking' },
   'became-nullable': { request: 'safe', response: 'breaking' },
   'became-not-nullable': { request: 'breaking', response: 'safe' },
   'became-enum': { request: 'breaking', response: 'safe' },
-  'enum-unset': { request: 'safe', response: 'risky' },
+  'enum-unset': { request: 'safe', response: 'breaking' },
   'enum-value-removed': { request: 'breaking', response: 'safe' },
-  'enum-value-added': { request: 'safe', response: 'risky' },
+  'enum-value-added': { request: 'safe', response: 'breaking' },
+  // Marked with `x-extensible-enum` in the base.
+  'extensible-enum-value-added': { request: 'safe', response: 'risky' },
+  'became-extensible-enum': { request: 'safe', response: 'breaking' },
+  'enum-names-changed': { request: 'code', response: 'code' },
   'max-decreased': { request: 'breaking', response: 'safe' },
   'max-increased': { request: 'safe', response: 'breaking' },
   'min-increased': { request: 'breaking', response: 'safe' },
@@ -87,16 +115,26 @@ export const SCHEMA_RULES = {
   'max-items-increased': { request: 'safe', response: 'breaking' },
   'min-items-increased': { request: 'breaking', response: 'safe' },
   'min-items-decreased': { request: 'safe', response: 'breaking' },
+  'max-properties-decreased': { request: 'breaking', response: 'safe' },
+  'max-properties-increased': { request: 'safe', response: 'breaking' },
+  'min-properties-increased': { request: 'breaking', response: 'safe' },
+  'min-properties-decreased': { request: 'safe', response: 'breaking' },
   'pattern-added': { request: 'breaking', response: 'safe' },
   // The only exception in docs/versioning.md: nobody means such text.
   'blank-text-refused': { request: 'risky', response: 'safe' },
   // No version accepts NUL in text: the pattern only says so.
   'nul-refused': { request: 'safe', response: 'safe' },
-  'pattern-removed': { request: 'safe', response: 'risky' },
-  'pattern-changed': { request: 'risky', response: 'risky' },
+  'pattern-removed': { request: 'safe', response: 'breaking' },
+  'pattern-changed': { request: 'breaking', response: 'breaking' },
   'unique-items-added': { request: 'breaking', response: 'safe' },
-  'unique-items-removed': { request: 'safe', response: 'risky' },
-  'default-value-changed': { request: 'risky', response: 'safe' },
+  'unique-items-removed': { request: 'safe', response: 'breaking' },
+  // Requests without the value get another meaning.
+  'default-value-changed': { request: 'breaking', response: 'safe' },
+  'became-read-only': { request: 'breaking', response: 'safe' },
+  'became-not-read-only': { request: 'safe', response: 'safe' },
+  'became-write-only': { request: 'safe', response: 'breaking' },
+  'became-not-write-only': { request: 'safe', response: 'safe' },
+  'signature-changed': { request: 'breaking', response: 'breaking' },
   'additional-properties-disallowed': { request: 'breaking', response: 'safe' },
   'additional-properties-allowed': { request: 'safe', response: 'safe' },
   'one-of-added': { request: 'safe', response: 'breaking' },
@@ -105,28 +143,26 @@ export const SCHEMA_RULES = {
   // An object is split into alternatives, each of which narrows it.
   'one-of-split': { request: 'breaking', response: 'safe' },
   'one-of-removed': { request: 'breaking', response: 'safe' },
-  'schema-changed': { request: 'risky', response: 'risky' },
+  'discriminator-changed': { request: 'code', response: 'code' },
+  'schema-renamed': { request: 'code', response: 'code' },
+  // Other keywords: each refuses values.
+  'constraint-added': { request: 'breaking', response: 'safe' },
+  'constraint-removed': { request: 'safe', response: 'breaking' },
+  'constraint-changed': { request: 'breaking', response: 'breaking' },
+  deprecated: { request: 'safe', response: 'safe' },
+  reactivated: { request: 'safe', response: 'safe' },
+  'sunset-date-changed-too-small': { request: 'breaking', response: 'breaking' },
+  'sunset-date-too-small': { request: 'breaking', response: 'breaking' },
   // Properties of an object:
   'required-property-added': { request: 'breaking', response: 'safe' },
   'optional-property-added': { request: 'safe', response: 'safe' },
   'required-property-removed': { request: 'breaking', response: 'breaking' },
-  'optional-property-removed': { request: 'breaking', response: 'risky' },
+  'optional-property-removed': { request: 'breaking', response: 'breaking' },
   'became-required': { request: 'breaking', response: 'safe' },
   'became-optional': { request: 'safe', response: 'breaking' },
 } as const satisfies Record<string, Record<Direction, Level>>
 
-/** Levels of oasdiff that differ for one subject. */
-const EXCEPTIONS: Record<string, Level> = {
-  'request-parameter-default-value-changed': 'breaking',
-  // An open object still accepts the removed property.
-  'open-request-property-removed': 'risky',
-}
-
 export type SchemaChange = keyof typeof SCHEMA_RULES
-
-export function findLevel(id: string, change: SchemaChange, direction: Direction): Level {
-  return EXCEPTIONS[id] ?? SCHEMA_RULES[change][direction]
-}
 
 /** Rule names of oasdiff that do not follow the pattern. */
 const NAMES: Record<string, string> = {
@@ -139,8 +175,8 @@ const NAMES: Record<string, string> = {
 /** For example `response-property-type-changed`, or `response-required-property-removed`. */
 export function toRuleId(subject: string, change: SchemaChange): string {
   const [, side = subject] = /^(\w+)-(?:body|property|payload)$/.exec(subject) ?? []
-  const id = /-property-(added|removed)$/.test(change)
-    ? `${side}-${change}`
-    : `${subject}-${change}`
+  // oasdiff has one rule for all enumerations.
+  const name = change.replace(/^extensible-/, '')
+  const id = /-property-(added|removed)$/.test(name) ? `${side}-${name}` : `${subject}-${name}`
   return NAMES[id] ?? id
 }

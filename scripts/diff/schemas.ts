@@ -1,11 +1,13 @@
 /** Compares two revisions of a schema and follows their references. */
 import { isDeepStrictEqual } from 'node:util'
 import { findTag, listOptions } from '../model/alternatives.ts'
+import { readDeprecationMarks } from '../model/deprecations.ts'
 import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import { type Located, type Path, type Sources, valueAt } from '../model/source.ts'
+import { compareDeprecations } from './deprecations.ts'
 import { compareKeywords, show } from './keywords.ts'
-import { type Direction, findLevel, type Level, type SchemaChange, toRuleId } from './rules.ts'
+import { type Direction, type Level, SCHEMA_RULES, type SchemaChange, toRuleId } from './rules.ts'
 
 /** A schema in one revision of the contract. */
 export interface Edition {
@@ -40,7 +42,7 @@ export function compareSchemas(
   comparison: Comparison,
   ancestors: readonly Schema[] = [],
 ): SchemaFinding[] {
-  const { base, revision, path } = comparison
+  const { base, revision } = comparison
   const before = dereference(base.sources, base.schema) as Located<Schema>
   const after = dereference(revision.sources, revision.schema) as Located<Schema>
   const isRecursion = ancestors.includes(after.value)
@@ -50,6 +52,30 @@ export function compareSchemas(
     base: { ...base, schema: before },
     revision: { ...revision, schema: after },
   }
+  const isSplitOrJoined = !listAlternatives(before) !== !listAlternatives(after)
+  return [
+    ...(isSplitOrJoined ? [] : compareNames(here, base.schema.value, revision.schema.value)),
+    ...compareTargets(comparison, here, ancestors),
+  ]
+}
+
+/** The name of a component becomes the name of a type. */
+function compareNames(here: Comparison, old: Schema, now: Schema): SchemaFinding[] {
+  const [oldName, newName] = [old, now].map(({ $ref }) => $ref?.split('/').at(-1))
+  if (oldName === newName) return []
+  const format = (name = 'none'): string => name
+  const what = `has the schema name ${format(newName)} instead of ${format(oldName)}`
+  return [finding(here, 'schema-renamed', what)]
+}
+
+/** `comparison` has the schemas as they are written, `here` the targets of their references. */
+function compareTargets(
+  comparison: Comparison,
+  here: Comparison,
+  ancestors: readonly Schema[],
+): SchemaFinding[] {
+  const { base, revision, path } = comparison
+  const [before, after] = [here.base.schema, here.revision.schema]
   const [alternatives, newAlternatives] = [listAlternatives(before), listAlternatives(after)]
   // A single schema that replaces alternatives is compared with one of them, which is no recursion.
   const innerAncestors = newAlternatives || !alternatives ? [...ancestors, after.value] : ancestors
@@ -66,15 +92,18 @@ export function compareSchemas(
     !alternatives &&
     newAlternatives
       ?.flatMap((now) => compareInner(base.schema, now))
-      .every(({ level }) => level === 'safe')
+      .every(({ level }) => level === 'safe' || level === 'code')
   if (isSplit) return [finding(here, 'one-of-split', `is one of ${formatNames(newAlternatives)}`)]
   if (alternatives || newAlternatives)
-    return compareAlternatives(
-      here,
-      alternatives ?? [base.schema],
-      newAlternatives ?? [revision.schema],
-      compareInner,
-    )
+    return [
+      ...(alternatives && newAlternatives ? listKeywordFindings(here) : []),
+      ...compareAlternatives(
+        here,
+        alternatives ?? [base.schema],
+        newAlternatives ?? [revision.schema],
+        compareInner,
+      ),
+    ]
   const compareChild = (
     steps: string[],
     name: string,
@@ -84,7 +113,7 @@ export function compareSchemas(
   const [old, now] = [before.value, after.value]
   const shared = Object.keys(now.properties ?? {}).filter((name) => old.properties?.[name])
   return [
-    ...listKeywordFindings(here, old, now),
+    ...listKeywordFindings(here),
     ...compareProperties(here, old, now),
     ...shared.flatMap((name) =>
       compareChild(['properties', name], name, comparison.propertySubject),
@@ -93,6 +122,11 @@ export function compareSchemas(
     ...(isSchema(old.additionalProperties) && isSchema(now.additionalProperties)
       ? compareChild(['additionalProperties'], '*')
       : []),
+    ...(now.allOf ?? [])
+      .slice(0, old.allOf?.length ?? 0)
+      .flatMap((_, index) =>
+        compareInner(child(before, ['allOf', index]), child(after, ['allOf', index])),
+      ),
   ]
 }
 
@@ -118,14 +152,9 @@ function finding(
 ): SchemaFinding {
   const { subject = here.subject, property, isGone = false } = options
   const { schema } = isGone ? here.base : here.revision
-  const id = toRuleId(subject, change)
-  const isOpen =
-    here.direction === 'request' && here.revision.schema.value.additionalProperties !== false
-  const exception =
-    id === 'request-property-removed' && isOpen ? 'open-request-property-removed' : id
   return {
-    id,
-    level: findLevel(exception, change, here.direction),
+    id: toRuleId(subject, change),
+    level: SCHEMA_RULES[change][here.direction],
     path: property === undefined ? here.path : [...here.path, property],
     what,
     place:
@@ -251,8 +280,16 @@ function formatSchema({ $ref, type, enum: options }: Schema): string {
   )
 }
 
-function listKeywordFindings(here: Comparison, old: Schema, now: Schema): SchemaFinding[] {
+function listKeywordFindings(here: Comparison): SchemaFinding[] {
+  const [old, now] = [here.base.schema, here.revision.schema]
   const findings: SchemaFinding[] = []
-  compareKeywords(old, now, (change, what) => findings.push(finding(here, change, what)))
+  const add = (change: SchemaChange, what: string): void =>
+    void findings.push(finding(here, change, what))
+  compareKeywords(old.value, now.value, add)
+  for (const [change, what] of compareDeprecations(
+    readDeprecationMarks(old),
+    readDeprecationMarks(now),
+  ))
+    add(change, what)
   return findings
 }

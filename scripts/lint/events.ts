@@ -1,22 +1,12 @@
+import { listSentMessages } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
-import { locate } from '../model/references.ts'
-import { type Finding, isObject, type Source, valueAt } from '../model/source.ts'
+import { type Finding, type Source, valueAt } from '../model/source.ts'
 
 /** Every message belongs to a channel: generators of documents and clients start there. */
-export function eventsOnChannel({ sources, events }: Contract): Finding[] {
-  const asyncapi = sources['asyncapi.yaml'] as Source
-  const channels = Object.values(
-    (valueAt(asyncapi.root, ['channels']) ?? {}) as Record<string, { messages?: object }>,
-  )
-  const sent = channels
-    .flatMap(({ messages = {} }) => Object.values(messages))
-    .map((message) =>
-      isObject(message) && typeof message.$ref === 'string'
-        ? locate(sources, asyncapi, message.$ref).value
-        : message,
-    )
-  return events
-    .filter(({ place }) => !sent.includes(valueAt(asyncapi.root, place.path)))
+export function eventsOnChannel(contract: Contract): Finding[] {
+  const sent = listSentMessages(contract)
+  return contract.events
+    .filter(({ place }) => !sent.includes(valueAt(place.source.root, place.path)))
     .map(({ type, place }) => ({
       ...place,
       problem: `no channel sends ${type}: add it to the messages of one`,

@@ -1,6 +1,7 @@
 import { findMissingModules } from '../generate/resources.ts'
 import { findEmitMismatches, findRepeatedIds, findUnusedComponents } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
+import { earliestSunset } from '../model/deprecations.ts'
 import type { Schema } from '../model/schema.ts'
 import { type Finding, valueAt } from '../model/source.ts'
 import { dreddSafe } from './dredd.ts'
@@ -71,7 +72,7 @@ function sunsetInTime({ operations }: Contract): Finding[] {
   return operations.flatMap(({ id, place: { source, path }, deprecation }) => {
     if (!deprecation?.sunset) return []
     const { since, sunset } = deprecation
-    const earliest = `${Number(since.slice(0, 4)) + 1}${since.slice(4)}`
+    const earliest = earliestSunset(since)
     if (sunset >= earliest) return []
     return [
       {

@@ -1,6 +1,6 @@
 /** Faults that span several parts of the contract. The generator refuses them; the linter lists them. */
 import type { Contract } from './contract.ts'
-import { locate } from './references.ts'
+import { dereference, locate } from './references.ts'
 import {
   type Finding,
   isObject,
@@ -10,6 +10,10 @@ import {
   type Source,
   valueAt,
 } from './source.ts'
+
+export function findInconsistencies(contract: Contract): Finding[] {
+  return [...findRepeatedIds(contract), ...findEmitMismatches(contract)]
+}
 
 /** Operations with the operationId of an earlier one. */
 export function findRepeatedIds({ operations }: Contract): Finding[] {
@@ -96,5 +100,16 @@ export function listComponents(source: Source): Located[] {
       path: ['components', kind, name],
       value,
     })),
+  )
+}
+
+/** The messages of all channels of asyncapi.yaml. */
+export function listSentMessages({ sources, asyncapi }: Contract): unknown[] {
+  const channels = (valueAt(asyncapi.root, ['channels']) ?? {}) as Record<string, unknown>
+  return Object.entries(channels).flatMap(([name, channel]) =>
+    Object.entries((valueAt(channel, ['messages']) ?? {}) as object).map(([key, value]) => {
+      const path = ['channels', name, 'messages', key]
+      return dereference(sources, { source: asyncapi, path, value }).value
+    }),
   )
 }

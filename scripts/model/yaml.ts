@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isMap, isPair, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml'
-import { findEmitMismatches, findRepeatedIds } from './consistency.ts'
+import { findInconsistencies } from './consistency.ts'
 import { buildContract, type Contract } from './contract.ts'
 import {
   ContractError,
@@ -17,12 +17,17 @@ const START: Position = { line: 1, column: 1 }
 
 /** Reads openapi.yaml and asyncapi.yaml of `directory`. Throws `ContractError` at the first fault. */
 export async function readContract(directory: string): Promise<Contract> {
-  const openapi = await readYaml(directory, 'openapi.yaml')
-  const asyncapi = await readYaml(directory, 'asyncapi.yaml')
-  const contract = buildContract(openapi, asyncapi)
-  const [fault] = [...findRepeatedIds(contract), ...findEmitMismatches(contract)]
+  const contract = await readModel(directory)
+  const [fault] = findInconsistencies(contract)
   if (fault) fail(fault.source, fault.path, fault.problem)
   return contract
+}
+
+/** Like `readContract`, without the faults that span several parts. */
+export async function readModel(directory: string): Promise<Contract> {
+  const openapi = await readYaml(directory, 'openapi.yaml')
+  const asyncapi = await readYaml(directory, 'asyncapi.yaml')
+  return buildContract(openapi, asyncapi)
 }
 
 /** Throws `ContractError` if the file is missing or is not one YAML mapping. */

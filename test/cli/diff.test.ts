@@ -51,6 +51,7 @@ describe('diff without a base', () => {
       from: null,
       to: '1.0.0',
       changes: [],
+      problems: [],
     })
   })
 

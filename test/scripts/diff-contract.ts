@@ -10,6 +10,7 @@ paths:
       operationId: listNotes
       parameters:
         - { name: page, in: query, schema: { type: integer, minimum: 1, maximum: 9, default: 1 } }
+        - { name: ids, in: query, explode: false, schema: { type: array, items: { type: string } }, deprecated: true, x-deprecated-since: '2026-01-01', x-sunset: '2027-06-01' }
         - { name: If-None-Match, in: header, schema: { type: string } }
       responses:
         '200':
@@ -78,6 +79,9 @@ paths:
       responses:
         '204': { description: Nothing. }
 components:
+  securitySchemes:
+    apiKey: { type: http, scheme: bearer }
+    other: { type: apiKey, in: header, name: X-Key }
   schemas:
     Person: { type: object, properties: { name: { type: string } } }
     Team: { type: object, properties: { members: { type: integer } } }
@@ -88,6 +92,7 @@ components:
         title: { type: string, minLength: 2, maxLength: 20 }
         count: { type: integer, minimum: 0, maximum: 9 }
         colour: { type: string, enum: [red, green] }
+        state: { type: string, enum: [open], x-extensible-enum: true }
         due_at: { type: string, format: date-time, nullable: true }
         tags: { type: array, items: { type: string }, uniqueItems: true }
         note: { type: string, deprecated: true, x-sunset: '2026-06-01' }
@@ -113,7 +118,7 @@ export const payload = (name: string, type: string): string => `    ${name}:
       properties:
         event_type: { type: string, const: ${type} }
         resource: { type: object, properties: { type: { type: string, const: note } } }
-        data: { type: object, required: [colour], properties: { colour: { type: string, enum: [red] }, shade: { type: integer } } }
+        data: { type: object, required: [colour], properties: { colour: { type: string, enum: [red] }, shade: { type: integer, multipleOf: 3 } } }
 `
 export const ASYNCAPI = `asyncapi: 3.0.0
 info: { title: Notes, version: 1.0.0 }

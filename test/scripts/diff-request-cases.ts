@@ -46,7 +46,7 @@ export const REQUEST_CASES: Record<string, Case[]> = {
     {
       edit: ["      x-sunset: '2026-06-01'\n      responses", '      responses'],
       there: [],
-      back: [],
+      back: ['breaking api-sunset-date-too-small'],
     },
     {
       edit: ["x-sunset: '2026-06-01'\n      responses", "x-sunset: '2026-04-01'\n      responses"],
@@ -63,8 +63,8 @@ export const REQUEST_CASES: Record<string, Case[]> = {
     },
     {
       edit: ['operationId: getNote', 'operationId: readNote'],
-      there: ['risky api-operation-id-removed'],
-      back: ['risky api-operation-id-removed'],
+      there: ['code api-operation-id-removed'],
+      back: ['code api-operation-id-removed'],
     },
     {
       edit: ['operationId: getNote', 'operationId: getNote\n      security: []'],
@@ -87,13 +87,13 @@ export const REQUEST_CASES: Record<string, Case[]> = {
     {
       edit: ['x-emits: [note.created]', 'x-emits: [note.created, note.lost]'],
       there: ['safe api-event-added'],
-      back: ['risky api-event-removed'],
+      back: ['breaking api-event-removed'],
     },
   ],
   parameters: [
     {
       edit: ['        - { name: If-None-Match, in: header, schema: { type: string } }\n', ''],
-      there: ['risky request-header-parameter-removed'],
+      there: ['breaking request-parameter-removed'],
       back: ['safe new-optional-request-parameter'],
     },
     {
@@ -124,21 +124,33 @@ export const REQUEST_CASES: Record<string, Case[]> = {
       there: ['breaking request-parameter-default-value-changed'],
       back: ['breaking request-parameter-default-value-changed'],
     },
-    // Clients do not see the name of a path parameter.
     {
       edit: [
         '  /notes/{note}:\n    get:\n      operationId: getNote\n      parameters:\n        - { name: note,',
         '  /notes/{id}:\n    get:\n      operationId: getNote\n      parameters:\n        - { name: id,',
       ],
-      there: [],
-      back: [],
+      there: ['code api-path-parameter-renamed'],
+      back: ['code api-path-parameter-renamed'],
     },
   ],
   'request bodies': [
     {
       edit: [BODY, ''],
       there: ['breaking request-body-removed'],
-      back: ['breaking request-body-added-required'],
+      back: ['safe request-body-added-optional'],
+    },
+    {
+      edit: ['requestBody:\n', 'requestBody:\n        required: true\n'],
+      there: ['breaking request-body-became-required'],
+      back: ['safe request-body-became-optional'],
+    },
+    {
+      edit: [
+        'operationId: createMixed\n',
+        'operationId: createMixed\n      requestBody: { required: true, content: { application/json: { schema: { type: object } } } }\n',
+      ],
+      there: ['breaking request-body-added-required'],
+      back: ['breaking request-body-removed'],
     },
     {
       edit: [
@@ -163,8 +175,8 @@ export const REQUEST_CASES: Record<string, Case[]> = {
     },
     {
       edit: ['size: { type: integer }', 'size: { type: integer, format: int64 }'],
-      there: ['safe request-property-number-format-added'],
-      back: ['safe request-property-format-removed'],
+      there: ['code request-property-number-format-added'],
+      back: ['code request-property-number-format-removed'],
     },
     {
       edit: ['size: { type: integer }', 'size: { type: integer, format: int32 }'],
@@ -183,13 +195,27 @@ export const REQUEST_CASES: Record<string, Case[]> = {
     },
     {
       edit: ['size: { type: integer }', 'size: { type: integer, default: 3 }'],
-      there: ['risky request-property-default-value-changed'],
-      back: ['risky request-property-default-value-changed'],
+      there: ['breaking request-property-default-value-changed'],
+      back: ['breaking request-property-default-value-changed'],
     },
     {
       edit: ['size: { type: integer }', 'size: { type: integer, multipleOf: 2 }'],
-      there: ['risky request-property-schema-changed'],
-      back: ['risky request-property-schema-changed'],
+      there: ['breaking request-property-constraint-added'],
+      back: ['safe request-property-constraint-removed'],
+    },
+    {
+      edit: [
+        'meta:\n                  type: object\n',
+        'meta:\n                  type: object\n                  minProperties: 1\n                  maxProperties: 2\n',
+      ],
+      there: [
+        'breaking request-property-max-properties-decreased',
+        'breaking request-property-min-properties-increased',
+      ],
+      back: [
+        'safe request-property-max-properties-increased',
+        'safe request-property-min-properties-decreased',
+      ],
     },
     {
       edit: ['                size: { type: integer }\n', ''],
@@ -201,8 +227,8 @@ export const REQUEST_CASES: Record<string, Case[]> = {
         '                    old: { type: string }\n',
         '                    new: { type: string }\n',
       ],
-      there: ['risky request-property-removed', 'safe new-optional-request-property'],
-      back: ['risky request-property-removed', 'safe new-optional-request-property'],
+      there: ['breaking request-property-removed', 'safe new-optional-request-property'],
+      back: ['breaking request-property-removed', 'safe new-optional-request-property'],
     },
     {
       edit: ['required: [title]\n', 'required: [title, size]\n'],
@@ -257,8 +283,8 @@ export const REQUEST_CASES: Record<string, Case[]> = {
     },
     {
       edit: ["pattern: '^x'", "pattern: '^y'"],
-      there: ['risky request-property-pattern-changed'],
-      back: ['risky request-property-pattern-changed'],
+      there: ['breaking request-property-pattern-changed'],
+      back: ['breaking request-property-pattern-changed'],
     },
     {
       edit: ['minItems: 1, maxItems: 5', 'minItems: 2, maxItems: 6'],

@@ -24,7 +24,7 @@ export const RESPONSE_CASES: Record<string, Case[]> = {
     },
     {
       edit: ['            X-Hint: { schema: { type: string } }\n', ''],
-      there: ['risky optional-response-header-removed'],
+      there: ['breaking optional-response-header-removed'],
       back: ['safe response-header-added'],
     },
     {
@@ -69,10 +69,10 @@ export const RESPONSE_CASES: Record<string, Case[]> = {
     },
     {
       edit: [
-        '        colour: { type: string, enum: [red, green] }\n        due_at',
-        '        colour: { type: string, enum: [red, green, blue] }\n        due_at',
+        '        colour: { type: string, enum: [red, green] }\n        state',
+        '        colour: { type: string, enum: [red, green, blue] }\n        state',
       ],
-      there: ['risky response-property-enum-value-added'],
+      there: ['breaking response-property-enum-value-added'],
       back: ['safe response-property-enum-value-removed'],
     },
     {
@@ -82,7 +82,7 @@ export const RESPONSE_CASES: Record<string, Case[]> = {
     },
     {
       edit: ['format: date-time, nullable: true', 'nullable: true'],
-      there: ['risky response-property-format-removed'],
+      there: ['breaking response-property-format-removed'],
       back: ['safe response-property-format-added'],
     },
     {
@@ -92,7 +92,7 @@ export const RESPONSE_CASES: Record<string, Case[]> = {
     },
     {
       edit: [', uniqueItems: true', ''],
-      there: ['risky response-property-unique-items-removed'],
+      there: ['breaking response-property-unique-items-removed'],
       back: ['safe response-property-unique-items-added'],
     },
     {
@@ -113,7 +113,7 @@ export const RESPONSE_CASES: Record<string, Case[]> = {
     },
     {
       edit: ['        tags: { type: array, items: { type: string }, uniqueItems: true }\n', ''],
-      there: ['risky response-optional-property-removed'],
+      there: ['breaking response-optional-property-removed'],
       back: ['safe response-optional-property-added'],
     },
     {
@@ -177,8 +177,8 @@ export const RESPONSE_CASES: Record<string, Case[]> = {
         "      x-deprecated-since: '2026-01-01'\n      x-sunset: '2026-06-01'\n      headers",
         '      headers',
       ],
-      there: [],
-      back: ['safe event-deprecated'],
+      there: ['safe event-reactivated'],
+      back: ['breaking event-sunset-date-too-small', 'safe event-deprecated'],
     },
     {
       edit: ['const: note.created }', 'const: note.created, maxLength: 30 }'],
@@ -192,7 +192,7 @@ export const RESPONSE_CASES: Record<string, Case[]> = {
     },
     {
       edit: ['enum: [red] }', 'enum: [red, blue] }'],
-      there: ['risky event-property-enum-value-added'],
+      there: ['breaking event-property-enum-value-added'],
       back: ['safe event-property-enum-value-removed'],
     },
     {
@@ -201,12 +201,12 @@ export const RESPONSE_CASES: Record<string, Case[]> = {
       back: ['safe event-required-property-added'],
     },
     {
-      edit: [', shade: { type: integer }', ''],
-      there: ['risky event-optional-property-removed'],
+      edit: [', shade: { type: integer, multipleOf: 3 }', ''],
+      there: ['breaking event-optional-property-removed'],
       back: ['safe event-optional-property-added'],
     },
     {
-      edit: ['shade: { type: integer }', 'shade: { type: string }'],
+      edit: ['shade: { type: integer, multipleOf: 3 }', 'shade: { type: string, multipleOf: 3 }'],
       there: ['breaking event-property-type-changed'],
       back: ['breaking event-property-type-changed'],
     },
@@ -218,7 +218,7 @@ export const RESPONSE_CASES: Record<string, Case[]> = {
     {
       edit: ['x-signature: { type: string }', 'x-signature: { type: string, pattern: "^x" }'],
       there: ['safe event-header-pattern-added'],
-      back: ['risky event-header-pattern-removed'],
+      back: ['breaking event-header-pattern-removed'],
     },
   ],
 }

@@ -11,6 +11,7 @@ import { AFTER_SUNSET, ASYNCAPI, type Edit, event, OPENAPI, TODAY } from './diff
 import { LOST, OLD, POST } from './diff-edits.ts'
 import { REQUEST_CASES } from './diff-request-cases.ts'
 import { RESPONSE_CASES } from './diff-response-cases.ts'
+import { SENTENCES } from './diff-sentences.ts'
 
 const run = promisify(execFile)
 
@@ -55,6 +56,13 @@ describe.each(Object.entries(CASES))('%s', (_, cases) => {
   )
 })
 
+test.each(SENTENCES)('$name', async ({ edits, want, back }) => {
+  const found = await bothWays(edits, TODAY)
+  const format = (changes: Change[]): string[] =>
+    changes.map(({ level, id, part, what }) => `${level} ${id}: ${part} ${what}`)
+  expect({ there: format(found.there), back: format(found.back) }).toEqual({ there: want, back })
+})
+
 test('an event that is no longer subscribable: a breaking change', async () => {
   await using before = await newFolder()
   await using after = await newFolder(
@@ -74,23 +82,26 @@ test('an event that is no longer subscribable: a breaking change', async () => {
 
 test('the removal of an operation and an event without notice: breaking changes', async () => {
   await using before = await newFolder()
-  const openapi = replaced(replaced(OPENAPI, [OLD, '']), [POST, '']).replace(
-    'x-emitted-by-system: [note.lost]',
-    'x-emitted-by-system: []',
-  )
   await using after = await newFolder(
-    openapi,
+    replaced(replaced(OPENAPI, [OLD, '']), [POST, '']),
     ASYNCAPI.replace(event('NoteCreated', 'note.created'), '')
       .replace(LOST, '')
       .replace('  messages:', '  messages: {}'),
   )
-  expect(
-    say((await diff({ base: before.path, root: after.path, today: AFTER_SUNSET })).changes),
-  ).toEqual([
+  const found = await diff({ base: before.path, root: after.path, today: AFTER_SUNSET })
+  expect(say(found.changes)).toEqual([
     'breaking api-removed-without-deprecation',
     'breaking event-removed-without-deprecation',
     'safe api-path-removed-with-deprecation',
     'safe event-removed-with-deprecation',
+  ])
+  expect(found.problems).toEqual([
+    {
+      file: 'openapi.yaml',
+      line: 5,
+      problem:
+        'the system emits note.lost, which asyncapi.yaml does not have: add the message or correct the name',
+    },
   ])
 })
 
@@ -98,19 +109,27 @@ test('every rule has a test', () => {
   const inCases = Object.values(CASES).flatMap((cases) =>
     cases.flatMap(({ there, back }) => [...there, ...back]),
   )
+  const sentences = SENTENCES.flatMap(({ want, back }) =>
+    [...want, ...back].map((text) => text.replace(/:.*/, '')),
+  )
   const below = [
     'event-removed-without-deprecation',
     'event-not-subscribable',
     'event-subscribable',
   ]
-  const seen = new Set([...inCases.map((text) => text.replace(/^\w+ /, '')), ...below])
+  const seen = new Set([
+    ...[...inCases, ...sentences].map((text) => text.replace(/^\w+ /, '')),
+    ...below,
+  ])
   expect(Object.keys(RULES).filter((id) => !seen.has(id))).toEqual([])
   const subjects = [
     'request-parameter',
     'request-body',
     'request-property',
+    'response-body',
     'response-property',
     'event-property',
+    'event-header',
   ]
   const changes = Object.keys(SCHEMA_RULES) as SchemaChange[]
   expect(
@@ -133,7 +152,7 @@ test('a part that operations share: one change, with its line and the operations
   expect((await diff({ base: before.path, root: after.path })).changes).toEqual([
     {
       id: 'response-optional-property-removed',
-      level: 'risky',
+      level: 'breaking',
       file: 'openapi.yaml',
       line,
       isGone: true,
@@ -172,7 +191,7 @@ test('muster diff: compares with a git revision, writes JUnit and a changelog, a
   expect(safe).toMatchObject({
     status: 0,
     stdout: expect.stringMatching(
-      /^safe {6}openapi\.yaml:\d+ endpoint-added — deleteNotes: DELETE \/notes is new\.\n\n0 breaking, 0 risky, 1 safe\n$/,
+      /^safe {6}openapi\.yaml:\d+ endpoint-added — deleteNotes: DELETE \/notes is new\.\n\n0 breaking, 0 risky, 0 code, 1 safe\n$/,
     ),
   })
   expect(await readFile(report, 'utf8')).toContain('tests="1" failures="0"')

@@ -1,0 +1,31 @@
+import { type DeprecationMarks, earliestSunset } from '../model/deprecations.ts'
+
+export type DeprecationChange =
+  | 'deprecated'
+  | 'reactivated'
+  | 'sunset-date-changed-too-small'
+  | 'sunset-date-too-small'
+
+/** Each change with its predicate. */
+export function compareDeprecations(
+  old: DeprecationMarks,
+  now: DeprecationMarks,
+): [DeprecationChange, string][] {
+  const changes: [DeprecationChange, string][] = []
+  if (!old.isDeprecated && now.isDeprecated)
+    changes.push(['deprecated', `is deprecated, until ${now.sunset ?? 'further notice'}`])
+  if (old.isDeprecated && !now.isDeprecated)
+    changes.push(['reactivated', 'is no longer deprecated'])
+  if (now.sunset === undefined || now.sunset === old.sunset) return changes
+  if (old.sunset !== undefined && now.sunset < old.sunset)
+    changes.push([
+      'sunset-date-changed-too-small',
+      `can be removed on ${now.sunset}, before the promised ${old.sunset}`,
+    ])
+  if (old.sunset === undefined && now.since !== undefined && now.sunset < earliestSunset(now.since))
+    changes.push([
+      'sunset-date-too-small',
+      `can be removed on ${now.sunset}, less than a year after its deprecation on ${now.since}`,
+    ])
+  return changes
+}

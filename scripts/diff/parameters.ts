@@ -1,0 +1,106 @@
+import { readDeprecationMarks } from '../model/deprecations.ts'
+import type { Operation, Parameter } from '../model/operations.ts'
+import { dereference } from '../model/references.ts'
+import type { Sources } from '../model/source.ts'
+import {
+  type Change,
+  compareSchemaParts,
+  excuseRemoval,
+  type Part,
+  type RuleId,
+  type Subject,
+  toChange,
+} from './change.ts'
+import { compareDeprecations } from './deprecations.ts'
+
+/** Path parameters by position: clients do not see their names. */
+function parametersByKey({ path, parameters }: Operation): Map<string, Parameter> {
+  const positions = [...path.matchAll(/\{(.*?)\}/g)].map(([, name]) => name)
+  return new Map(
+    parameters.map((parameter) => {
+      const { in: where, name } = parameter
+      return [
+        where === 'path'
+          ? `path ${positions.indexOf(name)}`
+          : `${where} ${where === 'header' ? name.toLowerCase() : name}`,
+        parameter,
+      ]
+    }),
+  )
+}
+
+export function compareParameters(
+  subject: Subject,
+  oldOperation: Operation,
+  newOperation: Operation,
+): Change[] {
+  const [before, after] = [parametersByKey(oldOperation), parametersByKey(newOperation)]
+  const removed = [...before].filter(([key]) => !after.has(key))
+  return [
+    ...removed.map(([, old]) => removedParameter(subject, old)),
+    ...[...after].flatMap(([key, now]) => {
+      const old = before.get(key)
+      return old ? compareParameter(subject, old, now) : [addedParameter(subject, now)]
+    }),
+  ]
+}
+
+const parameterPart = ({ in: where, name, place }: Parameter): Part => ({
+  name: `the ${where} parameter ${name}`,
+  place,
+})
+
+function removedParameter(subject: Subject, old: Parameter): Change {
+  const part = { ...parameterPart(old), isGone: true }
+  const removal = toChange(subject, part, 'request-parameter-removed', 'is gone')
+  return excuseRemoval(subject, old.schema, removal, old.place)
+}
+
+function addedParameter(subject: Subject, now: Parameter): Change {
+  return now.required
+    ? toChange(
+        subject,
+        parameterPart(now),
+        'new-required-request-parameter',
+        'is new, and required',
+      )
+    : toChange(subject, parameterPart(now), 'new-optional-request-parameter', 'is new')
+}
+
+function compareParameter(subject: Subject, old: Parameter, now: Parameter): Change[] {
+  const part = parameterPart(now)
+  const changes: Change[] = []
+  const add = (id: RuleId, what: string): void =>
+    void changes.push(toChange(subject, part, id, what))
+  if (!old.required && now.required) add('request-parameter-became-required', 'is required')
+  if (old.required && !now.required) add('request-parameter-became-optional', 'is optional')
+  if (old.in === 'path' && old.name !== now.name)
+    add('api-path-parameter-renamed', `has this name instead of ${old.name}`)
+  const [oldStyle, newStyle] = [readStyle(old), readStyle(now)]
+  if (oldStyle !== newStyle)
+    add('request-parameter-style-changed', `has the style ${newStyle} instead of ${oldStyle}`)
+  if (isCompound(subject.revision.sources, now) && readExplode(old) !== readExplode(now))
+    add('request-parameter-explode-changed', `has explode: ${readExplode(now)}`)
+  for (const [change, what] of compareDeprecations(
+    readDeprecationMarks(old.place),
+    readDeprecationMarks(now.place),
+  ))
+    add(`request-parameter-${change}`, what)
+  const schemas = { name: part.name, old: old.schema, now: now.schema }
+  return [...changes, ...compareSchemaParts(subject, 'parameter', schemas)]
+}
+
+/** OpenAPI 3.0.3, Parameter Object: the defaults of `style` and `explode`. */
+function readStyle({ in: where, style }: Parameter): string {
+  return style ?? (where === 'query' || where === 'cookie' ? 'form' : 'simple')
+}
+
+function readExplode(parameter: Parameter): boolean {
+  return parameter.explode ?? readStyle(parameter) === 'form'
+}
+
+/** `explode` has no meaning for a single value. */
+function isCompound(sources: Sources, { schema }: Parameter): boolean {
+  const { type } = dereference(sources, schema).value
+  return type === undefined || type === 'array' || type === 'object'
+}

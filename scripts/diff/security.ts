@@ -1,0 +1,104 @@
+/** Compares how clients authenticate: the schemes and their combinations. */
+import type { Contract } from '../model/contract.ts'
+import type { Operation } from '../model/operations.ts'
+import { dereference } from '../model/references.ts'
+import { type Path, valueAt } from '../model/source.ts'
+import { type Change, type RuleId, type Subject, toChange } from './change.ts'
+
+/** What a client sends: a security scheme without its name, which nobody sees. */
+interface Credential {
+  /** Equal for equal schemes. */
+  key: string
+  /** For example `a bearer token`. */
+  name: string
+  scopes: string[]
+}
+
+/** Credentials that a client sends together. None: the client needs no authentication. */
+type Alternative = Credential[]
+
+export function compareSecurity(subject: Subject, old: Operation, now: Operation): Change[] {
+  const before = listAlternatives(subject.base, old)
+  const after = listAlternatives(subject.revision, now)
+  const place = { source: now.place.source, path: findSecurity(subject.revision, now) }
+  const change = (id: RuleId, what: string): Change[] => [
+    toChange(subject, { name: 'the authentication', place }, id, what),
+  ]
+  const isLost = before.some((client) => !after.some((needed) => accepts(needed, client)))
+  const added = after.filter((needed) => !before.some((client) => accepts(client, needed)))
+  if (before.some(isNone))
+    return isLost ? change('api-security-added', `is new: it takes ${format(after)}`) : []
+  if (after.some(isNone)) return change('api-security-removed', 'is no longer needed')
+  if (isLost)
+    return change('api-security-changed', `takes ${format(after)} instead of ${format(before)}`)
+  return added.length > 0
+    ? change('api-security-alternative-added', `also takes ${format(added)}`)
+    : []
+}
+
+const isNone = (alternative: Alternative): boolean => alternative.length === 0
+
+/** Whether a client that sends `sent` has all that is needed. */
+function accepts(needed: Alternative, sent: Alternative): boolean {
+  return needed.every(({ key, scopes }) =>
+    sent.some(
+      (credential) =>
+        credential.key === key && scopes.every((scope) => credential.scopes.includes(scope)),
+    ),
+  )
+}
+
+/** The path of the operation's `security`, or of that of the document. */
+function findSecurity({ openapi }: Contract, { place }: Operation): Path {
+  const own = [...place.path, 'security']
+  return valueAt(openapi.root, own) === undefined ? ['security'] : own
+}
+
+function listAlternatives(contract: Contract, operation: Operation): Alternative[] {
+  const { root } = contract.openapi
+  const list = (valueAt(root, findSecurity(contract, operation)) ?? []) as Record<
+    string,
+    string[]
+  >[]
+  if (list.length === 0) return [[]]
+  return list.map((requirement) =>
+    Object.entries(requirement).map(([name, scopes]) => readCredential(contract, name, scopes)),
+  )
+}
+
+function readCredential(
+  { sources, openapi }: Contract,
+  scheme: string,
+  scopes: string[],
+): Credential {
+  const path = ['components', 'securitySchemes', scheme]
+  const value = valueAt(openapi.root, path)
+  const target = dereference(sources, { source: openapi, path, value }).value
+  const { description: _, bearerFormat: _format, ...wire } = (target ?? { scheme }) as Scheme
+  return { key: JSON.stringify(wire), name: nameCredential(wire, scopes), scopes }
+}
+
+interface Scheme {
+  type?: string
+  scheme?: string
+  in?: string
+  name?: string
+  description?: string
+  bearerFormat?: string
+}
+
+function nameCredential({ type, scheme = '', in: where, name }: Scheme, scopes: string[]): string {
+  const rights = scopes.length === 0 ? '' : ` with ${scopes.join(', ')}`
+  if (type === 'apiKey') return `a key in the ${where} ${name}`
+  if (type === 'oauth2') return `an OAuth 2.0 token${rights}`
+  if (type === 'openIdConnect') return `an OpenID Connect token${rights}`
+  if (scheme.toLowerCase() === 'bearer') return 'a bearer token'
+  if (scheme.toLowerCase() === 'basic') return 'a user name and password'
+  return `credentials of the scheme ${scheme}`
+}
+
+function format(alternatives: Alternative[]): string {
+  return alternatives
+    .map((credentials) => credentials.map(({ name }) => name).join(' and ') || 'none')
+    .join(' or ')
+}

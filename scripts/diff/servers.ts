@@ -1,0 +1,54 @@
+import type { Contract } from '../model/contract.ts'
+import type { Operation } from '../model/operations.ts'
+import { type Path, valueAt } from '../model/source.ts'
+import { type Change, type Subject, toChange } from './change.ts'
+
+interface Server {
+  url: string
+  variables?: Record<string, { default?: string; enum?: string[] }>
+}
+
+/** Compares the URLs below which clients call the operation. */
+export function compareServers(subject: Subject, old: Operation, now: Operation): Change[] {
+  const [base, revision] = [subject.base, subject.revision]
+  const [before, after] = [listUrls(base, old), listUrls(revision, now)]
+  const gone = { source: base.openapi, path: findServers(base, old) }
+  const place = { source: revision.openapi, path: findServers(revision, now) }
+  return [
+    ...before
+      .filter((url) => !after.includes(url))
+      .map((url) => {
+        const part = { name: `the server ${url}`, place: gone, isGone: true }
+        return toChange(subject, part, 'api-server-removed', 'is gone')
+      }),
+    ...after
+      .filter((url) => !before.includes(url))
+      .map((url) =>
+        toChange(subject, { name: `the server ${url}`, place }, 'api-server-added', 'is new'),
+      ),
+  ]
+}
+
+/** OpenAPI 3.0.3: the servers of an operation override those of its path, and these those of the document. */
+function findServers({ openapi }: Contract, { place: { path } }: Operation): Path {
+  const own = [path, path.slice(0, -1), []].map((owner) => [...owner, 'servers'])
+  return own.find((candidate) => valueAt(openapi.root, candidate) !== undefined) ?? ['servers']
+}
+
+function listUrls(contract: Contract, operation: Operation): string[] {
+  const servers = valueAt(contract.openapi.root, findServers(contract, operation)) as
+    | Server[]
+    | undefined
+  return (servers ?? [{ url: '/' }])
+    .flatMap(listVariants)
+    .map((url) => url.replace(/(?<=.)\/$/, ''))
+}
+
+/** The URL with each value of its variables. */
+function listVariants({ url, variables = {} }: Server): string[] {
+  return Object.entries(variables).reduce(
+    (urls, [name, { default: value = '', enum: options = [value] }]) =>
+      urls.flatMap((each) => options.map((option) => each.replaceAll(`{${name}}`, option))),
+    [url],
+  )
+}
