@@ -49,8 +49,20 @@ export async function deleteOwnSession(connection: SessionConnection, id: string
   await connection.query('delete from worker_sessions where id = $1', [id])
 }
 
-export async function listEndedSessions(db: Db): Promise<{ id: string; jobs: LeasedJob[] }[]> {
-  return select(db.read, `select id, jobs from worker_sessions where ${hasEndedSql('id')}`, [])
+/** The sessions of workers that have leased jobs. */
+export async function listSessions(
+  db: Db,
+): Promise<{ live: string[]; ended: { id: string; jobs: LeasedJob[] }[] }> {
+  // The jobs of live sessions are not needed, and there may be many.
+  const rows = await select<{ id: string; jobs: LeasedJob[] | null }>(
+    db.read,
+    `select id, case when ${hasEndedSql('id')} then jobs end as jobs from worker_sessions`,
+    [],
+  )
+  return {
+    live: rows.filter(({ jobs }) => jobs === null).map(({ id }) => id),
+    ended: rows.flatMap(({ id, jobs }) => (jobs === null ? [] : [{ id, jobs }])),
+  }
 }
 
 export async function deleteSession(db: Db, id: string): Promise<void> {

@@ -40,7 +40,8 @@ const normal = (inFlight: number) => endpoint({ inFlight })
 const few = (inFlight: number) => endpoint({ accountId: 'other', inFlight })
 
 describe('queue quota', () => {
-  const accounts = (count: number, webhooks: number): QueueUse =>
+  const useOf = (accounts: QueueUse['accounts'], workers = 1): QueueUse => ({ accounts, workers })
+  const accounts = (count: number, webhooks: number): QueueUse['accounts'] =>
     new Map(
       Array.from({ length: count }, (_, account) => [
         `account-${account}`,
@@ -58,11 +59,20 @@ describe('queue quota', () => {
   ])(
     '$accountsInQueue accounts with $webhooks webhooks each in the queue: $quota attempts of each webhook',
     ({ accountsInQueue, webhooks, quota, ofNew }) => {
-      const use = accounts(accountsInQueue, webhooks)
+      const use = useOf(accounts(accountsInQueue, webhooks))
       expect(queueQuota(use, 'account-0')).toBe(quota)
       expect(queueQuota(use, 'new')).toBe(ofNew)
     },
   )
+
+  it.each([
+    { workers: 0, quota: 1_344 },
+    { workers: 1, quota: 1_344 },
+    { workers: 2, quota: 1_792 },
+    { workers: 8, quota: 4_480 },
+  ])('$workers workers: $quota attempts of the only webhook', ({ workers, quota }) => {
+    expect(queueQuota(useOf(new Map(), workers), 'new')).toBe(quota)
+  })
 
   it('is reached by the webhooks that have as many queued attempts, or more', () => {
     const use = new Map([
@@ -75,7 +85,7 @@ describe('queue quota', () => {
       ],
       ['other', new Map([['above', 800]])],
     ])
-    expect(freeQuota(use)).toEqual(
+    expect(freeQuota(useOf(use))).toEqual(
       new Map([
         ['below', 1],
         ['at', 0],
@@ -116,7 +126,7 @@ describe('queue quota', () => {
     },
   ])('selects within the quota: $situation', ({ attempts, selected, urgent }) => {
     const use = new Map([full('a', 2), full('c', 0), full('d', 0)])
-    const found = selectWithinQuota(attempts, use, NOW_MS)
+    const found = selectWithinQuota(attempts, useOf(use), NOW_MS)
     expect(found.attempts.map(({ number }) => number)).toEqual(selected)
     expect([...found.urgent].map(({ number }) => number)).toEqual(urgent)
   })
@@ -132,7 +142,7 @@ describe('queue quota', () => {
         ]),
       ],
     ])
-    const { urgent } = selectWithinQuota(attempts, use, NOW_MS)
+    const { urgent } = selectWithinQuota(attempts, useOf(use), NOW_MS)
     expect([...urgent].map(({ number }) => number)).toEqual(Array.from({ length: 14 }, (_, n) => n))
   })
 })

@@ -12,16 +12,16 @@ import {
   listUnqueuedWithinQuota,
   markQueued,
 } from '../../records/scheduled-attempts.ts'
-import { freeQuota, type Selected, selectWithinQuota } from '../policy/fairness.ts'
+import { freeQuota, type QueueUse, type Selected, selectWithinQuota } from '../policy/fairness.ts'
 import type { Queue } from '../queue/queue.ts'
 import { RunLoop } from '../run-loop.ts'
-import { EndedWorkers } from './ended-workers.ts'
 import type { InFlight } from './in-flight.ts'
 import { Leader } from './leader.ts'
 import { Peers } from './peers.ts'
 import { Realignment } from './realign.ts'
 import { repair } from './repair.ts'
 import type { Worker } from './worker.ts'
+import { Workers } from './workers.ts'
 
 export interface EnqueueOptions {
   db: Db
@@ -54,7 +54,8 @@ const FIRST_PART = 64
 
 /** The due attempts in the queue, as of the last count. */
 interface QueueFill {
-  use: Map<string, Map<string, number>>
+  /** By webhook ID, by account ID. */
+  counts: Map<string, Map<string, number>>
   /** Webhooks that have reached their quota. */
   full: ReadonlySet<string>
   countedAtMs: number
@@ -66,13 +67,13 @@ export class Enqueuer {
   readonly #peers: Peers
   readonly #realignment: Realignment
   /** Undefined: workers have no sessions. */
-  readonly #endedWorkers: EndedWorkers | undefined
+  readonly #workers: Workers | undefined
   readonly #loop: RunLoop
   readonly #timers = new Map<'sweep' | 'refill' | 'due' | 'lease', NodeJS.Timeout>()
   /** Attempts that this process has just scheduled: they need no query. */
   #announced: Attempt[] = []
   #mustQuery = true
-  #fill: QueueFill = { use: new Map(), full: new Set(), countedAtMs: 0 }
+  #fill: QueueFill = { counts: new Map(), full: new Set(), countedAtMs: 0 }
   #repairedAtMs = performance.now()
   /** The value of `queue.restarts()` for which the queued marks were last cleared. */
   #knownRestarts: number
@@ -83,7 +84,7 @@ export class Enqueuer {
     this.#leader = new Leader(db, queue.session, inFlight.unmarked)
     this.#peers = new Peers(db, inFlight)
     this.#realignment = new Realignment(options)
-    this.#endedWorkers = queue.session && new EndedWorkers({ db, jobs: queue.attempts, log })
+    this.#workers = queue.session && new Workers({ db, jobs: queue.attempts, log })
     this.#knownRestarts = db.dialect === 'sqlite' ? -1 : 0
     this.#loop = new RunLoop(
       () => this.#run(),
@@ -195,13 +196,13 @@ export class Enqueuer {
     const { db, inFlight, horizonMs, now } = this.#options
     const at = now()
     const until = new Date(at.getTime() + horizonMs)
-    const { use, full } = this.#fill
+    const { full } = this.#fill
     const skip = [
       ...inFlight.unmarked.deliveryIds(),
       ...inFlight.listWithoutJob().map(({ deliveryId }) => deliveryId),
     ]
     const hasFull = full.size > 0
-    const free = { byWebhook: freeQuota(use), ofOthers: FIRST_PART }
+    const free = { byWebhook: freeQuota(this.#queueUse), ofOthers: FIRST_PART }
     const backlog = hasFull
       ? await listUnqueuedWithinQuota(db, until, skip, free)
       : await listUnqueued(db, until, skip, BATCH_SIZE)
@@ -241,7 +242,7 @@ export class Enqueuer {
 
   async #releaseEnded(): Promise<void> {
     const { db, worker, log } = this.#options
-    const released = await this.#endedWorkers?.releaseAttempts().catch((error: unknown) => {
+    const released = await this.#workers?.releaseAttempts().catch((error: unknown) => {
       // Without it, their leases expire.
       log.warn({ err: error }, 'The attempts of ended workers could not be released; trying again')
     })
@@ -264,23 +265,28 @@ export class Enqueuer {
     const { db, inFlight, now } = this.#options
     const countedAtMs = performance.now()
     if (this.#fill.full.size > 0) await this.#peers.removeFinished()
-    const use: QueueFill['use'] = new Map()
+    const counts: QueueFill['counts'] = new Map()
     let marked = 0
     for (const queued of await countQueued(db, now())) {
-      addCount(use, queued, queued.count)
+      addCount(counts, queued, queued.count)
       marked += queued.count
     }
     inFlight.markedCount = marked
-    for (const attempt of inFlight.unmarked.list()) addCount(use, attempt, 1)
-    const full = [...freeQuota(use)].filter(([, free]) => free <= 0).map(([webhookId]) => webhookId)
-    this.#fill = { use, full: new Set(full), countedAtMs }
+    for (const attempt of inFlight.unmarked.list()) addCount(counts, attempt, 1)
+    this.#fill = { counts, full: new Set(), countedAtMs }
+    const full = [...freeQuota(this.#queueUse)].filter(([, free]) => free <= 0)
+    this.#fill.full = new Set(full.map(([webhookId]) => webhookId))
+  }
+
+  get #queueUse(): QueueUse {
+    return { accounts: this.#fill.counts, workers: this.#workers?.liveCount ?? 1 }
   }
 
   /** Selects the attempts that fit, and counts them. */
   #takeQuota(attempts: Attempt[], at: Date): Selected<Attempt> {
-    const { use } = this.#fill
-    const selected = selectWithinQuota(attempts, use, at.getTime())
-    for (const attempt of selected.attempts) if (isDue(attempt, at)) addCount(use, attempt, 1)
+    const selected = selectWithinQuota(attempts, this.#queueUse, at.getTime())
+    for (const attempt of selected.attempts)
+      if (isDue(attempt, at)) addCount(this.#fill.counts, attempt, 1)
     return selected
   }
 
@@ -318,11 +324,11 @@ function isDue({ scheduledAt }: Attempt, at: Date): boolean {
 }
 
 function addCount(
-  use: QueueFill['use'],
+  counts: QueueFill['counts'],
   { accountId, webhookId }: Pick<Attempt, 'accountId' | 'webhookId'>,
   count: number,
 ): void {
-  const webhooks = use.get(accountId) ?? new Map<string, number>()
+  const webhooks = counts.get(accountId) ?? new Map<string, number>()
   webhooks.set(webhookId, (webhooks.get(webhookId) ?? 0) + count)
-  use.set(accountId, webhooks)
+  counts.set(accountId, webhooks)
 }

@@ -12,10 +12,8 @@ const HOST_SLOTS = 256
 /** Slots of one account for attempts to a host that has never responded with 2xx to this process. */
 const NEW_HOST_SLOTS = 16
 
-/** Due attempts in the queue, about: more would only slow down every lease. */
-const QUEUE_SIZE = 1_536
-/** The most queued attempts of one account, even if no other has any. */
-const MAX_ACCOUNT_QUOTA = (QUEUE_SIZE * 7) / 8
+/** Due attempts in the queue beside those that may be in flight, about: more would only slow down every lease. */
+const QUEUE_AHEAD = 1_024
 /** The queue quotas never fall below these. */
 const MIN_ACCOUNT_QUOTA = 16
 const MIN_WEBHOOK_QUOTA = 4
@@ -39,23 +37,29 @@ const QUICK_RESPONSE_MS = 250
 /** An endpoint counts as quick for this long after a quick response. */
 const QUICK_FOR_MS = 1_000
 
-/** The number of due attempts in the queue by webhook ID, by account ID. */
-export type QueueUse = ReadonlyMap<string, ReadonlyMap<string, number>>
+export interface QueueUse {
+  /** The number of due attempts in the queue by webhook ID, by account ID. */
+  accounts: ReadonlyMap<string, ReadonlyMap<string, number>>
+  /** The number of processes that lease from the queue. */
+  workers: number
+}
 
 /** The most due attempts that each webhook of the account may have in the queue: an equal part for each account
  *  that has any, and of that an equal part for each of its webhooks that has any. */
-export function queueQuota(use: QueueUse, accountId: string): number {
-  const webhooks = use.get(accountId)?.size ?? 1
-  const accounts = use.size + (use.has(accountId) ? 0 : 1)
-  const equalPart = Math.max(MIN_ACCOUNT_QUOTA, Math.floor(QUEUE_SIZE / accounts))
-  const accountQuota = Math.min(MAX_ACCOUNT_QUOTA, equalPart)
+export function queueQuota({ accounts, workers }: QueueUse, accountId: string): number {
+  const webhooks = accounts.get(accountId)?.size ?? 1
+  const accountCount = accounts.size + (accounts.has(accountId) ? 0 : 1)
+  const queueSize = QUEUE_AHEAD + MAX_IN_FLIGHT * Math.max(1, workers)
+  const equalPart = Math.max(MIN_ACCOUNT_QUOTA, Math.floor(queueSize / accountCount))
+  // Even when no other account has any.
+  const accountQuota = Math.min((queueSize * 7) / 8, equalPart)
   return Math.max(MIN_WEBHOOK_QUOTA, Math.floor(accountQuota / webhooks))
 }
 
 /** How many more attempts each webhook in the queue may have there: 0 or less when it has reached the quota. */
 export function freeQuota(use: QueueUse): Map<string, number> {
   return new Map(
-    [...use].flatMap(([accountId, webhooks]) => {
+    [...use.accounts].flatMap(([accountId, webhooks]) => {
       const quota = queueQuota(use, accountId)
       return [...webhooks].map(([webhookId, count]): [string, number] => [webhookId, quota - count])
     }),
@@ -79,7 +83,7 @@ export function selectWithinQuota<
   const urgent = new Set<T>()
   const selected = attempts.filter((attempt) => {
     const { accountId, webhookId, scheduledAt } = attempt
-    const webhooks = use.get(accountId)
+    const webhooks = use.accounts.get(accountId)
     const count = ofWebhook.get(webhookId) ?? 0
     if (scheduledAt <= nowMs) {
       if ((webhooks?.get(webhookId) ?? 0) + count >= queueQuota(use, accountId)) return false

@@ -1,13 +1,15 @@
 import type { Logger } from 'pino'
 import type { Db } from '../../records/database/open.ts'
-import { deleteSession, listEndedSessions } from '../../records/worker-sessions.ts'
+import { deleteSession, listSessions } from '../../records/worker-sessions.ts'
 import type { AttemptJobs } from '../queue/attempt-jobs.ts'
 
 /** A worker that has lost its connection opens another session within this time, and keeps its attempts. */
 const GRACE_MS = 400
 
-/** The workers whose sessions have ended, as the leader sees them. */
-export class EndedWorkers {
+/** The workers on one PostgreSQL, as the leader sees their sessions. */
+export class Workers {
+  /** How many have leased attempts and not ended, as of the last look. */
+  liveCount = 1
   readonly #options: { db: Db; jobs: AttemptJobs; log: Logger }
   /** When the end of a session was first seen, by the monotonic clock. */
   readonly #seenAtMs = new Map<string, number>()
@@ -16,11 +18,12 @@ export class EndedWorkers {
     this.#options = options
   }
 
-  /** Puts their attempts back into the queue, those in flight too: they may have reached the endpoint or
-   *  not. Returns how many jobs it released, at most. */
+  /** Puts the attempts of ended workers back into the queue, those in flight too: they may have reached the endpoint
+   *  or not. Returns how many jobs it released, at most. */
   async releaseAttempts(): Promise<number> {
     const { db, jobs, log } = this.#options
-    const ended = await listEndedSessions(db)
+    const { live, ended } = await listSessions(db)
+    this.liveCount = live.length
     const ids = new Set(ended.map(({ id }) => id))
     for (const id of this.#seenAtMs.keys()) if (!ids.has(id)) this.#seenAtMs.delete(id)
     let released = 0
