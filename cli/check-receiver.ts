@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import type { Command } from 'commander'
-import { junitXml, type TestCase } from '../scripts/diff/junit.ts'
+import { junitXml, type TestCase } from '../scripts/report/junit.ts'
 import { newSecret } from '../webhooks/transport/secret.ts'
 import { parseSigningSecret } from './listen.ts'
 import { deliveryId } from './receiver-deliveries.ts'

@@ -4,7 +4,8 @@ import { listSeededFaults } from '../scripts/contract/prove/faults.ts'
 import { isEnough, type Proof, prove, scoresOf } from '../scripts/contract/prove/prove.ts'
 import type { Contract } from '../scripts/model/contract.ts'
 import { startOwnService } from './contract-service.ts'
-import { formatTable, type Output } from './shell.ts'
+import type { Checked } from './reports.ts'
+import { formatTable } from './shell.ts'
 
 export interface ProveOptions {
   /** True, or a part of the names of the faults. */
@@ -16,17 +17,29 @@ export interface ProveOptions {
 export async function proveContract(
   contract: Contract,
   { prove: part, seed = 1 }: ProveOptions,
-): Promise<Output> {
+): Promise<Checked> {
   await using service = await startOwnService()
   const faults = listSeededFaults(contract, service).filter(
     ({ category, what }) => part === true || `${category}: ${what}`.includes(part),
   )
   if (faults.length === 0) throw new Refused(`No fault has "${part}" in its name.`)
   const proofs = await prove(contract, service, faults, seed)
+  const failed = !isEnough(proofs)
   return {
-    document: { scores: scoresOf(proofs), faults: proofs },
-    text: formatProofs(proofs),
-    failed: !isEnough(proofs),
+    output: {
+      document: { scores: scoresOf(proofs), faults: proofs },
+      text: formatProofs(proofs),
+      failed,
+    },
+    results: proofs
+      .filter(({ foundBy }) => foundBy === null)
+      .map(({ category, what, operation }) => ({
+        level: failed ? 'error' : 'warning',
+        rule: category,
+        message: `${operation}: no check finds this fault: ${what}`,
+        file: null,
+        line: null,
+      })),
   }
 }
 

@@ -1,5 +1,4 @@
 import { randomInt } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { type Command, InvalidArgumentError } from 'commander'
 import { type OperationId, operations } from '../generated/operations.ts'
@@ -15,6 +14,7 @@ import {
   listStatuses,
   type Report,
 } from '../scripts/contract/report.ts'
+import { listResults } from '../scripts/contract/results.ts'
 import { type Case, runSuite } from '../scripts/contract/suite.ts'
 import type { Target } from '../scripts/contract/test-run.ts'
 import type { Contract } from '../scripts/model/contract.ts'
@@ -22,6 +22,7 @@ import { readContract } from '../scripts/model/yaml.ts'
 import { toContractCurl } from './contract-curl.ts'
 import type { ProveOptions } from './contract-prove.ts'
 import { parseSigningSecret } from './listen.ts'
+import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
 import {
   examples,
   formatTable,
@@ -39,7 +40,7 @@ const IDS = Object.keys(operations) as OperationId[]
 const DEFAULT_RUNS = 20
 const MAX_SEED = 2 ** 31 - 1
 
-interface Options {
+interface Options extends ReportOptions {
   url?: string
   key?: string
   restrictedKey?: string
@@ -49,8 +50,6 @@ interface Options {
   seed?: number
   runs: number
   only?: OperationId[]
-  report?: string
-  junit?: string
   prove?: ProveOptions['prove']
 }
 
@@ -62,8 +61,7 @@ const EXAMPLES = examples(
 )
 
 export function addContract(program: Command, shell: Shell): void {
-  program
-    .command('contract')
+  addReportOptions(program.command('contract'))
     .description(
       'Test a service against openapi.yaml: send valid and invalid requests to each operation, with ' +
         'boundary and random values, and check every response. Without --url, the command starts the ' +
@@ -105,8 +103,6 @@ export function addContract(program: Command, shell: Shell): void {
       DEFAULT_RUNS,
     )
     .option('--only <ids>', 'test these operations only, separated by commas', parseList(...IDS))
-    .option('--report <file>', 'also write the results as an HTML file')
-    .option('--junit <file>', 'also write the results as JUnit XML')
     .option(
       '--prove [part]',
       'measure these tests: break the responses of this installation in many ways, one at a time, and ' +
@@ -118,26 +114,35 @@ export function addContract(program: Command, shell: Shell): void {
 Each operation is tested for:
 ${ORACLES.map(({ promise }) => `  - ${promise}`).join('\n')}
 
-Exit status: 0 if the contract holds, 1 if a check failed or a documented status or event never occurred.
+Exit status: 0 if the contract holds, 1 if a check failed or a documented status or event never occurred, 2 for wrong
+usage.
 With --prove: 0 if at least 95 % of all faults are found, and every fault in the isolation of accounts and in signatures.
 `,
     )
     .action(
-      shell.action(async (options: Options): Promise<Output> => {
-        if (options.prove !== undefined) return await proveOwnService(options)
-        const report = await buildReport(options)
-        if (options.junit !== undefined) await writeFile(options.junit, contractJunit(report))
-        if (options.report !== undefined) await writeFile(options.report, contractPage(report))
-        return {
-          document: toDocument(report),
-          text: formatReport(report),
-          failed: isFailed(report),
-        }
-      }),
+      shell.action(
+        (options: Options): Promise<Output> =>
+          reportResults('muster contract', options, () => run(options)),
+      ),
     )
 }
 
-async function proveOwnService({ prove = true, url, seed }: Options): Promise<Output> {
+async function run(options: Options): Promise<Checked> {
+  if (options.prove !== undefined) return await proveOwnService(options)
+  const report = await buildReport(options)
+  return {
+    output: {
+      document: toDocument(report),
+      text: formatReport(report),
+      failed: isFailed(report),
+    },
+    results: listResults(await readContract(ROOT), report),
+    junit: contractJunit(report),
+    page: contractPage(report),
+  }
+}
+
+async function proveOwnService({ prove = true, url, seed }: Options): Promise<Checked> {
   if (url !== undefined)
     throw new UsageError("option '--prove' tests this installation, without option '--url <url>'")
   const { proveContract } = await import('./contract-prove.ts')

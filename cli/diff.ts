@@ -4,18 +4,25 @@ import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { Refused } from '../errors.ts'
 import { withEntry } from '../scripts/diff/changelog.ts'
-import { type Change, type Difference, diff, keepReleased, RELEASED } from '../scripts/diff/diff.ts'
-import { junit } from '../scripts/diff/junit.ts'
+import {
+  type Change,
+  type Difference,
+  diff,
+  keepReleased,
+  type Problem,
+  RELEASED,
+} from '../scripts/diff/diff.ts'
 import { LEVELS } from '../scripts/diff/rules.ts'
-import { examples, type Output, type Shell, UsageError } from './shell.ts'
+import type { Result } from '../scripts/report/result.ts'
+import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
+import { examples, type Shell, UsageError } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 /** With more than four operations, the first three are listed. */
 const MAX_NAMES = 4
 
-interface Options {
+interface Options extends ReportOptions {
   revision?: string
-  junit?: string
   changelog?: boolean
   release?: boolean
 }
@@ -29,8 +36,7 @@ const EXAMPLES = examples(
 )
 
 export function addDiff(program: Command, shell: Shell): void {
-  program
-    .command('diff')
+  addReportOptions(program.command('diff'))
     .description(
       'Compare openapi.yaml and asyncapi.yaml with the last release or another revision. ' +
         'Each change is breaking, risky or safe for clients and receivers, or concerns generated code only. ' +
@@ -44,7 +50,6 @@ export function addDiff(program: Command, shell: Shell): void {
       '--revision <folder>',
       'the folder of the two changed files (default: this installation)',
     )
-    .option('--junit <file>', 'also write the changes as JUnit XML')
     .option('--changelog', 'add an entry to CHANGELOG.md beside the changed files')
     .option(
       '--release',
@@ -58,13 +63,17 @@ risky     Programs that rely on more than the contract promises can fail.
 code      Names in generated code change. Requests, responses and events stay the same.
 safe      Existing programs continue to work.
 
-Exit status: 0 without breaking changes, 1 with breaking changes or a faulty contract.
+Exit status: 0 without breaking changes, 1 with breaking changes or if the contract is faulty, 2 for wrong usage.
 `,
     )
-    .action(shell.action((base: string | undefined, options: Options) => compare(base, options)))
+    .action(
+      shell.action((base: string | undefined, options: Options) =>
+        reportResults('muster diff', options, () => compare(base, options)),
+      ),
+    )
 }
 
-async function compare(base: string | undefined, options: Options): Promise<Output> {
+async function compare(base: string | undefined, options: Options): Promise<Checked> {
   if (options.release && base !== undefined)
     throw new UsageError("option '--release' compares with the last release: leave the base out")
   const root = options.revision === undefined ? ROOT : resolve(options.revision)
@@ -74,14 +83,38 @@ async function compare(base: string | undefined, options: Options): Promise<Outp
   if (options.release) assertReleasable(difference)
   const isFailed = isBreaking || difference.problems.length > 0
   const isReleased = options.release === true && !isFailed
-  if (options.junit !== undefined) await writeFile(options.junit, junit(difference))
   if (options.changelog || isReleased) await addEntry(join(root, 'CHANGELOG.md'), difference, today)
   if (isReleased) await keepReleased(root)
   return {
-    document: difference,
-    text: formatDifference(difference, isReleased),
-    failed: isFailed,
+    output: {
+      document: difference,
+      text: formatDifference(difference, isReleased),
+      failed: isFailed,
+    },
+    results: [...difference.changes.map(toResult), ...difference.problems.map(toFault)],
   }
+}
+
+const RESULT_LEVELS = {
+  breaking: 'error',
+  risky: 'warning',
+  code: 'notice',
+  safe: 'notice',
+} as const
+
+/** Of a part that is gone, the changed files have no line. */
+function toResult({ level, id, file, line, isGone, concerns, part, what }: Change): Result {
+  return {
+    level: RESULT_LEVELS[level],
+    rule: id,
+    message: `${listNames(concerns)}: ${part} ${what}.`,
+    file: isGone ? null : file,
+    line: isGone ? null : line,
+  }
+}
+
+function toFault({ file, line, problem }: Problem): Result {
+  return { level: 'error', rule: 'consistent', message: problem, file, line }
 }
 
 function assertReleasable({ from, to, changes }: Difference): void {
@@ -127,10 +160,12 @@ function formatChanges({ from, changes }: Difference): string[] {
 }
 
 function formatChange({ level, id, file, line, isGone, concerns, part, what }: Change): string {
-  const names =
-    concerns.length > MAX_NAMES
-      ? `${concerns.slice(0, MAX_NAMES - 1).join(', ')} and ${concerns.length - MAX_NAMES + 1} more`
-      : concerns.join(', ')
   const place = `${isGone ? 'base ' : ''}${file}:${line}`
-  return `${level.padEnd('breaking'.length)}  ${place} ${id} — ${names}: ${part} ${what}.`
+  return `${level.padEnd('breaking'.length)}  ${place} ${id} — ${listNames(concerns)}: ${part} ${what}.`
+}
+
+function listNames(concerns: string[]): string {
+  return concerns.length > MAX_NAMES
+    ? `${concerns.slice(0, MAX_NAMES - 1).join(', ')} and ${concerns.length - MAX_NAMES + 1} more`
+    : concerns.join(', ')
 }

@@ -1,16 +1,17 @@
 import { type Command, Option } from 'commander'
 import { type GenerateResult, generate } from '../scripts/generate/generate.ts'
 import { generateResource, type ResourceFiles } from '../scripts/generate/resource/generate.ts'
+import type { Result } from '../scripts/report/result.ts'
+import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
-interface GenerateFlags {
+interface GenerateFlags extends ReportOptions {
   check?: boolean
   resource?: string
 }
 
 export function addGenerate(program: Command, shell: Shell): void {
-  program
-    .command('generate')
+  addReportOptions(program.command('generate'))
     .description(
       'Write generated/ from openapi.yaml and asyncapi.yaml. For each operation without a handler, also ' +
         'create handlers/<operationId>.ts, which responds with 501, and a failing test. ' +
@@ -32,21 +33,42 @@ export function addGenerate(program: Command, shell: Shell): void {
 default, null, or the first value of an enumeration. It refuses, with the line, what it cannot derive: references to
 other records, filters that compare no field, fields of several types. It overwrites only unchanged stubs.
 
-Exit status of --check: 0 if generated/ is fresh, 1 if a file is stale or orphaned.
+Exit status: 0 for success, 1 if the contract is faulty, 2 for wrong usage. With --check: 1 also if a file is stale
+or orphaned.
 `,
     )
     .action(
-      shell.action(async ({ check = false, resource }: GenerateFlags): Promise<Output> => {
-        const files = resource === undefined ? undefined : await generateResource(resource)
-        const result = await generate({ check })
-        const isStale = result.stale.length > 0 || result.orphans.length > 0
-        return {
-          document: { ...result, resource: files },
-          text: check ? formatCheck(result) : formatResource(files) + formatGenerated(result),
-          failed: check && isStale,
-        }
-      }),
+      shell.action(
+        (flags: GenerateFlags): Promise<Output> =>
+          reportResults('muster generate', flags, () => run(flags)),
+      ),
     )
+}
+
+async function run({ check = false, resource }: GenerateFlags): Promise<Checked> {
+  const files = resource === undefined ? undefined : await generateResource(resource)
+  const result = await generate({ check })
+  const isStale = result.stale.length > 0 || result.orphans.length > 0
+  return {
+    output: {
+      document: { ...result, resource: files },
+      text: check ? formatCheck(result) : formatResource(files) + formatGenerated(result),
+      failed: check && isStale,
+    },
+    results: [...result.stale, ...result.orphans].map((line) => toResult(line, check)),
+  }
+}
+
+/** A line begins with the file, for example `generated/events.ts is stale` or `test/a.ts:5 names getNote, …`. */
+function toResult(line: string, isError: boolean): Result {
+  const [, file = '', number, message = ''] = /^([^\s:]+)(?::(\d+))? (.*)$/s.exec(line) ?? []
+  return {
+    level: isError ? 'error' : 'warning',
+    rule: 'generated',
+    message,
+    file,
+    line: number === undefined ? null : Number(number),
+  }
 }
 
 function formatCheck({ stale, orphans }: GenerateResult): string {

@@ -2,11 +2,11 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { formatProblem, lint } from '../scripts/lint/lint.ts'
 import type { LintProblem } from '../scripts/lint/problem.ts'
+import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
 export function addLint(program: Command, shell: Shell): void {
-  program
-    .command('lint')
+  addReportOptions(program.command('lint'))
     .description(
       'Check openapi.yaml and asyncapi.yaml for mistakes, and the guides and READMEs for operations that do ' +
         'not exist and for broken links. Each line of the output is ' +
@@ -16,19 +16,27 @@ export function addLint(program: Command, shell: Shell): void {
     .addHelpText(
       'after',
       `${examples('muster lint', 'muster lint ../next --json')}
-Exit status: 0 without problems, 1 with problems.
+Exit status: 0 without problems, 1 with problems or if the files cannot be read, 2 for wrong usage.
 `,
     )
     .action(
-      shell.action(async (folder?: string): Promise<Output> => {
-        const problems = await lint(folder === undefined ? undefined : resolve(folder))
-        return {
-          document: { problems },
-          text: formatProblems(problems),
-          failed: problems.length > 0,
-        }
-      }),
+      shell.action(
+        (folder: string | undefined, options: ReportOptions): Promise<Output> =>
+          reportResults('muster lint', options, () => check(folder)),
+      ),
     )
+}
+
+async function check(folder: string | undefined): Promise<Checked> {
+  const problems = await lint(folder === undefined ? undefined : resolve(folder))
+  return {
+    output: {
+      document: { problems },
+      text: formatProblems(problems),
+      failed: problems.length > 0,
+    },
+    results: problems.map(({ column: _, ...problem }) => ({ ...problem, level: 'error' })),
+  }
 }
 
 function formatProblems(problems: LintProblem[]): string {

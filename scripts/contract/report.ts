@@ -1,5 +1,5 @@
 /** Writes the results of a run as JUnit XML and as one HTML file. */
-import { escaped, junitXml, type TestCase } from '../diff/junit.ts'
+import { escaped, junitXml, type TestCase } from '../report/junit.ts'
 import { type Cell, isExcused, isMissing } from './coverage.ts'
 import type { DreddResult } from './dredd-suite.ts'
 import type { Refusal } from './refusals.ts'

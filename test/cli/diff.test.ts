@@ -46,12 +46,13 @@ describe('diff without a base', () => {
         'There is no release to compare with. Run muster diff --release to create the first in docs/released/.\n',
       stderr: '',
     })
-    expect(await readFile(xml, 'utf8')).toContain('failures="0" skipped="1"')
+    expect(await readFile(xml, 'utf8')).toContain('tests="1" failures="0"')
     expect(JSON.parse((await project.diff('--json')).stdout)).toEqual({
       from: null,
       to: '1.0.0',
       changes: [],
       problems: [],
+      results: [],
     })
   })
 

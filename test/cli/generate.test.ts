@@ -49,6 +49,12 @@ describe('generate', () => {
           `openapi.yaml:${line} refers to #/components/responses/TaskLst, ` +
           'which does not exist: correct the reference or add its target\n',
       })
+    const { status, output } = await tree.run('bin/muster.js', ['generate', '--check', '--json'])
+    expect({ status, ...JSON.parse(output.split('\n')[0] ?? '') }).toMatchObject({
+      status: 1,
+      error: expect.stringContaining('TaskLst'),
+      results: [{ level: 'error', rule: 'cannot-run', file: 'openapi.yaml', line }],
+    })
     expect(await readGenerated(tree)).toEqual(committed)
   })
 })

@@ -214,7 +214,24 @@ test('muster diff: compares with a git revision, writes JUnit and a changelog, a
     ),
   })
   expect(await readFile(report, 'utf8')).toMatch(
-    /failures="1">\s+<testcase classname="openapi\.yaml" name="request-property-became-required: .*"><failure message="/,
+    /failures="1">\s+<testcase classname="openapi\.yaml" name="request-property-became-required: .*"><failure type="request-property-became-required" message="/,
+  )
+  const sentence = 'createNote: `size` of the request body is required.'
+  const formats = [join(folder.path, 'diff.html'), join(folder.path, 'diff.md')] as const
+  const annotated = await muster.run([
+    ...args,
+    '--github',
+    '--report',
+    formats[0],
+    '--markdown',
+    formats[1],
+  ])
+  expect(annotated.stdout).toMatch(
+    /\n::error file=openapi\.yaml,line=\d+,title=request-property-became-required::createNote: /,
+  )
+  expect(await readFile(formats[0], 'utf8')).toContain(`<td>${sentence}</td>`)
+  expect(await readFile(formats[1], 'utf8')).toMatch(
+    /^## muster diff\n\n1 error, 0 warnings, 0 notices\.\n\n\| level .*\n.*\n\| error \| openapi\.yaml:\d+ /,
   )
   const changelog = await readFile(join(folder.path, 'CHANGELOG.md'), 'utf8')
   expect(changelog).toBe(
@@ -229,9 +246,16 @@ test('muster diff: compares with a git revision, writes JUnit and a changelog, a
     to: '2.0.0',
     changes: [{ id: 'request-property-became-required', level: 'breaking' }],
   })
-  const lost = await muster.run(['diff', 'nowhere', '--revision', folder.path])
+  const lost = await muster.run([
+    ...['diff', 'nowhere', '--revision', folder.path, '--json', '--junit', report],
+  ])
   expect(lost).toMatchObject({
     status: 1,
     stderr: expect.stringMatching(/^nowhere is neither a folder nor a git revision/),
   })
+  expect(JSON.parse(lost.stdout)).toMatchObject({
+    error: expect.stringMatching(/^nowhere is neither/),
+    results: [{ level: 'error', rule: 'cannot-run', file: null }],
+  })
+  expect(await readFile(report, 'utf8')).toContain('failures="1"')
 })

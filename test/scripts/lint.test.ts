@@ -122,4 +122,10 @@ test('muster lint: exits with 1 and prints each problem; exits with 0 without pr
   expect(document.problems).toMatchObject([
     { file: 'openapi.yaml', column: 7, rule: 'operation-id-form' },
   ])
+  expect(document.results).toMatchObject([
+    { level: 'error', file: 'openapi.yaml', rule: 'operation-id-form' },
+  ])
+  expect((await muster.run(['lint', contract.root, '--github'])).stdout).toMatch(
+    /\n::error file=openapi\.yaml,line=\d+,title=operation-id-form::operationId task must be/,
+  )
 })

@@ -1,5 +1,5 @@
 /** JUnit XML for CI pipelines. */
-import type { Difference } from './diff.ts'
+import { formatPlace, type Result } from './result.ts'
 
 export interface TestCase {
   classname: string
@@ -34,32 +34,15 @@ function testCase({ classname, name, seconds, failures = [], skipped }: TestCase
   return `    <testcase ${attributes}>${results.join('')}</testcase>\n`
 }
 
-/** One test case for each change of the contract, and for each fault. Breaking changes and faults fail. */
-export function junit({ from, to, changes, problems }: Difference): string {
-  const cases = changes.map(({ id, level, file, line, concerns, part, what }): TestCase => {
-    const name = `${id}: ${concerns.join(', ')}: ${part} ${what}.`
-    return {
-      classname: file,
-      name,
-      failures: level === 'breaking' ? [{ message: name, details: `${file}:${line}` }] : [],
-    }
+/** One test case for each result; errors fail. Without results, one case that passes. */
+export function resultsJunit(name: string, results: Result[]): string {
+  const cases = results.map((result): TestCase => {
+    const { level, rule, message, file } = result
+    const details = formatPlace(result)
+    const failures = level === 'error' ? [{ type: rule, message, details }] : []
+    return { classname: file ?? 'contract', name: `${rule}: ${message}`, failures }
   })
-  const faults = problems.map(({ file, line, problem }): TestCase => {
-    const failures = [{ message: problem, details: `${file}:${line}` }]
-    return { classname: file, name: `the contract is consistent: ${problem}`, failures }
-  })
-  const nothing: TestCase =
-    from === null
-      ? {
-          classname: 'contract',
-          name: 'nothing that was released breaks',
-          skipped: 'There is no release to compare with.',
-        }
-      : { classname: 'contract', name: 'nothing has changed' }
-  return junitXml(`muster diff ${from ?? 'nothing'} ${to}`, [
-    ...(cases.length > 0 ? cases : [nothing]),
-    ...faults,
-  ])
+  return junitXml(name, cases.length > 0 ? cases : [{ classname: 'contract', name: 'no findings' }])
 }
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }

@@ -1,0 +1,85 @@
+/** The output formats that lint, diff, generate and contract have in common. */
+import { writeFile } from 'node:fs/promises'
+import { type Command, Option } from 'commander'
+import { ContractError } from '../scripts/model/source.ts'
+import { toAnnotations, toMarkdown, toPage } from '../scripts/report/formats.ts'
+import { resultsJunit } from '../scripts/report/junit.ts'
+import type { Result } from '../scripts/report/result.ts'
+import type { Output } from './shell.ts'
+
+export interface ReportOptions {
+  json?: boolean
+  junit?: string
+  report?: string
+  markdown?: string
+  github?: boolean
+}
+
+export interface Checked {
+  /** `results` is added to its document. */
+  output: Output
+  results: Result[]
+  /** Instead of the files with the results only. */
+  junit?: string
+  page?: string
+}
+
+export function addReportOptions(command: Command): Command {
+  return command
+    .option('--junit <file>', 'also write the results as JUnit XML')
+    .option('--report <file>', 'also write the results as an HTML file')
+    .option('--markdown <file>', 'also write the results as a Markdown file')
+    .addOption(
+      new Option('--github', 'also print the results as annotations for GitHub Actions').conflicts(
+        'json',
+      ),
+    )
+}
+
+/** Runs the check and writes its reports. If it cannot run, the error is the only result: it is in all reports
+ *  and in the JSON document, and is thrown again. */
+export async function reportResults(
+  title: string,
+  options: ReportOptions,
+  check: () => Promise<Checked>,
+): Promise<Output> {
+  try {
+    const checked = await check()
+    await writeReports(title, options, checked)
+    const { output, results } = checked
+    return {
+      ...output,
+      document: { ...(output.document as object), results },
+      text: [output.text, ...annotate(options, results)].join('\n'),
+    }
+  } catch (error) {
+    const results = [toResult(error)]
+    await writeReports(title, options, { results })
+    for (const line of annotate(options, results)) console.log(line)
+    if (options.json) console.log(JSON.stringify({ error: (error as Error).message, results }))
+    throw error
+  }
+}
+
+function annotate({ github = false }: ReportOptions, results: Result[]): string[] {
+  return github ? toAnnotations(results) : []
+}
+
+function toResult(error: unknown): Result {
+  const rule = 'cannot-run'
+  if (error instanceof ContractError) {
+    const { problem, file, position } = error
+    return { level: 'error', rule, message: problem, file, line: position.line }
+  }
+  return { level: 'error', rule, message: (error as Error).message, file: null, line: null }
+}
+
+async function writeReports(
+  title: string,
+  { junit, report, markdown }: ReportOptions,
+  { results, ...texts }: Omit<Checked, 'output'>,
+): Promise<void> {
+  if (junit !== undefined) await writeFile(junit, texts.junit ?? resultsJunit(title, results))
+  if (report !== undefined) await writeFile(report, texts.page ?? toPage(title, results))
+  if (markdown !== undefined) await writeFile(markdown, toMarkdown(title, results))
+}

@@ -1,0 +1,71 @@
+/** Results as GitHub annotations, Markdown and HTML. */
+import { escaped } from './junit.ts'
+import { formatPlace, type Result } from './result.ts'
+
+/** Workflow commands of GitHub Actions, which shows each at its line:
+ *  `::error file=openapi.yaml,line=66,title=lists::…` */
+export function toAnnotations(results: Result[]): string[] {
+  return results.map(({ level, rule, message, file, line }) => {
+    const properties = { file, line, title: rule }
+    const list = Object.entries(properties)
+      .filter(([, value]) => value !== null)
+      .map(([name, value]) => `${name}=${escapeProperty(String(value))}`)
+    return `::${level} ${list.join()}::${escapeData(message)}`
+  })
+}
+
+function escapeData(text: string): string {
+  return text.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A')
+}
+
+function escapeProperty(text: string): string {
+  return escapeData(text).replaceAll(':', '%3A').replaceAll(',', '%2C')
+}
+
+/** A heading and a table, for example for a comment on a pull request. */
+export function toMarkdown(title: string, results: Result[]): string {
+  const cell = (text: string): string => text.replace(/[\\|<]/g, '\\$&').replace(/\s*\n\s*/g, ' ')
+  const rows = results.map(
+    (result) =>
+      `| ${[result.level, formatPlace(result), result.rule, result.message].map(cell).join(' | ')} |`,
+  )
+  const table = ['| level | place | rule | result |', '| --- | --- | --- | --- |', ...rows]
+  return `${[`## ${title}`, '', count(results), ...(rows.length > 0 ? ['', ...table] : [])].join('\n')}\n`
+}
+
+/** One file without external parts. */
+export function toPage(title: string, results: Result[]): string {
+  const rows = results.map((result) => {
+    const cells = [result.level, formatPlace(result), result.rule, result.message]
+    return `<tr class="${result.level}">${cells.map((text) => `<td>${escaped(text)}</td>`).join('')}</tr>`
+  })
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>${escaped(title)}</title>
+<style>
+:root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif }
+body { margin: 2rem auto; max-width: 80rem; padding: 0 1rem }
+table { border-collapse: collapse }
+th, td { border: 1px solid #8886; padding: .2rem .5rem; text-align: left; vertical-align: top }
+.error td:first-child { background: #d335 }
+.warning td:first-child { background: #da35 }
+</style>
+<h1>${escaped(title)}</h1>
+<p>${count(results)}</p>
+<table>
+<tr><th>level</th><th>place</th><th>rule</th><th>result</th></tr>
+${rows.join('\n')}
+</table>
+</html>
+`
+}
+
+function count(results: Result[]): string {
+  const of = (level: Result['level'], name: string): string => {
+    const number = results.filter((result) => result.level === level).length
+    return `${number} ${name}${number === 1 ? '' : 's'}`
+  }
+  return `${of('error', 'error')}, ${of('warning', 'warning')}, ${of('notice', 'notice')}.`
+}
