@@ -18,7 +18,7 @@ const RETRY_AFTER_SECONDS = 5
 const IDLE_THREAD_MS = 30_000
 
 /** Leaves one core for requests. The threads of libuv are not used: SQLite needs them, and each one that
- *  ran argon2 would keep its memory. One pool for the process, which shares its cores, too. */
+ *  ran argon2 would keep its memory. There is one pool for the process. */
 const hashing = new Piscina<Argon2Parameters, Uint8Array>({
   filename: fileURLToPath(new URL('./password-worker.ts', import.meta.url)),
   minThreads: 0,
@@ -30,7 +30,7 @@ const hashing = new Piscina<Argon2Parameters, Uint8Array>({
 let formsInProgress = 0
 
 /** Runs the part of a form that hashes a password. Throws 503 at once when the queue would not have room for its
- *  hash: a refused form costs no statement and counts as no guess. */
+ *  hash: a refused form sends no statement, and does not count as a wrong password. */
 export async function whileQueueHasRoom<T>(work: () => Promise<T>): Promise<T> {
   if (formsInProgress >= HASHING_THREADS + MAX_QUEUED_HASHES) throwBusy()
   formsInProgress++
@@ -70,7 +70,7 @@ export function assertPassword(password: string, names: string[] = []): void {
     throw new Refused(`The password must be at least ${MIN_LENGTH} characters long`)
   if (length > MAX_LENGTH)
     throw new Refused(`The password must be at most ${MAX_LENGTH} characters long`)
-  const lowerCase = password.toLowerCase()
+  const lowerCase = password.normalize('NFKC').toLowerCase()
   if (COMMON_PASSWORDS.has(lowerCase) || new Set(lowerCase).size === 1)
     throw new Refused('This password is in lists of common passwords: choose another one')
   if (names.some((name) => name.trim().toLowerCase() === lowerCase))

@@ -6,16 +6,16 @@ import { valueAt } from '../model/source.ts'
 import { readListWords } from './list-words.ts'
 import type { ReceivedResponse } from './request.ts'
 
-/** A reason for which valid data was refused. */
+/** A reason for which data that the schema permits was refused. */
 export interface Refusal {
   operation: string
-  /** As in `x-refusals`: `*` stands for an index or the name of an entry. */
+  /** As in `x-refusals`: `*` stands for an index or the name of an entry, which the caller has replaced. */
   field: string
   message: string
   count: number
 }
 
-/** Messages by field. Empty unless the contract says where errors name the fields. */
+/** Messages by field, from the property of the body that `x-names-fields` names. Empty without this word. */
 export function fieldErrors(
   { sources }: Contract,
   { responses }: Operation,
@@ -28,7 +28,7 @@ export function fieldErrors(
   return ((json ?? {}) as Record<string, Record<string, string[]>>)[String(name)] ?? {}
 }
 
-/** Whether the contract says which fields its errors name. */
+/** Whether `x-names-fields` says where an error response of the operation names the fields. */
 export function namesFields({ sources }: Contract, { responses }: Operation): boolean {
   return responses.some(({ content }) => {
     const media = content['application/json']
@@ -38,7 +38,8 @@ export function namesFields({ sources }: Contract, { responses }: Operation): bo
   })
 }
 
-/** The rule of the contract that explains the refusal of the field. A sort must not repeat a field. */
+/** The rule in `x-refusals` that explains the refusal of the field. The sort needs no rule: in every contract it may be
+ *  refused for a field that it repeats. */
 export function findRule(
   contract: Contract,
   operation: Operation,
@@ -46,10 +47,12 @@ export function findRule(
 ): string | undefined {
   const { source, path } = operation.place
   const rules = Object.keys(valueAt(source.root, [...path, 'x-refusals']) ?? {})
-  const known = [...rules, readListWords(contract)?.sort.parameter ?? []].flat()
+  const sort = readListWords(contract)?.sort.parameter
+  const known = sort === undefined ? rules : [...rules, sort]
   return known.find((rule) => matches(rule, field))
 }
 
+/** A `*` at the end also stands for everything below the entry. */
 function matches(rule: string, field: string): boolean {
   const [parts, actual] = [rule.split('.'), field.split('.')]
   return (

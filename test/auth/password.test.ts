@@ -12,6 +12,11 @@ describe('hashPassword', () => {
     expect(other).not.toBe(one)
   })
 
+  it('refuses a common password, also in full-width letters', async () => {
+    for (const password of ['Password1', 'ｐａｓｓｗｏｒｄ1'])
+      await expect(hashPassword(password)).rejects.toThrow('lists of common passwords')
+  })
+
   it('accepts 8 to 200 characters of any byte length', async () => {
     for (const password of ['1234567', '🔑'.repeat(7), 'x'.repeat(201)])
       await expect(hashPassword(password)).rejects.toThrow('characters long')

@@ -240,7 +240,7 @@ describe('creating and changing a webhook', () => {
   it('checks a URL while it is typed, at most 60 times a minute', async () => {
     const admin = await newWebhookAdmin(app)
     const verdict = async (url: string): Promise<string> => {
-      const answer = await admin.visitor.post('/webhooks/address', {
+      const answer = await admin.visitor.post('/webhooks/check-url', {
         url,
         description: 'as it is',
       })
@@ -260,7 +260,7 @@ describe('creating and changing a webhook', () => {
       await newConsoleUser(app, admin.accountId, { grants: ['webhooks'] }),
     )
     expect(
-      (await colleague.post('/webhooks/address', { url: 'https://example.com/' })).text,
+      (await colleague.post('/webhooks/check-url', { url: 'https://example.com/' })).text,
     ).toContain('This URL works')
   })
 
@@ -278,7 +278,7 @@ describe('creating and changing a webhook', () => {
     expect(bad.text).toContain('value="nowhere"')
     const changed = { ...same, url: 'https://example.com/new', event_types: ['*', 'task.created'] }
     expect((await admin.visitor.submit(to, changed)).text).toContain(
-      'Webhook saved. The next attempt uses the new settings.',
+      'Webhook saved. The next attempt uses the new URL.',
     )
     expect(await loadWebhook(admin, id)).toMatchObject({
       url: 'https://example.com/new',

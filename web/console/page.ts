@@ -1,5 +1,6 @@
 /** Input and results of the console's pages. Every URL returns a whole page, from which htmx selects a
- *  part, so the console works without JavaScript. A POST redirects, or returns the page with field errors. */
+ *  part, so the console works without JavaScript. A POST redirects, returns the form with its
+ *  errors, or shows a result, such as a new secret. */
 import type { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
@@ -17,9 +18,9 @@ import type { ConsoleConfig } from './services.ts'
 import type { ThrottleName } from './throttles.ts'
 
 export interface OperationInput extends RawInput {
-  /** The version of the record that the form shows. Throws 412 when the record has changed since. */
+  /** The version of the record that the form shows. `call` throws 412 when the record has changed since. */
   updatedAt?: string
-  /** Create a record only once. Throws `AlreadyCreated` for a repeated request. */
+  /** Create a record only once. `call` throws `AlreadyCreated` for a repeated request. */
   once?: KeyedRequest
 }
 
@@ -32,7 +33,7 @@ export interface GuestVisit {
   form: URLSearchParams
   now: Date
   ip: string
-  /** The IPv4 address, or the /64 of the IPv6 address. Throttles count by it. */
+  /** The IPv4 address, or the /64 of the IPv6 address: the key of the throttles for guests. */
   network: string
   db: Db
   config: ConsoleConfig
@@ -63,7 +64,7 @@ export interface Visit extends GuestVisit {
   audit(scope: WriteScope, entry: Omit<NewAuditEntry, 'user' | 'ip'>): Promise<void>
   /** Runs an operation of the contract as this user: validation, transaction and events.
    *  Throws `InvalidInput` or a `StatusError`, for example 404.
-   *  The page checks the user's permission first. */
+   *  Checks no permission of the user: the page must have done so. */
   call(id: OperationId, input: OperationInput): Promise<unknown>
 }
 

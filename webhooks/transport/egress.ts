@@ -48,8 +48,7 @@ export function judgeAddress(address: string, allow: Cidr[]): Verdict {
   return ip.match(GLOBAL_UNICAST) ? 'public' : 'blocked'
 }
 
-/** A public address by its number, but virtual machines on Azure reach their platform and its
- *  metadata through it. */
+/** In a public range, but virtual machines on Azure reach their platform and its metadata through it. */
 const AZURE_PLATFORM = '168.63.129.16'
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3')
 
@@ -88,8 +87,8 @@ export function parseWebhookUrl(text: string, allow: Cidr[]): string {
     const loopback = /^(.*\.)?localhost$/i.test(host) ? '127.0.0.1' : undefined
     if (loopback && judgeAddress(loopback, allow) !== 'allowed')
       throw new UnpermittedUrl('The URL must point to a public IP address.')
-    // With http every IP address of the name must be allowed when connecting, so without ranges it
-    // can only fail.
+    // With http every IP address of the name must be in an allowed range. Without such ranges no connection can
+    // succeed.
     if (url.protocol === 'http:' && allow.length === 0)
       throw new UnpermittedUrl('The URL must begin with https://.')
     return url.href
@@ -107,8 +106,8 @@ export function parseWebhookUrl(text: string, allow: Cidr[]): string {
 const KEEP_ALIVE_MS = 4_000
 const MAX_HEADER_BYTES = 16 * 1024
 
-/** An agent that checks each connection three times: the host if it is an IP literal, which needs no
- *  lookup; every IP address of its name; and the IP address of the connection. A `Trace` in `opaque` of a
+/** An agent that checks each connection twice: before it is opened, the IP literal or every IP address of the name, and
+ *  once it is open, its IP address. A `Trace` in `opaque` of a
  *  request receives the connection that carries the request. */
 export function guardedAgent(
   allow: Cidr[],
@@ -134,7 +133,7 @@ export function guardedAgent(
   })
 }
 
-/** The connection that carries a request of an account. */
+/** Gives access to the connection of a request, which may not exist yet when the request begins. */
 export class Trace {
   readonly accountId: string
   client: TracedClient | undefined
@@ -236,7 +235,7 @@ function guardedConnector(
     lookup: guardedLookup(protocol, allow, lookup),
     // Node's default of 250 ms is too short for a distant host with several IP addresses.
     autoSelectFamilyAttemptTimeout: 2_000,
-    // Declared as void, but returns the socket.
+    // undici declares that a connector returns nothing, but it returns the socket.
   } as buildConnector.BuildOptions) as (...args: Parameters<buildConnector.connector>) => Socket
 
   return (target, callback) => {
@@ -249,11 +248,12 @@ function guardedConnector(
       }
     }
     const connection = new Connection(host, protocol)
-    const socket = connect(target, (...[error, socket]) => {
+    const socket = connect(target, (...[error, ready]) => {
       if (error) return callback(error, null)
-      if (socket.errored) return callback(socket.errored, null)
+      // `watch` has destroyed the socket, which undici does not notice.
+      if (ready.errored) return callback(ready.errored, null)
       connection.readyAt = performance.now()
-      return callback(null, socket)
+      return callback(null, ready)
     })
     connection.watch(socket, (address) => {
       const blocked = refusal(address, protocol, allow)
@@ -263,7 +263,8 @@ function guardedConnector(
   }
 }
 
-/** The account whose request needs the connection. A connector of undici has one look-up for all requests. */
+/** The account whose request needs the connection, which limits its look-ups. A connector of undici has one function
+ *  for the look-ups of all requests, so the account cannot be its argument. */
 const lookingUpFor = new AsyncLocalStorage<string>()
 
 /** Refuses a name when any of its IP addresses is blocked: we do not choose the one that is
@@ -283,9 +284,8 @@ function guardedLookup(protocol: string, allow: Cidr[], lookup: Lookup): LookupF
         .find((each) => each !== undefined)
       if (blocked) return callback(blocked, [])
       const [first] = addresses
-      if (options.all || !first)
-        return callback(first ? null : new Error(`${hostname} has no address`), addresses)
-      return callback(null, first.address, first.family)
+      if (!first) return callback(new Error(`${hostname} has no address`), [])
+      return options.all ? callback(null, addresses) : callback(null, first.address, first.family)
     })
   }
 }

@@ -35,7 +35,7 @@ import {
   blankWebhook,
   readWebhookForm,
   type UrlVerdict,
-  urlVerdict,
+  urlVerdictHtml,
   validateWebhook,
   type WebhookInput,
   webhookFields,
@@ -45,7 +45,7 @@ import { secretShownPage } from './secret.ts'
 export const webhookEditRoutes: Route[] = [
   post('/webhooks', mayManage, createWebhook),
   get('/webhooks/new', mayManage, (visit) => newWebhookPage(visit, blankWebhook)),
-  post('/webhooks/address', mayManage, checkUrl),
+  post('/webhooks/check-url', mayManage, checkUrl),
   get('/webhooks/:webhook/edit', mayManage, async (visit) => editPage(await loadWebhook(visit))),
   post('/webhooks/:webhook/edit', mayManage, saveWebhook),
 ]
@@ -114,7 +114,7 @@ async function checkUrl(visit: Visit): Promise<ConsolePage> {
   const url = visit.form.get('url') ?? ''
   return {
     title: 'Create webhook',
-    body: urlVerdict(url.trim() === '' ? undefined : await judgeUrl(visit, url)),
+    body: urlVerdictHtml(url.trim() === '' ? undefined : await judgeUrl(visit, url)),
   }
 }
 
@@ -132,7 +132,8 @@ function editPage(
 ): ConsolePage {
   const to = `/webhooks/${webhook.id}`
   const effect = html`<p class="muted">
-    Scheduled attempts use the new URL. New event types and a new order apply to future events.
+    Scheduled attempts use the new URL. Event types and the order of delivery apply to
+    future events.
   </p>`
   return formPage(
     { title: `Edit ${webhookName(webhook)}`, crumbs: webhookCrumbs(webhook) },
@@ -160,6 +161,6 @@ async function saveWebhook(visit: Visit): Promise<PageResult> {
   })
   return redirect(
     `/webhooks/${found.id}/settings`,
-    'Webhook saved. The next attempt uses the new settings.',
+    'Webhook saved. The next attempt uses the new URL.',
   )
 }

@@ -105,7 +105,7 @@ export function webhookFields(input: WebhookInput, errors: Errors): Content {
 
 /** While the user types, the server checks the URL and htmx shows its verdict. */
 const CHECK_URL = replace('url-verdict', {
-  path: '/console/webhooks/address',
+  path: '/console/webhooks/check-url',
   method: 'post',
   trigger: 'change, input delay:500ms',
 })
@@ -126,13 +126,13 @@ function urlField(value: string, problem: string | undefined): Html {
       aria-describedby="field-url-hint url-verdict"
       ${problem !== undefined && html`aria-invalid="true"`}
     >
-    ${urlVerdict(problem === undefined ? undefined : { problem })}
+    ${urlVerdictHtml(problem === undefined ? undefined : { problem })}
   </div>`
 }
 
 export type UrlVerdict = { problem: string } | { url: string }
 
-export function urlVerdict(verdict?: UrlVerdict): Html {
+export function urlVerdictHtml(verdict?: UrlVerdict): Html {
   return html`<div id="url-verdict" aria-live="polite">${
     verdict &&
     ('problem' in verdict
