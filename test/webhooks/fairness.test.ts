@@ -253,7 +253,6 @@ describe('lease rounds', () => {
       endpoints: { n: normal(3), s: slow(0) },
       normal: ['s'],
       probe: [],
-      slow: [],
       reserve: ['s'],
     },
     {
@@ -262,6 +261,12 @@ describe('lease rounds', () => {
       normal: ['s', 'h'],
       slow: ['h'],
       reserve: ['s', 'h'],
+    },
+    {
+      situation: 'a slow endpoint at the normal limit',
+      endpoints: { s: slow(16) },
+      normal: ['s'],
+      reserve: ['s'],
     },
     {
       situation: 'a hanging endpoint',

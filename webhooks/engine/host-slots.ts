@@ -61,13 +61,16 @@ export class HostSlots {
 
   /** Returns how many webhooks wait no longer. */
   #endWaiting(host: string, most: number): number {
-    const queue = this.#queues.get(host)
-    const ended = [...(queue ?? [])].slice(0, most)
-    for (const webhookId of ended) {
-      queue?.delete(webhookId)
+    const queue = this.#queues.get(host) ?? new Set<string>()
+    let ended = 0
+    for (const webhookId of queue) {
+      if (ended >= most) break
+      queue.delete(webhookId)
+      if (!this.waiting.has(webhookId)) continue
       this.waiting.remove(webhookId)
+      ended++
     }
-    if (queue?.size === 0) this.#queues.delete(host)
-    return ended.length
+    if (queue.size === 0) this.#queues.delete(host)
+    return ended
   }
 }

@@ -176,9 +176,12 @@ export function slowRound(endpoints: Endpoints): LeaseRound | undefined {
   if (sum(slotsByAccount(endpoints.values())) >= MAX_IN_FLIGHT / 2) return undefined
   const slow = [...endpoints].filter(([, health]) => isSlow(health))
   const slots = slotsByAccount(slow.map(([, health]) => health))
-  const skip = slow.filter(
-    ([, health]) => isHanging(health) || (slots.get(health.accountId) ?? 0) >= SLOW_SLOTS,
-  )
+  const mayHaveMore = (health: EndpointHealth): boolean =>
+    !isHanging(health) &&
+    health.inFlight >= PROBE_LIMIT &&
+    health.inFlight < NORMAL_LIMIT &&
+    (slots.get(health.accountId) ?? 0) < SLOW_SLOTS
+  const skip = slow.filter(([, health]) => !mayHaveMore(health))
   if (skip.length === slow.length) return undefined
   return { limit: NORMAL_LIMIT, skip: skip.map(([webhookId]) => webhookId), most: SLOW_BATCH }
 }
