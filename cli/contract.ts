@@ -2,30 +2,23 @@ import { randomInt } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { type Command, InvalidArgumentError } from 'commander'
 import { type OperationId, operations } from '../generated/operations.ts'
-import { isMissing, newCoverage } from '../scripts/contract/coverage.ts'
-import type { DreddResult } from '../scripts/contract/dredd-suite.ts'
+import { type Coverage, isMissing, newCoverage } from '../scripts/contract/coverage.ts'
 import { ORACLES } from '../scripts/contract/oracles.ts'
 import type { Servers } from '../scripts/contract/provoke-status.ts'
 import { startContractReceiver, type TestedWebhook } from '../scripts/contract/receiver.ts'
-import {
-  contractJunit,
-  contractPage,
-  isFailed,
-  listStatuses,
-  type Report,
-} from '../scripts/contract/report.ts'
+import { contractJunit, contractPage, isFailed, type Report } from '../scripts/contract/report.ts'
 import { listResults } from '../scripts/contract/results.ts'
-import { type Case, runSuite } from '../scripts/contract/suite.ts'
+import { runSuite } from '../scripts/contract/suite.ts'
 import type { Target } from '../scripts/contract/test-run.ts'
 import type { Contract } from '../scripts/model/contract.ts'
 import { readContract } from '../scripts/model/yaml.ts'
 import { toContractCurl } from './contract-curl.ts'
+import { formatReport, toDocument } from './contract-output.ts'
 import type { ProveOptions } from './contract-prove.ts'
 import { parseSigningSecret } from './listen.ts'
 import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
 import {
   examples,
-  formatTable,
   type Output,
   parseHttpUrl,
   parseList,
@@ -158,17 +151,50 @@ function integerFrom(min: number, max: number): (argument: string) => number {
   }
 }
 
+/** The report has what was found until an error ended the run. */
 async function buildReport(options: Options): Promise<Report> {
   const contract = await readContract(ROOT)
   const target = readTarget(options)
-  const { receiverPort } = options
+  const { seed = randomInt(MAX_SEED), only = IDS, url = 'this installation' } = options
+  const hasRestrictedKey = target === undefined || target.restrictedKey !== undefined
+  const coverage = newCoverage(contract, only, { hasRestrictedKey })
+  const found: Findings = { url, dredd: null, cases: [] }
+  const error = await testTarget(contract, target, { options, seed, coverage, found }).then(
+    () => null,
+    ({ message }: Error) => message,
+  )
+  const cells = coverage.cells().filter((cell) => error === null || !isMissing(cell))
+  const refusals = coverage.refusals.list()
+  return { ...found, seed, error, cells, untested: coverage.untested(), refusals }
+}
+
+type Findings = Pick<Report, 'url' | 'dredd' | 'cases'>
+
+interface Work {
+  options: Options
+  seed: number
+  coverage: Coverage
+  /** Gets the results at once. */
+  found: Findings
+}
+
+/** Without a target, tests the service of this installation. */
+async function testTarget(
+  contract: Contract,
+  target: Target | undefined,
+  work: Work,
+): Promise<void> {
+  const { receiverPort } = work.options
   await using receiver =
     receiverPort === undefined ? undefined : await startContractReceiver(receiverPort)
-  if (target !== undefined) return await test(contract, { ...target, receiver }, options)
+  if (target !== undefined) {
+    await test(contract, { ...target, receiver }, work)
+    return
+  }
   const { startDreddServers, startOwnService } = await import('./contract-service.ts')
-  const dredd = await runDredd(contract, options, startDreddServers)
+  work.found.dredd = await runDredd(contract, work.options, startDreddServers)
   await using service = await startOwnService()
-  return await test(contract, service, options, dredd)
+  await test(contract, service, work)
 }
 
 /** Dredd tests this installation only: some statuses need a database that the test can damage. */
@@ -220,97 +246,21 @@ function toKebabCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
-async function test(
-  contract: Contract,
-  target: Target,
-  options: Options,
-  dredd: DreddResult | null = null,
-): Promise<Report> {
-  const { seed = randomInt(MAX_SEED), runs, only = IDS } = options
-  const coverage = newCoverage(contract, only, {
-    hasRestrictedKey: target.restrictedKey !== undefined,
-  })
-  for (const { operation, status } of dredd?.passed ?? []) coverage.sawStatus(operation, status)
-  const cases: Case[] = []
+async function test(contract: Contract, target: Target, work: Work): Promise<void> {
+  const { options, seed, coverage, found } = work
+  const { runs, only = IDS } = options
+  found.url = target.url
+  for (const { operation, status } of found.dredd?.passed ?? [])
+    coverage.sawStatus(operation, status)
   await runSuite({
     contract,
     target,
     options: { ids: only, seed, randomRequests: runs },
     coverage,
     onCase: (done) => {
-      cases.push(done)
+      found.cases.push(done)
       return false
     },
     toCurl: (request) => toContractCurl(target.url, request, target.key),
   })
-  const refusals = coverage.refusals.list()
-  return { url: target.url, seed, dredd, cases, cells: coverage.cells(), refusals }
-}
-
-function toDocument({ cases, ...report }: Report): object {
-  return {
-    ...report,
-    cases: cases.map(({ durationMs, ...rest }) => ({ ...rest, duration_ms: durationMs })),
-  }
-}
-
-function formatReport(report: Report): string {
-  const { url, seed, dredd, cases, cells } = report
-  const dreddFailures = (dredd?.failures ?? []).map((failure) => `FAIL  ${failure}\n`)
-  const failures = cases.flatMap(({ operation, name, failures }) =>
-    failures.map(
-      ({ check, what, message, curl }) =>
-        `FAIL  ${operation} ${name} (${check})\n      ${what}: ${message}\n      ${curl}\n`,
-    ),
-  )
-  const missing = cells
-    .filter(isMissing)
-    .map(
-      ({ operation, kind, name }) =>
-        `FAIL  ${operation}: the ${kind} ${name} is documented, but never occurred`,
-    )
-  const waivedReasons = new Map(
-    cells
-      .filter(({ seen, reason }) => seen === 0 && reason !== null)
-      .map(({ name, reason }) => [name, reason]),
-  )
-  const requests = cases.reduce((sum, { requests }) => sum + requests, 0)
-  const failureCount = dreddFailures.length + failures.length + missing.length
-  const verdict = failureCount === 0 ? 'the contract holds.' : `${failureCount} failures.`
-  return [
-    formatMatrix(report),
-    '',
-    ...[...waivedReasons].map(
-      ([name, reason]) => `"-" under ${name}: not required, because it ${reason}.`,
-    ),
-    '',
-    ...dreddFailures,
-    ...failures,
-    ...missing,
-    ...report.refusals.map(
-      ({ operation, field, message, count }) =>
-        `Note  ${operation}: a rule that the schema does not express refused ${field} ${count} times: ${message}`,
-    ),
-    ...(dredd ? [`Dredd: ${dredd.passed.length} documented responses verified.`] : []),
-    `${requests} requests to ${url} with --seed ${seed}: ${verdict}`,
-  ].join('\n')
-}
-
-/** A row for each operation: how often each documented status and event occurred. */
-function formatMatrix({ cells }: Report): string {
-  const columns = listStatuses(cells)
-  const ids = [...new Set(cells.map(({ operation }) => operation))]
-  const rows = ids.map((id) => {
-    const own = cells.filter(({ operation }) => operation === id)
-    const statuses = columns.map((name) => {
-      const cell = own.find((candidate) => candidate.kind === 'status' && candidate.name === name)
-      if (cell === undefined) return ''
-      return cell.seen === 0 && cell.reason !== null ? '-' : String(cell.seen)
-    })
-    const events = own
-      .filter(({ kind }) => kind === 'event')
-      .map(({ name, seen }) => `${name} ${seen}`)
-    return [id, ...statuses, events.join(', ')]
-  })
-  return formatTable(['OPERATION', ...columns, 'EVENTS'], rows)
 }

@@ -27,6 +27,7 @@ export type CheckName =
   | 'isolation'
   | 'deliveries'
   | 'no_answer'
+  | 'test_error'
 
 /** A response breaks the contract. */
 export class ContractBroken extends Error {

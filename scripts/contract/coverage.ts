@@ -16,6 +16,12 @@ export interface Cell {
   reason: string | null
 }
 
+/** An operation that was not tested. */
+export interface Untested {
+  operation: OperationId
+  reason: string
+}
+
 export interface Coverage {
   sawStatus(operation: OperationId, status: number): void
   sawEvent(operation: OperationId, event: EventType): void
@@ -24,6 +30,10 @@ export interface Coverage {
   sawBody(operation: OperationId, body: unknown): void
   /** Reasons for which valid data was refused. */
   refusals: Refusals
+  /** The operation was not tested. */
+  skip(operation: OperationId, reason: string): void
+  untested(): Untested[]
+  /** Those of the tested operations. */
   cells(): Cell[]
 }
 
@@ -56,8 +66,11 @@ export function newCoverage(
   const fields = new Map(
     contract.operations.map((operation) => [operation.id, listOptionalFields(contract, operation)]),
   )
+  const untested = new Map<OperationId, string>()
   return {
     refusals: new Refusals(),
+    skip: (operation, reason) => void untested.set(operation, reason),
+    untested: () => [...untested].map(([operation, reason]) => ({ operation, reason })),
     sawBody(operation, body) {
       for (const field of fields.get(operation) ?? [])
         if (hasField(body, field)) count(operation, `field ${field}`)
@@ -66,35 +79,37 @@ export function newCoverage(
     sawEvent: count,
     hasSeenEvents: (id) => operations[id].emits.every((event) => seen(id, event) > 0),
     cells: () =>
-      ids.flatMap((operation): Cell[] => [
-        ...operations[operation].statuses.map(
-          (status): Cell => ({
-            operation,
-            kind: 'status',
-            name: String(status),
-            seen: seen(operation, status),
-            reason: reasonFor(status),
-          }),
-        ),
-        ...operations[operation].emits.map(
-          (event): Cell => ({
-            operation,
-            kind: 'event',
-            name: event,
-            seen: seen(operation, event),
-            reason: null,
-          }),
-        ),
-        ...(fields.get(operation) ?? []).map(
-          (field): Cell => ({
-            operation,
-            kind: 'field',
-            name: field,
-            seen: seen(operation, `field ${field}`),
-            reason: null,
-          }),
-        ),
-      ]),
+      ids
+        .filter((id) => !untested.has(id))
+        .flatMap((operation): Cell[] => [
+          ...operations[operation].statuses.map(
+            (status): Cell => ({
+              operation,
+              kind: 'status',
+              name: String(status),
+              seen: seen(operation, status),
+              reason: reasonFor(status),
+            }),
+          ),
+          ...operations[operation].emits.map(
+            (event): Cell => ({
+              operation,
+              kind: 'event',
+              name: event,
+              seen: seen(operation, event),
+              reason: null,
+            }),
+          ),
+          ...(fields.get(operation) ?? []).map(
+            (field): Cell => ({
+              operation,
+              kind: 'field',
+              name: field,
+              seen: seen(operation, `field ${field}`),
+              reason: null,
+            }),
+          ),
+        ]),
   }
 }
 

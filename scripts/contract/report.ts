@@ -1,6 +1,6 @@
 /** Writes the results of a run as JUnit XML and as one HTML file. */
 import { escaped, junitXml, type TestCase } from '../report/junit.ts'
-import { type Cell, isExcused, isMissing } from './coverage.ts'
+import { type Cell, isExcused, isMissing, type Untested } from './coverage.ts'
 import type { DreddResult } from './dredd-suite.ts'
 import type { Refusal } from './refusals.ts'
 import type { Case, Failure } from './suite.ts'
@@ -9,16 +9,20 @@ export interface Report {
   /** URL of the tested service. */
   url: string
   seed: number
+  /** Why the run ended before its end. Null: it did not. */
+  error: string | null
   /** Null for a deployed service. */
   dredd: DreddResult | null
   cases: Case[]
   cells: Cell[]
+  untested: Untested[]
   /** Reasons for which data that is valid by the schema was refused. */
   refusals: Refusal[]
 }
 
-export function isFailed({ dredd, cases, cells }: Report): boolean {
+export function isFailed({ error, dredd, cases, cells }: Report): boolean {
   return (
+    error !== null ||
     (dredd?.failures ?? []).length > 0 ||
     cases.some(({ failures }) => failures.length > 0) ||
     cells.some(isMissing)
@@ -26,14 +30,17 @@ export function isFailed({ dredd, cases, cells }: Report): boolean {
 }
 
 /** One test case for each check of each operation, and one for each cell of the matrix. */
-export function contractJunit({ url, seed, dredd, cases, cells }: Report): string {
+export function contractJunit(report: Report): string {
+  const { url, seed, error, dredd, cases, cells, untested } = report
   return junitXml(`muster contract ${url} seed ${seed}`, [
-    ...(dredd?.failures ?? []).map(
-      (failure): TestCase => ({
-        classname: 'Dredd',
-        name: failure,
+    ...(error === null ? [] : [failedCase('Run', 'ends early', error)]),
+    ...(dredd?.failures ?? []).map((failure) => failedCase('Dredd', failure, failure)),
+    ...untested.map(
+      ({ operation, reason }): TestCase => ({
+        classname: operation,
+        name: 'is tested',
         seconds: 0,
-        failures: [{ message: failure, details: '' }],
+        skipped: reason,
       }),
     ),
     ...cases.map(
@@ -62,6 +69,10 @@ export function contractJunit({ url, seed, dredd, cases, cells }: Report): strin
   ])
 }
 
+function failedCase(classname: string, name: string, message: string): TestCase {
+  return { classname, name, seconds: 0, failures: [{ message, details: '' }] }
+}
+
 /** All statuses: the columns of the matrix. */
 export function listStatuses(cells: Cell[]): string[] {
   return [...new Set(cells.filter(({ kind }) => kind === 'status').map(({ name }) => name))].sort()
@@ -69,11 +80,12 @@ export function listStatuses(cells: Cell[]): string[] {
 
 /** A page with the matrix, the events and the failures. */
 export function contractPage(report: Report): string {
-  const { url, seed, dredd, cases, cells, refusals } = report
+  const { url, seed, error, dredd, cases, cells, untested, refusals } = report
   const statuses = listStatuses(cells)
   const ids = [...new Set(cells.map(({ operation }) => operation))]
   const failures = cases.flatMap((one) => one.failures.map((failure) => ({ ...one, failure })))
   const failureBlocks = [
+    ...(error === null ? [] : [`<pre>${escaped(`The run ended early: ${error}`)}</pre>`]),
     ...(dredd?.failures ?? []).map((failure) => `<pre>${escaped(failure)}</pre>`),
     ...failures.map(failureBlock),
   ]
@@ -114,8 +126,10 @@ ${rows.join('\n')}
   <span class="missing">0</span> must occur; <span class="excused">–</span> is optional:
 </p>
 ${reasonList(cells)}
+<h2>Not tested</h2>
+<ul>${untested.map(untestedItem).join('') || '<li>None.</li>'}</ul>
 <h2>Rules beside the schemas</h2>
-<ul>${refusals.map(refusalItem).join('')}</ul>
+<ul>${refusals.map(refusalItem).join('') || '<li>None.</li>'}</ul>
 <h2>Failures</h2>
 ${failureBlocks.join('\n') || '<p>None.</p>'}
 </html>
@@ -171,6 +185,10 @@ function reasonList(cells: Cell[]): string {
   const reasons = new Map(cells.filter(isExcused).map(({ name, reason }) => [name, reason ?? '']))
   const items = [...reasons].map(([name, reason]) => `<li>${escaped(`${name} ${reason}`)}</li>`)
   return `<ul>${items.join('')}</ul>`
+}
+
+function untestedItem({ operation, reason }: Untested): string {
+  return `<li>${operation}: ${escaped(reason)}</li>`
 }
 
 function refusalItem({ operation, field, message, count }: Refusal): string {

@@ -7,7 +7,7 @@ import type { Report } from './report.ts'
 /** What failed, at the line of the operation, and the rules beside the schemas. */
 export function listResults(
   contract: Contract,
-  { dredd, cases, cells, refusals }: Report,
+  { error, dredd, cases, cells, untested, refusals }: Report,
 ): Result[] {
   const toResult = (
     level: Result['level'],
@@ -20,6 +20,7 @@ export function listResults(
     return { level, rule, message: text, file: found ? 'openapi.yaml' : null, line }
   }
   return [
+    ...(error === null ? [] : [toResult('error', 'Run', ['ended-early', error])]),
     ...(dredd?.failures ?? []).map((failure) => toResult('error', 'Dredd', ['dredd', failure])),
     ...cases.flatMap(({ operation, name, failures }) =>
       failures.map(({ check, what, message }) =>
@@ -34,6 +35,9 @@ export function listResults(
           `the ${kind} ${name} is documented, but never occurred`,
         ]),
       ),
+    ...untested.map(({ operation, reason }) =>
+      toResult('notice', operation, ['not-tested', `was not tested: ${reason}`]),
+    ),
     ...refusals.map(({ operation, field, message, count }) =>
       toResult('notice', operation, [
         'refusal',

@@ -1,13 +1,13 @@
 /** Tests a service as Schemathesis does. Sends valid and invalid data to each operation, at the limits and
  *  at random. Checks everything else that the contract promises. */
-import { Refused } from '../../errors.ts'
 import type { OperationId } from '../../generated/operations.ts'
 import { assertConforms, type CheckName, ContractBroken } from './checks.ts'
 import { assertHeaderMeanings } from './oracles/header-meanings.ts'
 import { listOracles } from './oracles.ts'
-import { exchange, type ReceivedResponse, type Request } from './request.ts'
-import { prepareRecords } from './test-records.ts'
-import type { Check, Run } from './test-run.ts'
+import type { Request } from './request.ts'
+import { type Exchange, Sender } from './sender.ts'
+import { prepareRecords, type RunRecords } from './test-records.ts'
+import { type Check, type Run, toOperationId } from './test-run.ts'
 
 /** Further failures of one case are dropped. */
 const MAX_FAILURES = 3
@@ -17,8 +17,10 @@ export interface Failure {
   /** The special property of the request. */
   what: string
   message: string
-  /** A shell command that repeats the request. */
+  /** A shell command that repeats the request. Empty if none failed. */
   curl: string
+  /** The requests that led to the failure, the failed one last. */
+  exchanges: Exchange[]
 }
 
 /** The result of one check of one operation. */
@@ -36,26 +38,51 @@ interface SuiteOptions
   onCase(done: Case): boolean
 }
 
-/** Runs every case against the target, one request after another.
- *  Throws Refused if the target does not let the run create its records. */
+/** Runs every case against the target, one request after another. Goes on without the operations whose test
+ *  records the target does not create. */
 export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void> {
-  const { contract, target, options, coverage } = setUp
-  const sender = newSender(setUp)
-  const records = await prepareRecords(contract, sender.send, target.key).catch((error) => {
-    if (!(error instanceof ContractBroken)) throw error
-    throw new Refused(
-      `The test records cannot be created. ${formatRequest(error.request)}: ${error.message}`,
-    )
-  })
+  const sender = new Sender(setUp.target.url, setUp)
+  const send = (request: Request) => sender.send(request)
+  const records = await prepareRecords(setUp.contract, send, setUp.target.key)
+  const run = newRun(setUp, sender, records)
+  const cases = [
+    ...records.failed.map(({ operation, error }) => ({
+      operation,
+      name: 'creates the test records',
+      collect: async () => [toFailure(run, 'a test record', error)],
+    })),
+    ...listCases(run),
+  ]
+  try {
+    for (const { operation, name, collect } of cases) {
+      const [before, startedAt] = [sender.count, performance.now()]
+      const failures = await collect()
+      const isEnd = onCase({
+        operation: toOperationId(operation),
+        name,
+        requests: sender.count - before,
+        durationMs: Math.round(performance.now() - startedAt),
+        failures,
+      })
+      if (isEnd) return
+    }
+  } finally {
+    await records.dispose().finally(() => sender.close())
+  }
+}
+
+function newRun(setUp: Omit<SuiteOptions, 'onCase'>, sender: Sender, records: RunRecords): Run {
+  const { contract, options, coverage } = setUp
   const responses = new Map(
     contract.operations.flatMap((operation) =>
       operation.responses.map((response) => [`${operation.id} ${response.status}`, response]),
     ),
   )
-  const run: Run = {
+  return {
     ...setUp,
     records,
-    plain: sender.send,
+    plain: (request) => sender.send(request),
+    findExchange: (request) => sender.findExchange(request),
     async send(id, request) {
       const response = await sender.send(request, id)
       records.note(response)
@@ -66,75 +93,28 @@ export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void
       return response
     },
   }
-  try {
-    for (const { operation, oracle } of listCases(run)) {
-      const [before, startedAt] = [sender.count(), performance.now()]
-      const failures = await collectFailures(run, oracle.listChecks(run, operation))
-      const isEnd = onCase({
-        operation: operation.id as OperationId,
-        name: oracle.name,
-        requests: sender.count() - before,
-        durationMs: Math.round(performance.now() - startedAt),
-        failures,
-      })
-      if (isEnd) return
-    }
-  } finally {
-    await records.dispose()
-  }
 }
 
-function listCases({ contract, options, target }: Run) {
-  const tested = contract.operations.filter(({ id }) => options.ids.includes(id as OperationId))
+function listCases(run: Run) {
+  const { contract, options, target, coverage, records } = run
+  const tested = contract.operations.filter((operation) => {
+    const id = toOperationId(operation)
+    const missing = options.ids.includes(id) ? records.missingFor(operation) : undefined
+    if (missing !== undefined)
+      coverage.skip(id, `it needs a test record (${missing}) that could not be created`)
+    return options.ids.includes(id) && missing === undefined
+  })
   return tested.flatMap((operation) =>
     listOracles(operation, target)
       .toSorted(
         (a, b) => Number(b.name === options.firstOracle) - Number(a.name === options.firstOracle),
       )
-      .map((oracle) => ({ operation, oracle })),
+      .map(({ name, listChecks }) => ({
+        operation,
+        name,
+        collect: () => collectFailures(run, listChecks(run, operation)),
+      })),
   )
-}
-
-interface Sender {
-  /** The status of the response counts for the operation. */
-  send(request: Request, id?: OperationId): Promise<ReceivedResponse>
-  count(): number
-}
-
-function newSender({
-  target,
-  options,
-  coverage,
-}: Pick<Run, 'target' | 'options' | 'coverage'>): Sender {
-  let count = 0
-  return {
-    count: () => count,
-    async send(request, id) {
-      count += 1
-      const countStatus = ({ status }: ReceivedResponse): void => {
-        if (id !== undefined && options.ids.includes(id)) coverage.sawStatus(id, status)
-      }
-      try {
-        const response = await exchange(target.url, request, countStatus)
-        countStatus(response)
-        return response
-      } catch (error) {
-        throw new ContractBroken('no_answer', request, `no response: ${formatCause(error)}`)
-      }
-    },
-  }
-}
-
-function formatRequest({ method, path }: Request): string {
-  return `${method} ${path}`
-}
-
-/** The message of fetch is only "fetch failed": its cause has the reason. */
-function formatCause(error: unknown): string {
-  const { cause, message } = error as Error
-  return cause instanceof Error
-    ? cause.message || String((cause as NodeJS.ErrnoException).code)
-    : message
 }
 
 /** Performs the checks, and deletes the records that each created. */
@@ -160,17 +140,15 @@ async function collectFailures(
   } catch (error) {
     note('preparing the request', error)
   }
-  await run.records.cleanUpCase()
+  await run.records.cleanUpCase().catch((error) => note('deleting the test records', error))
   return failures
 }
 
-function toFailure({ toCurl }: Run, what: string, error: unknown): Failure {
-  if (error instanceof ContractBroken)
-    return {
-      check: error.check,
-      what,
-      message: error.message,
-      curl: toCurl(error.request),
-    }
-  throw error
+/** An error that is no finding comes from a response that the test did not expect. */
+function toFailure({ toCurl, findExchange }: Run, what: string, error: unknown): Failure {
+  if (!(error instanceof ContractBroken))
+    return { check: 'test_error', what, message: (error as Error).message, curl: '', exchanges: [] }
+  const { check, message, request } = error
+  const exchange = findExchange(request)
+  return { check, what, message, curl: toCurl(request), exchanges: exchange ? [exchange] : [] }
 }

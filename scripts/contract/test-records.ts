@@ -12,6 +12,7 @@ type Body = Record<string, unknown>
 /** A kind of record. Its name comes from paths and references: `job` for `{job}` and `job_id`. */
 interface Kind {
   collection: string
+  list: Operation | undefined
   create: Operation | undefined
   body: Schema
   /** Values that it needs before another record can refer to it: `x-refers-with` of the reference. */
@@ -19,7 +20,18 @@ interface Kind {
   canDelete: boolean
 }
 
+/** A record that the service did not create. */
+export interface FailedRecord {
+  /** The operation that should have created or returned it. */
+  operation: Operation
+  error: ContractBroken
+}
+
 export interface RunRecords {
+  /** The shared records that do not exist, and why. */
+  failed: FailedRecord[]
+  /** Why the operation cannot be tested: the name of a record that it needs, and that does not exist. */
+  missingFor(operation: Operation): string | undefined
   inlineSchema(operation: Operation): Schema | null
   /** A valid body that refers to new records where a reference is required. */
   bodyFor(operation: Operation): Promise<Body>
@@ -56,8 +68,8 @@ function createRefusal(
   )
 }
 
-/** Creates the shared records. This function and the methods that create records throw ContractBroken
- *  if the service refuses one. */
+/** Creates the shared records, as far as the service permits. The methods that need a record throw
+ *  ContractBroken if the service refused it. */
 export async function prepareRecords(
   contract: { operations: Operation[]; sources: Sources },
   sendAs: (request: Request) => Promise<ReceivedResponse>,
@@ -75,6 +87,8 @@ class TestRecords implements RunRecords {
   private readonly key: string
   /** IDs by kind. */
   private readonly shared = new Map<string, string>()
+  /** Why there is no shared record, by kind. */
+  private readonly refused = new Map<string, ContractBroken>()
   /** Paths of the records to delete, oldest first. */
   private untilDispose: string[] = []
   private untilCaseEnds: string[] = []
@@ -96,15 +110,30 @@ class TestRecords implements RunRecords {
     const names = [...this.kinds.keys()]
     const isCreatable = (name: string): boolean => Boolean(this.kinds.get(name)?.create)
     const others = names.filter((name) => !isCreatable(name))
-    try {
-      for (const name of [...names.filter(isCreatable), ...others])
+    for (const name of [...names.filter(isCreatable), ...others])
+      try {
         this.shared.set(name, await this.create(name))
-    } catch (error) {
-      await this.remove(this.untilCheckEnds)
-      throw error
-    }
+      } catch (error) {
+        if (!(error instanceof ContractBroken)) throw error
+        this.refused.set(name, error)
+      }
     this.untilDispose = this.untilCheckEnds
     this.untilCheckEnds = []
+  }
+
+  get failed(): FailedRecord[] {
+    return [...this.refused].flatMap(([name, error]) => {
+      const kind = this.kinds.get(name)
+      const operation = kind?.create ?? kind?.list
+      return operation === undefined ? [] : [{ operation, error }]
+    })
+  }
+
+  missingFor(operation: Operation): string | undefined {
+    const inPath = [...operation.path.matchAll(/\{(.+?)\}/g)].map(([, name = '']) => name)
+    const fields = Object.keys(this.inlineSchema(operation)?.properties ?? {})
+    const inBody = fields.map((field) => referenced(field, this.kinds) ?? '')
+    return [...inPath, ...inBody].find((name) => this.refused.has(name))
   }
 
   inlineSchema({ body }: Operation): Schema | null {
@@ -122,7 +151,7 @@ class TestRecords implements RunRecords {
       const name = referenced(field, this.kinds)
       // A required reference may have to be unique, so it gets a new record.
       if (name !== undefined && typeof value === 'string')
-        filled[field] = required.includes(field) ? await this.create(name) : this.shared.get(name)
+        filled[field] = required.includes(field) ? await this.create(name) : this.sharedId(name)
     }
     return filled
   }
@@ -136,7 +165,7 @@ class TestRecords implements RunRecords {
   }
 
   knownPath(operation: Operation): Promise<string> {
-    return fillPath(operation, async (name) => this.shared.get(name) ?? '')
+    return fillPath(operation, async (name) => this.sharedId(name))
   }
 
   async addDependents(kind: string, id: string): Promise<string[]> {
@@ -177,6 +206,12 @@ class TestRecords implements RunRecords {
     await this.remove([...this.untilDispose, ...this.untilCaseEnds, ...this.untilCheckEnds])
   }
 
+  private sharedId(name: string): string {
+    const refused = this.refused.get(name)
+    if (refused !== undefined) throw refused
+    return this.shared.get(name) ?? ''
+  }
+
   private async create(name: string, more: Body = {}): Promise<string> {
     const kind = this.kinds.get(name)
     if (!kind?.create) return await this.findFirst(kind?.collection ?? '')
@@ -198,13 +233,23 @@ class TestRecords implements RunRecords {
     const request = { method: 'GET', path: collection, headers: {} }
     const response = await this.send(request)
     const id = (response.json as { data?: { id?: unknown }[] } | undefined)?.data?.[0]?.id
-    if (typeof id !== 'string') throw createRefusal(request, response, this.key)
+    if (typeof id !== 'string')
+      throw new ContractBroken(
+        'ensure_resource_availability',
+        { ...request, key: this.key },
+        `there is no record to test with: ${response.status}: ${shorten(response.text)}`,
+      )
     return id
   }
 
-  /** The newest first. */
+  /** The newest first. Throws the first failure after it has tried all. */
   private async remove(paths: string[]): Promise<void> {
-    for (const path of paths.reverse()) await this.send({ method: 'DELETE', path, headers: {} })
+    const failures: unknown[] = []
+    for (const path of paths.reverse())
+      await this.send({ method: 'DELETE', path, headers: {} }).catch((error) => {
+        failures.push(error)
+      })
+    if (failures.length > 0) throw failures[0]
   }
 }
 
@@ -229,14 +274,14 @@ function listKinds({
   for (const { path } of all) {
     const [, collection, name] = /^(.*)\/\{([^}]+)\}$/.exec(path) ?? []
     if (collection === undefined || name === undefined) continue
-    const create = all.find(
-      (operation) => operation.path === collection && operation.method === 'post',
-    )
+    const find = (method: string) =>
+      all.find((operation) => operation.path === collection && operation.method === method)
+    const create = find('post')
     const body = create?.body ? inlineReferences(sources, create.body.schema) : {}
     const canDelete = all.some(
       (operation) => operation.path === path && operation.method === 'delete',
     )
-    kinds.set(name, { collection, create, body, referred: {}, canDelete })
+    kinds.set(name, { collection, list: find('get'), create, body, referred: {}, canDelete })
   }
   for (const { body } of kinds.values())
     for (const [field, schema] of Object.entries(body.properties ?? {})) {

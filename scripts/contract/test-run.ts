@@ -9,6 +9,7 @@ import type { Coverage } from './coverage.ts'
 import type { Receiver, TestedWebhook } from './receiver.ts'
 import { hasOneOf, readRecordWords } from './record-words.ts'
 import type { ReceivedResponse, Request } from './request.ts'
+import type { Exchange } from './sender.ts'
 import type { RunRecords } from './test-records.ts'
 
 const FINISH_TIMEOUT_MS = 30_000
@@ -46,6 +47,8 @@ export interface Run {
   /** A command that repeats the request. */
   toCurl(request: Request): string
   records: RunRecords
+  /** The latest exchange with this request, or with an equal one. */
+  findExchange(request: Request): Exchange | undefined
   /** Sends a request without checking the response. */
   plain(request: Request): Promise<ReceivedResponse>
   /** Sends a request. Throws ContractBroken unless the response conforms to the operation. */

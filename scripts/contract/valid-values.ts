@@ -3,6 +3,10 @@ import fc from 'fast-check'
 import { isNotBlankPattern, mapValues, type Schema, TEXT_PATTERN } from '../model/schema.ts'
 import { isValid, type Limits } from './validity.ts'
 
+/** The limits of a schema have checks of their own. Larger random values would take seconds to generate. */
+const TEXT_SIZE = 'medium'
+const LIST_SIZE = 'small'
+
 /** A value and its special property, for example `full_name: 200 characters`. */
 export interface NamedValue {
   what: string
@@ -33,7 +37,7 @@ function valuesOfType(schema: Schema): fc.Arbitrary<unknown> {
       return fc.boolean()
     case 'array': {
       const items = validValues(schema.items ?? {})
-      const size = { minLength: minItems, maxLength: maxItems }
+      const size = { minLength: minItems, maxLength: maxItems, size: LIST_SIZE } as const
       return schema.uniqueItems
         ? fc.uniqueArray(items, { ...size, selector: (item) => JSON.stringify(item) })
         : fc.array(items, size)
@@ -65,8 +69,9 @@ function texts(schema: Schema): fc.Arbitrary<string> {
   const { format, pattern, minLength = 0, maxLength } = schema as Limits
   const takes = (text: string): boolean => isValid(schema, text)
   if (format !== undefined) return (FORMATS[format] ?? unknownFormat(format)).filter(takes)
-  if (isWholePattern(pattern)) return fc.stringMatching(new RegExp(pattern, 'u')).filter(takes)
-  const size = { minLength, maxLength }
+  if (isWholePattern(pattern))
+    return fc.stringMatching(new RegExp(pattern, 'u'), { size: TEXT_SIZE }).filter(takes)
+  const size = { minLength, maxLength, size: TEXT_SIZE } as const
   return fc
     .oneof(
       fc.string({ unit: 'grapheme-ascii', ...size }),
@@ -99,6 +104,7 @@ function objects({
   const names = fc.string({ unit: 'binary', maxLength: 20 }).map(withoutNul)
   const others = fc.dictionary(names, validValues(additionalProperties), {
     maxKeys: maxProperties as number | undefined,
+    size: LIST_SIZE,
   })
   return fc.tuple(others, named).map(([more, known]) => ({ ...more, ...known }))
 }

@@ -2,9 +2,11 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { startFaultyProxy } from '../../scripts/contract/prove/faulty-proxy.ts'
 import { newMuster } from '../cli/muster.ts'
 import { operationIds } from '../helpers.ts'
 import { LONG_MS, type ReportedCase, startTarget, type Target } from './contract-target.ts'
+import { startSlowProxy } from './slow-proxy.ts'
 
 const onSqlite = test.runIf(inject('database') === 'sqlite')
 
@@ -94,17 +96,72 @@ onSqlite('wrong usage: a URL without a key, an unknown operation', async () => {
   }
 })
 
-onSqlite('an invalid key → an error message and exit code 1', async () => {
-  await using muster = await newMuster()
-  const { status, stdout, stderr } = await muster.run([
-    'contract',
-    '--url',
-    target.app.url,
-    '--key',
-    'mst_wrong',
-  ])
-  expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-  expect(stderr).toMatch(
-    /^The test records cannot be created\. POST \/public\/v1\/participants: valid data returned 401: .*\n$/,
-  )
-})
+onSqlite(
+  'a proxy that delays, pauses and closes connections → no false alarm',
+  async () => {
+    await using muster = await newMuster()
+    await using proxy = await startSlowProxy(target.app.url)
+    const args = ['--url', proxy.url, '--key', target.account.key, '--runs', '1']
+    const only = ['--only', 'createTask,getTask', '--restricted-key']
+    const { status, stdout } = await muster.run([
+      'contract',
+      ...args,
+      ...only,
+      target.restrictedKey,
+    ])
+    expect({ status, stdout }).toEqual({
+      status: 0,
+      stdout: expect.stringContaining('the contract holds.'),
+    })
+    expect(proxy.closed).toBeGreaterThan(50)
+  },
+  LONG_MS,
+)
+
+onSqlite(
+  'records that cannot be created → the reports are written, and independent operations are tested',
+  async () => {
+    await using muster = await newMuster()
+    await using server = await startFaultyProxy(target.app.url, {
+      answer: ({ status }, { path }) =>
+        path === '/public/v1/tasks' && status === 201 ? { status: 200 } : {},
+    })
+    const [html, xml] = [join(muster.dataDir, 'report.html'), join(muster.dataDir, 'junit.xml')]
+    const args = ['--url', server.url, '--key', target.account.key, '--runs', '1']
+    const { status, stdout, stderr } = await muster.run([
+      'contract',
+      ...args,
+      ...['--only', 'getTask,listEventTypes', '--report', html, '--junit', xml, '--json'],
+    ])
+    expect({ status, stderr }).toEqual({ status: 1, stderr: '' })
+    const { cases, untested } = JSON.parse(stdout)
+    const failed = (cases as ReportedCase[]).filter(({ failures }) => failures.length > 0)
+    expect(failed).toMatchObject([
+      { operation: 'createTask', failures: [{ check: 'positive_data_acceptance' }] },
+    ])
+    expect(cases.map(({ operation }: ReportedCase) => operation)).toContain('listEventTypes')
+    expect(untested).toEqual([
+      { operation: 'getTask', reason: 'it needs a test record (task) that could not be created' },
+    ])
+    expect(await readFile(html, 'utf8')).toContain('getTask: it needs a test record')
+    expect(await readFile(xml, 'utf8')).toMatch(
+      /classname="getTask" name="is tested" time="0\.000"><skipped /,
+    )
+  },
+  LONG_MS,
+)
+
+onSqlite(
+  'a service that does not respond → the reports are written',
+  async () => {
+    await using muster = await newMuster()
+    const xml = join(muster.dataDir, 'junit.xml')
+    const args = ['--url', 'http://127.0.0.1:9', '--key', 'mst_wrong', '--only', 'getMe,getTask']
+    const { status, stdout } = await muster.run(['contract', ...args, '--junit', xml])
+    expect(status).toBe(1)
+    expect(stdout).toContain('no response: connect ECONNREFUSED')
+    expect(stdout).toMatch(/with --seed \d+: \d+ failures\.\n$/)
+    expect(await readFile(xml, 'utf8')).toContain('creates the test records')
+  },
+  LONG_MS,
+)

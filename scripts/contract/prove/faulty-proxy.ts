@@ -1,5 +1,5 @@
 /** A proxy that breaks the contract of the service behind it. It shows which faults the contract tests find. */
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export interface ProxyRequest {
@@ -37,7 +37,7 @@ export async function startFaultyProxy(
   { request, instead, answer }: Fault,
 ): Promise<{ url: string } & AsyncDisposable> {
   const send: Forward = (changed) => forward(target, changed)
-  const server: Server = createServer(async (incoming, outgoing) => {
+  const server = createServer(async (incoming, outgoing) => {
     const chunks: Buffer[] = []
     for await (const chunk of incoming) chunks.push(chunk)
     const {
@@ -59,8 +59,6 @@ export async function startFaultyProxy(
     const changed = { ...response, ...answer?.(response, changedRequest) }
     outgoing.writeHead(changed.status, changed.headers).end(changed.body)
   })
-  // The suite computes random data for seconds, and would send its next request on a closed connection.
-  server.keepAliveTimeout = 60_000
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

@@ -1,0 +1,78 @@
+/** Sends the requests of a run, counts them and remembers the latest exchanges. */
+import type { OperationId } from '../../generated/operations.ts'
+import { ContractBroken } from './checks.ts'
+import type { Coverage } from './coverage.ts'
+import { HttpClient, type ReceivedResponse, type Request } from './request.ts'
+
+/** More than one check sends before it fails. */
+const MAX_REMEMBERED = 200
+
+export interface Exchange {
+  request: Request
+  /** Null: none arrived. */
+  response: ReceivedResponse | null
+  /** Epoch milliseconds. */
+  startedAt: number
+  durationMs: number
+}
+
+interface SetUp {
+  coverage: Coverage
+  /** The tested operations. */
+  options: { ids: readonly OperationId[] }
+}
+
+export class Sender {
+  count = 0
+  readonly #setUp: SetUp
+  readonly #client: HttpClient
+  #latest: Exchange[] = []
+
+  constructor(url: string, setUp: SetUp) {
+    this.#setUp = setUp
+    this.#client = new HttpClient(url, 'Idempotency-Key')
+  }
+
+  /** The status of the response counts for the operation. */
+  async send(request: Request, id?: OperationId): Promise<ReceivedResponse> {
+    const { options, coverage } = this.#setUp
+    this.count += 1
+    const countStatus = ({ status }: ReceivedResponse): void => {
+      if (id !== undefined && options.ids.includes(id)) coverage.sawStatus(id, status)
+    }
+    const startedAt = Date.now()
+    const remember = (response: ReceivedResponse | null): void => {
+      const durationMs = Date.now() - startedAt
+      this.#latest.push({ request, response, startedAt, durationMs })
+      this.#latest = this.#latest.slice(-MAX_REMEMBERED)
+    }
+    try {
+      const response = await this.#client.exchange(request, countStatus)
+      countStatus(response)
+      remember(response)
+      return response
+    } catch (error) {
+      remember(null)
+      throw new ContractBroken('no_answer', request, `no response: ${describe(error as Error)}`)
+    }
+  }
+
+  /** The latest exchange with this request, or with an equal one. */
+  findExchange(request: Request): Exchange | undefined {
+    const isEqual = (other: Request): boolean =>
+      other.method === request.method && other.path === request.path && other.body === request.body
+    return (
+      this.#latest.findLast((exchange) => exchange.request === request) ??
+      this.#latest.findLast((exchange) => isEqual(exchange.request))
+    )
+  }
+
+  close(): void {
+    this.#client.close()
+  }
+}
+
+/** The message of an AggregateError is empty. */
+function describe({ message, code, name }: NodeJS.ErrnoException): string {
+  return message || code || name
+}
