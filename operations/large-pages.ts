@@ -1,9 +1,12 @@
 /** Pages of many records, which may have 4 MiB, take turns. So many of them at once do not delay all other requests of
  *  a process. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { Turns } from './turns.ts'
 
 /** The default size of a page. */
 const MAX_SMALL_PAGE = 25
+/** A page that takes longer has mostly waited for the database. */
+const MAX_PAUSE_MS = 200
 
 export class LargePages {
   readonly #turns = new Turns(1)
@@ -16,9 +19,21 @@ export class LargePages {
     this.#accounts.set(accountId, account)
     account.pages++
     try {
-      return await account.turns.take(() => this.#turns.take(build))
+      return await account.turns.take(() => this.#build(build))
     } finally {
       if (--account.pages === 0) this.#accounts.delete(accountId)
     }
+  }
+
+  /** The turn ends after a pause as long as the work on the page. So large pages take at most half of the time of the
+   *  event loop. The page itself does not wait for the pause. */
+  #build<T>(build: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      void this.#turns.take(async () => {
+        const startedAt = performance.now()
+        await build().then(resolve, reject)
+        await delay(Math.min(performance.now() - startedAt, MAX_PAUSE_MS))
+      })
+    })
   }
 }

@@ -19,6 +19,13 @@ export interface ResponseParts {
   body?: unknown
 }
 
+interface Sample {
+  /** Since 1970. */
+  second: number
+  checks: number
+  ms: number
+}
+
 /** Throws `ContractViolation` in mode `enforce`. */
 export type ResponseChecker = (id: OperationId, response: ResponseParts, requestId?: string) => void
 
@@ -27,30 +34,41 @@ class ContractViolation extends Error {
   override name = 'ContractViolation'
 }
 
-/** In mode `log`: for each operation and part (headers or body). The check of a page of 25 records costs as
- *  much as fetching it. */
-const SAMPLES_PER_SECOND = 10
+/** In mode `log`, for each operation and part (headers or body): in each second, the last check begins below both
+ *  limits. The check of a page costs as much as fetching it. */
+const CHECKS_PER_SECOND = 10
+const MAX_MS_PER_SECOND = 5
 
 export function newResponseChecker({
   mode,
   log,
   onViolation,
 }: ResponseCheckOptions): ResponseChecker {
-  const samples = new Map<string, { second: number; count: number }>()
+  const samples = new Map<string, Sample>()
 
-  function takeSample(key: string): boolean {
+  /** The checks of the current second. */
+  function currentSample(key: string): Sample {
     const second = Math.floor(Date.now() / 1000)
-    const current = samples.get(key)
-    const count = current?.second === second ? current.count + 1 : 1
-    samples.set(key, { second, count })
-    return count <= SAMPLES_PER_SECOND
+    let sample = samples.get(key)
+    if (sample?.second !== second) sample = { second, checks: 0, ms: 0 }
+    samples.set(key, sample)
+    return sample
+  }
+
+  /** Checks the response if it belongs to the sample. */
+  function findSampledProblem(id: OperationId, response: ResponseParts): Problem | undefined {
+    const sample = currentSample(`${id} ${'body' in response ? 'body' : 'headers'}`)
+    if (sample.checks >= CHECKS_PER_SECOND || sample.ms >= MAX_MS_PER_SECOND) return undefined
+    const startedAt = performance.now()
+    const problem = findProblem(id, response)
+    sample.checks++
+    sample.ms += performance.now() - startedAt
+    return problem
   }
 
   return (id, response, requestId) => {
     if (mode === 'off') return
-    const part = 'body' in response ? 'body' : 'headers'
-    if (mode === 'log' && !takeSample(`${id} ${part}`)) return
-    const found = findProblem(id, response)
+    const found = mode === 'log' ? findSampledProblem(id, response) : findProblem(id, response)
     if (found === undefined) return
     const { status } = response
     const { pointer, problem } = found

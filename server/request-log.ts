@@ -169,8 +169,9 @@ function toStoredPath(url: string): string {
 /** Removes API keys and signing secrets, and cuts the rest to 64 KiB of UTF-8. */
 function toStoredBody(text: string | undefined): string | null {
   if (text === undefined) return null
-  // PostgreSQL stores no NUL.
-  const storable = maskSecrets(text.replaceAll('\0', '\uFFFD'))
+  // Each character has at least one byte. PostgreSQL stores no NUL.
+  const start = text.slice(0, MAX_BODY_BYTES).replaceAll('\0', '\uFFFD')
+  const storable = maskSecrets(start)
   if (storable.length * 3 <= MAX_BODY_BYTES) return storable
   return Buffer.from(storable)
     .subarray(0, MAX_BODY_BYTES)

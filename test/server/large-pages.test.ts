@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { LargePages } from '../../operations/large-pages.ts'
 
@@ -28,4 +29,19 @@ test('large pages: one at a time, of each account in turn; small ones at once', 
   await expect.poll(() => started.slice(3)).toEqual(['b1', 'c1', 'a2'])
   for (const end of ends.values()) end()
   await Promise.all(running)
+})
+
+test('large pages: the next one begins after a pause as long as the work on the one before', async () => {
+  const pages = new LargePages()
+  const times: number[] = []
+  const build = (): Promise<void> =>
+    pages.take('a', 100, async () => {
+      times.push(performance.now())
+      await delay(20)
+      times.push(performance.now())
+    })
+  await Promise.all([build(), build()])
+  const [startedAt = 0, endedAt = 0, nextAt = 0] = times
+  // Timers may be a millisecond early.
+  expect(nextAt - endedAt).toBeGreaterThan(endedAt - startedAt - 2)
 })
