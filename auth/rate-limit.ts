@@ -24,6 +24,13 @@ export interface RateLimitState {
   msBeforeNext: number
 }
 
+export interface RateLimit {
+  /** Each limit counts by itself. */
+  name: string
+  points: number
+  windowSeconds: number
+}
+
 export interface RateLimiter {
   /** Counts one request of `key`. */
   consume(key: string): Promise<RateLimitState>
@@ -45,12 +52,7 @@ export function toNetwork(ip: string): string {
 
 /** Allows `points` requests per key and window. All nodes share the counts in PostgreSQL; with SQLite
  *  there is one node, which counts in memory. Its methods throw when the database is not available. */
-export function newRateLimiter(
-  db: Db,
-  name: string,
-  points: number,
-  windowSeconds: number,
-): RateLimiter {
+export function newRateLimiter(db: Db, { name, points, windowSeconds }: RateLimit): RateLimiter {
   const counts =
     db.dialect === 'postgres'
       ? sharedCounts(db, name, windowSeconds * 1_000)
@@ -60,9 +62,8 @@ export function newRateLimiter(
   const addCoalesced = coalesce(counts.add)
   return {
     async consume(key) {
-      const { result, calls, index } = await addCoalesced(key)
-      const countedLater = calls - 1 - index
-      return stateOf(points, result.points - countedLater, result.msLeft)
+      const { result, ...position } = await addCoalesced(key)
+      return stateAfter(points, result, position)
     },
     reset: counts.reset,
   }
@@ -98,12 +99,17 @@ function memoryCounts(points: number, windowSeconds: number): Counts {
   }
 }
 
-function stateOf(limit: number, consumed: number, millis: number): RateLimitState {
-  const msBeforeNext = Math.max(0, millis)
+/** The state after one of the calls that were counted together. */
+export function stateAfter(
+  limit: number,
+  { points, msLeft }: RateLimitWindow,
+  { calls, index }: { calls: number; index: number },
+): RateLimitState {
+  const consumed = points - (calls - 1 - index)
   return {
     allowed: consumed <= limit,
     limit,
     remaining: Math.max(0, limit - consumed),
-    msBeforeNext,
+    msBeforeNext: Math.max(0, msLeft),
   }
 }

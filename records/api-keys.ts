@@ -209,12 +209,13 @@ export interface Principal {
  *  suspension is the only reason. */
 export type KeyStatus = { principal: Principal } | { rejected: Principal; isSuspended: boolean }
 
-interface PrincipalRow extends Principal {
+export interface PrincipalRow extends Principal {
   isAccepted: boolean | number
   isSuspended: boolean | number
 }
 
-const FIND_PRINCIPAL = `
+/** Its parameter is the hash of the token. */
+export const FIND_PRINCIPAL = `
   select api_keys.id as "keyId", users.id as "userId", users.account_id as "accountId",
     api_keys.access_level as "accessLevel", users.finance_permission as "finance",
     api_keys.revoked_at is null and users.status = 'active' as "isAccepted",
@@ -227,8 +228,14 @@ const FIND_PRINCIPAL = `
 export async function findPrincipal(sql: Sql, tokenHash: string): Promise<KeyStatus | undefined> {
   // Named, because planning is half of the time of this statement.
   const [row] = await select<PrincipalRow>(sql, FIND_PRINCIPAL, [tokenHash], 'find_principal')
-  if (!row) return undefined
-  const { isAccepted, isSuspended, ...principal } = row
+  return row && keyStatusFromRow(row)
+}
+
+export function keyStatusFromRow({
+  isAccepted,
+  isSuspended,
+  ...principal
+}: PrincipalRow): KeyStatus {
   if (isAccepted && !isSuspended) return { principal }
   return { rejected: principal, isSuspended: Boolean(isAccepted) }
 }

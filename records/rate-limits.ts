@@ -11,28 +11,40 @@ export interface RateLimitWindow {
   msLeft: number
 }
 
-/** Counts `points` of `key` in its window, which begins with the first of them, by the clock of the database. */
+/** Counts points in their windows, which begin with the first of them, by the clock of the database. `source`
+ *  returns the key and the points. */
+export function countPointsSql(source: string, windowMs: number): string {
+  const now = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+  const hasEnded = `(counted.expire <= excluded.expire - ${windowMs}
+    or counted.expire > excluded.expire + ${TOLERANCE_MS})`
+  return `insert into rate_limits as counted (key, points, expire)
+    select key, points, ${now} + ${windowMs} from (${source}) as input (key, points)
+    on conflict (key) do update set
+      points = case when ${hasEnded} then excluded.points else counted.points + excluded.points end,
+      expire = case when ${hasEnded} then excluded.expire else counted.expire end
+    returning points, expire - ${now} as ms_left`
+}
+
+export interface CountedRow {
+  points: number
+  ms_left: number
+}
+
+export const windowFromRow = ({ points, ms_left }: CountedRow): RateLimitWindow => ({
+  points,
+  msLeft: ms_left,
+})
+
 export async function countPoints(
   db: Db,
   key: string,
   points: number,
   windowMs: number,
 ): Promise<RateLimitWindow> {
-  const hasEnded = `(counted.expire <= excluded.expire - ${windowMs}
-    or counted.expire > excluded.expire + ${TOLERANCE_MS})`
-  const [row] = await select<{ points: number; ms_left: number }>(
-    db.write,
-    `insert into rate_limits as counted (key, points, expire)
-     values (?, ?, (extract(epoch from clock_timestamp()) * 1000)::bigint + ${windowMs})
-     on conflict (key) do update set
-       points = case when ${hasEnded} then excluded.points else counted.points + excluded.points end,
-       expire = case when ${hasEnded} then excluded.expire else counted.expire end
-     returning points, expire - (extract(epoch from clock_timestamp()) * 1000)::bigint as ms_left`,
-    [key, points],
-    `count_points_${windowMs}`,
-  )
+  const text = countPointsSql('select ?::text, ?::integer', windowMs)
+  const [row] = await select<CountedRow>(db.write, text, [key, points], `count_points_${windowMs}`)
   if (row === undefined) throw new Error('PostgreSQL did not return the count of a rate limit')
-  return { points: row.points, msLeft: row.ms_left }
+  return windowFromRow(row)
 }
 
 export async function deletePoints(db: Db, key: string): Promise<void> {

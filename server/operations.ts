@@ -3,7 +3,12 @@
 import type { Logger } from 'pino'
 import { isWellFormed } from '../auth/api-key.ts'
 import { countingAuthenticator } from '../auth/authenticator.ts'
-import { newRateLimiter, type RateLimitState, toNetwork } from '../auth/rate-limit.ts'
+import {
+  newRateLimiter,
+  type RateLimit,
+  type RateLimitState,
+  toNetwork,
+} from '../auth/rate-limit.ts'
 import { Refused } from '../errors.ts'
 import { handlers } from '../generated/handlers.ts'
 import { type OperationId, type OperationRow, operations } from '../generated/operations.ts'
@@ -99,16 +104,20 @@ function newAuthentication({
   config,
   now,
 }: OperationServices): (ctx: Context) => Promise<void> {
-  const requests = newRateLimiter(db, 'requests', config.rateLimitPerMinute, WINDOW_SECONDS)
-  const rejectedKeys = newRateLimiter(db, 'unknown_keys', REJECTED_KEYS_PER_MINUTE, WINDOW_SECONDS)
-  const authenticate = countingAuthenticator(db.read, requests)
+  const limit = (name: string, points: number): RateLimit => ({
+    name,
+    points,
+    windowSeconds: WINDOW_SECONDS,
+  })
+  const rejectedKeys = newRateLimiter(db, limit('unknown_keys', REJECTED_KEYS_PER_MINUTE))
+  const authenticate = countingAuthenticator(db, limit('requests', config.rateLimitPerMinute))
   return async (ctx) => {
     const token = /^Bearer +([^ ]+)$/i.exec(ctx.get('Authorization'))?.[1]
     if (token === undefined) return
     const found = await authenticate(token)
     if (found && 'principal' in found) {
       ctx.state.principal = found.principal
-      applyRateLimit(ctx, await found.quota, now())
+      applyRateLimit(ctx, found.quota, now())
       return
     }
     // A malformed key costs no lookup, so it is not counted.

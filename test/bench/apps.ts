@@ -55,7 +55,11 @@ export const apps = {
    *  The difference between both is the cost of the contract. */
   byHand: serving(async (app, db, config) => {
     const authenticate = authenticator(db.read)
-    const limiter = newRateLimiter(db, 'by_hand', config.rateLimitPerMinute, 60)
+    const limiter = newRateLimiter(db, {
+      name: 'by_hand',
+      points: config.rateLimitPerMinute,
+      windowSeconds: 60,
+    })
     app.use(identify).use(async (ctx: Context) => {
       const id = ctx.path.slice('/public/v1/participants/'.length)
       const status = await authenticate(ctx.get('Authorization').slice('Bearer '.length))

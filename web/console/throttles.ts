@@ -41,7 +41,7 @@ export function newThrottles(db: Db): Throttles {
   const limiters = new Map(
     Object.entries(LIMITS).map(([name, [points, windowSeconds]]) => [
       name,
-      newRateLimiter(db, name, points, windowSeconds),
+      newRateLimiter(db, { name, points, windowSeconds }),
     ]),
   )
   return {

@@ -1,0 +1,43 @@
+/** API keys and the rate limits of their owners, in one statement. PostgreSQL only. */
+import { FIND_PRINCIPAL, type KeyStatus, keyStatusFromRow, type PrincipalRow } from './api-keys.ts'
+import type { Db } from './database/open.ts'
+import { select } from './database/statements.ts'
+import {
+  type CountedRow,
+  countPointsSql,
+  type RateLimitWindow,
+  windowFromRow,
+} from './rate-limits.ts'
+
+/** The window includes the requests that were counted. */
+export type CountedKeyStatus =
+  | (Extract<KeyStatus, { principal: unknown }> & { window: RateLimitWindow })
+  | Extract<KeyStatus, { rejected: unknown }>
+
+export interface CountedRequests {
+  /** The name of the rate limit. */
+  name: string
+  windowSeconds: number
+  requests: number
+}
+
+/** Finds the owner of a key and counts requests against their rate limit, unless the key is rejected. Undefined:
+ *  there is no such key. Like `findPrincipal`, it is never cached. */
+export async function findCountedPrincipal(
+  db: Db,
+  tokenHash: string,
+  { name, windowSeconds, requests }: CountedRequests,
+): Promise<CountedKeyStatus | undefined> {
+  const accepted = `select ?::text || ':' || "userId", ?::integer from principal where "isAccepted" and not "isSuspended"`
+  const [row] = await select<PrincipalRow & CountedRow>(
+    db.write,
+    `with principal as (${FIND_PRINCIPAL}), counted as (${countPointsSql(accepted, windowSeconds * 1_000)})
+     select principal.*, counted.points, counted.ms_left from principal left join counted on true`,
+    [tokenHash, name, requests],
+    `find_counted_principal_${windowSeconds}`,
+  )
+  if (!row) return undefined
+  const { points, ms_left, ...principal } = row
+  const status = keyStatusFromRow(principal)
+  return 'rejected' in status ? status : { ...status, window: windowFromRow({ points, ms_left }) }
+}
