@@ -26,8 +26,7 @@ export interface Attempt {
 /** An attempt that has these parts. */
 export type AttemptWith<Part extends 'lease' | 'result'> = Attempt & Required<Pick<Attempt, Part>>
 
-/** The `retryCount` of an attempt without a job: in embedded mode, where there is one process, it can start as soon
- *  as it is scheduled. */
+/** The `retryCount` of an attempt that the leader started as soon as it was scheduled, without a job. */
 export const NO_JOB = -1
 
 /** Temporary ownership of an attempt by one process. */

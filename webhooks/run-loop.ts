@@ -18,6 +18,12 @@ export class RunLoop {
     if (!this.#stopped) this.#running ??= this.#runUntilDone()
   }
 
+  /** Wakes it, and resolves when nothing is left to run. */
+  async run(): Promise<void> {
+    this.wake()
+    await this.#running
+  }
+
   /** Starts no more runs; resolves when the current one has ended. */
   async stop(): Promise<void> {
     this.#stopped = true

@@ -41,16 +41,23 @@ describe('stops and starts', () => {
     )
   })
 
-  test('a stop lets attempts in flight finish', async () => {
+  test('a stop lets attempts in flight finish, and the next leader repeats none of them', async () => {
     await using bench = await newBench()
     const engine = await bench.start({ timeoutMs: 5_000 })
-    await using receiver = await startReceiver({ answers: [{ afterMs: 500 }] })
+    await using receiver = await startReceiver({ answers: [{ afterMs: 1_500 }] })
     const tenant = await newTenant(bench)
     await tenant.subscribe(receiver.url)
     const { id } = await tenant.emitOne()
     await receiver.received(1)
-    await engine.stop(10_000)
+    const stopped = engine.stop(10_000)
+    if (bench.databaseUrl !== undefined) {
+      const next = await bench.start()
+      await until('another engine leads', () => next.isLeader())
+      expect(engine.stats().inFlight).toBe(1)
+    }
+    await stopped
     expect(await tenant.find(id)).toMatchObject({ state: 'delivered', attempts: 1 })
+    expect(receiver.requests).toHaveLength(1)
   })
 
   test('a stop stores a result that the database rejects with its response, without it', async () => {

@@ -68,12 +68,14 @@ export class Enqueuer {
   readonly #realignment: Realignment
   /** Undefined: workers have no sessions. */
   readonly #workers: Workers | undefined
+  /** Without sessions, other workers could lease the jobs that this process adds for its attempts in flight. */
+  readonly #mayStartAtOnce: boolean
   readonly #loop: RunLoop
   readonly #timers = new Map<'sweep' | 'refill' | 'due' | 'lease', NodeJS.Timeout>()
   /** Attempts that this process has just scheduled: they need no query. */
   #announced: Attempt[] = []
   #mustQuery = true
-  #fill: QueueFill = { counts: new Map(), full: new Set(), countedAtMs: 0 }
+  #fill: QueueFill = { counts: new Map(), full: new Set(), countedAtMs: Number.NEGATIVE_INFINITY }
   #repairedAtMs = performance.now()
   /** The value of `queue.restarts()` for which the queued marks were last cleared. */
   #knownRestarts: number
@@ -81,10 +83,11 @@ export class Enqueuer {
   constructor(options: EnqueueOptions) {
     this.#options = options
     const { db, queue, inFlight, log } = options
-    this.#leader = new Leader(db, queue.session, inFlight.unmarked)
+    this.#leader = new Leader(db, queue.session, inFlight)
     this.#peers = new Peers(db, inFlight)
     this.#realignment = new Realignment(options)
     this.#workers = queue.session && new Workers({ db, jobs: queue.attempts, log })
+    this.#mayStartAtOnce = db.dialect === 'sqlite' || queue.session !== undefined
     this.#knownRestarts = db.dialect === 'sqlite' ? -1 : 0
     this.#loop = new RunLoop(
       () => this.#run(),
@@ -116,6 +119,11 @@ export class Enqueuer {
     await this.#loop.stop()
     await this.#realignment.stop()
     for (const timer of this.#timers.values()) clearTimeout(timer)
+    const { inFlight, worker, log } = this.#options
+    // The next leader enqueues each attempt without a job.
+    await worker.addJobs(inFlight.listWithoutJob()).catch((error: unknown) => {
+      log.warn({ err: error }, 'The jobs of attempts in flight could not be added')
+    })
     await this.#leader.stop()
   }
 
@@ -173,12 +181,15 @@ export class Enqueuer {
     const due = announced.filter(
       (attempt) => isDue(attempt, at) && !this.#fill.full.has(attempt.webhookId),
     )
-    const mustWait = worker.startAtOnce(due)
+    const mustWait = this.#mayStartAtOnce ? await worker.startAtOnce(due) : due
     const selected = this.#takeQuota(mustWait, at)
     // The rest are not due yet, or must wait behind the backlog of their webhook.
     const rest = announced.length - due.length + mustWait.length - selected.attempts.length
     if (rest > 0) this.#mustQuery = true
+    if (selected.attempts.length === 0) return
     await this.#enqueue(selected, at)
+    // Then the next announced attempts can start at once: these are not in the queue any more.
+    await worker.leaseNow()
   }
 
   async #enqueueBacklog(): Promise<void> {
@@ -203,9 +214,11 @@ export class Enqueuer {
     ]
     const hasFull = full.size > 0
     const free = { byWebhook: freeQuota(this.#queueUse), ofOthers: FIRST_PART }
-    const backlog = hasFull
+    const listed = hasFull
       ? await listUnqueuedWithinQuota(db, until, skip, free)
       : await listUnqueued(db, until, skip, BATCH_SIZE)
+    const announced = new Set(this.#announced.map(({ deliveryId }) => deliveryId))
+    const backlog = listed.filter(({ deliveryId }) => !announced.has(deliveryId))
     if (backlog.length === 0) return false
     const selected = this.#takeQuota(backlog, at)
     const later = selected.attempts.filter((attempt) => !isDue(attempt, at))
@@ -218,6 +231,8 @@ export class Enqueuer {
 
   async #enqueue({ attempts, urgent }: Selected<Attempt>, at: Date): Promise<void> {
     const { db, queue, inFlight, worker } = this.#options
+    // First: pg-boss counts the attempts of a webhook by their jobs, when another worker leases the new ones.
+    if (attempts.length > 0) await worker.addJobs()
     await queue.attempts.add(attempts, at, urgent)
     const due = attempts.filter((attempt) => isDue(attempt, at))
     inFlight.unmarked.add(due)
@@ -237,7 +252,7 @@ export class Enqueuer {
     if (attempts.length === 0) return
     await transaction(db, (trx) => markQueued(trx, attempts, now()))
     inFlight.unmarked.remove(attempts)
-    inFlight.markedCount += attempts.length
+    for (const { webhookId } of attempts) inFlight.marked?.add(webhookId)
   }
 
   async #releaseEnded(): Promise<void> {
@@ -266,12 +281,9 @@ export class Enqueuer {
     const countedAtMs = performance.now()
     if (this.#fill.full.size > 0) await this.#peers.removeFinished()
     const counts: QueueFill['counts'] = new Map()
-    let marked = 0
-    for (const queued of await countQueued(db, now())) {
-      addCount(counts, queued, queued.count)
-      marked += queued.count
-    }
-    inFlight.markedCount = marked
+    const queued = await countQueued(db, now())
+    for (const ofWebhook of queued) addCount(counts, ofWebhook, ofWebhook.count)
+    inFlight.marked = new Set(queued.map(({ webhookId }) => webhookId))
     for (const attempt of inFlight.unmarked.list()) addCount(counts, attempt, 1)
     this.#fill = { counts, full: new Set(), countedAtMs }
     const full = [...freeQuota(this.#queueUse)].filter(([, free]) => free <= 0)

@@ -65,8 +65,11 @@ const MAX_SLOW_HOSTS = 10_000
 export class InFlight {
   /** Here, because a finished attempt needs no mark. */
   readonly unmarked = new Unmarked()
-  /** Due attempts that are marked in the records as queued, as of the last count. */
-  markedCount = 0
+  /** Webhooks with due attempts that are marked in the records as queued, as of the last count. Undefined until the
+   *  leader has counted. */
+  marked: Set<string> | undefined
+  /** Whether this process leads now. */
+  isLeader: () => boolean = () => false
   /** This process cannot read their signing secrets. */
   readonly paused = new PausedWebhooks()
   /** Their accounts are suspended. */
@@ -133,10 +136,17 @@ export class InFlight {
     return [...this.#entries.values()].map(({ attempt }) => attempt)
   }
 
-  /** Whether the queue may have due attempts that are not in flight in this process. Only the leader knows. */
-  get mayHaveDue(): boolean {
-    if (this.markedCount > 0) return true
-    return this.unmarked.deliveryIds().some((deliveryId) => !this.has(deliveryId))
+  /** The webhooks that may have due attempts in the queue which are not in flight in this process. Undefined in all
+   *  workers but the leader: they do not know. */
+  webhooksWithDue(): ReadonlySet<string> | undefined {
+    const waiting = this.unmarked.list().filter(({ deliveryId }) => !this.has(deliveryId))
+    return this.marked?.union(new Set(waiting.map(({ webhookId }) => webhookId)))
+  }
+
+  /** Another process leads now. */
+  forgetQueue(): void {
+    this.unmarked.clear()
+    this.marked = undefined
   }
 
   /** Attempts that were started as soon as they were scheduled. */

@@ -8,7 +8,7 @@ import type { Db } from '../../records/database/open.ts'
 import { type Trx, transaction } from '../../records/database/transaction.ts'
 import { ATTEMPTS_SCHEDULED } from '../../records/due-work.ts'
 import { progressAfter } from '../policy/schedule.ts'
-import type { AttemptJobs } from '../queue/attempt-jobs.ts'
+import { type AttemptJobs, hasJob } from '../queue/attempt-jobs.ts'
 import { RunLoop } from '../run-loop.ts'
 import { AttemptCounter } from './attempt-counter.ts'
 import type { InFlight } from './in-flight.ts'
@@ -117,32 +117,44 @@ export class ResultStore {
   }
 
   async #storeOnce(batch: AttemptWith<'lease'>[]): Promise<void> {
-    const { db, jobs, log } = this.#options
+    const { db, jobs, inFlight } = this.#options
+    const withoutJob = new Set(batch.filter((attempt) => !hasJob(attempt)))
     if (db.dialect === 'postgres') {
       const { owned, progress } = await transaction(db, async (trx) => {
         const completed = await jobs.complete(batch, trx)
-        // A process that was suspended has lost its leases: a failure counts only from the process
+        // A process that was suspended has lost its leases and the lead: a failure counts only from the process
         // that owns the attempt now.
-        const owned = batch
-          .filter(hasResult)
-          .filter((attempt) => completed.has(attempt.lease.jobId) || hasSucceeded(attempt))
+        const mayStore = (attempt: AttemptWith<'lease' | 'result'>): boolean =>
+          hasSucceeded(attempt) ||
+          completed.has(attempt.lease.jobId) ||
+          (inFlight.isLeader() && withoutJob.has(attempt))
+        const owned = batch.filter(hasResult).filter(mayStore)
         return { owned, progress: await this.#storeIn(trx, owned) }
       })
       this.#counter.add(owned)
+      await this.#completeJobs([...withoutJob])
       return this.#finish(batch, progress)
     }
     const ended = batch.filter(hasResult)
     const progress =
       ended.length > 0 ? await transaction(db, (trx) => this.#storeIn(trx, ended)) : []
     this.#counter.add(ended)
-    // The next batch does not wait for the queue. A leftover job is detected as stale when it is leased.
-    const completion = jobs
-      .complete(batch)
+    // The next batch does not wait for the queue.
+    const completion = this.#completeJobs(batch)
+      .then(() => this.#completeJobs([...withoutJob]))
+      .then(() => this.#finish(batch, progress))
+    track(this.#completions, completion)
+  }
+
+  /** Completes the jobs of attempts whose results are stored. An attempt can get its job while its result is stored. A
+   *  leftover job is detected as stale when it is leased. */
+  async #completeJobs(attempts: AttemptWith<'lease'>[]): Promise<void> {
+    const { jobs, log } = this.#options
+    await jobs
+      .complete(attempts)
       .catch((error: unknown) =>
         log.error({ err: error }, 'Jobs of finished attempts could not be completed'),
       )
-      .then(() => this.#finish(batch, progress))
-    track(this.#completions, completion)
   }
 
   async #storeIn(trx: Trx, attempts: AttemptWith<'result'>[]): Promise<DeliveryProgress[]> {

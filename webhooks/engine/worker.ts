@@ -23,6 +23,8 @@ const MAX_LEASE_PAUSE_MS = 100
 const RESERVE_BATCH = 8
 /** Wait at most this long for a small batch to start sending before the next lease. */
 const MAX_START_WAIT_MS = 20
+/** Attempts that are scheduled within this time after others have started are loaded together. */
+const START_PAUSE_MS = 10
 /** How often a lease looks first for accounts that hold no slots. */
 const OTHERS_INTERVAL_MS = 200
 const SLOW_INTERVAL_MS = 200
@@ -33,6 +35,7 @@ const RENEWAL_RETRY_MS = 500
 export class Worker {
   readonly #options: DeliverOptions
   readonly #loop: RunLoop
+  readonly #starts: RunLoop
   readonly #poll: NodeJS.Timeout
   readonly #renewal: NodeJS.Timeout
   readonly #deliveries = new Set<Promise<void>>()
@@ -46,7 +49,9 @@ export class Worker {
   #noOthersAtMs = Number.NEGATIVE_INFINITY
   /** Whether urgent attempts were queued since the last lease of these. */
   #mayHaveUrgent = false
-  #isLeasing = false
+  #lastLease: Promise<unknown> = Promise.resolve()
+  /** Attempts without a job that wait for `#starts`. */
+  #unstarted: AttemptWith<'lease'>[] = []
 
   constructor(options: DeliverOptions) {
     this.#options = options
@@ -54,12 +59,21 @@ export class Worker {
       () => this.#leaseAll(),
       (error) => options.log.warn({ err: error }, 'Attempts could not be leased; trying again'),
     )
+    this.#starts = new RunLoop(
+      () => this.#startTogether(),
+      (error) => options.log.error({ err: error }, 'Attempts could not be started'),
+    )
     this.#poll = setInterval(this.#loop.wake, POLL_MS)
     this.#renewal = setInterval(() => this.#renewLeases(), RENEWAL_MS)
   }
 
   /** The queue may have due attempts. */
   readonly wake = (): void => this.#loop.wake()
+
+  /** Leases due attempts. Resolves when they have started, or after `MAX_START_WAIT_MS`. */
+  async leaseNow(): Promise<void> {
+    await Promise.race([this.#loop.run(), delay(MAX_START_WAIT_MS)])
+  }
 
   /** The queue has urgent attempts. */
   readonly onUrgent = (): void => {
@@ -70,25 +84,34 @@ export class Worker {
   /** Slots are free, or a concurrency limit has risen. */
   readonly onSlotFree = (limitReleased: boolean): void => {
     const { db, inFlight } = this.#options
-    if (db.dialect === 'sqlite' && !inFlight.mayHaveDue) return
+    if (inFlight.webhooksWithDue()?.size === 0) return
     const hasEnough = this.#pause !== undefined && inFlight.freeSharedSlots >= MIN_FREE_SLOTS
     // On PostgreSQL processes share the concurrency limit of a webhook, so any free slot may allow
     // another of its attempts.
     if (limitReleased || hasEnough || db.dialect === 'postgres') this.#loop.wake()
   }
 
-  /** In embedded mode no other process can lease the attempts. While no other attempt is due, they need no job: starts
-   *  them as far as slots and concurrency limits allow, and returns the others. */
-  startAtOnce(attempts: Attempt[]): Attempt[] {
-    const { db, inFlight, jobs } = this.#options
-    if (db.dialect === 'postgres' || this.#isLeasing || inFlight.mayHaveDue) return attempts
-    const others: Attempt[] = []
-    const started: AttemptWith<'lease'>[] = []
-    for (const attempt of attempts)
-      if (this.#mayStart(attempt)) started.push(...inFlight.add([jobs.leaseWithoutJob(attempt)]))
-      else others.push(attempt)
-    if (started.length > 0) void this.#deliver(started)
-    return others
+  /** Starts attempts that the leader has found as soon as they were scheduled, and returns the others. While no other
+   *  attempt of the webhook is due, they need no job at first: only the leader adds jobs. */
+  startAtOnce(attempts: Attempt[]): Promise<Attempt[]> {
+    return this.#alone(() => {
+      const { inFlight, jobs } = this.#options
+      const withDue = inFlight.webhooksWithDue()
+      if (!withDue) return attempts
+      const others: Attempt[] = []
+      for (const attempt of attempts)
+        if (!withDue.has(attempt.webhookId) && this.#mayStart(attempt))
+          this.#unstarted.push(...inFlight.add([jobs.leaseWithoutJob(attempt)]))
+        else others.push(attempt)
+      if (this.#unstarted.length > 0) this.#starts.wake()
+      return others
+    })
+  }
+
+  /** Adds and leases the jobs of attempts in flight that have none, so that other processes know of them. An attempt
+   *  with a result needs none while this process leads. */
+  async addJobs(attempts = this.#listUnfinished()): Promise<void> {
+    await this.#alone(() => this.#addJobs(attempts))
   }
 
   #mayStart({ webhookId, accountId }: Attempt): boolean {
@@ -108,7 +131,7 @@ export class Worker {
     this.#stopping.abort()
     clearInterval(this.#poll)
     clearTimeout(this.#pause)
-    await this.#loop.stop()
+    await Promise.all([this.#loop.stop(), this.#starts.stop()])
     const grace = new AbortController()
     await Promise.race([
       Promise.all(this.#deliveries),
@@ -129,32 +152,28 @@ export class Worker {
   }
 
   async #leaseAll(): Promise<void> {
-    this.#isLeasing = true
-    try {
-      const { inFlight, jobs } = this.#options
-      await this.#start(await jobs.addInFlight(inFlight.listWithoutJob()))
-      await this.#leaseDue()
-    } finally {
-      this.#isLeasing = false
+    clearTimeout(this.#pause)
+    this.#pause = undefined
+    while (!this.#stopping.signal.aborted && (await this.#alone(() => this.#leaseDue()))) {
+      // There may be more.
     }
   }
 
-  async #leaseDue(): Promise<void> {
-    clearTimeout(this.#pause)
-    this.#pause = undefined
-    while (!this.#stopping.signal.aborted) {
-      const free = this.#options.inFlight.freeSharedSlots
-      const isRecent = performance.now() - this.#leasedAtMs < MAX_LEASE_PAUSE_MS
-      if (free < (isRecent ? MIN_FREE_SLOTS : 1)) {
-        if ((this.#mayHaveUrgent || !isRecent) && (await this.#leaseUrgent()) > 0) continue
-        this.#pause = setTimeout(this.#loop.wake, MAX_LEASE_PAUSE_MS)
-        return
-      }
-      this.#leasedAtMs = performance.now()
-      const leased = await this.#lease(free)
-      const slow = await this.#leaseSlow(free - leased)
-      if (leased + slow === 0) return
+  /** Returns whether it has leased any. */
+  async #leaseDue(): Promise<boolean> {
+    // First, because pg-boss counts the attempts of a webhook by their jobs.
+    await this.#addJobs(this.#listUnfinished())
+    const free = this.#options.inFlight.freeSharedSlots
+    const isRecent = performance.now() - this.#leasedAtMs < MAX_LEASE_PAUSE_MS
+    if (free < (isRecent ? MIN_FREE_SLOTS : 1)) {
+      if ((this.#mayHaveUrgent || !isRecent) && (await this.#leaseUrgent()) > 0) return true
+      this.#pause = setTimeout(this.#loop.wake, MAX_LEASE_PAUSE_MS)
+      return false
     }
+    this.#leasedAtMs = performance.now()
+    const leased = await this.#lease(free)
+    const slow = await this.#leaseSlow(free - leased)
+    return leased + slow > 0
   }
 
   /** Returns how many attempts were leased. Fewer than `count` does not mean that the queue is
@@ -206,6 +225,30 @@ export class Worker {
     )
     if (attempts.length > 0) await this.#start(attempts)
     return attempts.length
+  }
+
+  async #addJobs(attempts: AttemptWith<'lease'>[]): Promise<void> {
+    const { inFlight, jobs } = this.#options
+    await this.#start(await jobs.addInFlight(attempts, inFlight.list()))
+  }
+
+  #listUnfinished(): AttemptWith<'lease'>[] {
+    return this.#options.inFlight.listWithoutJob().filter(({ result }) => !result)
+  }
+
+  /** Runs one lease after the other: each counts and stores all attempts in flight. */
+  #alone<T>(lease: () => T | Promise<T>): Promise<T> {
+    const leased = this.#lastLease.then(lease)
+    this.#lastLease = leased.catch(() => undefined)
+    return leased
+  }
+
+  /** Loads the attempts of several transactions together. */
+  async #startTogether(): Promise<void> {
+    const attempts = this.#unstarted.splice(0)
+    if (attempts.length === 0) return
+    await Promise.race([this.#deliver(attempts), delay(MAX_START_WAIT_MS)])
+    await delay(START_PAUSE_MS)
   }
 
   /** Starts the attempts. Waits briefly for a small batch to start sending, so that the next lease does

@@ -1,6 +1,6 @@
 /** The jobs of attempts: one for each queued attempt. */
 import { hash } from 'node:crypto'
-import { fromKnex, type JobWithMetadata } from 'pg-boss'
+import { type Db as BossDb, fromKnex, type Job } from 'pg-boss'
 import { type Attempt, type AttemptWith, NO_JOB } from '../../records/attempt.ts'
 import type { Trx } from '../../records/database/transaction.ts'
 import type { LeasedJob } from '../../records/worker-sessions.ts'
@@ -75,14 +75,22 @@ export class AttemptJobs {
     await this.#boss.jobs.insert(QUEUE, jobs)
   }
 
-  /** Embedded mode: adds and leases jobs of attempts that are in flight without one, because pg-boss counts the
-   *  attempts of a webhook by their jobs. Returns the attempts with their leases. */
-  async addInFlight(attempts: Attempt[]): Promise<AttemptWith<'lease'>[]> {
+  /** Adds and leases jobs of attempts that are in flight without one, because pg-boss counts the attempts of a
+   *  webhook by their jobs. Returns those attempts with their leases. `inFlight`: see `lease`. */
+  async addInFlight(
+    attempts: Attempt[],
+    inFlight: AttemptWith<'lease'>[],
+  ): Promise<AttemptWith<'lease'>[]> {
     if (attempts.length === 0) return []
     const jobs = attempts.map((attempt) => ({ ...toJob(attempt), priority: IN_FLIGHT_PRIORITY }))
-    await this.#boss.jobs.insert(QUEUE, jobs)
-    const options = { batchSize: MAX_IN_FLIGHT, minPriority: IN_FLIGHT_PRIORITY }
-    return (await this.#boss.jobs.fetch<JobData>(QUEUE, options)).map(leasedAttempt)
+    return this.#lease(inFlight, async (options) => {
+      await this.#boss.jobs.insert(QUEUE, jobs, options)
+      return this.#boss.jobs.fetch<JobData>(QUEUE, {
+        ...options,
+        batchSize: MAX_IN_FLIGHT,
+        minPriority: IN_FLIGHT_PRIORITY,
+      })
+    })
   }
 
   /** Leases at most `count` due attempts. May return none even if attempts are due: every webhook may be
@@ -98,16 +106,12 @@ export class AttemptJobs {
       ignoreGroups: skip,
       ...(onlyUrgent ? { minPriority: URGENT_PRIORITY } : {}),
     }
-    const { jobs: boss } = this.#boss
-    const jobs = this.#session
-      ? await this.#session.lease(inFlight.map(jobKey), (db) =>
-          boss.fetch<JobData>(QUEUE, { ...options, db }),
-        )
-      : await boss.fetch<JobData>(QUEUE, options)
-    return jobs.map(leasedAttempt)
+    return this.#lease(inFlight, (db) =>
+      this.#boss.jobs.fetch<JobData>(QUEUE, { ...options, ...db }),
+    )
   }
 
-  /** Embedded mode, where no other process can have the attempt: a lease without a job, which takes no statement. */
+  /** A lease without a job, which takes no statement: only the leader may have the attempt. */
   leaseWithoutJob(attempt: Attempt): AttemptWith<'lease'> {
     const id = jobId(attempt.deliveryId, attempt.scheduledAt)
     return { ...attempt, lease: { jobId: id, retryCount: NO_JOB } }
@@ -132,14 +136,12 @@ export class AttemptJobs {
    *  removed jobs. `trx`: removes them when that transaction commits (PostgreSQL). */
   async complete(attempts: AttemptWith<'lease'>[], trx?: Trx): Promise<Set<string>> {
     const jobs = attempts.filter(hasJob)
-    const others = attempts.filter((attempt) => !hasJob(attempt))
-    if (jobs.length === 0) return new Set(others.map(idOf))
+    if (jobs.length === 0) return new Set()
     if (trx) await this.#suspendRenewal(jobs, trx)
     const options = trx ? { db: fromKnex(trx.sql) } : {}
     const completed = affectedIds(await this.#boss.jobs.deleteJob(QUEUE, jobs.map(jobKey), options))
     this.#onCompleted(completed.size)
-    // Meanwhile the others may have got jobs.
-    return completed.union(await this.complete(others))
+    return completed
   }
 
   /** Ends the leases: another worker may lease the attempts at once. The sweep finds attempts without a job. */
@@ -158,6 +160,17 @@ export class AttemptJobs {
     return stats?.readyCount ?? 0
   }
 
+  /** Runs `lease` in one transaction if there are other workers, which see the jobs only when they are leased. */
+  async #lease(
+    inFlight: AttemptWith<'lease'>[],
+    lease: (options: { db?: BossDb }) => Promise<Job<JobData>[]>,
+  ): Promise<AttemptWith<'lease'>[]> {
+    const jobs = this.#session
+      ? await this.#session.lease(inFlight.filter(hasJob).map(jobKey), (db) => lease({ db }))
+      : await lease({})
+    return jobs.map(leasedAttempt)
+  }
+
   async #suspendRenewal(attempts: AttemptWith<'lease'>[], trx: Trx): Promise<void> {
     for (const { lease } of attempts) this.#completing.add(lease.jobId)
     trx.onEnd(() => {
@@ -174,7 +187,7 @@ const jobKey = ({ lease: { jobId: id, retryCount } }: AttemptWith<'lease'>): Lea
 
 const idOf = ({ lease }: AttemptWith<'lease'>): string => lease.jobId
 
-function hasJob({ lease }: AttemptWith<'lease'>): boolean {
+export function hasJob({ lease }: AttemptWith<'lease'>): boolean {
   return lease.retryCount !== NO_JOB
 }
 
@@ -190,7 +203,7 @@ function leasedAttempt({
   id,
   retryCount,
   data: { dueAt, ...data },
-}: Pick<JobWithMetadata<JobData>, 'id' | 'retryCount' | 'data'>): AttemptWith<'lease'> {
+}: Job<JobData>): AttemptWith<'lease'> {
   return {
     ...data,
     accountId: data.accountId ?? data.webhookId,
