@@ -13,12 +13,12 @@ export function addDoctor(program: Command, shell: Shell): void {
     .command('doctor')
     .description(
       'Check the installation: configuration, database, clock, schema, secret key, connections, disk and ' +
-        'pending work. Each line says what to do. Changes nothing, and runs beside the service. The exit ' +
+        'pending work. Each line says what to do. Runs beside the service, and changes nothing without --confirm-clock. The exit ' +
         'status is 1 when there is a problem.',
     )
     .option(
       '--confirm-clock',
-      'the time is right: delete outdated rows again after the clock was in doubt',
+      'confirm that the time is right, so that the service deletes outdated rows again',
     )
     .addHelpText(
       'after',
@@ -59,12 +59,12 @@ async function findAll({ environment }: Shell): Promise<Finding[]> {
   const { checkConfiguration } = await import('./doctor-checks.ts')
   const { readConfig } = await import('../server/config.ts')
   let config: Config | undefined
-  const settings = await runCheck('configuration', environment, async () => {
+  const ofConfiguration = await runCheck('configuration', environment, async () => {
     config = readConfig(environment, { createsFiles: false })
     return checkConfiguration(config)
   })
-  if (config === undefined) return settings
-  return [...settings, ...(await findInDatabase(config, environment))]
+  if (config === undefined) return ofConfiguration
+  return [...ofConfiguration, ...(await findInDatabase(config, environment))]
 }
 
 async function findInDatabase(
@@ -107,7 +107,7 @@ async function runAll(
   findings.push(...(await run('disk', checks.checkDisk)))
   const schema = await run('schema', checks.checkSchema)
   findings.push(...schema)
-  // The other checks read tables of this version.
+  // The other checks need the tables of this version. Pending migrations are only a warning above.
   const lacksTables =
     schema.some(({ level }) => level === 'problem') || (await listPendingMigrations(db)).length > 0
   if (lacksTables) return findings

@@ -29,9 +29,9 @@ export const AFTER_SUCCESS: DeliveryProgress = {
   nextTrigger: null,
 }
 
-/** Stores results and returns the progress of the deliveries, which `decide` determines after
- *  failures and skipped attempts. Assigns the final attempt numbers. Ignores a result that was
- *  stored before, even by another process. */
+/** Stores results. Returns the progress of a delivery for each result that is new, in any order: `decide` determines it
+ *  after failures and skipped attempts. Assigns the final attempt numbers. Ignores a result that was stored before,
+ *  even by another process. */
 export async function storeResults(
   trx: Trx,
   attempts: AttemptWith<'result'>[],
@@ -61,10 +61,11 @@ async function scheduleNextInOrder(
     `update deliveries set next_attempt_at = ?, queued_at = null
      where state = 'pending' and next_attempt_at is null and id in (
        select (
-         select first.id from deliveries as first
-         where first.webhook_id = input.webhook_id and first.ordering_key = input.ordering_key
-           and first.state in ('pending', 'retrying')
-         order by first.next_attempt_at is null, first.id limit 1)
+         -- If one is scheduled, it comes first here, and the condition above leaves it alone.
+         select candidate.id from deliveries as candidate
+         where candidate.webhook_id = input.webhook_id and candidate.ordering_key = input.ordering_key
+           and candidate.state in ('pending', 'retrying')
+         order by candidate.next_attempt_at is null, candidate.id limit 1)
        from ${jsonRows(dialect, { webhook_id: 'uuid', ordering_key: 'uuid' })})
      returning id`,
     [at, JSON.stringify(keys)],
@@ -83,8 +84,8 @@ export function hasSucceeded(attempt: AttemptWith<'result'>): attempt is SentAtt
   return isSent(attempt) && attempt.result.sent.outcome === 'success'
 }
 
-/** A result counts if it belongs to the scheduled attempt, or to an attempt that was cancelled in flight
- *  and whose number is still unused. `storeOthers` applies the same rule. */
+/** A result counts if it belongs to the scheduled attempt. The result of an attempt that was cancelled while it was in
+ *  flight counts, too, as long as its number is unused. `isNewResult` applies the same rule. */
 const IS_NEW_RESULT =
   '(deliveries.next_attempt_at = input.scheduled_at or deliveries.attempts = input.number - 1)'
 

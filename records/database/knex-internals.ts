@@ -58,7 +58,7 @@ export function discardConnection(connection: PooledConnection, reason: string):
   connection.__knex__disposed = reason
 }
 
-/** The connection of one transaction. knex passes it to its clients in place of the pooled connection. A
+/** The connection of one transaction. knex hands it to the methods of its client in place of the pooled connection. A
  *  statement that comes after the end of the transaction throws, so it cannot run in another
  *  transaction. */
 export class TransactionConnection {
@@ -90,17 +90,18 @@ export class TransactionConnection {
     return pooled.query?.(...args)
   }
 
-  /** PostgreSQL: runs a statement without knex, which would take a twentieth of the CPU time of a change. */
+  /** PostgreSQL: runs a statement past knex, which alone would cost 5 % of the CPU time of a change. */
   get direct(): ((statement: NamedStatement) => Promise<{ rows: unknown[] }>) | undefined {
     if (!this.#connection.query) return undefined
     return async (statement) => (await this.query(statement)) as { rows: unknown[] }
   }
 
-  /** PostgreSQL: sends the insert together with the next statement or the end of the transaction. Waits while the
-   *  transaction has sent many rows. */
+  /** PostgreSQL: sends the insert together with the next statement or the end of the transaction. Once it has
+   *  collected many rows, it sends them and waits for the result. */
   async collect(insert: Insert): Promise<void> {
     if (this.#hasEnded) throw new Error('An insert came after the end of its transaction')
-    if (this.#collected.add(insert)) await this.sendCollected()
+    const hasManyRows = this.#collected.add(insert)
+    if (hasManyRows) await this.sendCollected()
   }
 
   /** Delays the end of the transaction until the statement has ended. */
@@ -119,13 +120,14 @@ export class TransactionConnection {
     await Promise.allSettled(this.#running)
   }
 
-  /** Never throws: see `failure`. */
+  /** Also sends after `end`, before the commit. Never throws: see `failure`. */
   async sendCollected(): Promise<void> {
     const inserts = this.#collected.take()
     if (inserts.length === 0) return
     try {
       await this.#connection.query?.(combineInserts(inserts))
     } catch (error) {
+      // The error may come from each of the inserts. They translate only their own.
       this.failure ??= inserts.reduce(
         (translated, { translate }) => translate?.(translated) ?? translated,
         error,

@@ -59,6 +59,7 @@ const FORMATS: Record<string, fc.Arbitrary<string>> = {
   email: fc.emailAddress(),
   'date-time': fc
     .tuple(
+      // A day from the ends of the years 1000 and 2999, so that no offset leaves them.
       fc.date({ min: new Date('1000-01-02'), max: new Date('2999-12-30'), noInvalidDate: true }),
       fc.constantFrom('Z', '+00:00', '-11:30', '+14:00'),
     )
@@ -80,8 +81,8 @@ function texts(schema: Schema): fc.Arbitrary<string> {
     .filter(takes)
 }
 
-/** Whether the pattern describes the whole text. Ordinary text usually matches other patterns, such as those
- *  that refuse NUL and white space only. */
+/** Whether values must be generated from the pattern, because it describes the whole text. Random text nearly always
+ *  matches the other patterns, such as one that forbids NUL, or text of nothing but white space. */
 export function isWholePattern(pattern: string | undefined): pattern is string {
   const isOrdinaryText = pattern === TEXT_PATTERN || isNotBlankPattern(pattern)
   return !isOrdinaryText && /^\^.*\$$/s.test(pattern ?? '')
@@ -115,7 +116,7 @@ export const SAMPLES: Record<string, string> = {
   'date-time': '2026-03-02T09:30:00Z',
 }
 
-/** The smallest valid value; an object has the required fields only. */
+/** A short valid value; an object has the required fields only. */
 export function least(schema: Schema): unknown {
   return variant(schema, 0)
 }

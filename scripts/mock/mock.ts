@@ -17,7 +17,7 @@ export interface ServiceParts {
   respondToErrors(log: Logger): Middleware
   crossOrigin(allowedOrigin: () => string, acceptedHeaders: string): Middleware
   etagOf(representation: string): string
-  /** Undefined for OPTIONS, after the response is set. `assertAuthenticated` gets no ID when the method is
+  /** Responds to OPTIONS itself, and then returns undefined. `assertAuthenticated` gets no ID when the method is
    *  unknown. */
   findOperation(
     ctx: Context,
@@ -35,7 +35,7 @@ export interface MockOptions {
   log: Logger
   /** Called after each response. */
   onResponse?: (ctx: Context) => void
-  /** The OpenAPI document of the generated validators. Default: this installation's. */
+  /** The OpenAPI document from which the validators were generated. Default: this installation's. */
   document?: unknown
 }
 
@@ -82,7 +82,7 @@ function formatProblems(problems: string[]): string {
     problems.length > MAX_SHOWN_PROBLEMS ? [`and ${problems.length - MAX_SHOWN_PROBLEMS} more`] : []
   return [
     'The mock cannot use the examples of openapi.yaml: they break the contract.',
-    'Correct them. "muster lint" shows their lines:',
+    'Correct them. "muster lint" shows their lines. Problems:',
     ...problems.slice(0, MAX_SHOWN_PROBLEMS),
     ...more,
   ].join('\n')
@@ -102,7 +102,7 @@ interface Example {
 }
 
 interface Examples {
-  /** The names of several examples. A single example has no name. */
+  /** The names in `examples`. Empty if the response only has `example`. */
   names(id: OperationId, status: number): string[]
   mediaTypes(id: OperationId, status: number): string[]
   find(id: OperationId, status: number, options?: { name?: string; mediaType?: string }): Example

@@ -1,10 +1,10 @@
-/** How soon a paused webhook is read again. */
+/** After this time one attempt of a paused webhook is leased, to see whether the webhook is still paused. */
 const RETRY_MS = 5000
 
 /** Webhooks that get no attempts from this process for now. Their attempts stay in the queue. */
 export class PausedWebhooks {
-  /** The time of the last read by the monotonic clock, by webhook ID. */
-  readonly #readAtMs = new Map<string, number>()
+  /** When the webhook was last found paused, by its ID. Times are of the monotonic clock. */
+  readonly #foundAtMs = new Map<string, number>()
   readonly #retryMs: number
 
   constructor(retryMs = RETRY_MS) {
@@ -13,34 +13,35 @@ export class PausedWebhooks {
 
   /** Returns whether the webhook was not paused before. */
   add(webhookId: string): boolean {
-    const isNew = !this.#readAtMs.has(webhookId)
-    this.#readAtMs.set(webhookId, performance.now())
+    const isNew = !this.#foundAtMs.has(webhookId)
+    this.#foundAtMs.set(webhookId, performance.now())
     return isNew
   }
 
   remove(webhookId: string): void {
-    this.#readAtMs.delete(webhookId)
+    this.#foundAtMs.delete(webhookId)
   }
 
-  /** Whether its attempts are not leased now. */
+  /** Whether the attempts of the webhook are to stay in the queue now. */
   has(webhookId: string): boolean {
-    return (this.#readAtMs.get(webhookId) ?? 0) > performance.now() - this.#retryMs
+    const foundAtMs = this.#foundAtMs.get(webhookId)
+    return foundAtMs !== undefined && foundAtMs > performance.now() - this.#retryMs
   }
 
   count(): number {
     this.#forget()
-    return this.#readAtMs.size
+    return this.#foundAtMs.size
   }
 
-  /** The webhooks whose attempts are not leased now. */
+  /** The webhooks whose attempts are to stay in the queue now. */
   list(): string[] {
     this.#forget()
-    return [...this.#readAtMs.keys()].filter((id) => this.has(id))
+    return [...this.#foundAtMs.keys()].filter((id) => this.has(id))
   }
 
   #forget(): void {
-    // A webhook without due attempts is not read again.
+    // Nothing finds out that a webhook without due attempts is no longer paused.
     const since = performance.now() - 3 * this.#retryMs
-    for (const [id, readAtMs] of this.#readAtMs) if (readAtMs < since) this.#readAtMs.delete(id)
+    for (const [id, foundAtMs] of this.#foundAtMs) if (foundAtMs < since) this.#foundAtMs.delete(id)
   }
 }

@@ -76,12 +76,12 @@ function stateNote(
 ): Content {
   const { state, attempts, nextAttemptAt, failureReason } = delivery
   if (isInProgress(delivery, now)) return note('busy', `Attempt ${attempts + 1} in progress …`)
-  if (nextAttemptAt !== null || state === 'pending') {
-    const text =
-      nextAttemptAt !== null
-        ? html`${nextAttempt(delivery, now)}. ${mayManage(user, {}) && webhook.enabled && RETRY_NOW}`
-        : 'Waiting until an earlier event of the same record is delivered.'
-    return html`<div class="note ${nextAttemptAt !== null ? 'warn' : 'busy'} next-attempt">
+  const isScheduled = nextAttemptAt !== null
+  if (isScheduled || state === 'pending') {
+    const text = isScheduled
+      ? html`${nextAttempt(delivery, now)}. ${mayManage(user, {}) && webhook.enabled && RETRY_NOW}`
+      : 'Waiting until an earlier event of the same record is delivered.'
+    return html`<div class="note ${isScheduled ? 'warn' : 'busy'} next-attempt">
       <span>${text}</span>
       ${mayManage(user, {}) && cancelButton(delivery, view)}
     </div>`
@@ -213,6 +213,6 @@ function phaseBar(phases: Phases, durationMs: number): Html {
         ({ name, ms }) =>
           html`<li><i class="phase-${name}"></i>${PHASE_NAMES[name]} ${duration(ms)}</li>`,
       )}
-      ${phases.connect === null && html`<li class="muted">connection reused</li>`}
+      ${phases.dns === null && phases.connect === null && html`<li class="muted">connection reused</li>`}
     </ul>`
 }
