@@ -17,6 +17,7 @@ import { formatReport, toDocument } from './contract-output.ts'
 import type { ProveOptions } from './contract-prove.ts'
 import { parseSigningSecret } from './listen.ts'
 import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
+import { parseDocumentRoot, ROOT_OPTION } from './root.ts'
 import {
   examples,
   type Output,
@@ -34,6 +35,9 @@ const DEFAULT_RUNS = 20
 const MAX_SEED = 2 ** 31 - 1
 
 interface Options extends ReportOptions {
+  root?: string
+  /** With `root`: test the mock. */
+  mock?: boolean
   url?: string
   key?: string
   restrictedKey?: string
@@ -101,6 +105,12 @@ export function addContract(program: Command, shell: Shell): void {
       'measure these tests: break the responses of this installation in many ways, one at a time, and ' +
         'print how many they find; with a part, only faults that have it in their name',
     )
+    .option(
+      ROOT_OPTION,
+      'test the service of this folder, which "muster init" made, against its OpenAPI document',
+      parseDocumentRoot,
+    )
+    .option('--mock', 'with --root: test the mock of the document instead')
     .addHelpText(
       'after',
       `${EXAMPLES}
@@ -121,6 +131,11 @@ With --prove: 0 if at least 95 % of all faults are found, and every fault in the
 }
 
 async function run(options: Options): Promise<Checked> {
+  const { root, key } = options
+  if (root !== undefined) {
+    const { testDocument } = await import('./document-contract.ts')
+    return await testDocument({ ...options, root, key: key && readSecret(key) })
+  }
   if (options.prove !== undefined) return await proveOwnService(options)
   const report = await buildReport(options)
   return {

@@ -15,6 +15,7 @@ import {
 import { LEVELS } from '../scripts/diff/rules.ts'
 import type { Result } from '../scripts/report/result.ts'
 import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
+import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Shell, UsageError } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -23,6 +24,7 @@ const MAX_NAMES = 4
 
 interface Options extends ReportOptions {
   revision?: string
+  root?: string
   changelog?: boolean
   release?: boolean
 }
@@ -50,6 +52,7 @@ export function addDiff(program: Command, shell: Shell): void {
       '--revision <folder>',
       'the folder of the two changed files (default: this installation)',
     )
+    .option(ROOT_OPTION, 'the same as --revision, as other commands have it', parseRoot)
     .option('--changelog', 'add an entry to CHANGELOG.md beside the changed files')
     .option(
       '--release',
@@ -76,7 +79,7 @@ Exit status: 0 without breaking changes, 1 with breaking changes or if the contr
 async function compare(base: string | undefined, options: Options): Promise<Checked> {
   if (options.release && base !== undefined)
     throw new UsageError("option '--release' compares with the last release: leave the base out")
-  const root = options.revision === undefined ? ROOT : resolve(options.revision)
+  const root = options.revision === undefined ? (options.root ?? ROOT) : resolve(options.revision)
   const today = new Date()
   const difference = await diff({ base, root, today })
   const isBreaking = difference.changes.some(({ level }) => level === 'breaking')

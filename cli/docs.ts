@@ -1,10 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { Command } from 'commander'
+import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
 interface DocsOptions {
   out: string
+  root?: string
   serverUrl?: string
 }
 
@@ -16,6 +18,7 @@ export function addDocs(program: Command, shell: Shell): void {
         'A running service has the same pages at /docs, with forms to try each operation.',
     )
     .requiredOption('--out <dir>', 'the folder for the files; existing files are replaced')
+    .option(ROOT_OPTION, 'the folder of the contract (default: this installation)', parseRoot)
     .option('--server-url <url>', 'the URL of the service in the samples (default: BASE_URL)')
     .addHelpText(
       'after',
@@ -25,10 +28,10 @@ export function addDocs(program: Command, shell: Shell): void {
       ),
     )
     .action(
-      shell.action(async ({ out, serverUrl }: DocsOptions): Promise<Output> => {
+      shell.action(async ({ out, root, serverUrl }: DocsOptions): Promise<Output> => {
         const { openSite } = await import('../web/docs/site.ts')
         const baseUrl = (serverUrl ?? (await shell.config()).baseUrl).replace(/\/$/, '')
-        const site = openSite({ baseUrl, edition: 'static' })
+        const site = openSite({ baseUrl, root, edition: 'static' })
         const files = new Map<string, string | Buffer>([
           ...site.pages.map((id): [string, string] => [`${id}.html`, site.page(id) ?? '']),
           ...[...site.assets, ...site.contracts].map(([path, { bytes }]): [string, Buffer] => [

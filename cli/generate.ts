@@ -3,11 +3,13 @@ import { type GenerateResult, generate } from '../scripts/generate/generate.ts'
 import { generateResource, type ResourceFiles } from '../scripts/generate/resource/generate.ts'
 import type { Result } from '../scripts/report/result.ts'
 import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
+import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
 interface GenerateFlags extends ReportOptions {
   check?: boolean
   resource?: string
+  root?: string
 }
 
 export function addGenerate(program: Command, shell: Shell): void {
@@ -25,6 +27,11 @@ export function addGenerate(program: Command, shell: Shell): void {
     .option(
       '--resource <name>',
       'the last part of the path, for example venues for /public/v1/venues',
+    )
+    .addOption(
+      new Option(ROOT_OPTION, 'the folder of the contract (default: this installation)')
+        .argParser(parseRoot)
+        .conflicts('resource'),
     )
     .addHelpText(
       'after',
@@ -45,9 +52,9 @@ or orphaned.
     )
 }
 
-async function run({ check = false, resource }: GenerateFlags): Promise<Checked> {
+async function run({ check = false, resource, root }: GenerateFlags): Promise<Checked> {
   const files = resource === undefined ? undefined : await generateResource(resource)
-  const result = await generate({ check })
+  const result = await generate({ check, root })
   const isStale = result.stale.length > 0 || result.orphans.length > 0
   return {
     output: {

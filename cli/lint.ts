@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { formatProblem, lint } from '../scripts/lint/lint.ts'
 import type { LintProblem } from '../scripts/lint/problem.ts'
 import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
+import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
 export function addLint(program: Command, shell: Shell): void {
@@ -13,6 +14,7 @@ export function addLint(program: Command, shell: Shell): void {
         '"file:line:column rule — problem: how to correct it".',
     )
     .argument('[folder]', 'the folder of the two files (default: this installation)')
+    .option(ROOT_OPTION, 'the same as the argument, as other commands have it', parseRoot)
     .addHelpText(
       'after',
       `${examples('muster lint', 'muster lint ../next --json')}
@@ -21,14 +23,16 @@ Exit status: 0 without problems, 1 with problems or if the files cannot be read,
     )
     .action(
       shell.action(
-        (folder: string | undefined, options: ReportOptions): Promise<Output> =>
-          reportResults('muster lint', options, () => check(folder)),
+        (folder: string | undefined, options: ReportOptions & { root?: string }): Promise<Output> =>
+          reportResults('muster lint', options, () =>
+            check(folder === undefined ? options.root : resolve(folder)),
+          ),
       ),
     )
 }
 
-async function check(folder: string | undefined): Promise<Checked> {
-  const problems = await lint(folder === undefined ? undefined : resolve(folder))
+async function check(root: string | undefined): Promise<Checked> {
+  const problems = await lint(root)
   return {
     output: {
       document: { problems },

@@ -28,6 +28,10 @@ const COMMANDS: Record<string, Entry> = {
     summary: 'copy the embedded database to PostgreSQL',
     load: async () => (await import('./copy.ts')).addCopy,
   },
+  init: {
+    summary: 'make a service from an OpenAPI document',
+    load: async () => (await import('./init.ts')).addInit,
+  },
   generate: {
     summary: 'generate code from the contracts',
     load: async () => (await import('./generate.ts')).addGenerate,

@@ -1,11 +1,13 @@
 import type { Command } from 'commander'
 import type { Context } from 'koa'
+import { parseDocumentRoot, ROOT_OPTION } from './root.ts'
 import { examples, parsePort, type Shell } from './shell.ts'
 import { nextStopSignal } from './stop-signals.ts'
 
 interface MockOptions {
   port: number
   host: string
+  root?: string
   json?: boolean
 }
 
@@ -26,6 +28,7 @@ export function addMock(program: Command, shell: Shell): void {
       'the IP address to listen on; 0.0.0.0 admits other machines and containers',
       '127.0.0.1',
     )
+    .option(ROOT_OPTION, 'the folder of an OpenAPI document of another API', parseDocumentRoot)
     .option('--json', 'print one JSON document {"url"} when the mock is ready, and nothing else')
     .addHelpText(
       'after',
@@ -43,7 +46,9 @@ Ctrl-C stops the mock.
     .action(shell.action((options: MockOptions) => mock(shell, options)))
 }
 
-async function mock(shell: Shell, { port, host, json = false }: MockOptions): Promise<undefined> {
+async function mock(shell: Shell, options: MockOptions): Promise<undefined> {
+  const { port, host, root, json = false } = options
+  if (root !== undefined) return await mockDocument(shell, root, options)
   const [{ createMock }, { listenLocally }, { newLogger }, { serviceParts }] = await Promise.all([
     import('../scripts/mock/mock.ts'),
     import('./local-server.ts'),
@@ -59,6 +64,22 @@ async function mock(shell: Shell, { port, host, json = false }: MockOptions): Pr
   const server = await listenLocally(app.callback(), { host, port })
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${server.port}`
   shell.print(json ? JSON.stringify({ url }) : formatListening(url))
+  await stopping
+  await server.stop(GRACE_MS)
+}
+
+async function mockDocument(
+  shell: Shell,
+  root: string,
+  { port, host, json = false }: MockOptions,
+): Promise<undefined> {
+  const { startMock } = await import('./document-service.ts')
+  const stopping = nextStopSignal()
+  const onResponse = ({ method, url, status }: Context) =>
+    shell.print(`${status}  ${method} ${url}`)
+  const server = await startMock(root, { host, port, onResponse: json ? undefined : onResponse })
+  const { url } = server
+  shell.print(json ? JSON.stringify({ url }) : `The mock listens at ${url} (press Ctrl-C to stop).`)
   await stopping
   await server.stop(GRACE_MS)
 }

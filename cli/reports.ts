@@ -1,7 +1,8 @@
 /** The output formats that lint, diff, generate and contract have in common. */
 import { writeFile } from 'node:fs/promises'
 import { type Command, Option } from 'commander'
-import { ContractError } from '../scripts/model/source.ts'
+import { UnsupportedDocument } from '../scripts/model/document.ts'
+import { ContractError, lineOf } from '../scripts/model/source.ts'
 import { toAnnotations, toMarkdown, toPage } from '../scripts/report/formats.ts'
 import { resultsJunit } from '../scripts/report/junit.ts'
 import type { Result } from '../scripts/report/result.ts'
@@ -53,7 +54,7 @@ export async function reportResults(
       text: [output.text, ...annotate(options, results)].join('\n'),
     }
   } catch (error) {
-    const results = [toResult(error)]
+    const results = error instanceof UnsupportedDocument ? listFindings(error) : [toResult(error)]
     await writeReports(title, options, { results })
     for (const line of annotate(options, results)) console.log(line)
     if (options.json) console.log(JSON.stringify({ error: (error as Error).message, results }))
@@ -63,6 +64,16 @@ export async function reportResults(
 
 function annotate({ github = false }: ReportOptions, results: Result[]): string[] {
   return github ? toAnnotations(results) : []
+}
+
+function listFindings({ findings }: UnsupportedDocument): Result[] {
+  return findings.map(({ problem, ...place }) => ({
+    level: 'error',
+    rule: 'supported',
+    message: problem,
+    file: place.source.file,
+    line: lineOf(place),
+  }))
 }
 
 function toResult(error: unknown): Result {

@@ -13,6 +13,7 @@ import type { Config } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
 import type { Running } from '../server/main.ts'
 import { startThread } from '../webhooks/queue/pglite.ts'
+import { parseDocumentRoot, ROOT_OPTION } from './root.ts'
 import { acquireServeLock } from './serve-lock.ts'
 import { examples, type Shell } from './shell.ts'
 import { listenForStop, type StopSignals } from './stop-signals.ts'
@@ -30,12 +31,22 @@ const EXAMPLES = examples(
   'DATABASE_URL=postgres://muster@127.0.0.1/muster SECRET_KEY=… ROLE=api muster serve',
 )
 
+interface ServeOptions {
+  json?: boolean
+  root?: string
+}
+
 export function addServe(program: Command, shell: Shell): void {
   program
     .command('serve')
     .description(
       'Run the service: the API, the console and webhook deliveries. The first start creates an account ' +
         'and shows its password and an API key once.',
+    )
+    .option(
+      ROOT_OPTION,
+      'serve the handlers of this folder, which "muster init" made, and nothing of this installation',
+      parseDocumentRoot,
     )
     .addHelpText(
       'after',
@@ -47,7 +58,8 @@ With --json, the command prints one document {"url", "first_account"} when the s
 `,
     )
     .action(
-      shell.action(async ({ json = false }: { json?: boolean }): Promise<undefined> => {
+      shell.action(async ({ json = false, root }: ServeOptions): Promise<undefined> => {
+        if (root !== undefined) return await serveDocument(shell, root, json)
         const config = await shell.config()
         const { database } = config
         // Two servers on one SQLite database would each attempt every delivery.
@@ -65,6 +77,19 @@ With --json, the command prints one document {"url", "first_account"} when the s
         }
       }),
     )
+}
+
+/** `npm start` of a folder that `muster init` made. It has no database. */
+async function serveDocument(shell: Shell, root: string, json: boolean): Promise<undefined> {
+  const { startHandlers } = await import('./document-service.ts')
+  const { host, port } = await shell.config()
+  const { stopping } = listenForStop()
+  const server = await startHandlers(root, { host, port })
+  const { url } = server
+  const text = `The service is ready.\n\n  API            ${url}\n  Documentation  ${url}/docs/`
+  shell.print(json ? JSON.stringify({ url }) : text)
+  if (!stopping.aborted) await once(stopping, 'abort')
+  await server.stop(STOP_TIMEOUT_MS)
 }
 
 async function serve(shell: Shell, config: Config, json: boolean): Promise<void> {

@@ -8,6 +8,7 @@ import { findInconsistencies } from '../model/consistency.ts'
 import { buildContract, type Contract } from '../model/contract.ts'
 import { ContractError, lineOf, type Source, valueAt } from '../model/source.ts'
 import { parseYaml, readModel } from '../model/yaml.ts'
+import { readAnyContract } from '../service/read.ts'
 import type { Change } from './change.ts'
 import { compareContracts } from './compare.ts'
 
@@ -49,7 +50,7 @@ export async function diff({
   root = ROOT,
   today = new Date(),
 }: DiffOptions): Promise<Difference> {
-  const revision = await readModel(root)
+  const revision = await readAnyContract(root, readModel)
   const before = base === undefined ? await readReleased(root) : await readBase(root, base)
   const editions = { revision, today: today.toISOString().slice(0, 10) }
   return {
@@ -78,7 +79,9 @@ async function readReleased(root: string): Promise<Contract | undefined> {
 
 async function readBase(root: string, name: string): Promise<Contract> {
   try {
-    return (await isFolder(name)) ? await readModel(name) : await readRevision(root, name)
+    return (await isFolder(name))
+      ? await readAnyContract(name, readModel)
+      : await readRevision(root, name)
   } catch (error) {
     if (error instanceof ContractError)
       throw new Refused(`The contract of ${name} cannot be read: ${error.message}`, {

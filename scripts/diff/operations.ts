@@ -86,10 +86,13 @@ function compareOperation(subject: Subject, old: Operation, now: Operation): Cha
       add('api-security-scope-added', `needs the permission ${now.permission}`)
     else add('api-security-scope-removed', `does not need the permission ${old.permission}`)
   }
-  const perSecond = ({ rateLimit: { limit, windowSeconds } }: Operation): number =>
-    limit / windowSeconds
+  const perSecond = ({ rateLimit }: Operation): number =>
+    rateLimit ? rateLimit.limit / rateLimit.windowSeconds : Number.POSITIVE_INFINITY
   if (perSecond(old) !== perSecond(now)) {
-    const what = `may be called ${now.rateLimit.limit} times in ${now.rateLimit.windowSeconds} s`
+    const { limit, windowSeconds } = now.rateLimit ?? {}
+    const what = now.rateLimit
+      ? `may be called ${limit} times in ${windowSeconds} s`
+      : 'has no rate limit any more'
     add(
       perSecond(now) < perSecond(old) ? 'api-rate-limit-decreased' : 'api-rate-limit-increased',
       what,

@@ -3,13 +3,16 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Contract } from '../model/contract.ts'
+import { isPlain, readDocument } from '../model/document.ts'
 import { readContract } from '../model/yaml.ts'
+import { findUnsupported } from '../service/unsupported.ts'
 import { events } from './events.ts'
 import { listFiles } from './files.ts'
 import { handlers, listHandlers } from './handlers.ts'
 import { openapi31 } from './openapi-31.ts'
 import { operations } from './operations.ts'
-import { findOrphans } from './orphans.ts'
+import { findOrphanHandlers, findOrphans } from './orphans.ts'
+import { plainOutputs, plainStubs } from './plain.ts'
 import { resources } from './resources.ts'
 import { writeStubs } from './stubs.ts'
 import { asyncapi, openapi } from './types.ts'
@@ -40,13 +43,14 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** Writes the files that differ, and never changes a file that is written by hand.
  *  Throws `ContractError` for a faulty contract, before it writes anything. */
 export async function generate({ check, root = ROOT }: GenerateOptions): Promise<GenerateResult> {
-  const contract = await readContract(root)
+  const isDocument = isPlain(root)
+  const contract = isDocument ? await readDocument(root, findUnsupported) : await readContract(root)
   const written = await listHandlers(root)
-  const outputs = await makeOutputs(contract, written)
-  const stubs = writeStubs(contract, written)
+  const outputs = await (isDocument ? plainOutputs(contract) : makeOutputs(contract, written))
+  const stubs = (isDocument ? plainStubs : writeStubs)(contract, written)
   const directory = join(root, 'generated')
   const present = await listFiles(directory)
-  const orphans = await findOrphans(root, contract)
+  const orphans = await (isDocument ? findOrphanHandlers : findOrphans)(root, contract)
   const extra = present.filter((file) => !(file in outputs))
   const missing = Object.keys(outputs).filter((file) => !present.includes(file))
   const differing: string[] = []

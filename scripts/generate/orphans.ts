@@ -11,7 +11,7 @@ import { listHandlers } from './handlers.ts'
  *  problem and what to do. */
 export async function findOrphans(root: string, contract: Contract): Promise<string[]> {
   const ids = new Set(contract.operations.map(({ id }) => id))
-  const handlers = (await listHandlers(root)).filter((name) => !ids.has(name))
+  const handlers = await listOrphanHandlers(root, ids)
   // Other tests of handlers are named after what they look at, in lower case.
   const tests = (await listFiles(join(root, 'test/handlers')))
     .map((file) => /^([a-z]+[A-Z]\w*)\.test\.ts$/.exec(file)?.[1])
@@ -19,10 +19,7 @@ export async function findOrphans(root: string, contract: Contract): Promise<str
   const before = (await generatedIds(root)).filter((id) => !ids.has(id))
   const gone = new Set([...handlers, ...tests, ...before])
   return [
-    ...handlers.map(
-      (name) =>
-        `handlers/${name}.ts serves no operation: remove it, or rename it with its operation`,
-    ),
+    ...handlers.map(describeHandler),
     ...tests.map(
       (name) =>
         `test/handlers/${name}.test.ts tests no operation: remove it, or rename it with its operation`,
@@ -32,6 +29,20 @@ export async function findOrphans(root: string, contract: Contract): Promise<str
       (finding) => `${finding.source.file}:${lineOf(finding)} ${finding.problem}`,
     ),
   ]
+}
+
+/** One line for each handler without an operation. Documents of other teams often have unused components. */
+export async function findOrphanHandlers(root: string, contract: Contract): Promise<string[]> {
+  const ids = new Set(contract.operations.map(({ id }) => id))
+  return (await listOrphanHandlers(root, ids)).map(describeHandler)
+}
+
+async function listOrphanHandlers(root: string, ids: ReadonlySet<string>): Promise<string[]> {
+  return (await listHandlers(root)).filter((name) => !ids.has(name))
+}
+
+function describeHandler(name: string): string {
+  return `handlers/${name}.ts serves no operation: remove it, or rename it with its operation`
 }
 
 /** The operations when generated/ was last written. */

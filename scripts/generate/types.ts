@@ -69,7 +69,7 @@ export function listPayloadSchemas({ sources, events }: Contract): Record<string
   return schemas
 }
 
-async function writeTypes(
+export async function writeTypes(
   document: object,
   options: OpenAPITSOptions,
   omitted: string[] = [],
@@ -77,10 +77,10 @@ async function writeTypes(
   const { default: openapiTS, astToString } = await loadOpenapiTypescript()
   // A copy: it changes documents that have a discriminator.
   const nodes = await openapiTS(structuredClone(document) as OpenAPI3, {
-    ...options,
     rootTypes: true,
     rootTypesNoSchemaPrefix: true,
     silent: true,
+    ...options,
   })
   const isOmitted = (node: object): boolean =>
     'name' in node && omitted.includes((node.name as { text: string }).text)

@@ -2,11 +2,13 @@
  *  and READMEs. */
 import { fileURLToPath } from 'node:url'
 import { buildContract } from '../model/contract.ts'
+import { findDocument, isPlain, UnsupportedDocument } from '../model/document.ts'
 import { ContractError, type Source } from '../model/source.ts'
 import { readYaml } from '../model/yaml.ts'
+import { readAnyContract } from '../service/read.ts'
 import { findDocumentProblems } from './documents.ts'
 import type { LintProblem } from './problem.ts'
-import { redocly } from './redocly.ts'
+import { redocly, redoclySpec } from './redocly.ts'
 import { rules } from './rules.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -15,6 +17,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
  *  Throws `Refused` if @redocly/cli is not installed. */
 export async function lint(root = ROOT): Promise<LintProblem[]> {
   try {
+    if (isPlain(root)) return await lintDocument(root)
     const [openapi, asyncapi] = [
       await readYaml(root, 'openapi.yaml'),
       await readYaml(root, 'asyncapi.yaml'),
@@ -27,6 +30,22 @@ export async function lint(root = ROOT): Promise<LintProblem[]> {
   } catch (error) {
     if (error instanceof ContractError) return [toProblem(error)]
     throw error
+  }
+}
+
+/** What is not supported; in a supported document, what breaks OpenAPI. */
+async function lintDocument(root: string): Promise<LintProblem[]> {
+  try {
+    await readAnyContract(root)
+    return await redoclySpec(root, findDocument(root) as string)
+  } catch (error) {
+    if (!(error instanceof UnsupportedDocument)) throw error
+    return error.findings.map(({ source, path, problem }) => ({
+      file: source.file,
+      ...source.position(path),
+      rule: 'supported',
+      message: problem,
+    }))
   }
 }
 

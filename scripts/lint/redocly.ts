@@ -29,6 +29,11 @@ export function redoclyStrict(root: string, file: string): Promise<LintProblem[]
   return lintFile(root, file, '--extends=recommended-strict')
 }
 
+/** The problems by the OpenAPI specification alone. */
+export function redoclySpec(root: string, file: string): Promise<LintProblem[]> {
+  return lintFile(root, file, '--extends=spec')
+}
+
 async function lintFile(root: string, file: string, rules: string): Promise<LintProblem[]> {
   const args = [
     findDevelopmentProgram('@redocly/cli', 'bin/cli.js'),

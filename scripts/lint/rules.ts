@@ -70,7 +70,7 @@ function currencies({ sources }: Contract): Finding[] {
 /** docs/versioning.md promises at least one year between deprecation and removal. */
 function sunsetInTime({ operations }: Contract): Finding[] {
   return operations.flatMap(({ id, place: { source, path }, deprecation }) => {
-    if (!deprecation?.sunset) return []
+    if (!deprecation?.sunset || deprecation.since === null) return []
     const { since, sunset } = deprecation
     const earliest = earliestSunset(since)
     if (sunset >= earliest) return []

@@ -25,11 +25,19 @@ export interface Operation {
   description: string
   isPublic: boolean
   permission: string | null
-  rateLimit: RateLimit
+  /** Null if the document has none. */
+  rateLimit: RateLimit | null
+  /** Alternatives: one of them is enough. */
+  security: SecurityRequirement[]
   parameters: Parameter[]
+  /** The JSON body, or the first of `bodies`. */
   body: MediaType | null
+  bodies: MediaType[]
+  isBodyRequired: boolean
   responses: OperationResponse[]
-  /** The only 2xx of `responses`. */
+  /** Responses for several statuses: `default`, or for example `4XX`. */
+  ranges: RangeResponse[]
+  /** The response to a request that succeeds: the lowest 2xx. */
   success: OperationResponse
   emits: string[]
   deprecation: Deprecation | null
@@ -40,9 +48,13 @@ export interface RateLimit {
   windowSeconds: number
 }
 
+/** The scopes of each scheme that the request needs. */
+export type SecurityRequirement = Readonly<Record<string, readonly string[]>>
+
 /** Days, for example `2026-03-01`. */
 export interface Deprecation {
-  since: string
+  /** Null if the document does not say it. */
+  since: string | null
   /** The earliest day of removal. */
   sunset: string | null
 }
@@ -55,6 +67,8 @@ export interface Parameter {
   description: string
   style?: string
   explode?: boolean
+  /** Of a parameter that is text of this type, for example JSON. */
+  mediaType?: string
   schema: Located<Schema>
   /** Undefined if the contract has none. */
   example: unknown
@@ -68,6 +82,11 @@ export interface OperationResponse {
   headers: Record<string, ResponseHeader>
   /** By media type. */
   content: Record<string, MediaType>
+}
+
+export interface RangeResponse extends OperationResponse {
+  /** `default`, or for example `4XX`. */
+  range: string
 }
 
 export interface ResponseHeader {
@@ -86,7 +105,7 @@ export interface MediaType {
   example: unknown
 }
 
-const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']
+export const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']
 
 export function readOperations(sources: Sources, openapi: Source): Operation[] {
   return Object.entries(mappingAt(openapi, ['paths'])).flatMap(([path, item]) =>
@@ -106,7 +125,8 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
   const [success, ...others] = responses.filter(({ status }) => status >= 200 && status < 300)
   if (!success || others.length > 0)
     fail(openapi, [...place.path, 'responses'], `${id} must declare exactly one 2xx response`)
-  const security = node.security ?? valueAt(openapi.root, ['security']) ?? []
+  const body = readBody(sources, place)
+  const security = readSecurity(openapi, node.security)
   return {
     id,
     place,
@@ -115,16 +135,26 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
     tag: String(valueAt(node, ['tags', 0]) ?? ''),
     summary: String(node.summary ?? ''),
     description: String(node.description ?? ''),
-    isPublic: Array.isArray(security) && security.length === 0,
+    isPublic: security.length === 0,
     permission: (node['x-permission'] as string | undefined) ?? null,
     rateLimit: readRateLimit(openapi, node['x-rate-limit'] ? place.path : []),
+    security,
     parameters: readParameters(sources, openapi, path, method),
-    body: readBody(sources, place),
+    body,
+    bodies: body ? [body] : [],
+    isBodyRequired: body !== null,
     responses,
+    ranges: [],
     success,
     emits: (node['x-emits'] as string[] | undefined) ?? [],
     deprecation: readDeprecation(place, `operation ${id}`, node.deprecated === true),
   }
+}
+
+/** The security of an operation, or of the whole document. */
+export function readSecurity({ root }: Source, own: unknown): SecurityRequirement[] {
+  const security = own ?? valueAt(root, ['security'])
+  return Array.isArray(security) ? security : []
 }
 
 function readId({ source, path }: Place, id: unknown): string {

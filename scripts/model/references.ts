@@ -1,4 +1,5 @@
-/** `$ref`, within and between the two files. */
+/** `$ref`, within and between files. */
+import { posix } from 'node:path'
 import { mapSubschemas, type Schema } from './schema.ts'
 import {
   fail,
@@ -26,7 +27,8 @@ export function locate(sources: Sources, from: Source, ref: string): Located {
     .split('/')
     .slice(1)
     .map((token) => decodeURIComponent(token).replaceAll('~1', '/').replaceAll('~0', '~'))
-  const source = file === '' ? from : sources[file.replace(/^\.\//, '')]
+  const source =
+    file === '' ? from : sources[posix.join(posix.dirname(from.file), decodeURIComponent(file))]
   if (!source)
     throw new Error(`refers to ${ref}: refer to ${Object.keys(sources).join(' or ')} only`)
   const value = valueAt(source.root, path)

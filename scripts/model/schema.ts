@@ -56,10 +56,10 @@ export function isNotBlankPattern(pattern: string | undefined): boolean {
 
 const SCHEMA_KEYWORDS = [
   ...['items', 'additionalProperties', 'not', 'contains', 'propertyNames'],
-  ...['if', 'then', 'else'],
+  ...['if', 'then', 'else', 'unevaluatedItems', 'unevaluatedProperties'],
 ]
-const LIST_KEYWORDS = ['allOf', 'anyOf', 'oneOf']
-const MAP_KEYWORDS = ['properties', 'patternProperties']
+const LIST_KEYWORDS = ['allOf', 'anyOf', 'oneOf', 'prefixItems']
+const MAP_KEYWORDS = ['properties', 'patternProperties', 'dependentSchemas', '$defs']
 
 /** A copy of the schema with `change` applied to each direct subschema. `steps` lead to the subschema. */
 export function mapSubschemas(

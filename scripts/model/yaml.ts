@@ -45,7 +45,7 @@ export async function readYaml(directory: string, file: string): Promise<Source>
 
 export function parseYaml(file: string, text: string): Source {
   const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, merge: true })
   const toPosition = (offset: number): Position => {
     const { line, col } = lines.linePos(offset)
     return { line, column: col }

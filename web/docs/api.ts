@@ -1,16 +1,15 @@
 /** The contract for the documentation: operations and events by resource, with links between them. */
 import { type Contract, readGeneratedContract } from '../../scripts/model/contract.ts'
+import { isPlain, readBasePath, readGeneratedDocument } from '../../scripts/model/document.ts'
 import type { EventMessage } from '../../scripts/model/events.ts'
 import {
   type Operation,
-  type RateLimit,
   type ResponseHeader,
-  readRateLimit,
   readResponseHeader,
 } from '../../scripts/model/operations.ts'
 import { dereference } from '../../scripts/model/references.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
-import { mappingAt, type Source, valueAt } from '../../scripts/model/source.ts'
+import { type Source, valueAt } from '../../scripts/model/source.ts'
 
 /** `method` is in upper case, `responses` are sorted by status. */
 export interface ApiOperation extends Operation {
@@ -38,6 +37,14 @@ export interface ApiResource {
   events: ApiEvent[]
 }
 
+/** A Security Scheme Object. */
+interface SecurityScheme {
+  type: string
+  scheme?: string
+  name?: string
+  in?: string
+}
+
 interface ApiInfo {
   title: string
   version: string
@@ -46,12 +53,14 @@ interface ApiInfo {
 
 export interface Api extends ApiInfo {
   webhooks: ApiInfo
-  rateLimit: RateLimit
+  /** An OpenAPI document without asyncapi.yaml: the pages say nothing about keys and limits of this service. */
+  isPlain: boolean
   resources: ApiResource[]
   operations: ApiOperation[]
   events: ApiEvent[]
   /** Component schemas of openapi.yaml by name. */
   schemas: Map<string, Schema>
+  securitySchemes: Readonly<Record<string, SecurityScheme>>
   /** Component headers of openapi.yaml. */
   headers: ResponseHeader[]
   /** The target of the schema's reference, or the schema itself. */
@@ -60,16 +69,16 @@ export interface Api extends ApiInfo {
 
 /** Reads generated/openapi.json and generated/asyncapi.json of `root`. */
 export function readApi(root: string): Api {
-  const contract = readGeneratedContract(root)
+  const isDocument = isPlain(root)
+  const contract = isDocument ? readGeneratedDocument(root) : readGeneratedContract(root)
   const { openapi, asyncapi, sources } = contract
-  const resources = contract.tags.map(({ name, description }): ApiResource => {
-    const slug = name.toLowerCase().replaceAll(' ', '-')
-    return { name, slug, description, operations: [], events: [] }
-  })
-  const operations = contract.operations.map((operation) => addOperation(resources, operation))
+  const resources = listResources(contract)
+  const basePath = isDocument ? readBasePath(openapi) : ''
+  const operations = contract.operations.map((operation) =>
+    addOperation(resources, { ...operation, path: basePath + operation.path }),
+  )
   const events = contract.events.map((event) => addEvent(contract, operations, event))
-  const components = mappingAt(openapi, ['components'])
-  const headers = Object.entries(components.headers as object).map(([name, value]) =>
+  const headers = Object.entries(readComponents(openapi, 'headers')).map(([name, value]) =>
     readResponseHeader(sources, name, {
       source: openapi,
       path: ['components', 'headers', name],
@@ -79,23 +88,43 @@ export function readApi(root: string): Api {
   return {
     ...readInfo(openapi),
     webhooks: readInfo(asyncapi),
-    rateLimit: readRateLimit(openapi, []),
+    isPlain: isDocument,
     resources,
     operations,
     events,
-    schemas: new Map(Object.entries(components.schemas as Record<string, Schema>)),
+    schemas: new Map(Object.entries(readComponents(openapi, 'schemas') as Record<string, Schema>)),
+    securitySchemes: readComponents(openapi, 'securitySchemes') as Api['securitySchemes'],
     headers,
     // Generated references name their file, so the source that they are followed from does not matter.
     follow: (schema) => dereference(sources, { source: openapi, path: [], value: schema }).value,
   }
 }
 
+function readComponents({ root }: Source, kind: string): object {
+  return (valueAt(root, ['components', kind]) ?? {}) as object
+}
+
 function readInfo({ root }: Source): ApiInfo {
-  return valueAt(root, ['info']) as ApiInfo
+  const { title, version, description } = (valueAt(root, ['info']) ?? {}) as Partial<ApiInfo>
+  return { title: title ?? '', version: version ?? '', description: description ?? '' }
+}
+
+/** Operations without a tag. */
+const UNTAGGED = 'Operations'
+
+function listResources({ tags }: Contract): ApiResource[] {
+  const slugs = new Set<string>()
+  return tags.map(({ name, description }): ApiResource => {
+    const wanted = name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-') || 'operations'
+    let slug = wanted
+    for (let count = 2; slugs.has(slug); count += 1) slug = `${wanted}-${count}`
+    slugs.add(slug)
+    return { name: name || UNTAGGED, slug, description, operations: [], events: [] }
+  })
 }
 
 function addOperation(resources: ApiResource[], operation: Operation): ApiOperation {
-  const resource = resources.find(({ name }) => name === operation.tag)
+  const resource = resources.find(({ name }) => name === (operation.tag || UNTAGGED))
   if (!resource) throw new Error(`${operation.id}: add its tag to the tags of openapi.yaml`)
   const added: ApiOperation = {
     ...operation,

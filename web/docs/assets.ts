@@ -1,9 +1,10 @@
 /** The files that pages load, and the contracts. */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   type Asset,
   folderName,
+  ROOT,
   readAssets,
   SHARED_FILES,
   stylesheets,
@@ -24,10 +25,11 @@ export const CONTRACT_FILES = {
   'asyncapi.yaml': 'asyncapi.yaml',
 } as const
 
-/** The contracts, with `baseUrl` as the server of the API. */
+/** The contracts that exist in `root`, with `baseUrl` as the server of the API. */
 export function readContracts(root: string, baseUrl: string): ReadonlyMap<string, Asset> {
+  const present = Object.entries(CONTRACT_FILES).filter(([, file]) => existsSync(join(root, file)))
   return new Map(
-    Object.entries(CONTRACT_FILES).map(([name, file]) => {
+    present.map(([name, file]) => {
       const text = readFileSync(join(root, file), 'utf8')
       const served = name.startsWith('openapi') ? replaceServer(text, baseUrl) : text
       return [name, toAsset(name, served)]
@@ -43,11 +45,8 @@ function replaceServer(text: string, baseUrl: string): string {
 }
 
 /** The assets in one folder, by path. */
-export function readDocsAssets(
-  root: string,
-  searchIndex: string,
-): { folder: string; assets: Assets } {
-  const assets = readAssets(root, {
+export function readDocsAssets(searchIndex: string): { folder: string; assets: Assets } {
+  const assets = readAssets(ROOT, {
     'docs.css': stylesheets('web/docs/client', STYLESHEETS),
     ...Object.fromEntries(SCRIPTS.map((name) => [name, [`web/docs/client/${name}`]])),
     'minisearch.js': ['node_modules/minisearch/dist/es/index.js'],

@@ -148,14 +148,19 @@ function navigation(id: string, context: PageContext): Html {
       ...api.resources.map((resource) => operationItems(id, resource, item)),
       item('schemas', 'Schemas'),
     ])}
-    ${section('Events', eventNavigation(id, api, item))}
+    ${!api.isPlain && section('Events', eventNavigation(id, api, item))}
     ${internals.length > 0 && section('Internals', internals)}
     ${section('More', [
       ...guideItems('changelog'),
-      ...['openapi.yaml', 'asyncapi.yaml'].map(
-        (name) => html`<li><a href="${context.contractLink(name)}" download>${name}</a></li>`,
-      ),
+      ...context.contractNames
+        .filter(isMainFile(context))
+        .map((name) => html`<li><a href="${context.contractLink(name)}" download>${name}</a></li>`),
     ])}`
+}
+
+/** The files that people write; of a document, the one that has all its parts. */
+function isMainFile({ api }: PageContext): (name: string) => boolean {
+  return (name) => (api.isPlain ? name === 'openapi.json' : name.endsWith('.yaml'))
 }
 
 function section(title: string, items: Content): Html {

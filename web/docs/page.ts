@@ -33,6 +33,8 @@ export interface PageContext extends SchemaContext {
   guides: Guide[]
   /** The URL of another page. Throws if it does not exist. */
   link(id: string, fragment?: string): string
+  /** The files of the contracts, for example `openapi.yaml`. */
+  contractNames: string[]
   /** The URL of a contract, for example `openapi.yaml`. */
   contractLink(name: string): string
   /** Renders Markdown. Names of operations and events in code link to their pages. */

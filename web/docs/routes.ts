@@ -9,9 +9,15 @@ const MINUTE_S = 60
 /** No page has a longer path. Longer paths get the plain 404 of the API. */
 const MAX_PATH_STEPS = 3
 
-/** `baseUrl` is the URL at which clients reach the service. */
-export function docsRoutes({ baseUrl }: { baseUrl: string }): Router {
-  const docs = new DocsServer(baseUrl)
+interface DocsOptions {
+  /** The URL at which clients reach the service. */
+  baseUrl: string
+  /** The folder of the contracts. Default: this installation. */
+  root?: string
+}
+
+export function docsRoutes(options: DocsOptions): Router {
+  const docs = new DocsServer(options)
   // Strict, because relative links have another meaning without the trailing slash.
   const router = new Router({ strict: true })
   router.get('/docs', (ctx) => {
@@ -26,12 +32,12 @@ export function docsRoutes({ baseUrl }: { baseUrl: string }): Router {
 
 /** Opens the site at the first request, and renders each page once. */
 class DocsServer {
-  readonly #baseUrl: string
+  readonly #options: DocsOptions
   readonly #pages = new Map<string, Asset>()
   #site: Promise<Site> | undefined
 
-  constructor(baseUrl: string) {
-    this.#baseUrl = baseUrl.replace(/\/$/, '')
+  constructor({ baseUrl, root }: DocsOptions) {
+    this.#options = { baseUrl: baseUrl.replace(/\/$/, ''), root }
   }
 
   async servePage(ctx: Context): Promise<void> {
@@ -58,16 +64,18 @@ class DocsServer {
 
   /** Contracts are public, so that tools on all origins can read them. */
   async serveContract(ctx: Context, name: string): Promise<void> {
+    const contract = (await this.#openSite()).contracts.get(name)
+    if (!contract) return
     ctx.set('Access-Control-Allow-Origin', '*')
     ctx.set('Access-Control-Expose-Headers', 'ETag')
     ctx.set('Cross-Origin-Resource-Policy', 'cross-origin')
     ctx.set('Cache-Control', `public, max-age=${MINUTE_S}`)
-    await sendAsset(ctx, (await this.#openSite()).contracts.get(name) as Asset)
+    await sendAsset(ctx, contract)
   }
 
   #openSite(): Promise<Site> {
     this.#site ??= import('./site.ts').then(({ openSite }) =>
-      openSite({ baseUrl: this.#baseUrl, edition: 'server' }),
+      openSite({ ...this.#options, edition: 'server' }),
     )
     return this.#site
   }

@@ -1,8 +1,9 @@
 /** Writes a request as code in several languages. Each sample uses only the standard library.
  *  Generators on npm put the key into the code as a literal, ignore errors in Go and force TLS in Ruby. */
 import { apiCurlCommand } from '../shared/curl.ts'
-import type { ApiOperation } from './api.ts'
+import type { Api, ApiOperation } from './api.ts'
 import type { CodeSample } from './code.ts'
+import { plainCurl } from './credential.ts'
 
 interface Request {
   method: string
@@ -14,9 +15,11 @@ interface Request {
   responseFormat: 'json' | 'text' | 'none'
 }
 
-/** In the order of the tabs. */
-export function writeSamples(operation: ApiOperation, baseUrl: string): CodeSample[] {
+/** In the order of the tabs. The operations of a plain document have curl only: the other languages are written
+ *  for an API key and JSON. */
+export function writeSamples(operation: ApiOperation, baseUrl: string, api: Api): CodeSample[] {
   const request = exampleRequest(operation, baseUrl)
+  if (api.isPlain) return [{ language: 'curl', code: plainCurl(api, operation, request) }]
   return Object.entries({ curl, typescript, python, php, go, ruby }).map(([language, write]) => ({
     language,
     code: write(request),

@@ -13,6 +13,8 @@ export interface SchemaContext {
   markdown(text: string): Html
   /** The service sends it: mark the optional fields. Otherwise mark the required fields. */
   isOutput?: boolean
+  /** Components that are deeper are linked, not listed. Unlimited by default. */
+  maxDepth?: number
   /** The URL of a component's description. */
   schemaLink(name: string): string | undefined
 }
@@ -25,7 +27,8 @@ export function fieldList(
   ancestors: Schema[] = [],
 ): Content {
   const schema = context.api.follow(reference)
-  if (ancestors.includes(schema)) return undefined
+  if (ancestors.includes(schema) || ancestors.length >= (context.maxDepth ?? ancestors.length + 1))
+    return undefined
   const path = [...ancestors, schema]
   if (schema.items) return fieldList(context, schema.items, path)
   const branches = [...(schema.oneOf ?? []), ...(schema.anyOf ?? []), ...(schema.allOf ?? [])]
@@ -96,14 +99,15 @@ export function formatType(context: SchemaContext, reference: Schema): Content {
   const schema = api.follow(reference)
   const orNull = schema.nullable ? ' or null' : ''
   const component = componentName(reference)
-  const link = component === undefined || !schema.properties ? undefined : schemaLink(component)
+  const isLinked = api.isPlain || schema.properties !== undefined
+  const link = component === undefined || !isLinked ? undefined : schemaLink(component)
   if (link !== undefined) return html`<a href="${link}">${component}</a>${orNull}`
   if (schema.items) return html`array of ${formatType(context, schema.items)}${orNull}`
   const branches = (schema.oneOf ?? schema.anyOf)?.map((branch) => formatType(context, branch))
   if (branches) return joinContent(branches, ' or ')
   const isPlain = schema.format === undefined || /^(int(32|64)|double)$/.test(schema.format)
   const format = isPlain ? '' : ` (${schema.format})`
-  return `${schema.type ?? 'any'}${format}${orNull}`
+  return `${[schema.type ?? 'any'].flat().join(' or ')}${format}${orNull}`
 }
 
 /** The constraints of a schema and of its items. Returns false if it has none. */

@@ -30,6 +30,9 @@ export interface Site {
   contracts: ReadonlyMap<string, Asset>
 }
 
+/** The objects of some public documents refer to nearly all others. */
+const PLAIN_DEPTH = 3
+
 type RenderPage = (context: PageContext) => DocsPage
 
 export function openSite(options: SiteOptions): Site {
@@ -38,9 +41,11 @@ export function openSite(options: SiteOptions): Site {
   const guides = readGuides(root)
   const pages = listPages(api, guides, root)
   const suffix = options.edition === 'static' ? '.html' : ''
-  const { folder, assets } = readDocsAssets(root, searchIndex(api, guides))
+  const { folder, assets } = readDocsAssets(searchIndex(api, guides))
+  const contracts = readContracts(root, options.baseUrl)
 
-  const newContext = (id: string) => newPageContext({ id, api, guides, options, pages, suffix })
+  const newContext = (id: string) =>
+    newPageContext({ id, api, guides, options, pages, suffix, contracts })
   const renderAt = (id: string, render: RenderPage): string => {
     const context = newContext(id)
     return renderLayout({ id, page: render(context), context, folder, suffix })
@@ -53,7 +58,7 @@ export function openSite(options: SiteOptions): Site {
     },
     notFound: (path) => renderAt(path, notFoundPage),
     assets,
-    contracts: readContracts(root, options.baseUrl),
+    contracts,
   }
 }
 
@@ -74,13 +79,17 @@ function listPages(api: Api, guides: Guide[], root: string): Map<string, RenderP
       `operations/${operation.id}`,
       (context) => operationPage(context, operation),
     ]),
-    ['webhooks', (context) => overviewPage(context, api.webhooks.title, api.webhooks.description)],
+    ...(api.isPlain ? [] : [webhooksPage(api)]),
     ...api.events.map((event): [string, RenderPage] => [
       `events/${event.type}`,
       (context) => eventPage(context, event),
     ]),
     ['schemas', schemasPage],
   ])
+}
+
+function webhooksPage({ webhooks }: Api): [string, RenderPage] {
+  return ['webhooks', (context) => overviewPage(context, webhooks.title, webhooks.description)]
 }
 
 function notFoundPage(context: PageContext): DocsPage {
@@ -101,9 +110,11 @@ interface ContextInput {
   options: SiteOptions
   pages: ReadonlyMap<string, RenderPage>
   suffix: string
+  contracts: ReadonlyMap<string, Asset>
 }
 
-function newPageContext({ id, api, guides, options, pages, suffix }: ContextInput): PageContext {
+function newPageContext(input: ContextInput): PageContext {
+  const { id, api, guides, options, pages, suffix, contracts } = input
   const up = '../'.repeat(id.split('/').length - 1)
   const link: PageContext['link'] = (target, fragment) => {
     if (!pages.has(target))
@@ -125,10 +136,12 @@ function newPageContext({ id, api, guides, options, pages, suffix }: ContextInpu
     options,
     guides,
     link,
+    contractNames: [...contracts.keys()],
     contractLink: (name) => `${options.edition === 'server' ? '../' : ''}${up}${name}`,
     rootLink: `../${up}`,
     render,
     markdown: (text) => render(text).body,
+    maxDepth: api.isPlain ? PLAIN_DEPTH : undefined,
     schemaLink: (name) => (api.schemas.has(name) ? link('schemas', name) : undefined),
   }
 }

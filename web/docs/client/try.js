@@ -7,10 +7,11 @@ const TONES = { 2: 'ok', 3: 'busy', 4: 'warn' }
 for (const form of document.querySelectorAll('[data-try]')) {
   const output = form.parentElement.querySelector('[data-response]')
   // Session storage keeps the key for this browser tab only.
-  form.elements.key.value = readKey()
+  const { key } = form.elements
+  if (key) key.value = readKey()
   form.addEventListener('submit', async (event) => {
     event.preventDefault()
-    saveKey(form.elements.key.value.trim())
+    if (key) saveKey(key.value.trim())
     const button = form.querySelector('[type=submit]')
     button.disabled = true
     try {
@@ -51,10 +52,9 @@ async function send(form) {
     url,
   )
   const query = new URLSearchParams(readParameters(form, 'query'))
-  const headers = {
-    Authorization: `Bearer ${form.elements.key.value.trim()}`,
-    ...Object.fromEntries(readParameters(form, 'header')),
-  }
+  const headers = Object.fromEntries(readParameters(form, 'header'))
+  const { key } = form.elements
+  if (key) headers[key.dataset.header] = key.dataset.prefix + key.value.trim()
   const body = form.elements.body?.value
   if (body !== undefined) headers['Content-Type'] = 'application/json'
   const start = performance.now()

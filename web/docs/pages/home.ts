@@ -27,17 +27,12 @@ export function homePage(context: PageContext): DocsPage {
               </a>`
             }
             <a class="button" href="${context.link('api')}">API overview</a>
-            <a class="button" href="${context.link('webhooks')}">Events overview</a>
+            ${!api.isPlain && html`<a class="button" href="${context.link('webhooks')}">Events overview</a>`}
           </p>
         </div>
         ${firstRequest(context)}
       </div>
-      <section>
-        <h2 id="guides">Guides</h2>
-        <ul class="cards">
-          ${guides.filter(({ group }) => group === 'guides').map((guide) => guideCard(context, guide))}
-        </ul>
-      </section>
+      ${guides.length > 0 && guideSection(context)}
       <section>
         <h2 id="resources">Resources</h2>
         <ul class="cards">
@@ -52,8 +47,18 @@ function firstRequest({ api, options }: PageContext): Content {
   const operation = api.operations.find(
     ({ method, parameters }) => method === 'GET' && parameters.every(({ required }) => !required),
   )
-  const sample = operation && writeSamples(operation, options.baseUrl)[0]
+  const sample = operation && writeSamples(operation, options.baseUrl, api)[0]
   return sample && highlightedCode(sample.code, sample.language, 'A first request')
+}
+
+function guideSection(context: PageContext): Html {
+  const guides = context.guides.filter(({ group }) => group === 'guides')
+  return html`<section>
+    <h2 id="guides">Guides</h2>
+    <ul class="cards">
+      ${guides.map((guide) => guideCard(context, guide))}
+    </ul>
+  </section>`
 }
 
 function guideCard(context: PageContext, { id, title, text }: Guide): Html {
@@ -76,6 +81,11 @@ function resourceCard(
 
 function contracts({ api, contractLink }: PageContext): Html {
   const link = (name: string) => html`<a href="${contractLink(name)}">${name}</a>`
+  if (api.isPlain)
+    return html`<section>
+      <h2 id="files">For your tools</h2>
+      <p>The OpenAPI document of this API: ${link('openapi.json')}. API ${api.version}.</p>
+    </section>`
   return html`<section>
     <h2 id="files">For your tools</h2>
     <p>

@@ -40,6 +40,7 @@ export function operationPage(context: PageContext, operation: ApiOperation): Do
           ${parameterSection(context, 'Path', operation, 'path')}
           ${parameterSection(context, 'Query', operation, 'query')}
           ${parameterSection(context, 'Headers', operation, 'header')}
+          ${parameterSection(context, 'Cookies', operation, 'cookie')}
           ${bodySection(context, operation)}
           <section>
             <h2 id="responses">Responses</h2>
@@ -47,11 +48,12 @@ export function operationPage(context: PageContext, operation: ApiOperation): Do
               const isOpen = response.status === success.status
               return responseDetails(context, response, isOpen)
             })}
+            ${operation.ranges.map((response) => responseDetails(context, response, false, response.range))}
           </section>
         </div>
         <aside class="column samples" aria-label="Samples">
           <h2 id="request">Request</h2>
-          ${languageTabs('request', 'Request', writeSamples(operation, context.options.baseUrl))}
+          ${languageTabs('request', 'Request', writeSamples(operation, context.options.baseUrl, context.api))}
           ${exampleResponse(success)}
           ${isServer && tryIt(context, operation)}
         </aside>
@@ -80,11 +82,18 @@ function facts(context: PageContext, operation: Operation): Html {
       : text
   return html`<dl class="facts">
     ${fact('Operation', html`<code>${id}</code>`)}
-    ${fact(guide('authentication', 'Key'), requiredKey(operation))}
-    ${fact(
-      guide('rate-limits', 'Rate limit'),
-      `${rateLimit.limit} requests in ${rateLimit.windowSeconds} s, shared with the user's other requests`,
-    )}
+    ${
+      context.api.isPlain
+        ? fact('Credentials', describeSecurity(operation))
+        : fact(guide('authentication', 'Key'), requiredKey(operation))
+    }
+    ${
+      rateLimit &&
+      fact(
+        guide('rate-limits', 'Rate limit'),
+        `${rateLimit.limit} requests in ${rateLimit.windowSeconds} s, shared with the user's other requests`,
+      )
+    }
     ${
       takes('Idempotency-Key') &&
       fact(
@@ -94,6 +103,12 @@ function facts(context: PageContext, operation: Operation): Html {
     }
     ${takes('page[number]') && fact(guide('lists', 'Lists'), 'pages, filters and sorts')}
   </dl>`
+}
+
+/** The names of the security schemes of each alternative. */
+function describeSecurity({ security }: Operation): string {
+  const alternatives = security.map((requirement) => Object.keys(requirement).join(' and '))
+  return alternatives.map((names) => names || 'none').join(', or ') || 'none'
 }
 
 function requiredKey({ method, permission }: Operation): Html {
@@ -115,7 +130,7 @@ function parameterSection(
   context: PageContext,
   title: string,
   operation: Operation,
-  place: 'path' | 'query' | 'header',
+  place: 'path' | 'query' | 'header' | 'cookie',
 ): Content {
   const parameters = operation.parameters.filter((parameter) => parameter.in === place)
   if (parameters.length === 0) return undefined
@@ -134,22 +149,32 @@ function parameterSection(
   </section>`
 }
 
-function bodySection(context: PageContext, { body }: Operation): Content {
+function bodySection(context: PageContext, { body, bodies }: Operation): Content {
   if (!body) return undefined
+  const types = bodies.map(({ mediaType }) => html`<code>Content-Type: ${mediaType}</code>`)
   return html`<section>
     <h2 id="body">Body</h2>
-    <p>JSON, with <code>Content-Type: application/json</code>.</p>
+    <p>${body.mediaType === 'application/json' && 'JSON, '}with ${joinContent(types, ' or ')}.</p>
     ${fieldList(context, body.schema.value)}
   </section>`
 }
 
-function responseDetails(context: PageContext, response: OperationResponse, isOpen: boolean): Html {
+/** `range` is the name of a response for several statuses. */
+function responseDetails(
+  context: PageContext,
+  response: OperationResponse,
+  isOpen: boolean,
+  range?: string,
+): Html {
   const { status, description, headers, content } = response
   const output = { ...context, isOutput: true }
   const media = Object.values(content)
   const [first] = media
-  return html`<details class="response" id="response-${status}"${isOpen && html` open`}>
-    <summary>${statusBadge(status)} <span>${STATUS_CODES[status]}</span></summary>
+  return html`<details class="response" id="response-${range ?? status}"${isOpen && html` open`}>
+    <summary>
+      ${range === undefined ? statusBadge(status) : html`<span class="pill">${range}</span>`}
+      <span>${range === undefined ? STATUS_CODES[status] : 'other statuses'}</span>
+    </summary>
     ${context.markdown(description)}
     ${media.map(
       ({ mediaType, schema }) =>

@@ -2,6 +2,7 @@
 import type { Operation, Parameter } from '../../../scripts/model/operations.ts'
 import { readDefault, type Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { findCredential } from '../credential.ts'
 import type { PageContext } from '../page.ts'
 
 const READ_NOTE = html`This form sends a real request with your key.`
@@ -16,17 +17,24 @@ export function tryIt(context: PageContext, operation: Operation): Html {
         ${method === 'GET' ? READ_NOTE : WRITE_NOTE}
         Your key stays in this tab and is sent only to this server.
       </p>
-      <div class="input">
-        <label for="try-key">API key</label>
-        <input id="try-key" name="key" type="password" placeholder="mst_…"
-          autocomplete="off" spellcheck="false" required>
-      </div>
+      ${keyInput(context, operation)}
       ${parameters.map((parameter) => parameterInput(context, parameter))}
       ${body && bodyInput(body.example)}
       <p><button type="submit" class="button primary">Send ${method}</button></p>
     </form>
     <div class="try-response" data-response role="status" hidden></div>
   </details>`
+}
+
+function keyInput({ api }: PageContext, operation: Operation): Content {
+  const credential = findCredential(api, operation)
+  if (!credential) return undefined
+  const { header, prefix } = credential
+  return html`<div class="input">
+    <label for="try-key">API key</label>
+    <input id="try-key" name="key" type="password" data-header="${header}" data-prefix="${prefix}"
+      ${!api.isPlain && html`placeholder="mst_…" `}autocomplete="off" spellcheck="false" required>
+  </div>`
 }
 
 function bodyInput(example: unknown): Html {

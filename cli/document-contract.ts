@@ -1,0 +1,65 @@
+/** Tests the service or the mock of an OpenAPI document against the document. */
+import type { Contract } from '../scripts/model/contract.ts'
+import { lineOf } from '../scripts/model/source.ts'
+import type { Result } from '../scripts/report/result.ts'
+
+import { checkService, type Outcome } from '../scripts/service/checks.ts'
+import { readAnyContract } from '../scripts/service/read.ts'
+import { startHandlers, startMock } from './document-service.ts'
+import type { Checked } from './reports.ts'
+
+export interface DocumentTarget {
+  root: string
+  /** Of a running service. Without it, this starts the service of the folder. */
+  url?: string
+  /** The credential for every security scheme. */
+  key?: string
+  /** Starts the mock instead. */
+  mock?: boolean
+}
+
+const GRACE_MS = 1_000
+
+export async function testDocument({
+  root,
+  url,
+  key = 'any',
+  mock,
+}: DocumentTarget): Promise<Checked> {
+  const contract = await readAnyContract(root)
+  const start = mock ? startMock : startHandlers
+  const server = url === undefined ? await start(root, { host: '127.0.0.1', port: 0 }) : undefined
+  try {
+    const ids = contract.operations.map(({ id }) => id)
+    const target = url ?? server?.url ?? ''
+    const outcomes = await checkService({ contract, url: target, key, ids })
+    const failed = outcomes.some(({ failures }) => failures.length > 0)
+    return {
+      output: { document: { url: target, operations: outcomes }, text: format(outcomes), failed },
+      results: outcomes.flatMap((outcome) => listResults(contract, outcome)),
+    }
+  } finally {
+    await server?.stop(GRACE_MS)
+  }
+}
+
+/** Each failure at the operation in the document. */
+function listResults({ operations }: Contract, { operation, failures }: Outcome): Result[] {
+  const place = operations.find(({ id }) => id === operation)?.place
+  return failures.map((message) => ({
+    level: 'error',
+    rule: 'document',
+    message: `${operation}: ${message}`,
+    file: place?.source.file ?? null,
+    line: place ? lineOf(place) : null,
+  }))
+}
+
+function format(outcomes: Outcome[]): string {
+  const failures = outcomes.flatMap(({ operation, failures }) =>
+    failures.map((failure) => `FAIL  ${operation}: ${failure}`),
+  )
+  const requests = outcomes.reduce((sum, outcome) => sum + outcome.requests, 0)
+  const verdict = failures.length === 0 ? 'the document holds.' : `${failures.length} failed.`
+  return [...failures, `${outcomes.length} operations, ${requests} requests: ${verdict}`].join('\n')
+}

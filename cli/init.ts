@@ -1,0 +1,28 @@
+import { resolve } from 'node:path'
+import type { Command } from 'commander'
+import { examples, type Output, type Shell } from './shell.ts'
+
+export function addInit(program: Command, shell: Shell): void {
+  program
+    .command('init')
+    .description(
+      'Make a service from an OpenAPI 3.0 or 3.1 document: handlers that respond with 501, types, ' +
+        'documentation, a mock and contract tests. A document with anything that is not supported is ' +
+        'refused with every reason. docs/documents.md lists what is supported.',
+    )
+    .argument('<folder>', 'the folder of the new service; it must not exist yet, or be empty')
+    .requiredOption('--from <file>', 'the OpenAPI document, YAML or JSON')
+    .addHelpText('after', examples('muster init pets --from petstore.yaml', 'cd pets && npm start'))
+    .action(
+      shell.action(async (folder: string, { from }: { from: string }): Promise<Output> => {
+        const { init } = await import('../scripts/generate/init.ts')
+        const directory = resolve(folder)
+        const { written } = await init(directory, resolve(from))
+        const handlers = written.filter((file) => file.startsWith('handlers/'))
+        return {
+          document: { directory, written },
+          text: `Wrote ${directory} with ${handlers.length} handlers. Start it:\n\n  cd ${folder} && npm start`,
+        }
+      }),
+    )
+}

@@ -1,0 +1,25 @@
+/** The option `--root` of the commands that read the contracts. */
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { InvalidArgumentError } from 'commander'
+import { isPlain } from '../scripts/model/document.ts'
+
+export const ROOT_OPTION = '--root <folder>'
+
+/** Returns the absolute path of a folder with a contract. */
+export function parseRoot(argument: string): string {
+  const root = resolve(argument)
+  if (!isPlain(root) && !existsSync(join(root, 'openapi.yaml')))
+    throw new InvalidArgumentError('It has no openapi.yaml, openapi.yml or openapi.json.')
+  return root
+}
+
+/** For commands that run a service: those of an installation belong to it. */
+export function parseDocumentRoot(argument: string): string {
+  const root = parseRoot(argument)
+  if (!isPlain(root))
+    throw new InvalidArgumentError(
+      'It has an asyncapi.yaml, so it is an installation: run the command there.',
+    )
+  return root
+}

@@ -1,0 +1,100 @@
+/** Makes a service from an OpenAPI document: a folder with the document, its generated code and stubs. */
+import { existsSync } from 'node:fs'
+import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { basename, dirname, extname, join, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Refused } from '../../errors.ts'
+import { fileOf, listReferences } from '../model/bundle.ts'
+import { readSource } from '../model/document.ts'
+import type { Source } from '../model/source.ts'
+import { type GenerateResult, generate } from './generate.ts'
+
+const PROGRAM = fileURLToPath(new URL('../../bin/muster.js', import.meta.url))
+
+/** Copies the document and the files that it refers to into `directory`, which must be empty or not exist yet.
+ *  Throws `Refused` for another directory, and `UnsupportedDocument` with every reason. */
+export async function init(directory: string, document: string): Promise<GenerateResult> {
+  if (existsSync(directory) && (await readdir(directory)).length > 0)
+    throw new Refused(`${directory} is not empty. Choose a folder that does not exist yet.`)
+  if (!existsSync(document)) throw new Refused(`There is no file ${document}.`)
+  await copyDocument(directory, document)
+  const program = relative(directory, PROGRAM)
+  for (const [file, text] of Object.entries(projectFiles(basename(directory), program)))
+    await writeFile(join(directory, file), text)
+  return await generate({ check: false, root: directory })
+}
+
+async function copyDocument(directory: string, document: string): Promise<void> {
+  const from = dirname(document)
+  const main = await readSource(from, basename(document))
+  await mkdir(directory, { recursive: true })
+  const extension = extname(document) === '.json' ? '.json' : '.yaml'
+  await copyFile(document, join(directory, `openapi${extension}`))
+  const copied = new Set([main.file])
+  const waiting: Source[] = [main]
+  for (let source = waiting.shift(); source; source = waiting.shift())
+    for (const { ref } of listReferences(source)) {
+      const file = /^[a-z][a-z+.-]*:/i.test(ref) ? '' : fileOf(ref, source)
+      if (file === '' || copied.has(file) || !existsSync(join(from, file))) continue
+      if (file.startsWith('..'))
+        throw new Refused(`${source.file} refers to ${file}: move it below ${resolve(from)}.`)
+      copied.add(file)
+      await mkdir(dirname(join(directory, file)), { recursive: true })
+      await copyFile(join(from, file), join(directory, file))
+      waiting.push(await readSource(from, file))
+    }
+}
+
+function projectFiles(name: string, program: string): Record<string, string> {
+  const run = (command: string) => `node ${program} ${command} --root .`
+  return {
+    'package.json': `${JSON.stringify(
+      {
+        name: name.toLowerCase().replace(/[^a-z0-9-]+/g, '-'),
+        private: true,
+        type: 'module',
+        scripts: {
+          start: run('serve'),
+          generate: run('generate'),
+          lint: run('lint'),
+          mock: run('mock'),
+          docs: `${run('docs')} --out site`,
+          test: run('contract'),
+        },
+      },
+      null,
+      2,
+    )}\n`,
+    'tsconfig.json': `${JSON.stringify(
+      {
+        compilerOptions: {
+          target: 'esnext',
+          module: 'nodenext',
+          noEmit: true,
+          strict: true,
+          skipLibCheck: true,
+          allowImportingTsExtensions: true,
+          erasableSyntaxOnly: true,
+          verbatimModuleSyntax: true,
+        },
+        include: ['generated', 'handlers', 'security.ts'],
+      },
+      null,
+      2,
+    )}\n`,
+    'README.md': README,
+  }
+}
+
+const README = `# A service from an OpenAPI document
+
+\`\`\`sh
+npm start           # serves the operations and the documentation at /docs/
+npm run mock        # responds with the examples of the document
+npm test            # tests this service against the document
+npm run generate    # after each change of the document
+\`\`\`
+
+Each operation has a file in \`handlers/\`. It responds with 501 until you write it. \`security.ts\` checks the
+credentials of requests; until you write it, operations that need credentials respond with 501.
+`

@@ -1,0 +1,170 @@
+/** Joins the files of an OpenAPI document: what it refers to in other files becomes a component. */
+import { posix } from 'node:path'
+import { locate } from './references.ts'
+import {
+  type Finding,
+  isObject,
+  type Located,
+  type Path,
+  type Place,
+  type Source,
+  type Sources,
+} from './source.ts'
+
+export interface Bundle {
+  root: Record<string, unknown>
+  /** References without a target. */
+  findings: Finding[]
+  /** The place in the original files. */
+  origin(path: Path): Place
+}
+
+/** Values below these keys are data. A `$ref` there is text. */
+const DATA_KEYS = ['example', 'examples', 'default', 'enum', 'const', 'value']
+
+/** The component kind of a reference, by the key that contains it. */
+const KINDS: Record<string, string> = {
+  parameters: 'parameters',
+  responses: 'responses',
+  headers: 'headers',
+  links: 'links',
+  callbacks: 'callbacks',
+}
+
+/** Every `$ref` of the file with its path. */
+export function listReferences(source: Source): { path: Path; ref: string }[] {
+  const found: { path: Path; ref: string }[] = []
+  const visit = (node: unknown, path: Path): void => {
+    if (!isObject(node)) return
+    if (typeof node.$ref === 'string') found.push({ path: [...path, '$ref'], ref: node.$ref })
+    for (const [key, value] of Object.entries(node))
+      if (!isData(key, path)) visit(value, [...path, key])
+  }
+  visit(source.root, [])
+  return found
+}
+
+/** A property can have the name of such a key. */
+function isData(key: string, path: Path): boolean {
+  return (DATA_KEYS.includes(key) || key.startsWith('x-')) && path.at(-1) !== 'properties'
+}
+
+/** The file of a reference, relative to the folder of `main`. Empty for a reference within its file. */
+export function fileOf(ref: string, from: Source): string {
+  const [file = ''] = ref.split('#')
+  return file === '' ? '' : posix.join(posix.dirname(from.file), decodeURIComponent(file))
+}
+
+export function bundle(sources: Sources, main: Source): Bundle {
+  const bundler = new Bundler(sources, main)
+  const root = bundler.copy(main.root, { source: main, path: [], at: [], inSchema: false })
+  return bundler.finish(root as Record<string, unknown>)
+}
+
+interface Position {
+  source: Source
+  /** In its file. */
+  path: Path
+  /** In the bundle. */
+  at: Path
+  inSchema: boolean
+}
+
+class Bundler {
+  private readonly sources: Sources
+  private readonly main: Source
+  private readonly components: Record<string, Record<string, unknown>> = {}
+  /** The place in the bundle of each value from another file. */
+  private readonly places = new Map<unknown, Path>()
+  private readonly origins = new Map<string, Place>()
+  private readonly findings: Finding[] = []
+
+  constructor(sources: Sources, main: Source) {
+    this.sources = sources
+    this.main = main
+  }
+
+  copy(node: unknown, position: Position): unknown {
+    if (!isObject(node)) return node
+    const { source, path, at, inSchema } = position
+    if (typeof node.$ref === 'string') return this.reference(node, node.$ref, position)
+    if (Array.isArray(node))
+      return node.map((item, index) =>
+        this.copy(item, { source, path: [...path, index], at: [...at, index], inSchema }),
+      )
+    return Object.fromEntries(
+      Object.entries(node).map(([key, value]) => {
+        if (isData(key, path)) return [key, value]
+        const isSchema = inSchema || key === 'schema' || path.join('/') === 'components/schemas'
+        const below = { source, path: [...path, key], at: [...at, key], inSchema: isSchema }
+        return [key, this.copy(value, below)]
+      }),
+    )
+  }
+
+  private reference(node: object, ref: string, position: Position): unknown {
+    const { source, path, at } = position
+    let target: Located
+    try {
+      target = locate(this.sources, source, ref)
+    } catch (error) {
+      this.findings.push({ source, path: [...path, '$ref'], problem: (error as Error).message })
+      return {}
+    }
+    if (target.source === this.main) return { ...node, $ref: toPointer(target.path) }
+    if (at.length === 2 && at[0] === 'paths') {
+      this.origins.set(at.join('\n'), target)
+      return this.copy(target.value, { ...target, at, inSchema: false })
+    }
+    return { ...node, $ref: toPointer(this.addComponent(target, position)) }
+  }
+
+  private addComponent(target: Located, { path, inSchema }: Position): Path {
+    const known = this.places.get(target.value)
+    if (known) return known
+    const kind = inSchema ? 'schemas' : kindOf(path)
+    this.components[kind] ??= {}
+    const added = this.components[kind]
+    const own = (this.main.root as { components?: Record<string, object> }).components?.[kind] ?? {}
+    const base = posix.basename(target.source.file).replace(/\.\w+$/, '')
+    const wanted = String(target.path.at(-1) ?? base).replace(/[^\w.-]/g, '_')
+    let name = wanted
+    for (let count = 2; name in own || name in added; count += 1) name = `${wanted}${count}`
+    const at = ['components', kind, name]
+    this.places.set(target.value, at)
+    this.origins.set(at.join('\n'), target)
+    added[name] = {} // before its references: it may contain itself
+    added[name] = this.copy(target.value, { ...target, at, inSchema: kind === 'schemas' })
+    return at
+  }
+
+  finish(root: Record<string, unknown>): Bundle {
+    const { origins, main, findings, components } = this
+    const merged: Record<string, unknown> = { ...(root.components as object) }
+    for (const [kind, added] of Object.entries(components))
+      merged[kind] = { ...(merged[kind] as object), ...added }
+    return {
+      root: Object.keys(merged).length > 0 ? { ...root, components: merged } : root,
+      findings,
+      origin(path) {
+        for (let length = path.length; length > 0; length -= 1) {
+          const origin = origins.get(path.slice(0, length).join('\n'))
+          if (origin)
+            return { source: origin.source, path: [...origin.path, ...path.slice(length)] }
+        }
+        return { source: main, path }
+      },
+    }
+  }
+}
+
+/** A JSON Pointer in a URI fragment (RFC 6901 §6). */
+function toPointer(path: Path): string {
+  const tokens = path.map((step) => String(step).replaceAll('~', '~0').replaceAll('/', '~1'))
+  return `#${tokens.map((token) => `/${encodeURIComponent(token)}`).join('')}`
+}
+
+function kindOf(path: Path): string {
+  if (path.at(-1) === 'requestBody') return 'requestBodies'
+  return KINDS[String(path.at(-2))] ?? 'schemas'
+}

@@ -1,0 +1,177 @@
+/** Reads an OpenAPI document that has no asyncapi.yaml beside it. It may have several files. */
+import { existsSync, readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Refused } from '../../errors.ts'
+import { bundle, fileOf, listReferences } from './bundle.ts'
+import type { Contract, Tag } from './contract.ts'
+import { readPlainOperations } from './plain-operations.ts'
+import { ContractError, type Finding, isObject, lineOf, type Source, valueAt } from './source.ts'
+import { parseYaml } from './yaml.ts'
+
+/** The first that exists is the document. */
+export const DOCUMENT_FILES = ['openapi.yaml', 'openapi.yml', 'openapi.json']
+
+/** What a document has that the toolchain cannot take. The message has a line for each finding. */
+export class UnsupportedDocument extends Refused {
+  readonly findings: readonly Finding[]
+
+  constructor(findings: readonly Finding[]) {
+    const lines = findings.map(
+      (finding) => `${finding.source.file}:${lineOf(finding)} ${finding.problem}`,
+    )
+    const count = lines.length === 1 ? '1 problem' : `${lines.length} problems`
+    super([...lines, '', `${count}: the document is not supported as it is.`].join('\n'))
+    this.findings = findings
+  }
+}
+
+/** Our own contract has it. Without asyncapi.yaml it is incomplete, and no document of another team. */
+const OWN_KEYWORD = /^x-rate-limit:/m
+
+/** Whether the folder has an OpenAPI document without asyncapi.yaml. */
+export function isPlain(root: string): boolean {
+  const file = findDocument(root)
+  if (file === undefined || existsSync(join(root, 'asyncapi.yaml'))) return false
+  return file.endsWith('.json') || !OWN_KEYWORD.test(readFileSync(join(root, file), 'utf8'))
+}
+
+export function findDocument(root: string): string | undefined {
+  return DOCUMENT_FILES.find((file) => existsSync(join(root, file)))
+}
+
+/** Finds what the toolchain does not support, in a document without references to other files. */
+export type FindUnsupported = (openapi: Source) => Finding[]
+
+/** Throws `UnsupportedDocument` with every reason, and `ContractError` for text that is not YAML or JSON. */
+export async function readDocument(root: string, find: FindUnsupported): Promise<Contract> {
+  const file = findDocument(root)
+  if (file === undefined)
+    throw new Refused(`${root} has no ${DOCUMENT_FILES.join(', ')}: add one of them.`)
+  const main = await readSource(root, file)
+  const { sources, findings } = await readReferencedFiles(root, main)
+  const isSingle = Object.keys(sources).length === 1
+  const joined = bundle(sources, main)
+  const openapi = isSingle ? main : toSource(main, joined.root)
+  const unsupported = find(openapi).map(({ path, problem }) => ({
+    ...joined.origin(path),
+    problem,
+  }))
+  const all = [...findings, ...joined.findings, ...unsupported]
+  if (all.length > 0) throw new UnsupportedDocument(firstOfEachPlace(all))
+  return buildPlainContract(openapi)
+}
+
+/** By file and line. A file that cannot be read is also the reason why its references have no target. */
+function firstOfEachPlace(findings: Finding[]): Finding[] {
+  const byPlace = new Map<string, Finding>()
+  for (const finding of findings) {
+    const place = `${finding.source.file} ${finding.path.join('/')}`
+    if (!byPlace.has(place)) byPlace.set(place, finding)
+  }
+  return [...byPlace.values()].sort(
+    (a, b) => a.source.file.localeCompare(b.source.file) || lineOf(a) - lineOf(b),
+  )
+}
+
+/** The model of generated/openapi.json below `root`. */
+export function readGeneratedDocument(root: string): Contract {
+  const file = 'openapi.json'
+  const text = readFileSync(join(root, 'generated', file), 'utf8')
+  return buildPlainContract({ file, text, root: JSON.parse(text), position: () => START })
+}
+
+const START = { line: 1, column: 1 }
+
+export function buildPlainContract(openapi: Source): Contract {
+  const sources = { [openapi.file]: openapi }
+  const operations = readPlainOperations(sources, openapi)
+  return {
+    sources,
+    openapi,
+    asyncapi: { file: 'asyncapi.yaml', text: '', root: {}, position: () => START },
+    tags: listTags(openapi, [...new Set(operations.map(({ tag }) => tag))]),
+    modules: [],
+    operations,
+    events: [],
+    emittedBySystem: [],
+  }
+}
+
+/** The tags of the operations: those that the document describes come first. */
+function listTags({ root }: Source, used: string[]): Tag[] {
+  const list = valueAt(root, ['tags'])
+  const described = (Array.isArray(list) ? list : []).filter(isObject).map((tag, index) => ({
+    name: String(tag.name),
+    description: String(tag.description ?? ''),
+    module: undefined,
+    path: ['tags', index],
+  }))
+  const others = used.filter((name) => !described.some((tag) => tag.name === name))
+  return [
+    ...described.filter(({ name }) => used.includes(name)),
+    ...others.map((name) => ({ name, description: '', module: undefined, path: [] })),
+  ]
+}
+
+/** The base path of the first server, for example `/v1`. Empty for `/`. */
+export function readBasePath({ root }: Source): string {
+  const server = valueAt(root, ['servers', 0])
+  if (!isObject(server) || typeof server.url !== 'string') return ''
+  const url = server.url.replace(/\{(.*?)\}/g, (_, name) =>
+    String(valueAt(server, ['variables', name, 'default']) ?? name),
+  )
+  return new URL(url, 'http://localhost').pathname.replace(/\/+$/, '')
+}
+
+export async function readSource(root: string, file: string): Promise<Source> {
+  const text = await readFile(join(root, file), 'utf8')
+  return file.endsWith('.json') ? parseJson(file, text) : parseYaml(file, text)
+}
+
+/** JSON.parse reads 10 MB in 0.1 s, and the YAML parser in 10. It runs only to find a line. */
+function parseJson(file: string, text: string): Source {
+  let asYaml: Source | undefined
+  const parse = (): Source => {
+    asYaml ??= parseYaml(file, text)
+    return asYaml
+  }
+  try {
+    const root: unknown = JSON.parse(text)
+    return { file, text, root, position: (path) => parse().position(path) }
+  } catch {
+    // Its error has a line.
+    return parse()
+  }
+}
+
+async function readReferencedFiles(root: string, main: Source) {
+  const sources: Record<string, Source> = { [main.file]: main }
+  const findings: Finding[] = []
+  const waiting = [main]
+  for (let source = waiting.shift(); source; source = waiting.shift()) {
+    for (const { path, ref } of listReferences(source)) {
+      const refuse = (problem: string) => findings.push({ source: source as Source, path, problem })
+      if (/^[a-z][a-z+.-]*:/i.test(ref)) {
+        refuse(`refers to ${ref}: copy it to a file beside this one, and refer to that`)
+        continue
+      }
+      const file = fileOf(ref, source)
+      if (file === '' || file in sources) continue
+      try {
+        const read = await readSource(root, file)
+        sources[file] = read
+        waiting.push(read)
+      } catch (error) {
+        if (error instanceof ContractError) throw error
+        refuse(`refers to ${ref}, which cannot be read: correct the reference or add the file`)
+      }
+    }
+  }
+  return { sources, findings }
+}
+
+/** `bundle` has the places of what it took from other files. */
+function toSource(main: Source, root: unknown): Source {
+  return { ...main, root }
+}

@@ -1,0 +1,224 @@
+/** Operations of an OpenAPI document that was not written for this toolchain. It may leave out what ours must
+ *  have, and use every style of operation that scripts/service/unsupported.ts accepts. */
+import {
+  METHODS,
+  type MediaType,
+  type Operation,
+  type OperationResponse,
+  type Parameter,
+  type RangeResponse,
+  type ResponseHeader,
+  readSecurity,
+} from './operations.ts'
+import { dereference } from './references.ts'
+import type { Schema } from './schema.ts'
+import { isObject, type Located, type Path, type Place, type Sources, valueAt } from './source.ts'
+
+/** `owner` is the only file: bundle.ts joins the others with it. */
+export function readPlainOperations(sources: Sources, openapi: Place['source']): Operation[] {
+  return listOperationPaths(openapi.root).map(([, path, method]) =>
+    readOperation(sources, { source: openapi, path: ['paths', path, method] }),
+  )
+}
+
+/** The path of each Operation Object: `paths`, the template and the method. */
+export function listOperationPaths(root: unknown): [string, string, string][] {
+  return Object.entries(valueAt(root, ['paths']) ?? {}).flatMap(([path, item]) =>
+    METHODS.filter((method) => isObject(item) && isObject(item[method])).map(
+      (method): [string, string, string] => ['paths', path, method],
+    ),
+  )
+}
+
+function readOperation(sources: Sources, place: Place): Operation {
+  const { source, path } = place
+  const [, template = '', method = ''] = path.map(String)
+  const node = valueAt(source.root, path) as Record<string, unknown>
+  const all = Object.keys((node.responses ?? {}) as object)
+    .filter((status) => !status.startsWith('x-'))
+    .map((status) => readResponse(sources, place, status))
+  const responses = all.filter(({ range }) => /^\d{3}$/.test(range))
+  const ranges = all.filter(({ range }) => !/^\d{3}$/.test(range))
+  const { bodies, isBodyRequired } = readBodies(sources, place, node.requestBody)
+  const security = readSecurity(source, node.security)
+  return {
+    id: toOperationId(node.operationId, method, template),
+    place,
+    method,
+    path: template,
+    tag: String(valueAt(node, ['tags', 0]) ?? ''),
+    summary: String(node.summary ?? node.operationId ?? `${method.toUpperCase()} ${template}`),
+    description: String(node.description ?? ''),
+    isPublic: security.every((requirement) => Object.keys(requirement).length === 0),
+    permission: null,
+    rateLimit: null,
+    security,
+    parameters: readParameters(sources, place),
+    body: bodies.find(({ mediaType }) => isJson(mediaType)) ?? bodies[0] ?? null,
+    bodies,
+    isBodyRequired,
+    responses,
+    ranges,
+    success: chooseSuccess(responses, ranges),
+    emits: [],
+    deprecation: node.deprecated === true ? { since: null, sunset: null } : null,
+  }
+}
+
+export function isJson(mediaType: string): boolean {
+  return /[/+]json\s*(;|$)/i.test(mediaType)
+}
+
+const RESERVED = new Set(
+  (
+    'await break case catch class const continue debugger default delete do else enum export extends ' +
+    'false finally for function if implements import in instanceof interface let new null package ' +
+    'private protected public return static super switch this throw true try typeof var void while with yield'
+  ).split(' '),
+)
+
+/** The ID as the name of a function and its file, for example `issuesListForRepo` for `issues/list-for-repo`. */
+export function toOperationId(operationId: unknown, method: string, path: string): string {
+  const text = typeof operationId === 'string' && operationId !== '' ? operationId : method + path
+  const [first = '', ...others] = text.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
+  const name = [
+    first.charAt(0).toLowerCase() + first.slice(1),
+    ...others.map((word) => word.charAt(0).toUpperCase() + word.slice(1)),
+  ].join('')
+  return RESERVED.has(name) || !/^[a-z]/.test(name)
+    ? `${name}Operation`.replace(/^\d/, 'op$&')
+    : name
+}
+
+const OK = 200
+const REDIRECT = 300
+const HUNDRED = 100
+
+/** The lowest 2xx, the range that covers 2xx, or the lowest 3xx. A document can also declare errors only:
+ *  then an empty 200 is success. */
+function chooseSuccess(responses: OperationResponse[], ranges: RangeResponse[]): OperationResponse {
+  const sorted = responses.toSorted((a, b) => a.status - b.status)
+  const firstFrom = (least: number) =>
+    sorted.find(({ status }) => status >= least && status < least + HUNDRED)
+  const range = ranges.find(({ range }) => /^(2XX|default)$/i.test(range))
+  const found = firstFrom(OK) ?? (range && { ...range, status: OK }) ?? firstFrom(REDIRECT)
+  if (found) return found
+  const [first = ranges[0]] = sorted
+  return { ...(first as OperationResponse), status: OK, description: '', headers: {}, content: {} }
+}
+
+function readParameters(sources: Sources, { source, path }: Place): Parameter[] {
+  const [paths = '', template = '', method = ''] = path
+  const parameters = new Map<string, Parameter>()
+  for (const owner of [
+    [paths, template, 'parameters'],
+    [paths, template, method, 'parameters'],
+  ]) {
+    const list = valueAt(source.root, owner)
+    for (const [index, value] of (Array.isArray(list) ? list : []).entries()) {
+      const placed = dereference(sources, { source, path: [...owner, index], value })
+      const parameter = readParameter(placed as Located<Record<string, unknown>>)
+      parameters.set(`${parameter.in} ${parameter.name}`, parameter)
+    }
+  }
+  return [...parameters.values()]
+}
+
+function readParameter(placed: Located<Record<string, unknown>>): Parameter {
+  const {
+    name,
+    in: where,
+    required,
+    description,
+    style,
+    explode,
+    example,
+    examples,
+    content,
+  } = placed.value
+  const [mediaType] = Object.keys((content ?? {}) as object)
+  const owner = mediaType === undefined ? [] : ['content', mediaType]
+  const [named] = Object.values((examples ?? {}) as Record<string, { value?: unknown }>)
+  return {
+    name: String(name),
+    in: String(where),
+    place: placed,
+    required: required === true || where === 'path',
+    description: String(description ?? ''),
+    style: style as string | undefined,
+    explode: explode as boolean | undefined,
+    mediaType,
+    schema: placeAnySchema({ source: placed.source, path: [...placed.path, ...owner] }),
+    example: example ?? named?.value,
+  }
+}
+
+function readBodies(sources: Sources, { source, path }: Place, value: unknown) {
+  if (!isObject(value)) return { bodies: [], isBodyRequired: false }
+  const body = dereference(sources, { source, path: [...path, 'requestBody'], value })
+  return { bodies: readContent(sources, body), isBodyRequired: body.value.required === true }
+}
+
+function readResponse(sources: Sources, operation: Place, range: string): RangeResponse {
+  const { source } = operation
+  const path = [...operation.path, 'responses', range]
+  const value = valueAt(source.root, path)
+  const response = dereference(sources, { source, path, value }) as Located<Record<string, unknown>>
+  const headers = Object.entries((response.value.headers ?? {}) as object).map(([name, header]) =>
+    readHeader(sources, name, {
+      source: response.source,
+      path: [...response.path, 'headers', name],
+      value: header,
+    }),
+  )
+  return {
+    range,
+    status: Number(range) || 0,
+    place: response,
+    description: String(response.value.description ?? ''),
+    headers: Object.fromEntries(headers.map((header) => [header.name.toLowerCase(), header])),
+    content: Object.fromEntries(
+      readContent(sources, response).map((media) => [media.mediaType, media]),
+    ),
+  }
+}
+
+function readHeader(sources: Sources, name: string, placed: Located): ResponseHeader {
+  const target = dereference(sources, placed) as Located<Partial<ResponseHeader>>
+  const { required = false, description = '', example } = target.value
+  return { name, required, description, schema: placeAnySchema(target), example }
+}
+
+/** `owner` is a request body or a response. */
+function readContent(sources: Sources, owner: Place): MediaType[] {
+  const content = valueAt(owner.source.root, [...owner.path, 'content'])
+  return Object.keys(isObject(content) ? content : {}).map((mediaType) => {
+    const place = { source: owner.source, path: [...owner.path, 'content', mediaType] }
+    const { example, examples } = (valueAt(place.source.root, place.path) ?? {}) as {
+      example?: unknown
+      examples?: Record<string, unknown>
+    }
+    const [name] = Object.keys(examples ?? {})
+    const named =
+      name === undefined
+        ? undefined
+        : dereference(sources, {
+            source: place.source,
+            path: [...place.path, 'examples', name],
+            value: examples?.[name],
+          }).value
+    return {
+      mediaType,
+      place,
+      schema: placeAnySchema(place),
+      example: example ?? valueAt(named, ['value']),
+    }
+  })
+}
+
+/** The schema below `owner`. Any value is valid without one. */
+function placeAnySchema({ source, path }: Place): Located<Schema> {
+  const at: Path = [...path, 'schema']
+  const value = valueAt(source.root, at)
+  return { source, path: at, value: isObject(value) ? (value as Schema) : {} }
+}

@@ -1,0 +1,145 @@
+/** Reads the body of a request by its media type. */
+import type { IncomingMessage } from 'node:http'
+import { StatusError } from '../../errors.ts'
+import type { MediaType, Operation } from '../model/operations.ts'
+import { isJson } from '../model/plain-operations.ts'
+import { dereference } from '../model/references.ts'
+import type { Source } from '../model/source.ts'
+import { kindOf, readNested, type Values } from './parameters.ts'
+import type { Problem, Validation } from './schemas.ts'
+
+const MAX_BODY_BYTES = 10 * 1024 * 1024
+
+export interface ReadBody {
+  /** JSON as a value, a form as an object, text as a string, and everything else as a Buffer. */
+  body: unknown
+  problems: Problem[]
+}
+
+/** Throws `StatusError` 413 and 415. */
+export async function readBody(
+  openapi: Source,
+  validation: Validation,
+  { bodies, isBodyRequired }: Operation,
+  request: IncomingMessage,
+): Promise<ReadBody> {
+  if (bodies.length === 0) return { body: undefined, problems: [] }
+  const bytes = await readBytes(request)
+  const type = request.headers['content-type'] ?? ''
+  if (bytes.length === 0 && type === '')
+    return {
+      body: undefined,
+      problems: isBodyRequired ? [{ field: 'body', message: 'is required' }] : [],
+    }
+  const media = chooseMedia(bodies, type)
+  if (!media) {
+    const known = bodies.map(({ mediaType }) => mediaType).join(', ')
+    throw new StatusError(415, `The Content-Type must be ${known}.`)
+  }
+  const { body, problems } = await parse(openapi, validation, media, type, bytes)
+  return { body, problems: problems.map(withPrefix) }
+}
+
+function withPrefix({ field, message }: Problem): Problem {
+  return { field: field === '' ? 'body' : `body.${field}`, message }
+}
+
+async function readBytes(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of request) {
+    length += chunk.length
+    if (length > MAX_BODY_BYTES) throw new StatusError(413, 'The body is larger than 10 MiB.')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** A declared type can be a range, for example `text/*`. The most specific one that fits counts. */
+export function chooseMedia(declared: readonly MediaType[], type: string): MediaType | undefined {
+  const wanted = bareType(type)
+  return declared
+    .filter(({ mediaType }) => {
+      const pattern = bareType(mediaType)
+        .replace(/[.+?^${}()|[\]\\]/g, '\\$&')
+        .replaceAll('*', '[^/]*')
+      return new RegExp(`^${pattern}$`).test(wanted)
+    })
+    .sort((a, b) => a.mediaType.split('*').length - b.mediaType.split('*').length)[0]
+}
+
+function bareType(type: string): string {
+  return type.split(';')[0]?.trim().toLowerCase() ?? ''
+}
+
+async function parse(
+  openapi: Source,
+  validation: Validation,
+  { schema }: MediaType,
+  type: string,
+  bytes: Buffer,
+): Promise<ReadBody> {
+  if (isJson(bareType(type))) {
+    const value = parseJson(bytes)
+    if (value === INVALID)
+      return { body: undefined, problems: [{ field: '', message: 'must be JSON' }] }
+    return { body: value, problems: validation.check(schema, 'request', value) }
+  }
+  if (/^(multipart\/form-data|application\/x-www-form-urlencoded)$/.test(bareType(type))) {
+    const form = await new Response(new Uint8Array(bytes), { headers: { 'Content-Type': type } })
+      .formData()
+      .catch(() => undefined)
+    if (!form) return { body: undefined, problems: [{ field: '', message: 'must be a form' }] }
+    return checkForm(openapi, validation, schema, form)
+  }
+  if (!type.startsWith('text/')) return { body: bytes, problems: [] }
+  const text = bytes.toString()
+  return { body: text, problems: validation.check(schema, 'request', text) }
+}
+
+const INVALID = Symbol('invalid')
+
+function parseJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString())
+  } catch {
+    return INVALID
+  }
+}
+
+/** The schema sees the name of a file in place of its bytes. The handler gets the file. */
+function checkForm(
+  openapi: Source,
+  validation: Validation,
+  schema: MediaType['schema'],
+  form: FormData,
+): ReadBody {
+  const files = new Map<string, unknown>()
+  const entries = [...form].map(([name, value]): [string, string] => {
+    if (typeof value === 'string') return [name, value]
+    files.set(name, value)
+    return [name, value.name]
+  })
+  const { properties = {} } = dereference({ [openapi.file]: openapi }, schema).value
+  const names = new Set(entries.map(([name]) => name.replace(/\[.*$/, '')))
+  const values: Values = Object.fromEntries(
+    [...names].map((name) => {
+      const texts = entries.filter(([key]) => key === name).map(([, text]) => text)
+      const [first] = texts
+      if (first === undefined) return [name, readNested(entries, name)]
+      const property = { ...schema, value: properties[name] ?? {} }
+      const kind = kindOf(openapi, property)
+      if (kind === 'object') return [name, toJson(first)]
+      return [name, kind === 'array' || texts.length > 1 ? texts : first]
+    }),
+  )
+  const problems = validation.convert(schema, values)
+  for (const [name, file] of files) values[name] = file
+  return { body: values, problems }
+}
+
+/** OpenAPI 3.0.3, Encoding Object: an object in a form is JSON. */
+function toJson(text: string): unknown {
+  const value = parseJson(Buffer.from(text))
+  return value === INVALID ? text : value
+}

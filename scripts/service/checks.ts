@@ -1,0 +1,243 @@
+/** Tests a service or a mock against its OpenAPI document: valid and invalid requests to each operation. */
+import type { Contract } from '../model/contract.ts'
+import { readBasePath } from '../model/document.ts'
+import type { Operation, Parameter } from '../model/operations.ts'
+import { METHODS } from '../model/operations.ts'
+import { isJson } from '../model/plain-operations.ts'
+import { dereference } from '../model/references.ts'
+import { chooseMedia } from './bodies.ts'
+import { readSchemes } from './credentials.ts'
+import { listParameters } from './parameters.ts'
+import { type Draft, draftRequest, type PlannedRequest, writeRequest } from './requests.ts'
+import { newSampler } from './samples.ts'
+import { newValidation } from './schemas.ts'
+import { findResponse, type Tools } from './service.ts'
+
+export interface CheckOptions {
+  contract: Contract
+  /** Without a trailing slash and without the base path. */
+  url: string
+  /** The credential for every security scheme. */
+  key: string
+  ids: readonly string[]
+}
+
+export interface Outcome {
+  operation: string
+  requests: number
+  /** One sentence each. */
+  failures: string[]
+}
+
+const TIMEOUT_MS = 30_000
+
+/** One operation after another. Throws nothing for a service that does not respond: that is a failure. */
+export async function checkService(options: CheckOptions): Promise<Outcome[]> {
+  const { contract, ids } = options
+  const validation = newValidation(contract.openapi)
+  const tools = { validation, sampler: newSampler(contract.openapi, validation) }
+  const outcomes: Outcome[] = []
+  for (const operation of contract.operations.filter(({ id }) => ids.includes(id)))
+    outcomes.push(await checkOperation(options, tools, operation))
+  return outcomes
+}
+
+async function checkOperation(
+  options: CheckOptions,
+  tools: Tools,
+  operation: Operation,
+): Promise<Outcome> {
+  const outcome: Outcome = { operation: operation.id, requests: 0, failures: [] }
+  let planned: Planned[]
+  try {
+    planned = planRequests(options, tools, operation)
+  } catch (error) {
+    outcome.failures.push(`no valid request can be made: ${(error as Error).message}`)
+    return outcome
+  }
+  for (const { what, request, expect, isUndeclared } of planned) {
+    outcome.requests += 1
+    const response = await send(options, request).catch((error: Error) => error)
+    const problem =
+      response instanceof Error
+        ? `no response: ${(response.cause as Error | undefined)?.message ?? response.message}`
+        : (expect(response.status) ??
+          (isUndeclared ? undefined : findFault(tools, operation, response)))
+    if (problem !== undefined)
+      outcome.failures.push(`${what}: ${request.method} ${request.path}: ${problem}`)
+  }
+  return outcome
+}
+
+interface Planned {
+  what: string
+  request: PlannedRequest
+  /** The response belongs to no operation, so the document says nothing about it. */
+  isUndeclared?: boolean
+  /** What is wrong with the status, if anything. */
+  expect(status: number): string | undefined
+}
+
+const NOT_IMPLEMENTED = 501
+
+function expectAccepted(operation: Operation): Planned['expect'] {
+  return (status) => {
+    if (status === NOT_IMPLEMENTED) return `responds with 501: write handlers/${operation.id}.ts`
+    if ([400, 401, 403, 405, 415, 422].includes(status)) return `valid data got ${status}`
+    if (status >= 500 && !operation.responses.some((response) => response.status === status))
+      return `got ${status}`
+    return undefined
+  }
+}
+
+const expectRefused: Planned['expect'] = (status) =>
+  status >= 400 && status < 500 ? undefined : `got ${status} instead of a status from 400 to 499`
+
+function planRequests(
+  { contract, key }: CheckOptions,
+  tools: Tools,
+  operation: Operation,
+): Planned[] {
+  const { openapi } = contract
+  const draft = draftRequest(tools, readSchemes(openapi), operation, key)
+  const write = (change: Partial<Draft> = {}) => writeRequest({ ...draft, ...change })
+  const refused = (what: string, request: PlannedRequest): Planned => ({
+    what,
+    request,
+    expect: expectRefused,
+  })
+  const planned: Planned[] = [
+    { what: 'a valid request', request: write(), expect: expectAccepted(operation) },
+  ]
+  if (!operation.isPublic && operation.security.every((one) => Object.keys(one).length > 0))
+    planned.push(refused('no credentials', write({ credentials: { headers: {}, query: {} } })))
+  for (const [parameter, parameters] of withoutEachParameter(draft))
+    planned.push(refused(`no ${parameter.name}`, write({ parameters })))
+  for (const [parameter, parameters] of withInvalidParameters(tools, contract, draft))
+    planned.push(refused(`an invalid ${parameter.name}`, write({ parameters })))
+  if (draft.mediaType !== undefined && isJson(draft.mediaType))
+    for (const [what, body] of listInvalidBodies(tools, contract, draft))
+      planned.push(refused(what, write({ body })))
+  const unknown = 'application/x-unknown'
+  if (draft.mediaType !== undefined && !chooseMedia(operation.bodies, unknown))
+    planned.push(refused('another media type', write({ mediaType: unknown })))
+  return [...planned, ...planUnknownMethod(contract, operation, write())]
+}
+
+function planUnknownMethod(
+  { operations }: Contract,
+  { path }: Operation,
+  request: PlannedRequest,
+): Planned[] {
+  const used = operations.filter((other) => other.path === path).map(({ method }) => method)
+  const method = METHODS.find(
+    (one) => !used.includes(one) && !/^(get|head|options|trace)$/.test(one),
+  )
+  if (method === undefined) return []
+  const { body: _body, ...rest } = request
+  return [
+    {
+      what: 'another method',
+      request: { ...rest, method: method.toUpperCase() },
+      isUndeclared: true,
+      expect: expectRefused,
+    },
+  ]
+}
+
+function* withoutEachParameter({ parameters }: Draft): Iterable<[Parameter, Draft['parameters']]> {
+  for (const place of ['query', 'header', 'cookie'] as const)
+    for (const [parameter] of parameters[place]) {
+      const others = [...parameters[place]].filter(([other]) => other !== parameter)
+      yield [parameter, { ...parameters, [place]: new Map(others) }]
+    }
+}
+
+const INVALID_TEXT = 'not/valid'
+
+/** Only parameters whose schema refuses the text. */
+function* withInvalidParameters(
+  { validation }: Tools,
+  { openapi }: Contract,
+  { operation, parameters }: Draft,
+): Iterable<[Parameter, Draft['parameters']]> {
+  for (const place of ['path', 'query'] as const)
+    for (const parameter of listParameters(operation, place)) {
+      const schema = { type: 'object', properties: { value: parameter.schema.value } }
+      const placed = { source: openapi, path: [], value: schema }
+      const { items } = dereference({ [openapi.file]: openapi }, parameter.schema).value
+      if (items || parameter.mediaType !== undefined) continue
+      if (validation.convert(placed, { value: INVALID_TEXT }).length > 0)
+        yield [
+          parameter,
+          { ...parameters, [place]: new Map([...parameters[place], [parameter, INVALID_TEXT]]) },
+        ]
+    }
+}
+
+const WRONG_VALUES = [null, [], 'text', 1, true, {}]
+
+function* listInvalidBodies(
+  { validation }: Tools,
+  { openapi }: Contract,
+  { operation, body }: Draft,
+): Iterable<[string, unknown]> {
+  const schema = operation.body?.schema
+  if (!schema) return
+  const isInvalid = (value: unknown) =>
+    validation.check(schema, 'request', structuredClone(value)).length > 0
+  const wrong = WRONG_VALUES.find(isInvalid)
+  if (wrong !== undefined) yield [`the body ${JSON.stringify(wrong)}`, wrong]
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return
+  const { required = [] } = dereference({ [openapi.file]: openapi }, schema).value
+  for (const name of Object.keys(body)) {
+    const others = Object.fromEntries(Object.entries(body).filter(([other]) => other !== name))
+    if (required.includes(name) && isInvalid(others)) yield [`a body without ${name}`, others]
+    const value = WRONG_VALUES.find((candidate) => isInvalid({ ...body, [name]: candidate }))
+    if (value !== undefined)
+      yield [`a body with ${name}: ${JSON.stringify(value)}`, { ...body, [name]: value }]
+  }
+}
+
+interface Received {
+  status: number
+  headers: Headers
+  text: string
+}
+
+async function send({ contract, url }: CheckOptions, request: PlannedRequest): Promise<Received> {
+  const { method, path, headers, body } = request
+  const response = await fetch(url + readBasePath(contract.openapi) + path, {
+    method,
+    headers,
+    body: method === 'GET' || method === 'HEAD' ? undefined : body,
+    redirect: 'manual',
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  })
+  return { status: response.status, headers: response.headers, text: await response.text() }
+}
+
+/** What breaks the document in a response. Errors of statuses that it does not declare have any form. */
+function findFault(
+  { validation }: Tools,
+  operation: Operation,
+  { status, headers, text }: Received,
+): string | undefined {
+  const declared = findResponse(operation, status)
+  if (!declared) return status < 400 ? `the document does not declare ${status}` : undefined
+  for (const { name, required, schema } of Object.values(declared.headers)) {
+    const value = headers.get(name)
+    if (value === null && required) return `${status} has no header ${name}`
+    const holder = { ...schema, value: { type: 'object', properties: { value: schema.value } } }
+    if (value !== null && validation.convert(holder, { value }).length > 0)
+      return `the header ${name} of ${status} breaks its schema`
+  }
+  const media = Object.values(declared.content)
+  const type = headers.get('content-type') ?? ''
+  if (media.length === 0 || text === '') return undefined
+  const found = chooseMedia(media, type)
+  if (!found) return `the document does not declare the Content-Type ${type} for ${status}`
+  if (!isJson(type)) return undefined
+  const [problem] = validation.check(found.schema, 'response', JSON.parse(text))
+  return problem && `the body of ${status} breaks its schema: ${problem.field} ${problem.message}`
+}

@@ -1,0 +1,59 @@
+/** The results of a mock: the examples of the document, or values made up from its schemas. */
+import { StatusError } from '../../errors.ts'
+import type { MediaType, Operation, OperationResponse } from '../model/operations.ts'
+import { isJson } from '../model/plain-operations.ts'
+import type { Call, Result, Tools } from './service.ts'
+import { concreteType, findResponse } from './service.ts'
+
+/** `Prefer: code=404` chooses another response of the operation. */
+export async function respondWithExample(
+  { operation, request }: Call,
+  tools: Tools,
+): Promise<Result> {
+  const preferred = /\bcode=(\d{3})\b/.exec(String(request.headers.prefer ?? ''))?.[1]
+  const status = preferred === undefined ? operation.success.status : Number(preferred)
+  const response = findResponse(operation, status)
+  if (!response) throw new StatusError(400, `${operation.id} does not declare ${status}.`)
+  const accept = String(request.headers.accept ?? '*/*')
+  return exampleOf(tools, operation, { ...response, status }, accept)
+}
+
+function exampleOf(
+  tools: Tools,
+  operation: Operation,
+  { status, headers, content }: OperationResponse,
+  accept: string,
+): Result {
+  const required = Object.values(headers).filter((header) => header.required)
+  const result = {
+    status,
+    headers: Object.fromEntries(
+      required.map(({ name, schema, example }) => [
+        name,
+        String(tools.sampler.sample(schema, 'response', example) ?? ''),
+      ]),
+    ),
+  }
+  const media = Object.values(content)
+  const chosen = media.find(({ mediaType }) => accept.includes(mediaType)) ?? media[0]
+  if (!chosen) return result
+  const { mediaType } = chosen
+  return {
+    ...result,
+    mediaType: concreteType(mediaType),
+    body: bodyOf(tools, operation, status, chosen),
+  }
+}
+
+function bodyOf(
+  { sampler }: Tools,
+  { id }: Operation,
+  status: number,
+  { mediaType, schema, example }: MediaType,
+): unknown {
+  if (!isJson(mediaType)) return typeof example === 'string' ? example : 'example'
+  const value = sampler.sample(schema, 'response', example)
+  if (value === undefined)
+    throw new Error(`${id} ${status} needs an example: none can be made up from its schema`)
+  return value
+}

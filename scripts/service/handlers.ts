@@ -1,0 +1,41 @@
+/** Runs the handlers of a folder that `muster generate` wrote. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { Refused, StatusError } from '../../errors.ts'
+import type { Credentials } from './credentials.ts'
+import type { Call, Result } from './service.ts'
+
+type Handler = (call: object) => Promise<Result>
+type Verify = (credentials: Credentials) => Promise<unknown>
+
+const NOT_IMPLEMENTED = 501
+
+/** Throws `Refused` if the folder was not generated. */
+export async function loadHandlers(root: string): Promise<(call: Call) => Promise<Result>> {
+  const index = join(root, 'generated/handlers.ts')
+  if (!existsSync(index))
+    throw new Refused(`${index} does not exist: run "muster generate --root ${root}".`)
+  const { handlers } = (await import(pathToFileURL(index).href)) as {
+    handlers: Record<string, () => Promise<Handler>>
+  }
+  const verify = await loadVerify(root)
+  return async ({ operation, credentials, request: _request, ...call }) => {
+    const caller = Object.keys(credentials).length === 0 ? undefined : await verify(credentials)
+    if (caller === NOT_IMPLEMENTED)
+      throw new StatusError(NOT_IMPLEMENTED, 'security.ts does not verify credentials yet.')
+    if (caller === undefined && Object.keys(credentials).length > 0)
+      throw new StatusError(401, 'The credentials are not valid.')
+    const load = handlers[operation.id]
+    if (!load) throw new Error(`generated/handlers.ts has no ${operation.id}: generate again`)
+    const handle = await load()
+    return await handle({ ...call, caller })
+  }
+}
+
+async function loadVerify(root: string): Promise<Verify> {
+  const file = join(root, 'security.ts')
+  if (!existsSync(file)) return async () => NOT_IMPLEMENTED
+  const { verify } = (await import(pathToFileURL(file).href)) as { verify: Verify }
+  return verify
+}

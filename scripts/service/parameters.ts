@@ -1,0 +1,190 @@
+/** Reads the parameters of a request by their style (OpenAPI 3.0.3, Parameter Object, "Style Values"). */
+import type { Operation, Parameter } from '../model/operations.ts'
+import { dereference } from '../model/references.ts'
+import type { Schema } from '../model/schema.ts'
+import type { Located, Source } from '../model/source.ts'
+import type { Problem, Validation } from './schemas.ts'
+
+export const PLACES = ['path', 'query', 'header', 'cookie'] as const
+export type PlaceName = (typeof PLACES)[number]
+
+export type Values = Record<string, unknown>
+
+export interface RawParameters {
+  path: Record<string, string>
+  query: URLSearchParams
+  /** By lower-case name. */
+  headers: Record<string, string | string[] | undefined>
+}
+
+export interface ParameterReader {
+  /** Header names are in lower case. `problems` is empty if all values are valid. */
+  read(raw: RawParameters): { values: Record<PlaceName, Values>; problems: Problem[] }
+}
+
+/** OpenAPI 3.0.3: parameters with these names are ignored. */
+const IGNORED_HEADERS = ['accept', 'content-type', 'authorization']
+
+export function listParameters({ parameters }: Operation, place: PlaceName): Parameter[] {
+  return parameters.filter(
+    (parameter) =>
+      parameter.in === place &&
+      !(place === 'header' && IGNORED_HEADERS.includes(parameter.name.toLowerCase())),
+  )
+}
+
+export function newParameterReader(
+  openapi: Source,
+  validation: Validation,
+  operation: Operation,
+): ParameterReader {
+  const groups = PLACES.map((place) => {
+    const parameters = listParameters(operation, place)
+    return { place, parameters, schema: toObjectSchema(openapi, place, parameters) }
+  })
+  return {
+    read(raw) {
+      const problems: Problem[] = []
+      const values = {} as Record<PlaceName, Values>
+      for (const { place, parameters, schema } of groups) {
+        const read = new Map<string, unknown>()
+        for (const parameter of parameters) {
+          const name = keyOf(place, parameter)
+          try {
+            const value = readValue(openapi, raw, place, parameter)
+            if (value !== undefined) read.set(name, value)
+          } catch {
+            problems.push({ field: `${place}.${name}`, message: 'must be JSON' })
+          }
+        }
+        values[place] = Object.fromEntries(read)
+        for (const { field, message } of validation.convert(schema, values[place]))
+          problems.push({ field: `${place}.${field}`, message })
+      }
+      return { values, problems }
+    },
+  }
+}
+
+function keyOf(place: PlaceName, { name }: Parameter): string {
+  return place === 'header' ? name.toLowerCase() : name
+}
+
+function toObjectSchema(
+  openapi: Source,
+  place: PlaceName,
+  parameters: Parameter[],
+): Located<Schema> {
+  const value: Schema = {
+    type: 'object',
+    properties: Object.fromEntries(
+      parameters.map((parameter) => [keyOf(place, parameter), parameter.schema.value]),
+    ),
+    required: parameters.filter(({ required }) => required).map((one) => keyOf(place, one)),
+  }
+  return { source: openapi, path: [], value }
+}
+
+/** Undefined if the request does not have the parameter. Throws SyntaxError for text that is not JSON. */
+function readValue(
+  openapi: Source,
+  raw: RawParameters,
+  place: PlaceName,
+  parameter: Parameter,
+): unknown {
+  if (place === 'query') return readQuery(openapi, raw.query, parameter)
+  const text = readText(raw, place, parameter)
+  if (text === undefined) return undefined
+  if (parameter.mediaType !== undefined) return JSON.parse(text)
+  const kind = kindOf(openapi, parameter.schema)
+  if (kind === 'array') return text.split(/, */)
+  return kind === 'object' ? readPairs(text.split(','), parameter.explode === true) : text
+}
+
+function readText(raw: RawParameters, place: PlaceName, { name }: Parameter): string | undefined {
+  if (place === 'path') return raw.path[name]
+  if (place === 'header') return raw.headers[name.toLowerCase()]?.toString()
+  const pairs = (raw.headers.cookie?.toString() ?? '').split(/; */)
+  const pair = pairs.find((one) => one.startsWith(`${name}=`))
+  return pair === undefined ? undefined : decodeURIComponent(pair.slice(name.length + 1))
+}
+
+const DELIMITERS: Record<string, string> = { spaceDelimited: ' ', pipeDelimited: '|' }
+
+function readQuery(openapi: Source, query: URLSearchParams, parameter: Parameter): unknown {
+  const { name, mediaType, schema, style = 'form', explode = style === 'form' } = parameter
+  const texts = query.getAll(name)
+  const [first] = texts
+  if (mediaType !== undefined) return first === undefined ? undefined : JSON.parse(first)
+  const nested = readNested(query, name)
+  if (nested !== undefined) return nested
+  const kind = kindOf(openapi, schema)
+  if (kind === 'object' && style === 'form' && explode)
+    return readProperties(openapi, query, schema)
+  if (first === undefined) return undefined
+  if (kind === 'array')
+    return explode ? texts : texts.flatMap((text) => text.split(DELIMITERS[style] ?? ','))
+  if (kind === 'object' && style === 'form') return readPairs(first.split(','), false)
+  return texts.length === 1 ? first : texts
+}
+
+/** `role=admin&name=Ada` for one parameter with these properties. */
+function readProperties(openapi: Source, query: URLSearchParams, schema: Located<Schema>): unknown {
+  const { properties = {} } = follow(openapi, schema.value)
+  const found = Object.keys(properties).filter((name) => query.has(name))
+  return found.length === 0
+    ? undefined
+    : Object.fromEntries(found.map((name) => [name, query.get(name)]))
+}
+
+/** `name[a]=1&name[b][c]=2`, and `name[]=1` for a list. Undefined if there is none. */
+export function readNested(entries: Iterable<[string, unknown]>, name: string): unknown {
+  let result: unknown
+  for (const [key, value] of entries) {
+    if (!key.startsWith(`${name}[`) || !key.endsWith(']')) continue
+    const steps = key.slice(name.length + 1, -1).split('][')
+    result = setNested(result, steps, value)
+  }
+  return result
+}
+
+function setNested(node: unknown, [step = '', ...rest]: string[], value: unknown): unknown {
+  const below = (child: unknown) => (rest.length === 0 ? value : setNested(child, rest, value))
+  if (step === '' || /^\d+$/.test(step)) {
+    const list = Array.isArray(node) ? node : []
+    const index = step === '' ? list.length : Math.min(Number(step), list.length)
+    return Object.assign([...list], { [index]: below(list[index]) })
+  }
+  const map = new Map(Object.entries(typeof node === 'object' && node !== null ? node : {}))
+  map.set(step, below(map.get(step)))
+  return Object.fromEntries(map)
+}
+
+/** `role,admin,name,Ada`, or with `hasSigns` `role=admin,name=Ada`. */
+function readPairs(parts: string[], hasSigns: boolean): object {
+  const pairs = hasSigns
+    ? parts.map((part): [string, string] => {
+        const [name = '', ...rest] = part.split('=')
+        return [name, rest.join('=')]
+      })
+    : parts.flatMap((name, index): [string, string][] =>
+        index % 2 === 0 ? [[name, parts[index + 1] ?? '']] : [],
+      )
+  return Object.fromEntries(pairs)
+}
+
+function follow(openapi: Source, value: Schema): Schema {
+  return dereference({ [openapi.file]: openapi }, { source: openapi, path: [], value }).value
+}
+
+export function kindOf(openapi: Source, { value }: Located<Schema>): 'array' | 'object' | 'text' {
+  const schema = follow(openapi, value)
+  const types = ([schema.type] as unknown[]).flat()
+  if (types.includes('array') || schema.items) return 'array'
+  if (types.includes('object') || schema.properties) return 'object'
+  const alternatives = [...(schema.oneOf ?? []), ...(schema.anyOf ?? []), ...(schema.allOf ?? [])]
+  const kinds = alternatives.map((one) =>
+    kindOf(openapi, { source: openapi, path: [], value: one }),
+  )
+  return kinds.find((kind) => kind !== 'text') ?? 'text'
+}

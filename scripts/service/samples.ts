@@ -1,0 +1,239 @@
+/** Values that are valid by a schema, where a document has no example. */
+import { dereference } from '../model/references.ts'
+import type { Schema } from '../model/schema.ts'
+import { isObject, type Located, type Source } from '../model/source.ts'
+import type { Direction, Validation } from './schemas.ts'
+import { textOfPattern } from './text-of-pattern.ts'
+
+export interface Sampler {
+  /** The first valid of: the example, a value with the examples of the schema's parts, a value by its
+   *  types alone. Undefined if none of them is valid. */
+  sample(schema: Located<Schema>, direction: Direction, example?: unknown): unknown
+}
+
+export function newSampler(openapi: Source, validation: Validation): Sampler {
+  return {
+    sample(schema, direction, example) {
+      const isValid = (value: unknown) =>
+        value !== undefined &&
+        validation.check(schema, direction, structuredClone(value)).length === 0
+      if (isValid(example)) return example
+      for (const usesExamples of [true, false]) {
+        const value = new Sampling(openapi, direction, usesExamples).value(schema.value)
+        if (isValid(value)) return value
+      }
+      return undefined
+    },
+  }
+}
+
+const FORMATS: Record<string, string> = {
+  'date-time': '2026-03-02T09:30:00Z',
+  date: '2026-03-02',
+  time: '09:30:00Z',
+  duration: 'PT1H',
+  email: 'ada@example.com',
+  'idn-email': 'ada@example.com',
+  uuid: '019cade2-11c0-7000-8000-000000000000',
+  uri: 'https://example.com/',
+  url: 'https://example.com/',
+  'uri-reference': '/example',
+  'uri-template': '/example/{id}',
+  iri: 'https://example.com/',
+  hostname: 'example.com',
+  ipv4: '192.0.2.1',
+  ipv6: '2001:db8::1',
+  byte: 'YQ==',
+  regex: '^a$',
+  'json-pointer': '/a',
+}
+
+/** Deeper objects have only their required properties. */
+const FULL_DEPTH = 2
+/** A schema that requires itself has no finite value. */
+const MAX_DEPTH = 12
+
+class Sampling {
+  private readonly openapi: Source
+  private readonly direction: Direction
+  private readonly usesExamples: boolean
+  private readonly ancestors: Schema[] = []
+
+  constructor(openapi: Source, direction: Direction, usesExamples: boolean) {
+    this.openapi = openapi
+    this.direction = direction
+    this.usesExamples = usesExamples
+  }
+
+  /** Undefined if the schema contains itself. `index` makes the items of a list distinct. */
+  value(schema: Schema, index = 0): unknown {
+    const target = this.resolve(schema)
+    if (this.ancestors.includes(target) || this.ancestors.length > MAX_DEPTH)
+      return isNullable(target) ? null : undefined
+    this.ancestors.push(target)
+    const value = this.ofWhole(this.merge(target), index)
+    this.ancestors.pop()
+    return value
+  }
+
+  private resolve(schema: Schema): Schema {
+    if (!isObject(schema)) return {}
+    const { openapi } = this
+    const placed = { source: openapi, path: [], value: schema }
+    return dereference({ [openapi.file]: openapi }, placed).value
+  }
+
+  /** One schema with the keywords of all parts: `allOf`, and the first alternative. */
+  private merge(schema: Schema): Schema {
+    const { allOf = [], oneOf, anyOf, ...rest } = schema
+    const alternatives = oneOf ?? anyOf ?? []
+    const chosen =
+      alternatives.find((one) => !this.ancestors.includes(this.resolve(one)) && !isNull(one)) ??
+      alternatives[0]
+    const parts = [...allOf, ...(chosen ? [chosen] : [])].map((part) =>
+      this.mergeUnlessRecursive(part),
+    )
+    const merged = parts.reduce<Schema>(mergeTwo, rest)
+    const tag = chosen && findTag(schema, chosen)
+    return tag
+      ? mergeTwo(merged, { properties: { [tag.name]: { const: tag.value } }, required: [tag.name] })
+      : merged
+  }
+
+  private mergeUnlessRecursive(part: Schema): Schema {
+    const target = this.resolve(part)
+    if (this.ancestors.includes(target)) return {}
+    this.ancestors.push(target)
+    const merged = this.merge(target)
+    this.ancestors.pop()
+    return merged
+  }
+
+  private ofWhole(schema: Schema, index: number): unknown {
+    if (this.usesExamples) {
+      const examples = Array.isArray(schema.examples) ? schema.examples : []
+      const [example] = [schema.example, ...examples].filter((value) => value !== undefined)
+      if (example !== undefined) return example
+    }
+    if ('const' in schema) return schema.const
+    if (Array.isArray(schema.enum)) {
+      const options = schema.enum.filter((option) => option !== null)
+      return options[index % options.length] ?? null
+    }
+    if (schema.default !== undefined && index === 0) return schema.default
+    switch (typeOf(schema)) {
+      case 'object':
+        return this.ofObject(schema)
+      case 'array':
+        return this.ofArray(schema)
+      case 'integer':
+      case 'number':
+        return ofNumber(schema, index)
+      case 'boolean':
+        return true
+      case 'null':
+        return null
+      default:
+        return ofText(schema, index)
+    }
+  }
+
+  private ofObject({
+    properties = {},
+    required = [],
+    additionalProperties,
+    ...rest
+  }: Schema): object {
+    const hidden = this.direction === 'request' ? 'readOnly' : 'writeOnly'
+    const isFull = this.direction === 'response' && this.ancestors.length <= FULL_DEPTH
+    const result: Record<string, unknown> = {}
+    for (const name of new Set([...Object.keys(properties), ...required])) {
+      const isRequired = required.includes(name)
+      const property = properties[name] ?? {}
+      if ((!isFull && !isRequired) || this.resolve(property)[hidden] === true) continue
+      const value = this.value(property)
+      if (value !== undefined) result[name] = value
+    }
+    const least = Number(rest.minProperties ?? 0)
+    for (let count = 1; Object.keys(result).length < least; count += 1)
+      result[`key${count}`] = this.value(
+        isObject(additionalProperties) ? (additionalProperties as Schema) : {},
+      )
+    return result
+  }
+
+  private ofArray({ items = {}, minItems = 0, prefixItems }: Schema): unknown[] {
+    const fixed = Array.isArray(prefixItems) ? prefixItems.map((item) => this.value(item)) : []
+    // An empty list cannot be written in a query.
+    const isOuter = this.ancestors.length === 1
+    const hasItem = fixed.length === 0 && (isOuter || this.direction === 'response')
+    const wanted = Math.max(minItems, hasItem ? 1 : 0)
+    const more = Array.from({ length: wanted - fixed.length }, (_, index) =>
+      this.value(items, index),
+    )
+    return [...fixed, ...more].filter((value) => value !== undefined)
+  }
+}
+
+function isNullable({ nullable, type }: Schema): boolean {
+  return nullable === true || ([type] as unknown[]).flat().includes('null')
+}
+
+function isNull({ type }: Schema): boolean {
+  return type === 'null'
+}
+
+function mergeTwo(a: Schema, b: Schema): Schema {
+  return {
+    ...a,
+    ...b,
+    ...((a.properties || b.properties) && { properties: { ...a.properties, ...b.properties } }),
+    ...((a.required || b.required) && { required: [...(a.required ?? []), ...(b.required ?? [])] }),
+  }
+}
+
+/** The property that names the alternative, and its value. */
+function findTag(
+  { discriminator }: Schema,
+  { $ref }: Schema,
+): { name: string; value: string } | undefined {
+  if (!isObject(discriminator) || $ref === undefined) return undefined
+  const { propertyName, mapping = {} } = discriminator as {
+    propertyName?: string
+    mapping?: Record<string, string>
+  }
+  if (propertyName === undefined) return undefined
+  const name = $ref.split('/').at(-1) ?? ''
+  const [value = name] =
+    Object.entries(mapping).find(([, target]) => target === $ref || target === name) ?? []
+  return { name: propertyName, value }
+}
+
+function typeOf(schema: Schema): string {
+  const types = ([schema.type] as unknown[]).flat().filter((type) => type !== undefined)
+  const [type] = types.filter((name) => name !== 'null')
+  if (typeof type === 'string') return type
+  if (types.includes('null')) return 'null'
+  if (schema.properties ?? schema.required ?? schema.additionalProperties) return 'object'
+  if (schema.items ?? schema.prefixItems) return 'array'
+  return schema.minimum !== undefined || schema.maximum !== undefined ? 'number' : 'string'
+}
+
+function ofNumber(schema: Schema, index: number): number {
+  const { minimum, maximum, exclusiveMinimum, multipleOf } = schema as Record<string, unknown>
+  const above = typeof exclusiveMinimum === 'number' ? exclusiveMinimum + 1 : undefined
+  const least = exclusiveMinimum === true ? Number(minimum) + 1 : Number(minimum ?? above ?? 1)
+  const value = Math.min(least + index, Number(maximum ?? Number.MAX_SAFE_INTEGER))
+  const step = Number(multipleOf ?? 0)
+  return step > 0 ? Math.ceil(value / step) * step : value
+}
+
+function ofText({ format, pattern, minLength = 0, maxLength }: Schema, index: number): string {
+  if (pattern !== undefined) {
+    const text = textOfPattern(pattern)
+    if (text !== undefined) return text
+  }
+  const known = FORMATS[format ?? '']
+  if (known !== undefined && index === 0) return known
+  return (index === 0 ? 'text' : `text${index}`).padEnd(minLength, 'x').slice(0, maxLength)
+}

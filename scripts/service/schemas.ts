@@ -1,0 +1,173 @@
+/** Schemas of an OpenAPI 3.0 or 3.1 document as functions that validate values. */
+import type { ErrorObject, ValidateFunction } from 'ajv'
+import { Ajv } from 'ajv'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { dereference, locate } from '../model/references.ts'
+import { mapSubschemas, type Schema } from '../model/schema.ts'
+import { isObject, type Located, type Source, valueAt } from '../model/source.ts'
+
+/** A field that is `readOnly` is not required in requests. One that is `writeOnly` is not in responses. */
+export type Direction = 'request' | 'response'
+
+export interface Problem {
+  /** For example `body.tags.0`. Empty for the whole value. */
+  field: string
+  message: string
+}
+
+export interface Validation {
+  /** The problems of the value. Sets missing defaults of a request in place. */
+  check(schema: Located<Schema>, direction: Direction, value: unknown): Problem[]
+  /** Like `check` for values that are text, for example in a query. Converts them in place. */
+  convert(schema: Located<Schema>, value: unknown): Problem[]
+}
+
+/** Schemas are compiled at their first use: a large document has thousands. */
+export function newValidation(openapi: Source): Validation {
+  const strictValues = newCompiler(openapi, false)
+  const texts = newCompiler(openapi, 'array')
+  return {
+    check: (schema, direction, value) => run(strictValues(schema, direction), value),
+    convert: (schema, value) => run(texts(schema, 'request'), value),
+  }
+}
+
+export function isOpenapi31({ root }: Source): boolean {
+  return String(valueAt(root, ['openapi'])).startsWith('3.1')
+}
+
+export function newAjv(openapi: Source, coerceTypes: boolean | 'array' = false): Ajv {
+  const ajv = new (isOpenapi31(openapi) ? Ajv2020 : Ajv)({
+    strict: false,
+    validateSchema: false,
+    allErrors: true,
+    useDefaults: true,
+    unicodeRegExp: false,
+    inlineRefs: false,
+    coerceTypes,
+    logger: false,
+  })
+  addFormats.default(ajv)
+  return ajv
+}
+
+function newCompiler(openapi: Source, coerceTypes: boolean | 'array') {
+  const ajv = newAjv(openapi, coerceTypes)
+  const sources = { [openapi.file]: openapi }
+  const is31 = isOpenapi31(openapi)
+  const registered = new Set<string>()
+  const compiled = new Map<Schema, Partial<Record<Direction, ValidateFunction>>>()
+
+  function prepare(schema: Schema, direction: Direction): Schema {
+    if (!isObject(schema)) return schema
+    const { $ref, ...siblings } = schema
+    if ($ref === undefined) return convert(schema, direction)
+    const reference = { $ref: register($ref, direction) }
+    // OpenAPI 3.0.3, Reference Object: what stands beside it is ignored.
+    return is31 ? { ...convert(siblings, direction), ...reference } : reference
+  }
+
+  function convert(schema: Schema, direction: Direction): Schema {
+    return toJsonSchemaOf(schema, direction, {
+      convert: (subschema) => prepare(subschema, direction),
+      resolve: (property) =>
+        dereference(sources, { source: openapi, path: [], value: property }).value,
+    })
+  }
+
+  function register(ref: string, direction: Direction): string {
+    const id = `/${direction}/${encodeURIComponent(ref)}`
+    if (!registered.has(id)) {
+      registered.add(id) // before `prepare`: it may contain itself
+      ajv.addSchema(prepare(locate(sources, openapi, ref).value as Schema, direction), id)
+    }
+    return id
+  }
+
+  return ({ value }: Located<Schema>, direction: Direction): ValidateFunction => {
+    const known = compiled.get(value) ?? {}
+    compiled.set(value, known)
+    known[direction] ??= ajv.compile(prepare(value, direction))
+    return known[direction]
+  }
+}
+
+interface Conversion {
+  convert(subschema: Schema): Schema
+  resolve(property: Schema): Schema
+}
+
+/** Annotations, and keywords that are converted to others. */
+const DROPPED = new Set([
+  ...['example', 'examples', 'externalDocs', 'xml', 'discriminator', 'nullable'],
+  ...['readOnly', 'writeOnly', 'title', 'description', '$comment', 'deprecated'],
+])
+
+function toJsonSchemaOf(
+  schema: Schema,
+  direction: Direction,
+  { convert, resolve }: Conversion,
+): Schema {
+  const kept = Object.fromEntries(
+    Object.entries(schema).filter(
+      ([keyword]) => !DROPPED.has(keyword) && !keyword.startsWith('x-'),
+    ),
+  ) as Schema
+  const result: Schema = mapSubschemas(kept, convert)
+  if (direction === 'response') delete result.default
+  const hidden = direction === 'request' ? 'readOnly' : 'writeOnly'
+  const isHidden = (name: string): boolean => {
+    const property = schema.properties?.[name]
+    return isObject(property) && (property[hidden] === true || resolve(property)[hidden] === true)
+  }
+  if (Array.isArray(result.required))
+    result.required = result.required.filter((name) => !isHidden(name))
+  applyExclusive(result)
+  return schema.nullable === true ? orNull(result) : result
+}
+
+/** OpenAPI 3.0: `exclusiveMinimum: true` beside `minimum`. */
+function applyExclusive(schema: Schema): void {
+  for (const [exclusive, limit] of [
+    ['exclusiveMinimum', 'minimum'],
+    ['exclusiveMaximum', 'maximum'],
+  ] as const) {
+    if (schema[exclusive] === true && schema[limit] !== undefined) {
+      schema[exclusive] = schema[limit]
+      delete schema[limit]
+    } else if (typeof schema[exclusive] === 'boolean') delete schema[exclusive]
+  }
+}
+
+/** `nullable` also counts beside a composition without a type: public documents write it like that. */
+function orNull(schema: Schema): Schema {
+  return Object.keys(schema).length === 0 ? schema : { anyOf: [schema, { type: 'null' }] }
+}
+
+/** Ajv repeats an error for each alternative that fails. */
+const MAX_PROBLEMS = 20
+
+function run(validate: ValidateFunction, value: unknown): Problem[] {
+  if (validate(value)) return []
+  const problems = (validate.errors ?? []).map(toProblem)
+  const unique = new Map(problems.map((problem) => [JSON.stringify(problem), problem]))
+  return [...unique.values()].slice(0, MAX_PROBLEMS)
+}
+
+function toProblem({ instancePath, keyword, params, message }: ErrorObject): Problem {
+  const steps = instancePath
+    .split('/')
+    .slice(1)
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+  if (keyword === 'required')
+    return { field: [...steps, params.missingProperty].join('.'), message: 'is required' }
+  if (keyword === 'additionalProperties')
+    return { field: [...steps, params.additionalProperty].join('.'), message: 'is unknown' }
+  if (keyword === 'enum')
+    return {
+      field: steps.join('.'),
+      message: `must be one of ${params.allowedValues.map(String).join(', ')}`,
+    }
+  return { field: steps.join('.'), message: message ?? 'is invalid' }
+}

@@ -1,0 +1,122 @@
+/** Writes a text that matches a regular expression, for examples that a document does not have. */
+
+/** Undefined if the expression uses something that is not written here, for example a lookahead. */
+export function textOfPattern(pattern: string): string | undefined {
+  try {
+    const text = new Writer(pattern).alternatives()
+    return new RegExp(pattern).test(text) ? text : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const CLASSES: Record<string, string> = {
+  d: '1',
+  w: 'a',
+  s: ' ',
+  D: 'a',
+  W: '-',
+  S: 'a',
+  n: '\n',
+  t: '\t',
+}
+const UNSUPPORTED = new Error('unsupported')
+/** Candidates for a negated class. */
+const COMMON = 'aA1-_ ./:'
+
+class Writer {
+  private at = 0
+  private readonly pattern: string
+
+  constructor(pattern: string) {
+    this.pattern = pattern
+  }
+
+  /** The first alternative, up to `)` or the end. */
+  alternatives(): string {
+    const first = this.sequence()
+    while (this.peek() === '|') {
+      this.at += 1
+      this.sequence()
+    }
+    return first
+  }
+
+  private sequence(): string {
+    let text = ''
+    while (this.at < this.pattern.length && !'|)'.includes(this.peek())) {
+      const piece = this.atom()
+      text += piece.repeat(this.count())
+    }
+    return text
+  }
+
+  private atom(): string {
+    const sign = this.next()
+    if (sign === '^' || sign === '$') return ''
+    if (sign === '.') return 'a'
+    if (sign === '[') return this.characterClass()
+    if (sign === '(') return this.group()
+    return sign === '\\' ? this.escape() : sign
+  }
+
+  private group(): string {
+    if (this.peek() === '?') {
+      const prefix = /^\?(:|<[A-Za-z]\w*>)/.exec(this.pattern.slice(this.at))?.[0]
+      if (prefix === undefined) throw UNSUPPORTED
+      this.at += prefix.length
+    }
+    const text = this.alternatives()
+    this.at += 1
+    return text
+  }
+
+  private escape(): string {
+    const sign = this.next()
+    if (sign === 'b') return ''
+    if (sign === 'x' || sign === 'u') {
+      const length = sign === 'x' ? 2 : 4
+      const code = Number.parseInt(this.pattern.slice(this.at, this.at + length), 16)
+      this.at += length
+      return String.fromCharCode(code)
+    }
+    if (/[1-9pPk]/.test(sign)) throw UNSUPPORTED
+    return CLASSES[sign] ?? sign
+  }
+
+  private characterClass(): string {
+    const start = this.at - 1
+    const isNegated = this.peek() === '^'
+    while (this.peek() !== ']') this.at += this.peek() === '\\' ? 2 : 1
+    this.at += 1
+    const source = this.pattern.slice(start, this.at)
+    if (!isNegated) {
+      const first = source[1] === '\\' ? (CLASSES[source[2] ?? ''] ?? source[2]) : source[1]
+      if (first !== undefined && new RegExp(source).test(first)) return first
+    }
+    const found = [...COMMON].find((sign) => new RegExp(source).test(sign))
+    if (found === undefined) throw UNSUPPORTED
+    return found
+  }
+
+  /** The least number of repetitions; at least one where that is possible. */
+  private count(): number {
+    const rest = this.pattern.slice(this.at)
+    const quantifier = /^([*+?]|\{(\d+)(,(\d*))?\})\??/.exec(rest)
+    if (!quantifier) return 1
+    this.at += quantifier[0].length
+    const [, , least, , most] = quantifier
+    return least === undefined
+      ? 1
+      : Math.max(Number(least), most === '0' ? 0 : Math.min(1, Number(most || 1)))
+  }
+
+  private peek(): string {
+    return this.pattern[this.at] ?? ''
+  }
+
+  private next(): string {
+    this.at += 1
+    return this.pattern[this.at - 1] ?? ''
+  }
+}

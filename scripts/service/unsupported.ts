@@ -1,0 +1,233 @@
+/** Finds what a document has that the toolchain does not support, all of it in one run. docs/documents.md has
+ *  the table. */
+import { listOperationPaths, toOperationId } from '../model/plain-operations.ts'
+import { dereference } from '../model/references.ts'
+import { listSubschemas, type Schema } from '../model/schema.ts'
+import {
+  type Finding,
+  isObject,
+  type Located,
+  lineOf,
+  type Path,
+  type Source,
+  valueAt,
+} from '../model/source.ts'
+
+export function findUnsupported(openapi: Source): Finding[] {
+  const version = findVersion(openapi)
+  if (version.length > 0) return version
+  return unique([
+    ...findOperationProblems(openapi),
+    ...findSchemes(openapi),
+    ...listSchemas(openapi).flatMap(findSchemaProblems),
+  ])
+}
+
+function findVersion(openapi: Source): Finding[] {
+  const { swagger, openapi: version, jsonSchemaDialect } = openapi.root as Record<string, unknown>
+  const refuse = (key: string, problem: string) => [{ source: openapi, path: [key], problem }]
+  if (swagger !== undefined)
+    return refuse(
+      'swagger',
+      'is Swagger 2.0: convert it to OpenAPI 3.0, for example with swagger2openapi',
+    )
+  if (!/^3\.[01](\.|$)/.test(String(version)))
+    return refuse('openapi', `is OpenAPI ${String(version)}: write openapi: 3.0.3 or 3.1.0`)
+  if (jsonSchemaDialect !== undefined && !String(jsonSchemaDialect).includes('/oas/3.1/'))
+    return refuse(
+      'jsonSchemaDialect',
+      'names another dialect of JSON Schema: use that of OpenAPI 3.1',
+    )
+  if (!isObject(valueAt(openapi.root, ['paths'])))
+    return refuse('paths', 'has no paths: add the operations of the API')
+  return []
+}
+
+function findOperationProblems(openapi: Source): Finding[] {
+  const places = listOperationPaths(openapi.root)
+  return [
+    ...findRepeatedNames(openapi, places),
+    ...findEqualPaths(openapi),
+    ...places.flatMap((path) => findInOperation(openapi, path)),
+  ]
+}
+
+/** The ID names a file and a function, so `get-pet` and `getPet` are the same. */
+function findRepeatedNames(openapi: Source, places: [string, string, string][]): Finding[] {
+  const first = new Map<string, Path>()
+  return places.flatMap((path) => {
+    const [, template, method] = path
+    const id = toOperationId(valueAt(openapi.root, [...path, 'operationId']), method, template)
+    // Some file systems do not distinguish upper and lower case.
+    const known = first.get(id.toLowerCase())
+    if (!known) {
+      first.set(id.toLowerCase(), path)
+      return []
+    }
+    const line = lineOf({ source: openapi, path: known })
+    const problem = `repeats the operation name ${id} of line ${line}: give each operation its own operationId`
+    return [{ source: openapi, path: [...path, 'operationId'], problem }]
+  })
+}
+
+function findEqualPaths(openapi: Source): Finding[] {
+  const first = new Map<string, string>()
+  return Object.keys(valueAt(openapi.root, ['paths']) as object).flatMap((path) => {
+    const refuse = (problem: string) => [{ source: openapi, path: ['paths', path], problem }]
+    if (path.startsWith('x-')) return []
+    if (!path.startsWith('/')) return refuse(`the path ${path} must begin with /: correct it`)
+    if (/[?#]/.test(path))
+      return refuse('a path cannot have a query or fragment: declare query parameters instead')
+    const names = path.match(/\{.*?\}/g) ?? []
+    if (new Set(names).size < names.length)
+      return refuse(`${path} has a parameter twice: give each its own name`)
+    const shape = path.replace(/\{.*?\}/g, '{}')
+    const known = first.get(shape)
+    first.set(shape, path)
+    return known === undefined
+      ? []
+      : refuse(`requests for this path are also requests for ${known}: join the two paths`)
+  })
+}
+
+const PATH_STYLES = ['matrix', 'label']
+
+function findInOperation(openapi: Source, path: [string, string, string]): Finding[] {
+  const sources = { [openapi.file]: openapi }
+  const responses = valueAt(openapi.root, [...path, 'responses'])
+  const statuses = Object.keys(isObject(responses) ? responses : {}).filter(
+    (status) => !status.startsWith('x-'),
+  )
+  const found: Finding[] = statuses
+    .filter((status) => !/^([2-5]\d\d|[2-5]XX|default)$/i.test(status))
+    .map((status) => ({
+      source: openapi,
+      path: [...path, 'responses', status],
+      problem: `${status} is no status of a final response: use for example 200, 4XX or default`,
+    }))
+  if (statuses.length === 0)
+    found.push({ source: openapi, path, problem: 'has no responses: add at least one' })
+  for (const owner of [path.slice(0, 2), path]) {
+    const list = valueAt(openapi.root, [...owner, 'parameters'])
+    for (const [index, value] of (Array.isArray(list) ? list : []).entries()) {
+      const at = { source: openapi, path: [...owner, 'parameters', index], value }
+      found.push(...findInParameter(dereference(sources, at)))
+    }
+  }
+  return found
+}
+
+function findInParameter({ source, path, value }: Located): Finding[] {
+  const { name, in: where, style, schema, content } = value as Record<string, unknown>
+  const refuse = (problem: string): Finding[] => [{ source, path, problem }]
+  if (typeof name !== 'string' || !['path', 'query', 'header', 'cookie'].includes(String(where)))
+    return refuse('a parameter needs a name, and in: path, query, header or cookie')
+  if (PATH_STYLES.includes(String(style)))
+    return refuse(`style: ${style} is not supported: use style: simple`)
+  if (!isObject(schema) && !isObject(content) && schema !== true)
+    return refuse(`parameter ${name} has no schema: add one`)
+  return []
+}
+
+function findSchemes(openapi: Source): Finding[] {
+  const schemes = (valueAt(openapi.root, ['components', 'securitySchemes']) ?? {}) as object
+  const found = Object.entries(schemes).flatMap(([name, scheme]) => {
+    const { type, scheme: http } = scheme as Record<string, unknown>
+    const isKnown =
+      ['apiKey', 'oauth2', 'openIdConnect'].includes(String(type)) ||
+      (type === 'http' && ['basic', 'bearer'].includes(String(http).toLowerCase()))
+    const problem =
+      `${name} is a security scheme that is not supported: use apiKey, oauth2, openIdConnect, ` +
+      'or http with basic or bearer'
+    const path = ['components', 'securitySchemes', name]
+    return isKnown ? [] : [{ source: openapi, path, problem }]
+  })
+  const owners: Path[] = [[], ...listOperationPaths(openapi.root)]
+  const undefinedNames = owners.flatMap((owner) => {
+    const list = valueAt(openapi.root, [...owner, 'security'])
+    const names = (Array.isArray(list) ? list : []).flatMap((requirement) =>
+      Object.keys(requirement),
+    )
+    return names
+      .filter((name) => !Object.hasOwn(schemes, name))
+      .map((name) => ({
+        source: openapi,
+        path: [...owner, 'security'],
+        problem: `names the security scheme ${name}: add it to components.securitySchemes`,
+      }))
+  })
+  return [...found, ...undefinedNames]
+}
+
+/** The outermost schemas. */
+function listSchemas(openapi: Source): Located<Schema>[] {
+  const found: Located<Schema>[] = []
+  const visit = (node: unknown, path: Path): void => {
+    if (!isObject(node)) return
+    for (const [key, value] of Object.entries(node)) {
+      const at = [...path, key]
+      if (key === 'schema' && isObject(value))
+        found.push({ source: openapi, path: at, value: value as Schema })
+      else if (key !== 'schemas' && !/^(examples?|x-.*)$/.test(key)) visit(value, at)
+    }
+  }
+  visit(valueAt(openapi.root, ['paths']), ['paths'])
+  visit(valueAt(openapi.root, ['components']), ['components'])
+  const named = (valueAt(openapi.root, ['components', 'schemas']) ?? {}) as Record<string, Schema>
+  for (const [name, value] of Object.entries(named))
+    found.push({ source: openapi, path: ['components', 'schemas', name], value })
+  return found
+}
+
+const TYPES = ['string', 'number', 'integer', 'boolean', 'array', 'object', 'null']
+/** They change what a `$ref` means. */
+const IDENTIFIERS = ['$id', '$anchor', '$dynamicRef', '$dynamicAnchor', '$recursiveRef']
+
+function findSchemaProblems({ source, path, value }: Located<Schema>): Finding[] {
+  if (!isObject(value)) return []
+  const schema = value as Schema
+  const refuse = (key: string, problem: string): Finding => ({
+    source,
+    path: [...path, key],
+    problem,
+  })
+  const found: Finding[] = []
+  for (const type of [schema.type ?? []].flat())
+    if (!TYPES.includes(type))
+      found.push(refuse('type', `${type} is no type: use ${TYPES.join(', ')}`))
+  for (const key of IDENTIFIERS)
+    if (schema[key] !== undefined)
+      found.push(refuse(key, `${key} is not supported: refer to the schema by its JSON Pointer`))
+  if (schema.required !== undefined && !Array.isArray(schema.required))
+    found.push(
+      refuse('required', 'required must be a list of property names: list them in the object'),
+    )
+  if (schema.pattern !== undefined && !isPattern(schema.pattern))
+    found.push(
+      refuse('pattern', `${schema.pattern} is no regular expression of JavaScript: rewrite it`),
+    )
+  for (const key of ['allOf', 'oneOf', 'anyOf'] as const)
+    if (schema[key] !== undefined && !Array.isArray(schema[key]))
+      found.push(refuse(key, `${key} must be a list of schemas: correct it`))
+  if (found.length > 0) return found
+  return listSubschemas(schema).flatMap(({ subschema, steps }) =>
+    findSchemaProblems({ source, path: [...path, ...steps], value: subschema }),
+  )
+}
+
+function isPattern(pattern: unknown): boolean {
+  try {
+    return new RegExp(String(pattern)) !== undefined
+  } catch {
+    return false
+  }
+}
+
+/** Operations share parameters. */
+function unique(findings: Finding[]): Finding[] {
+  const byText = findings.map((finding): [string, Finding] => [
+    `${finding.path.join('/')} ${finding.problem}`,
+    finding,
+  ])
+  return [...new Map(byText).values()]
+}

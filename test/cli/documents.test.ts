@@ -1,0 +1,178 @@
+/** Commands for OpenAPI documents that were not written for this toolchain. docs/documents.md has the table. */
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { testDocument } from '../../cli/document-contract.ts'
+import { startHandlers, startMock } from '../../cli/document-service.ts'
+import { generate } from '../../scripts/generate/generate.ts'
+import { init } from '../../scripts/generate/init.ts'
+import { LIBRARY, MEMBERS, UNSUPPORTED } from './documents.ts'
+import { newMuster } from './muster.ts'
+
+const PETSTORE = createRequire(import.meta.url).resolve(
+  '@readme/oas-examples/3.0/json/petstore.json',
+)
+const LOCAL = { host: '127.0.0.1', port: 0 }
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'muster-documents-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+async function newFolder(name: string, files: Record<string, string>): Promise<string> {
+  const directory = join(folder, name)
+  for (const [file, text] of Object.entries(files)) {
+    await mkdir(dirname(join(directory, file)), { recursive: true })
+    await writeFile(join(directory, file), text)
+  }
+  return directory
+}
+
+describe('the Petstore', () => {
+  let pets: string
+  beforeAll(async () => {
+    pets = join(folder, 'pets')
+    await init(pets, PETSTORE)
+  })
+
+  it('becomes a service: operations respond with 501, and /docs/ describes them', async () => {
+    const service = await startHandlers(pets, LOCAL)
+    try {
+      const get = (path: string, headers = {}) => fetch(service.url + path, { headers })
+      expect((await get('/v2/store/inventory')).status).toBe(401)
+      expect((await get('/v2/store/inventory', { api_key: 'k' })).status).toBe(501)
+      expect((await get('/v2/user/ada')).status).toBe(501)
+      expect((await get('/v2/user')).status).toBe(405)
+      expect((await get('/v2/cats')).status).toBe(404)
+      for (const page of ['', 'resources/pet', 'operations/getPetById', 'schemas']) {
+        const response = await get(`/docs/${page}`)
+        expect([page, response.status]).toEqual([page, 200])
+        expect(await response.text()).not.toContain('Muster')
+      }
+      expect(await (await get('/docs/operations/getPetById')).text()).toContain('api_key')
+    } finally {
+      await service.stop(0)
+    }
+  })
+
+  it('has a mock that passes the tests of the document', async () => {
+    expect(await testDocument({ root: pets, mock: true })).toMatchObject({
+      output: { failed: false, text: '20 operations, 83 requests: the document holds.' },
+      results: [],
+    })
+  })
+
+  it('generates the same files again, and names the handler of a removed operation', async () => {
+    expect(await generate({ check: true, root: pets })).toMatchObject({ stale: [], orphans: [] })
+    const document = JSON.parse(await readFile(PETSTORE, 'utf8'))
+    delete document.paths['/store/inventory']
+    const changed = await newFolder('changed', { 'openapi.json': JSON.stringify(document) })
+    await cp(join(pets, 'handlers'), join(changed, 'handlers'), { recursive: true })
+    expect((await generate({ check: false, root: changed })).orphans).toEqual([
+      'handlers/getInventory.ts serves no operation: remove it, or rename it with its operation',
+    ])
+  })
+})
+
+describe('a document of OpenAPI 3.1 in two files', () => {
+  let library: string
+  beforeAll(async () => {
+    const source = await newFolder('source', {
+      'library.yaml': LIBRARY,
+      'parts/members.yaml': MEMBERS,
+    })
+    library = join(folder, 'library')
+    await init(library, join(source, 'library.yaml'))
+  })
+
+  it('has a mock that passes the tests of the document', async () => {
+    expect((await testDocument({ root: library, mock: true })).output.text).toMatch(
+      /^6 operations, \d+ requests: the document holds\.$/,
+    )
+  })
+
+  it('passes validated values to handlers, and does not send a response that breaks it', async () => {
+    await writeFile(
+      join(library, 'handlers/uploadCover.ts'),
+      `export const uploadCover = async ({ path, query, headers, cookies, body, caller }) => ({
+  status: 201,
+  body: { path, query, cookies, caller, trace: headers['x-trace'], title: body.title, bytes: body.cover.size },
+})`,
+    )
+    await writeFile(
+      join(library, 'handlers/getShelf.ts'),
+      "export const getShelf = async () => ({ status: 200, body: { id: 'one' } })",
+    )
+    await writeFile(
+      join(library, 'security.ts'),
+      "export const verify = async ({ session }) => (session === 'good' ? 'Ada' : undefined)",
+    )
+    const service = await startHandlers(library, LOCAL)
+    try {
+      const form = new FormData()
+      form.set('title', 'Front')
+      form.set('cover', new Blob(['1234']), 'cover.png')
+      const upload = (query: string, session: string) =>
+        fetch(`${service.url}/api/shelves/7/books/b-1/cover${query}`, {
+          method: 'PUT',
+          body: form,
+          headers: { Cookie: `session=${session}; theme=dark`, 'X-Trace': 'a,b' },
+        })
+      const ok = await upload('?size[width]=80&tags=x|y', 'good')
+      expect([ok.status, await ok.json()]).toEqual([
+        201,
+        {
+          path: { shelf: 7, book: 'b-1' },
+          query: { size: { width: 80 }, tags: ['x', 'y'] },
+          cookies: { theme: 'dark' },
+          caller: 'Ada',
+          trace: ['a', 'b'],
+          title: 'Front',
+          bytes: 4,
+        },
+      ])
+      expect((await upload('?size[width]=80', 'bad')).status).toBe(401)
+      const invalid = await upload('?size[width]=wide', 'good')
+      expect([invalid.status, await invalid.json()]).toEqual([
+        422,
+        { type: 'about:blank', detail: 'query.size.width must be integer.' },
+      ])
+      expect((await fetch(`${service.url}/api/shelves/7`)).status).toBe(500)
+    } finally {
+      await service.stop(0)
+    }
+  })
+})
+
+describe('refusals', () => {
+  it('lists every reason in one run, with file, line and what to do', async () => {
+    const root = await newFolder('refused', { 'openapi.yaml': UNSUPPORTED.text })
+    await using muster = await newMuster()
+    for (const args of [['lint'], ['generate'], ['mock'], ['contract', '--mock']]) {
+      const { status, stdout, stderr } = await muster.run([...args, '--root', root])
+      expect([args, status]).toEqual([args, 1])
+      const lines = (stdout + stderr).split('\n').filter((line) => line.startsWith('openapi'))
+      const short = lines.map((line) => line.replace(/^([^:]+:\d+)(:\d+ supported —)?/, '$1'))
+      expect([args, short]).toEqual([args, UNSUPPORTED.reasons])
+    }
+  })
+
+  it('mock: selects a response by Prefer, and refuses one that is not declared', async () => {
+    const root = await newFolder('mocked', {
+      'openapi.yaml': LIBRARY,
+      'parts/members.yaml': MEMBERS,
+    })
+    const mock = await startMock(root, LOCAL)
+    try {
+      const get = (path: string, code: number) =>
+        fetch(`${mock.url}/api${path}`, { headers: { Prefer: `code=${code}` } })
+      expect((await get('/shelves/7', 404)).status).toBe(404)
+      expect((await get('/counts', 404)).status).toBe(400)
+    } finally {
+      await mock.stop(0)
+    }
+  })
+})

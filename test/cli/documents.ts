@@ -1,0 +1,173 @@
+/** Documents with what ours do not have. */
+
+export const MEMBERS = `Member:
+  type: object
+  required: [id, name]
+  properties:
+    id: { type: integer, readOnly: true }
+    name: { type: string, minLength: 1 }
+    password: { type: string, writeOnly: true }
+    mentor: { $ref: '#/Member' }
+    reads:
+      oneOf:
+        - $ref: '../openapi.yaml#/components/schemas/Novel'
+        - $ref: '../openapi.yaml#/components/schemas/Atlas'
+      discriminator: { propertyName: kind }
+`
+
+export const LIBRARY = `openapi: 3.1.0
+info: { title: Library, version: '1' }
+servers: [{ url: https://library.example/api }]
+x-problem: &problem
+  description: The request is wrong.
+  content:
+    application/problem+json:
+      schema: { $ref: '#/components/schemas/Problem' }
+paths:
+  /shelves/{shelf}:
+    parameters: [{ $ref: '#/components/parameters/shelf' }]
+    get:
+      operationId: get-shelf
+      responses:
+        '200':
+          description: A shelf.
+          content:
+            application/json:
+              schema:
+                type: object
+                required: [id]
+                properties:
+                  id: { type: integer }
+                  label: { type: [string, 'null'] }
+                  point: { type: array, prefixItems: [{ type: number }, { type: number }] }
+        '404': *problem
+        default: *problem
+    head:
+      operationId: has-shelf
+      responses: { '200': { description: It exists. }, default: { description: It does not. } }
+  /shelves/{shelf}/books/{book}/cover:
+    put:
+      operationId: upload-cover
+      security: [{ session: [] }]
+      parameters:
+        - $ref: '#/components/parameters/shelf'
+        - { name: book, in: path, required: true, schema: { type: string, pattern: '^[a-z]-\\d+$' } }
+        - { name: theme, in: cookie, schema: { enum: [dark, light] } }
+        - { name: X-Trace, in: header, schema: { type: array, items: { type: string } } }
+        - { name: tags, in: query, style: pipeDelimited, schema: { type: array, items: { type: string } } }
+        - name: size
+          in: query
+          style: deepObject
+          schema: { type: object, properties: { width: { type: integer } } }
+      requestBody:
+        required: true
+        content:
+          multipart/form-data:
+            schema:
+              type: object
+              required: [title, cover]
+              properties: { title: { type: string }, cover: { type: string, format: binary } }
+      responses:
+        '201': { description: New., content: { application/json: { schema: { type: object } } } }
+        '204': { description: Replaced. }
+        '401': { description: No session. }
+        '422': { <<: *problem, description: Wrong values. }
+  /members:
+    post:
+      operationId: add-member
+      security: [{ key: [] }, { basic: [] }]
+      requestBody:
+        required: true
+        content:
+          application/json: { schema: { $ref: 'parts/members.yaml#/Member' } }
+      responses:
+        '201':
+          description: The member.
+          headers: { Location: { required: true, schema: { type: string, format: uri-reference } } }
+          content: { application/json: { schema: { $ref: 'parts/members.yaml#/Member' } } }
+        4XX: *problem
+  /notes:
+    post:
+      requestBody: { content: { text/plain: { schema: { type: string, maxLength: 100 } } } }
+      responses: { '202': { description: Stored. } }
+  /counts:
+    get:
+      responses:
+        '200':
+          description: A map.
+          content:
+            application/json:
+              schema: { type: object, minProperties: 1, additionalProperties: { type: integer } }
+components:
+  parameters:
+    shelf: { name: shelf, in: path, required: true, schema: { type: integer } }
+  securitySchemes:
+    session: { type: apiKey, in: cookie, name: session }
+    key: { type: apiKey, in: query, name: key }
+    basic: { type: http, scheme: basic }
+  schemas:
+    Problem:
+      type: object
+      required: [type, detail]
+      properties: { type: { const: 'about:blank' }, detail: { type: string } }
+    Novel:
+      type: object
+      required: [kind, author]
+      properties: { kind: { type: string }, author: { type: string } }
+    Atlas:
+      type: object
+      required: [kind, scale]
+      properties: { kind: { type: string }, scale: { type: integer, exclusiveMinimum: 0 } }
+`
+
+export const UNSUPPORTED = {
+  text: `openapi: 3.0.3
+info: { title: All that is refused, version: '1' }
+paths:
+  /a/{one}:
+    get:
+      operationId: get-a
+      parameters:
+        - { name: one, in: path, required: true, style: matrix, schema: { type: string } }
+        - { name: two, in: query }
+      security: [{ certificate: [] }, { missing: [] }]
+      responses: { '99': { description: None. } }
+  /a/{two}:
+    get:
+      operationId: getA
+      responses: {}
+  /b?x=1:
+    get:
+      responses:
+        '200':
+          description: Schemas.
+          content:
+            application/json: { schema: { $ref: '#/components/schemas/Gone' } }
+components:
+  securitySchemes:
+    certificate: { type: mutualTLS }
+  schemas:
+    Wrong:
+      properties:
+        type: { type: file }
+        pattern: { type: string, pattern: '(?i)a' }
+        required: { type: object, required: true }
+    Remote: { $ref: 'https://example.com/schema.json' }
+`,
+  reasons: [
+    'openapi.yaml:8 style: matrix is not supported: use style: simple',
+    'openapi.yaml:9 parameter two has no schema: add one',
+    'openapi.yaml:10 names the security scheme missing: add it to components.securitySchemes',
+    'openapi.yaml:11 99 is no status of a final response: use for example 200, 4XX or default',
+    'openapi.yaml:12 requests for this path are also requests for /a/{one}: join the two paths',
+    'openapi.yaml:13 has no responses: add at least one',
+    'openapi.yaml:14 repeats the operation name getA of line 5: give each operation its own operationId',
+    'openapi.yaml:16 a path cannot have a query or fragment: declare query parameters instead',
+    'openapi.yaml:22 refers to #/components/schemas/Gone, which does not exist: correct the reference or add its target',
+    'openapi.yaml:25 certificate is a security scheme that is not supported: use apiKey, oauth2, openIdConnect, or http with basic or bearer',
+    'openapi.yaml:29 file is no type: use string, number, integer, boolean, array, object, null',
+    'openapi.yaml:30 (?i)a is no regular expression of JavaScript: rewrite it',
+    'openapi.yaml:31 required must be a list of property names: list them in the object',
+    'openapi.yaml:32 refers to https://example.com/schema.json: copy it to a file beside this one, and refer to that',
+  ],
+}

@@ -1,0 +1,54 @@
+/** The credentials of an operation, for the form and the sample of its page. */
+import type { Operation } from '../../scripts/model/operations.ts'
+import { quoteForShell } from '../shared/shell.ts'
+import type { Api } from './api.ts'
+
+/** A header with a key. */
+export interface Credential {
+  header: string
+  /** Before the key. */
+  prefix: string
+}
+
+/** Undefined if the operation needs none, or takes it in the query or a cookie. */
+export function findCredential(
+  { securitySchemes }: Api,
+  { security }: Operation,
+): Credential | undefined {
+  const [name] = security.flatMap((requirement) => Object.keys(requirement))
+  const scheme = name === undefined ? undefined : securitySchemes[name]
+  if (!scheme) return undefined
+  if (scheme.type === 'apiKey')
+    return scheme.in === 'header' ? { header: scheme.name ?? '', prefix: '' } : undefined
+  const isBasic = scheme.scheme?.toLowerCase() === 'basic'
+  return { header: 'Authorization', prefix: isBasic ? 'Basic ' : 'Bearer ' }
+}
+
+interface SampleRequest {
+  method: string
+  url: string
+  query: [name: string, value: string][]
+  body: unknown
+}
+
+export function plainCurl(
+  api: Api,
+  operation: Operation,
+  { method, url, query, body }: SampleRequest,
+): string {
+  const search = new URLSearchParams(query).toString()
+  const credential = findCredential(api, operation)
+  const type = operation.body?.mediaType
+  return [
+    `curl -X ${method} ${quoteForShell(search === '' ? url : `${url}?${search}`)}`,
+    ...(credential
+      ? [`-H ${quoteForShell(`${credential.header}: ${credential.prefix}`)}"$API_KEY"`]
+      : []),
+    ...(body === undefined || type === undefined
+      ? []
+      : [
+          `-H ${quoteForShell(`Content-Type: ${type}`)}`,
+          `-d ${quoteForShell(typeof body === 'string' ? body : JSON.stringify(body, null, 2))}`,
+        ]),
+  ].join(' \\\n  ')
+}
