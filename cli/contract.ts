@@ -1,8 +1,10 @@
 import { randomInt } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { type Command, InvalidArgumentError } from 'commander'
 import { type OperationId, operations } from '../generated/operations.ts'
 import { type Coverage, isMissing, newCoverage } from '../scripts/contract/coverage.ts'
+import { contractHar } from '../scripts/contract/har.ts'
 import { ORACLES } from '../scripts/contract/oracles.ts'
 import type { Servers } from '../scripts/contract/provoke-status.ts'
 import { startContractReceiver, type TestedWebhook } from '../scripts/contract/receiver.ts'
@@ -47,6 +49,7 @@ interface Options extends ReportOptions {
   seed?: number
   runs: number
   only?: OperationId[]
+  har?: string
   prove?: ProveOptions['prove']
 }
 
@@ -100,6 +103,7 @@ export function addContract(program: Command, shell: Shell): void {
       DEFAULT_RUNS,
     )
     .option('--only <ids>', 'test these operations only, separated by commas', parseList(...IDS))
+    .option('--har <file>', 'also write the requests of all failures as an HTTP Archive')
     .option(
       '--prove [part]',
       'measure these tests: break the responses of this installation in many ways, one at a time, and ' +
@@ -138,6 +142,7 @@ async function run(options: Options): Promise<Checked> {
   }
   if (options.prove !== undefined) return await proveOwnService(options)
   const report = await buildReport(options)
+  if (options.har !== undefined) await writeFile(options.har, contractHar(report))
   return {
     output: {
       document: toDocument(report),

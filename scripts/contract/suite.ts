@@ -19,7 +19,7 @@ export interface Failure {
   message: string
   /** A shell command that repeats the request. Empty if none failed. */
   curl: string
-  /** The requests that led to the failure, the failed one last. */
+  /** The requests that led to the failure, the failed one last. Each key is the name of its variable in `curl`. */
   exchanges: Exchange[]
 }
 
@@ -145,10 +145,20 @@ async function collectFailures(
 }
 
 /** An error that is no finding comes from a response that the test did not expect. */
-function toFailure({ toCurl, findExchange }: Run, what: string, error: unknown): Failure {
+function toFailure({ toCurl, findExchange, target }: Run, what: string, error: unknown): Failure {
   if (!(error instanceof ContractBroken))
     return { check: 'test_error', what, message: (error as Error).message, curl: '', exchanges: [] }
   const { check, message, request } = error
   const exchange = findExchange(request)
-  return { check, what, message, curl: toCurl(request), exchanges: exchange ? [exchange] : [] }
+  const exchanges = exchange ? [withoutKey(exchange, target.key)] : []
+  return { check, what, message, curl: toCurl(request), exchanges }
+}
+
+function withoutKey(exchange: Exchange, runKey: string): Exchange {
+  const { request } = exchange
+  if (request.key === null) return exchange
+  return {
+    ...exchange,
+    request: { ...request, key: request.key === runKey ? '$KEY' : '$OTHER_KEY' },
+  }
 }

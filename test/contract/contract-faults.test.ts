@@ -21,7 +21,7 @@ function createTaskArgs(url: string, ...options: string[]): string[] {
 
 describe.runIf(inject('database') === 'sqlite')('a server that', () => {
   test(
-    'ignores the permissions of a key → the failure has a curl command, and no output has a key',
+    'ignores the permissions of a key → the failure has a curl command and a recording, and no output has a key',
     async () => {
       await using muster = await newMuster()
       await using server = await startFaultyProxy(target.app.url, {
@@ -31,7 +31,9 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
             : {},
       })
       const keys = ['--key', target.account.key, '--restricted-key', target.restrictedKey]
-      const args = ['contract', '--url', server.url, ...keys, '--only', 'deleteTask', '--runs', '1']
+      const har = join(muster.dataDir, 'failures.har')
+      const only = ['--only', 'deleteTask', '--runs', '1', '--har', har]
+      const args = ['contract', '--url', server.url, ...keys, ...only]
       const { status, stdout, stderr } = await muster.run(args)
       expect({ status, stderr }).toEqual({ status: 1, stderr: '' })
       expect(stdout).toContain('FAIL  deleteTask')
@@ -40,8 +42,27 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
           `\\(ignored_permission\\)\\n.*\\n.*curl -sS -i --globoff -X \\w+ '?${server.url}/public/v1/`,
         ),
       )
-      expect(stdout).not.toContain(target.account.key)
-      expect(stdout).not.toContain(target.restrictedKey)
+      const recording = await readFile(har, 'utf8')
+      const { log } = JSON.parse(recording)
+      expect(log).toMatchObject({ version: '1.2', creator: { name: expect.any(String) } })
+      expect(log.entries).toContainEqual(
+        expect.objectContaining({
+          comment: expect.stringContaining('a key without the permission returned'),
+          startedDateTime: expect.stringMatching(/^\d{4}-.*Z$/),
+          request: expect.objectContaining({
+            method: 'DELETE',
+            url: expect.stringContaining(`${server.url}/public/v1/tasks/`),
+            headers: expect.arrayContaining([
+              { name: 'Authorization', value: 'Bearer $OTHER_KEY' },
+            ]),
+          }),
+          response: expect.objectContaining({ status: 204 }),
+        }),
+      )
+      for (const text of [stdout, recording]) {
+        expect(text).not.toContain(target.account.key)
+        expect(text).not.toContain(target.restrictedKey)
+      }
     },
     LONG_MS,
   )
