@@ -1,7 +1,8 @@
 /** A record is at most 40 KiB as JSON when it is written, so a page of 100 records is at most 4 MiB. */
 import { InvalidInput } from '../errors.ts'
+import contract from '../generated/openapi.json' with { type: 'json' }
 
-const MAX_RECORD_BYTES = 40 * 1024
+const MAX_RECORD_BYTES = contract['x-max-record-bytes']
 /** A field that cannot be the reason for the size of a record that is too large already. */
 const SMALL_FIELD_BYTES = 1024
 
@@ -28,7 +29,7 @@ export function assertRecordSize({ record, before, sent }: Write): void {
   }
   throw new InvalidInput({
     [largest]: [
-      `makes the record larger than 40 KiB as JSON. Shorten it by ${excess.toLocaleString('en')} bytes.`,
+      `makes the record larger than ${MAX_RECORD_BYTES / 1024} KiB as JSON. Shorten it by ${excess.toLocaleString('en')} bytes.`,
     ],
   })
 }

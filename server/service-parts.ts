@@ -1,4 +1,5 @@
 import { etagOf, ifMatchHolds, ifNoneMatchHolds } from '../operations/etag.ts'
+import { assertRecordSize } from '../operations/record-size.ts'
 import { ACCEPTED_HEADERS, crossOrigin } from './cross-origin.ts'
 import { respondToErrors } from './errors.ts'
 import { identify } from './identify.ts'
@@ -8,6 +9,7 @@ import { findOperation } from './router.ts'
 /** The parts of the service that the mock of the API uses: `muster mock` passes it to `createMock`. */
 export const serviceParts = {
   acceptedHeaders: ACCEPTED_HEADERS,
+  assertRecordSize,
   respondToErrors,
   crossOrigin,
   etagOf,

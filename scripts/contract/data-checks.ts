@@ -7,7 +7,7 @@ import type { Schema } from '../model/schema.ts'
 import { ContractBroken, shorten } from './checks.ts'
 import { type Fault, faults, objectFaults } from './invalid-values.ts'
 import { assertStored } from './oracles/stored-values.ts'
-import { fieldErrors, findRule, namesFields } from './refusals.ts'
+import { fieldErrors, findRule, namesFields, readMaxRecordBytes } from './refusals.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import {
   buildRequest,
@@ -23,7 +23,7 @@ import {
   validBody,
 } from './test-run.ts'
 import { type NamedValue, validValues } from './valid-values.ts'
-import { limits } from './value-limits.ts'
+import { jsonBytes, largerThan, limits } from './value-limits.ts'
 
 const MAX_SHRINKING_MS = 15_000
 
@@ -41,7 +41,7 @@ async function sendValid(run: Run, operation: Operation, input: Input): Promise<
     status === operation.success.status ||
     (status === 304 && 'If-None-Match' in request.headers) ||
     (status === 412 && 'If-Match' in request.headers) ||
-    (status === 422 && isRefusedByRule(run, operation, response))
+    (status === 422 && (isTooLarge(run, input) || isRefusedByRule(run, operation, response)))
   if (!isFine)
     throw new ContractBroken(
       'positive_data_acceptance',
@@ -50,6 +50,23 @@ async function sendValid(run: Run, operation: Operation, input: Input): Promise<
     )
   if (status === operation.success.status) await assertStored(run, operation, request, response)
   return response
+}
+
+const isTooLarge = ({ contract }: Run, { body }: Input): boolean =>
+  jsonBytes(body) > readMaxRecordBytes(contract)
+
+/** Throws unless the service refuses a record of this size, and the errors name fields that were sent. */
+async function sendTooLarge(run: Run, operation: Operation, body: object): Promise<void> {
+  const request = await buildRequest(run, operation, { body: { ...body } })
+  const response = await run.send(toOperationId(operation), request)
+  const { status, text } = response
+  const fields = Object.keys(fieldErrors(run.contract, operation, response))
+  if (status !== 422 || fields.length === 0 || !fields.every((field) => field in body))
+    throw new ContractBroken(
+      'negative_data_rejection',
+      request,
+      `a record that is too large returned ${status}: ${shorten(text)}`,
+    )
 }
 
 /** The key with a unique end. */
@@ -108,6 +125,12 @@ export async function* limitChecks(run: Run, operation: Operation): AsyncGenerat
   const body = schema === null ? [] : limits(schema)
   for (const { what, value } of body) yield check(what, { body: value as Input['body'] })
   if (body.length === 0) yield check('the URL only', {})
+  const tooLarge = schema && largerThan(readMaxRecordBytes(run.contract), schema)
+  if (tooLarge)
+    yield {
+      what: 'a record that is too large',
+      perform: () => sendTooLarge(run, operation, tooLarge),
+    }
   for (const where of ['query', 'header'] as const)
     for (const parameter of parametersIn(operation, where))
       for (const { what, value } of limits(inlineSchema(run, parameter))) {

@@ -62,6 +62,11 @@ function matches(rule: string, field: string): boolean {
   )
 }
 
+/** The most bytes of a record as JSON: `x-max-record-bytes`. */
+export function readMaxRecordBytes({ openapi }: Contract): number {
+  return Number(valueAt(openapi.root, ['x-max-record-bytes']) ?? Number.POSITIVE_INFINITY)
+}
+
 export class Refusals {
   readonly #counts = new Map<string, Refusal>()
 

@@ -14,6 +14,32 @@ export function limits(schema: Schema): NamedValue[] {
   ]
 }
 
+/** Six bytes as JSON. */
+const ESCAPED_CHARACTER = '\u0001'
+
+export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '')
+
+/** A valid object with more bytes than `most`: what is required, and the largest of the other fields. Undefined when
+ *  no object is that large. */
+export function largerThan(most: number, schema: Schema): object | undefined {
+  const bySize = (one: unknown, other: unknown): number => jsonBytes(other) - jsonBytes(one)
+  const fields = Object.entries(schema.properties ?? {}).map(([name, property]) => {
+    const { maxLength = 0 } = property as Limits
+    const values = [
+      ...limits(property).map(({ value }) => value),
+      ESCAPED_CHARACTER.repeat(maxLength),
+    ]
+    const [largest] = values.filter((value) => isValid(property, value)).toSorted(bySize)
+    return { [name]: largest }
+  })
+  let body = least(schema) as object
+  for (const field of fields.toSorted(bySize)) {
+    if (jsonBytes(body) > most) break
+    body = { ...body, ...field }
+  }
+  return jsonBytes(body) > most ? body : undefined
+}
+
 /** May also contain invalid values, for example when a limit of one keyword is beyond that of another. */
 function limitsOfType(schema: Schema): NamedValue[] {
   if (schema.enum) {

@@ -14,6 +14,8 @@ const OpenAPIBackend = OpenAPIBackendModule.default ?? OpenAPIBackendModule
 /** The parts of the service that the mock uses, so that both check requests alike. */
 export interface ServiceParts {
   acceptedHeaders: string
+  /** Throws what the service throws for a record that is too large. */
+  assertRecordSize(write: { record: object; before: object | undefined; sent: object }): void
   respondToErrors(log: Logger): Middleware
   crossOrigin(allowedOrigin: () => string, acceptedHeaders: string): Middleware
   etagOf(representation: string): string
@@ -27,7 +29,7 @@ export interface ServiceParts {
   ifMatchHolds(header: string | undefined, etag: string): boolean
   ifNoneMatchHolds(header: string, etag: string): boolean
   /** Throws what the service throws for invalid input. */
-  readInput(ctx: Context, id: OperationId): Promise<unknown>
+  readInput(ctx: Context, id: OperationId): Promise<{ input: { input?: object } }>
 }
 
 export interface MockOptions {
@@ -210,9 +212,13 @@ async function respond(
   examples: Examples,
 ): Promise<void> {
   const operation: OperationRow = operations[id]
-  await service.readInput(ctx, id)
+  const { input: sent } = (await service.readInput(ctx, id)).input
   const { status: preferred, name } = readPreference(ctx, id, operation, examples)
   const current = currentRecord(ctx, operation, examples)
+  if (sent) {
+    const before = current?.value as object | undefined
+    service.assertRecordSize({ record: { ...before, ...sent }, before, sent })
+  }
   const status =
     preferred ?? conditionalStatus(service, ctx, operation, current) ?? operation.success
   const body = exampleBody(ctx, id, examples, { status, name })

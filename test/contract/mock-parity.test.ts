@@ -101,6 +101,24 @@ const REFUSED: [what: string, request: Request, status: number][] = [
 ]
 
 describe('the mock and the service refuse', () => {
+  const large = { description: '\u0001'.repeat(10_000) }
+  const TOO_LARGE: Request[] = [
+    { path: '/tasks', body: { title: 'T', ...large } },
+    { method: 'PATCH', path: '/jobs/{job}', body: large },
+  ]
+
+  test.each(TOO_LARGE)('a record above 40 KiB: $path', async (request) => {
+    for (const url of [app.url, `http://127.0.0.1:${mock.port}`])
+      expect(await send(url, request)).toMatchObject({
+        status: 422,
+        body: {
+          errors: {
+            description: [expect.stringMatching(/^makes the record larger than 40 KiB as JSON\./)],
+          },
+        },
+      })
+  })
+
   test.each(REFUSED)('%s', async (_, request, status) => {
     const own = await send(app.url, request)
     expect(own).toMatchObject({ status })

@@ -2,7 +2,7 @@
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 import { expect, test } from 'vitest'
-import { limits } from '../../scripts/contract/value-limits.ts'
+import { jsonBytes, largerThan, limits } from '../../scripts/contract/value-limits.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
 
 const ajv = new Ajv({ strict: false })
@@ -81,4 +81,21 @@ test.each(cases)('limits: $name', ({ schema, want }) => {
   const values = limits(schema).map(({ value }) => value)
   expect(values).toEqual(want)
   expect(values.filter((value) => !ajv.validate(schema, value))).toEqual([])
+})
+
+test('a body that makes a record too large: valid, with the largest fields only, or none', () => {
+  const schema: Schema = {
+    type: 'object',
+    required: ['title'],
+    properties: {
+      title: { type: 'string', minLength: 1, maxLength: 10 },
+      note: { type: 'string', maxLength: 20 },
+      text: { type: 'string', maxLength: 100 },
+    },
+  }
+  const body = largerThan(600, schema)
+  expect(jsonBytes(body)).toBeGreaterThan(600)
+  expect(Object.keys(body ?? {})).toEqual(['title', 'text'])
+  expect(ajv.validate(schema, body)).toBe(true)
+  expect(largerThan(1_000, schema)).toBeUndefined()
 })

@@ -9,6 +9,7 @@ import {
   accessFaults,
   conditionFaults,
   idempotencyFaults,
+  sizeFaults,
   validationFaults,
 } from './faults/requests.ts'
 import { storedFaults } from './faults/stored.ts'
@@ -20,6 +21,7 @@ export function listSeededFaults(contract: Contract, keys: Keys): SeededFault[] 
     ...optionalFieldFaults(contract),
     ...headerFaults(contract),
     ...validationFaults(contract),
+    ...sizeFaults(contract),
     ...accessFaults(contract, keys),
     ...conditionFaults(contract),
     ...idempotencyFaults(contract),

@@ -1,5 +1,8 @@
 /** Faults in what the service takes and refuses: validation, access, conditions and idempotency. */
 import type { Contract } from '../../../model/contract.ts'
+import { sentSchema } from '../../record-words.ts'
+import { readMaxRecordBytes } from '../../refusals.ts'
+import { largerThan } from '../../value-limits.ts'
 import { type ProxyResponse, withoutHeader } from '../faulty-proxy.ts'
 import {
   firstResource,
@@ -117,6 +120,32 @@ export function validationFaults(contract: Contract): SeededFault[] {
       }),
     ),
   ]
+}
+
+export function sizeFaults(contract: Contract): SeededFault[] {
+  const most = readMaxRecordBytes(contract)
+  const create = contract.operations.find(
+    (operation) =>
+      operation.method === 'post' &&
+      largerThan(most, sentSchema(contract, operation)) !== undefined,
+  )
+  if (!create) return []
+  return [
+    {
+      category: 'validation',
+      what: 'takes a record that is too large',
+      operation: create,
+      by: onRequest(create, ({ body }) =>
+        Buffer.byteLength(body) > most ? { body: withShortText(body) } : {},
+      ),
+    },
+  ]
+}
+
+function withShortText(body: string): string {
+  return JSON.stringify(JSON.parse(body), (_, value) =>
+    typeof value === 'string' ? value.slice(0, 100) : value,
+  )
 }
 
 export function accessFaults(contract: Contract, { key, restrictedKey }: Keys): SeededFault[] {
