@@ -39,8 +39,8 @@ export function assertMove<Status extends string>(
   throw new InvalidInput({ status: [`cannot become ${to}: it is ${from}, ${possible}.`] })
 }
 
-/** Later than the current one, also within one millisecond or when the clock was set back: it is the
- *  record's version. */
+/** `updated_at` is the version of a record, so every update makes it later, even within one millisecond or after the
+ *  clock was set back. */
 export function nextUpdatedAt(current: { updated_at: string }, now: Date): number {
   return Math.max(now.getTime(), Date.parse(current.updated_at) + 1)
 }

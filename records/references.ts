@@ -11,8 +11,8 @@ const SINGULARS: Record<string, string> = {
 
 const ID_FIELDS = new Set(['participant_id', 'task_id', 'job_id', 'resource_id'])
 
-/** The stored form of a UUID. The contract also accepts upper case and `urn:uuid:`, which PostgreSQL
- *  refuses. */
+/** The stored form of a UUID. The contract also accepts upper case, which SQLite compares as another text, and
+ *  `urn:uuid:`, which PostgreSQL refuses. */
 function toStoredId(uuid: string): string {
   return uuid.toLowerCase().replace('urn:uuid:', '')
 }
@@ -27,7 +27,7 @@ export function withStoredIds<T extends object>(input: T): T {
   ) as T
 }
 
-/** Throws `InvalidInput` unless the stored ID is null, undefined, or a record of the account. Locks the
+/** Throws `InvalidInput` unless `id`, as it is stored, is null, undefined or that of a record of the account. Locks the
  *  record against deletion until the transaction ends. */
 export async function assertReference(
   scope: Scope,

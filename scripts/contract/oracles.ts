@@ -98,16 +98,16 @@ export const ORACLES: readonly Oracle[] = [
     listChecks: idempotencyChecks,
   },
   {
-    name: 'lists what its model computes',
+    name: 'lists the right records',
     promise:
-      'Every filter, sort and page, and meta, have the records that a model computes from the whole list.',
+      'Every filter, sort and page gives the records, and meta the counts, that follow from the whole list.',
     isFor: isRead,
     listChecks,
   },
   {
     name: 'updates only what was sent',
     promise:
-      'An update changes the fields that were sent, null clears, and the time of the update moves.',
+      'An update changes the fields that were sent, null clears, and the time of the update becomes later.',
     isFor: ({ method }) => method === 'patch',
     listChecks: updateChecks,
   },

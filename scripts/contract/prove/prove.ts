@@ -45,7 +45,7 @@ const LIKELY: Partial<Record<Category, string>> = {
   access: 'requires an API key with the permission',
   conditions: 'compares versions',
   idempotency: 'does not repeat a request with the same Idempotency-Key',
-  lists: 'lists what its model computes',
+  lists: 'lists the right records',
   isolation: 'keeps accounts apart',
   events: 'emits exactly the declared events',
   deliveries: 'delivers its events',

@@ -1,4 +1,4 @@
-/** The handlers of a resource, by path. */
+/** Writes the source of the handlers of a resource, by file path. */
 import type { Operation } from '../../model/operations.ts'
 import type { Resource } from './resource.ts'
 

@@ -66,6 +66,7 @@ async function createInvitation(visit: Visit): Promise<PageResult> {
   const email = visit.form.get('email') ?? ''
   const { access, errors: accessErrors } = readAccess(visit.form)
   const errors = {
+    // Only for the errors: `insertUser` trims and stores the values.
     ...problemsOf({
       full_name: () => parseName('The name', fullName),
       email: () => parseEmail(email),
@@ -115,7 +116,7 @@ export function linkPage(
   { token, expiresAt }: { token: string; expiresAt: number },
 ): ConsolePage {
   const { id, fullName, hasJoined } = user
-  const effect = hasJoined
+  const hint = hasJoined
     ? 'Using it signs them out on all devices.'
     : 'You can create a new one on their page.'
   return {
@@ -128,7 +129,7 @@ export function linkPage(
         'Copy it now. You won’t see it again. Anyone with the link can sign in as this user.',
       ),
       codeBlock(`${config.baseUrl}/console/invitation/${token}`, 'link'),
-      html`<p class="muted">It works once, until ${utc(expiresAt)}. ${effect}</p>
+      html`<p class="muted">It works once, until ${utc(expiresAt)}. ${hint}</p>
         <p>${buttonLink('/people', 'Done', 'primary')}</p>`,
     ]),
   }

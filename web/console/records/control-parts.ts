@@ -28,12 +28,12 @@ export function fieldOptions(field: FormField, context: ControlContext): FieldOp
     hint: fieldHint(field, context),
     value: draftValue(field, context),
     errors: context.errors,
-    // An update cannot clear a choice that is not nullable.
+    // A select always has a value in an update, unless it is nullable: without one the update would send null.
     isRequired: isRequired || (!context.isNew && schema.enum !== undefined && !schema.nullable),
   }
 }
 
-/** The description in the contract, and the stored value after a conflict. */
+/** The description in the contract or a hint of its own, the format and limits, and after a conflict the stored value. */
 export function fieldHint(field: FormField, { stored = {} }: ControlContext): Content {
   const { path, schema, kind } = field
   const { description, maxLength, minimum, maximum } = schema
