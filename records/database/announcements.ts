@@ -8,20 +8,20 @@ export interface Topic<Payload = undefined> {
   merge?(payloads: (Payload | undefined)[]): Payload | undefined
 }
 
+/** Returns true when no other node needs the announcement. */
+type Listener<Payload> = (payload: Payload | undefined) => unknown
+
 interface Subscription {
-  receive(payload: unknown): void
+  receive: Listener<unknown>
 }
 
 /** Delivers announcements to the subscribers in this process and, on PostgreSQL, to those on other nodes.
  *  A payload never leaves the process. Delivery is not guaranteed: a node may miss a notification. */
 export interface Announcements {
   /** Returns a function that ends the subscription. The payload is undefined when another node announced. */
-  subscribe<Payload>(
-    topic: Topic<Payload>,
-    listener: (payload: Payload | undefined) => void,
-  ): () => void
-  /** Calls the subscribers in this process. */
-  publish(topicName: string, payload?: unknown): void
+  subscribe<Payload>(topic: Topic<Payload>, listener: Listener<Payload>): () => void
+  /** Calls the subscribers in this process. Returns whether other nodes need the announcement. */
+  publish(topicName: string, payload?: unknown): boolean
   /** Notifies the other nodes soon. Does nothing on SQLite, which has one node. */
   notifyOtherNodes(topicName: string): void
   /** Resolves when the other nodes were notified of everything. */
@@ -42,13 +42,16 @@ export function createAnnouncements(
   const notifier = send && new Notifier(send)
   const subscriptions = new Map<string, Set<Subscription>>()
   const publish: Announcements['publish'] = (topicName, payload) => {
-    for (const { receive } of subscriptions.get(topicName) ?? []) receive(payload)
+    let mustNotify = true
+    for (const { receive } of subscriptions.get(topicName) ?? [])
+      if (receive(payload) === true) mustNotify = false
+    return mustNotify
   }
   return {
     publish,
     subscribe(topic, listener) {
       // An object of its own, so that the same listener can subscribe twice.
-      const subscription: Subscription = { receive: listener }
+      const subscription: Subscription = { receive: listener as Listener<unknown> }
       const ofTopic = subscriptions.get(topic.name) ?? new Set()
       subscriptions.set(topic.name, ofTopic.add(subscription))
       return () => void ofTopic.delete(subscription)

@@ -108,8 +108,8 @@ async function runOnce<Result, T>(db: Db, { opening, work, isAlone }: Run<Result
           work({ ...source, ...listeners, ...collectInto(own) }, found),
         ))
     for (const [topic, payloads] of announced) {
-      db.publish(topic.name, topic.merge?.(payloads))
-      db.notifyOtherNodes(topic.name)
+      const mustNotify = db.publish(topic.name, topic.merge?.(payloads))
+      if (mustNotify) db.notifyOtherNodes(topic.name)
     }
     return result
   } catch (error) {

@@ -94,7 +94,7 @@ describe('stops and starts', () => {
     await bench.start()
     await using receiver = await startReceiver()
     // As in a command beside the server: the commit is not announced.
-    const tenant = await newTenant({ ...bench, db: { ...bench.db, publish: () => undefined } })
+    const tenant = await newTenant({ ...bench, db: { ...bench.db, publish: () => true } })
     await tenant.subscribe(receiver.url)
     await tenant.emit()
     await receiver.received(1, 1_500)

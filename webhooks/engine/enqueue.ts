@@ -108,11 +108,12 @@ export class Enqueuer {
     this.#query()
   }
 
-  /** Attempts were scheduled. Without a list, queries for them. */
-  readonly onScheduled = (attempts?: Attempt[]): void => {
+  /** Attempts were scheduled. Without a list, queries for them. Returns true in the leader: only it needs to know. */
+  readonly onScheduled = (attempts?: Attempt[]): boolean => {
     if (!attempts || this.#announced.length + attempts.length > BATCH_SIZE) this.#mustQuery = true
     else this.#announced.push(...attempts)
     this.#loop.wake()
+    return this.isLeader
   }
 
   async stop(): Promise<void> {
@@ -240,7 +241,7 @@ export class Enqueuer {
       if (urgent.size > 0) worker.onUrgent()
       else worker.wake()
       // Wake workers that found the queue empty.
-      if (this.#peers.areActive) db.notifyOtherNodes(ATTEMPTS_QUEUED.name)
+      db.notifyOtherNodes(ATTEMPTS_QUEUED.name)
     }
     if (inFlight.unmarked.size > MAX_UNMARKED) await this.#mark(performance.now())
   }
