@@ -129,6 +129,8 @@ export class Worker {
   /** Stops leasing. Resolves when all attempts have ended or `graceMs` has passed. */
   async drain(graceMs: number): Promise<void> {
     this.#stopping.abort()
+    // The next leader finds them in the records.
+    for (const attempt of this.#unstarted.splice(0)) this.#options.inFlight.remove(attempt)
     clearInterval(this.#poll)
     clearTimeout(this.#pause)
     await Promise.all([this.#loop.stop(), this.#starts.stop()])
