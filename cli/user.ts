@@ -19,6 +19,7 @@ import { createKeyHint, toDefaultName } from './account.ts'
 import { assertAccount } from './lookup.ts'
 import { examples, formatTime, type Output, parseList, readSecret, type Shell } from './shell.ts'
 import { addDeactivate, addList } from './user-list.ts'
+import { addUpdate } from './user-update.ts'
 
 interface CreateOptions {
   account: string
@@ -33,9 +34,10 @@ interface CreateOptions {
 export function addUser(program: Command, shell: Shell): void {
   const user = program
     .command('user')
-    .description('Create, list and deactivate users, and create links to set a password.')
+    .description('Create, list, update and deactivate users, and create links to set a password.')
   addCreate(user, shell)
   addList(user, shell)
+  addUpdate(user, shell)
   addLink(user, shell)
   addDeactivate(user, shell)
 }

@@ -24,6 +24,7 @@ const COMMANDS = [
   ['account', 'delete', '<account>'],
   ['user', 'create'],
   ['user', 'list'],
+  ['user', 'update'],
   ['user', 'deactivate'],
   ['key', 'create'],
   ['key', 'list'],

@@ -4,7 +4,9 @@ import { describe, expect, it } from 'vitest'
 import { toNetwork } from '../../auth/rate-limit.ts'
 import { modules } from '../../records/users.ts'
 import { sharedApp } from '../helpers.ts'
-import { newConsoleUser, PASSWORD, visitor } from './visitors.ts'
+import { linkIn, newConsoleUser, PASSWORD, visitor } from './visitors.ts'
+
+const NEW_PASSWORD = 'a wholly new password'
 
 it.each([
   { ip: '203.0.113.9', network: '203.0.113.9' },
@@ -84,17 +86,24 @@ describe('limits against attacks', () => {
       expect(statuses.slice(50)).toEqual([429, 429])
     })
 
-    it('from many IP addresses: locks the user out on new devices only', async () => {
-      const { accountId } = await app.newAccount()
-      const { email } = await newConsoleUser(app, accountId)
+    it('from many IP addresses: locks the user out on new devices only, until a link is used', async () => {
+      const account = await app.newAccount()
+      const { accountId } = account
+      const { email, userId } = await newConsoleUser(app, accountId)
       const first = await signIn(email, PASSWORD, '203.0.113.1')
       expect(first.status).toBe(303)
       for (let guess = 0; guess < 50; guess++)
         await signIn(email, 'guess', `198.51.100.${Math.floor(guess / 4)}`)
-      expect((await signIn(email, PASSWORD, '203.0.113.2')).status).toBe(429)
+      const refused = await signIn(email, PASSWORD, '203.0.113.2')
+      expect(refused.status).toBe(429)
+      expect(refused.text).toContain('ask the Account Owner or the operator')
+      const owner = await visitor(app, account)
+      const link = linkIn(await owner.post(`/people/${userId}/link`))
+      const elsewhere = await visitor(app)
+      expect((await elsewhere.post(link, { password: NEW_PASSWORD })).status).toBe(303)
       const device = cookiesOf(first.headers).replace(/muster-session=[^;]*;? ?/, '')
       expect(device).toMatch(/^muster-device=/)
-      expect((await signIn(email, PASSWORD, '203.0.113.3', device)).status).toBe(303)
+      expect((await signIn(email, NEW_PASSWORD, '203.0.113.3', device)).status).toBe(303)
       const other = await newConsoleUser(app, accountId)
       expect((await signIn(other.email, 'guess', '203.0.113.3', device)).status).toBe(401)
     })

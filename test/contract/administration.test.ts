@@ -158,6 +158,25 @@ describe('user list and deactivate', () => {
     )
   })
 
+  it('update: frees an email for another user, and refuses one that is used', async () => {
+    const { accountId } = await app.newAccount()
+    const { email, userId } = await newConsoleUser(app, accountId)
+    const update = ['user', 'update', '--email', email, '--new-email']
+    const taken = (await newConsoleUser(app, accountId)).email
+    expect(await run(...update, taken)).toEqual(
+      refusal(`A user with the email ${taken} already exists`),
+    )
+    const other = `other.${email}`
+    expect(await json(...update, other)).toEqual({ user_id: userId, email: other })
+    const guest = await visitor(app)
+    const signIn = async (as: string) =>
+      (await guest.post('/sign-in', { email: as, password: PASSWORD })).status
+    expect([await signIn(email), await signIn(other)]).toEqual([401, 303])
+    expect(await listActions(app, accountId)).toContain('user.email_changed')
+    const fields = ['--account', accountId, '--role', 'member', '--password', PASSWORD]
+    expect((await run('user', 'create', '--email', email, ...fields)).status).toBe(0)
+  })
+
   it('list: users of one account with their states, without secrets', async () => {
     const { accountId, userId } = await app.newAccount()
     const invited = await newConsoleUser(app, accountId, { role: 'member', fullName: 'Ivy' })

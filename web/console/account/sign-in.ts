@@ -47,6 +47,10 @@ const DEVICE_COOKIE = 'muster-device'
  *  It does not reveal whether a user exists. */
 const WRONG_CREDENTIALS = 'The email or the password is wrong.'
 
+/** Guesses of others do not lock a user out: the limits do not apply to the link. */
+const OTHER_WAY =
+  'If you cannot wait, ask the Account Owner or the operator of this service for a link to set a new password.'
+
 /** Only for the right password: it reveals nothing to others. */
 const SUSPENDED = 'Your account is suspended. Ask the operator of this service.'
 
@@ -103,7 +107,8 @@ async function checkCredentials(
   if (tooOften) {
     if (found) auditRefusal(visit, found.user, { is_blocked: true })
     visit.ctx.set('Retry-After', String(tooOften.retryAfterSeconds))
-    return signInPage(visit, { status: 429, problem: tooOften.message })
+    const problem = `${tooOften.message} ${OTHER_WAY}`
+    return signInPage(visit, { status: 429, problem })
   }
   const isCorrect = await verifyPassword(found?.passwordHash ?? null, password)
   if (found && !isCorrect) auditRefusal(visit, found.user, { is_blocked: false })
