@@ -36,6 +36,10 @@ const COMMANDS: Record<string, Entry> = {
     summary: 'generate code from the contracts',
     load: async () => (await import('./generate.ts')).addGenerate,
   },
+  rename: {
+    summary: 'rename an operation or a field everywhere',
+    load: async () => (await import('./rename.ts')).addRename,
+  },
   lint: {
     summary: 'check the contracts',
     load: async () => (await import('./lint.ts')).addLint,

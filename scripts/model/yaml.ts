@@ -96,7 +96,8 @@ export function listUnquotedFlowScalars(source: Source): Located[] {
 }
 
 /** `nodes`: from the root to a scalar, each inside the one before. */
-function toPath(nodes: readonly unknown[]): Path {
+/** The path of the last node. `nodes` are its ancestors from the root, and the node. */
+export function toPath(nodes: readonly unknown[]): Path {
   return nodes.flatMap((node, index): Path => {
     if (isPair(node) && isScalar(node.key)) return [String(node.key.value)]
     return isSeq(node) ? [node.items.indexOf(nodes[index + 1])] : []

@@ -1,5 +1,5 @@
 /** What `muster generate --resource` refuses, with the line in the contract and the remedy. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -106,4 +106,13 @@ test.each(REFUSALS)('$name', async ({ slug = 'venues', after = '', change, line,
   const refusal = await generateResource(slug, root).catch((error) => error.message)
   const lineNumber = changed.slice(0, changed.indexOf(line, start - 1)).split('\n').length
   expect(refusal).toBe(`openapi.yaml:${lineNumber} ${want}`)
+})
+
+test('a file that is not an unchanged stub', async () => {
+  await writeFile(join(root, 'openapi.yaml'), openapi)
+  await mkdir(join(root, 'handlers'))
+  await writeFile(join(root, 'handlers/getVenue.ts'), '// mine\n')
+  await expect(generateResource('venues', root)).rejects.toThrow(
+    'handlers/getVenue.ts exists: move it away, or write the rest of the resource by hand',
+  )
 })

@@ -92,6 +92,34 @@ test(
     expect(resource.status, resource.output).toBe(0)
     expect(resource.output).toContain('removed test/handlers/createVenue.test.ts\n')
     expect(resource.output).not.toMatch(/left for you: (?!records\/venues\.ts|Run)/)
+    const operation = await tree.run('bin/muster.js', [
+      'rename',
+      'getVenue',
+      'readVenue',
+      '--force',
+    ])
+    expect(operation).toMatchObject({
+      status: 0,
+      output: expect.stringContaining('renamed handlers/getVenue.ts to handlers/readVenue.ts\n'),
+    })
+    expect(await tree.read('test/handlers/venues.test.ts')).toContain(
+      "test('createVenue, readVenue:",
+    )
+    const field = await tree.run('bin/muster.js', [
+      'rename',
+      'Venue.opens_at',
+      'starts_at',
+      '--force',
+    ])
+    expect(field).toMatchObject({
+      status: 0,
+      output: expect.stringMatching(/changed records\/migrations\/\d+_venues_starts_at\.ts\n/),
+    })
+    const contract = await tree.read('openapi.yaml')
+    expect([contract.includes('opens_at'), contract.includes('filter[starts_after]')]).toEqual([
+      false,
+      true,
+    ])
     expect(await tree.run('bin/muster.js', ['generate', '--check'])).toEqual({
       status: 0,
       output: 'generated/ is fresh.\n',
@@ -104,12 +132,6 @@ test(
         ...CODE,
       ]),
     ).toMatchObject({ status: 0 })
-    const again = await tree.run('bin/muster.js', ['generate', '--resource', 'venues'])
-    expect(again).toEqual({
-      status: 1,
-      output:
-        'handlers/listVenues.ts exists: move it away, or write the rest of the resource by hand\n',
-    })
     const schema = ['run', '--project', 'sqlite', 'test/records/schema.test.ts', '--update']
     expect(await tree.run('node_modules/vitest/vitest.mjs', schema)).toMatchObject({ status: 0 })
     const tests = [

@@ -1,13 +1,11 @@
 /** `muster generate --resource`: the files of a resource that is in the contract. */
-import { execFile } from 'node:child_process'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { Refused } from '../../../errors.ts'
-import { findDevelopmentProgram } from '../../model/development-program.ts'
 import { readContract } from '../../model/yaml.ts'
 import { listFiles } from '../files.ts'
+import { formatFiles } from '../format.ts'
 import { writeStubs } from '../stubs.ts'
 import { writeFixture } from './fixture.ts'
 import { writeHandlers } from './handlers.ts'
@@ -32,7 +30,6 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
  *  contract does not describe it as needed, and `Refused` if a file exists that is not an unchanged stub. Then
  *  nothing is written. */
 export async function generateResource(slug: string, root = ROOT): Promise<ResourceFiles> {
-  const biome = findDevelopmentProgram('@biomejs/biome', 'bin/biome')
   const contract = await readContract(root)
   const resource = readResource(contract, slug)
   const files: Record<string, string> = {
@@ -53,7 +50,7 @@ export async function generateResource(slug: string, root = ROOT): Promise<Resou
   }
   for (const file of removed) await rm(join(root, file))
   const changed = insertions.changed.map(([file]) => file)
-  await format(root, biome, [...Object.keys(files), ...changed])
+  await formatFiles(root, [...Object.keys(files), ...changed])
   return {
     written: Object.keys(files),
     changed,
@@ -169,11 +166,4 @@ async function readInsertions(
     } else left.push(`${file}: ${task}`)
   }
   return { changed, left }
-}
-
-/** Biome breaks long lines and sorts imports. */
-async function format(root: string, biome: string, files: string[]): Promise<void> {
-  const code = files.filter((file) => file.endsWith('.ts'))
-  const args = [biome, 'check', '--write', '--vcs-enabled=false', ...code]
-  await promisify(execFile)(process.execPath, args, { cwd: root })
 }

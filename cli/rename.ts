@@ -1,0 +1,47 @@
+import type { Command } from 'commander'
+import { type Renamed, rename } from '../scripts/rename/rename.ts'
+import { examples, type Output, type Shell } from './shell.ts'
+
+export function addRename(program: Command, shell: Shell): void {
+  program
+    .command('rename')
+    .description(
+      'Rename an operation or a field in both contracts, the code, the tests and the guides, and generate. ' +
+        'Print what changed, and what is left for you.',
+    )
+    .argument('<old>', 'an operation ID, or a field as Schema.field')
+    .argument('<new>', 'the new operation ID, or the new name of the field')
+    .option('--force', 'also with uncommitted changes, and for a field that a release has')
+    .addHelpText(
+      'after',
+      `
+An operation ID is renamed wherever it is a word, except in the changelog, in docs/released and in landed
+migrations. Files with its name are renamed, too.
+
+A field is renamed in the schemas of its record and of the bodies to create and update it, in their examples, in
+filters and sorts, and in the handlers, the records file, the tests and the test data of the resource. A new
+migration renames the column. Other resources can have a field of the same name, so mentions in other files are
+listed.
+${examples('muster rename getVenue readVenue', 'muster rename Venue.capacity seats')}`,
+    )
+    .action(
+      shell.action(
+        async (
+          name: string,
+          newName: string,
+          { force = false }: { force?: boolean },
+        ): Promise<Output> => {
+          const renamed = await rename(name, newName, { force })
+          return { document: renamed, text: format(renamed) }
+        },
+      ),
+    )
+}
+
+function format({ changed, moved, left }: Renamed): string {
+  return [
+    ...moved.map(({ from, to }) => `renamed ${from} to ${to}`),
+    ...changed.map((file) => `changed ${file}`),
+    ...left.map((task) => `left for you: ${task}`),
+  ].join('\n')
+}

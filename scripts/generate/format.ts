@@ -1,0 +1,12 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { findDevelopmentProgram } from '../model/development-program.ts'
+
+/** Breaks long lines and sorts imports as Biome does. Throws `Refused` if it is not installed. */
+export async function formatFiles(root: string, files: string[]): Promise<void> {
+  const code = files.filter((file) => /\.[cm]?[jt]s$/.test(file))
+  if (code.length === 0) return
+  const biome = findDevelopmentProgram('@biomejs/biome', 'bin/biome')
+  const args = [biome, 'check', '--write', '--vcs-enabled=false', '--linter-enabled=false', ...code]
+  await promisify(execFile)(process.execPath, args, { cwd: root })
+}

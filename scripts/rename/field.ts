@@ -1,0 +1,186 @@
+/** Renames a field: in the contracts, in the code of its resource, and in the table. Other resources can have a field
+ *  of the same name, so the mentions in other files are left for a person. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Refused } from '../../errors.ts'
+import { findRecordOperations, typeOf } from '../generate/resources.ts'
+import { listComponents } from '../model/consistency.ts'
+import type { Contract } from '../model/contract.ts'
+import { nearest } from '../model/nearest.ts'
+import type { MediaType, Operation } from '../model/operations.ts'
+import { dereference } from '../model/references.ts'
+import { isObject, lineOf, type Source, valueAt } from '../model/source.ts'
+import { parseYaml } from '../model/yaml.ts'
+import { type Owner, renameInOwnFiles, renameMentions } from './own-files.ts'
+import { findOwnLines } from './own-lines.ts'
+import { type Changes, findMentions, HISTORY, type TextFile, wordPattern } from './text-files.ts'
+import { type Renames, renameInYaml } from './yaml-names.ts'
+
+export interface FieldName {
+  schema: string
+  field: string
+  newField: string
+}
+
+/** Throws `Refused` for an unknown field, and for a new name that is taken. */
+export function renameField(contract: Contract, files: TextFile[], name: FieldName): Changes {
+  const owner = findOwner(contract, name.schema)
+  assertNames(contract, owner, name)
+  const renames = renamesFor(name)
+  const texts = new Map([
+    ...renameInContracts(contract, owner, renames),
+    ...renameInOwnFiles(owner, files, renames),
+  ])
+  const others = files.filter(({ file }) => !texts.has(file) && file !== HISTORY)
+  const mentioning = others.filter(({ text }) => wordPattern(owner.slug ?? name.schema).test(text))
+  const left = describeOtherUses(contract, owner, others, name)
+  if (left.length === 0)
+    for (const file of mentioning) texts.set(file.file, renameMentions(file, renames))
+  else left.push(...mentioning.flatMap((file) => describeMentions(file, name)))
+  if (texts.has(`records/${owner.slug}.ts`)) {
+    texts.set(migrationFile(owner, name), migration(owner, name))
+    left.push(
+      `records/${owner.slug}.ts: the indexes of the column keep their names, also where this file compares one`,
+      'Run `npm run update-schema`: the migration renames the column',
+    )
+  }
+  return {
+    texts,
+    moves: new Map(),
+    left: [...new Set(left), 'Run `npx muster lint`, `npx tsc` and the tests'],
+  }
+}
+
+function renameInContracts(contract: Contract, owner: Owner, renames: Renames): [string, string][] {
+  const lines = findOwnLines(contract, owner.schemas, (id) => owner.operations.includes(id))
+  return Object.values(contract.sources).map(({ file, text }) => [
+    file,
+    renameInYaml(text, lines.get(file) ?? new Set(), renames),
+  ])
+}
+
+/** The field, and the filters `opens_after` and `opens_before` of a field `opens_at`. */
+function renamesFor({ field, newField }: FieldName): Renames {
+  const [stem, newStem] = [field, newField].map((name) => /^(.+)_at$/.exec(name)?.[1])
+  if (stem === undefined) return new Map([[field, newField]])
+  if (newStem === undefined)
+    throw new Refused(
+      `${field} is a time, and lists filter it with ${stem}_after and ${stem}_before: write a name that ends with _at`,
+    )
+  return new Map(['at', 'after', 'before'].map((end) => [`${stem}_${end}`, `${newStem}_${end}`]))
+}
+
+function findOwner(contract: Contract, schema: string): Owner {
+  const nameOf = (body: MediaType | null | undefined): string | undefined =>
+    body ? String(dereference(contract.sources, body.schema).path.at(-1)) : undefined
+  for (const list of contract.operations) {
+    const found = findRecordOperations(contract, list, contract.operations)
+    if (!found) continue
+    const record = nameOf(found.get.success.content['application/json'])
+    const schemas = [record, nameOf(found.create?.body), nameOf(found.update?.body)]
+    if (!schemas.includes(schema)) continue
+    const operations: (Operation | undefined)[] = [
+      list,
+      found.get,
+      found.create,
+      found.update,
+      found.delete,
+    ]
+    return {
+      slug: list.path.split('/').at(-1),
+      type: typeOf(found.idParameter),
+      operations: operations.flatMap((operation) => operation?.id ?? []),
+      schemas: schemas.filter((name) => name !== undefined),
+    }
+  }
+  return { slug: undefined, type: schema, operations: [], schemas: [schema] }
+}
+
+function assertNames(contract: Contract, { schemas }: Owner, name: FieldName): void {
+  const { schema, field, newField } = name
+  const all = Object.values(contract.sources).flatMap((source) => Object.keys(schemasOf(source)))
+  if (!all.includes(schema))
+    throw new Refused(
+      `The contracts have no schema ${schema}: did you mean ${nearest(schema, all)}?`,
+    )
+  const fieldsOf = (owner: string): string[] =>
+    Object.values(contract.sources).flatMap((source) =>
+      Object.keys((valueAt(schemasOf(source), [owner, 'properties']) ?? {}) as object),
+    )
+  const fields = fieldsOf(schema)
+  if (!fields.includes(field))
+    throw new Refused(`${schema} has no field ${field}: did you mean ${nearest(field, fields)}?`)
+  if (!/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(newField))
+    throw new Refused(`${newField} is not a name of a field: write it like created_at`)
+  const taken = schemas.find((other) => fieldsOf(other).includes(newField))
+  if (taken) throw new Refused(`${taken} has a field ${newField} already: choose another name`)
+}
+
+function schemasOf({ root }: Source): object {
+  return (valueAt(root, ['components', 'schemas']) ?? {}) as object
+}
+
+/** Throws `Refused` for a field of the released contract: clients use it. */
+export async function assertUnreleased(root: string, { schema, field }: FieldName): Promise<void> {
+  const file = 'docs/released/openapi.yaml'
+  const text = await readFile(join(root, file), 'utf8').catch(() => 'openapi: none')
+  const path = ['components', 'schemas', schema, 'properties', field]
+  if (valueAt(parseYaml(file, text).root, path) !== undefined)
+    throw new Refused(
+      `${file} has ${schema}.${field}, so clients use it: add a field and deprecate this one, or add --force`,
+    )
+}
+
+const IS_PRODUCT = /^(cli|server|web|operations|handlers|webhooks|auth|records)\//
+
+/** Fields of other schemas with this name, and other code of the service that uses the word. */
+function describeOtherUses(
+  { sources }: Contract,
+  { schemas }: Owner,
+  files: TextFile[],
+  name: FieldName,
+): string[] {
+  const others = Object.values(sources)
+    .flatMap(listComponents)
+    .filter(({ path }) => path[1] !== 'schemas' || !schemas.includes(String(path[2])))
+  return [
+    ...others
+      .filter(({ value }) => hasProperty(value, name.field))
+      .map(
+        (place) => `${place.source.file}:${lineOf(place)} ${place.path[2]} also has ${name.field}`,
+      ),
+    ...files
+      .filter(({ file }) => IS_PRODUCT.test(file))
+      .flatMap((file) => describeMentions(file, name)),
+  ]
+}
+
+function hasProperty(node: unknown, name: string): boolean {
+  if (!isObject(node)) return false
+  if (isObject(node.properties) && name in node.properties) return true
+  return Object.values(node).some((value) => hasProperty(value, name))
+}
+
+function describeMentions(file: TextFile, { schema, field, newField }: FieldName): string[] {
+  return findMentions(file, field).map(
+    (place) => `${place} can mean ${schema}.${field}: write ${newField} there`,
+  )
+}
+
+function tableOf({ slug = '' }: Owner): string {
+  return slug.replaceAll('-', '_')
+}
+
+function migrationFile(owner: Owner, { newField }: FieldName): string {
+  const minute = new Date().toISOString().replace(/\D/g, '').slice(0, 12)
+  return `records/migrations/${minute}_${tableOf(owner)}_${newField}.ts`
+}
+
+function migration(owner: Owner, { field, newField }: FieldName): string {
+  return `import type { Knex } from 'knex'
+
+export async function up(knex: Knex): Promise<void> {
+  await knex.raw('alter table ${tableOf(owner)} rename column ${field} to ${newField}')
+}
+`
+}

@@ -1,0 +1,57 @@
+/** `muster rename`: moves an operation or a field through the contracts, the code and the guides. */
+import { fileURLToPath } from 'node:url'
+import { formatFiles } from '../generate/format.ts'
+import { generate } from '../generate/generate.ts'
+import { readContract } from '../model/yaml.ts'
+import { assertUnreleased, type FieldName, renameField } from './field.ts'
+import { renameOperation } from './operation.ts'
+import { readTextFiles, writeChanges } from './text-files.ts'
+import { assertCleanWorkTree } from './work-tree.ts'
+
+export interface RenameOptions {
+  /** Also in a work tree with changes, and for a field of a released contract. */
+  force: boolean
+  root?: string
+}
+
+export interface Renamed {
+  /** Relative to the root, with their new names. */
+  changed: string[]
+  moved: { from: string; to: string }[]
+  /** What a person still does, one sentence each. */
+  left: string[]
+}
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** `name` is an operation ID, or a field such as `Task.title`. Throws `Refused` or `ContractError` before it
+ *  writes anything. */
+export async function rename(
+  name: string,
+  newName: string,
+  { force, root = ROOT }: RenameOptions,
+): Promise<Renamed> {
+  if (!force) await assertCleanWorkTree(root)
+  const contract = await readContract(root)
+  const files = await readTextFiles(root)
+  const field = readFieldName(name, newName)
+  if (field && !force) await assertUnreleased(root, field)
+  const changes = field
+    ? renameField(contract, files, field)
+    : renameOperation(contract, files, name, newName)
+  const changed = await writeChanges(root, files, changes)
+  await formatFiles(root, changed)
+  const { written, orphans } = await generate({ check: false, root })
+  return {
+    changed: [...changed, ...written],
+    moved: [...changes.moves].map(([from, to]) => ({ from, to })),
+    left: [...changes.left, ...orphans],
+  }
+}
+
+/** `Task.title` and `heading`, or `Task.heading`. Undefined for an operation ID. */
+function readFieldName(name: string, newName: string): FieldName | undefined {
+  const [schema = '', field] = name.split('.')
+  if (field === undefined) return undefined
+  return { schema, field, newField: newName.replace(`${schema}.`, '') }
+}

@@ -1,0 +1,81 @@
+/** What `muster rename` refuses. test/scripts/stubs.test.ts renames an operation and a field. */
+import { execFileSync } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { rename } from '../../scripts/rename/rename.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+let root: string
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'rename-'))
+  for (const file of ['openapi.yaml', 'asyncapi.yaml', 'docs/released/openapi.yaml'])
+    await cp(join(ROOT, file), join(root, file))
+  await mkdir(join(root, 'test'))
+  await writeFile(
+    join(root, 'test/tasks.test.ts'),
+    "import { otherTask } from './x.ts'\n// getTask\n",
+  )
+})
+afterAll(() => rm(root, { recursive: true }))
+
+const refusal = (name: string, newName: string, force = true): Promise<string> =>
+  rename(name, newName, { force, root }).then(
+    () => 'renamed',
+    (error) => error.message,
+  )
+
+test.each([
+  [
+    'getTsk',
+    'otherTask',
+    'openapi.yaml has no operation getTsk: did you mean getTask? Write Schema.field for a field.',
+  ],
+  ['getTask', 'task', 'task is not a verb and a noun: write it like listParticipants'],
+  ['getTask', 'getJob', 'openapi.yaml has getJob already: choose another name'],
+  [
+    'getTask',
+    'otherTask',
+    'test/tasks.test.ts:1 uses otherTask for something else: choose another name',
+  ],
+  ['Tsk.title', 'heading', 'The contracts have no schema Tsk: did you mean Task?'],
+  ['Task.titel', 'heading', 'Task has no field titel: did you mean title?'],
+  ['Task.title', 'Heading', 'Heading is not a name of a field: write it like created_at'],
+  ['Task.title', 'status', 'Task has a field status already: choose another name'],
+  [
+    'TaskCreate.title',
+    'completed_at',
+    'Task has a field completed_at already: choose another name',
+  ],
+  [
+    'Task.due_at',
+    'deadline',
+    'due_at is a time, and lists filter it with due_after and due_before: write a name that ends with _at',
+  ],
+])('muster rename %s %s → %s', async (name, newName, want) => {
+  const before = await readFile(join(root, 'openapi.yaml'), 'utf8')
+  expect(await refusal(name, newName)).toBe(want)
+  expect(await readFile(join(root, 'openapi.yaml'), 'utf8')).toBe(before)
+})
+
+test('without --force: refuses outside git, with uncommitted changes, and for a released field', async () => {
+  expect(await refusal('Task.title', 'heading', false)).toBe(
+    'This folder is not in a git work tree, so the changes cannot be undone: add --force',
+  )
+  const git = (...args: string[]): unknown =>
+    execFileSync('git', ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', ...args], {
+      cwd: root,
+    })
+  git('init', '--quiet')
+  expect(await refusal('Task.title', 'heading', false)).toBe(
+    'The work tree has changes: commit or stash them first, or add --force',
+  )
+  git('add', '.')
+  git('commit', '--quiet', '--message', 'all')
+  expect(await refusal('Task.title', 'heading', false)).toBe(
+    'docs/released/openapi.yaml has Task.title, so clients use it: add a field and deprecate this one, or add --force',
+  )
+})
