@@ -109,7 +109,7 @@ export class InFlight {
   }
 
   /** The webhooks that get no attempts from this process for now. */
-  get skipped(): PausedWebhooks[] {
+  get pauses(): PausedWebhooks[] {
     return [this.paused, this.suspended, this.#hostSlots.waiting]
   }
 

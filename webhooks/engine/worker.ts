@@ -120,7 +120,7 @@ export class Worker {
       pause.mayLease &&
       !this.#stopping.signal.aborted &&
       inFlight.freeSharedSlots >= MIN_FREE_SLOTS &&
-      !inFlight.skipped.some((webhooks) => webhooks.has(webhookId)) &&
+      !inFlight.pauses.some((webhooks) => webhooks.has(webhookId)) &&
       isBelowSlotQuota(inFlight.slots, accountId, true) &&
       isBelowLimit(inFlight.endpoints.get(webhookId), performance.now())
     )
@@ -219,7 +219,7 @@ export class Worker {
   async #startRound(count: number, round: LeaseRound | undefined): Promise<number> {
     const { inFlight, jobs, pause } = this.#options
     if (!round || !pause.mayLease) return 0
-    const skip = inFlight.skipped.flatMap((webhooks) => webhooks.list())
+    const skip = inFlight.pauses.flatMap((webhooks) => webhooks.list())
     const attempts = await jobs.lease(
       Math.min(count, round.most ?? count),
       { ...round, skip: [...round.skip, ...skip] },
