@@ -10,7 +10,7 @@ export function addInit(program: Command, shell: Shell): void {
         'documentation, a mock and contract tests. A document with anything that is not supported is ' +
         'refused with every reason. docs/documents.md lists what is supported.',
     )
-    .argument('<folder>', 'the folder of the new service; it must not exist yet, or be empty')
+    .argument('<folder>', 'the folder of the new service; it must be empty, or not exist yet')
     .requiredOption('--from <file>', 'the OpenAPI document, YAML or JSON')
     .addHelpText('after', examples('muster init pets --from petstore.yaml', 'cd pets && npm start'))
     .action(

@@ -18,6 +18,7 @@ export interface CountedRequests {
   /** The name of the rate limit. */
   name: string
   windowSeconds: number
+  /** Each counts as one point. */
   requests: number
 }
 
@@ -28,10 +29,11 @@ export async function findCountedPrincipal(
   tokenHash: string,
   { name, windowSeconds, requests }: CountedRequests,
 ): Promise<CountedKeyStatus | undefined> {
-  const accepted = `select ?::text || ':' || "userId", ?::integer from principal where "isAccepted" and not "isSuspended"`
+  // The key and the points to count. No row for a rejected key.
+  const keyAndPoints = `select ?::text || ':' || "userId", ?::integer from principal where "isAccepted" and not "isSuspended"`
   const [row] = await select<PrincipalRow & CountedRow>(
     db.write,
-    `with principal as (${FIND_PRINCIPAL}), counted as (${countPointsSql(accepted, windowSeconds * 1_000)})
+    `with principal as (${FIND_PRINCIPAL}), counted as (${countPointsSql(keyAndPoints, windowSeconds * 1_000)})
      select principal.*, counted.points, counted.ms_left from principal left join counted on true`,
     [tokenHash, name, requests],
     `find_counted_principal_${windowSeconds}`,

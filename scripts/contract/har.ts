@@ -41,8 +41,8 @@ function toHarRequest(url: string, { method, path, headers, body, key }: Request
     ...COMMON,
     method,
     url: url + path,
-    headers: toPairs({ ...headers, ...authorization }),
-    queryString: toPairs(Object.fromEntries(new URLSearchParams(path.split('?')[1] ?? ''))),
+    headers: toPairs(Object.entries({ ...headers, ...authorization })),
+    queryString: toPairs(new URL(path, url).searchParams),
     bodySize: Buffer.byteLength(body ?? ''),
     ...(body === undefined ? {} : { postData: { mimeType: type, text: body } }),
   }
@@ -55,7 +55,7 @@ function toHarResponse(response: ReceivedResponse | null): object {
     ...COMMON,
     status,
     statusText: response === null ? 'no response' : '',
-    headers: toPairs(Object.fromEntries(headers)),
+    headers: toPairs(headers),
     content: {
       size: Buffer.byteLength(text),
       mimeType: headers.get('content-type') ?? '',
@@ -66,6 +66,6 @@ function toHarResponse(response: ReceivedResponse | null): object {
   }
 }
 
-function toPairs(values: Record<string, string>): { name: string; value: string }[] {
-  return Object.entries(values).map(([name, value]) => ({ name, value }))
+function toPairs(values: Iterable<[string, string]>): { name: string; value: string }[] {
+  return Array.from(values, ([name, value]) => ({ name, value }))
 }

@@ -4,7 +4,7 @@ import { ContractBroken } from './checks.ts'
 import type { Coverage } from './coverage.ts'
 import { HttpClient, type ReceivedResponse, type Request } from './request.ts'
 
-/** More than one check sends before it fails. */
+/** No check sends more requests before it fails. */
 const MAX_REMEMBERED = 200
 
 export interface Exchange {
@@ -33,7 +33,7 @@ export class Sender {
     this.#client = new HttpClient(url, 'Idempotency-Key')
   }
 
-  /** The status of the response counts for the operation. */
+  /** The status of the response counts for the operation, also that of a response after which the request is repeated. */
   async send(request: Request, id?: OperationId): Promise<ReceivedResponse> {
     const { options, coverage } = this.#setUp
     this.count += 1
@@ -57,7 +57,7 @@ export class Sender {
     }
   }
 
-  /** The latest exchange with this request, or with an equal one. */
+  /** The latest exchange with this request, or with one of the same method, path and body. */
   findExchange(request: Request): Exchange | undefined {
     const isEqual = (other: Request): boolean =>
       other.method === request.method && other.path === request.path && other.body === request.body

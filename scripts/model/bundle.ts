@@ -19,17 +19,20 @@ export interface Bundle {
   origin(path: Path): Place
 }
 
-/** Values below these keys are data. A `$ref` there is text. */
+/** Values below these keys, and below extensions (`x-…`), are data. A `$ref` there is text. */
 const DATA_KEYS = ['example', 'examples', 'default', 'enum', 'const', 'value']
 
-/** The component kind of a reference, by the key that contains it. */
-const KINDS: Record<string, string> = {
-  parameters: 'parameters',
-  responses: 'responses',
-  headers: 'headers',
-  links: 'links',
-  callbacks: 'callbacks',
-}
+/** A map below one of these keys has names of its own: a property can be called `default`, and a response is. */
+const MAPS_OF_NAMES = [
+  ...['properties', 'patternProperties', 'responses', 'headers', 'schemas', 'parameters'],
+  ...['requestBodies', 'securitySchemes', 'links', 'callbacks', 'paths'],
+]
+
+/** The kinds of components besides schemas. The map that holds a reference has the name of its kind. */
+const KINDS = [
+  ...['parameters', 'responses', 'headers', 'links', 'callbacks', 'requestBodies'],
+  'securitySchemes',
+]
 
 /** Every `$ref` of the file with its path. */
 export function listReferences(source: Source): { path: Path; ref: string }[] {
@@ -44,12 +47,12 @@ export function listReferences(source: Source): { path: Path; ref: string }[] {
   return found
 }
 
-/** A property can have the name of such a key. */
 function isData(key: string, path: Path): boolean {
-  return (DATA_KEYS.includes(key) || key.startsWith('x-')) && path.at(-1) !== 'properties'
+  const isName = MAPS_OF_NAMES.includes(String(path.at(-1)))
+  return !isName && (DATA_KEYS.includes(key) || key.startsWith('x-'))
 }
 
-/** The file of a reference, relative to the folder of `main`. Empty for a reference within its file. */
+/** The file of a reference, relative to the folder of the main document. Empty for a reference within its file. */
 export function fileOf(ref: string, from: Source): string {
   const [file = ''] = ref.split('#')
   return file === '' ? '' : posix.join(posix.dirname(from.file), decodeURIComponent(file))
@@ -74,8 +77,9 @@ class Bundler {
   private readonly sources: Sources
   private readonly main: Source
   private readonly components: Record<string, Record<string, unknown>> = {}
-  /** The place in the bundle of each value from another file. */
-  private readonly places = new Map<unknown, Path>()
+  /** The path in the bundle of each component from another file, by its value there. */
+  private readonly addedPaths = new Map<unknown, Path>()
+  /** Where a path of the bundle comes from. Its steps are joined by line breaks. */
   private readonly origins = new Map<string, Place>()
   private readonly findings: Finding[] = []
 
@@ -112,6 +116,7 @@ class Bundler {
       return {}
     }
     if (target.source === this.main) return { ...node, $ref: toPointer(target.path) }
+    // OpenAPI 3.0 has no component for a path item, so it is copied in place.
     if (at.length === 2 && at[0] === 'paths') {
       this.origins.set(at.join('\n'), target)
       return this.copy(target.value, { ...target, at, inSchema: false })
@@ -120,7 +125,7 @@ class Bundler {
   }
 
   private addComponent(target: Located, { path, inSchema }: Position): Path {
-    const known = this.places.get(target.value)
+    const known = this.addedPaths.get(target.value)
     if (known) return known
     const kind = inSchema ? 'schemas' : kindOf(path)
     this.components[kind] ??= {}
@@ -131,9 +136,11 @@ class Bundler {
     let name = wanted
     for (let count = 2; name in own || name in added; count += 1) name = `${wanted}${count}`
     const at = ['components', kind, name]
-    this.places.set(target.value, at)
+    // Before the copy: the component may contain itself.
+    this.addedPaths.set(target.value, at)
     this.origins.set(at.join('\n'), target)
-    added[name] = {} // before its references: it may contain itself
+    // Reserves the name, and keeps the order.
+    added[name] = {}
     added[name] = this.copy(target.value, { ...target, at, inSchema: kind === 'schemas' })
     return at
   }
@@ -166,5 +173,6 @@ function toPointer(path: Path): string {
 
 function kindOf(path: Path): string {
   if (path.at(-1) === 'requestBody') return 'requestBodies'
-  return KINDS[String(path.at(-2))] ?? 'schemas'
+  const map = String(path.at(-2))
+  return KINDS.includes(map) ? map : 'schemas'
 }

@@ -1,12 +1,13 @@
-/** One result of lint, diff, generate --check or contract. The formats of these commands show results. */
+/** One result of lint, diff, generate --check or contract. `--format` says how these commands print their results. */
 export interface Result {
   /** Only an error fails the command. */
   level: 'error' | 'warning' | 'notice'
   /** For example `operation-id-form` or `response-property-removed`. */
   rule: string
   message: string
-  /** The file is relative to the folder of the contract. Null if no line causes the result. */
+  /** Relative to the folder of the contract. Null if no file causes the result. */
   file: string | null
+  /** Null if the result is about the whole file, or has none. */
   line: number | null
 }
 

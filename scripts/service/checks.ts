@@ -79,11 +79,13 @@ interface Planned {
 }
 
 const NOT_IMPLEMENTED = 501
+/** Other errors, such as 404 and 409, are right: the samples name no real records. */
+const REFUSING_STATUSES = [400, 401, 403, 405, 415, 422]
 
 function expectAccepted(operation: Operation): Planned['expect'] {
   return (status) => {
     if (status === NOT_IMPLEMENTED) return `responds with 501: write handlers/${operation.id}.ts`
-    if ([400, 401, 403, 405, 415, 422].includes(status)) return `valid data got ${status}`
+    if (REFUSING_STATUSES.includes(status)) return `valid data got ${status}`
     if (status >= 500 && !operation.responses.some((response) => response.status === status))
       return `got ${status}`
     return undefined
@@ -145,6 +147,7 @@ function planUnknownMethod(
   ]
 }
 
+/** The parameters of a draft are all required. */
 function* withoutEachParameter({ parameters }: Draft): Iterable<[Parameter, Draft['parameters']]> {
   for (const place of ['query', 'header', 'cookie'] as const)
     for (const [parameter] of parameters[place]) {
@@ -217,7 +220,7 @@ async function send({ contract, url }: CheckOptions, request: PlannedRequest): P
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
 
-/** What breaks the document in a response. Errors of statuses that it does not declare have any form. */
+/** How the response breaks the document. An error with a status that the document does not declare may have any body. */
 function findFault(
   { validation }: Tools,
   operation: Operation,
@@ -238,6 +241,16 @@ function findFault(
   const found = chooseMedia(media, type)
   if (!found) return `the document does not declare the Content-Type ${type} for ${status}`
   if (!isJson(type)) return undefined
-  const [problem] = validation.check(found.schema, 'response', JSON.parse(text))
+  const body = parseJson(text)
+  if (body === undefined) return `the body of ${status} is not JSON`
+  const [problem] = validation.check(found.schema, 'response', body)
   return problem && `the body of ${status} breaks its schema: ${problem.field} ${problem.message}`
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }

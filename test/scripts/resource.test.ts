@@ -79,7 +79,7 @@ const REFUSALS: {
     after: CREATION,
     change: ['        rating:\n', '        stars:\n'],
     line: 'stars:',
-    want: 'stars is not a field of the record that clients set: remove it here, or add it to the record',
+    want: 'the record has no field stars: remove it here, or add it to the record',
   },
   {
     name: 'a filter without a field',

@@ -15,6 +15,7 @@ export interface Field {
   options: string[] | undefined
   /** Its schema in the body of a create request. */
   creation: Schema | undefined
+  /** A create request must have it. */
   isRequired: boolean
   /** The value of a new record if the create request has none. */
   initial: unknown
@@ -75,11 +76,17 @@ function propertiesOf({ source, path, value }: Located<Schema>): string[] {
 function refuseUnknownFields(record: Located<Schema>, body: Located<Schema>): void {
   const fields = propertiesOf(record)
   for (const name of propertiesOf(body))
-    if (!fields.includes(name) || MANAGED_FIELDS.includes(name))
+    if (MANAGED_FIELDS.includes(name))
       fail(
         body.source,
         [...body.path, 'properties', name],
-        `${name} is not a field of the record that clients set: remove it here, or add it to the record`,
+        `only the service sets ${name}: remove it here`,
+      )
+    else if (!fields.includes(name))
+      fail(
+        body.source,
+        [...body.path, 'properties', name],
+        `the record has no field ${name}: remove it here, or add it to the record`,
       )
 }
 
@@ -117,11 +124,11 @@ function kindOf(record: Located<Schema>, property: Located<Schema>, name: string
   )
 }
 
-/** The default, null, or the first value of an enumeration. `owner` is the schema that can have the default. */
+/** The default, null, or the first value of an enumeration. Undefined for a required field without a default. `owner` is the schema that can have the default. */
 function initialOf(owner: Located<Schema>, field: Field, { value }: Located<Schema>): unknown {
   const { name, creation, isRequired, nullable, options } = field
-  const standard = readDefault(creation ?? {}) ?? readDefault(value)
-  if (isRequired || standard !== undefined) return standard
+  const byDefault = readDefault(creation ?? {}) ?? readDefault(value)
+  if (isRequired || byDefault !== undefined) return byDefault
   if (nullable) return null
   if (options?.[0] !== undefined && creation === undefined) return options[0]
   return fail(
