@@ -158,7 +158,7 @@ async function serveWatched(shell: Shell): Promise<void> {
 }
 
 function startService(): ChildProcess {
-  const args = [join(ROOT, 'bin/muster.js'), 'serve']
+  const args = [join(ROOT, 'bin/muster.js'), 'serve', '--allow-stale']
   const service = spawn(process.execPath, args, {
     cwd: process.cwd(),
     stdio: 'inherit',

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { flushCompileCache } from 'node:module'
+import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import type { Logger } from 'pino'
 import { createFirstAccount, type FirstAccount } from '../auth/first-account.ts'
@@ -9,6 +10,7 @@ import { migrate, withSetupLock } from '../records/database/migrate.ts'
 import { openDatabase, withoutPooler } from '../records/database/open.ts'
 import { assertSchema } from '../records/database/schema-difference.ts'
 import { useClockForIds } from '../records/ids.ts'
+import { assertGenerated } from '../scripts/model/source-hashes.ts'
 import type { Config } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
 import type { Running } from '../server/main.ts'
@@ -19,6 +21,7 @@ import { examples, type Shell } from './shell.ts'
 import { listenForStop, type StopSignals } from './stop-signals.ts'
 import { type WaitOptions, waitForPostgres } from './wait-for-postgres.ts'
 
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const SECOND = 1_000
 /** The server stops within this time after the drain. */
 const STOP_TIMEOUT_MS = 20 * SECOND
@@ -34,6 +37,7 @@ const EXAMPLES = examples(
 interface ServeOptions {
   json?: boolean
   root?: string
+  allowStale?: boolean
 }
 
 export function addServe(program: Command, shell: Shell): void {
@@ -48,6 +52,7 @@ export function addServe(program: Command, shell: Shell): void {
       'serve the handlers of this folder, which "muster init" made, and nothing of this installation',
       parseDocumentRoot,
     )
+    .option('--allow-stale', 'start even if a contract was changed after generated/ was written')
     .addHelpText(
       'after',
       `${EXAMPLES}
@@ -58,8 +63,10 @@ With --json, the command prints one document {"url", "first_account"} when the s
 `,
     )
     .action(
-      shell.action(async ({ json = false, root }: ServeOptions): Promise<undefined> => {
+      shell.action(async (options: ServeOptions): Promise<undefined> => {
+        const { json = false, allowStale = false, root } = options
         if (root !== undefined) return await serveDocument(shell, root, json)
+        if (!allowStale) await assertGenerated(ROOT)
         const config = await shell.config()
         const { database } = config
         // Two servers on one SQLite database would each attempt every delivery.

@@ -45,10 +45,9 @@ const REJECTED_KEYS_PER_MINUTE = 120
 
 const operationIds = Object.keys(operations) as OperationId[]
 
-/** The middleware for every path below /public. Throws `Refused` when an
- *  operation needs no API key, and in production when a handler is not implemented. */
+/** The middleware for every path below /public. Throws `Refused` in production when a handler is not
+ *  implemented. */
 export function serveOperations(services: OperationServices): (ctx: Context) => Promise<void> {
-  assertAllRequireApiKey()
   checkHandlersImplemented(services)
   const authenticate = newAuthentication(services)
   const limited = limitInFlight(services.config.requestsInFlightPerUser)
@@ -71,16 +70,6 @@ function assertAuthenticated(ctx: Context): void {
     ? 'The account of this API key is suspended.'
     : 'The API key is missing, malformed or revoked.'
   ctx.throw(401, message, { headers: { 'WWW-Authenticate': 'Bearer realm="Muster API"' } })
-}
-
-/** An operation without an API key would have no account to work on. */
-function assertAllRequireApiKey(): void {
-  const open = operationIds.filter((id) => operations[id].isPublic)
-  if (open.length > 0)
-    throw new Refused(
-      `openapi.yaml requires no API key for ${open.join(', ')}, so they would have no account. ` +
-        'Remove "security: []".',
-    )
 }
 
 function checkHandlersImplemented({ config, log }: OperationServices): void {

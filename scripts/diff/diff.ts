@@ -4,9 +4,10 @@ import { copyFile, mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Refused } from '../../errors.ts'
-import { findInconsistencies } from '../model/consistency.ts'
+import { type Fault, findFaults } from '../generate/faults.ts'
 import { buildContract, type Contract } from '../model/contract.ts'
-import { ContractError, lineOf, type Source, valueAt } from '../model/source.ts'
+import { isPlain } from '../model/document.ts'
+import { ContractError, type Source, valueAt } from '../model/source.ts'
 import { parseYaml, readModel } from '../model/yaml.ts'
 import { readAnyContract } from '../service/read.ts'
 import type { Change } from './change.ts'
@@ -57,12 +58,12 @@ export async function diff({
     from: before === undefined ? null : readVersion(before),
     to: readVersion(revision),
     changes: before === undefined ? [] : compareContracts({ ...editions, base: before }),
-    problems: findInconsistencies(revision).map(({ problem, ...place }) => ({
-      file: place.source.file,
-      line: lineOf(place),
-      problem,
-    })),
+    problems: isPlain(root) ? [] : findFaults(revision).map(toProblem),
   }
+}
+
+function toProblem({ file, position, problem }: Fault): Problem {
+  return { file, line: position.line, problem }
 }
 
 /** Copies the files of `root` to `RELEASED`. */

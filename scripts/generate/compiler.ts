@@ -1,11 +1,12 @@
 /** Compiles schemas of the contract to functions of one JavaScript module, with Ajv. */
-import { Ajv, type ValidateFunction } from 'ajv'
+import type { ValidateFunction } from 'ajv'
 import standalone from 'ajv/dist/standalone/index.js'
-import addFormats from 'ajv-formats'
 import { findTag, listOptions } from '../model/alternatives.ts'
 import { dereference, locate } from '../model/references.ts'
 import { mapSubschemas, readDefault, type Schema } from '../model/schema.ts'
 import { fail, type Located, type Place, type Sources } from '../model/source.ts'
+import { newAjv, withoutAnnotations } from './ajv.ts'
+import { failAtCulprit } from './culprit.ts'
 
 /** `closed` refuses additional properties unless the schema allows them. It is for bodies that the
  *  service sends. */
@@ -25,23 +26,6 @@ export interface Compiler {
   /** The source text of all functions: a module without exports. */
   code(): string
 }
-
-/** Keywords that do not affect validation. */
-const ANNOTATIONS = [
-  'title',
-  'description',
-  'example',
-  'examples',
-  'externalDocs',
-  // `oneOf` alone validates.
-  'discriminator',
-  // `prepareProperty` applies it.
-  'default',
-  'xml',
-  'deprecated',
-  'readOnly',
-  'writeOnly',
-]
 
 export function newCompiler(sources: Sources): Compiler {
   const ajv = newAjv()
@@ -89,7 +73,7 @@ export function newCompiler(sources: Sources): Compiler {
     try {
       ajv.addSchema(schema, id)
     } catch (error) {
-      fail(source, path, `is a schema that Ajv refuses: ${(error as Error).message}`)
+      failAtCulprit(sources, { source, path }, error as Error)
     }
   }
 
@@ -99,7 +83,7 @@ export function newCompiler(sources: Sources): Compiler {
     if (known) return known
     const id = schema.$ref ?? `/${name}`
     if (!schema.$ref) register(id, schema, place)
-    compileAt(place, () => ajv.getSchema(id))
+    compileAt(sources, place, () => ajv.getSchema(id))
     const unique = id.slice(1).replace('.yaml/components', '').replace(/\W/g, '_')
     names.set(key, unique)
     functions[unique] = id
@@ -107,7 +91,7 @@ export function newCompiler(sources: Sources): Compiler {
   }
 
   function compile(schema: Schema, place: Place): ValidateFunction {
-    return compileAt(place, () => ajv.compile(schema))
+    return compileAt(sources, place, () => ajv.compile(schema))
   }
 
   /** Ajv writes `require` even in an ES module. */
@@ -123,36 +107,12 @@ ${body}`
   return { prepare, prepareProperty, add, compile, code }
 }
 
-function newAjv(): Ajv {
-  const ajv = new Ajv({
-    strict: true,
-    strictRequired: false,
-    allowUnionTypes: true,
-    allErrors: true,
-    useDefaults: true,
-    // Each schema becomes one function. Inlined, they would make the module many times larger.
-    inlineRefs: false,
-    code: { source: true, esm: true, lines: true },
-  })
-  addFormats.default(ajv)
-  return ajv
-}
-
-function compileAt<T>({ source, path }: Place, compile: () => T): T {
+function compileAt<T>(sources: Sources, place: Place, compile: () => T): T {
   try {
     return compile()
   } catch (error) {
-    const { message } = error as Error
-    return fail(source, path, `is, or refers to, a schema that Ajv refuses: ${message}`)
+    return failAtCulprit(sources, place, error as Error)
   }
-}
-
-function withoutAnnotations(schema: Schema): Schema {
-  return Object.fromEntries(
-    Object.entries(schema).filter(
-      ([keyword]) => !ANNOTATIONS.includes(keyword) && !keyword.startsWith('x-'),
-    ),
-  )
 }
 
 function close(schema: Schema): Schema {

@@ -4,9 +4,12 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Contract } from '../model/contract.ts'
 import { isPlain, readDocument } from '../model/document.ts'
+import { fail } from '../model/source.ts'
+import { sources } from '../model/source-hashes.ts'
 import { readContract } from '../model/yaml.ts'
 import { findUnsupported } from '../service/unsupported.ts'
 import { events } from './events.ts'
+import { findFaultyDefaults } from './faults.ts'
 import { listFiles } from './files.ts'
 import { handlers, listHandlers } from './handlers.ts'
 import { openapi31 } from './openapi-31.ts'
@@ -45,6 +48,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export async function generate({ check, root = ROOT }: GenerateOptions): Promise<GenerateResult> {
   const isDocument = isPlain(root)
   const contract = isDocument ? await readDocument(root, findUnsupported) : await readContract(root)
+  if (!isDocument) assertDefaults(contract)
   const written = await listHandlers(root)
   const outputs = await (isDocument ? plainOutputs(contract) : makeOutputs(contract, written))
   const stubs = (isDocument ? plainStubs : writeStubs)(contract, written)
@@ -79,6 +83,11 @@ export async function generate({ check, root = ROOT }: GenerateOptions): Promise
     stale: [],
     orphans,
   }
+}
+
+function assertDefaults(contract: Contract): void {
+  const [fault] = findFaultyDefaults(contract)
+  if (fault) fail(fault.source, fault.path, fault.problem)
 }
 
 function report({
@@ -130,6 +139,7 @@ async function makeOutputs(contract: Contract, written: string[]): Promise<Recor
     'openapi.ts': await openapi(contract),
     'operations.ts': operations(contract),
     'resources.ts': resources(contract),
+    'sources.json': sources(contract),
     'validators.d.ts': validatorTypes(),
     'validators.js': validators(contract),
   }

@@ -1,9 +1,11 @@
 /** Checks the contract with Redocly's rules for OpenAPI and AsyncAPI documents and with our own, and the guides
  *  and READMEs. */
 import { fileURLToPath } from 'node:url'
+import { isDeepStrictEqual } from 'node:util'
+import { type Fault, findUngenerated } from '../generate/faults.ts'
 import { buildContract } from '../model/contract.ts'
 import { findDocument, isPlain, UnsupportedDocument } from '../model/document.ts'
-import { ContractError, type Source } from '../model/source.ts'
+import { ContractError } from '../model/source.ts'
 import { readYaml } from '../model/yaml.ts'
 import { readAnyContract } from '../service/read.ts'
 import { findDocumentProblems } from './documents.ts'
@@ -18,11 +20,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export async function lint(root = ROOT): Promise<LintProblem[]> {
   try {
     if (isPlain(root)) return await lintDocument(root)
-    const [openapi, asyncapi] = [
-      await readYaml(root, 'openapi.yaml'),
-      await readYaml(root, 'asyncapi.yaml'),
-    ]
-    const problems = [...(await findOwnProblems(root, openapi, asyncapi)), ...(await redocly(root))]
+    const problems = [...(await findOwnProblems(root)), ...(await redocly(root))]
     const unique = new Map(problems.map((problem) => [formatProblem(problem), problem]))
     return [...unique.values()].sort(
       (a, b) => b.file.localeCompare(a.file) || a.line - b.line || a.column - b.column,
@@ -54,11 +52,10 @@ export function formatProblem({ file, line, column, rule, message }: LintProblem
   return `${file}:${line}:${column} ${rule} — ${message}`
 }
 
-async function findOwnProblems(
-  root: string,
-  openapi: Source,
-  asyncapi: Source,
-): Promise<LintProblem[]> {
+/** Without Redocly's problems. Throws `ContractError` if a file cannot be read. */
+export async function findOwnProblems(root: string): Promise<LintProblem[]> {
+  const openapi = await readYaml(root, 'openapi.yaml')
+  const asyncapi = await readYaml(root, 'asyncapi.yaml')
   try {
     const contract = buildContract(openapi, asyncapi)
     const broken = Object.entries(rules).flatMap(([rule, find]) =>
@@ -69,7 +66,12 @@ async function findOwnProblems(
         message: problem,
       })),
     )
-    return [...broken, ...(await findDocumentProblems(root, contract))]
+    const isNew = (problem: LintProblem): boolean =>
+      !broken.some(({ file, line, message }) =>
+        isDeepStrictEqual([file, line, message], [problem.file, problem.line, problem.message]),
+      )
+    const ungenerated = findUngenerated(contract).map(toProblem).filter(isNew)
+    return [...broken, ...ungenerated, ...(await findDocumentProblems(root, contract))]
   } catch (error) {
     // Our rules need a complete model.
     if (error instanceof ContractError) return [toProblem(error)]
@@ -77,6 +79,6 @@ async function findOwnProblems(
   }
 }
 
-function toProblem({ file, position, problem }: ContractError): LintProblem {
+function toProblem({ file, position, problem }: Fault): LintProblem {
   return { file, ...position, rule: 'generates', message: problem }
 }

@@ -1,9 +1,11 @@
+import { findFaultyDefaults } from '../generate/faults.ts'
 import { findMissingModules } from '../generate/resources.ts'
 import { findEmitMismatches, findRepeatedIds, findUnusedComponents } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
 import { earliestSunset } from '../model/deprecations.ts'
 import type { Schema } from '../model/schema.ts'
 import { type Finding, valueAt } from '../model/source.ts'
+import { findUnsupportedParts } from '../model/supported.ts'
 import { dreddSafe } from './dredd.ts'
 import { eventsOnChannel, eventTypesListed } from './events.ts'
 import { checkExamples } from './examples.ts'
@@ -15,6 +17,8 @@ import { described, portableDefaults, sameInBothFiles, selfContained } from './s
 export const rules: Record<string, (contract: Contract) => Finding[]> = {
   'operation-id-unique': findRepeatedIds,
   'operation-id-form': operationIdForm,
+  supported: findUnsupportedParts,
+  defaults: findFaultyDefaults,
   'error-schema': errorSchema,
   statuses,
   examples: checkExamples,

@@ -12,13 +12,14 @@ import {
   type Position,
   type Source,
 } from './source.ts'
+import { findUnsupportedParts } from './supported.ts'
 
 const START: Position = { line: 1, column: 1 }
 
 /** Reads openapi.yaml and asyncapi.yaml of `directory`. Throws `ContractError` at the first fault. */
 export async function readContract(directory: string): Promise<Contract> {
   const contract = await readModel(directory)
-  const [fault] = findInconsistencies(contract)
+  const [fault] = [...findInconsistencies(contract), ...findUnsupportedParts(contract)]
   if (fault) fail(fault.source, fault.path, fault.problem)
   return contract
 }

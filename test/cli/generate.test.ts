@@ -49,6 +49,11 @@ describe('generate', () => {
           `openapi.yaml:${line} refers to #/components/responses/TaskLst, ` +
           'which does not exist: correct the reference or add its target\n',
       })
+    expect(await tree.run('bin/muster.js', ['serve'])).toEqual({
+      status: 1,
+      output:
+        'openapi.yaml was changed after generated/ was written. Run "npx muster generate" first.\n',
+    })
     const { status, output } = await tree.run('bin/muster.js', ['generate', '--check', '--json'])
     expect({ status, ...JSON.parse(output.split('\n')[0] ?? '') }).toMatchObject({
       status: 1,

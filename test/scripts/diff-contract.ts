@@ -10,7 +10,7 @@ paths:
       operationId: listNotes
       parameters:
         - { name: page, in: query, schema: { type: integer, minimum: 1, maximum: 9, default: 1 } }
-        - { name: ids, in: query, explode: false, schema: { type: array, items: { type: string } }, deprecated: true, x-deprecated-since: '2026-01-01', x-sunset: '2027-06-01' }
+        - { name: ids, in: query, style: form, explode: false, schema: { type: array, items: { type: string } }, deprecated: true, x-deprecated-since: '2026-01-01', x-sunset: '2027-06-01' }
         - { name: If-None-Match, in: header, schema: { type: string } }
       responses:
         '200':

@@ -99,7 +99,7 @@ export const SENTENCES: Sentence[] = [
   },
   {
     name: 'explode of a list',
-    edits: [['name: ids, in: query, explode: false', 'name: ids, in: query']],
+    edits: [['style: form, explode: false', 'style: form']],
     want: ['breaking request-parameter-explode-changed: the query parameter ids has explode: true'],
     back: [
       'breaking request-parameter-explode-changed: the query parameter ids has explode: false',

@@ -36,7 +36,7 @@ describe('generated/operations.ts', () => {
       ifMatch: false,
     })
     expect(operations.getNote).toMatchObject({
-      isPublic: true,
+      isPublic: false,
       mediaTypes: ['text/plain'],
       sorts: [],
       filters: {},

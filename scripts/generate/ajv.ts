@@ -1,0 +1,43 @@
+import { Ajv } from 'ajv'
+import addFormats from 'ajv-formats'
+import type { Schema } from '../model/schema.ts'
+
+/** Keywords that do not affect validation. */
+const ANNOTATIONS = [
+  'title',
+  'description',
+  'example',
+  'examples',
+  'externalDocs',
+  // `oneOf` alone validates.
+  'discriminator',
+  // `prepareProperty` applies it.
+  'default',
+  'xml',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
+]
+
+export function newAjv(): Ajv {
+  const ajv = new Ajv({
+    strict: true,
+    strictRequired: false,
+    allowUnionTypes: true,
+    allErrors: true,
+    useDefaults: true,
+    // Each schema becomes one function. Inlined, they would make the module many times larger.
+    inlineRefs: false,
+    code: { source: true, esm: true, lines: true },
+  })
+  addFormats.default(ajv)
+  return ajv
+}
+
+export function withoutAnnotations(schema: Schema): Schema {
+  return Object.fromEntries(
+    Object.entries(schema).filter(
+      ([keyword]) => !ANNOTATIONS.includes(keyword) && !keyword.startsWith('x-'),
+    ),
+  )
+}

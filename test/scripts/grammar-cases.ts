@@ -1,0 +1,151 @@
+/** Faulty contracts, which lint, generate, diff and serve refuse with one sentence. */
+export interface FaultyContract {
+  name: string
+  file?: 'openapi.yaml' | 'asyncapi.yaml'
+  change: [from: string, to: string]
+  /** A text of the line with the mistake. */
+  line: string
+  want: string
+}
+
+const TITLE = 'title: { type: string, minLength: 1 }'
+const POST = 'operationId: createNote\n'
+
+export const FAULTY: FaultyContract[] = [
+  {
+    name: 'a default of another type',
+    change: [TITLE, 'title: { type: string, default: 5 }'],
+    line: 'default: 5',
+    want: 'the default 5 must be string: correct the default or its schema',
+  },
+  {
+    name: 'a default that is no option',
+    change: ['default: red }', 'default: blue }'],
+    line: 'default: blue',
+    want: 'the default "blue" must be equal to one of the allowed values',
+  },
+  {
+    name: 'a default of a parameter out of range',
+    change: ['minimum: 1, default: 1', 'minimum: 2, default: 1'],
+    line: 'default: 1',
+    want: 'the default 1 must be >= 2',
+  },
+  {
+    name: 'a default of an array',
+    change: [TITLE, 'title: { type: array, items: { type: string }, x-default: [1] }'],
+    line: 'x-default: [1]',
+    want: 'the default [1] must be string',
+  },
+  {
+    name: 'an unknown keyword',
+    change: [TITLE, 'title: { type: string, minLenght: 1 }'],
+    line: 'minLenght',
+    want: 'minLenght is no keyword of a schema: correct it, or begin it with x-',
+  },
+  {
+    name: 'a misspelled list of required properties',
+    change: ['required: [title, colour, due_at, owner]', 'requierd: [title]'],
+    line: 'requierd',
+    want: 'requierd is no keyword of a schema',
+  },
+  {
+    name: 'an unknown format',
+    change: ['format: date-time, nullable', 'format: datetime, nullable'],
+    line: 'format: datetime',
+    want: 'the format datetime is not supported: use another one, or a pattern',
+  },
+  {
+    name: 'an unknown format of a parameter',
+    change: ['format: uuid', 'format: guid'],
+    line: 'format: guid',
+    want: 'the format guid is not supported',
+  },
+  {
+    name: 'a pattern that is no regular expression',
+    change: [TITLE, "title: { type: string, pattern: '(' }"],
+    line: "pattern: '('",
+    want: 'the pattern ( is no regular expression: correct it',
+  },
+  {
+    name: 'an unknown type',
+    change: [TITLE, 'title: { type: text }'],
+    line: 'type: text',
+    want: 'is no valid schema',
+  },
+  {
+    name: 'an operation without authentication',
+    change: [POST, `${POST}      security: []\n`],
+    line: 'security: []',
+    want: 'createNote must have security: [{ apiKey: [] }]',
+  },
+  {
+    name: 'another security scheme',
+    change: [POST, `${POST}      security: [{ oauth: [] }]\n`],
+    line: 'security: [{ oauth',
+    want: 'createNote must have security: [{ apiKey: [] }]',
+  },
+  {
+    name: 'the security scheme of another kind',
+    change: ['scheme: bearer', 'scheme: basic'],
+    line: 'scheme: basic',
+    want: 'the security scheme apiKey must have type: http and scheme: bearer',
+  },
+  {
+    name: 'a server with a path',
+    change: ['x-rate-limit: { limit: 60', 'servers: [{ url: /v2 }]\nx-rate-limit: { limit: 60'],
+    line: 'url: /v2',
+    want: 'the server /v2 has the path /v2: write it at the beginning of each path',
+  },
+  {
+    name: 'callbacks',
+    change: [POST, `${POST}      callbacks: {}\n`],
+    line: 'callbacks',
+    want: 'createNote has callbacks: describe the requests as events in asyncapi.yaml',
+  },
+  {
+    name: 'a method that clients do not have',
+    change: ['    delete:\n', '    put:\n'],
+    line: '    put:',
+    want: 'deleteNote is PUT: use one of get, post, patch, delete',
+  },
+  {
+    name: 'a property that is only read',
+    change: [TITLE, 'title: { type: string, readOnly: true }'],
+    line: 'readOnly',
+    want: 'readOnly is not supported: give requests and responses a schema each',
+  },
+  {
+    name: 'another version of OpenAPI',
+    change: ['openapi: 3.0.3', 'openapi: 3.1.0'],
+    line: 'openapi: 3.1.0',
+    want: 'openapi: 3.1.0 is not supported: write 3.0.x',
+  },
+  {
+    name: 'a parameter with an object',
+    change: ['schema: { type: integer, minimum: 1, default: 1 }', 'schema: { type: object }'],
+    line: 'schema: { type: object }',
+    want: 'parameter page[number] of listNotes must be a string, integer, number, boolean or array',
+  },
+  {
+    name: 'an event type that nothing emits',
+    file: 'asyncapi.yaml',
+    change: ['name: note.created', 'name: note.made'],
+    line: '',
+    want: 'note.made',
+  },
+  {
+    name: 'a reference without a target',
+    change: [
+      '{ $ref: "#/components/schemas/NoteCreate" }',
+      '{ $ref: "#/components/schemas/Nope" }',
+    ],
+    line: 'schemas/Nope',
+    want: 'refers to #/components/schemas/Nope, which does not exist: correct the reference or add its target',
+  },
+  {
+    name: 'broken YAML',
+    change: ['  /notes:\n', '  /notes: [\n'],
+    line: '',
+    want: 'is not YAML',
+  },
+]
