@@ -1,7 +1,17 @@
 /** Parts of OpenAPI that the service does not have. Every command refuses them. */
 import type { Contract } from './contract.ts'
 import type { Operation } from './operations.ts'
-import { type Finding, isObject, type Path, type Source, valueAt } from './source.ts'
+import { locate } from './references.ts'
+import { listSubschemas, type Schema } from './schema.ts'
+import {
+  type Finding,
+  isObject,
+  type Located,
+  type Path,
+  type Source,
+  type Sources,
+  valueAt,
+} from './source.ts'
 
 const METHODS = ['get', 'post', 'patch', 'delete']
 
@@ -14,7 +24,39 @@ export function findUnsupportedParts(contract: Contract): Finding[] {
     ...operations.flatMap((operation) => checkOperation(contract, operation)),
     ...findAccessKeywords(openapi),
     ...findAccessKeywords(asyncapi),
+    ...operations.flatMap((operation) => findRecursion(contract, operation)),
   ]
+}
+
+/** The contract tests and the mock would need values without an end. */
+function findRecursion({ sources }: Contract, { body, responses }: Operation): Finding[] {
+  const media = responses.flatMap(({ content }) => Object.values(content))
+  return [...(body ? [body] : []), ...media].flatMap(({ schema }) => {
+    const found = findCycle(sources, schema)
+    if (!found) return []
+    const problem = `${found.value.$ref} contains itself: write it without recursion`
+    return [{ source: found.source, path: found.path, problem }]
+  })
+}
+
+/** The first reference to a schema that contains it. */
+function findCycle(
+  sources: Sources,
+  { source, path, value }: Located<Schema>,
+  ancestors: readonly Schema[] = [],
+): Located<Schema> | undefined {
+  const here = { source, path, value }
+  if (value.$ref) {
+    const target = locate(sources, source, value.$ref) as Located<Schema>
+    if (ancestors.includes(target.value)) return here
+    return findCycle(sources, target, [...ancestors, target.value])
+  }
+  for (const { subschema, steps } of listSubschemas(value)) {
+    const inner = { source, path: [...path, ...steps], value: subschema }
+    const found = findCycle(sources, inner, ancestors)
+    if (found) return found
+  }
+  return undefined
 }
 
 function checkVersion(source: Source, key: string, want: string): Finding[] {

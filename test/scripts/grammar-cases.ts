@@ -127,6 +127,66 @@ export const FAULTY: FaultyContract[] = [
     want: 'parameter page[number] of listNotes must be a string, integer, number, boolean or array',
   },
   {
+    name: 'a request that contains itself',
+    change: [TITLE, 'title: { $ref: "#/components/schemas/NoteCreate" }'],
+    line: 'title: { $ref: "#/components/schemas/NoteCreate"',
+    want: '#/components/schemas/NoteCreate contains itself: write it without recursion',
+  },
+  {
+    name: 'a response that contains itself',
+    change: ['name: { type: string } } }', 'name: { $ref: "#/components/schemas/Owner" } } }'],
+    line: 'name: { $ref: "#/components/schemas/Owner"',
+    want: '#/components/schemas/Owner contains itself: write it without recursion',
+  },
+  {
+    name: 'the default response',
+    change: ['"204":', 'default:'],
+    line: '        default:',
+    want: 'response default must be one status code',
+  },
+  {
+    name: 'two responses of success',
+    change: ['"204":', '"200": { description: Also done. }\n        "204":'],
+    line: '',
+    want: 'deleteNote must declare exactly one 2xx response',
+  },
+  {
+    name: 'an upload',
+    change: [
+      '            schema: { $ref: "#/components/schemas/NoteCreate" }',
+      '            schema: { type: object }\n          multipart/form-data:\n            schema: { type: object }',
+    ],
+    line: '',
+    want: 'a request body must be application/json only',
+  },
+  {
+    name: 'an object in the URL',
+    change: [
+      'schema: { type: integer, minimum: 1, default: 1 }',
+      'style: deepObject\n          schema: { type: object }',
+    ],
+    line: '',
+    want: 'parameter page[number] of listNotes must be a string, integer, number, boolean or array',
+  },
+  {
+    name: 'a list that is not separated by commas',
+    change: ['explode: false', 'explode: true'],
+    line: '',
+    want: 'is an array: give it style: form and explode: false, a comma-separated list',
+  },
+  {
+    name: 'a deprecated operation without days',
+    change: [POST, `${POST}      deprecated: true\n`],
+    line: '',
+    want: 'operation createNote is deprecated: add x-deprecated-since with the day',
+  },
+  {
+    name: 'an operation ID that is no name of a file',
+    change: [POST, 'operationId: create-note\n'],
+    line: 'create-note',
+    want: 'operationId create-note must be in camelCase',
+  },
+  {
     name: 'an event type that nothing emits',
     file: 'asyncapi.yaml',
     change: ['name: note.created', 'name: note.made'],
@@ -148,4 +208,46 @@ export const FAULTY: FaultyContract[] = [
     line: '',
     want: 'is not YAML',
   },
+]
+
+/** Changes that every command takes. */
+export const SOUND: Pick<FaultyContract, 'name' | 'change'>[] = [
+  {
+    name: 'a discriminator with a mapping',
+    change: [
+      '          oneOf:\n',
+      "          discriminator: { propertyName: name, mapping: { a: '#/components/schemas/Owner' } }\n          oneOf:\n",
+    ],
+  },
+  {
+    name: 'a merge key',
+    change: [TITLE, 'title: { <<: { type: string }, minLength: 1 }'],
+  },
+  {
+    name: 'another URL of the server',
+    change: [
+      'x-rate-limit: { limit: 60',
+      "servers: [{ url: 'https://{region}.example.com/', variables: { region: { default: eu } } }]\nx-rate-limit: { limit: 60",
+    ],
+  },
+  {
+    name: 'several path parameters',
+    change: [
+      '  /notes/{note}:\n',
+      `  /notes/{note}/parts/{part}:
+    get:
+      operationId: getPart
+      summary: Get a part
+      parameters:
+        - { name: note, in: path, required: true, schema: { type: string } }
+        - { name: part, in: path, required: true, schema: { type: string } }
+      responses:
+        "204": { description: Nothing. }
+  /notes/{note}:
+`,
+    ],
+  },
+  { name: 'a new status', change: ['"204":', '"404": { description: None. }\n        "204":'] },
+  { name: 'a nullable default', change: ['default: red', 'default: null'] },
+  { name: 'a PATCH', change: ['    delete:\n', '    patch:\n'] },
 ]

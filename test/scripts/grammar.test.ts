@@ -7,7 +7,7 @@ import { findOwnProblems } from '../../scripts/lint/lint.ts'
 import { assertGenerated, sources } from '../../scripts/model/source-hashes.ts'
 import { readContract } from '../../scripts/model/yaml.ts'
 import { newContractTree } from './contract-tree.ts'
-import { FAULTY } from './grammar-cases.ts'
+import { FAULTY, SOUND } from './grammar-cases.ts'
 
 const BASE = fileURLToPath(new URL('contract', import.meta.url))
 
@@ -53,6 +53,22 @@ test.each(FAULTY)('$name', async ({ file = 'openapi.yaml', change, line, want })
     diff: refusal,
     serve: `${file} was changed after generated/ was written. Run "npx muster generate" first.`,
   })
+})
+
+/** The style rules of lint find more in the contract of these tests. */
+const REFUSING = ['generates', 'supported', 'defaults', 'operation-id-unique', 'emits']
+
+test.each(SOUND)('$name: accepted', async ({ change }) => {
+  await using tree = await newContractTree()
+  await tree.replace('openapi.yaml', ...change)
+  await tree.generate()
+  const root = tree.path('.')
+  const problems = (await findOwnProblems(root)).filter(({ rule }) => REFUSING.includes(rule))
+  expect({ problems, diff: (await diff({ base: BASE, root })).problems }).toEqual({
+    problems: [],
+    diff: [],
+  })
+  await assertGenerated(root)
 })
 
 function escapeRegExp(text: string): string {
