@@ -24,14 +24,14 @@ const DATA_KEYS = ['example', 'examples', 'default', 'enum', 'const', 'value']
 
 /** A map below one of these keys has names of its own: a property can be called `default`, and a response is. */
 const MAPS_OF_NAMES = [
-  ...['properties', 'patternProperties', 'responses', 'headers', 'schemas', 'parameters'],
+  ...['properties', 'patternProperties', '$defs', 'responses', 'headers', 'schemas', 'parameters'],
   ...['requestBodies', 'securitySchemes', 'links', 'callbacks', 'paths'],
 ]
 
 /** The kinds of components besides schemas. The map that holds a reference has the name of its kind. */
 const KINDS = [
   ...['parameters', 'responses', 'headers', 'links', 'callbacks', 'requestBodies'],
-  'securitySchemes',
+  ...['securitySchemes', 'examples'],
 ]
 
 /** Every `$ref` of the file with its path. */
@@ -40,8 +40,12 @@ export function listReferences(source: Source): { path: Path; ref: string }[] {
   const visit = (node: unknown, path: Path): void => {
     if (!isObject(node)) return
     if (typeof node.$ref === 'string') found.push({ path: [...path, '$ref'], ref: node.$ref })
-    for (const [key, value] of Object.entries(node))
+    for (const [key, value] of Object.entries(node)) {
       if (!isData(key, path)) visit(value, [...path, key])
+      else
+        for (const [name, example] of listExampleReferences(key, value))
+          visit(example, [...path, key, name])
+    }
   }
   visit(source.root, [])
   return found
@@ -50,6 +54,14 @@ export function listReferences(source: Source): { path: Path; ref: string }[] {
 function isData(key: string, path: Path): boolean {
   const isName = MAPS_OF_NAMES.includes(String(path.at(-1)))
   return !isName && (DATA_KEYS.includes(key) || key.startsWith('x-'))
+}
+
+/** Named examples can be references to Example Objects. */
+function listExampleReferences(key: string, value: unknown): [string, object][] {
+  if (key !== 'examples' || !isObject(value) || Array.isArray(value)) return []
+  return Object.entries(value).filter(
+    (entry): entry is [string, object] => isObject(entry[1]) && typeof entry[1].$ref === 'string',
+  )
 }
 
 /** The file of a reference, relative to the folder of the main document. Empty for a reference within its file. */
@@ -98,12 +110,22 @@ class Bundler {
       )
     return Object.fromEntries(
       Object.entries(node).map(([key, value]) => {
-        if (isData(key, path)) return [key, value]
+        if (isData(key, path)) return [key, this.copyData(key, value, position)]
         const isSchema = inSchema || key === 'schema' || path.join('/') === 'components/schemas'
         const below = { source, path: [...path, key], at: [...at, key], inSchema: isSchema }
         return [key, this.copy(value, below)]
       }),
     )
+  }
+
+  private copyData(key: string, value: unknown, { source, path, at }: Position): unknown {
+    const references = listExampleReferences(key, value).map(([name, example]) => {
+      const below = { path: [...path, key, name], at: [...at, key, name] }
+      return [name, this.copy(example, { source, ...below, inSchema: false })]
+    })
+    return references.length === 0
+      ? value
+      : { ...(value as object), ...Object.fromEntries(references) }
   }
 
   private reference(node: object, ref: string, position: Position): unknown {
@@ -116,8 +138,9 @@ class Bundler {
       return {}
     }
     if (target.source === this.main) return { ...node, $ref: toPointer(target.path) }
-    // OpenAPI 3.0 has no component for a path item, so it is copied in place.
-    if (at.length === 2 && at[0] === 'paths') {
+    // OpenAPI 3.0 has no component for a path item, so it is copied in place. Public documents have references
+    // for operations, too.
+    if (at.length <= 3 && at[0] === 'paths') {
       this.origins.set(at.join('\n'), target)
       return this.copy(target.value, { ...target, at, inSchema: false })
     }

@@ -57,19 +57,16 @@ export async function readDocument(root: string, find: FindUnsupported): Promise
     ...joined.origin(path),
     problem,
   }))
-  const all = [...findings, ...joined.findings, ...unsupported]
-  if (all.length > 0) throw new UnsupportedDocument(firstOfEachPlace(all))
+  // A file that cannot be read is also the reason why its references have no target.
+  const unread = new Set(findings.map(({ path }) => path.join('/')))
+  const broken = joined.findings.filter(({ path }) => !unread.has(path.join('/')))
+  const all = [...findings, ...broken, ...unsupported]
+  if (all.length > 0) throw new UnsupportedDocument(byFileAndLine(all))
   return buildPlainContract(openapi)
 }
 
-/** By file and line. A file that cannot be read is also the reason why its references have no target. */
-function firstOfEachPlace(findings: Finding[]): Finding[] {
-  const byPlace = new Map<string, Finding>()
-  for (const finding of findings) {
-    const place = `${finding.source.file} ${finding.path.join('/')}`
-    if (!byPlace.has(place)) byPlace.set(place, finding)
-  }
-  return [...byPlace.values()].sort(
+function byFileAndLine(findings: Finding[]): Finding[] {
+  return findings.toSorted(
     (a, b) => a.source.file.localeCompare(b.source.file) || lineOf(a) - lineOf(b),
   )
 }

@@ -9,6 +9,7 @@ import { chooseMedia } from './bodies.ts'
 import { readSchemes } from './credentials.ts'
 import { listParameters } from './parameters.ts'
 import { type Draft, draftRequest, type PlannedRequest, writeRequest } from './requests.ts'
+import { shapeOf } from './routes.ts'
 import { newSampler } from './samples.ts'
 import { newValidation } from './schemas.ts'
 import { findResponse, type Tools } from './service.ts'
@@ -131,7 +132,9 @@ function planUnknownMethod(
   { path }: Operation,
   request: PlannedRequest,
 ): Planned[] {
-  const used = operations.filter((other) => other.path === path).map(({ method }) => method)
+  const used = operations
+    .filter((other) => shapeOf(other.path) === shapeOf(path))
+    .map(({ method }) => method)
   const method = METHODS.find(
     (one) => !used.includes(one) && !/^(get|head|options|trace)$/.test(one),
   )
@@ -151,6 +154,8 @@ function planUnknownMethod(
 function* withoutEachParameter({ parameters }: Draft): Iterable<[Parameter, Draft['parameters']]> {
   for (const place of ['query', 'header', 'cookie'] as const)
     for (const [parameter] of parameters[place]) {
+      // It is present in any case.
+      if (parameter.schema.value.default !== undefined) continue
       const others = [...parameters[place]].filter(([other]) => other !== parameter)
       yield [parameter, { ...parameters, [place]: new Map(others) }]
     }
@@ -195,7 +200,8 @@ function* listInvalidBodies(
   const { required = [] } = dereference({ [openapi.file]: openapi }, schema).value
   for (const name of Object.keys(body)) {
     const others = Object.fromEntries(Object.entries(body).filter(([other]) => other !== name))
-    if (required.includes(name) && isInvalid(others)) yield [`a body without ${name}`, others]
+    const isRequired = Array.isArray(required) && required.includes(name)
+    if (isRequired && isInvalid(others)) yield [`a body without ${name}`, others]
     const value = WRONG_VALUES.find((candidate) => isInvalid({ ...body, [name]: candidate }))
     if (value !== undefined)
       yield [`a body with ${name}: ${JSON.stringify(value)}`, { ...body, [name]: value }]

@@ -10,14 +10,13 @@ export interface Route {
 
 export interface Match {
   route: Route
-  /** Decoded. */
-  parameters: Record<string, string>
+  /** The values of the path parameters, in the order of the path. */
+  values: string[]
 }
 
 interface Template extends Route {
-  path: string
+  shape: string
   pattern: RegExp
-  names: string[]
 }
 
 /** Returns the match of a path below `basePath`, or undefined. The function throws URIError for a broken
@@ -26,43 +25,49 @@ export function newRouter(
   operations: readonly Operation[],
   basePath: string,
 ): (path: string) => Match | undefined {
-  const byPath = new Map<string, Template>()
+  const byShape = new Map<string, Template>()
   for (const operation of operations) {
-    const template = byPath.get(operation.path) ?? newTemplate(operation.path)
+    const shape = shapeOf(operation.path)
+    const template = byShape.get(shape) ?? newTemplate(shape)
     template.operations.set(operation.method, operation)
-    byPath.set(operation.path, template)
+    byShape.set(shape, template)
   }
-  for (const template of byPath.values()) template.allow = listMethods(template)
+  for (const template of byShape.values()) template.allow = listMethods(template)
   // The template with more fixed text takes precedence.
-  const templates = [...byPath.values()]
-    .filter(({ names }) => names.length > 0)
-    .sort((a, b) => fixedText(b.path).length - fixedText(a.path).length)
+  const templates = [...byShape.values()]
+    .filter(({ shape }) => shape.includes('{}'))
+    .sort((a, b) => fixedLength(b) - fixedLength(a))
   return (requested) => {
     if (!requested.startsWith(basePath)) return undefined
     const path = requested.slice(basePath.length)
-    const fixed = byPath.get(path)
-    if (fixed && fixed.names.length === 0) return { route: fixed, parameters: {} }
-    for (const template of templates) {
-      const found = template.pattern.exec(path)
-      if (!found) continue
-      const values = template.names.map((name, index): [string, string] => [
-        name,
-        decodeURIComponent(found[index + 1] ?? ''),
-      ])
-      return { route: template, parameters: Object.fromEntries(values) }
+    const fixed = byShape.get(path)
+    if (fixed && !path.includes('{}')) return { route: fixed, values: [] }
+    for (const route of templates) {
+      const found = route.pattern.exec(path)
+      if (found) return { route, values: found.slice(1).map(decodeURIComponent) }
     }
     return undefined
   }
 }
 
-function fixedText(path: string): string {
-  return path.replace(/\{.*?\}/g, '')
+/** By name. Paths that differ only in the names of their parameters can have different methods. */
+export function nameParameters({ path }: Operation, { values }: Match): Record<string, string> {
+  const names = [...path.matchAll(/\{(.*?)\}/g)].map(([, name]) => name ?? '')
+  return Object.fromEntries(names.map((name, index) => [name, values[index] ?? '']))
 }
 
-function newTemplate(path: string): Template {
-  const names = [...path.matchAll(/\{(.*?)\}/g)].map(([, name]) => name ?? '')
-  const source = path.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{.*?\}/g, '([^/]+?)')
-  return { path, names, pattern: new RegExp(`^${source}$`), operations: new Map(), allow: '' }
+/** The path without the names of its parameters, for example `/pets/{}`. */
+export function shapeOf(path: string): string {
+  return path.replace(/\{.*?\}/g, '{}')
+}
+
+function fixedLength({ shape }: Template): number {
+  return shape.replaceAll('{}', '').length
+}
+
+function newTemplate(shape: string): Template {
+  const source = shape.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replaceAll('{}', '([^/]+?)')
+  return { shape, pattern: new RegExp(`^${source}$`), operations: new Map(), allow: '' }
 }
 
 function listMethods({ operations }: Route): string {

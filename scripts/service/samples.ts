@@ -18,14 +18,31 @@ export function newSampler(openapi: Source, validation: Validation): Sampler {
         value !== undefined &&
         validation.check(schema, direction, structuredClone(value)).length === 0
       if (isValid(example)) return example
-      for (const usesExamples of [true, false]) {
-        const value = new Sampling(openapi, direction, usesExamples).value(schema.value)
+      for (const attempt of ATTEMPTS) {
+        const value = new Sampling(openapi, direction, attempt).value(schema.value)
         if (isValid(value)) return value
       }
       return undefined
     },
   }
 }
+
+/** How a value is made up. */
+interface Attempt {
+  usesExamples: boolean
+  /** Which alternative of `oneOf` and `anyOf`. */
+  choice: number
+  /** Deeper objects have only their required properties. */
+  fullDepth: number
+}
+
+const MAX_CHOICES = 8
+/** The alternatives of some documents can be told apart only with all their properties, or without examples. */
+const ATTEMPTS: Attempt[] = [2, 6].flatMap((fullDepth) =>
+  Array.from({ length: MAX_CHOICES }).flatMap((_, choice) =>
+    [true, false].map((usesExamples) => ({ usesExamples, choice, fullDepth })),
+  ),
+)
 
 const FORMATS: Record<string, string> = {
   'date-time': '2026-03-02T09:30:00Z',
@@ -48,21 +65,19 @@ const FORMATS: Record<string, string> = {
   'json-pointer': '/a',
 }
 
-/** Deeper objects have only their required properties. */
-const FULL_DEPTH = 2
 /** A schema that requires itself has no finite value. */
 const MAX_DEPTH = 12
 
 class Sampling {
   private readonly openapi: Source
   private readonly direction: Direction
-  private readonly usesExamples: boolean
+  private readonly attempt: Attempt
   private readonly ancestors: Schema[] = []
 
-  constructor(openapi: Source, direction: Direction, usesExamples: boolean) {
+  constructor(openapi: Source, direction: Direction, attempt: Attempt) {
     this.openapi = openapi
     this.direction = direction
-    this.usesExamples = usesExamples
+    this.attempt = attempt
   }
 
   /** Undefined if the schema contains itself. `index` makes the items of a list distinct. */
@@ -87,9 +102,10 @@ class Sampling {
   private merge(schema: Schema): Schema {
     const { allOf = [], oneOf, anyOf, ...rest } = schema
     const alternatives = oneOf ?? anyOf ?? []
-    const chosen =
-      alternatives.find((one) => !this.ancestors.includes(this.resolve(one)) && !isNull(one)) ??
-      alternatives[0]
+    const possible = alternatives.filter(
+      (one) => !this.ancestors.includes(this.resolve(one)) && !isNull(one),
+    )
+    const chosen = possible[this.attempt.choice % possible.length] ?? alternatives[0]
     const parts = [...allOf, ...(chosen ? [chosen] : [])].map((part) =>
       this.mergeUnlessRecursive(part),
     )
@@ -110,7 +126,7 @@ class Sampling {
   }
 
   private ofWhole(schema: Schema, index: number): unknown {
-    if (this.usesExamples) {
+    if (this.attempt.usesExamples) {
       const examples = Array.isArray(schema.examples) ? schema.examples : []
       const [example] = [schema.example, ...examples].filter((value) => value !== undefined)
       if (example !== undefined) return example
@@ -138,14 +154,11 @@ class Sampling {
     }
   }
 
-  private ofObject({
-    properties = {},
-    required = [],
-    additionalProperties,
-    ...rest
-  }: Schema): object {
+  private ofObject(schema: Schema): object {
+    const { properties = {}, additionalProperties, minProperties = 0 } = schema
+    const required = namesOf(schema)
     const hidden = this.direction === 'request' ? 'readOnly' : 'writeOnly'
-    const isFull = this.direction === 'response' && this.ancestors.length <= FULL_DEPTH
+    const isFull = this.direction === 'response' && this.ancestors.length <= this.attempt.fullDepth
     const result: Record<string, unknown> = {}
     for (const name of new Set([...Object.keys(properties), ...required])) {
       const isRequired = required.includes(name)
@@ -154,8 +167,7 @@ class Sampling {
       const value = this.value(property)
       if (value !== undefined) result[name] = value
     }
-    const least = Number(rest.minProperties ?? 0)
-    for (let count = 1; Object.keys(result).length < least; count += 1)
+    for (let count = 1; Object.keys(result).length < Number(minProperties); count += 1)
       result[`key${count}`] = this.value(
         isObject(additionalProperties) ? (additionalProperties as Schema) : {},
       )
@@ -183,12 +195,16 @@ function isNull({ type }: Schema): boolean {
   return type === 'null'
 }
 
+function namesOf({ required }: Schema): readonly string[] {
+  return Array.isArray(required) ? required : []
+}
+
 function mergeTwo(a: Schema, b: Schema): Schema {
   return {
     ...a,
     ...b,
     ...((a.properties || b.properties) && { properties: { ...a.properties, ...b.properties } }),
-    ...((a.required || b.required) && { required: [...(a.required ?? []), ...(b.required ?? [])] }),
+    ...((a.required || b.required) && { required: [...namesOf(a), ...namesOf(b)] }),
   }
 }
 

@@ -69,7 +69,7 @@ function newCompiler(openapi: Source, coerceTypes: boolean | 'array') {
   }
 
   function convert(schema: Schema, direction: Direction): Schema {
-    return toJsonSchemaOf(schema, direction, {
+    return toJsonSchemaOf(coerceTypes ? withAnyOf(schema) : schema, direction, {
       convert: (subschema) => prepare(subschema, direction),
       resolve: (property) =>
         dereference(sources, { source: openapi, path: [], value: property }).value,
@@ -91,6 +91,13 @@ function newCompiler(openapi: Source, coerceTypes: boolean | 'array') {
     known[direction] ??= ajv.compile(prepare(value, direction))
     return known[direction]
   }
+}
+
+/** Text is valid by several types, for example `1` by integer and by string. */
+function withAnyOf({ oneOf, ...rest }: Schema): Schema {
+  return oneOf === undefined || rest.anyOf !== undefined
+    ? { oneOf, ...rest }
+    : { ...rest, anyOf: oneOf }
 }
 
 interface Conversion {
@@ -121,8 +128,9 @@ function toJsonSchemaOf(
     const property = schema.properties?.[name]
     return isObject(property) && (property[hidden] === true || resolve(property)[hidden] === true)
   }
-  if (Array.isArray(result.required))
-    result.required = result.required.filter((name) => !isHidden(name))
+  // Public documents have `required: true` from JSON Schema draft 3, which says nothing here.
+  if (!Array.isArray(result.required)) delete result.required
+  else result.required = result.required.filter((name) => !isHidden(name))
   applyExclusive(result)
   return schema.nullable === true ? orNull(result) : result
 }

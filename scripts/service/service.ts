@@ -10,7 +10,7 @@ import { isJson } from '../model/plain-operations.ts'
 import { readBody } from './bodies.ts'
 import { type Credentials, findCredentials, readSchemes } from './credentials.ts'
 import { newParameterReader, type ParameterReader, type Values } from './parameters.ts'
-import { newRouter } from './routes.ts'
+import { nameParameters, newRouter } from './routes.ts'
 import { newSampler, type Sampler } from './samples.ts'
 import { newValidation, type Problem, type Validation } from './schemas.ts'
 
@@ -104,7 +104,10 @@ function newServer(options: ServiceOptions): Middleware {
         (ctx.method === 'HEAD' ? match.route.operations.get('get') : undefined)
       ctx.state.operation = operation
       if (!operation) return respondToMethod(ctx, match.route.allow)
-      const result = await handle(await readCall(ctx, operation, match.parameters), tools)
+      const result = await handle(
+        await readCall(ctx, operation, nameParameters(operation, match)),
+        tools,
+      )
       send(ctx, validation, operation, result)
     } catch (error) {
       respondToError(ctx, tools, operation, error)

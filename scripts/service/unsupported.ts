@@ -12,6 +12,7 @@ import {
   type Source,
   valueAt,
 } from '../model/source.ts'
+import { shapeOf } from './routes.ts'
 
 export function findUnsupported(openapi: Source): Finding[] {
   const version = findVersion(openapi)
@@ -47,7 +48,7 @@ function findOperationProblems(openapi: Source): Finding[] {
   const places = listOperationPaths(openapi.root)
   return [
     ...findRepeatedNames(openapi, places),
-    ...findEqualPaths(openapi),
+    ...findPathProblems(openapi, places),
     ...places.flatMap((path) => findInOperation(openapi, path)),
   ]
 }
@@ -70,23 +71,31 @@ function findRepeatedNames(openapi: Source, places: [string, string, string][]):
   })
 }
 
-function findEqualPaths(openapi: Source): Finding[] {
-  const first = new Map<string, string>()
-  return Object.keys(valueAt(openapi.root, ['paths']) as object).flatMap((path) => {
+function findPathProblems(openapi: Source, places: [string, string, string][]): Finding[] {
+  const paths = Object.keys(valueAt(openapi.root, ['paths']) as object)
+  const found = paths.flatMap((path) => {
+    const names = path.match(/\{.*?\}/g) ?? []
     const refuse = (problem: string) => [{ source: openapi, path: ['paths', path], problem }]
     if (path.startsWith('x-')) return []
     if (!path.startsWith('/')) return refuse(`the path ${path} must begin with /: correct it`)
     if (/[?#]/.test(path))
       return refuse('a path cannot have a query or fragment: declare query parameters instead')
-    const names = path.match(/\{.*?\}/g) ?? []
     if (new Set(names).size < names.length)
       return refuse(`${path} has a parameter twice: give each its own name`)
-    const shape = path.replace(/\{.*?\}/g, '{}')
-    const known = first.get(shape)
-    first.set(shape, path)
-    return known === undefined
-      ? []
-      : refuse(`requests for this path are also requests for ${known}: join the two paths`)
+    return []
+  })
+  return [...found, ...findEqualPaths(openapi, places)]
+}
+
+function findEqualPaths(openapi: Source, places: [string, string, string][]): Finding[] {
+  const first = new Map<string, string>()
+  return places.flatMap((path) => {
+    const [, template, method] = path
+    const key = `${method} ${shapeOf(template)}`
+    const known = first.get(key)
+    first.set(key, template)
+    const problem = `requests for this operation are also requests for ${known}: join the two paths`
+    return known === undefined ? [] : [{ source: openapi, path, problem }]
   })
 }
 
@@ -198,10 +207,6 @@ function findSchemaProblems({ source, path, value }: Located<Schema>): Finding[]
   for (const key of IDENTIFIERS)
     if (schema[key] !== undefined)
       found.push(refuse(key, `${key} is not supported: refer to the schema by its JSON Pointer`))
-  if (schema.required !== undefined && !Array.isArray(schema.required))
-    found.push(
-      refuse('required', 'required must be a list of property names: list them in the object'),
-    )
   if (schema.pattern !== undefined && !isPattern(schema.pattern))
     found.push(
       refuse('pattern', `${schema.pattern} is no regular expression of JavaScript: rewrite it`),

@@ -151,7 +151,7 @@ components:
       properties:
         type: { type: file }
         pattern: { type: string, pattern: '(?i)a' }
-        required: { type: object, required: true }
+        anchor: { $anchor: here }
     Remote: { $ref: 'https://example.com/schema.json' }
 `,
   reasons: [
@@ -159,7 +159,7 @@ components:
     'openapi.yaml:9 parameter two has no schema: add one',
     'openapi.yaml:10 names the security scheme missing: add it to components.securitySchemes',
     'openapi.yaml:11 99 is no status of a final response: use for example 200, 4XX or default',
-    'openapi.yaml:12 requests for this path are also requests for /a/{one}: join the two paths',
+    'openapi.yaml:13 requests for this operation are also requests for /a/{one}: join the two paths',
     'openapi.yaml:13 has no responses: add at least one',
     'openapi.yaml:14 repeats the operation name getA of line 5: give each operation its own operationId',
     'openapi.yaml:16 a path cannot have a query or fragment: declare query parameters instead',
@@ -167,7 +167,7 @@ components:
     'openapi.yaml:25 certificate is a security scheme that is not supported: use apiKey, oauth2, openIdConnect, or http with basic or bearer',
     'openapi.yaml:29 file is no type: use string, number, integer, boolean, array, object, null',
     'openapi.yaml:30 (?i)a is no regular expression of JavaScript: rewrite it',
-    'openapi.yaml:31 required must be a list of property names: list them in the object',
+    'openapi.yaml:31 $anchor is not supported: refer to the schema by its JSON Pointer',
     'openapi.yaml:32 refers to https://example.com/schema.json: copy it to a file beside this one, and refer to that',
   ],
 }
