@@ -81,6 +81,8 @@ export async function writeTypes(
     rootTypesNoSchemaPrefix: true,
     silent: true,
     ...options,
+  }).catch((cause: Error) => {
+    throw new Refused(`openapi-typescript cannot write the types: ${cause.message}`, { cause })
   })
   const isOmitted = (node: object): boolean =>
     'name' in node && omitted.includes((node.name as { text: string }).text)

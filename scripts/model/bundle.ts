@@ -51,7 +51,8 @@ export function listReferences(source: Source): { path: Path; ref: string }[] {
   return found
 }
 
-function isData(key: string, path: Path): boolean {
+/** Whether the value of the key is data. `path` leads to the node with the key. */
+export function isData(key: string, path: Path): boolean {
   const isName = MAPS_OF_NAMES.includes(String(path.at(-1)))
   return !isName && (DATA_KEYS.includes(key) || key.startsWith('x-'))
 }
@@ -111,9 +112,23 @@ class Bundler {
     return Object.fromEntries(
       Object.entries(node).map(([key, value]) => {
         if (isData(key, path)) return [key, this.copyData(key, value, position)]
+        if (key === 'mapping' && path.at(-1) === 'discriminator')
+          return [key, this.copyMapping(value, position)]
         const isSchema = inSchema || key === 'schema' || path.join('/') === 'components/schemas'
         const below = { source, path: [...path, key], at: [...at, key], inSchema: isSchema }
         return [key, this.copy(value, below)]
+      }),
+    )
+  }
+
+  /** A discriminator maps values to references, or to names of schemas. */
+  private copyMapping(mapping: unknown, position: Position): unknown {
+    const targets = Object.entries((mapping ?? {}) as Record<string, string>)
+    return Object.fromEntries(
+      targets.map(([value, target]) => {
+        if (!/[#/]|\.(ya?ml|json)$/.test(target)) return [value, target]
+        const { $ref = target } = this.reference({}, target, position) as { $ref?: string }
+        return [value, $ref]
       }),
     )
   }
@@ -129,7 +144,7 @@ class Bundler {
   }
 
   private reference(node: object, ref: string, position: Position): unknown {
-    const { source, path, at } = position
+    const { source, path, at, inSchema } = position
     let target: Located
     try {
       target = locate(this.sources, source, ref)
@@ -138,9 +153,7 @@ class Bundler {
       return {}
     }
     if (target.source === this.main) return { ...node, $ref: toPointer(target.path) }
-    // OpenAPI 3.0 has no component for a path item, so it is copied in place. Public documents have references
-    // for operations, too.
-    if (at.length <= 3 && at[0] === 'paths') {
+    if (!inSchema && hasNoComponent(at)) {
       this.origins.set(at.join('\n'), target)
       return this.copy(target.value, { ...target, at, inSchema: false })
     }
@@ -186,6 +199,12 @@ class Bundler {
       },
     }
   }
+}
+
+/** OpenAPI 3.0 has no components for path items, so they are copied in place. Public documents also have references
+ *  for operations and media types. */
+function hasNoComponent(at: Path): boolean {
+  return (at.length <= 3 && at[0] === 'paths') || at.at(-2) === 'content'
 }
 
 /** A JSON Pointer in a URI fragment (RFC 6901 §6). */

@@ -214,6 +214,13 @@ function findSchemaProblems({ source, path, value }: Located<Schema>): Finding[]
   for (const key of ['allOf', 'oneOf', 'anyOf'] as const)
     if (schema[key] !== undefined && !Array.isArray(schema[key]))
       found.push(refuse(key, `${key} must be a list of schemas: correct it`))
+  for (const [name, property] of Object.entries(schema.properties ?? {}))
+    if (typeof property === 'string')
+      found.push({
+        source,
+        path: [...path, 'properties', name],
+        problem: `property ${name} is no schema: a reference stands in place of a schema, not of all properties`,
+      })
   if (found.length > 0) return found
   return listSubschemas(schema).flatMap(({ subschema, steps }) =>
     findSchemaProblems({ source, path: [...path, ...steps], value: subschema }),
