@@ -56,7 +56,7 @@ export function findEmitMismatches(contract: Contract): Finding[] {
 const USED_WITHOUT_REFERENCE = ['securitySchemes', 'messages']
 
 /** `components`, the kind, the name. */
-const COMPONENT_PATH_LENGTH = 3
+export const COMPONENT_PATH_LENGTH = 3
 
 /** Components that nothing in the contract uses, for example those of a removed operation. */
 export function findUnusedComponents({ sources }: Contract): Finding[] {

@@ -52,7 +52,7 @@ export function renameField(contract: Contract, files: TextFile[], name: FieldNa
 }
 
 function renameInContracts(contract: Contract, owner: Owner, renames: Renames): [string, string][] {
-  const lines = findOwnLines(contract, owner.schemas, (id) => owner.operations.includes(id))
+  const lines = findOwnLines(contract, owner.schemas, owner.operations)
   return Object.values(contract.sources).map(({ file, text }) => [
     file,
     renameInYaml(text, lines.get(file) ?? new Set(), renames),

@@ -27,18 +27,19 @@ export function renameOperation(
     throw new Refused(
       `${findMentions(taken, newName)[0]} uses ${newName} for something else: choose another name`,
     )
+  const moves = files.flatMap(({ file }): [string, string][] => {
+    const moved = file.replace(new RegExp(`/${name}(?=(\\.test)?\\.ts$)`), `/${newName}`)
+    return moved === file ? [] : [[file, moved]]
+  })
+  const present = moves.find(([, moved]) => files.some(({ file }) => file === moved))
+  if (present) throw new Refused(`${present[1]} exists: move it away, or choose another name`)
   return {
     texts: new Map(
       affected
         .filter(({ file }) => file !== HISTORY)
         .map(({ file, text }) => [file, text.replace(wordPattern(name), newName)]),
     ),
-    moves: new Map(
-      files.flatMap(({ file }): [string, string][] => {
-        const moved = file.replace(new RegExp(`/${name}(?=(\\.test)?\\.ts$)`), `/${newName}`)
-        return moved === file ? [] : [[file, moved]]
-      }),
-    ),
+    moves: new Map(moves),
     left: affected
       .filter(({ file }) => file === HISTORY)
       .flatMap((file) => findMentions(file, name))

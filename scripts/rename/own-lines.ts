@@ -1,68 +1,72 @@
 /** The lines of the contracts that describe one schema or resource and nothing else. */
+
+import { COMPONENT_PATH_LENGTH } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
 import { locate } from '../model/references.ts'
 import { isObject, type Path, type Place, type Source, valueAt } from '../model/source.ts'
 
-/** An operation or a message, and the components that it uses, for example `openapi.yaml components schemas Task`. */
+/** A component as one word, for example `openapi.yaml components schemas Task`. */
+type ComponentName = string
+
+/** An operation or a message, and the components that it uses. */
 interface Usage extends Place {
-  components: Set<string>
+  components: Set<ComponentName>
+  isOwn: boolean
 }
 
-/** The numbers of the lines, by file. They are those of the schemas, of the operations and messages that use them,
- *  and of the components that no other operation or message uses. */
+/** The numbers of the lines, by file. They are those of the schemas, of the operations, of the messages that use the
+ *  schemas, and of the components that no other operation or message uses. */
 export function findOwnLines(
   contract: Contract,
   schemas: string[],
-  isOwnOperation: (id: string) => boolean,
+  operationIds: string[],
 ): Map<string, Set<number>> {
-  const own = new Set(
-    Object.keys(contract.sources).flatMap((file) =>
-      schemas.map((schema) => [file, 'components', 'schemas', schema].join(' ')),
-    ),
+  const owned = Object.keys(contract.sources).flatMap((file) =>
+    schemas.map((schema) => `${file} components schemas ${schema}`),
   )
-  const messages = contract.events.map(({ place }) => withComponents(contract, place))
-  const operations = contract.operations.map(({ id, place }) => ({
-    ...withComponents(contract, place),
-    isOwn: isOwnOperation(id),
-  }))
-  const usesOwn = ({ components }: Usage): boolean => [...components].some((name) => own.has(name))
   const usages = [
-    ...operations,
-    ...messages.map((message) => ({ ...message, isOwn: usesOwn(message) })),
+    ...contract.operations.map(({ id, place }): Usage => {
+      const components = findComponents(contract, place)
+      return { ...place, components, isOwn: operationIds.includes(id) }
+    }),
+    ...contract.events.map(({ place }): Usage => {
+      const components = findComponents(contract, place)
+      return { ...place, components, isOwn: owned.some((name) => components.has(name)) }
+    }),
   ]
-  const elsewhere = new Set(
-    usages.filter(({ isOwn }) => !isOwn).flatMap(({ components }) => [...components]),
-  )
-  const places: Place[] = usages.filter(({ isOwn }) => isOwn)
-  const used = usages.filter(({ isOwn }) => isOwn).flatMap(({ components }) => [...components])
-  for (const name of new Set([...own, ...used])) {
-    const [file = '', ...path] = name.split(' ')
-    const source = contract.sources[file]
-    if (
-      source &&
-      valueAt(source.root, path) !== undefined &&
-      (own.has(name) || !elsewhere.has(name))
-    )
-      places.push({ source, path })
-  }
-  return linesOf(places)
+  const namesOf = (isOwn: boolean): ComponentName[] =>
+    usages.filter((usage) => usage.isOwn === isOwn).flatMap(({ components }) => [...components])
+  const shared = new Set(namesOf(false))
+  const components = [...owned, ...namesOf(true).filter((name) => !shared.has(name))]
+  return linesOf([
+    ...usages.filter(({ isOwn }) => isOwn),
+    ...components.flatMap((name) => placeOf(contract, name)),
+  ])
 }
 
-function withComponents({ sources }: Contract, place: Place): Usage {
-  const components = new Set<string>()
+/** Empty for a component that the file does not have. */
+function placeOf({ sources }: Contract, name: ComponentName): Place[] {
+  const [file = '', ...path] = name.split(' ')
+  const source = sources[file]
+  return source && valueAt(source.root, path) !== undefined ? [{ source, path }] : []
+}
+
+/** The components that the node at the place refers to, and those that they refer to. */
+function findComponents({ sources }: Contract, place: Place): Set<ComponentName> {
+  const names = new Set<ComponentName>()
   const visit = (source: Source, node: unknown): void => {
     if (!isObject(node)) return
     for (const value of Object.values(node)) visit(source, value)
     if (typeof node.$ref !== 'string') return
     const target = locate(sources, source, node.$ref)
-    const path: Path = target.path.slice(0, 3)
+    const path = target.path.slice(0, COMPONENT_PATH_LENGTH)
     const name = [target.source.file, ...path].join(' ')
-    if (components.has(name)) return
-    components.add(name)
+    if (names.has(name)) return
+    names.add(name)
     visit(target.source, valueAt(target.source.root, path))
   }
   visit(place.source, valueAt(place.source.root, place.path))
-  return { ...place, components }
+  return names
 }
 
 function linesOf(places: Place[]): Map<string, Set<number>> {

@@ -14,7 +14,8 @@ beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'rename-'))
   for (const file of ['openapi.yaml', 'asyncapi.yaml', 'docs/released/openapi.yaml'])
     await cp(join(ROOT, file), join(root, file))
-  await mkdir(join(root, 'test'))
+  for (const folder of ['test', 'handlers']) await mkdir(join(root, folder))
+  for (const id of ['getTask', 'oldTask']) await writeFile(join(root, `handlers/${id}.ts`), '')
   await writeFile(
     join(root, 'test/tasks.test.ts'),
     "import { otherTask } from './x.ts'\n// getTask\n",
@@ -41,6 +42,7 @@ test.each([
     'otherTask',
     'test/tasks.test.ts:1 uses otherTask for something else: choose another name',
   ],
+  ['getTask', 'oldTask', 'handlers/oldTask.ts exists: move it away, or choose another name'],
   ['Tsk.title', 'heading', 'The contracts have no schema Tsk: did you mean Task?'],
   ['Task.titel', 'heading', 'Task has no field titel: did you mean title?'],
   ['Task.title', 'Heading', 'Heading is not a name of a field: write it like created_at'],

@@ -79,12 +79,19 @@ function changeOf({ fields, filters }: Resource): Body | undefined {
   return field && { [field.name]: field.options?.at(-1) ?? vary(field, undefined, 1) }
 }
 
+/** Filters by fields that neither a create request nor an update sets: a person writes their cases. */
+export function filtersWithoutCases({ fields, filters }: Resource): string[] {
+  return filters.filter((filter) => {
+    const field = fields.find(({ name }) => name === fieldOf(filter))
+    return field !== undefined && !field.creation && !field.change
+  })
+}
+
 function writeCases(resource: Resource, filter: string, seeds: Body[]): string {
-  const time = /^(.+)_(after|before)$/.exec(filter)
-  if (time) return writeTimeCase(`${time[1]}_at`, time[2] === 'after' ? '>' : '<', seeds)
-  const changed = changeOf(resource)?.[filter]
-  const value = changed ?? seeds[CHANGED_SEED]?.[filter]
-  if (value === undefined || value === null) return '[]'
+  if (filtersWithoutCases(resource).includes(filter)) return '[]'
+  const time = /_(after|before)$/.exec(filter)?.[1]
+  if (time) return writeTimeCase(fieldOf(filter), time === 'after' ? '>' : '<', seeds)
+  const value = changeOf(resource)?.[filter] ?? seeds[CHANGED_SEED]?.[filter]
   return `[[${literal(encodeURIComponent(String(value)))}, ({ ${filter} }) => ${filter} === ${literal(value)}]]`
 }
 

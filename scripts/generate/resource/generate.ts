@@ -7,7 +7,7 @@ import { readContract } from '../../model/yaml.ts'
 import { listFiles } from '../files.ts'
 import { formatFiles } from '../format.ts'
 import { writeStubs } from '../stubs.ts'
-import { writeFixture } from './fixture.ts'
+import { filtersWithoutCases, writeFixture } from './fixture.ts'
 import { writeHandlers } from './handlers.ts'
 import { writeMigration, writeRecords } from './records.ts'
 import { type Resource, readResource } from './resource.ts'
@@ -99,8 +99,12 @@ async function findUnchangedStubs(
   return (await Promise.all(found)).flat()
 }
 
-function tasksFor({ slug }: Resource): string[] {
+function tasksFor(resource: Resource): string[] {
+  const { slug } = resource
   return [
+    ...filtersWithoutCases(resource).map(
+      (name) => `test/resources.ts: add cases of filter ${name}`,
+    ),
     `records/${slug}.ts: add the rules that the contract does not have, such as unique fields and which status can follow`,
     'Run `npm run update-schema`: it writes the new table into the two schema files and freezes the migration',
   ]
@@ -117,6 +121,7 @@ interface Insertion {
 
 function insertionsFor(resource: Resource): Insertion[] {
   const { table, type } = resource
+  const removal = resource.delete ? 'Clients and users delete records' : 'Deleted with the account'
   return [
     {
       file: 'test/resources.ts',
@@ -127,13 +132,13 @@ function insertionsFor(resource: Resource): Insertion[] {
     {
       file: 'records/removal-rules.ts',
       after: /^ {2}\w+: 'Clients and users delete records',\n/gm,
-      text: `  ${table}: 'Clients and users delete records',\n`,
+      text: `  ${table}: '${removal}',\n`,
       task: `add ${table} to permanentTables`,
     },
     {
       file: 'docs/operations.md',
       after: /^\| `\w+` \| Clients and users delete records \|\n/gm,
-      text: `| \`${table}\` | Clients and users delete records |\n`,
+      text: `| \`${table}\` | ${removal} |\n`,
       task: `add ${table} to the table of what is deleted`,
     },
     {

@@ -6,17 +6,7 @@ import { fieldOf, type Resource } from './resource.ts'
 export function writeRecords(resource: Resource): string {
   const { table, typeName, variable, create, fields, update } = resource
   const row = `${typeName}Row`
-  const changed = fields.filter(({ change }) => change !== undefined)
-  const tools = [
-    ...(fields.some(isTime) ? ['toMillis'] : []),
-    ...(fields.some((field) => isTime(field) && field.nullable) ? ['toNullableTimestamp'] : []),
-  ]
-  return `import type { components } from '../generated/openapi.ts'
-import type { Body } from '../generated/operations.ts'
-${update ? "import { nextUpdatedAt } from './changes.ts'\n" : ''}import type { Scope, WriteScope } from './database/scope.ts'
-import { newId } from './ids.ts'
-import { type Listing, ${[...tools, 'toTimestamp'].join(', ')} } from './list.ts'
-
+  return `${writeImports(resource)}
 export type ${typeName} = components['schemas']['${typeName}']
 type New${typeName} = Body<'${create.id}'>
 
@@ -51,13 +41,35 @@ ${lines(fields, (field) => `    ${field.name}: ${inserted(field)},`)}
   await scope.insert('${table}', { ...row })
   return fromRow(row)
 }
-${update ? writeUpdate(resource, changed) : ''}${resource.delete ? writeDelete(resource) : ''}`
+${update ? writeUpdate(resource) : ''}${resource.delete ? writeDelete(resource) : ''}`
+}
+
+function writeImports({ fields, update, delete: deletion }: Resource): string {
+  const times = [
+    ...(fields.some(isTimeOfClients) ? ['toMillis'] : []),
+    ...(fields.some((field) => isTime(field) && field.nullable) ? ['toNullableTimestamp'] : []),
+    'toTimestamp',
+  ]
+  const scopes = update || deletion ? 'Scope, WriteScope' : 'WriteScope'
+  return [
+    "import type { components } from '../generated/openapi.ts'",
+    "import type { Body } from '../generated/operations.ts'",
+    ...(update ? ["import { nextUpdatedAt } from './changes.ts'"] : []),
+    `import type { ${scopes} } from './database/scope.ts'`,
+    "import { newId } from './ids.ts'",
+    `import { type Listing, ${times.join(', ')} } from './list.ts'`,
+    '',
+  ].join('\n')
 }
 
 const lines = (fields: Field[], line: (field: Field) => string): string =>
   fields.map(line).join('\n')
 
 const isTime = ({ kind }: Field): boolean => kind === 'time'
+
+function isTimeOfClients(field: Field): boolean {
+  return isTime(field) && (field.creation ?? field.change ?? field.initial ?? null) !== null
+}
 
 const ROW_TYPES: Record<ColumnKind, string> = {
   text: 'string',
@@ -109,7 +121,8 @@ function writeNullable(resource: Resource): string {
   return names.length === 0 ? '' : `\n  nullable: ${literal(names)},`
 }
 
-function writeUpdate({ table, typeName }: Resource, changed: Field[]): string {
+function writeUpdate({ table, typeName, fields }: Resource): string {
+  const changed = fields.filter(({ change }) => change !== undefined)
   const converted = changed.flatMap(({ name, kind }) => {
     if (kind === 'time') return `...(changes.${name} && { ${name}: toMillis(changes.${name}) }), `
     if (kind === 'json')
