@@ -121,6 +121,25 @@ describe('stops and starts', () => {
   })
 
   test.runIf(inject('database') === 'postgres')(
+    'an attempt that started at once soon has a leased job, which the session of its worker stores',
+    async () => {
+      await using bench = await newBench()
+      const engine = await bench.start({ timeoutMs: 20_000 })
+      await using receiver = await startReceiver({ answers: ['hang'] })
+      const tenant = await newTenant(bench)
+      await tenant.subscribe(receiver.url)
+      await until('the engine leads', () => engine.isLeader())
+      await tenant.emit()
+      await receiver.received(1)
+      const leased = (): Promise<string[]> =>
+        bench.db.read('pgboss.job').where({ name: 'deliveries', state: 'active' }).pluck('id')
+      await until('its job is leased', async () => (await leased()).length === 1)
+      const [jobs] = await bench.db.read('worker_sessions').pluck('jobs')
+      expect(jobs).toEqual([{ id: (await leased())[0], retryCount: 0 }])
+    },
+  )
+
+  test.runIf(inject('database') === 'postgres')(
     'two engines share the attempts, and nothing is sent twice',
     async () => {
       await using bench = await newBench()
