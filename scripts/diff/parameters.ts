@@ -75,7 +75,7 @@ function compareParameter(subject: Subject, old: Parameter, now: Parameter): Cha
   if (!old.required && now.required) add('request-parameter-became-required', 'is required')
   if (old.required && !now.required) add('request-parameter-became-optional', 'is optional')
   if (old.in === 'path' && old.name !== now.name)
-    add('api-path-parameter-renamed', `has this name instead of ${old.name}`)
+    add('api-path-parameter-renamed', `is called ${now.name} instead of ${old.name}`)
   const [oldStyle, newStyle] = [readStyle(old), readStyle(now)]
   if (oldStyle !== newStyle)
     add('request-parameter-style-changed', `has the style ${newStyle} instead of ${oldStyle}`)

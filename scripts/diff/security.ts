@@ -1,4 +1,5 @@
 /** Compares how clients authenticate: the schemes and their combinations. */
+import { isDeepStrictEqual } from 'node:util'
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { dereference } from '../model/references.ts'
@@ -7,8 +8,8 @@ import { type Change, type RuleId, type Subject, toChange } from './change.ts'
 
 /** What a client sends: a security scheme without its name, which nobody sees. */
 interface Credential {
-  /** Equal for equal schemes. */
-  key: string
+  /** Equal for schemes that are equal on the wire. */
+  wire: object
   /** For example `a bearer token`. */
   name: string
   scopes: string[]
@@ -40,10 +41,11 @@ const isNone = (alternative: Alternative): boolean => alternative.length === 0
 
 /** Whether a client that sends `sent` has all that is needed. */
 function accepts(needed: Alternative, sent: Alternative): boolean {
-  return needed.every(({ key, scopes }) =>
+  return needed.every(({ wire, scopes }) =>
     sent.some(
       (credential) =>
-        credential.key === key && scopes.every((scope) => credential.scopes.includes(scope)),
+        isDeepStrictEqual(credential.wire, wire) &&
+        scopes.every((scope) => credential.scopes.includes(scope)),
     ),
   )
 }
@@ -74,17 +76,20 @@ function readCredential(
   const path = ['components', 'securitySchemes', scheme]
   const value = valueAt(openapi.root, path)
   const target = dereference(sources, { source: openapi, path, value }).value
-  const { description: _, bearerFormat: _format, ...wire } = (target ?? { scheme }) as Scheme
-  return { key: JSON.stringify(wire), name: nameCredential(wire, scopes), scopes }
+  const all = (target ?? { scheme }) as Scheme
+  const wire = Object.entries(all).filter(
+    ([key]) => !ANNOTATIONS.includes(key) && !key.startsWith('x-'),
+  )
+  return { wire: Object.fromEntries(wire), name: nameCredential(all, scopes), scopes }
 }
+
+const ANNOTATIONS = ['description', 'bearerFormat']
 
 interface Scheme {
   type?: string
   scheme?: string
   in?: string
   name?: string
-  description?: string
-  bearerFormat?: string
 }
 
 function nameCredential({ type, scheme = '', in: where, name }: Scheme, scopes: string[]): string {

@@ -118,7 +118,8 @@ function checkSecurity({ openapi }: Contract, { id, place }: Operation): Finding
   const requirements = (valueAt(openapi.root, path) ?? []) as Record<string, unknown>[]
   const isKeyOnly = requirements.every((names) => Object.keys(names).join() === SCHEME)
   if (requirements.length === 0 || !isKeyOnly) {
-    const problem = `${id} must have security: [{ ${SCHEME}: [] }], the only authentication of the service`
+    const owner = path === own ? id : 'the contract'
+    const problem = `${owner} must have security: [{ ${SCHEME}: [] }], the only authentication of the service`
     return [{ source: openapi, path, problem }]
   }
   const scheme = ['components', 'securitySchemes', SCHEME]

@@ -75,6 +75,14 @@ export const SENTENCES: Sentence[] = [
     back: [],
   },
   {
+    name: 'the same security scheme, written in another way',
+    edits: [
+      ['{ type: http, scheme: bearer }', '{ scheme: bearer, type: http, description: A key. }'],
+    ],
+    want: [],
+    back: [],
+  },
+  {
     name: 'another server',
     edits: [['x-rate-limit: { limit: 60', 'servers: [{ url: /api/ }]\nx-rate-limit: { limit: 60']],
     want: [

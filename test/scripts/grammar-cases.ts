@@ -79,6 +79,12 @@ export const FAULTY: FaultyContract[] = [
     want: 'createNote must have security: [{ apiKey: [] }]',
   },
   {
+    name: 'no authentication at all',
+    change: ['security:\n  - apiKey: []\n', ''],
+    line: 'openapi: 3.0.3',
+    want: 'the contract must have security: [{ apiKey: [] }]',
+  },
+  {
     name: 'another security scheme',
     change: [POST, `${POST}      security: [{ oauth: [] }]\n`],
     line: 'security: [{ oauth',
