@@ -86,7 +86,7 @@ const REFUSALS: {
     after: 'operationId: listVenues\n',
     change: ['name: filter[opens_after]', 'name: filter[search]'],
     line: 'name: filter[search]',
-    want: 'filter[search] compares no text, number or time of the record: generate without it, then add its condition to the listing',
+    want: 'filter[search] is no plain comparison with a field of the record: generate without it, then add its condition to the listing',
   },
   {
     name: 'a sort without a column',

@@ -4,7 +4,7 @@ import { nearest } from '../../model/nearest.ts'
 import type { MediaType, Operation } from '../../model/operations.ts'
 import { dereference } from '../../model/references.ts'
 import type { Schema } from '../../model/schema.ts'
-import { ContractError, fail, type Located } from '../../model/source.ts'
+import { ContractError, fail, type Located, valueAt } from '../../model/source.ts'
 import { findRecordOperations, isList, typeOf } from '../resources.ts'
 import { type ColumnKind, type Field, readFields } from './fields.ts'
 
@@ -132,11 +132,12 @@ function readQuery(
     const filter = /^filter\[(.+)\]$/.exec(name)?.[1]
     if (filter === undefined) return []
     const isTime = /_(after|before)$/.test(filter)
-    if (isTime ? !times.includes(fieldOf(filter)) : !comparable.includes(filter))
+    const isField = isTime ? times.includes(fieldOf(filter)) : comparable.includes(filter)
+    if (!isField || valueAt(source.root, [...path, 'x-filter', 'ignore_case']) === true)
       fail(
         source,
         path,
-        `${name} compares no text, number or time of the record: generate without it, then add its condition to the listing`,
+        `${name} is no plain comparison with a field of the record: generate without it, then add its condition to the listing`,
       )
     return [filter]
   })
