@@ -40,9 +40,12 @@ const REFUSALS: {
     want: 'has no list of venue: add GET …/venue first, or write --resource venues',
   },
   {
-    name: 'no operation to create',
+    name: 'a create request without a body',
     after: '  /public/v1/venues:\n',
-    change: ['    post:\n', '    put:\n'],
+    change: [
+      "      requestBody:\n        $ref: '#/components/requestBodies/VenueCreateBody'\n",
+      '',
+    ],
     line: 'get:',
     want: 'venues has no POST /public/v1/venues with a body: add it, or write the files by hand',
   },
