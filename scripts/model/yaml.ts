@@ -1,7 +1,17 @@
 /** Reads openapi.yaml and asyncapi.yaml, with the position of every node. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isMap, isPair, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml'
+import {
+  type Document,
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  visit,
+} from 'yaml'
 import { findInconsistencies } from './consistency.ts'
 import { buildContract, type Contract } from './contract.ts'
 import {
@@ -56,13 +66,18 @@ export function parseYaml(file: string, text: string): Source {
     throw new ContractError(file, toPosition(error.pos[0]), `is not YAML: ${error.message}`)
   if (!isMap(document.contents)) throw new ContractError(file, START, 'must be a YAML mapping')
   const contents: Node = document.contents
-  return {
+  const source: Source = {
     file,
     text,
     root: document.toJS(),
     position: (path) => toPosition(findOffset(contents, path)),
   }
+  documents.set(source, document)
+  return source
 }
+
+/** The parsed files: a contract with 400 operations takes half a second to parse. */
+const documents = new WeakMap<Source, Document>()
 
 /** The offset of the last node on the path that exists. */
 function findOffset(root: Node, path: Path): number {
@@ -86,7 +101,7 @@ function findOffset(root: Node, path: Path): number {
 /** Scalars without quotes inside `{…}`. */
 export function listUnquotedFlowScalars(source: Source): Located[] {
   const found: Located[] = []
-  visit(parseDocument(source.text), {
+  visit(documents.get(source) ?? parseDocument(source.text), {
     Scalar(_, node, ancestors) {
       const isInFlow = ancestors.some((ancestor) => isMap(ancestor) && ancestor.flow)
       if (node.type === 'PLAIN' && isInFlow)

@@ -6,6 +6,8 @@ import { constraintList, fieldList, formatType } from '../schema.ts'
 
 export function schemasPage(context: PageContext): DocsPage {
   const schemas = [...context.api.schemas].sort(([a], [b]) => (a < b ? -1 : 1))
+  // Each component has its own section here.
+  const shallow = { ...context, maxDepth: context.maxDepth && 1 }
   return {
     title: 'Schemas',
     summary: 'All schemas of the API, with the constraints of their fields.',
@@ -14,7 +16,7 @@ export function schemasPage(context: PageContext): DocsPage {
         The schemas of requests and responses. For tools:
         <a href="${context.contractLink('openapi.json')}">openapi.json</a>.
       </p>
-      ${schemas.map(([name, schema]) => schemaSection(context, name, schema))}`,
+      ${schemas.map(([name, schema]) => schemaSection(shallow, name, schema))}`,
   }
 }
 
