@@ -7,8 +7,8 @@ export interface RetryOptions {
   maxWaitMs: number
 }
 
-/** The service did nothing. 409 has `Retry-After` only while a request with the same `Idempotency-Key`
- *  is in progress. */
+/** With these statuses and `Retry-After`, the service has changed nothing. 409 has the header only while a request with
+ *  the same `Idempotency-Key` is in progress. */
 const RETRYABLE_STATUSES = [409, 429, 503]
 const FIRST_PAUSE_MS = 250
 

@@ -9,13 +9,14 @@ import type { ReceivedResponse } from './request.ts'
 /** A reason for which data that the schema permits was refused. */
 export interface Refusal {
   operation: string
-  /** As in `x-refusals`: `*` stands for an index or the name of an entry, which the caller has replaced. */
+  /** The caller has replaced each index and each name of an entry by `*`, as in `x-refusals`. */
   field: string
   message: string
   count: number
 }
 
-/** Messages by field, from the property of the body that `x-names-fields` names. Empty without this word. */
+/** Messages by field, from the property of the body that `x-names-fields` names. Empty if the schema
+ *  of the body has no `x-names-fields`. */
 export function fieldErrors(
   { sources }: Contract,
   { responses }: Operation,
@@ -38,8 +39,8 @@ export function namesFields({ sources }: Contract, { responses }: Operation): bo
   })
 }
 
-/** The rule in `x-refusals` that explains the refusal of the field. The sort needs no rule: in every contract it may be
- *  refused for a field that it repeats. */
+/** The rule in `x-refusals` that explains the refusal of the field. The parameter of the sort counts as a rule of every
+ *  operation, because a sort that names a field twice is always refused. */
 export function findRule(
   contract: Contract,
   operation: Operation,

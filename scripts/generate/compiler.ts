@@ -50,9 +50,10 @@ export function newCompiler(sources: Sources): Compiler {
     return openness === 'closed' ? close(chosen) : chosen
   }
 
-  /** A default would hide a missing field of a response. */
+  /** Adds the default. */
   function prepareProperty(placed: Located<Schema>, openness: Openness): Schema {
     const schema = prepare(placed, openness)
+    // In a response, a default would hide that the field is missing.
     if (openness === 'closed') return schema
     const value = readDefault(dereference(sources, placed).value)
     return value === undefined ? schema : { ...schema, default: value }
@@ -84,10 +85,13 @@ export function newCompiler(sources: Sources): Compiler {
     const id = schema.$ref ?? `/${name}`
     if (!schema.$ref) register(id, schema, place)
     compileAt(sources, place, () => ajv.getSchema(id))
-    const unique = id.slice(1).replace('.yaml/components', '').replace(/\W/g, '_')
-    names.set(key, unique)
-    functions[unique] = id
-    return unique
+    // /open/openapi.yaml/components/schemas/Task → open_openapi_schemas_Task
+    const base = id.slice(1).replace('.yaml/components', '').replace(/\W/g, '_')
+    let functionName = base
+    for (let count = 2; functionName in functions; count++) functionName = `${base}_${count}`
+    names.set(key, functionName)
+    functions[functionName] = id
+    return functionName
   }
 
   function compile(schema: Schema, place: Place): ValidateFunction {
@@ -134,7 +138,8 @@ function boundItems({ items, uniqueItems, ...rest }: Schema): Schema {
 }
 
 /** Replaces `oneOf` by a choice of the alternative that the value must match, if a property tells them apart.
- *  Errors are then about this alternative only. */
+ *  Errors are then about this alternative only. The tags are found in the schema of the contract; the third parameter is
+ *  the same schema, prepared, whose alternatives are used. */
 function chooseByTag(
   sources: Sources,
   { source, path, value }: Located<Schema>,
@@ -158,7 +163,7 @@ function chooseByTag(
   return { ...rest, ...choice }
 }
 
-/** Without options, for an object without the property. */
+/** Matches objects whose `tag` is one of the options. If there are no options, it matches objects without `tag`. */
 function tagSchema(tag: string, options: readonly unknown[]): Schema {
   return options.length === 0
     ? { type: 'object', not: { required: [tag] } }

@@ -2,7 +2,7 @@
 import { type Content, type Html, html } from '../shared/html.ts'
 import { codeBlock } from './ui.ts'
 
-/** Any other text is shown as it is. */
+/** Indents and colours JSON. Text that is not JSON, or too large to indent, is shown as it is. */
 export function jsonBlock(text: string, label: string): Html {
   const pretty = prettyJson(text)
   return codeBlock(text, label, pretty === undefined ? text : highlightJson(pretty))
@@ -33,6 +33,7 @@ export function prettyJson(text: string): string | undefined {
     const closes = token === ']' || token === '}'
     if (closes) depth -= 1
     const followsOpening = previous === '[' || previous === '{'
+    // `[]` and `{}` stay on one line.
     if (followsOpening !== closes || previous === ',') pretty += `\n${'  '.repeat(depth)}`
     pretty += token === ':' ? ': ' : token
     if (token === '[' || token === '{') depth += 1
@@ -54,6 +55,7 @@ export function highlightJson(pretty: string): Content {
   for (const found of pretty.matchAll(VALUE)) {
     if (++highlighted > MAX_HIGHLIGHTED) break
     const [whole, string, colon] = found
+    // Numbers, true, false and null share one colour.
     const kind = string === undefined ? 'number' : colon === undefined ? 'string' : 'key'
     parts.push(
       pretty.slice(end, found.index),

@@ -40,11 +40,11 @@ export function readContracts(root: string, baseUrl: string): ReadonlyMap<string
 /** The source names no host: its server is `/`. */
 function replaceServer(text: string, baseUrl: string): string {
   return text
-    .replace('servers:\n  - url: /\n', `servers:\n  - url: ${baseUrl}\n`)
-    .replace('"url": "/"', `"url": ${JSON.stringify(baseUrl)}`)
+    .replace('servers:\n  - url: /\n', () => `servers:\n  - url: ${baseUrl}\n`)
+    .replace('"url": "/"', () => `"url": ${JSON.stringify(baseUrl)}`)
 }
 
-/** The assets in one folder, by path. */
+/** The assets by the path under which they are served. The name of their folder changes with their contents. */
 export function readDocsAssets(searchIndex: string): { folder: string; assets: Assets } {
   const assets = readAssets(ROOT, {
     'docs.css': stylesheets('web/docs/client', STYLESHEETS),

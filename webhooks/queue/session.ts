@@ -43,7 +43,7 @@ export class WorkerSession {
     await this.#connect()
   }
 
-  /** Calls `lease`, and stores its jobs and those in flight as the leased jobs of this session in the same
+  /** Calls `lease`. If it returns jobs, stores them and those in flight as the leased jobs of this session, in the same
    *  transaction. Throws while the connection is lost. */
   async lease<Job extends LeasedJob>(
     inFlight: LeasedJob[],
@@ -52,6 +52,7 @@ export class WorkerSession {
     if (!this.#open) throw new Error('The session of this worker in PostgreSQL is lost')
     const { id, client } = this.#open
     const begun = client.query('begin')
+    // It is awaited only after `lease`, which saves a round trip. Until then its failure must not end the process.
     begun.catch(() => undefined)
     try {
       const jobs = await lease({ executeSql: (text, values) => client.query(text, values) })

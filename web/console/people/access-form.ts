@@ -29,14 +29,15 @@ export const PERMISSION_LABELS: Record<Permission, string> = {
 const GRANT_LABELS: Record<Grant, string> = { api_keys: 'API keys', webhooks: 'webhooks' }
 
 /** `API keys and webhooks`, `Webhooks`, or an empty string. */
-export function formatGrants({ grants }: Pick<User, 'grants'>): string {
-  return capital(grants.map((grant) => GRANT_LABELS[grant]).join(' and '))
+export function formatGrants({ grants: granted }: Pick<User, 'grants'>): string {
+  return capital(granted.map((grant) => GRANT_LABELS[grant]).join(' and '))
 }
 
-type FullAccess = UserAccess & { permissions: Permissions }
+/** With a permission for every module. */
+type CompleteAccess = UserAccess & { permissions: Permissions }
 
-/** A value that is no choice is an error, and counts as the least access. */
-export function readAccess(form: URLSearchParams): { access: FullAccess; errors: Errors } {
+/** An invalid or missing role or permission is an error, and counts as the least access. Unknown grants are ignored. */
+export function readAccess(form: URLSearchParams): { access: CompleteAccess; errors: Errors } {
   const errors: Errors = {}
   const role = form.get('role')
   if (role !== 'admin' && role !== 'member') errors.role = ['Choose a role.']
@@ -46,7 +47,7 @@ export function readAccess(form: URLSearchParams): { access: FullAccess; errors:
     return [module, level ?? 'none']
   })
   const isAdmin = role === 'admin'
-  const access: FullAccess = {
+  const access: CompleteAccess = {
     role: isAdmin ? 'admin' : 'member',
     // Without JavaScript, boxes stay ticked when the role changes to Member.
     grants: isAdmin ? grants.filter((grant) => form.getAll('grants').includes(grant)) : [],
@@ -55,8 +56,12 @@ export function readAccess(form: URLSearchParams): { access: FullAccess; errors:
   return { access, errors }
 }
 
-/** As rows that the audit log can compare. */
-export function flattenAccess({ role, grants: granted, permissions }: FullAccess | User): object {
+/** As one flat object, which the audit log can compare field by field. */
+export function flattenAccess({
+  role,
+  grants: granted,
+  permissions,
+}: CompleteAccess | User): object {
   return {
     role,
     ...Object.fromEntries(grants.map((grant) => [`manages_${grant}`, granted.includes(grant)])),
@@ -64,7 +69,7 @@ export function flattenAccess({ role, grants: granted, permissions }: FullAccess
   }
 }
 
-export function accessFields(access: FullAccess, errors: Errors): Content {
+export function accessFields(access: CompleteAccess, errors: Errors): Content {
   return html`
     ${roleField(access, errors)}
     <div class="for-admins">${grantsField(access, errors)}</div>
@@ -77,7 +82,7 @@ export function accessFields(access: FullAccess, errors: Errors): Content {
     </fieldset>`
 }
 
-function roleField({ role }: FullAccess, errors: Errors): Html {
+function roleField({ role }: CompleteAccess, errors: Errors): Html {
   return choiceField({
     name: 'role',
     legend: 'Role',
@@ -94,7 +99,7 @@ function roleField({ role }: FullAccess, errors: Errors): Html {
   })
 }
 
-function grantsField({ grants: granted }: FullAccess, errors: Errors): Html {
+function grantsField({ grants: granted }: CompleteAccess, errors: Errors): Html {
   return choiceField({
     name: 'grants',
     legend: 'May manage',
