@@ -12,6 +12,8 @@ import { listenLocally } from './local-server.ts'
 interface Listening {
   host: string
   port: number
+  /** The URL at which clients reach the service. Default: that of the host and port. */
+  baseUrl?: string
   onResponse?(ctx: Context): void
 }
 
@@ -22,7 +24,10 @@ export interface LocalService extends HttpServer {
 /** Serves the handlers of the folder, and the documentation at /docs/. */
 export async function startHandlers(root: string, listening: Listening): Promise<LocalService> {
   const handle = await loadHandlers(root)
-  const docs = docsRoutes({ baseUrl: urlOf(listening.host, listening.port), root })
+  const docs = docsRoutes({
+    baseUrl: listening.baseUrl ?? urlOf(listening.host, listening.port),
+    root,
+  })
   const extend: ServiceOptions['extend'] = (app) => app.use(docs.routes())
   return await start({ contract: readGeneratedDocument(root), handle, extend }, listening)
 }

@@ -89,9 +89,9 @@ With --json, the command prints one document {"url", "first_account"} when the s
 /** `npm start` of a folder that `muster init` made. It has no database. */
 async function serveDocument(shell: Shell, root: string, json: boolean): Promise<undefined> {
   const { startHandlers } = await import('./document-service.ts')
-  const { host, port } = await shell.config()
+  const { host, port, baseUrl } = await shell.config()
   const { stopping } = listenForStop()
-  const server = await startHandlers(root, { host, port })
+  const server = await startHandlers(root, { host, port, baseUrl })
   const { url } = server
   const text = `The service is ready.\n\n  API            ${url}\n  Documentation  ${url}/docs/`
   shell.print(json ? JSON.stringify({ url }) : text)

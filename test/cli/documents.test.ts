@@ -11,9 +11,9 @@ import { init } from '../../scripts/generate/init.ts'
 import { LIBRARY, MEMBERS, UNSUPPORTED } from './documents.ts'
 import { newMuster } from './muster.ts'
 
-const PETSTORE = createRequire(import.meta.url).resolve(
-  '@readme/oas-examples/3.0/json/petstore.json',
-)
+const resolvePublic = (name: string) =>
+  createRequire(import.meta.url).resolve(`@readme/oas-examples/${name}.json`)
+const PETSTORE = resolvePublic('3.0/json/petstore')
 const LOCAL = { host: '127.0.0.1', port: 0 }
 
 let folder: string
@@ -74,6 +74,31 @@ describe('the Petstore', () => {
     expect((await generate({ check: false, root: changed })).orphans).toEqual([
       'handlers/getInventory.ts serves no operation: remove it, or rename it with its operation',
     ])
+  })
+})
+
+describe('public documents', () => {
+  it.each([
+    ['3.0/json/star-trek', 120],
+    ['3.1/json/readme', 54],
+    ['3.1/json/train-travel', 7],
+    ['3.0/json/uspto', 3],
+  ])('%s: generates, starts, shows its pages, and its mock passes', async (name, count) => {
+    const root = join(folder, name)
+    const { written } = await init(root, resolvePublic(name))
+    const ids = written.flatMap((file) => /^handlers\/(\w+)\.ts$/.exec(file)?.[1] ?? [])
+    expect(ids.length).toBe(count)
+    const service = await startHandlers(root, LOCAL)
+    try {
+      for (const id of ids.slice(0, 3))
+        expect([id, (await fetch(`${service.url}/docs/operations/${id}`)).status]).toEqual([
+          id,
+          200,
+        ])
+    } finally {
+      await service.stop(0)
+    }
+    expect((await testDocument({ root, mock: true })).results).toEqual([])
   })
 })
 
