@@ -21,7 +21,7 @@ export function formatReport(report: Report): string {
   const failures = cases.flatMap(({ operation, name, failures }) =>
     failures.map(
       ({ check, what, message, curl }) =>
-        `FAIL  ${operation} ${name} (${check})\n      ${what}: ${message}\n      ${curl}\n`,
+        `FAIL  ${operation} ${name} (${check})\n      ${what}: ${message}\n      ${curl.replaceAll('\n', '\n      ')}\n`,
     ),
   )
   const missing = cells

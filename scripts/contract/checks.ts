@@ -27,6 +27,7 @@ export type CheckName =
   | 'isolation'
   | 'deliveries'
   | 'no_answer'
+  | 'sequence'
   | 'test_error'
 
 /** A response breaks the contract. */
@@ -34,11 +35,14 @@ export class ContractBroken extends Error {
   override name = 'ContractBroken'
   readonly check: CheckName
   readonly request: Request
+  /** The requests before it, without which it does not fail. */
+  readonly earlier: Request[]
 
-  constructor(check: CheckName, request: Request, message: string) {
+  constructor(check: CheckName, request: Request, message: string, earlier: Request[] = []) {
     super(message)
     this.check = check
     this.request = request
+    this.earlier = earlier
   }
 }
 

@@ -7,6 +7,7 @@ import type { Schema } from '../model/schema.ts'
 import { ContractBroken, shorten } from './checks.ts'
 import { type Fault, faults, objectFaults } from './invalid-values.ts'
 import { assertStored } from './oracles/stored-values.ts'
+import { randomCheck } from './random-check.ts'
 import { fieldErrors, findRule, namesFields, readMaxRecordBytes } from './refusals.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import {
@@ -24,8 +25,6 @@ import {
 } from './test-run.ts'
 import { type NamedValue, validValues } from './valid-values.ts'
 import { jsonBytes, largerThan, limits } from './value-limits.ts'
-
-const MAX_SHRINKING_MS = 15_000
 
 /** Throws unless the valid request succeeds, or is refused by a rule that a schema cannot express. */
 async function sendValid(run: Run, operation: Operation, input: Input): Promise<ReceivedResponse> {
@@ -179,36 +178,10 @@ function oncePerField(sorts: string[]): string[] {
   return [...new Map(sorts.map((sort) => [sort.replace(/^-/, ''), sort])).values()]
 }
 
-/** A check of random data. fast-check shrinks a failing value first. */
-function property<T>(
-  { options, records }: Run,
-  values: fc.Arbitrary<T>,
-  holds: (value: T) => Promise<void>,
-): Check {
-  return {
-    what: 'random data',
-    async perform() {
-      let shrinksUntil = Number.POSITIVE_INFINITY
-      const tried = fc.asyncProperty(values, async (value) => {
-        if (Date.now() > shrinksUntil) return
-        try {
-          await holds(value)
-        } catch (error) {
-          shrinksUntil = Math.min(shrinksUntil, Date.now() + MAX_SHRINKING_MS)
-          throw error
-        } finally {
-          await records.cleanUpCheck()
-        }
-      })
-      const details = await fc.check(tried, { seed: options.seed, numRuns: options.randomRequests })
-      if (details.failed) throw details.errorInstance
-    },
-  }
-}
-
 export function* randomValidChecks(run: Run, operation: Operation): Generator<Check> {
-  yield property(
+  yield randomCheck(
     run,
+    { what: 'random data', runs: run.options.randomRequests },
     validInputs(run, operation),
     async (input) => void (await sendValid(run, operation, input)),
   )
@@ -312,8 +285,9 @@ export function* randomInvalidChecks(run: Run, operation: Operation): Generator<
     ...body.map((fault) => ({ fault, spoil: undefined })),
     ...input.map(({ spoil }) => ({ fault: undefined, spoil })),
   ]
-  yield property(
+  yield randomCheck(
     run,
+    { what: 'random data', runs: run.options.randomRequests },
     fc.tuple(validInputs(run, operation), fc.constantFrom(...choices)),
     async ([valid, { fault, spoil }]) => {
       // Without the random headers: a conditional request could be refused first.

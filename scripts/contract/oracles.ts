@@ -10,6 +10,7 @@ import { headChecks, headerChecks } from './oracles/header-meanings.ts'
 import { idempotencyChecks } from './oracles/idempotency.ts'
 import { isolationChecks } from './oracles/isolation.ts'
 import { listChecks } from './oracles/lists.ts'
+import { sequenceChecks } from './oracles/sequences.ts'
 import { updateChecks } from './oracles/stored-values.ts'
 import type { ListChecks, Target } from './test-run.ts'
 
@@ -123,6 +124,14 @@ export const ORACLES: readonly Oracle[] = [
       'A change emits each declared event once, about the right record. A refused or repeated request emits none.',
     isFor: ({ emits }) => emits.length > 0,
     listChecks: eventChecks,
+  },
+  {
+    name: 'keeps its rules in every order of requests',
+    promise:
+      'Random sequences of creates, updates and deletes, also simultaneous ones, leave the records that a model ' +
+      'computes. States, fixed fields, references and versions are as the contract says.',
+    isFor: ({ method }) => method === 'patch',
+    listChecks: sequenceChecks,
   },
   {
     name: 'delivers its events',

@@ -18,6 +18,12 @@ export interface RecordWords {
   set_when?: Record<string, Options>
   /** The service changes the record itself until a field has one of these values. */
   finished_when?: Options
+  /** By the name of a field: the values that can follow each of its values. */
+  states?: Record<string, Record<string, unknown[]>>
+  /** By the name of a field: it cannot change while other fields have one of these values. */
+  fixed_when?: Record<string, Options>
+  /** Fields whose values together are unique. */
+  unique?: string[]
 }
 
 /** The schema of the record that the operation returns, without references. */

@@ -17,7 +17,7 @@ export interface Failure {
   /** The special property of the request. */
   what: string
   message: string
-  /** A shell command that repeats the request. Empty if none failed. */
+  /** Shell commands that repeat the requests, one a line. Empty if none failed. */
   curl: string
   /** The requests that led to the failure, the failed one last. Each key is the name of its variable in `curl`. */
   exchanges: Exchange[]
@@ -148,10 +148,13 @@ async function collectFailures(
 function toFailure({ toCurl, findExchange, target }: Run, what: string, error: unknown): Failure {
   if (!(error instanceof ContractBroken))
     return { check: 'test_error', what, message: (error as Error).message, curl: '', exchanges: [] }
-  const { check, message, request } = error
-  const exchange = findExchange(request)
-  const exchanges = exchange ? [withoutKey(exchange, target.key)] : []
-  return { check, what, message, curl: toCurl(request), exchanges }
+  const { check, message, request, earlier } = error
+  const requests = [...earlier.filter((one) => one !== request), request]
+  const exchanges = requests
+    .map(findExchange)
+    .filter((exchange) => exchange !== undefined)
+    .map((exchange) => withoutKey(exchange, target.key))
+  return { check, what, message, curl: requests.map(toCurl).join('\n'), exchanges }
 }
 
 function withoutKey(exchange: Exchange, runKey: string): Exchange {

@@ -35,6 +35,8 @@ export interface Options {
   seed: number
   /** To each operation: this many valid and this many invalid ones. */
   randomRequests: number
+  /** For each kind of record. By default half of `randomRequests`. */
+  sequences?: number
   /** The name of the oracle that comes first. */
   firstOracle?: string
 }

@@ -12,6 +12,7 @@ import { checkExamples } from './examples.ts'
 import { lists } from './lists.ts'
 import { errorSchema, statuses } from './responses.ts'
 import { described, portableDefaults, sameInBothFiles, selfContained } from './schemas.ts'
+import { mistypedWords } from './words.ts'
 
 /** Our rules by name. */
 export const rules: Record<string, (contract: Contract) => Finding[]> = {
@@ -35,6 +36,7 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   currencies,
   'sunset-in-time': sunsetInTime,
   unreferenced: findUnusedComponents,
+  'mistyped-word': mistypedWords,
 }
 
 /** Handler and test files are named after the operation ID. The verb-noun form tells them apart from other files. */

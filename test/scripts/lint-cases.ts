@@ -25,6 +25,13 @@ export const CASES: Case[] = [
     want: 'operation-id-form — operationId task must be a verb and a noun: write it like listParticipants',
   },
   {
+    name: 'a mistyped word beside an unknown one',
+    file: 'openapi.yaml',
+    change: ['x-names-fields: errors', 'x-name-fields: errors\n      x-owner-team: api'],
+    line: 'x-name-fields: errors',
+    want: 'mistyped-word — x-name-fields is unknown and has no effect: write x-names-fields',
+  },
+  {
     name: 'a repeated operationId',
     file: 'openapi.yaml',
     change: ['operationId: getJob\n', 'operationId: listJobs\n'],

@@ -12,6 +12,7 @@ import {
   sizeFaults,
   validationFaults,
 } from './faults/requests.ts'
+import { sequenceFaults } from './faults/sequences.ts'
 import { storedFaults } from './faults/stored.ts'
 import type { SeededFault } from './seeded-fault.ts'
 
@@ -27,6 +28,7 @@ export function listSeededFaults(contract: Contract, keys: Keys): SeededFault[] 
     ...idempotencyFaults(contract),
     ...listFaults(contract),
     ...storedFaults(contract, keys),
+    ...sequenceFaults(contract),
     ...isolationFaults(contract, keys),
     ...eventFaults(contract),
     ...deliveryFaults(contract),

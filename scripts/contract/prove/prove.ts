@@ -46,11 +46,15 @@ const LIKELY: Partial<Record<Category, string>> = {
   conditions: 'compares versions',
   idempotency: 'does not repeat a request with the same Idempotency-Key',
   lists: 'lists the right records',
+  sequences: 'keeps its rules in every order of requests',
   isolation: 'keeps accounts apart',
   events: 'emits exactly the declared events',
   deliveries: 'delivers its events',
   signatures: 'delivers its events',
 }
+
+/** Enough to find a fault that needs several requests. */
+const SEQUENCES = 20
 
 /** The first failure of the operation that has the fault. */
 async function testFault(
@@ -65,7 +69,8 @@ async function testFault(
     hasRestrictedKey: target.restrictedKey !== undefined,
   })
   let found: string | null = null
-  const options = { ids, seed, randomRequests: 1, firstOracle: LIKELY[category] }
+  const sequences = category === 'sequences' ? SEQUENCES : 1
+  const options = { ids, seed, randomRequests: 1, sequences, firstOracle: LIKELY[category] }
   const faulty = { ...target, url: proxy.url, ...(deliver && changeDeliveries(target, deliver)) }
   await runSuite({
     contract,

@@ -16,6 +16,7 @@ export type Category =
   | 'idempotency'
   | 'lists'
   | 'stored values'
+  | 'sequences'
   | 'isolation'
   | 'events'
   | 'deliveries'

@@ -1,0 +1,85 @@
+/** Kinds of records that refer to each other: `x-refers-to` and `x-when-deleted` of openapi.yaml. */
+import type { Contract } from '../model/contract.ts'
+import type { Operation } from '../model/operations.ts'
+import { type RecordWords, readRecordWords, recordSchema, sentSchema } from './record-words.ts'
+
+type Json = Record<string, unknown>
+
+export interface Reference {
+  field: string
+  /** The name of the other kind. */
+  to: string
+  isRequired: boolean
+  /** What the deletion of the other record does: it sets the field to null, or is refused. */
+  whenDeleted: 'cleared' | 'refused'
+  /** Values that the other record must have. */
+  needs: Json
+}
+
+/** Records that can be created, read, updated and deleted. */
+export interface LinkedKind {
+  /** The name of the path parameter, to which references refer. */
+  name: string
+  create: Operation
+  get: Operation
+  update: Operation
+  remove: Operation
+  words: RecordWords
+  references: Reference[]
+}
+
+export function listLinkedKinds(contract: Contract): LinkedKind[] {
+  const find = (method: string, path: string) =>
+    contract.operations.find((operation) => operation.method === method && operation.path === path)
+  return contract.operations.flatMap((get): LinkedKind[] => {
+    const [, collection = '', name = ''] = /^([^{]*)\/\{([^}]+)\}$/.exec(get.path) ?? []
+    const create = find('post', collection)
+    const update = find('patch', get.path)
+    const remove = find('delete', get.path)
+    if (get.method !== 'get' || !create || !update || !remove) return []
+    const references = listReferences(contract, create, get)
+    return [
+      { name, create, get, update, remove, words: readRecordWords(contract, get), references },
+    ]
+  })
+}
+
+function listReferences(contract: Contract, create: Operation, get: Operation): Reference[] {
+  const { properties = {}, required = [] } = sentSchema(contract, create)
+  const stored = recordSchema(contract, get).properties ?? {}
+  return Object.entries(properties).flatMap(([field, schema]): Reference[] => {
+    const to = schema['x-refers-to']
+    const whenDeleted = stored[field]?.['x-when-deleted']
+    if (typeof to !== 'string' || (whenDeleted !== 'cleared' && whenDeleted !== 'refused'))
+      return []
+    const needs = (schema['x-refers-with'] ?? {}) as Json
+    return [{ field, to, isRequired: required.includes(field), whenDeleted, needs }]
+  })
+}
+
+/** The kind, those that refer to it, and all that they refer to, in an order in which they can be created. */
+export function listNeighbours(kinds: LinkedKind[], kind: LinkedKind): LinkedKind[] {
+  const referring = kinds.filter(({ references }) => references.some(({ to }) => to === kind.name))
+  return addReferred(kinds, [kind, ...referring], () => true)
+}
+
+/** The kinds and those that they need, in an order in which they can be created. */
+export function addNeeded(kinds: LinkedKind[], wanted: LinkedKind[]): LinkedKind[] {
+  return addReferred(kinds, wanted, ({ isRequired }) => isRequired)
+}
+
+function addReferred(
+  kinds: LinkedKind[],
+  wanted: LinkedKind[],
+  follows: (reference: Reference) => boolean,
+): LinkedKind[] {
+  const found = new Set<LinkedKind>()
+  const add = (kind: LinkedKind): void => {
+    if (found.has(kind)) return
+    const names = kind.references.filter(follows).map(({ to }) => to)
+    for (const other of kinds) if (names.includes(other.name) && other !== kind) add(other)
+    found.add(kind)
+  }
+  for (const kind of wanted) add(kind)
+  return [...found]
+}

@@ -1,0 +1,132 @@
+/** Oracle: sequences of requests, and simultaneous ones, leave the records that a model expects. */
+import fc from 'fast-check'
+import type { Contract } from '../../model/contract.ts'
+import type { Operation } from '../../model/operations.ts'
+import { addNeeded, type LinkedKind, listLinkedKinds, listNeighbours } from '../linked-kinds.ts'
+import { randomCheck } from '../random-check.ts'
+import { type ModelRecord, type RecordModel, withModel } from '../record-model.ts'
+import { sentSchema } from '../record-words.ts'
+import { listBodies } from '../sequence-bodies.ts'
+import type { Check, Run } from '../test-run.ts'
+import { simultaneousChecks } from './simultaneous.ts'
+
+type Json = Record<string, unknown>
+
+const MAX_STEPS = 8
+/** Each sequence has about as many requests. */
+const REQUESTS_PER_SEQUENCE = 2
+
+export function* sequenceChecks(run: Run, operation: Operation): Generator<Check> {
+  const kinds = listLinkedKinds(run.contract).filter((one) => hasWords(run, one))
+  const kind = kinds.find(({ update }) => update === operation)
+  if (kind === undefined) return
+  const { randomRequests, sequences = Math.ceil(randomRequests / REQUESTS_PER_SEQUENCE) } =
+    run.options
+  const neighbours = listNeighbours(kinds, kind)
+  const values = fc.record({
+    begin: fc.subarray(neighbours),
+    steps: listSteps(run.contract, kind),
+  })
+  yield randomCheck(
+    run,
+    { what: 'a sequence', runs: sequences },
+    fc.noBias(values),
+    ({ begin, steps }) =>
+      withModel(
+        run,
+        { kinds: neighbours, begin: addNeeded(kinds, [...begin, kind]) },
+        async (model) => {
+          await fc.asyncModelRun(() => ({ model, real: model }), steps)
+          for (const record of model.records) await model.verify(record)
+        },
+      ),
+  )
+  yield* simultaneousChecks(run, kind, kinds)
+}
+
+/** Whether the contract says to what each reference leads. */
+function hasWords({ contract, records }: Run, { create, references }: LinkedKind): boolean {
+  const fields = Object.keys(sentSchema(contract, create).properties ?? {})
+  return fields
+    .filter((name) => records.isReference(name))
+    .every((name) => references.some(({ field }) => field === name))
+}
+
+type Action = 'create' | 'update' | 'update an older version' | 'delete'
+
+interface Choice {
+  action: Action
+  /** Chooses the kind, the record and the body. */
+  kind: number
+  record: number
+  body: number
+}
+
+function listSteps(contract: Contract, kind: LinkedKind) {
+  const step = (action: Action) =>
+    fc
+      .record({ kind: fc.nat(), record: fc.nat(), body: fc.nat() })
+      .map((choice) => new Step(contract, kind, { action, ...choice }))
+  // Updates are half of all steps.
+  const actions: Action[] = ['update', 'update', 'update', 'create', 'delete']
+  const steps = [...actions, 'update an older version' as const].map(step)
+  return fc.commands(steps, { maxCommands: MAX_STEPS, size: 'medium' })
+}
+
+/** fast-check leaves out steps that are impossible in the state of the model. */
+class Step implements fc.AsyncCommand<RecordModel, RecordModel> {
+  readonly #contract: Contract
+  readonly #kind: LinkedKind
+  readonly #choice: Choice
+
+  constructor(contract: Contract, kind: LinkedKind, choice: Choice) {
+    this.#contract = contract
+    this.#kind = kind
+    this.#choice = choice
+  }
+
+  check(model: RecordModel): boolean {
+    const { action } = this.#choice
+    const kind = this.#findKind(model)
+    if (action === 'create') return model.canCreate(kind)
+    const record = this.#findRecord(model)
+    if (record === undefined) return false
+    return action !== 'update an older version' || this.#findOldTag(model, record) !== undefined
+  }
+
+  async run(model: RecordModel): Promise<void> {
+    const { action } = this.#choice
+    const record = this.#findRecord(model)
+    if (action === 'create') await model.create(this.#findKind(model))
+    else if (record === undefined) return
+    else if (action === 'delete') await model.remove(record)
+    else if (action === 'update') await model.update(record, this.#body(record))
+    else await model.update(record, this.#body(record), this.#findOldTag(model, record))
+  }
+
+  /** The tested kind is chosen for half of the steps. */
+  #findKind({ kinds }: RecordModel): LinkedKind {
+    const { kind } = this.#choice
+    return kind % 2 === 0 ? this.#kind : (kinds[kind % kinds.length] ?? this.#kind)
+  }
+
+  #findRecord(model: RecordModel): ModelRecord | undefined {
+    const records = model.listLive(this.#findKind(model))
+    return records[this.#choice.record % records.length]
+  }
+
+  /** Undefined if the record has no older version, or the update is refused for another reason. */
+  #findOldTag(model: RecordModel, record: ModelRecord): string | undefined {
+    const takesTag = record.kind.update.parameters.some(
+      ({ name }) => name.toLowerCase() === 'if-match',
+    )
+    const isAllowed = model.findRefusal(record, this.#body(record)) === undefined
+    const old = record.oldTags.findLast((tag) => tag !== record.tag)
+    return takesTag && isAllowed ? old : undefined
+  }
+
+  #body({ kind }: ModelRecord): Json {
+    const bodies = listBodies(this.#contract, kind)
+    return bodies[this.#choice.body % bodies.length] ?? {}
+  }
+}

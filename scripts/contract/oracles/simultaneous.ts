@@ -1,0 +1,119 @@
+/** Simultaneous requests: one of them comes first, and the others meet the record that it left. */
+import { ContractBroken } from '../checks.ts'
+import { type LinkedKind, listNeighbours, type Reference } from '../linked-kinds.ts'
+import { type ModelRecord, type RecordModel, withModel } from '../record-model.ts'
+import { listBodies } from '../sequence-bodies.ts'
+import { type Check, newRequest, type Run, toOperationId } from '../test-run.ts'
+
+type Json = Record<string, unknown>
+
+const TRIES = 3
+
+export function* simultaneousChecks(
+  run: Run,
+  kind: LinkedKind,
+  kinds: LinkedKind[],
+): Generator<Check> {
+  const neighbours = listNeighbours(kinds, kind)
+  const check = (what: string, work: (model: RecordModel) => Promise<void>): Check => ({
+    what,
+    async perform() {
+      for (let tries = 0; tries < TRIES; tries += 1)
+        await withModel(run, { kinds: neighbours, begin: neighbours }, work)
+    },
+  })
+  yield check('simultaneous updates of one version', (model) => assertOneUpdate(run, kind, model))
+  yield check('simultaneous changes to final states', (model) => assertOneState(run, kind, model))
+  for (const other of kinds)
+    for (const reference of other.references)
+      if (reference.to === kind.name)
+        yield check(`${other.name} created while ${kind.name} is deleted`, (model) =>
+          assertNoDangling(run, { parent: kind, child: other, reference }, model),
+        )
+}
+
+/** With If-Match, all but one are refused. */
+async function assertOneUpdate(run: Run, kind: LinkedKind, model: RecordModel): Promise<void> {
+  const [record] = model.listLive(kind)
+  if (record?.tag == null) return
+  const bodies = listBodies(run.contract, kind).filter(
+    (body) => Object.keys(body).length === 1 && model.findRefusal(record, body) === undefined,
+  )
+  const changing = bodies.filter((body) =>
+    Object.entries(body).every(([name, value]) => record.fields[name] !== value),
+  )
+  await assertOneSuccess(run, record, changing.slice(-2), { 'If-Match': record.tag })
+}
+
+/** A record has one final state. */
+async function assertOneState(run: Run, kind: LinkedKind, model: RecordModel): Promise<void> {
+  const [record] = model.listLive(kind)
+  if (record === undefined) return
+  for (const [name, next] of Object.entries(kind.words.states ?? {})) {
+    const finals = (next[String(record.fields[name])] ?? []).filter(
+      (value) => next[String(value)]?.length === 0,
+    )
+    await assertOneSuccess(
+      run,
+      record,
+      finals.slice(0, 2).map((value) => ({ [name]: value })),
+    )
+  }
+}
+
+async function assertOneSuccess(
+  run: Run,
+  { kind, path }: ModelRecord,
+  bodies: Json[],
+  headers: Record<string, string> = {},
+): Promise<void> {
+  if (bodies.length < 2) return
+  const requests = bodies.map((body) => newRequest(run, kind.update, path, { body, headers }))
+  const responses = await Promise.all(
+    requests.map((request) => run.send(toOperationId(kind.update), request)),
+  )
+  const accepted = responses.filter(({ status }) => status === kind.update.success.status)
+  const [request] = requests
+  if (request && accepted.length !== 1)
+    throw new ContractBroken(
+      'sequence',
+      request,
+      `${accepted.length} of ${bodies.length} simultaneous updates succeeded: ${JSON.stringify(bodies)}`,
+      requests,
+    )
+}
+
+interface Link {
+  parent: LinkedKind
+  child: LinkedKind
+  reference: Reference
+}
+
+/** No record refers to a deleted one. */
+async function assertNoDangling(
+  run: Run,
+  { parent, child, reference: { field } }: Link,
+  model: RecordModel,
+): Promise<void> {
+  for (const record of model.records.filter(({ kind }) => kind === child))
+    await model.remove(record)
+  const [record] = model.listLive(parent)
+  if (record === undefined || !model.canCreate(child)) return
+  const create = newRequest(run, child.create, child.create.path, { body: model.bodyFor(child) })
+  const [created, removed] = await Promise.all([
+    run.send(toOperationId(child.create), create),
+    run.send(toOperationId(parent.remove), newRequest(run, parent.remove, record.path)),
+  ])
+  const isDeleted = removed.status === parent.remove.success.status
+  const path = created.headers.get('location')
+  if (!isDeleted || created.status !== child.create.success.status || path === null) return
+  const read = newRequest(run, child.get, path)
+  const { json } = await run.send(toOperationId(child.get), read)
+  if ((json as Json | undefined)?.[field] === record.fields.id)
+    throw new ContractBroken(
+      'sequence',
+      read,
+      `${field} refers to a record that was deleted while this one was created`,
+      [create],
+    )
+}

@@ -1,0 +1,231 @@
+/** Faults that show only after several requests, or with simultaneous ones. */
+import type { OperationId } from '../../../../generated/operations.ts'
+import { bodies } from '../../../../generated/validators.js'
+import type { Contract } from '../../../model/contract.ts'
+import { UNKNOWN_ID } from '../../access-checks.ts'
+import { type LinkedKind, listLinkedKinds } from '../../linked-kinds.ts'
+import { hasOneOf } from '../../record-words.ts'
+import {
+  type Fault,
+  type Forward,
+  json,
+  type ProxyRequest,
+  type ProxyResponse,
+  withoutHeader,
+} from '../faulty-proxy.ts'
+import { isFor, type Json, pathOf, type SeededFault } from '../seeded-fault.ts'
+
+export function sequenceFaults(contract: Contract): SeededFault[] {
+  const kinds = listLinkedKinds(contract)
+  const fault = (what: string, { update }: LinkedKind, by: Fault): SeededFault => ({
+    category: 'sequences',
+    what,
+    operation: update,
+    by,
+  })
+  const withStates = kinds.filter(({ words }) => words.states !== undefined)
+  const [first, second] = withStates
+  const final = withStates.find(hasFinalStates)
+  return [
+    ...withStates.map((kind) =>
+      fault('accepts a forbidden change of state', kind, acceptRefused(kind, changesState(kind))),
+    ),
+    ...withStates
+      .filter(({ words }) => words.fixed_when !== undefined)
+      .map((kind) => fault('changes a fixed field', kind, acceptRefused(kind, changesFixed(kind)))),
+    ...listParents(kinds, 'refused').map((kind) =>
+      fault('deletes a record that others need', kind, deleteReferred(kind)),
+    ),
+    ...listParents(kinds, 'cleared').map((kind) =>
+      fault('keeps references to a deleted record', kind, keepReferences(kind, kinds)),
+    ),
+    ...(first ? [fault('stores a part of a refused update', first, storePart(first))] : []),
+    ...[first, second].flatMap((kind) =>
+      kind ? [fault('accepts an update of an older version', kind, acceptOlder(kind))] : [],
+    ),
+    ...(first
+      ? [fault('accepts simultaneous updates of one version', first, loseUpdate(first))]
+      : []),
+    ...(final
+      ? [fault('accepts simultaneous changes to final states', final, acceptBoth(final))]
+      : []),
+  ]
+}
+
+/** More than one. */
+function hasFinalStates({ words: { states = {} } }: LinkedKind): boolean {
+  return Object.values(states).some(
+    (next) => Object.values(next).filter((values) => values.length === 0).length > 1,
+  )
+}
+
+function listParents(kinds: LinkedKind[], whenDeleted: 'cleared' | 'refused'): LinkedKind[] {
+  return kinds.filter(({ name }) =>
+    kinds.some(({ references }) =>
+      references.some((one) => one.to === name && one.whenDeleted === whenDeleted),
+    ),
+  )
+}
+
+const idOf = (path: string): string => pathOf(path).split('/').at(-1) ?? ''
+
+/** A GET of the record that the request is about. */
+function readRecord(request: ProxyRequest, forward: Forward): Promise<ProxyResponse> {
+  const { 'content-type': _, 'if-match': __, ...headers } = request.headers
+  return forward({ ...request, method: 'GET', body: '', headers })
+}
+
+type Fits = (sent: Json, current: Json) => boolean
+
+const changesState =
+  ({ words: { states = {} } }: LinkedKind): Fits =>
+  (sent) =>
+    Object.keys(sent).some((name) => name in states)
+
+const changesFixed =
+  ({ words: { fixed_when = {} } }: LinkedKind): Fits =>
+  (sent) =>
+    Object.keys(sent).every((name) => name in fixed_when)
+
+/** Refused updates that fit seem to succeed. All later responses have their fields. */
+function acceptRefused({ get, update, words }: LinkedKind, fits: Fits): Fault {
+  const changes = new Map<string, Json>()
+  let versions = 0
+  const show = (path: string, response: ProxyResponse): ProxyResponse => {
+    const changed = changes.get(path)
+    if (changed === undefined || response.status !== get.success.status) return response
+    const record = { ...json(response.body), ...changed }
+    for (const [name, options] of Object.entries(words.set_when ?? {})) {
+      const isSet = hasOneOf(record, options)
+      record[name] = isSet ? (record[name] ?? record[words.updated ?? '']) : null
+    }
+    const headers = { ...response.headers, etag: `"${versions}"` }
+    return { ...response, headers, body: JSON.stringify(record) }
+  }
+  return {
+    async instead(request, forward) {
+      if (!isFor(get, request) && !isFor(update, request)) return undefined
+      const path = pathOf(request.path)
+      const response = await forward(request)
+      const sent = json(request.body)
+      const isRefused = response.status === 422 && isFor(update, request)
+      if (!isRefused || !bodies[update.id as OperationId]?.(structuredClone(sent)))
+        return show(path, response)
+      const current = await readRecord(request, forward)
+      if (!fits(sent, json(current.body))) return response
+      versions += 1
+      changes.set(path, { ...changes.get(path), ...sent })
+      return show(path, current)
+    },
+  }
+}
+
+/** A refused deletion seems to succeed. */
+function deleteReferred({ get, remove, update }: LinkedKind): Fault {
+  const deleted = new Set<string>()
+  const isGone = (request: ProxyRequest): boolean =>
+    [get, update, remove].some((operation) => isFor(operation, request)) &&
+    deleted.has(pathOf(request.path))
+  return {
+    request: (request) =>
+      isGone(request) ? { path: request.path.replace(idOf(request.path), UNKNOWN_ID) } : {},
+    async instead(request, forward) {
+      if (!isFor(remove, request)) return undefined
+      const response = await forward(request)
+      if (response.status !== 422) return response
+      const { headers } = await readRecord(request, forward)
+      deleted.add(pathOf(request.path))
+      const kept = withoutHeader(withoutHeader(headers, 'etag'), 'content-type')
+      return { status: remove.success.status, headers: kept, body: '' }
+    },
+  }
+}
+
+/** References that the service sets to null keep their last value. */
+function keepReferences({ name, remove }: LinkedKind, kinds: LinkedKind[]): Fault {
+  const deleted = new Set<unknown>()
+  const last = new Map<string, unknown>()
+  const fields = kinds.flatMap(({ create, get, references }) =>
+    references
+      .filter(({ to }) => to === name)
+      .flatMap(({ field }) => [create, get].map((operation) => ({ operation, field }))),
+  )
+  return {
+    answer({ status, headers, body }, request) {
+      if (isFor(remove, request) && status === remove.success.status)
+        deleted.add(idOf(request.path))
+      const found = fields.find(({ operation }) => isFor(operation, request))
+      if (!found || status !== found.operation.success.status) return {}
+      const record = json(body)
+      const key = headers.location ?? pathOf(request.path)
+      if (record[found.field] !== null) last.set(key, record[found.field])
+      if (!deleted.has(last.get(key))) return {}
+      return { body: JSON.stringify({ ...record, [found.field]: last.get(key) }) }
+    },
+  }
+}
+
+/** The fields of a refused update are stored, except for the state. */
+function storePart({ update, words: { states = {} } }: LinkedKind): Fault {
+  return {
+    async instead(request, forward) {
+      if (!isFor(update, request)) return undefined
+      const response = await forward(request)
+      const sent = json(request.body)
+      const rest = Object.fromEntries(Object.entries(sent).filter(([name]) => !(name in states)))
+      const isValid = bodies[update.id as OperationId]?.(structuredClone(sent))
+      if (response.status === 422 && isValid && Object.keys(rest).length > 0)
+        await forward({ ...request, body: JSON.stringify(rest) })
+      return response
+    },
+  }
+}
+
+/** A tag of an older version counts as the current one. */
+function acceptOlder({ create, get, update }: LinkedKind): Fault {
+  const tags = new Map<string, Set<string>>()
+  return {
+    request: ({ headers, ...request }) => {
+      const tag = headers['if-match'] ?? ''
+      const isKnown = tags.get(pathOf(request.path))?.has(tag)
+      return isKnown ? { headers: withoutHeader(headers, 'if-match') } : {}
+    },
+    answer({ headers }, request) {
+      const isRecord = [create, get, update].some((operation) => isFor(operation, request))
+      const path = headers.location ?? pathOf(request.path)
+      const known = tags.get(path) ?? new Set()
+      if (isRecord && headers.etag !== undefined) tags.set(path, known.add(headers.etag))
+      return {}
+    },
+  }
+}
+
+/** Of simultaneous updates of one record, only the first has its condition. */
+function loseUpdate({ update }: LinkedKind): Fault {
+  const running = new Set<string>()
+  return {
+    async instead(request, forward) {
+      const path = pathOf(request.path)
+      if (!isFor(update, request)) return undefined
+      if (running.has(path))
+        return forward({ ...request, headers: withoutHeader(request.headers, 'if-match') })
+      running.add(path)
+      return forward(request).finally(() => running.delete(path))
+    },
+  }
+}
+
+/** Of simultaneous updates of one record, only the first can be refused. */
+function acceptBoth(kind: LinkedKind): Fault {
+  const running = new Set<string>()
+  const { instead } = acceptRefused(kind, changesState(kind))
+  return {
+    async instead(request, forward) {
+      const path = pathOf(request.path)
+      if (!isFor(kind.update, request)) return undefined
+      if (running.has(path)) return instead?.(request, forward)
+      running.add(path)
+      return forward(request).finally(() => running.delete(path))
+    },
+  }
+}
