@@ -15,6 +15,7 @@ export function addDocs(program: Command, shell: Shell): void {
     .command('docs')
     .description(
       'Write the documentation as static files that any host can serve under any path. ' +
+        'Each page is also there as Markdown, and llms.txt lists them for language models. ' +
         'A running service has the same pages at /docs, with forms to try each operation.',
     )
     .requiredOption('--out <dir>', 'the folder for the files; existing files are replaced')
@@ -34,6 +35,7 @@ export function addDocs(program: Command, shell: Shell): void {
         const site = openSite({ baseUrl, root, edition: 'static' })
         const files = new Map<string, string | Buffer>([
           ...site.pages.map((id): [string, string] => [`${id}.html`, site.page(id) ?? '']),
+          ...[...site.texts].map(([path, text]): [string, Buffer] => [path, text().bytes]),
           ...[...site.assets, ...site.contracts].map(([path, { bytes }]): [string, Buffer] => [
             path,
             bytes,

@@ -172,6 +172,21 @@ describe('the documentation', () => {
     }
   })
 
+  it('each page links to its Markdown, and llms.txt lists it', () => {
+    const list = pageAt('llms.txt')
+    expect(list?.response.headers.get('content-type')).toBe('text/plain; charset=utf-8')
+    for (const { url, text } of pages()) {
+      const alternate = /<link rel="alternate" href="([^"]*)" type="text\/markdown">/.exec(
+        text,
+      )?.[1]
+      const path = new URL(alternate ?? '', url).href.replace(`${app.url}/docs/`, '')
+      expect(pageAt(path)?.response.headers.get('content-type'), url).toBe(
+        'text/markdown; charset=utf-8',
+      )
+      if (!/^(index|resources\/.*)\.md$/.test(path)) expect(list?.text).toContain(`](${path})`)
+    }
+  })
+
   it('loads at most 1.5 MiB for a page', () => {
     const weights = pages().map(({ url, text }) => {
       const assets = [...new Set(linksFrom(url, text))].filter((link) =>
@@ -355,6 +370,8 @@ describe('muster docs', () => {
       expect(page).toContain('https://api.example.com/public/v1/tasks')
       // The static edition has no form, because it cannot reach the service.
       expect(page).not.toContain('data-try')
+
+      expect(files.get('llms.txt')?.toString()).toContain('](operations/listTasks.md)')
 
       // The same input gives the same bytes.
       await muster.json(args)

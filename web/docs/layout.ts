@@ -13,6 +13,8 @@ interface Layout {
   folder: string
   /** The end of the URL of every page: empty or `.html`. */
   suffix: string
+  /** The file of the page's Markdown, in the same folder. */
+  markdownName: string | undefined
 }
 
 /** Static pages have it in a `meta` element. Only a header can forbid frames (`frame-ancestors`). */
@@ -30,11 +32,12 @@ export const DOCS_POLICY = [
 const MIN_CONTENTS_SECTIONS = 3
 
 /** The complete HTML of a page. The Content-Security-Policy forbids inline scripts and styles. */
-export function renderLayout({ id, page, context, folder, suffix }: Layout): string {
+export function renderLayout(layout: Layout): string {
+  const { id, page, context, folder, suffix, markdownName } = layout
   const up = '../'.repeat(id.split('/').length - 1)
   const asset = (name: string) => `${up}${folder}/${name}`
   return `<!doctype html>\n${html`<html lang="en" data-up="${up || './'}" data-suffix="${suffix}">
-    ${head(id, page, context, asset)}
+    ${head(layout, asset)}
     <body>
       <a class="skip" href="#main">Skip to the content</a>
       ${header(context, asset)}
@@ -47,6 +50,7 @@ export function renderLayout({ id, page, context, folder, suffix }: Layout): str
           ${id !== 'index' && html`<h1>${page.title}</h1>`}
           ${contents(page)}
           ${page.body}
+          ${markdownName && html`<p class="quiet"><a href="${markdownName}">This page as Markdown</a></p>`}
         </main>
       </div>
       ${SEARCH_DIALOG}
@@ -55,9 +59,7 @@ export function renderLayout({ id, page, context, folder, suffix }: Layout): str
 }
 
 function head(
-  id: string,
-  page: DocsPage,
-  { api, options }: PageContext,
+  { id, page, context: { api, options }, markdownName }: Layout,
   asset: (name: string) => string,
 ): Html {
   return html`<head>
@@ -67,6 +69,7 @@ function head(
     <meta name="color-scheme" content="light dark">
     <title>${id === 'index' ? api.title : `${page.title} · ${api.title}`}</title>
     <meta name="description" content="${page.summary}">
+    ${markdownName && html`<link rel="alternate" href="${markdownName}" type="text/markdown">`}
     <link rel="icon" href="${asset('icon.svg')}" type="image/svg+xml">
     <link rel="preload" href="${asset('geist.woff2')}" as="font" type="font/woff2" crossorigin>
     <link rel="stylesheet" href="${asset('docs.css')}">

@@ -1,7 +1,7 @@
 /** Serves the documentation at /docs, and the contracts. */
 import Router from '@koa/router'
 import type { Context } from 'koa'
-import { type Asset, CACHE_FOREVER, sendAsset } from '../shared/assets.ts'
+import { type Asset, CACHE_FOREVER, sendAsset, toAsset } from '../shared/assets.ts'
 import { CONTRACT_FILES } from './assets.ts'
 import type { Site } from './site.ts'
 
@@ -49,6 +49,11 @@ class DocsServer {
       ctx.set('Cache-Control', CACHE_FOREVER)
       return sendAsset(ctx, asset)
     }
+    const text = site.texts.get(path)
+    if (text) {
+      ctx.set('Cache-Control', 'no-cache')
+      return sendAsset(ctx, this.#renderOnce(path, text))
+    }
     const id = path === '' ? 'index' : path
     const hasPage = path !== 'index' && site.pages.includes(id)
     if (!hasPage && path.split('/').length > MAX_PATH_STEPS) return
@@ -56,7 +61,11 @@ class DocsServer {
     ctx.set('Referrer-Policy', 'same-origin')
     ctx.set('Cross-Origin-Opener-Policy', 'same-origin')
     ctx.set('Cache-Control', 'no-cache')
-    if (hasPage) return sendAsset(ctx, this.#renderOnce(site, id))
+    if (hasPage)
+      return sendAsset(
+        ctx,
+        this.#renderOnce(id, () => toAsset('page.html', site.page(id) ?? '')),
+      )
     ctx.status = 404
     ctx.type = 'html'
     ctx.body = site.notFound(path)
@@ -80,11 +89,9 @@ class DocsServer {
     return this.#site
   }
 
-  #renderOnce(site: Site, id: string): Asset {
-    const known = this.#pages.get(id)
-    if (known) return known
-    const page = { type: 'text/html; charset=utf-8', bytes: Buffer.from(site.page(id) ?? '') }
-    this.#pages.set(id, page)
+  #renderOnce(path: string, render: () => Asset): Asset {
+    const page = this.#pages.get(path) ?? render()
+    this.#pages.set(path, page)
     return page
   }
 }

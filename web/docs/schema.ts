@@ -31,7 +31,7 @@ export function fieldList(
     return undefined
   const path = [...ancestors, schema]
   if (schema.items) return fieldList(context, schema.items, path)
-  const branches = [...(schema.oneOf ?? []), ...(schema.anyOf ?? []), ...(schema.allOf ?? [])]
+  const branches = listBranches(schema)
   if (branches.length > 0) {
     const lists = branches.map((branch) => alternative(context, branch, path)).filter(Boolean)
     return lists.length > 0 ? lists : undefined
@@ -42,6 +42,10 @@ export function fieldList(
     fieldItem(context, { name, schema: property, isRequired: required.has(name) }, path),
   )
   return html`<ul class="fields">${fields}</ul>`
+}
+
+export function listBranches({ oneOf = [], anyOf = [], allOf = [] }: Schema): Schema[] {
+  return [...oneOf, ...anyOf, ...allOf]
 }
 
 /** The fields of an alternative. The fields of a component are folded below its name. */
@@ -110,21 +114,26 @@ export function formatType(context: SchemaContext, reference: Schema): Content {
   return `${[schema.type ?? 'any'].flat().join(' or ')}${format}${orNull}`
 }
 
-/** The constraints of a schema and of its items. Returns false if it has none. */
+/** Returns false if there are no constraints. */
 export function constraintList(context: SchemaContext, reference: Schema): Content {
+  const constraints = listConstraints(context, reference)
+  return (
+    constraints.length > 0 &&
+    html`<ul class="rules">${constraints.map((constraint) => html`<li>${constraint}</li>`)}</ul>`
+  )
+}
+
+/** The constraints of a schema and of its items. */
+export function listConstraints(context: SchemaContext, reference: Schema): Content[] {
   const { additionalProperties, items } = context.api.follow(reference)
   const hasFields = items !== undefined && context.api.follow(items).properties !== undefined
   const itemConstraints = items && !hasFields ? describeConstraints(context, items) : []
-  const constraints = [
+  return [
     typeof additionalProperties === 'object' &&
       html`values: ${formatType(context, additionalProperties)}`,
     ...describeConstraints(context, reference),
     ...itemConstraints.map((constraint) => html`each ${constraint}`),
   ].filter((constraint) => constraint !== false)
-  return (
-    constraints.length > 0 &&
-    html`<ul class="rules">${constraints.map((constraint) => html`<li>${constraint}</li>`)}</ul>`
-  )
 }
 
 /** A component with more values is linked instead of repeated. */
@@ -140,7 +149,7 @@ function describeConstraints(context: SchemaContext, reference: Schema): Content
   return describeOwnConstraints(context, schema)
 }
 
-function componentName({ $ref }: Schema): string | undefined {
+export function componentName({ $ref }: Schema): string | undefined {
   return $ref?.split('/').at(-1)
 }
 

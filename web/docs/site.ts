@@ -1,6 +1,6 @@
 /** The documentation site. It depends only on the two contracts, docs/ and CHANGELOG.md.
  *  The same input gives the same bytes. */
-import { type Asset, ROOT } from '../shared/assets.ts'
+import { type Asset, ROOT, toAsset } from '../shared/assets.ts'
 import { html } from '../shared/html.ts'
 import { type Api, readApi } from './api.ts'
 import { readContracts, readDocsAssets } from './assets.ts'
@@ -15,6 +15,15 @@ import { operationPage } from './pages/operation.ts'
 import { overviewPage } from './pages/overview.ts'
 import { resourcePage } from './pages/resource.ts'
 import { schemasPage } from './pages/schemas.ts'
+import { siteIndex } from './plain/index.ts'
+import { operationMarkdown } from './plain/operation.ts'
+import {
+  eventMarkdown,
+  guideMarkdown,
+  overviewMarkdown,
+  resourceMarkdown,
+  schemasMarkdown,
+} from './plain/pages.ts'
 import { searchIndex } from './search.ts'
 
 export interface Site {
@@ -22,6 +31,8 @@ export interface Site {
   pages: readonly string[]
   /** The HTML of a page, or undefined for an unknown ID. */
   page(id: string): string | undefined
+  /** The Markdown by path, for example `operations/listTasks.md`, and `llms.txt`, which lists them. */
+  texts: ReadonlyMap<string, () => Asset>
   /** The HTML for a path without a page. */
   notFound(path: string): string
   /** The files that pages load, by path relative to the site, for example `assets/3f2a…/docs.css`. */
@@ -33,7 +44,10 @@ export interface Site {
 /** The objects of some public documents refer to nearly all others. */
 const PLAIN_DEPTH = 3
 
-type RenderPage = (context: PageContext) => DocsPage
+interface Page {
+  render(context: PageContext): DocsPage
+  markdown(context: PageContext): string
+}
 
 export function openSite(options: SiteOptions): Site {
   const root = options.root ?? ROOT
@@ -44,18 +58,27 @@ export function openSite(options: SiteOptions): Site {
   const { folder, assets } = readDocsAssets(searchIndex(api, guides))
   const contracts = readContracts(root, options.baseUrl)
 
-  const newContext = (id: string) =>
-    newPageContext({ id, api, guides, options, pages, suffix, contracts })
-  const renderAt = (id: string, render: RenderPage): string => {
-    const context = newContext(id)
-    return renderLayout({ id, page: render(context), context, folder, suffix })
+  const input = { api, guides, options, pages, contracts }
+  const renderAt = (id: string, render: Page['render']): string => {
+    const context = newPageContext({ ...input, id, suffix })
+    const markdownName = pages.has(id) ? `${id.split('/').at(-1)}.md` : undefined
+    return renderLayout({ id, page: render(context), context, folder, suffix, markdownName })
   }
+  const writeAt = (id: string, write: Page['markdown']): string =>
+    write(plainContext(newPageContext({ ...input, id, suffix: '.md' })))
   return {
     pages: [...pages.keys()],
     page(id) {
-      const render = pages.get(id)
-      return render && renderAt(id, render)
+      const page = pages.get(id)
+      return page && renderAt(id, page.render)
     },
+    texts: new Map([
+      ['llms.txt', () => toAsset('llms.txt', writeAt('index', siteIndex))],
+      ...[...pages].map(([id, { markdown }]): [string, () => Asset] => [
+        `${id}.md`,
+        () => toAsset(`${id}.md`, writeAt(id, markdown)),
+      ]),
+    ]),
     notFound: (path) => renderAt(path, notFoundPage),
     assets,
     contracts,
@@ -63,33 +86,54 @@ export function openSite(options: SiteOptions): Site {
 }
 
 /** All pages by ID, in the order of the site. */
-function listPages(api: Api, guides: Guide[], root: string): Map<string, RenderPage> {
-  return new Map<string, RenderPage>([
-    ['index', homePage],
-    ...guides.map((guide): [string, RenderPage] => [
+function listPages(api: Api, guides: Guide[], root: string): Map<string, Page> {
+  return new Map<string, Page>([
+    ['index', { render: homePage, markdown: siteIndex }],
+    ...guides.map((guide): [string, Page] => [
       guide.id,
-      (context) => guidePage(context, guide, root),
+      {
+        render: (context) => guidePage(context, guide, root),
+        markdown: (context) => guideMarkdown(context, guide, root),
+      },
     ]),
-    ['api', (context) => overviewPage(context, api.title, api.description)],
-    ...api.resources.map((resource): [string, RenderPage] => [
+    ['api', contractPage(api)],
+    ...api.resources.map((resource): [string, Page] => [
       `resources/${resource.slug}`,
-      (context) => resourcePage(context, resource),
+      {
+        render: (context) => resourcePage(context, resource),
+        markdown: (context) => resourceMarkdown(context, resource),
+      },
     ]),
-    ...api.operations.map((operation): [string, RenderPage] => [
+    ...api.operations.map((operation): [string, Page] => [
       `operations/${operation.id}`,
-      (context) => operationPage(context, operation),
+      {
+        render: (context) => operationPage(context, operation),
+        markdown: (context) => operationMarkdown(context, operation),
+      },
     ]),
-    ...(api.isPlain ? [] : [webhooksPage(api)]),
-    ...api.events.map((event): [string, RenderPage] => [
+    ...(api.isPlain ? [] : [['webhooks', contractPage(api.webhooks)] as const]),
+    ...api.events.map((event): [string, Page] => [
       `events/${event.type}`,
-      (context) => eventPage(context, event),
+      {
+        render: (context) => eventPage(context, event),
+        markdown: (context) => eventMarkdown(context, event),
+      },
     ]),
-    ['schemas', schemasPage],
+    ['schemas', { render: schemasPage, markdown: schemasMarkdown }],
   ])
 }
 
-function webhooksPage({ webhooks }: Api): [string, RenderPage] {
-  return ['webhooks', (context) => overviewPage(context, webhooks.title, webhooks.description)]
+/** The description of a whole contract. */
+function contractPage({ title, description }: Api['webhooks']): Page {
+  return {
+    render: (context) => overviewPage(context, title, description),
+    markdown: () => overviewMarkdown(title, description),
+  }
+}
+
+/** Descriptions stay Markdown. */
+function plainContext(context: PageContext): PageContext {
+  return { ...context, markdown: (text) => html`${text}` }
 }
 
 function notFoundPage(context: PageContext): DocsPage {
@@ -108,7 +152,7 @@ interface ContextInput {
   api: Api
   guides: Guide[]
   options: SiteOptions
-  pages: ReadonlyMap<string, RenderPage>
+  pages: ReadonlyMap<string, Page>
   suffix: string
   contracts: ReadonlyMap<string, Asset>
 }

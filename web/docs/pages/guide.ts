@@ -30,7 +30,7 @@ const REFERENCES: Record<string, Reference> = {
 }
 
 /** Guides use this URL for the service. */
-const PLACEHOLDER = 'https://api.example.com'
+export const PLACEHOLDER = 'https://api.example.com'
 
 export function guidePage(context: PageContext, guide: Guide, root: string): DocsPage {
   const text = guide.text.replaceAll(PLACEHOLDER, context.options.baseUrl)
@@ -50,7 +50,7 @@ export function guidePage(context: PageContext, guide: Guide, root: string): Doc
 }
 
 /** The URL for a relative link in a guide. Undefined for files that only readers of the repository have. */
-function resolveLink(context: PageContext, guide: Guide, href: string): string | undefined {
+export function resolveLink(context: PageContext, guide: Guide, href: string): string | undefined {
   const file = linkedFile(guide, href)
   const target = context.guides.find((known) => known.file === file)
   if (target) return context.link(target.id, href.split('#')[1])

@@ -79,12 +79,17 @@ function resourceCard(
   </li>`
 }
 
+const MARKDOWN_NOTE = html`<p>
+  For language models, <a href="llms.txt">llms.txt</a> lists all pages, each as Markdown.
+</p>`
+
 function contracts({ api, contractLink }: PageContext): Html {
   const link = (name: string) => html`<a href="${contractLink(name)}">${name}</a>`
   if (api.isPlain)
     return html`<section>
       <h2 id="files">For your tools</h2>
       <p>The OpenAPI document of this API: ${link('openapi.json')}. API ${api.version}.</p>
+      ${MARKDOWN_NOTE}
     </section>`
   return html`<section>
     <h2 id="files">For your tools</h2>
@@ -94,5 +99,6 @@ function contracts({ api, contractLink }: PageContext): Html {
       For tools that read only OpenAPI 3.1, ${link('openapi-3.1.json')} has the webhooks, too.
       API ${api.version}, webhooks ${api.webhooks.version}.
     </p>
+    ${MARKDOWN_NOTE}
   </section>`
 }

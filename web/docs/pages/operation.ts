@@ -17,6 +17,14 @@ import { writeSamples } from '../samples.ts'
 import { fieldItem, fieldList, formatType, joinContent } from '../schema.ts'
 import { tryIt } from './try-it.ts'
 
+/** The title of the section for each place of a parameter. */
+export const PARAMETER_SECTIONS = {
+  path: 'Path',
+  query: 'Query',
+  header: 'Headers',
+  cookie: 'Cookies',
+}
+
 export function operationPage(context: PageContext, operation: ApiOperation): DocsPage {
   const { summary, description, resource, responses, success, events } = operation
   const isServer = context.options.edition === 'server'
@@ -37,10 +45,9 @@ export function operationPage(context: PageContext, operation: ApiOperation): Do
           ${context.markdown(description)}
           ${facts(context, operation)}
           ${events.length > 0 && emitsSection(context, operation)}
-          ${parameterSection(context, 'Path', operation, 'path')}
-          ${parameterSection(context, 'Query', operation, 'query')}
-          ${parameterSection(context, 'Headers', operation, 'header')}
-          ${parameterSection(context, 'Cookies', operation, 'cookie')}
+          ${Object.entries(PARAMETER_SECTIONS).map(([place, title]) =>
+            parameterSection(context, title, operation, place),
+          )}
           ${bodySection(context, operation)}
           <section>
             <h2 id="responses">Responses</h2>
@@ -72,37 +79,37 @@ function breakablePath(path: string): Content {
 }
 
 function facts(context: PageContext, operation: Operation): Html {
+  const items = listFacts(context, operation).map(
+    ([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`,
+  )
+  return html`<dl class="facts">${items}</dl>`
+}
+
+type Fact = [label: Content, value: Content]
+
+export function listFacts(context: PageContext, operation: Operation): Fact[] {
   const { id, rateLimit, parameters } = operation
   const takes = (name: string) => parameters.some((parameter) => parameter.name === name)
-  const fact = (label: Content, value: Content) =>
-    html`<div><dt>${label}</dt><dd>${value}</dd></div>`
   const guide = (name: string, text: string) =>
     context.guides.some((known) => known.id === `guides/${name}`)
       ? html`<a href="${context.link(`guides/${name}`)}">${text}</a>`
       : text
-  return html`<dl class="facts">
-    ${fact('Operation', html`<code>${id}</code>`)}
-    ${
-      context.api.isPlain
-        ? fact('Credentials', describeSecurity(operation))
-        : fact(guide('authentication', 'Key'), requiredKey(operation))
-    }
-    ${
-      rateLimit &&
-      fact(
-        guide('rate-limits', 'Rate limit'),
-        `${rateLimit.limit} requests in ${rateLimit.windowSeconds} s, shared with the user's other requests`,
-      )
-    }
-    ${
-      takes('Idempotency-Key') &&
-      fact(
-        guide('idempotency', 'Idempotency'),
-        html`safe to retry with an <code>Idempotency-Key</code>`,
-      )
-    }
-    ${takes('page[number]') && fact(guide('lists', 'Lists'), 'pages, filters and sorts')}
-  </dl>`
+  const facts: (Fact | false | null)[] = [
+    ['Operation', html`<code>${id}</code>`],
+    context.api.isPlain
+      ? ['Credentials', describeSecurity(operation)]
+      : [guide('authentication', 'Key'), requiredKey(operation)],
+    rateLimit && [
+      guide('rate-limits', 'Rate limit'),
+      `${rateLimit.limit} requests in ${rateLimit.windowSeconds} s, shared with the user's other requests`,
+    ],
+    takes('Idempotency-Key') && [
+      guide('idempotency', 'Idempotency'),
+      html`safe to retry with an <code>Idempotency-Key</code>`,
+    ],
+    takes('page[number]') && [guide('lists', 'Lists'), 'pages, filters and sorts'],
+  ]
+  return facts.filter((fact) => fact !== false && fact !== null)
 }
 
 /** The names of the security schemes of each alternative. */
@@ -130,7 +137,7 @@ function parameterSection(
   context: PageContext,
   title: string,
   operation: Operation,
-  place: 'path' | 'query' | 'header' | 'cookie',
+  place: string,
 ): Content {
   const parameters = operation.parameters.filter((parameter) => parameter.in === place)
   if (parameters.length === 0) return undefined

@@ -8,7 +8,7 @@ import { headerList, scrollableTable, statusBadge } from '../parts.ts'
 import { constraintList, joinContent } from '../schema.ts'
 
 /** Headers that every response has. */
-const COMMON_HEADERS = /^(x-request-id|x-ratelimit-.*|ratelimit.*)$/i
+export const COMMON_HEADERS = /^(x-request-id|x-ratelimit-.*|ratelimit.*)$/i
 
 /** Every status that is not a success, with the operations that return it. */
 export function errorReference(context: PageContext): Html {

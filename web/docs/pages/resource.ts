@@ -57,7 +57,7 @@ function recordSection(context: PageContext, record: MediaType | undefined): Con
 }
 
 /** The response of the operation that gets a single record. */
-function findRecord(api: Api, { operations }: ApiResource): MediaType | undefined {
+export function findRecord(api: Api, { operations }: ApiResource): MediaType | undefined {
   const get = operations.find(({ method, path }) => method === 'GET' && path.endsWith('}'))
   const [media] = Object.values(get?.success.content ?? {})
   return media && api.follow(media.schema.value).properties ? media : undefined

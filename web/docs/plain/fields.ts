@@ -1,0 +1,67 @@
+/** Fields of a schema as a Markdown list. */
+import type { Schema } from '../../../scripts/model/schema.ts'
+import {
+  componentName,
+  type FieldInput,
+  formatType,
+  listBranches,
+  listConstraints,
+  type SchemaContext,
+} from '../schema.ts'
+import { inlineText, listItem } from './text.ts'
+
+/** The fields of an object, or of the items of an array. Empty for other schemas.
+ *  `ancestors` ends the recursion of schemas that contain themselves. */
+export function fieldLines(
+  context: SchemaContext,
+  reference: Schema,
+  ancestors: Schema[] = [],
+  depth = 0,
+): string[] {
+  const schema = context.api.follow(reference)
+  if (ancestors.includes(schema) || ancestors.length >= (context.maxDepth ?? Infinity)) return []
+  const path = [...ancestors, schema]
+  if (schema.items) return fieldLines(context, schema.items, path, depth)
+  const branches = listBranches(schema)
+  if (branches.length > 0)
+    return branches.flatMap((branch) => alternativeLines(context, branch, path, depth))
+  const required = new Set(schema.required)
+  return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => [
+    listItem(
+      describeField(context, { name, schema: property, isRequired: required.has(name) }),
+      depth,
+    ),
+    ...fieldLines(context, property, path, depth + 1),
+  ])
+}
+
+/** The fields of a component stand below its name. */
+function alternativeLines(
+  context: SchemaContext,
+  branch: Schema,
+  path: Schema[],
+  depth: number,
+): string[] {
+  const name = componentName(branch)
+  if (name === undefined) return fieldLines(context, branch, path, depth)
+  const fields = fieldLines(context, branch, path, depth + 1)
+  return fields.length > 0 ? [listItem(`${name}:`, depth), ...fields] : []
+}
+
+/** The name, type, constraints and description of a field. */
+export function describeField(
+  context: SchemaContext,
+  { name, schema, isRequired, description }: FieldInput,
+): string {
+  const target = context.api.follow(schema)
+  const presence = context.isOutput ? !isRequired && 'optional' : isRequired && 'required'
+  const notes = [
+    inlineText(formatType(context, schema)),
+    presence,
+    target.deprecated && 'deprecated',
+    ...listConstraints(context, schema).map(inlineText),
+  ]
+  const text = description ?? schema.description ?? target.description ?? ''
+  const head = `\`${name}\` (${notes.filter((note) => note).join('; ')})`
+  return text === '' ? head : `${head}: ${text}`
+}

@@ -1,0 +1,89 @@
+/** The Markdown of an operation's page. */
+import { STATUS_CODES } from 'node:http'
+import type { Operation, OperationResponse } from '../../../scripts/model/operations.ts'
+import type { ApiOperation } from '../api.ts'
+import type { PageContext } from '../page.ts'
+import { listFacts, PARAMETER_SECTIONS } from '../pages/operation.ts'
+import { COMMON_HEADERS } from '../pages/reference.ts'
+import { deprecationNote } from '../parts.ts'
+import { writeSamples } from '../samples.ts'
+import { formatType } from '../schema.ts'
+import { describeField, fieldLines } from './fields.ts'
+import {
+  codeBlock,
+  eventLines,
+  exampleBlock,
+  headerLines,
+  inlineText,
+  joinBlocks,
+  listItem,
+  section,
+} from './text.ts'
+
+export function operationMarkdown(context: PageContext, operation: ApiOperation): string {
+  const { summary, description, method, path, responses, ranges, events } = operation
+  const [sample] = writeSamples(operation, context.options.baseUrl, context.api)
+  return joinBlocks([
+    `# ${summary}`,
+    `\`${method} ${path}\``,
+    inlineText(deprecationNote(operation.deprecation)),
+    description,
+    listFacts(context, operation)
+      .map(([label, value]) => listItem(`${inlineText(label)}: ${inlineText(value)}`))
+      .join('\n'),
+    section('Emits', eventLines(context, events)),
+    ...Object.entries(PARAMETER_SECTIONS).map(([place, title]) =>
+      section(title, parameterLines(context, operation, place)),
+    ),
+    bodySection(context, operation),
+    sample && section('Request', codeBlock(sample.code, 'sh')),
+    '## Responses',
+    ...responses.map((response) => responseBlock(context, response)),
+    ...ranges.map((response) => responseBlock(context, response, response.range)),
+  ])
+}
+
+function parameterLines(context: PageContext, { parameters }: Operation, place: string): string {
+  return parameters
+    .filter((parameter) => parameter.in === place)
+    .map(({ name, schema, required, description }) =>
+      listItem(
+        describeField(context, { name, schema: schema.value, isRequired: required, description }),
+      ),
+    )
+    .join('\n')
+}
+
+function bodySection(context: PageContext, { body, bodies }: Operation): string | undefined {
+  if (!body) return undefined
+  const types = bodies.map(({ mediaType }) => `\`Content-Type: ${mediaType}\``)
+  return section(
+    'Body',
+    `With ${types.join(' or ')}.`,
+    fieldLines(context, body.schema.value).join('\n'),
+  )
+}
+
+/** `range` is the name of a response for several statuses. */
+function responseBlock(context: PageContext, response: OperationResponse, range?: string): string {
+  const { status, description, headers, content } = response
+  const output = { ...context, isOutput: true }
+  // The successful response also lists the headers that every response has.
+  const listed = Object.values(headers).filter(
+    ({ name }) => status < 300 || !COMMON_HEADERS.test(name),
+  )
+  const media = Object.values(content)
+  const [first] = media
+  const types = media.map(
+    ({ mediaType, schema }) => `\`${mediaType}\`: ${inlineText(formatType(output, schema.value))}`,
+  )
+  return joinBlocks([
+    `### ${range ?? `${status} ${STATUS_CODES[status]}`}`,
+    description,
+    types.join('\n'),
+    first && fieldLines(output, first.schema.value).join('\n'),
+    ...media.map(({ example }) => exampleBlock(example)),
+    listed.length > 0 && 'Headers:',
+    headerLines(context, listed),
+  ])
+}

@@ -1,0 +1,113 @@
+/** The Markdown of the pages that are not operations. */
+import { readFileSync } from 'node:fs'
+import { extname, join } from 'node:path'
+import type { Schema } from '../../../scripts/model/schema.ts'
+import type { ApiEvent, ApiResource } from '../api.ts'
+import { type Guide, linkedFile } from '../guides.ts'
+import type { PageContext } from '../page.ts'
+import { PLACEHOLDER, resolveLink } from '../pages/guide.ts'
+import { findRecord } from '../pages/resource.ts'
+import { deprecationNote } from '../parts.ts'
+import { formatType, listConstraints } from '../schema.ts'
+import { fieldLines } from './fields.ts'
+import {
+  codeBlock,
+  eventLines,
+  exampleBlock,
+  inlineText,
+  joinBlocks,
+  listItem,
+  section,
+} from './text.ts'
+
+/** The text of the guide. Its links lead to the Markdown of other pages; linked source files are included. */
+export function guideMarkdown(context: PageContext, guide: Guide, root: string): string {
+  return guide.text
+    .replaceAll(PLACEHOLDER, context.options.baseUrl)
+    .replace(/^- \[([^\]]*)\]\((\S*\/receivers\/\S*)\)$/gm, (_, label, href) => {
+      const code = readFileSync(join(root, linkedFile(guide, href)), 'utf8')
+      return `${label}:\n\n${codeBlock(code, extname(href).slice(1))}\n`
+    })
+    .replace(/\[([^\]]*)\]\((?![a-z]+:|#)([^)\s]*)\)/g, (_, label, href) => {
+      const target = resolveLink(context, guide, href)
+      return target === undefined ? label : `[${label}](${target})`
+    })
+}
+
+export function overviewMarkdown(title: string, description: string): string {
+  return joinBlocks([`# ${title}`, description])
+}
+
+export function resourceMarkdown(context: PageContext, resource: ApiResource): string {
+  const record = findRecord(context.api, resource)
+  return joinBlocks([
+    `# ${resource.name}`,
+    resource.description,
+    section('Operations', operationLines(context, resource)),
+    section('Events', eventLines(context, resource.events)),
+    record &&
+      section(
+        'The record',
+        fieldLines({ ...context, isOutput: true }, record.schema.value).join('\n'),
+        exampleBlock(record.example),
+      ),
+  ])
+}
+
+export function operationLines({ link }: PageContext, { operations }: ApiResource): string {
+  return operations
+    .map(({ id, method, path, summary }) =>
+      listItem(`[${id}](${link(`operations/${id}`)}): ${summary}, \`${method} ${path}\``),
+    )
+    .join('\n')
+}
+
+export function eventMarkdown(context: PageContext, event: ApiEvent): string {
+  const { link } = context
+  const { type, summary, description, payload, headers, example, fetch } = event
+  const output = { ...context, isOutput: true }
+  const triggers = event.triggers.map(({ id, summary }) =>
+    listItem(`[${id}](${link(`operations/${id}`)}): ${summary}`),
+  )
+  return joinBlocks([
+    `# ${type}`,
+    inlineText(deprecationNote(event.deprecation)),
+    `**${summary}**`,
+    description,
+    section(
+      'Triggered by',
+      triggers.join('\n'),
+      event.isFromSystem ? 'The system itself, in the background.' : undefined,
+      event.isSubscribable ? undefined : 'A user who tests a webhook in the web interface.',
+    ),
+    fetch &&
+      section(
+        'The record',
+        `Fetch it with \`resource.id\`: [${fetch.id}](${link(`operations/${fetch.id}`)}).`,
+      ),
+    section('Body', fieldLines(output, payload.value).join('\n'), exampleBlock(example)),
+    section('Headers', fieldLines(output, headers.value).join('\n')),
+  ])
+}
+
+export function schemasMarkdown(context: PageContext): string {
+  const schemas = [...context.api.schemas].sort(([a], [b]) => (a < b ? -1 : 1))
+  return joinBlocks([
+    '# Schemas',
+    'The schemas of requests and responses.',
+    ...schemas.map(([name, schema]) => schemaSection(context, name, schema)),
+  ])
+}
+
+function schemaSection(context: PageContext, name: string, schema: Schema): string {
+  return joinBlocks([
+    `## ${name}`,
+    inlineText(formatType(context, schema)),
+    schema.description,
+    listConstraints(context, schema)
+      .map((rule) => listItem(inlineText(rule)))
+      .join('\n'),
+    schema.additionalProperties === false && 'Unknown fields get 422.',
+    fieldLines(context, schema).join('\n'),
+  ])
+}

@@ -1,0 +1,67 @@
+/** Pieces of Markdown, in pages that are written from the contracts. */
+import type { ResponseHeader } from '../../../scripts/model/operations.ts'
+import { type Content, html } from '../../shared/html.ts'
+import type { ApiEvent } from '../api.ts'
+import type { PageContext } from '../page.ts'
+import { formatType, listConstraints } from '../schema.ts'
+
+/** Joins the parts that are not empty, with an empty line between them. */
+export function joinBlocks(blocks: (string | false | undefined)[]): string {
+  return `${blocks
+    .filter((block) => block)
+    .map((block) => String(block).trim())
+    .join('\n\n')}\n`
+}
+
+/** A heading and its blocks, or undefined if all of them are empty. */
+export function section(heading: string, ...blocks: (string | undefined)[]): string | undefined {
+  const content = blocks.filter((block) => block)
+  return content.length > 0 ? joinBlocks([`## ${heading}`, ...content]) : undefined
+}
+
+export function codeBlock(code: string, language: string): string {
+  return `\`\`\`${language}\n${code.trimEnd()}\n\`\`\``
+}
+
+export function exampleBlock(value: unknown): string | undefined {
+  if (value === undefined) return undefined
+  return typeof value === 'string'
+    ? codeBlock(value, 'text')
+    : codeBlock(JSON.stringify(value, null, 2), 'json')
+}
+
+/** The Markdown of a short fragment of a page. Elements other than code and links become their text. */
+export function inlineText(content: Content): string {
+  return html`${content}`.text
+    .replace(/<code[^>]*>(.*?)<\/code>/gs, '`$1`')
+    .replace(/<a href="(.*?)">(.*?)<\/a>/gs, '[$2]($1)')
+    .replace(/<li>/g, ' ')
+    .replace(/<[^>]*>/g, '')
+    .replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
+    .replace(/\s+/g, ' ')
+    .trim()
+}
+
+/** Indents all lines but the first, so that they belong to the list item. */
+export function listItem(text: string, depth = 0): string {
+  const indent = '  '.repeat(depth)
+  const lines = text.trim().split('\n')
+  return `${indent}- ${lines.map((line, index) => (index > 0 && line ? `${indent}  ${line}` : line)).join('\n')}`
+}
+
+export function headerLines(context: PageContext, headers: ResponseHeader[]): string {
+  return headers
+    .map(({ name, description, schema, required }) => {
+      const rules = listConstraints(context, schema.value).map(inlineText)
+      const type = inlineText(formatType(context, schema.value))
+      const head = `\`${name}\` (${[type, ...(required ? [] : ['optional']), ...rules].join('; ')})`
+      return listItem(`${head}: ${description}`)
+    })
+    .join('\n')
+}
+
+export function eventLines({ link }: PageContext, events: ApiEvent[]): string {
+  return events
+    .map(({ type, summary }) => listItem(`[${type}](${link(`events/${type}`)}): ${summary}`))
+    .join('\n')
+}
