@@ -36,7 +36,7 @@ export async function readBody(
     const known = bodies.map(({ mediaType }) => mediaType).join(', ')
     throw new StatusError(415, `The Content-Type must be ${known}.`)
   }
-  const { body, problems } = await parse(openapi, validation, media, type, bytes)
+  const { body, problems } = await parse({ openapi, validation }, media, type, bytes)
   return { body, problems: problems.map(withPrefix) }
 }
 
@@ -72,9 +72,13 @@ function bareType(type: string): string {
   return type.split(';')[0]?.trim().toLowerCase() ?? ''
 }
 
+interface Document {
+  openapi: Source
+  validation: Validation
+}
+
 async function parse(
-  openapi: Source,
-  validation: Validation,
+  { openapi, validation }: Document,
   { schema }: MediaType,
   type: string,
   bytes: Buffer,
@@ -90,7 +94,7 @@ async function parse(
       .formData()
       .catch(() => undefined)
     if (!form) return { body: undefined, problems: [{ field: '', message: 'must be a form' }] }
-    return checkForm(openapi, validation, schema, form)
+    return checkForm({ openapi, validation }, schema, form)
   }
   if (!type.startsWith('text/')) return { body: bytes, problems: [] }
   const text = bytes.toString()
@@ -109,15 +113,14 @@ function parseJson(bytes: Buffer): unknown {
 
 /** The schema sees the name of a file in place of its bytes. The handler gets the file. */
 function checkForm(
-  openapi: Source,
-  validation: Validation,
+  { openapi, validation }: Document,
   schema: MediaType['schema'],
   form: FormData,
 ): ReadBody {
-  const files = new Map<string, unknown>()
+  const files = new Map<string, unknown[]>()
   const entries = [...form].map(([name, value]): [string, string] => {
     if (typeof value === 'string') return [name, value]
-    files.set(name, value)
+    files.set(name, [...(files.get(name) ?? []), value])
     return [name, value.name]
   })
   const { properties = {} } = dereference({ [openapi.file]: openapi }, schema).value
@@ -134,7 +137,7 @@ function checkForm(
     }),
   )
   const problems = validation.convert(schema, values)
-  for (const [name, file] of files) values[name] = file
+  for (const [name, list] of files) values[name] = Array.isArray(values[name]) ? list : list[0]
   return { body: values, problems }
 }
 

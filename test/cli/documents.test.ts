@@ -124,7 +124,7 @@ describe('a document of OpenAPI 3.1 in two files', () => {
       join(library, 'handlers/uploadCover.ts'),
       `export const uploadCover = async ({ path, query, headers, cookies, body, caller }) => ({
   status: 201,
-  body: { path, query, cookies, caller, trace: headers['x-trace'], title: body.title, bytes: body.cover.size },
+  body: { path, query, cookies, caller, trace: headers['x-trace'], title: body.title, bytes: body.cover.size, pages: body.pages.length },
 })`,
     )
     await writeFile(
@@ -140,6 +140,7 @@ describe('a document of OpenAPI 3.1 in two files', () => {
       const form = new FormData()
       form.set('title', 'Front')
       form.set('cover', new Blob(['1234']), 'cover.png')
+      for (const page of ['1.png', '2.png']) form.append('pages', new Blob(['x']), page)
       const upload = (query: string, session: string) =>
         fetch(`${service.url}/api/shelves/7/books/b-1/cover${query}`, {
           method: 'PUT',
@@ -157,6 +158,7 @@ describe('a document of OpenAPI 3.1 in two files', () => {
           trace: ['a', 'b'],
           title: 'Front',
           bytes: 4,
+          pages: 2,
         },
       ])
       expect((await upload('?size[width]=80', 'bad')).status).toBe(401)

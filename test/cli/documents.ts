@@ -66,7 +66,10 @@ paths:
             schema:
               type: object
               required: [title, cover]
-              properties: { title: { type: string }, cover: { type: string, format: binary } }
+              properties:
+                title: { type: string }
+                cover: { type: string, format: binary }
+                pages: { type: array, items: { type: string, format: binary } }
       responses:
         '201': { description: New., content: { application/json: { schema: { type: object } } } }
         '204': { description: Replaced. }
