@@ -82,6 +82,8 @@ export async function prepareRecords(
 
 class TestRecords implements RunRecords {
   private readonly kinds: Map<string, Kind>
+  /** Names of kinds, by field. */
+  private readonly references: Map<string, string>
   private readonly sources: Sources
   private readonly send: (request: Omit<Request, 'key'>) => Promise<ReceivedResponse>
   private readonly key: string
@@ -100,6 +102,12 @@ class TestRecords implements RunRecords {
     key: string,
   ) {
     this.kinds = listKinds(contract)
+    this.references = listReferences(contract, this.kinds)
+    for (const { body } of this.kinds.values())
+      for (const [field, schema] of Object.entries(body.properties ?? {})) {
+        const referred = this.kinds.get(this.references.get(field) ?? '')?.referred
+        if (referred) Object.assign(referred, schema['x-refers-with'])
+      }
     this.sources = contract.sources
     this.send = (request) => sendAs({ ...request, key })
     this.key = key
@@ -132,7 +140,7 @@ class TestRecords implements RunRecords {
   missingFor(operation: Operation): string | undefined {
     const inPath = [...operation.path.matchAll(/\{(.+?)\}/g)].map(([, name = '']) => name)
     const fields = Object.keys(this.inlineSchema(operation)?.properties ?? {})
-    const inBody = fields.map((field) => referenced(field, this.kinds) ?? '')
+    const inBody = fields.map((field) => this.references.get(field) ?? '')
     return [...inPath, ...inBody].find((name) => this.refused.has(name))
   }
 
@@ -148,7 +156,7 @@ class TestRecords implements RunRecords {
     const { required = [] } = this.inlineSchema(operation) ?? {}
     const filled = { ...body }
     for (const [field, value] of Object.entries(body)) {
-      const name = referenced(field, this.kinds)
+      const name = this.references.get(field)
       // A required reference may have to be unique, so it gets a new record.
       if (name !== undefined && typeof value === 'string')
         filled[field] = required.includes(field) ? await this.create(name) : this.sharedId(name)
@@ -157,7 +165,7 @@ class TestRecords implements RunRecords {
   }
 
   isReference(field: string): boolean {
-    return referenced(field, this.kinds) !== undefined
+    return this.references.get(field) !== undefined
   }
 
   newPath(operation: Operation, values?: Body): Promise<string> {
@@ -171,8 +179,9 @@ class TestRecords implements RunRecords {
   async addDependents(kind: string, id: string): Promise<string[]> {
     const ids: string[] = []
     for (const [name, { body }] of this.kinds)
-      if (body.properties?.[`${kind}_id`]?.nullable)
-        ids.push(await this.create(name, { [`${kind}_id`]: id }))
+      for (const [field, { nullable }] of Object.entries(body.properties ?? {}))
+        if (nullable && this.references.get(field) === kind)
+          ids.push(await this.create(name, { [field]: id }))
     return ids
   }
 
@@ -283,16 +292,22 @@ function listKinds({
     )
     kinds.set(name, { collection, list: find('get'), create, body, referred: {}, canDelete })
   }
-  for (const { body } of kinds.values())
-    for (const [field, schema] of Object.entries(body.properties ?? {})) {
-      const kind = kinds.get(referenced(field, kinds) ?? '')
-      if (kind) Object.assign(kind.referred, schema['x-refers-with'])
-    }
   return kinds
 }
 
-/** `job_id` names a `job`, if there is such a kind. */
-function referenced(field: string, kinds: Map<string, Kind>): string | undefined {
-  const name = /^(.+)_id$/.exec(field)?.[1]
-  return name !== undefined && kinds.has(name) ? name : undefined
+/** The kinds of other records that fields of bodies refer to, by field: `x-refers-to`. A contract without this word
+ *  names them: `job_id` refers to a `job`. */
+function listReferences(
+  { operations, sources }: { operations: Operation[]; sources: Sources },
+  kinds: Map<string, Kind>,
+): Map<string, string> {
+  const fields = operations.flatMap(({ body }) =>
+    Object.entries(body ? (inlineReferences(sources, body.schema).properties ?? {}) : {}),
+  )
+  const worded = fields.map(([field, schema]): [string, unknown] => [field, schema['x-refers-to']])
+  const named = fields.map(([field]): [string, unknown] => [field, /^(.+)_id$/.exec(field)?.[1]])
+  const isKind = (entry: [string, unknown]): entry is [string, string] =>
+    typeof entry[1] === 'string' && kinds.has(entry[1])
+  const found = worded.filter(isKind)
+  return new Map(found.length > 0 ? found : named.filter(isKind))
 }

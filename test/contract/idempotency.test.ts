@@ -139,10 +139,12 @@ describe('Idempotency-Key', () => {
   test('a key after 24 hours → can be used again', async () => {
     const headers = { 'Idempotency-Key': 'key-5' }
     const first = await http.post({ full_name: 'Old' }, headers)
-    await http.app.db
-      .write('idempotency_keys')
-      .where({ user_id: http.account.userId, key: 'key-5' })
-      .update({ expires_at: Date.now() - 1 })
+    const stored = () =>
+      http.app.db.write('idempotency_keys').where({ user_id: http.account.userId, key: 'key-5' })
+    const { expires_at } = await stored().first()
+    const validMs = Number(expires_at) - Date.now()
+    expect(Math.abs(validMs - 24 * 3_600_000)).toBeLessThan(60_000)
+    await stored().update({ expires_at: Date.now() - 1 })
     expect((await http.post({ full_name: 'Old' }, headers)).body.id).not.toBe(first.body.id)
   })
 })
