@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { formatProblem, lint } from '../scripts/lint/lint.ts'
 import type { LintProblem } from '../scripts/lint/problem.ts'
+import { isPlain } from '../scripts/model/document.ts'
 import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
 import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
@@ -36,15 +37,17 @@ async function check(root: string | undefined): Promise<Checked> {
   return {
     output: {
       document: { problems },
-      text: formatProblems(problems),
+      text: formatProblems(problems, root),
       failed: problems.length > 0,
     },
     results: problems.map(({ column: _, ...problem }) => ({ ...problem, level: 'error' })),
   }
 }
 
-function formatProblems(problems: LintProblem[]): string {
-  if (problems.length === 0) return 'openapi.yaml and asyncapi.yaml have no problems.'
+function formatProblems(problems: LintProblem[], root: string | undefined): string {
+  const isDocument = root !== undefined && isPlain(root)
+  if (problems.length === 0)
+    return `${isDocument ? 'The document has' : 'openapi.yaml and asyncapi.yaml have'} no problems.`
   return [
     ...problems.map(formatProblem),
     '',

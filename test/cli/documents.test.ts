@@ -65,6 +65,12 @@ describe('the Petstore', () => {
     })
   })
 
+  it('has no problems for lint', async () => {
+    await using muster = await newMuster()
+    const { status, stdout } = await muster.run(['lint', '--root', pets])
+    expect([status, stdout]).toEqual([0, 'The document has no problems.\n'])
+  })
+
   it('generates the same files again, and names the handler of a removed operation', async () => {
     expect(await generate({ check: true, root: pets })).toMatchObject({ stale: [], orphans: [] })
     const document = JSON.parse(await readFile(PETSTORE, 'utf8'))
