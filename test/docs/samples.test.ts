@@ -19,6 +19,9 @@ const COMPILED_OPERATIONS: OperationId[] = [
 ]
 const LANGUAGES = RUNTIMES.map(({ language }) => language)
 
+/** The ID of a record in the output of a sample. */
+const RECORD_ID = /\bid\W+([0-9a-f-]{36})/
+
 let app: TestApp
 let directory: string
 beforeAll(async () => {
@@ -75,6 +78,15 @@ it('each operation has a sample in each language', async () => {
   }
 })
 
+it('samples of each POST send an Idempotency-Key, and other samples do not', async () => {
+  for (const id of operationIds) {
+    const page = await (await fetch(`${app.url}/docs/operations/${id}`)).text()
+    const isPost = operations[id].method.toUpperCase() === 'POST'
+    for (const [language, sample] of Object.entries(readTabs(page, 'request')))
+      expect(sample.includes('Idempotency-Key'), `${id} in ${language}`).toBe(isPost)
+  }
+})
+
 describe.each(RUNTIMES)('$language', (runtime) => {
   const { language, file, command } = runtime
   const ids = language === 'go' ? COMPILED_OPERATIONS : operationIds
@@ -99,6 +111,31 @@ describe.each(RUNTIMES)('$language', (runtime) => {
         if (success === 201) expect(stdout, operationId).toContain('created_at')
         if (success === 204) expect(stdout, operationId).toMatch(language === 'curl' ? /^$/ : /204/)
       }
+    },
+  )
+
+  it.skipIf(isSkipped(runtime) || language === 'go')(
+    `${formatTestName(runtime)}: samples of a resource run in order, and a repeated create returns the same record`,
+    { timeout: 60_000 },
+    async () => {
+      const { key } = await app.newAccount()
+      const runSample = async (operationId: OperationId, participant: string): Promise<string> => {
+        const path = join(directory, `ordered-${operationId}-${file}`)
+        await writeFile(path, await readSample(operationId, language, { participant }))
+        const { status, stdout } = await run(command(path), { MUSTER_API_KEY: key })
+        expect(status, `${operationId}: ${stdout}`).toBe(0)
+        return stdout
+      }
+      const idOf = (output: string) => RECORD_ID.exec(output)?.[1] ?? ''
+      const id = idOf(await runSample('createParticipant', ''))
+      expect(id).not.toBe('')
+      expect(idOf(await runSample('createParticipant', ''))).toBe(id)
+      expect(idOf(await runSample('getParticipant', id))).toBe(id)
+      expect(idOf(await runSample('updateParticipant', id))).toBe(id)
+      const client = app.as({ key })
+      expect((await client.get('/participants')).body.meta.total).toBe(1)
+      await runSample('deleteParticipant', id)
+      expect((await client.get(`/participants/${id}`)).status).toBe(404)
     },
   )
 

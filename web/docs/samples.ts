@@ -10,6 +10,8 @@ interface Request {
   /** Without the query. */
   url: string
   query: [name: string, value: string][]
+  /** In addition to the API key and the type of the body. */
+  headers: [name: string, value: string][]
   body: unknown
   /** The format of the response. */
   responseFormat: 'json' | 'text' | 'none'
@@ -28,7 +30,7 @@ export function writeSamples(operation: ApiOperation, baseUrl: string, api: Api)
 
 /** Uses the contract's examples for the path parameters, and for query parameters with an example. */
 function exampleRequest(
-  { method, path, parameters, body, success }: ApiOperation,
+  { id, method, path, parameters, body, success }: ApiOperation,
   baseUrl: string,
 ): Request {
   const pathExample = (name: string) =>
@@ -40,6 +42,9 @@ function exampleRequest(
     query: parameters
       .filter((parameter) => parameter.in === 'query' && parameter.example !== undefined)
       .map(({ name, example }) => [name, String(example)]),
+    headers: parameters
+      .filter(({ name }) => name === 'Idempotency-Key')
+      .map(({ name }) => [name, `${id}-4711`]),
     body: body?.example,
     responseFormat:
       mediaTypes.length === 0
@@ -57,7 +62,7 @@ function curl({ body, ...request }: Request): string {
   })
 }
 
-function typescript({ method, url, query, body, responseFormat }: Request): string {
+function typescript({ method, url, query, headers, body, responseFormat }: Request): string {
   const value = valueWriter({
     null: 'null',
     true: 'true',
@@ -67,17 +72,18 @@ function typescript({ method, url, query, body, responseFormat }: Request): stri
     object: ['{', '}'],
     indent: '  ',
   })
-  const headers = [
+  const lines = [
     `Authorization: \`Bearer \${process.env.MUSTER_API_KEY}\``,
     ...(body === undefined ? [] : ["'Content-Type': 'application/json'"]),
+    ...headers.map(([name, text]) => `${single(name)}: ${single(text)}`),
   ]
   return [
     query.length > 0 && `const query = new URLSearchParams(${value(Object.fromEntries(query))})`,
     `const response = await fetch(${query.length > 0 ? `\`${url}?\${query}\`` : single(url)}, {`,
     method !== 'GET' && `  method: '${method}',`,
-    ...(headers.length === 1
-      ? [`  headers: { ${headers} },`]
-      : ['  headers: {', ...headers.map((header) => `    ${header},`), '  },']),
+    ...(lines.length === 1
+      ? [`  headers: { ${lines} },`]
+      : ['  headers: {', ...lines.map((line) => `    ${line},`), '  },']),
     body !== undefined && `  body: JSON.stringify(${value(body, '  ')}),`,
     '})',
     `if (!response.ok) throw new Error(\`\${response.status}: \${await response.text()}\`)`,
@@ -91,7 +97,7 @@ function typescript({ method, url, query, body, responseFormat }: Request): stri
     .join('\n')
 }
 
-function python({ method, url, query, body, responseFormat }: Request): string {
+function python({ method, url, query, headers, body, responseFormat }: Request): string {
   const value = valueWriter({
     null: 'None',
     true: 'True',
@@ -117,6 +123,7 @@ function python({ method, url, query, body, responseFormat }: Request): string {
     '    headers={',
     `        "Authorization": f"Bearer {os.environ['MUSTER_API_KEY']}",`,
     body !== undefined && '        "Content-Type": "application/json",',
+    ...headers.map(([name, text]) => `        ${double(name)}: ${double(text)},`),
     '    },',
     body !== undefined && `    data=json.dumps(${value(body, '    ')}).encode(),`,
     ')',
@@ -131,7 +138,7 @@ function python({ method, url, query, body, responseFormat }: Request): string {
     .join('\n')
 }
 
-function php({ method, url, query, body, responseFormat }: Request): string {
+function php({ method, url, query, headers, body, responseFormat }: Request): string {
   const value = valueWriter({
     null: 'null',
     true: 'true',
@@ -152,6 +159,7 @@ function php({ method, url, query, body, responseFormat }: Request): string {
     '    CURLOPT_HTTPHEADER => [',
     "        'Authorization: Bearer ' . getenv('MUSTER_API_KEY'),",
     body !== undefined && "        'Content-Type: application/json',",
+    ...headers.map(([name, text]) => `        ${single(`${name}: ${text}`)},`),
     '    ],',
     body !== undefined && `    CURLOPT_POSTFIELDS => json_encode(${value(body, '    ')}),`,
     '    CURLOPT_RETURNTRANSFER => true,',
@@ -170,7 +178,7 @@ function php({ method, url, query, body, responseFormat }: Request): string {
     .join('\n')
 }
 
-function go({ method, url, query, body, responseFormat }: Request): string {
+function go({ method, url, query, headers, body, responseFormat }: Request): string {
   const target = query.length > 0 ? `${double(`${url}?`)}+query.Encode()` : double(url)
   const imports = ['fmt', 'io', 'log', 'net/http', 'os']
   if (query.length > 0) imports.push('net/url')
@@ -198,6 +206,7 @@ function go({ method, url, query, body, responseFormat }: Request): string {
     '\t}',
     '\trequest.Header.Set("Authorization", "Bearer "+os.Getenv("MUSTER_API_KEY"))',
     body !== undefined && '\trequest.Header.Set("Content-Type", "application/json")',
+    ...headers.map(([name, text]) => `\trequest.Header.Set(${double(name)}, ${double(text)})`),
     '\tresponse, err := http.DefaultClient.Do(request)',
     '\tif err != nil {',
     '\t\tlog.Fatal(err)',
@@ -219,7 +228,7 @@ function go({ method, url, query, body, responseFormat }: Request): string {
     .join('\n')
 }
 
-function ruby({ method, url, query, body, responseFormat }: Request): string {
+function ruby({ method, url, query, headers, body, responseFormat }: Request): string {
   const value = valueWriter({
     null: 'nil',
     true: 'true',
@@ -240,6 +249,7 @@ function ruby({ method, url, query, body, responseFormat }: Request): string {
     `request = Net::HTTP::${className}.new(uri)`,
     'request["Authorization"] = "Bearer #{ENV.fetch("MUSTER_API_KEY")}"',
     body !== undefined && 'request["Content-Type"] = "application/json"',
+    ...headers.map(([name, text]) => `request[${double(name)}] = ${double(text)}`),
     body !== undefined && `request.body = JSON.generate(${value(body)})`,
     'response = Net::HTTP.start(uri.host, uri.port, use_ssl: uri.scheme == "https") do |http|',
     '  http.request(request)',

@@ -6,15 +6,19 @@ interface ApiRequest {
   url: string
   /** Parameters that curl encodes and adds to `url`. */
   query?: [name: string, value: string][]
+  /** In addition to the API key and the type of the body. */
+  headers?: [name: string, value: string][]
   /** JSON. */
   body?: string | null
 }
 
 /** A request to the API. The shell takes the API key from the environment. */
-export function apiCurlCommand({ method, url, query = [], body = null }: ApiRequest): string {
+export function apiCurlCommand(request: ApiRequest): string {
+  const { method, url, query = [], headers = [], body = null } = request
   return join([
     `curl ${methodOption(method, query.length > 0, body !== null)}${urlArgument(url)}`,
     '-H "Authorization: Bearer $MUSTER_API_KEY"',
+    ...headers.map(([name, value]) => headerOption(name, value)),
     ...query.map(([name, value]) => `--data-urlencode ${quoteForShell(`${name}=${value}`)}`),
     ...(body === null ? [] : [headerOption('Content-Type', 'application/json'), bodyOption(body)]),
   ])
