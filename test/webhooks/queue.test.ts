@@ -54,6 +54,17 @@ test('lease: exceeds neither the count nor the limit, and leases each attempt on
   expect(await lease(512, 128)).toEqual([])
 })
 
+test('addInFlight: leases only the attempts that it adds, not those of an ended process', async () => {
+  await using database = inject('database') === 'postgres' ? await newPostgres() : undefined
+  await using queue = await startTestQueue(database?.url)
+  const { attempts } = queue
+  const ended = await attempts.addInFlight(dueAttempts(40), [])
+  await attempts.release(ended)
+  const added = await attempts.addInFlight(dueAttempts(3), [])
+  expect([ended.length, added.length]).toEqual([40, 3])
+  expect((await attempts.lease(512, { limit: 16, skip: [] }, [])).length).toBe(16)
+})
+
 test.runIf(inject('database') === 'postgres')(
   'renew: skips the jobs that an open transaction completes; a rollback brings them back',
   async () => {

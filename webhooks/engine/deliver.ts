@@ -6,7 +6,7 @@ import type { AttemptWith, SendResult } from '../../records/attempt.ts'
 import { type AttemptRequest, type Endpoint, loadRequests } from '../../records/attempt-requests.ts'
 import type { Db } from '../../records/database/open.ts'
 import { withLockedRows } from '../../records/database/transaction.ts'
-import type { AttemptJobs } from '../queue/attempt-jobs.ts'
+import { type AttemptJobs, hasJob } from '../queue/attempt-jobs.ts'
 import { inClientSpan, type Span, SpanStatusCode } from '../tracing.ts'
 import { type SecretOpener, SecretUnreadable, type SigningKeys } from '../transport/secret.ts'
 import { send } from '../transport/send.ts'
@@ -48,10 +48,13 @@ export async function deliver(
   while (waiting.length > 0 && !stopping.aborted) {
     const { started, remaining, paused } = await startAttempts(options, waiting, onStarted)
     running.push(...started, release(options, paused))
-    if (remaining.length === 0) break
-    const isStopping = await delay(RELOAD_DELAY_MS, false, { signal: stopping }).catch(() => true)
-    waiting = isStopping ? [] : await keepLeased(options, remaining)
+    waiting = remaining
+    if (waiting.length === 0) break
+    await delay(RELOAD_DELAY_MS, undefined, { signal: stopping }).catch(() => undefined)
+    if (!stopping.aborted) waiting = await keepLeased(options, waiting)
   }
+  // A stop leaves them to other processes.
+  await release(options, waiting)
   await Promise.all(running)
 }
 
@@ -109,15 +112,18 @@ async function startAttempts(
   return batch
 }
 
-/** Renews the leases, and returns the attempts whose lease this process still has. */
+/** Renews the leases, and returns the attempts whose lease this process still has. Those without a job belong to the
+ *  leader. */
 async function keepLeased(
   { jobs, inFlight }: DeliverOptions,
   attempts: AttemptWith<'lease'>[],
 ): Promise<AttemptWith<'lease'>[]> {
   try {
     const owned = await jobs.renew(attempts)
-    for (const attempt of attempts) if (!owned.has(attempt.lease.jobId)) inFlight.remove(attempt)
-    return attempts.filter(({ lease }) => owned.has(lease.jobId))
+    const isKept = (attempt: AttemptWith<'lease'>): boolean =>
+      owned.has(attempt.lease.jobId) && (hasJob(attempt) || inFlight.isLeader())
+    for (const attempt of attempts) if (!isKept(attempt)) inFlight.remove(attempt)
+    return attempts.filter(isKept)
   } catch {
     return attempts
   }

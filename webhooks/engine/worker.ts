@@ -97,7 +97,8 @@ export class Worker {
     return this.#alone(() => {
       const { inFlight, jobs } = this.#options
       const withDue = inFlight.webhooksWithDue()
-      if (!withDue) return attempts
+      // Another process may lead by now, and have found them, too.
+      if (!withDue || !inFlight.isLeader()) return attempts
       const others: Attempt[] = []
       for (const attempt of attempts)
         if (!withDue.has(attempt.webhookId) && this.#mayStart(attempt))

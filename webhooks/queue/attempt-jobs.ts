@@ -1,5 +1,5 @@
 /** The jobs of attempts: one for each queued attempt. */
-import { hash } from 'node:crypto'
+import { hash, randomInt } from 'node:crypto'
 import { type Db as BossDb, fromKnex, type Job } from 'pg-boss'
 import { type Attempt, type AttemptWith, NO_JOB } from '../../records/attempt.ts'
 import type { Trx } from '../../records/database/transaction.ts'
@@ -11,7 +11,8 @@ import type { WorkerSession } from './session.ts'
 const QUEUE = 'deliveries'
 /** pg-boss leases jobs of a higher priority first. */
 const URGENT_PRIORITY = 1
-const IN_FLIGHT_PRIORITY = 2
+const MIN_IN_FLIGHT_PRIORITY = 2
+const MAX_PRIORITY = 2 ** 31 - 1
 /** Effectively unlimited: pg-boss counts each released or expired lease as a retry. schedule.ts decides when
  *  a delivery is retried. */
 const NO_RETRY_LIMIT = 2_000_000_000
@@ -82,13 +83,16 @@ export class AttemptJobs {
     inFlight: AttemptWith<'lease'>[],
   ): Promise<AttemptWith<'lease'>[]> {
     if (attempts.length === 0) return []
-    const jobs = attempts.map((attempt) => ({ ...toJob(attempt), priority: IN_FLIGHT_PRIORITY }))
+    // Names the jobs of this call. Those of an earlier one, whose leases have ended, stay in the queue.
+    const priority = randomInt(MIN_IN_FLIGHT_PRIORITY, MAX_PRIORITY)
+    const jobs = attempts.map((attempt) => ({ ...toJob(attempt), priority }))
     return this.#lease(inFlight, async (options) => {
       await this.#boss.jobs.insert(QUEUE, jobs, options)
       return this.#boss.jobs.fetch<JobData>(QUEUE, {
         ...options,
         batchSize: MAX_IN_FLIGHT,
-        minPriority: IN_FLIGHT_PRIORITY,
+        minPriority: priority,
+        maxPriority: priority,
       })
     })
   }
