@@ -68,12 +68,13 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
   )
 
   test(
-    'returns the record of another account, or signs with another secret → --prove finds it',
+    'returns the record of another account, signs with another secret, or stores a refused update → --prove finds it',
     async () => {
       await using muster = await newMuster()
       for (const part of [
         'isolation: returns the record',
         'signatures: signs with another secret',
+        'sequences: stores a part of a refused update',
       ]) {
         const { status, stdout } = await muster.run(['contract', '--prove', part, '--json'])
         const { faults } = JSON.parse(stdout)
