@@ -32,7 +32,9 @@ async function sendValid(run: Run, operation: Operation, input: Input): Promise<
   const request = await buildRequest(
     run,
     operation,
-    key === undefined ? input : { ...input, headers: { ...headers, ...unused(String(key)) } },
+    key === undefined
+      ? input
+      : { ...input, headers: { ...headers, ...withUniqueEnd(String(key)) } },
   )
   const response = await run.send(toOperationId(operation), request)
   const { status } = response
@@ -68,8 +70,8 @@ async function sendTooLarge(run: Run, operation: Operation, body: object): Promi
     )
 }
 
-/** The key with a unique end. */
-function unused(key: string): { 'Idempotency-Key': string } {
+/** A long key keeps its length, so that the largest one is tested. */
+function withUniqueEnd(key: string): { 'Idempotency-Key': string } {
   const unique = randomUUID()
   return {
     'Idempotency-Key':
@@ -135,7 +137,7 @@ export async function* limitChecks(run: Run, operation: Operation): AsyncGenerat
       for (const { what, value } of limits(inlineSchema(run, parameter))) {
         const values = { [parameter.name]: value }
         const input = where === 'query' ? { query: values } : { headers: values }
-        // Many servers ignore an empty header, and a header cannot have text beyond Latin-1.
+        // Only ASCII: many servers ignore an empty header, and read other bytes in different ways.
         if (where === 'query' || /^[ -~]+$/.test(String(value)))
           yield check(`${parameter.name}: ${what}`, {
             ...input,
@@ -163,7 +165,7 @@ function validInputs(run: Run, operation: Operation): fc.Arbitrary<Input> {
     query: values('query', (given, _, name) =>
       name === 'sort' ? given.map((sorts) => oncePerField(sorts as string[])) : given,
     ),
-    // HTTP trims header values.
+    // Without a pattern any text is valid, but a header can only carry ASCII, and HTTP trims it.
     headers: values('header', (given, { pattern }) =>
       pattern ? given : fc.string({ unit: 'grapheme-ascii' }).map((text) => text.trim()),
     ),
@@ -174,6 +176,7 @@ function validInputs(run: Run, operation: Operation): fc.Arbitrary<Input> {
   })
 }
 
+/** A sort that names a field twice is refused. */
 function oncePerField(sorts: string[]): string[] {
   return [...new Map(sorts.map((sort) => [sort.replace(/^-/, ''), sort])).values()]
 }
@@ -194,10 +197,10 @@ const WRONG_TEXTS: Record<string, string[]> = {
   boolean: ['', '1', 'TRUE'],
 }
 
-/** Invalid values of a parameter. As text, any value is a valid string; a URL cannot have half of a
- *  surrogate pair. */
+/** Invalid values of a parameter. A value of another type can become valid as text, such as 1 for a string, so only
+ *  faults of the parameter's own type are used. */
 function textFaults(schema: Schema): NamedValue[] {
-  const isWritten = ({ value }: NamedValue): boolean =>
+  const hasOwnType = ({ value }: NamedValue): boolean =>
     schema.type === 'array'
       ? Array.isArray(value) && value.every((item) => typeof item === 'string')
       : typeof value === (schema.type === 'integer' ? 'number' : schema.type)
@@ -205,7 +208,8 @@ function textFaults(schema: Schema): NamedValue[] {
     what: `is "${value}"`,
     value,
   }))
-  return [...faults(schema).filter(isWritten), ...texts].filter(({ value }) =>
+  // A URL cannot have half of a surrogate pair.
+  return [...faults(schema).filter(hasOwnType), ...texts].filter(({ value }) =>
     toText(value).isWellFormed(),
   )
 }
@@ -261,14 +265,14 @@ export async function* faultChecks(run: Run, operation: Operation): AsyncGenerat
   const valid = await validBody(run, operation)
   const path = await findPath(run, operation)
   const request = newRequest(run, operation, path, { body: valid })
-  const others = (run.records.inlineSchema(operation) === null ? [] : [[], 'x', 1, null]).map(
+  const nonObjects = (run.records.inlineSchema(operation) === null ? [] : [[], 'x', 1, null]).map(
     (value): Fault => ({ what: `is ${JSON.stringify(value)}`, applyTo: () => value }),
   )
   const send = (what: string, spoiled: Request): Check => ({
     what,
     perform: () => sendInvalid(run, operation, spoiled, fieldOf(what)),
   })
-  for (const { what, applyTo } of [...body, ...others])
+  for (const { what, applyTo } of [...body, ...nonObjects])
     yield send(what, { ...request, body: JSON.stringify(applyTo(valid ?? {})) })
   for (const { what, spoil } of input) yield send(what, spoil(request))
 }

@@ -49,12 +49,13 @@ export function buildContract(openapi: Source, asyncapi: Source): Contract {
 function readTags({ root }: Source): Tag[] {
   const tags = valueAt(root, ['tags'])
   return (Array.isArray(tags) ? tags : [])
-    .filter(isObject)
-    .map(({ name, description, 'x-module': module }, index) => ({
+    .map((tag, index) => ({ tag, path: ['tags', index] }))
+    .filter(({ tag }) => isObject(tag))
+    .map(({ tag: { name, description, 'x-module': module }, path }) => ({
       name: String(name),
       description: String(description ?? ''),
       module: module === undefined ? undefined : String(module),
-      path: ['tags', index],
+      path,
     }))
 }
 

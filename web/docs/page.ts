@@ -27,7 +27,7 @@ export interface DocsPage {
   isWide?: boolean
 }
 
-/** Everything that renders a page. URLs are relative to that page. */
+/** Everything that is needed to render a page. URLs are relative to that page. */
 export interface PageContext extends SchemaContext {
   options: SiteOptions
   guides: Guide[]
@@ -39,6 +39,6 @@ export interface PageContext extends SchemaContext {
   contractLink(name: string): string
   /** Renders Markdown. Names of operations and events in code link to their pages. */
   render(text: string, options?: Pick<MarkdownOptions, 'resolve' | 'readCode'>): Rendered
-  /** The URL of the service's root. Only in the `server` edition. */
+  /** The URL of the service's root. The `static` edition does not use it. */
   rootLink: string
 }

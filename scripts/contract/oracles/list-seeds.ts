@@ -69,13 +69,17 @@ function candidatesOf({ type, format, enum: options, items }: Schema, index: num
     case 'integer':
       return [NUMBERS[index % NUMBERS.length], index]
     case 'array':
+      // The second text is in every record, so that a filter finds several.
       return items?.type === 'string' ? [[text, 'all']] : []
     default:
       return []
   }
 }
 
-/** Gives the records different options, as far as the service permits. */
+/** A longer enumeration, such as that of currencies, has too many values to meet each of them. */
+const MAX_OPTIONS = 10
+
+/** Sends another option of the first short enumeration for each `index`. The service may refuse it. */
 async function chooseOption(
   run: Run,
   update: Operation,
@@ -85,7 +89,7 @@ async function chooseOption(
   const { properties = {} } = sentSchema(run.contract, update)
   const [name, schema] =
     Object.entries(properties).find(
-      ([, { enum: values }]) => (values?.length ?? 0) < 10 && values,
+      ([, { enum: values }]) => values !== undefined && values.length < MAX_OPTIONS,
     ) ?? []
   if (name === undefined || schema?.enum === undefined) return
   const body = { [name]: schema.enum[index % schema.enum.length] }

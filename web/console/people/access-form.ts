@@ -60,12 +60,12 @@ export function readAccess(form: URLSearchParams): { access: CompleteAccess; err
 export function flattenAccess({
   role,
   grants: granted,
-  permissions,
+  permissions: byModule,
 }: CompleteAccess | User): object {
   return {
     role,
     ...Object.fromEntries(grants.map((grant) => [`manages_${grant}`, granted.includes(grant)])),
-    ...permissions,
+    ...byModule,
   }
 }
 
