@@ -180,7 +180,8 @@ test.runIf(inject('database') === 'postgres')(
     await quickTenant.emit(900, 'task.created')
     await quick.received(900, 20_000)
     expect(full.stats().outcomes.timeout).toBe(0)
-    expect(full.stats().inFlight).toBeGreaterThanOrEqual(448)
+    // The first attempt of each endpoint has got a response, and may have ended since.
+    expect(full.stats().inFlight).toBeGreaterThanOrEqual(446)
     await deleteAll(slowTenant, webhooks)
   },
 )
