@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { InvalidArgumentError } from 'commander'
-import { isPlain } from '../scripts/model/document.ts'
+import { isPlain } from '../scripts/model/document-folder.ts'
 
 export const ROOT_OPTION = '--root <folder>'
 

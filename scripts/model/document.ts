@@ -1,16 +1,14 @@
 /** Reads an OpenAPI document that has no asyncapi.yaml beside it. It may have several files. */
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Refused } from '../../errors.ts'
 import { bundle, fileOf, listReferences } from './bundle.ts'
 import type { Contract, Tag } from './contract.ts'
+import { DOCUMENT_FILES, findDocument } from './document-folder.ts'
 import { readPlainOperations } from './plain-operations.ts'
 import { ContractError, type Finding, isObject, lineOf, type Source, valueAt } from './source.ts'
 import { parseYaml } from './yaml.ts'
-
-/** The first that exists is the document. */
-export const DOCUMENT_FILES = ['openapi.yaml', 'openapi.yml', 'openapi.json']
 
 /** What a document has that the toolchain cannot take. The message has a line for each finding. */
 export class UnsupportedDocument extends Refused {
@@ -24,20 +22,6 @@ export class UnsupportedDocument extends Refused {
     super([...lines, '', `${count}: the document is not supported as it is.`].join('\n'))
     this.findings = findings
   }
-}
-
-/** Our own contract has it. Without asyncapi.yaml it is incomplete, and no document of another team. */
-const OWN_KEYWORD = /^x-rate-limit:/m
-
-/** Whether the folder has an OpenAPI document without asyncapi.yaml. */
-export function isPlain(root: string): boolean {
-  const file = findDocument(root)
-  if (file === undefined || existsSync(join(root, 'asyncapi.yaml'))) return false
-  return file.endsWith('.json') || !OWN_KEYWORD.test(readFileSync(join(root, file), 'utf8'))
-}
-
-export function findDocument(root: string): string | undefined {
-  return DOCUMENT_FILES.find((file) => existsSync(join(root, file)))
 }
 
 /** Finds what the toolchain does not support, in a document without references to other files. */

@@ -1,6 +1,7 @@
 /** Reads the contract of any folder. */
 import type { Contract } from '../model/contract.ts'
-import { isPlain, readDocument } from '../model/document.ts'
+import { readDocument } from '../model/document.ts'
+import { isPlain } from '../model/document-folder.ts'
 import { readContract } from '../model/yaml.ts'
 import { findUnsupported } from './unsupported.ts'
 

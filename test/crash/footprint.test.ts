@@ -1,6 +1,6 @@
 /** What a start of the service loads, and how it limits its memory. `npm run bench -- --only footprint` measures. */
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { expect, inject, test } from 'vitest'
 import { newMuster } from '../cli/muster.ts'
 import { startServing } from '../cli/serving.ts'
@@ -13,9 +13,11 @@ const NOT_AT_THE_START = [
   '/node_modules/markdown-it/',
   '/node_modules/minisearch/',
   '/node_modules/yaml/',
-  '/scripts/',
   '/web/docs/pages/',
 ]
+
+/** They compare hashes of the contracts and look for a file. */
+const TOOLS_AT_THE_START = ['document-folder.ts', 'source-hashes.ts']
 
 /** Appends the URL of each module to a file, in every thread. */
 const recordModules = (file: string): string =>
@@ -46,4 +48,6 @@ test('serve: loads no page, no tool and no unused database at its start, and lim
   expect(loaded('/server/main.ts')).toBe(true)
   expect(loaded('/node_modules/@electric-sql/pglite/')).toBe(database === 'sqlite')
   expect(NOT_AT_THE_START.filter(loaded)).toEqual([])
+  const tools = modules.filter((url) => url.includes('/scripts/')).map((url) => basename(url))
+  expect(tools.sort()).toEqual(TOOLS_AT_THE_START)
 })

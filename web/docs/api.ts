@@ -1,6 +1,7 @@
 /** The contract for the documentation: operations and events by resource, with links between them. */
 import { type Contract, readGeneratedContract } from '../../scripts/model/contract.ts'
-import { isPlain, readBasePath, readGeneratedDocument } from '../../scripts/model/document.ts'
+import { readBasePath, readGeneratedDocument } from '../../scripts/model/document.ts'
+import { isPlain } from '../../scripts/model/document-folder.ts'
 import type { EventMessage } from '../../scripts/model/events.ts'
 import {
   type Operation,
