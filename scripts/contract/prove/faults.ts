@@ -2,16 +2,11 @@
 import type { Contract } from '../../model/contract.ts'
 import { deliveryFaults } from './faults/deliveries.ts'
 import { eventFaults } from './faults/events.ts'
+import { sizeFaults, validationFaults } from './faults/input.ts'
 import { isolationFaults, type Keys } from './faults/isolation.ts'
 import { listFaults } from './faults/lists.ts'
 import { headerFaults, optionalFieldFaults, protocolFaults } from './faults/protocol.ts'
-import {
-  accessFaults,
-  conditionFaults,
-  idempotencyFaults,
-  sizeFaults,
-  validationFaults,
-} from './faults/requests.ts'
+import { accessFaults, conditionFaults, idempotencyFaults } from './faults/requests.ts'
 import { sequenceFaults } from './faults/sequences.ts'
 import { storedFaults } from './faults/stored.ts'
 import type { SeededFault } from './seeded-fault.ts'

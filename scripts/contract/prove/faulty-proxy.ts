@@ -123,3 +123,10 @@ export const noContent: ProxyResponse = {
   },
   body: '',
 }
+
+/** `from` with another status and body. */
+export const asJson = (status: number, from: ProxyResponse, body: object): ProxyResponse => ({
+  ...from,
+  status,
+  body: JSON.stringify(body),
+})

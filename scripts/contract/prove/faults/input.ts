@@ -1,0 +1,141 @@
+/** Faults in the input that the service takes and refuses. */
+import type { Contract } from '../../../model/contract.ts'
+import { sentSchema } from '../../record-words.ts'
+import { readMaxRecordBytes } from '../../refusals.ts'
+import { largerThan } from '../../value-limits.ts'
+import { asJson } from '../faulty-proxy.ts'
+import {
+  firstResource,
+  type Json,
+  onAnyInput,
+  onAnyQuery,
+  onRequest,
+  type SeededFault,
+} from '../seeded-fault.ts'
+
+const mapValues = (input: Json, change: (value: unknown) => unknown): Json =>
+  Object.fromEntries(Object.entries(input).map(([name, value]) => [name, change(value)]))
+
+export function validationFaults(contract: Contract): SeededFault[] {
+  const { create, update, list } = firstResource(contract)
+  const fault = (what: string, operation: SeededFault['operation'], by: SeededFault['by']) => ({
+    category: 'validation' as const,
+    what,
+    operation,
+    by,
+  })
+  return [
+    fault(
+      'ignores an unknown field',
+      create,
+      onAnyInput(create, ({ not_a_field: _, ...rest }) => rest),
+    ),
+    fault(
+      'ignores an unknown query parameter',
+      list,
+      onAnyQuery(list, (query) => query.delete('not_a_parameter')),
+    ),
+    fault(
+      'takes null for a field that needs a value',
+      update,
+      onAnyInput(update, (input) =>
+        Object.fromEntries(Object.entries(input).filter(([, value]) => value !== null)),
+      ),
+    ),
+    fault(
+      'takes a number as text',
+      create,
+      onAnyInput(create, (input) =>
+        mapValues(input, (value) => (typeof value === 'number' ? String(value) : value)),
+      ),
+    ),
+    fault(
+      'takes empty text',
+      create,
+      onAnyInput(create, (input) => mapValues(input, (value) => (value === '' ? 'x' : value))),
+    ),
+    fault(
+      'takes text that is too long',
+      create,
+      onAnyInput(create, (input) =>
+        mapValues(input, (value) =>
+          typeof value === 'string' && value.length === 201 ? value.slice(1) : value,
+        ),
+      ),
+    ),
+    fault(
+      'takes an unknown option',
+      create,
+      onAnyInput(create, (input) =>
+        mapValues(input, (value) => (value === 'none_of_these' ? undefined : value)),
+      ),
+    ),
+    fault(
+      'removes NUL',
+      create,
+      onAnyInput(create, (input) =>
+        mapValues(input, (value) =>
+          typeof value === 'string' ? value.replaceAll('\0', '') : value,
+        ),
+      ),
+    ),
+    fault('refuses text with emoji', create, {
+      answer: (response, { body }) =>
+        body.includes('😀')
+          ? asJson(422, response, { message: 'Invalid.', errors: { text: ['is invalid.'] } })
+          : {},
+    }),
+    fault('names no field of an invalid body', create, {
+      answer: (response) =>
+        response.status === 422
+          ? { body: JSON.stringify({ message: 'Invalid.', errors: {} }) }
+          : {},
+    }),
+    fault('names a wrong field of an invalid body', create, {
+      answer: (response) =>
+        response.status === 422
+          ? { body: JSON.stringify({ message: 'Invalid.', errors: { body: ['is invalid.'] } }) }
+          : {},
+    }),
+    fault(
+      'ignores a query parameter given twice',
+      list,
+      onAnyQuery(list, (query) => {
+        for (const name of new Set(query.keys())) query.set(name, query.get(name) ?? '')
+      }),
+    ),
+    fault(
+      'takes page 0',
+      list,
+      onAnyQuery(list, (query) => {
+        for (const [name, value] of query) if (value === '0') query.set(name, '1')
+      }),
+    ),
+  ]
+}
+
+export function sizeFaults(contract: Contract): SeededFault[] {
+  const most = readMaxRecordBytes(contract)
+  const create = contract.operations.find(
+    (operation) =>
+      operation.method === 'post' &&
+      largerThan(most, sentSchema(contract, operation)) !== undefined,
+  )
+  if (!create) return []
+  return [
+    {
+      category: 'validation',
+      what: 'takes a record that is too large',
+      operation: create,
+      by: onRequest(create, ({ body }) =>
+        Buffer.byteLength(body) > most ? { body: withShortText(body) } : {},
+      ),
+    },
+  ]
+}
+
+function withShortText(body: string): string {
+  return JSON.stringify(JSON.parse(body), (_, value) =>
+    typeof value === 'string' ? value.slice(0, 100) : value,
+  )
+}
