@@ -26,6 +26,8 @@ export interface ReceivedResponse {
 
 const TIMEOUT_MS = 30_000
 const MAX_WAIT_SECONDS = 90
+/** A service that always responds with 429 must not keep the tests for ever. */
+const MAX_REPEATS = 10
 
 /** RFC 9110 §9.2.2. */
 const IDEMPOTENT_METHODS = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE']
@@ -61,10 +63,11 @@ export class HttpClient {
     request: Request,
     onLimited: (response: ReceivedResponse) => void,
   ): Promise<ReceivedResponse> {
-    for (;;) {
+    for (let repeats = 0; ; repeats++) {
       const response = await this.#exchangeOnce(request)
-      const seconds = Number(response.headers.get('retry-after'))
-      if (response.status !== 429 || !(seconds >= 0 && seconds <= MAX_WAIT_SECONDS)) return response
+      const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
+      const canWait = seconds >= 0 && seconds <= MAX_WAIT_SECONDS && repeats < MAX_REPEATS
+      if (response.status !== 429 || !canWait) return response
       onLimited(response)
       await delay(seconds * 1000)
     }
