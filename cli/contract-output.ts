@@ -1,5 +1,6 @@
 /** The results of `muster contract` as text and as JSON. */
-import { isMissing } from '../scripts/contract/coverage.ts'
+import { describeMissing, isMissing } from '../scripts/contract/coverage.ts'
+import { describeRefusal } from '../scripts/contract/refusals.ts'
 import { isFailed, listStatuses, type Report } from '../scripts/contract/report.ts'
 import { formatTable } from './shell.ts'
 
@@ -21,15 +22,12 @@ export function formatReport(report: Report): string {
   const failures = cases.flatMap(({ operation, name, failures }) =>
     failures.map(
       ({ check, what, message, curl }) =>
-        `FAIL  ${operation} ${name} (${check})\n      ${what}: ${message}\n      ${curl.replaceAll('\n', '\n      ')}\n`,
+        `FAIL  ${operation} ${name} (${check})\n      ${what}: ${message}\n${indent(curl)}\n`,
     ),
   )
   const missing = cells
     .filter(isMissing)
-    .map(
-      ({ operation, kind, name }) =>
-        `FAIL  ${operation}: the ${kind} ${name} is documented, but never occurred`,
-    )
+    .map((cell) => `FAIL  ${cell.operation}: ${describeMissing(cell)}`)
   const waivedReasons = new Map(
     cells
       .filter(({ seen, reason }) => seen === 0 && reason !== null)
@@ -51,14 +49,13 @@ export function formatReport(report: Report): string {
     ...missing,
     ...untested.map(({ operation, reason }) => `SKIP  ${operation}: ${reason}`),
     ...(error === null ? [] : [`FAIL  the run ended early: ${error}`]),
-    ...report.refusals.map(
-      ({ operation, field, message, count }) =>
-        `Note  ${operation}: a rule that the schema does not express refused ${field} ${count} times: ${message}`,
-    ),
+    ...report.refusals.map((refusal) => `Note  ${refusal.operation}: ${describeRefusal(refusal)}`),
     ...(dredd ? [`Dredd: ${dredd.passed.length} documented responses verified.`] : []),
     `${requests} requests to ${url} with --seed ${seed}: ${verdict}`,
   ].join('\n')
 }
+
+const indent = (text: string): string => text.replace(/^/gm, '      ')
 
 /** A row for each operation: how often each documented status and event occurred. */
 function formatMatrix({ cells }: Report): string {

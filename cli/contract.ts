@@ -123,7 +123,8 @@ ${ORACLES.map(({ promise }) => `  - ${promise}`).join('\n')}
 
 Exit status: 0 if the contract holds, 1 if a check failed or a documented status or event never occurred, 2 for wrong
 usage.
-With --prove: 0 if at least 95 % of all faults are found, and every fault in the isolation of accounts and in signatures.
+With --prove: 0 if at least 95 % of all faults are found, and every fault in the isolation of accounts and in
+signatures.
 `,
     )
     .action(

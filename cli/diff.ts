@@ -105,7 +105,7 @@ const RESULT_LEVELS = {
   safe: 'notice',
 } as const
 
-/** Of a part that is gone, the changed files have no line. */
+/** The changed files have no line for a part that is gone. */
 function toResult({ level, id, file, line, isGone, concerns, part, what }: Change): Result {
   return {
     level: RESULT_LEVELS[level],

@@ -13,8 +13,8 @@ export function addDoctor(program: Command, shell: Shell): void {
     .command('doctor')
     .description(
       'Check the installation: configuration, database, clock, schema, secret key, connections, disk and ' +
-        'pending work. Each line says what to do. Runs beside the service, and changes nothing without --confirm-clock. The exit ' +
-        'status is 1 when there is a problem.',
+        'pending work. Each line says what to do. Runs beside the service, and changes nothing without ' +
+        '--confirm-clock. The exit status is 1 when there is a problem.',
     )
     .option(
       '--confirm-clock',

@@ -2,7 +2,6 @@
 import type { Contract } from '../scripts/model/contract.ts'
 import { lineOf } from '../scripts/model/source.ts'
 import type { Result } from '../scripts/report/result.ts'
-
 import { checkService, type Outcome } from '../scripts/service/checks.ts'
 import { readAnyContract } from '../scripts/service/read.ts'
 import { startHandlers, startMock } from './document-service.ts'
@@ -10,7 +9,7 @@ import type { Checked } from './reports.ts'
 
 export interface DocumentTarget {
   root: string
-  /** Of a running service. Without it, this starts the service of the folder. */
+  /** The URL of a running service. Without it, `testDocument` starts the service of the folder. */
   url?: string
   /** The credential for every security scheme. */
   key?: string

@@ -38,7 +38,8 @@ export function addGenerate(program: Command, shell: Shell): void {
       `${examples('muster generate', 'muster generate --check', 'muster generate --resource venues')}
 --resource derives columns from the schema of the record, and new values from that of the create request: a
 default, null, or the first value of an enumeration. It refuses, with the line, what it cannot derive: references to
-other records, filters that are no plain comparison with a field, fields of several types. It overwrites only unchanged stubs.
+other records, filters that are no plain comparison with a field, fields of several types. It overwrites only
+unchanged stubs.
 
 Exit status: 0 for success, 1 if the contract is faulty, 2 for wrong usage. With --check: 1 also if a file is stale
 or orphaned.

@@ -2,6 +2,7 @@ import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Command, InvalidArgumentError } from 'commander'
 import { events } from '../generated/validators.js'
+import { parseJson } from '../scripts/model/json.ts'
 import { type SigningKeys, signingKeys } from '../webhooks/transport/secret.ts'
 import { signatureHeaders } from '../webhooks/transport/sign.ts'
 import { type Forwarded, forward } from './forward.ts'
@@ -116,7 +117,7 @@ function newReceive(secret: string | undefined): Receive {
 
   return (headers, bytes) => {
     const now = new Date()
-    const body = parseJson(bytes)
+    const body = parseJson(bytes.toString('utf8'))
     const id = isRecord(body) && typeof body.id === 'string' ? body.id : undefined
     const received = {
       receivedAt: now.toISOString(),
@@ -196,14 +197,6 @@ function isSame(actual: string, expected: string): boolean {
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
-}
-
-function parseJson(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString('utf8'))
-  } catch {
-    return undefined
-  }
 }
 
 type Validator = ((data: unknown) => boolean) & {

@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
 import type { SignedRequest } from './receiver-deliveries.ts'
 
-/** Returns the status of the response. Throws if there is none; a `Send` inside `tolerateClose` returns null instead if the
- *  receiver has closed the connection. */
+/** Returns the status of the response. Throws if there is none; a `Send` inside `tolerateClose` returns null instead if
+ *  the receiver has closed the connection. */
 export type Send = (
   url: string,
   delivery: SignedRequest,

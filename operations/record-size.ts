@@ -29,7 +29,8 @@ export function assertRecordSize({ record, before, sent }: Write): void {
   }
   throw new InvalidInput({
     [largest]: [
-      `makes the record larger than ${MAX_RECORD_BYTES / 1024} KiB as JSON. Shorten it by ${excess.toLocaleString('en')} bytes.`,
+      `makes the record larger than ${MAX_RECORD_BYTES / 1024} KiB as JSON. ` +
+        `Shorten it by ${excess.toLocaleString('en')} bytes.`,
     ],
   })
 }

@@ -30,7 +30,8 @@ export async function findCountedPrincipal(
   { name, windowSeconds, requests }: CountedRequests,
 ): Promise<CountedKeyStatus | undefined> {
   // The key and the points to count. No row for a rejected key.
-  const keyAndPoints = `select ?::text || ':' || "userId", ?::integer from principal where "isAccepted" and not "isSuspended"`
+  const keyAndPoints = `select ?::text || ':' || "userId", ?::integer from principal
+     where "isAccepted" and not "isSuspended"`
   const [row] = await select<PrincipalRow & CountedRow>(
     db.write,
     `with principal as (${FIND_PRINCIPAL}), counted as (${countPointsSql(keyAndPoints, windowSeconds * 1_000)})

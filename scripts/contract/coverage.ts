@@ -118,6 +118,10 @@ export function isMissing({ seen, reason }: Cell): boolean {
   return seen === 0 && reason === null
 }
 
+export function describeMissing({ kind, name }: Cell): string {
+  return `the ${kind} ${name} is documented, but never occurred`
+}
+
 /** Did not occur, and need not. */
 export function isExcused({ seen, reason }: Cell): boolean {
   return seen === 0 && reason !== null

@@ -1,6 +1,7 @@
 /** Kinds of records that refer to each other: `x-refers-to` and `x-when-deleted` of openapi.yaml. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
+import { listRecordOperations, type RecordOperations } from './record-operations.ts'
 import { type RecordWords, readRecordWords, recordSchema, sentSchema } from './record-words.ts'
 
 type Json = Record<string, unknown>
@@ -16,32 +17,18 @@ export interface Reference {
   needs: Json
 }
 
-/** Records that can be created, read, updated and deleted. */
-export interface LinkedKind {
-  /** The name of the path parameter, to which references refer. */
-  name: string
-  create: Operation
-  get: Operation
-  update: Operation
-  remove: Operation
+/** `name`: references name their kind by its path parameter. */
+export interface LinkedKind extends RecordOperations {
   words: RecordWords
   references: Reference[]
 }
 
 export function listLinkedKinds(contract: Contract): LinkedKind[] {
-  const find = (method: string, path: string) =>
-    contract.operations.find((operation) => operation.method === method && operation.path === path)
-  return contract.operations.flatMap((get): LinkedKind[] => {
-    const [, collection = '', name = ''] = /^([^{]*)\/\{([^}]+)\}$/.exec(get.path) ?? []
-    const create = find('post', collection)
-    const update = find('patch', get.path)
-    const remove = find('delete', get.path)
-    if (get.method !== 'get' || !create || !update || !remove) return []
-    const references = listReferences(contract, create, get)
-    return [
-      { name, create, get, update, remove, words: readRecordWords(contract, get), references },
-    ]
-  })
+  return listRecordOperations(contract).map((kind) => ({
+    ...kind,
+    words: readRecordWords(contract, kind.get),
+    references: listReferences(contract, kind.create, kind.get),
+  }))
 }
 
 function listReferences(contract: Contract, create: Operation, get: Operation): Reference[] {

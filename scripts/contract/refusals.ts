@@ -68,6 +68,10 @@ export function readMaxRecordBytes({ openapi }: Contract): number {
   return Number(valueAt(openapi.root, ['x-max-record-bytes']) ?? Number.POSITIVE_INFINITY)
 }
 
+export function describeRefusal({ field, message, count }: Refusal): string {
+  return `a rule that the schema does not express refused ${field} ${count} times: ${message}`
+}
+
 export class Refusals {
   readonly #counts = new Map<string, Refusal>()
 

@@ -4,6 +4,7 @@ import * as http from 'node:http'
 import * as https from 'node:https'
 import { text as readText } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
+import { parseJson } from '../model/json.ts'
 
 export interface Request {
   /** In upper case. */
@@ -136,12 +137,4 @@ function toHeaders(rawHeaders: string[]): Headers {
   for (let index = 0; index < rawHeaders.length; index += 2)
     headers.append(rawHeaders[index] ?? '', rawHeaders[index + 1] ?? '')
   return headers
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -1,10 +1,11 @@
 import type { Contract } from '../model/contract.ts'
 import { lineOf } from '../model/source.ts'
 import type { Result } from '../report/result.ts'
-import { isMissing } from './coverage.ts'
+import { describeMissing, isMissing } from './coverage.ts'
+import { describeRefusal } from './refusals.ts'
 import type { Report } from './report.ts'
 
-/** What failed, at the line of the operation, and the rules beside the schemas. */
+/** What failed, at the line of the operation, and the rules that the schemas do not express. */
 export function listResults(
   contract: Contract,
   { error, dredd, cases, cells, untested, refusals }: Report,
@@ -29,20 +30,12 @@ export function listResults(
     ),
     ...cells
       .filter(isMissing)
-      .map(({ operation, kind, name }) =>
-        toResult('error', operation, [
-          'coverage',
-          `the ${kind} ${name} is documented, but never occurred`,
-        ]),
-      ),
+      .map((cell) => toResult('error', cell.operation, ['coverage', describeMissing(cell)])),
     ...untested.map(({ operation, reason }) =>
       toResult('notice', operation, ['not-tested', `was not tested: ${reason}`]),
     ),
-    ...refusals.map(({ operation, field, message, count }) =>
-      toResult('notice', operation, [
-        'refusal',
-        `a rule beside the schema refused ${field} ${count} times: ${message}`,
-      ]),
+    ...refusals.map((refusal) =>
+      toResult('notice', refusal.operation, ['refusal', describeRefusal(refusal)]),
     ),
   ]
 }

@@ -33,7 +33,8 @@ export class Sender {
     this.#client = new HttpClient(url, 'Idempotency-Key')
   }
 
-  /** The status of the response counts for the operation, also that of a response after which the request is repeated. */
+  /** The status of the response counts for the operation. So does the status of a response after which the request is
+   *  repeated. */
   async send(request: Request, id?: OperationId): Promise<ReceivedResponse> {
     const { options, coverage } = this.#setUp
     this.count += 1

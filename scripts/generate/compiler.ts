@@ -138,8 +138,8 @@ function boundItems({ items, uniqueItems, ...rest }: Schema): Schema {
 }
 
 /** Replaces `oneOf` by a choice of the alternative that the value must match, if a property tells them apart.
- *  Errors are then about this alternative only. The tags are found in the schema of the contract; the third parameter is
- *  the same schema, prepared, whose alternatives are used. */
+ *  Errors are then about this alternative only. The tags are found in the schema of the contract. The third parameter
+ *  is the same schema, prepared: its alternatives are used. */
 function chooseByTag(
   sources: Sources,
   { source, path, value }: Located<Schema>,

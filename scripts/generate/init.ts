@@ -5,7 +5,7 @@ import { basename, dirname, extname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Refused } from '../../errors.ts'
 import { fileOf, listReferences } from '../model/bundle.ts'
-import { readSource } from '../model/document.ts'
+import { readReferencedFiles, readSource } from '../model/document.ts'
 import type { Source } from '../model/source.ts'
 import { type GenerateResult, generate } from './generate.ts'
 
@@ -30,19 +30,17 @@ async function copyDocument(directory: string, document: string): Promise<void> 
   await mkdir(directory, { recursive: true })
   const extension = extname(document) === '.json' ? '.json' : '.yaml'
   await copyFile(document, join(directory, `openapi${extension}`))
-  const copied = new Set([main.file])
-  const waiting: Source[] = [main]
-  for (let source = waiting.shift(); source; source = waiting.shift())
-    for (const { ref } of listReferences(source)) {
-      const file = /^[a-z][a-z+.-]*:/i.test(ref) ? '' : fileOf(ref, source)
-      if (file === '' || copied.has(file) || !existsSync(join(from, file))) continue
-      if (file.startsWith('..'))
-        throw new Refused(`${source.file} refers to ${file}: move it below ${resolve(from)}.`)
-      copied.add(file)
-      await mkdir(dirname(join(directory, file)), { recursive: true })
-      await copyFile(join(from, file), join(directory, file))
-      waiting.push(await readSource(from, file))
+  const { sources } = await readReferencedFiles(from, main)
+  for (const file of Object.keys(sources).filter((name) => name !== main.file)) {
+    if (file.startsWith('..')) {
+      const isReferring = (source: Source): boolean =>
+        listReferences(source).some(({ ref }) => fileOf(ref, source) === file)
+      const referring = Object.values(sources).find(isReferring)
+      throw new Refused(`${referring?.file} refers to ${file}: move it below ${resolve(from)}.`)
     }
+    await mkdir(dirname(join(directory, file)), { recursive: true })
+    await copyFile(join(from, file), join(directory, file))
+  }
 }
 
 function projectFiles(name: string, program: string): Record<string, string> {

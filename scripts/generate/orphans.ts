@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { findUnusedComponents } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
 import { lineOf } from '../model/source.ts'
-import { listFiles } from './files.ts'
+import { listFiles, listFilesBelow } from './files.ts'
 import { listHandlers } from './handlers.ts'
 
 /** One line for each such handler, test, mention in a test, hook or guide, and unused component: the
@@ -56,15 +56,9 @@ async function generatedIds(root: string): Promise<string[]> {
 async function mentions(root: string, names: Set<string>, except: Set<string>): Promise<string[]> {
   if (names.size === 0) return []
   const pattern = new RegExp(`\\b(${[...names].join('|')})\\b`)
-  const folders = ['test', 'scripts/contract', 'docs']
-  const files = await Promise.all(
-    folders.map(async (folder) =>
-      (await listFiles(join(root, folder), { recursive: true })).map((file) => `${folder}/${file}`),
-    ),
-  )
+  const files = await listFilesBelow(root, ['test', 'scripts/contract', 'docs'])
   const found = await Promise.all(
     files
-      .flat()
       .filter((file) => /\.([cm]?[jt]s|md)$/.test(file) && !except.has(file))
       .map(async (file) => {
         const lines = (await readFile(join(root, file), 'utf8')).split('\n')

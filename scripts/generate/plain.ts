@@ -83,8 +83,8 @@ export async function ${id}(_call: Call<'${id}'>): Promise<Result<'${id}'>> {
 `
 }
 
-const SECURITY = `/** Checks the credentials of each request before its handler runs. \`credentials\` has the text of each security
- *  scheme that the request satisfies, for example a token. Return who makes the request, or undefined to
+const SECURITY = `/** Checks the credentials of each request before its handler runs. \`credentials\` has the text of each
+ *  security scheme that the request satisfies, for example a token. Return who makes the request, or undefined to
  *  respond with 401. Operations that need credentials respond with 501 as long as this returns 501. */
 export async function verify(
   _credentials: Readonly<Record<string, string>>,

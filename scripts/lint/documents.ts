@@ -1,7 +1,7 @@
 /** Checks the guides and READMEs: operation IDs that the contract does not have, and broken links. */
 import { access, readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
-import { listFiles } from '../generate/files.ts'
+import { listFiles, listFilesBelow } from '../generate/files.ts'
 import type { Contract } from '../model/contract.ts'
 import { headingIds } from '../model/heading-ids.ts'
 import { nearest } from '../model/nearest.ts'
@@ -37,12 +37,7 @@ export async function findDocumentProblems(
 }
 
 async function listDocuments(root: string): Promise<string[]> {
-  const nested = FOLDERS.map(async (folder) =>
-    (await listFiles(posix.join(root, folder), { recursive: true })).map((file) =>
-      posix.join(folder, file),
-    ),
-  )
-  const files = [...(await listFiles(root)), ...(await Promise.all(nested)).flat()]
+  const files = [...(await listFiles(root)), ...(await listFilesBelow(root, FOLDERS))]
   return files.filter(
     (file) => file.endsWith('.md') && !file.startsWith(RELEASED) && !file.includes('node_modules/'),
   )
@@ -122,7 +117,7 @@ function linksIn(line: string): { href: string; column: number }[] {
     .filter(({ href }) => !/^[a-z]+:/.test(href))
 }
 
-/** What is wrong with a link in `file`, and the remedy. Undefined if it leads to a file or heading. */
+/** Says why a link in `file` is broken, and what to do. Returns undefined if it leads to a file or heading. */
 async function describeBreak(
   root: string,
   documents: Document[],

@@ -32,7 +32,7 @@ export async function lint(root = ROOT): Promise<LintProblem[]> {
   }
 }
 
-/** What is not supported; in a supported document, what breaks OpenAPI. */
+/** Lists what the toolchain does not support in a document. If it supports everything, lists what breaks OpenAPI. */
 async function lintDocument(root: string): Promise<LintProblem[]> {
   try {
     await readAnyContract(root)

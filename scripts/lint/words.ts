@@ -1,5 +1,6 @@
 /** Words of the contract that are mistyped: a tool would ignore them without a message. */
 import type { Contract } from '../model/contract.ts'
+import { distanceBetween } from '../model/nearest.ts'
 import { type Finding, isObject, type Path, type Source } from '../model/source.ts'
 
 /** The words that the toolchain reads. */
@@ -82,19 +83,5 @@ function findIn(source: Source, node: unknown, path: Path): Finding[] {
 /** The known word that the unknown one resembles. */
 function findMeant(key: string): string | undefined {
   if (!key.startsWith('x-') || key.length < MIN_LENGTH || WORDS.includes(key)) return undefined
-  return WORDS.find((word) => distance(key, word) <= MAX_DISTANCE)
-}
-
-/** Letters to add, remove or replace (Levenshtein). */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (const [index, letter] of [...a].entries()) {
-    const next = [index + 1]
-    for (const [column, other] of [...b].entries()) {
-      const replaced = (row[column] ?? 0) + Number(letter !== other)
-      next.push(Math.min(replaced, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
+  return WORDS.find((word) => distanceBetween(key, word) <= MAX_DISTANCE)
 }

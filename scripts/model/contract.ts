@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type EventMessage, readEvents } from './events.ts'
 import { type Operation, readOperations } from './operations.ts'
 import { checkReferences } from './references.ts'
-import { isObject, type Path, type Source, type Sources, valueAt } from './source.ts'
+import { isObject, type Path, type Source, type Sources, START, valueAt } from './source.ts'
 
 export interface Contract {
   sources: Sources
@@ -46,7 +46,7 @@ export function buildContract(openapi: Source, asyncapi: Source): Contract {
   }
 }
 
-function readTags({ root }: Source): Tag[] {
+export function readTags({ root }: Source): Tag[] {
   const tags = valueAt(root, ['tags'])
   return (Array.isArray(tags) ? tags : [])
     .map((tag, index) => ({ tag, path: ['tags', index] }))
@@ -71,7 +71,7 @@ export function readGeneratedContract(root: string): Contract {
       file,
       text,
       root: JSON.parse(text, withFile),
-      position: () => ({ line: 1, column: 1 }),
+      position: () => START,
     }
   }
   return buildContract(read('openapi.json'), read('asyncapi.json'))

@@ -4,10 +4,18 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Refused } from '../../errors.ts'
 import { bundle, fileOf, listReferences } from './bundle.ts'
-import type { Contract, Tag } from './contract.ts'
+import { type Contract, readTags, type Tag } from './contract.ts'
 import { DOCUMENT_FILES, findDocument } from './document-folder.ts'
 import { readPlainOperations } from './plain-operations.ts'
-import { ContractError, type Finding, isObject, lineOf, type Source, valueAt } from './source.ts'
+import {
+  ContractError,
+  type Finding,
+  isObject,
+  lineOf,
+  type Source,
+  START,
+  valueAt,
+} from './source.ts'
 import { parseYaml } from './yaml.ts'
 
 /** What a document has that the toolchain cannot take. The message has a line for each finding. */
@@ -62,9 +70,7 @@ export function readGeneratedDocument(root: string): Contract {
   return buildPlainContract({ file, text, root: JSON.parse(text), position: () => START })
 }
 
-const START = { line: 1, column: 1 }
-
-export function buildPlainContract(openapi: Source): Contract {
+function buildPlainContract(openapi: Source): Contract {
   const sources = { [openapi.file]: openapi }
   const operations = readPlainOperations(sources, openapi)
   return {
@@ -80,14 +86,8 @@ export function buildPlainContract(openapi: Source): Contract {
 }
 
 /** The tags of the operations: those that the document describes come first. */
-function listTags({ root }: Source, used: string[]): Tag[] {
-  const list = valueAt(root, ['tags'])
-  const described = (Array.isArray(list) ? list : []).filter(isObject).map((tag, index) => ({
-    name: String(tag.name),
-    description: String(tag.description ?? ''),
-    module: undefined,
-    path: ['tags', index],
-  }))
+function listTags(openapi: Source, used: string[]): Tag[] {
+  const described = readTags(openapi).map((tag) => ({ ...tag, module: undefined }))
   const others = used.filter((name) => !described.some((tag) => tag.name === name))
   return [
     ...described.filter(({ name }) => used.includes(name)),
@@ -126,7 +126,8 @@ function parseJson(file: string, text: string): Source {
   }
 }
 
-async function readReferencedFiles(root: string, main: Source) {
+/** `main` and the files that it refers to, by name, and the references to files that cannot be read. */
+export async function readReferencedFiles(root: string, main: Source) {
   const sources: Record<string, Source> = { [main.file]: main }
   const findings: Finding[] = []
   const waiting = [main]

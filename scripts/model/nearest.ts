@@ -5,7 +5,7 @@ export function nearest(name: string, known: string[]): string | undefined {
 }
 
 /** Levenshtein distance: the fewest letters to insert, delete or replace. */
-function distanceBetween(a: string, b: string): number {
+export function distanceBetween(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (const [i, letter] of [...a].entries()) {
     const next = [i + 1]

@@ -67,7 +67,7 @@ export interface Parameter {
   description: string
   style?: string
   explode?: boolean
-  /** Of a parameter that is text of this type, for example JSON. */
+  /** The value of the parameter is text of this type, for example JSON. */
   mediaType?: string
   schema: Located<Schema>
   /** Undefined if the contract has none. */
@@ -139,7 +139,7 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
     permission: (node['x-permission'] as string | undefined) ?? null,
     rateLimit: readRateLimit(openapi, node['x-rate-limit'] ? place.path : []),
     security,
-    parameters: readParameters(sources, openapi, path, method),
+    parameters: readParameters(sources, place, readParameter),
     body,
     bodies: body ? [body] : [],
     isBodyRequired: body !== null,
@@ -211,44 +211,46 @@ export function readRateLimit(openapi: Source, path: Path): RateLimit {
   return { limit: Number(limit), windowSeconds: Number(windowSeconds) }
 }
 
-/** OpenAPI 3.0.3, Path Item Object: an operation's parameters override its path's, by name and `in`. */
-function readParameters(
+/** `read` reads one of them. OpenAPI 3.0.3, Path Item Object: an operation's parameters override its path's, by name
+ *  and `in`. */
+export function readParameters(
   sources: Sources,
-  openapi: Source,
-  path: string,
-  method: string,
+  { source, path }: Place,
+  read: (placed: Located) => Parameter,
 ): Parameter[] {
   const parameters = new Map<string, Parameter>()
-  for (const place of [
-    ['paths', path, 'parameters'],
-    ['paths', path, method, 'parameters'],
-  ]) {
-    const list = (valueAt(openapi.root, place) ?? []) as unknown[]
-    for (const [index, value] of list.entries()) {
-      const placed = dereference(sources, { source: openapi, path: [...place, index], value })
-      const {
-        name,
-        in: where,
-        required = false,
-        description = '',
-        style,
-        explode,
-        example,
-      } = placed.value as Parameter
-      parameters.set(`${where} ${name}`, {
-        name,
-        in: where,
-        place: placed,
-        required,
-        description,
-        style,
-        explode,
-        schema: placeSchema(placed),
-        example,
-      })
+  for (const owner of [path.slice(0, -1), path]) {
+    const list = valueAt(source.root, [...owner, 'parameters'])
+    for (const [index, value] of (Array.isArray(list) ? list : []).entries()) {
+      const at = [...owner, 'parameters', index]
+      const parameter = read(dereference(sources, { source, path: at, value }))
+      parameters.set(`${parameter.in} ${parameter.name}`, parameter)
     }
   }
   return [...parameters.values()]
+}
+
+function readParameter(placed: Located): Parameter {
+  const {
+    name,
+    in: where,
+    required = false,
+    description = '',
+    style,
+    explode,
+    example,
+  } = placed.value as Parameter
+  return {
+    name,
+    in: where,
+    place: placed,
+    required,
+    description,
+    style,
+    explode,
+    schema: placeSchema(placed),
+    example,
+  }
 }
 
 function readBody(sources: Sources, { source, path }: Place): MediaType | null {
@@ -295,31 +297,33 @@ export function readResponseHeader(
   sources: Sources,
   name: string,
   placed: Located,
+  place: (owner: Place) => Located<Schema> = placeSchema,
 ): ResponseHeader {
   const target = dereference(sources, placed)
   const { required = false, description = '', example } = target.value as Partial<ResponseHeader>
-  return { name, required, description, schema: placeSchema(target), example }
+  return { name, required, description, schema: place(target), example }
 }
 
 /** `owner` is a request body or a response. */
 function readMediaType(sources: Sources, owner: Place, mediaType: string): MediaType {
   const place = { source: owner.source, path: [...owner.path, 'content', mediaType] }
-  const { example, examples = {} } = mappingAt(place.source, place.path)
-  const [name] = Object.keys(examples as object)
-  const named =
-    name === undefined
-      ? undefined
-      : dereference(sources, {
-          ...place,
-          path: [...place.path, 'examples', name],
-          value: valueAt(examples, [name]),
-        }).value
+  const media = mappingAt(place.source, place.path)
   return {
     mediaType,
     place,
     schema: placeSchema(place),
-    example: example ?? valueAt(named, ['value']),
+    example: readExample(sources, { ...place, value: media }),
   }
+}
+
+/** `example`, or the first of `examples`. */
+export function readExample(sources: Sources, { source, path, value }: Located): unknown {
+  const { example, examples } = (value ?? {}) as { example?: unknown; examples?: object }
+  const [name] = Object.keys(examples ?? {})
+  if (name === undefined) return example
+  const at = [...path, 'examples', name]
+  const named = dereference(sources, { source, path: at, value: valueAt(source.root, at) })
+  return example ?? valueAt(named.value, ['value'])
 }
 
 /** The schema below `owner`, which must have one. */

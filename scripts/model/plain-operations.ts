@@ -7,7 +7,9 @@ import {
   type OperationResponse,
   type Parameter,
   type RangeResponse,
-  type ResponseHeader,
+  readExample,
+  readParameters,
+  readResponseHeader,
   readSecurity,
 } from './operations.ts'
 import { dereference } from './references.ts'
@@ -53,7 +55,7 @@ function readOperation(sources: Sources, place: Place): Operation {
     permission: null,
     rateLimit: null,
     security,
-    parameters: readParameters(sources, place),
+    parameters: readParameters(sources, place, readParameter),
     body: bodies.find(({ mediaType }) => isJson(mediaType)) ?? bodies[0] ?? null,
     bodies,
     isBodyRequired,
@@ -91,40 +93,21 @@ export function toOperationId(operationId: unknown, method: string, path: string
 }
 
 const OK = 200
-const REDIRECT = 300
-const HUNDRED = 100
 
 /** The lowest 2xx, the range that covers 2xx, or the lowest 3xx. A document can also declare errors only:
  *  then an empty 200 is success. */
 function chooseSuccess(responses: OperationResponse[], ranges: RangeResponse[]): OperationResponse {
   const sorted = responses.toSorted((a, b) => a.status - b.status)
-  const firstFrom = (least: number) =>
-    sorted.find(({ status }) => status >= least && status < least + HUNDRED)
+  const firstOf = (hundred: number) =>
+    sorted.find(({ status }) => Math.floor(status / 100) === hundred)
   const range = ranges.find(({ range }) => /^(2XX|default)$/i.test(range))
-  const found = firstFrom(OK) ?? (range && { ...range, status: OK }) ?? firstFrom(REDIRECT)
+  const found = firstOf(2) ?? (range && { ...range, status: OK }) ?? firstOf(3)
   if (found) return found
   const [first = ranges[0]] = sorted
   return { ...(first as OperationResponse), status: OK, description: '', headers: {}, content: {} }
 }
 
-function readParameters(sources: Sources, { source, path }: Place): Parameter[] {
-  const [paths = '', template = '', method = ''] = path
-  const parameters = new Map<string, Parameter>()
-  for (const owner of [
-    [paths, template, 'parameters'],
-    [paths, template, method, 'parameters'],
-  ]) {
-    const list = valueAt(source.root, owner)
-    for (const [index, value] of (Array.isArray(list) ? list : []).entries()) {
-      const placed = dereference(sources, { source, path: [...owner, index], value })
-      const parameter = readParameter(placed as Located<Record<string, unknown>>)
-      parameters.set(`${parameter.in} ${parameter.name}`, parameter)
-    }
-  }
-  return [...parameters.values()]
-}
-
-function readParameter(placed: Located<Record<string, unknown>>): Parameter {
+function readParameter(placed: Located): Parameter {
   const {
     name,
     in: where,
@@ -135,7 +118,7 @@ function readParameter(placed: Located<Record<string, unknown>>): Parameter {
     example,
     examples,
     content,
-  } = placed.value
+  } = placed.value as Record<string, unknown>
   const [mediaType] = Object.keys((content ?? {}) as object)
   const owner = mediaType === undefined ? [] : ['content', mediaType]
   const [named] = Object.values((examples ?? {}) as Record<string, { value?: unknown }>)
@@ -165,11 +148,12 @@ function readResponse(sources: Sources, operation: Place, range: string): RangeR
   const value = valueAt(source.root, path)
   const response = dereference(sources, { source, path, value }) as Located<Record<string, unknown>>
   const headers = Object.entries((response.value.headers ?? {}) as object).map(([name, header]) =>
-    readHeader(sources, name, {
-      source: response.source,
-      path: [...response.path, 'headers', name],
-      value: header,
-    }),
+    readResponseHeader(
+      sources,
+      name,
+      { source: response.source, path: [...response.path, 'headers', name], value: header },
+      placeAnySchema,
+    ),
   )
   return {
     range,
@@ -183,35 +167,17 @@ function readResponse(sources: Sources, operation: Place, range: string): RangeR
   }
 }
 
-function readHeader(sources: Sources, name: string, placed: Located): ResponseHeader {
-  const target = dereference(sources, placed) as Located<Partial<ResponseHeader>>
-  const { required = false, description = '', example } = target.value
-  return { name, required, description, schema: placeAnySchema(target), example }
-}
-
 /** `owner` is a request body or a response. */
 function readContent(sources: Sources, owner: Place): MediaType[] {
   const content = valueAt(owner.source.root, [...owner.path, 'content'])
   return Object.keys(isObject(content) ? content : {}).map((mediaType) => {
     const place = { source: owner.source, path: [...owner.path, 'content', mediaType] }
-    const { example, examples } = (valueAt(place.source.root, place.path) ?? {}) as {
-      example?: unknown
-      examples?: Record<string, unknown>
-    }
-    const [name] = Object.keys(examples ?? {})
-    const named =
-      name === undefined
-        ? undefined
-        : dereference(sources, {
-            source: place.source,
-            path: [...place.path, 'examples', name],
-            value: examples?.[name],
-          }).value
+    const value = valueAt(place.source.root, place.path)
     return {
       mediaType,
       place,
       schema: placeAnySchema(place),
-      example: example ?? valueAt(named, ['value']),
+      example: readExample(sources, { ...place, value }),
     }
   })
 }

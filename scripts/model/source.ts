@@ -10,6 +10,9 @@ export interface Position {
   column: number
 }
 
+/** For a file as a whole. */
+export const START: Position = { line: 1, column: 1 }
+
 export interface Source {
   file: string
   text: string

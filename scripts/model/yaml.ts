@@ -21,10 +21,9 @@ import {
   type Path,
   type Position,
   type Source,
+  START,
 } from './source.ts'
 import { findUnsupportedParts } from './supported.ts'
-
-const START: Position = { line: 1, column: 1 }
 
 /** Reads openapi.yaml and asyncapi.yaml of `directory`. Throws `ContractError` at the first fault. */
 export async function readContract(directory: string): Promise<Contract> {

@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Refused } from '../../errors.ts'
+import { newMigrationFile } from '../generate/files.ts'
 import { findRecordOperations, typeOf } from '../generate/resources.ts'
 import { listComponents } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
@@ -38,7 +39,8 @@ export function renameField(contract: Contract, files: TextFile[], name: FieldNa
     for (const file of mentioning) texts.set(file.file, renameMentions(file, renames))
   else left.push(...mentioning.flatMap((file) => describeMentions(file, name)))
   if (texts.has(`records/${owner.slug}.ts`)) {
-    texts.set(migrationFile(owner, name), migration(owner, name))
+    const file = newMigrationFile(`${tableOf(owner)}_${name.newField}`)
+    texts.set(file, migration(owner, name))
     left.push(
       `records/${owner.slug}.ts: the indexes of the column keep their names, also where this file compares one`,
       'Run `npm run update-schema`: the migration renames the column',
@@ -169,11 +171,6 @@ function describeMentions(file: TextFile, { schema, field, newField }: FieldName
 
 function tableOf({ slug = '' }: Owner): string {
   return slug.replaceAll('-', '_')
-}
-
-function migrationFile(owner: Owner, { newField }: FieldName): string {
-  const minute = new Date().toISOString().replace(/\D/g, '').slice(0, 12)
-  return `records/migrations/${minute}_${tableOf(owner)}_${newField}.ts`
 }
 
 function migration(owner: Owner, { field, newField }: FieldName): string {

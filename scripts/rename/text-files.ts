@@ -1,7 +1,7 @@
 /** The files that a person writes, and the changes to them. */
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { listFiles } from '../generate/files.ts'
+import { listFiles, listFilesBelow } from '../generate/files.ts'
 
 /** Relative to the root. */
 export interface TextFile {
@@ -30,10 +30,7 @@ const IS_FROZEN = /(^|\/)node_modules\/|^docs\/released\/|^records\/migrations\/
 export const HISTORY = 'CHANGELOG.md'
 
 export async function readTextFiles(root: string): Promise<TextFile[]> {
-  const nested = FOLDERS.map(async (folder) =>
-    (await listFiles(join(root, folder), { recursive: true })).map((file) => `${folder}/${file}`),
-  )
-  const files = [...(await listFiles(root)), ...(await Promise.all(nested)).flat()]
+  const files = [...(await listFiles(root)), ...(await listFilesBelow(root, FOLDERS))]
   return Promise.all(
     files
       .filter((file) => IS_TEXT.test(file) && !IS_FROZEN.test(file))

@@ -1,6 +1,7 @@
 /** Reads the body of a request by its media type. */
 import type { IncomingMessage } from 'node:http'
 import { StatusError } from '../../errors.ts'
+import { parseJson } from '../model/json.ts'
 import type { MediaType, Operation } from '../model/operations.ts'
 import { isJson } from '../model/plain-operations.ts'
 import { dereference } from '../model/references.ts'
@@ -84,8 +85,8 @@ async function parse(
   bytes: Buffer,
 ): Promise<ReadBody> {
   if (isJson(bareType(type))) {
-    const value = parseJson(bytes)
-    if (value === INVALID)
+    const value = parseJson(bytes.toString())
+    if (value === undefined)
       return { body: undefined, problems: [{ field: '', message: 'must be JSON' }] }
     return { body: value, problems: validation.check(schema, 'request', value) }
   }
@@ -99,16 +100,6 @@ async function parse(
   if (!type.startsWith('text/')) return { body: bytes, problems: [] }
   const text = bytes.toString()
   return { body: text, problems: validation.check(schema, 'request', text) }
-}
-
-const INVALID = Symbol('invalid')
-
-function parseJson(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString())
-  } catch {
-    return INVALID
-  }
 }
 
 /** The schema sees the name of a file in place of its bytes. The handler gets the file. */
@@ -143,6 +134,6 @@ function checkForm(
 
 /** OpenAPI 3.0.3, Encoding Object: an object in a form is JSON. */
 function toJson(text: string): unknown {
-  const value = parseJson(Buffer.from(text))
-  return value === INVALID ? text : value
+  const value = parseJson(text)
+  return value === undefined ? text : value
 }

@@ -1,6 +1,7 @@
 /** Tests a service or a mock against its OpenAPI document: valid and invalid requests to each operation. */
 import type { Contract } from '../model/contract.ts'
 import { readBasePath } from '../model/document.ts'
+import { parseJson } from '../model/json.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { METHODS } from '../model/operations.ts'
 import { isJson } from '../model/plain-operations.ts'
@@ -75,7 +76,7 @@ interface Planned {
   request: PlannedRequest
   /** The response belongs to no operation, so the document says nothing about it. */
   isUndeclared?: boolean
-  /** What is wrong with the status, if anything. */
+  /** Says why the status is wrong. Returns undefined if it is right. */
   expect(status: number): string | undefined
 }
 
@@ -226,7 +227,8 @@ async function send({ contract, url }: CheckOptions, request: PlannedRequest): P
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
 
-/** How the response breaks the document. An error with a status that the document does not declare may have any body. */
+/** Says how the response breaks the document. An error with a status that the document does not declare may have any
+ *  body. */
 function findFault(
   { validation }: Tools,
   operation: Operation,
@@ -251,12 +253,4 @@ function findFault(
   if (body === undefined) return `the body of ${status} is not JSON`
   const [problem] = validation.check(found.schema, 'response', body)
   return problem && `the body of ${status} breaks its schema: ${problem.field} ${problem.message}`
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -1,7 +1,7 @@
 /** Finds the credentials of a request: by the security schemes that its operation accepts. */
 import type { Operation, SecurityRequirement } from '../model/operations.ts'
 import { type Source, valueAt } from '../model/source.ts'
-import type { RawParameters } from './parameters.ts'
+import { findCookie, type RawParameters } from './parameters.ts'
 
 /** The credential of each scheme, for example a token without `Bearer`. */
 export type Credentials = Readonly<Record<string, string>>
@@ -19,7 +19,7 @@ export function readSchemes({ root }: Source): Readonly<Record<string, Scheme>> 
   return (valueAt(root, ['components', 'securitySchemes']) ?? {}) as Record<string, Scheme>
 }
 
-/** Of the first alternative that the request satisfies. Undefined if it satisfies none. */
+/** Returns the credentials of the first alternative that the request satisfies. Undefined if it satisfies none. */
 export function findCredentials(
   schemes: Readonly<Record<string, Scheme>>,
   { security }: Operation,
@@ -52,6 +52,5 @@ function readCredential(scheme: Scheme | undefined, raw: RawParameters): string 
   const { name = '', in: place } = scheme
   if (place === 'query') return raw.query.get(name) || undefined
   if (place === 'header') return raw.headers[name.toLowerCase()]?.toString() || undefined
-  const cookies = (raw.headers.cookie?.toString() ?? '').split(/; */)
-  return cookies.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
+  return findCookie(raw, name)
 }

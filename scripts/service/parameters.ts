@@ -5,7 +5,7 @@ import type { Schema } from '../model/schema.ts'
 import type { Located, Source } from '../model/source.ts'
 import type { Problem, Validation } from './schemas.ts'
 
-export const PLACES = ['path', 'query', 'header', 'cookie'] as const
+const PLACES = ['path', 'query', 'header', 'cookie'] as const
 export type PlaceName = (typeof PLACES)[number]
 
 export type Values = Record<string, unknown>
@@ -104,12 +104,18 @@ function readValue(
 function readText(raw: RawParameters, place: PlaceName, { name }: Parameter): string | undefined {
   if (place === 'path') return raw.path[name]
   if (place === 'header') return raw.headers[name.toLowerCase()]?.toString()
-  const pairs = (raw.headers.cookie?.toString() ?? '').split(/; */)
-  const pair = pairs.find((one) => one.startsWith(`${name}=`))
-  return pair === undefined ? undefined : decodeURIComponent(pair.slice(name.length + 1))
+  const text = findCookie(raw, name)
+  return text === undefined ? undefined : decodeURIComponent(text)
 }
 
-const DELIMITERS: Record<string, string> = { spaceDelimited: ' ', pipeDelimited: '|' }
+/** The text of the cookie as it was sent. */
+export function findCookie({ headers }: RawParameters, name: string): string | undefined {
+  const pairs = (headers.cookie?.toString() ?? '').split(/; */)
+  return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
+}
+
+/** What separates the items of a list, by style. Otherwise a comma does. */
+export const DELIMITERS: Record<string, string> = { spaceDelimited: ' ', pipeDelimited: '|' }
 
 function readQuery(openapi: Source, query: URLSearchParams, parameter: Parameter): unknown {
   const { name, mediaType, schema, style = 'form', explode = style === 'form' } = parameter

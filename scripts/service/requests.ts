@@ -2,8 +2,8 @@
 import type { Operation, Parameter } from '../model/operations.ts'
 import { isJson } from '../model/plain-operations.ts'
 import type { Scheme } from './credentials.ts'
-import { listParameters, type PlaceName } from './parameters.ts'
-import type { Tools } from './service.ts'
+import { DELIMITERS, listParameters, type PlaceName } from './parameters.ts'
+import { concreteType, type Tools } from './service.ts'
 
 export interface PlannedRequest {
   /** In upper case. */
@@ -93,7 +93,7 @@ export function writeRequest(draft: Draft): PlannedRequest {
     headers[name] = type === undefined ? toText(value) : JSON.stringify(value)
   if (cookies.length > 0)
     headers.Cookie = [headers.Cookie, ...cookies].filter((part) => part !== undefined).join('; ')
-  if (mediaType !== undefined) headers['Content-Type'] = concreteType(mediaType)
+  if (mediaType !== undefined) headers['Content-Type'] = contentType(mediaType)
   const search = new URLSearchParams(query).toString()
   return {
     method: operation.method.toUpperCase(),
@@ -103,13 +103,12 @@ export function writeRequest(draft: Draft): PlannedRequest {
   }
 }
 
-function concreteType(mediaType: string): string {
-  const type = mediaType === '*/*' ? 'application/json' : mediaType.replace('*', 'plain')
+function contentType(mediaType: string): string {
+  const type = concreteType(mediaType)
   return type === 'multipart/form-data' ? `${type}; boundary=${BOUNDARY}` : type
 }
 
 const BOUNDARY = 'part-of-the-form'
-const DELIMITERS: Record<string, string> = { spaceDelimited: ' ', pipeDelimited: '|' }
 
 function writeQuery(parameter: Parameter, value: unknown): [string, string][] {
   const { name, mediaType, style = 'form', explode = style === 'form' } = parameter

@@ -33,7 +33,7 @@ export function newValidation(openapi: Source): Validation {
   }
 }
 
-export function isOpenapi31({ root }: Source): boolean {
+function isOpenapi31({ root }: Source): boolean {
   return String(valueAt(root, ['openapi'])).startsWith('3.1')
 }
 

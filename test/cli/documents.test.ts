@@ -130,7 +130,13 @@ describe('a document of OpenAPI 3.1 in two files', () => {
       join(library, 'handlers/uploadCover.ts'),
       `export const uploadCover = async ({ path, query, headers, cookies, body, caller }) => ({
   status: 201,
-  body: { path, query, cookies, caller, trace: headers['x-trace'], title: body.title, bytes: body.cover.size, pages: body.pages.length },
+  body: {
+    path, query, cookies, caller,
+    trace: headers['x-trace'],
+    title: body.title,
+    bytes: body.cover.size,
+    pages: body.pages.length,
+  },
 })`,
     )
     await writeFile(

@@ -232,7 +232,8 @@ export function mayStart(endpoints: Endpoints, webhookId: string): boolean {
 }
 
 /** Whether another attempt of the account to a host may start. `use`: the slots of the host by account. An account
- *  with its equal part of them gets another one while an eighth is free. `isProven`: the host has responded with 2xx. */
+ *  with its equal part of them gets another one while an eighth is free. `isProven`: the host has responded with
+ *  2xx. */
 export function mayUseHost(
   use: ReadonlyMap<string, number>,
   accountId: string,

@@ -145,7 +145,8 @@ function connection({
   }
 }
 
-/** Poolers in session mode refuse settings among the startup parameters, so a client sends them once it is connected. */
+/** Poolers in session mode refuse settings among the startup parameters, so a client sends them once it is
+ *  connected. */
 function applySettings(client: pg.Client, settings: Record<string, unknown>): Promise<unknown> {
   const statements = Object.entries(settings).map(([name, value]) => `set ${name}=${value}`)
   return client.query(statements.join(';'))

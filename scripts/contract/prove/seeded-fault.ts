@@ -4,6 +4,7 @@ import type { OperationId } from '../../../generated/operations.ts'
 import { bodies } from '../../../generated/validators.js'
 import type { Contract } from '../../model/contract.ts'
 import type { Operation } from '../../model/operations.ts'
+import { listRecordOperations, type RecordOperations } from '../record-operations.ts'
 import type { DeliveryFault } from './delivery-proxy.ts'
 import type { Fault, ProxyRequest, ProxyResponse } from './faulty-proxy.ts'
 
@@ -34,29 +35,11 @@ export interface SeededFault {
   deliver?: DeliveryFault
 }
 
-/** Operations on one kind of record. */
-export interface Resource {
-  list: Operation
-  create: Operation
-  get: Operation
-  update: Operation
-  remove: Operation
-}
+export type Resource = RecordOperations & { list: Operation }
 
 /** The kinds of records that can be listed, created, read, updated and deleted. */
-export function listResources({ operations }: Contract): Resource[] {
-  const find = (method: string, path: string) =>
-    operations.find((operation) => operation.method === method && operation.path === path)
-  const isItem = ({ path, method }: Operation) =>
-    method === 'get' && /^[^{]*\/\{[^}]+\}$/.test(path)
-  return operations.filter(isItem).flatMap((get) => {
-    const collection = get.path.replace(/\/\{[^}]+\}$/, '')
-    const list = find('get', collection)
-    const create = find('post', collection)
-    const update = find('patch', get.path)
-    const remove = find('delete', get.path)
-    return list && create && update && remove ? [{ list, create, get, update, remove }] : []
-  })
+export function listResources(contract: Contract): Resource[] {
+  return listRecordOperations(contract).filter((kind): kind is Resource => kind.list !== undefined)
 }
 
 /** Throws Refused if the contract has no such kind of record. */

@@ -124,7 +124,8 @@ function kindOf(record: Located<Schema>, property: Located<Schema>, name: string
   )
 }
 
-/** The default, null, or the first value of an enumeration. Undefined for a required field without a default. `owner` is the schema that can have the default. */
+/** The default, null, or the first value of an enumeration. Undefined for a required field without a default. `owner`
+ *  is the schema that can have the default. */
 function initialOf(owner: Located<Schema>, field: Field, { value }: Located<Schema>): unknown {
   const { name, creation, isRequired, nullable, options } = field
   const byDefault = readDefault(creation ?? {}) ?? readDefault(value)

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Refused } from '../../../errors.ts'
 import { readContract } from '../../model/yaml.ts'
-import { listFiles } from '../files.ts'
+import { listFiles, newMigrationFile } from '../files.ts'
 import { formatFiles } from '../format.ts'
 import { writeStubs } from '../stubs.ts'
 import { filtersWithoutCases, writeFixture } from './fixture.ts'
@@ -35,7 +35,7 @@ export async function generateResource(slug: string, root = ROOT): Promise<Resou
   const files: Record<string, string> = {
     ...writeHandlers(resource),
     [`records/${slug}.ts`]: writeRecords(resource),
-    [`records/migrations/${minuteOf(new Date())}_${resource.table}.ts`]: writeMigration(resource),
+    [newMigrationFile(resource.table)]: writeMigration(resource),
     [`test/handlers/${slug}.test.ts`]: writeTest(resource),
   }
   const stubs = writeStubs(contract, [])
@@ -57,11 +57,6 @@ export async function generateResource(slug: string, root = ROOT): Promise<Resou
     removed,
     left: [...insertions.left, ...tasksFor(resource)],
   }
-}
-
-/** `202612010900`. */
-function minuteOf(now: Date): string {
-  return now.toISOString().replace(/\D/g, '').slice(0, 12)
 }
 
 async function assertReplaceable(
@@ -105,7 +100,8 @@ function tasksFor(resource: Resource): string[] {
     ...filtersWithoutCases(resource).map(
       (name) => `test/resources.ts: add cases of filter ${name}`,
     ),
-    `records/${slug}.ts: add the rules that the contract does not have, such as unique fields and which status can follow`,
+    `records/${slug}.ts: add the rules that the contract does not have, such as unique fields and which status can ` +
+      'follow',
     'Run `npm run update-schema`: it writes the new table into the two schema files and freezes the migration',
   ]
 }

@@ -151,6 +151,9 @@ export async function delete${typeName}Row(scope: Scope, id: string): Promise<vo
 `
 }
 
+const IS_POSTGRES = "  const postgres = knex.client.config.client === 'pg'\n"
+const TEXT_TYPE = "  const textType = postgres ? 'text collate \"C\"' : 'text'\n"
+
 export function writeMigration(resource: Resource): string {
   const { table, fields } = resource
   const hasText = fields.some(({ kind }) => kind === 'text')
@@ -158,11 +161,11 @@ export function writeMigration(resource: Resource): string {
     ...indexedColumns(resource).map((column) => writeIndex(table, column)),
     ...nullableSorts(resource).map((column) => writeDescendingIndex(table, column)),
   ]
-  const isPostgres = nullableSorts(resource).length > 0
+  const dependsOnDatabase = hasText || nullableSorts(resource).length > 0
   return `import type { Knex } from 'knex'
 
 export async function up(knex: Knex): Promise<void> {
-${isPostgres || hasText ? "  const postgres = knex.client.config.client === 'pg'\n" : ''}${hasText ? "  const textType = postgres ? 'text collate \"C\"' : 'text'\n" : ''}  await knex.schema.createTable('${table}', (table) => {
+${dependsOnDatabase ? IS_POSTGRES : ''}${hasText ? TEXT_TYPE : ''}  await knex.schema.createTable('${table}', (table) => {
     table.uuid('id').primary()
     table.uuid('account_id').notNullable().references('accounts.id').onDelete('cascade')
 ${lines(fields, (field) => `    ${column(field)}.${isNullableColumn(field) ? 'nullable' : 'notNullable'}()`)}

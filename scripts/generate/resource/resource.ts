@@ -137,7 +137,8 @@ function readQuery(
       fail(
         source,
         path,
-        `${name} is no plain comparison with a field of the record: generate without it, then add its condition to the listing`,
+        `${name} is no plain comparison with a field of the record: generate without it, then add its condition to ` +
+          'the listing',
       )
     return [filter]
   })

@@ -33,7 +33,8 @@ export function fieldOptions(field: FormField, context: ControlContext): FieldOp
   }
 }
 
-/** The description in the contract or a hint of its own, the format and limits, and after a conflict the stored value. */
+/** The description in the contract or a hint of its own, the format and limits, and after a conflict the stored
+ *  value. */
 export function fieldHint(field: FormField, { stored = {} }: ControlContext): Content {
   const { path, schema, kind } = field
   const { description, maxLength, minimum, maximum } = schema

@@ -167,8 +167,8 @@ export function keyLabels(schema: Schema, item: Item, known: KnownRecords): Reco
   return {}
 }
 
-/** The field for the answer to a question. Its hint shows the options of the question, such as "Must have.", but not the
- *  one that decides the type of the answer. */
+/** The field for the answer to a question. Its hint shows the options of the question, such as "Must have.", but not
+ *  the one that decides the type of the answer. */
 function questionPart(
   { path, schema }: FormField,
   { item, value }: Questions,

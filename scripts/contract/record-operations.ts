@@ -1,0 +1,27 @@
+import type { Contract } from '../model/contract.ts'
+import type { Operation } from '../model/operations.ts'
+
+/** The operations on one kind of record. */
+export interface RecordOperations {
+  /** The name of the path parameter with the ID of a record. */
+  name: string
+  list: Operation | undefined
+  create: Operation
+  get: Operation
+  update: Operation
+  remove: Operation
+}
+
+/** The kinds of records that can be created, read, updated and deleted. */
+export function listRecordOperations({ operations }: Contract): RecordOperations[] {
+  const find = (method: string, path: string) =>
+    operations.find((operation) => operation.method === method && operation.path === path)
+  return operations.flatMap((get): RecordOperations[] => {
+    const [, collection = '', name = ''] = /^([^{]*)\/\{([^}]+)\}$/.exec(get.path) ?? []
+    const create = find('post', collection)
+    const update = find('patch', get.path)
+    const remove = find('delete', get.path)
+    if (get.method !== 'get' || !create || !update || !remove) return []
+    return [{ name, list: find('get', collection), create, get, update, remove }]
+  })
+}
