@@ -9,9 +9,12 @@ export type Authentication =
   | {
       principal: Principal
       /** The state of the owner's rate limit, including this request. */
-      quota: RateLimitState
+      rateLimit: RateLimitState
     }
   | Extract<KeyStatus, { rejected: Principal }>
+
+/** When requests with a key wait for a statement, the next one waits this much longer for more of them. */
+const GATHER_MS = 5
 
 /** Finds the owner of an API key and counts the request against their rate limit. Undefined when the key
  *  is malformed or unknown. A rejected key is not counted, so that nobody can use up the limit of its owner with it. */
@@ -19,28 +22,32 @@ export function countingAuthenticator(
   db: Db,
   limit: RateLimit,
 ): (token: string) => Promise<Authentication | undefined> {
-  return db.dialect === 'postgres' ? inOneStatement(db, limit) : countingInMemory(db, limit)
+  return db.dialect === 'postgres' ? inOneStatement(db, limit) : inTwoSteps(db, limit)
 }
 
 /** Concurrent requests with the same key share a statement: see `coalesce`. */
 function inOneStatement(db: Db, limit: RateLimit): ReturnType<typeof countingAuthenticator> {
-  const find = coalesce((tokenHash, requests) =>
-    findCountedPrincipal(db, tokenHash, { ...limit, requests }),
+  const find = coalesce(
+    (tokenHash, requests) => findCountedPrincipal(db, tokenHash, { ...limit, requests }),
+    GATHER_MS,
   )
   return async (token) => {
     if (!isWellFormed(token)) return undefined
-    const { result, ...position } = await find(hashToken(token))
+    const { result, ...placeInBatch } = await find(hashToken(token))
     if (!result || 'rejected' in result) return result
-    return { principal: result.principal, quota: stateAfter(limit.points, result.window, position) }
+    return {
+      principal: result.principal,
+      rateLimit: stateAfter(limit.points, result.window, placeInBatch),
+    }
   }
 }
 
-function countingInMemory(db: Db, limit: RateLimit): ReturnType<typeof countingAuthenticator> {
+function inTwoSteps(db: Db, limit: RateLimit): ReturnType<typeof countingAuthenticator> {
   const authenticate = authenticator(db.read)
-  const requests = newRateLimiter(db, limit)
+  const rateLimiter = newRateLimiter(db, limit)
   return async (token) => {
     const status = await authenticate(token)
     if (!status || 'rejected' in status) return status
-    return { ...status, quota: await requests.consume(status.principal.userId) }
+    return { ...status, rateLimit: await rateLimiter.consume(status.principal.userId) }
   }
 }

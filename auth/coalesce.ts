@@ -1,4 +1,5 @@
 /** Coalesces concurrent calls with the same key into one. */
+import { setTimeout as delay } from 'node:timers/promises'
 
 export interface Coalesced<T> {
   result: T
@@ -15,9 +16,10 @@ interface Batch<T> {
 
 /** While `work` runs for a key, further calls with this key wait and then share the next run. So the
  *  result of each call is from after the call, and a client with many concurrent requests costs few
- *  queries. */
+ *  queries. The next run waits `gatherMs` longer for more calls. */
 export function coalesce<T>(
   work: (key: string, calls: number) => Promise<T>,
+  gatherMs = 0,
 ): (key: string) => Promise<Coalesced<T>> {
   const running = new Map<string, Promise<unknown>>()
   const waiting = new Map<string, Batch<T>>()
@@ -38,7 +40,10 @@ export function coalesce<T>(
     const previous = running.get(key)
     if (previous) {
       waiting.set(key, batch)
-      const next = (): Promise<T> => run(key, batch)
+      const next = async (): Promise<T> => {
+        if (gatherMs > 0) await delay(gatherMs)
+        return run(key, batch)
+      }
       batch.result = previous.then(next, next)
     }
     return batch

@@ -5,8 +5,7 @@ import { Refused } from '../errors.ts'
 import { type AccountDeletion, findAccountDeletion } from '../records/account-deletions.ts'
 import { deleteAccount } from '../records/account-suspension.ts'
 import type { Db } from '../records/database/open.ts'
-import { writeScope } from '../records/database/scope.ts'
-import { transaction } from '../records/database/transaction.ts'
+import { accountTransaction } from '../records/database/scope.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
 import { lookUpAccount } from './lookup.ts'
 import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
@@ -39,19 +38,17 @@ export function addDelete(account: Command, shell: Shell): void {
       examples("muster account delete 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11 --confirm 'Acme'"),
     )
     .action(
-      shell.action((account: string, options: DeleteOptions) =>
-        shell.withDatabase(async ({ db, now }): Promise<Output> => {
-          const earlier = await findEarlierDeletion(db, account)
-          const id = earlier?.id ?? (await orderDeletion(db, account, options.confirm, now))
-          const onProgress = (rows: number): void => {
-            if (!options.json) shell.print(`Erased ${rows} rows.`)
-          }
-          if (options.wait) await waitForDeletion(db, id, onProgress)
-          const deletion = await findAccountDeletion(db.read, id)
-          if (!deletion) throw new Error(`The deletion of account ${id} is not stored`)
-          return { document: toDocument(deletion), text: describe(deletion) }
-        }),
-      ),
+      shell.databaseAction(async ({ db, now }, account: string, options: DeleteOptions) => {
+        const earlier = await findEarlierDeletion(db, account)
+        const id = earlier?.id ?? (await orderDeletion(db, account, options.confirm, now))
+        const onProgress = (rows: number): void => {
+          if (!options.json) shell.print(`Erased ${rows} rows.`)
+        }
+        if (options.wait) await waitForDeletion(db, id, onProgress)
+        const deletion = await findAccountDeletion(db.read, id)
+        if (!deletion) throw new Error(`The deletion of account ${id} is not stored`)
+        return { document: toDocument(deletion), text: describe(deletion) }
+      }),
     )
 }
 
@@ -74,7 +71,7 @@ async function orderDeletion(
       `This erases the account ${name} with everything in it, and cannot be undone. ` +
         `To confirm, add --confirm ${quoteForShell(name)}`,
     )
-  await transaction(db, (trx) => deleteAccount(writeScope(trx, id), now()))
+  await accountTransaction(db, id, (scope) => deleteAccount(scope, now()))
   return id
 }
 

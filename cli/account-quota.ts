@@ -1,10 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { insertAuditEntry } from '../records/audit-log.ts'
-import { writeScope } from '../records/database/scope.ts'
-import { transaction } from '../records/database/transaction.ts'
+import { accountTransaction } from '../records/database/scope.ts'
 import { countUse, findQuotas, type QuotaName, quotaNames, setQuota } from '../records/quotas.ts'
+import { auditCommand } from './audit.ts'
 import { lookUpAccount } from './lookup.ts'
-import { examples, formatTable, type Output, type Shell } from './shell.ts'
+import { type CommandDatabase, examples, formatTable, type Output, type Shell } from './shell.ts'
 
 type QuotaChange = number | 'default'
 type QuotaChanges = Partial<Record<QuotaName, QuotaChange>>
@@ -38,14 +37,11 @@ export function addQuota(account: Command, shell: Shell): void {
       ),
     )
     .action(
-      shell.action((idOrName: string, values: Record<string, QuotaChange | undefined>) =>
-        setAndShowQuotas(
-          shell,
-          idOrName,
-          Object.fromEntries(
-            options.map(({ name, option }) => [name, values[option.attributeName()]]),
-          ),
-        ),
+      shell.databaseAction(
+        (database, account: string, values: Record<string, QuotaChange | undefined>) => {
+          const changes = options.map(({ name, option }) => [name, values[option.attributeName()]])
+          return setAndShowQuotas(database, account, Object.fromEntries(changes))
+        },
       ),
     )
   for (const { option } of options) quota.addOption(option)
@@ -63,39 +59,38 @@ function parseQuota(value: string): QuotaChange {
   return number
 }
 
-function setAndShowQuotas(shell: Shell, idOrName: string, changes: QuotaChanges): Promise<Output> {
-  return shell.withDatabase(async ({ db, config, now }) => {
-    const { id, name } = await lookUpAccount(db, idOrName)
-    const rows = await transaction(db, async (trx) => {
-      const scope = writeScope(trx, id)
-      const before = await findQuotas(scope, config.quotas)
-      for (const quota of quotaNames) {
-        const change = changes[quota]
-        if (change === undefined) continue
-        await setQuota(scope, quota, change === 'default' ? null : change)
-        const to = change === 'default' ? config.quotas[quota] : change
-        await insertAuditEntry(
-          scope,
-          {
-            user: null,
-            action: 'account.quota_changed',
-            target: { type: 'account', id, name },
-            details: { changes: { [quota]: { from: before[quota], to } } },
-            ip: null,
-          },
-          now(),
-        )
-      }
-      const use = await countUse(scope, now())
-      const quotas = await findQuotas(scope, config.quotas)
-      return quotaNames.map((quota) => ({ quota, use: use[quota], limit: quotas[quota] }))
-    })
-    return {
-      document: { account_id: id, quotas: rows },
-      text: formatTable(
-        ['QUOTA', 'USED', 'LIMIT'],
-        rows.map(({ quota, use, limit }) => [quota, String(use), String(limit)]),
-      ),
+async function setAndShowQuotas(
+  { db, config, now }: CommandDatabase,
+  idOrName: string,
+  changes: QuotaChanges,
+): Promise<Output> {
+  const { id, name } = await lookUpAccount(db, idOrName)
+  const rows = await accountTransaction(db, id, async (scope) => {
+    const before = await findQuotas(scope, config.quotas)
+    for (const quota of quotaNames) {
+      const change = changes[quota]
+      if (change === undefined) continue
+      await setQuota(scope, quota, change === 'default' ? null : change)
+      const to = change === 'default' ? config.quotas[quota] : change
+      await auditCommand(
+        scope,
+        {
+          action: 'account.quota_changed',
+          target: { type: 'account', id, name },
+          details: { changes: { [quota]: { from: before[quota], to } } },
+        },
+        now(),
+      )
     }
+    const use = await countUse(scope, now())
+    const quotas = await findQuotas(scope, config.quotas)
+    return quotaNames.map((quota) => ({ quota, use: use[quota], limit: quotas[quota] }))
   })
+  return {
+    document: { account_id: id, quotas: rows },
+    text: formatTable(
+      ['QUOTA', 'USED', 'LIMIT'],
+      rows.map(({ quota, use, limit }) => [quota, String(use), String(limit)]),
+    ),
+  }
 }

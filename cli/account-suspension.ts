@@ -2,12 +2,18 @@ import type { Command } from 'commander'
 import { listAccountDeletions } from '../records/account-deletions.ts'
 import { resumeAccount, suspendAccount } from '../records/account-suspension.ts'
 import { type Account, listAccounts } from '../records/accounts.ts'
-import { insertAuditEntry } from '../records/audit-log.ts'
-import { type WriteScope, writeScope } from '../records/database/scope.ts'
-import { transaction } from '../records/database/transaction.ts'
+import { accountTransaction, type WriteScope } from '../records/database/scope.ts'
 import { formatDeletions } from './account-delete.ts'
+import { auditCommand } from './audit.ts'
 import { lookUpAccount } from './lookup.ts'
-import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
+import {
+  type CommandDatabase,
+  examples,
+  formatTable,
+  formatTime,
+  type Output,
+  type Shell,
+} from './shell.ts'
 
 export function addList(account: Command, shell: Shell): void {
   account
@@ -24,18 +30,16 @@ export function addList(account: Command, shell: Shell): void {
       ),
     )
     .action(
-      shell.action(({ deleted = false }: { deleted?: boolean }) =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
-          if (deleted) return formatDeletions(await listAccountDeletions(db.read))
-          const accounts = await listAccounts(db.read)
-          const text =
-            accounts.length === 0
-              ? 'No accounts yet. Create one:\n' +
-                '  muster account create --name NAME --email EMAIL --password -'
-              : toTable(accounts)
-          return { document: accounts.map(toDocument), text }
-        }),
-      ),
+      shell.databaseAction(async ({ db }, { deleted = false }: { deleted?: boolean }) => {
+        if (deleted) return formatDeletions(await listAccountDeletions(db.read))
+        const accounts = await listAccounts(db.read)
+        const text =
+          accounts.length === 0
+            ? 'No accounts yet. Create one:\n' +
+              '  muster account create --name NAME --email EMAIL --password -'
+            : toTable(accounts)
+        return { document: accounts.map(toDocument), text }
+      }),
     )
 }
 
@@ -51,8 +55,8 @@ export function addSuspend(account: Command, shell: Shell): void {
     .argument('<account>', 'the ID or the name of the account')
     .addHelpText('after', examples('muster account suspend 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
-      shell.action((account: string) =>
-        changeSuspension(shell, account, {
+      shell.databaseAction((database, account: string) =>
+        changeSuspension(database, account, {
           change: suspendAccount,
           action: 'account.suspended',
           describe: ({ name }, isChanged) =>
@@ -75,8 +79,8 @@ export function addResume(account: Command, shell: Shell): void {
     .argument('<account>', 'the ID or the name of the account')
     .addHelpText('after', examples('muster account resume 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
-      shell.action((account: string) =>
-        changeSuspension(shell, account, {
+      shell.databaseAction((database, account: string) =>
+        changeSuspension(database, account, {
           change: resumeAccount,
           action: 'account.resumed',
           describe: ({ name }, isChanged) =>
@@ -95,24 +99,21 @@ interface SuspensionChange {
   describe(account: Account, isChanged: boolean): string
 }
 
-function changeSuspension(
-  shell: Shell,
+async function changeSuspension(
+  { db, now }: CommandDatabase,
   idOrName: string,
   { change, action, describe }: SuspensionChange,
 ): Promise<Output> {
-  return shell.withDatabase(async ({ db, now }) => {
-    const account = await lookUpAccount(db, idOrName)
-    const { id, name } = account
-    const isChanged = await transaction(db, async (trx) => {
-      const scope = writeScope(trx, id)
-      if (!(await change(scope, now()))) return false
-      const target = { type: 'account', id, name } as const
-      await insertAuditEntry(scope, { user: null, action, target, ip: null }, now())
-      return true
-    })
-    const [changed = account] = await listAccounts(db.read, { id })
-    return { document: toDocument(changed), text: describe(account, isChanged) }
+  const account = await lookUpAccount(db, idOrName)
+  const { id, name } = account
+  const isChanged = await accountTransaction(db, id, async (scope) => {
+    if (!(await change(scope, now()))) return false
+    const target = { type: 'account', id, name } as const
+    await auditCommand(scope, { action, target }, now())
+    return true
   })
+  const [changed = account] = await listAccounts(db.read, { id })
+  return { document: toDocument(changed), text: describe(account, isChanged) }
 }
 
 function toDocument(account: Account) {

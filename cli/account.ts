@@ -1,14 +1,14 @@
 import type { Command } from 'commander'
 import { hashPassword } from '../auth/password.ts'
 import { insertAccount } from '../records/accounts.ts'
-import { insertAuditEntry } from '../records/audit-log.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
 import { addDelete } from './account-delete.ts'
 import { addQuota } from './account-quota.ts'
 import { addList, addResume, addSuspend } from './account-suspension.ts'
-import { examples, type Output, readSecret, type Shell } from './shell.ts'
+import { auditCommand } from './audit.ts'
+import { examples, readSecret, type Shell } from './shell.ts'
 
 interface CreateOptions {
   name: string
@@ -17,7 +17,7 @@ interface CreateOptions {
   fullName?: string
 }
 
-export function addAccount(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   const account = program
     .command('account')
     .description(
@@ -49,31 +49,29 @@ function addCreate(account: Command, shell: Shell): void {
       examples("muster account create --name 'Acme' --email ann@example.com --password -"),
     )
     .action(
-      shell.action((options: CreateOptions) =>
-        shell.withDatabase(async ({ db, now }): Promise<Output> => {
-          const { name, email } = options
-          const passwordHash = await hashPassword(readSecret(options.password))
-          const fullName = options.fullName ?? toDefaultName(email)
-          const { accountId, userId } = await transaction(db, async (trx) => {
-            const at = now()
-            const ids = await insertAccount(trx, { name, email, fullName, passwordHash }, at)
-            const target = { type: 'account', id: ids.accountId, name: name.trim() } as const
-            await insertAuditEntry(
-              writeScope(trx, ids.accountId),
-              { user: null, action: 'account.created', target, ip: null },
-              at,
-            )
-            return ids
-          })
-          return {
-            document: { account_id: accountId, user_id: userId },
-            text: [
-              `Account ${accountId} was created. Its Owner is ${email}, user ${userId}.`,
-              createKeyHint(email),
-            ].join('\n'),
-          }
-        }),
-      ),
+      shell.databaseAction(async ({ db, now }, options: CreateOptions) => {
+        const { name, email } = options
+        const passwordHash = await hashPassword(readSecret(options.password))
+        const fullName = options.fullName ?? toDefaultName(email)
+        const { accountId, userId } = await transaction(db, async (trx) => {
+          const at = now()
+          const ids = await insertAccount(trx, { name, email, fullName, passwordHash }, at)
+          const target = { type: 'account', id: ids.accountId, name: name.trim() } as const
+          await auditCommand(
+            writeScope(trx, ids.accountId),
+            { action: 'account.created', target },
+            at,
+          )
+          return ids
+        })
+        return {
+          document: { account_id: accountId, user_id: userId },
+          text: [
+            `Account ${accountId} was created. Its Owner is ${email}, user ${userId}.`,
+            createKeyHint(email),
+          ].join('\n'),
+        }
+      }),
     )
 }
 

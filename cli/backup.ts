@@ -4,7 +4,7 @@ import { Refused } from '../errors.ts'
 import { writeBackup } from '../records/database/backup.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
-export function addBackup(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   program
     .command('backup')
     .description(

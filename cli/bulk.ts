@@ -11,22 +11,34 @@ import {
   resumeBulkJob,
 } from '../records/bulk-jobs.ts'
 import type { Db } from '../records/database/open.ts'
-import { type WriteScope, writeScope } from '../records/database/scope.ts'
-import { transaction } from '../records/database/transaction.ts'
+import { accountTransaction, readScope, type WriteScope } from '../records/database/scope.ts'
 import { DEFAULT_RATE, MAX_RATE, startBulkJob } from '../webhooks/bulk.ts'
-import { assertAccount, lookUpBulkJobAccount, readScope } from './lookup.ts'
-import { examples, formatTable, formatTime, type Output, type Shell, UsageError } from './shell.ts'
+import { assertAccount, lookUpBulkJobAccount } from './lookup.ts'
+import {
+  type CommandDatabase,
+  examples,
+  formatTable,
+  formatTime,
+  type Output,
+  type Shell,
+  UsageError,
+} from './shell.ts'
 
 const EXAMPLE_ID = '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
 
-export function addBulk(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   const bulk = program
     .command('bulk')
     .description(
       'List, pause, resume and cancel bulk jobs: jobs that send missed events or retry failed ' +
         'deliveries in the background.',
     )
+  addList(bulk, shell)
+  addShow(bulk, shell)
+  addSwitches(bulk, shell)
+}
 
+function addList(bulk: Command, shell: Shell): void {
   bulk
     .command('list')
     .summary('list the bulk jobs of an account')
@@ -34,18 +46,18 @@ export function addBulk(program: Command, shell: Shell): void {
     .requiredOption('--account <id>', 'the account')
     .addHelpText('after', examples('muster bulk list --account ID'))
     .action(
-      shell.action(({ account }: { account: string }) =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
-          await assertAccount(db, account)
-          const jobs = await listBulkJobs(readScope(db, account))
-          return {
-            document: jobs.map(toDocument),
-            text: jobs.length === 0 ? 'No bulk jobs yet.' : toTable(jobs),
-          }
-        }),
-      ),
+      shell.databaseAction(async ({ db }, { account }: { account: string }) => {
+        await assertAccount(db, account)
+        const jobs = await listBulkJobs(readScope(db, account))
+        return {
+          document: jobs.map(toDocument),
+          text: jobs.length === 0 ? 'No bulk jobs yet.' : toTable(jobs),
+        }
+      }),
     )
+}
 
+function addShow(bulk: Command, shell: Shell): void {
   bulk
     .command('show')
     .summary('show the progress of a bulk job')
@@ -53,14 +65,14 @@ export function addBulk(program: Command, shell: Shell): void {
     .argument('<id>', 'the bulk job')
     .addHelpText('after', examples(`muster bulk show ${EXAMPLE_ID}`))
     .action(
-      shell.action((id: string) =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
-          const scope = readScope(db, await lookUpBulkJobAccount(db, id))
-          return toOutput(await findBulkJob(scope, id))
-        }),
-      ),
+      shell.databaseAction(async ({ db }, id: string) => {
+        const scope = readScope(db, await lookUpBulkJobAccount(db, id))
+        return toOutput(await findBulkJob(scope, id))
+      }),
     )
+}
 
+function addSwitches(bulk: Command, shell: Shell): void {
   const switches = [
     { name: 'pause', summary: 'pause a bulk job', change: pauseBulkJob },
     { name: 'resume', summary: 'resume a paused bulk job', change: resumeBulkJob },
@@ -76,16 +88,18 @@ export function addBulk(program: Command, shell: Shell): void {
       )
       .argument('<id>', 'the bulk job')
       .addHelpText('after', examples(`muster bulk ${name} ${EXAMPLE_ID}`))
-      .action(shell.action((id: string) => switchJob(shell, id, change)))
+      .action(shell.databaseAction((database, id: string) => switchJob(database, id, change)))
 }
 
 type JobChange = (scope: WriteScope, id: string, now: Date) => Promise<BulkJob | undefined>
 
-function switchJob(shell: Shell, id: string, change: JobChange): Promise<Output> {
-  return shell.withDatabase(async ({ db, now }) => {
-    const accountId = await lookUpBulkJobAccount(db, id)
-    return toOutput(await transaction(db, (trx) => change(writeScope(trx, accountId), id, now())))
-  })
+async function switchJob(
+  { db, now }: CommandDatabase,
+  id: string,
+  change: JobChange,
+): Promise<Output> {
+  const accountId = await lookUpBulkJobAccount(db, id)
+  return toOutput(await accountTransaction(db, accountId, (scope) => change(scope, id, now())))
 }
 
 function toOutput(job: BulkJob | undefined): Output {

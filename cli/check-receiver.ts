@@ -2,7 +2,6 @@ import { writeFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { junitXml, type TestCase } from '../scripts/report/junit.ts'
 import { newSecret } from '../webhooks/transport/secret.ts'
-import { parseSigningSecret } from './listen.ts'
 import { deliveryId } from './receiver-deliveries.ts'
 import {
   type ExpectedStatus,
@@ -11,7 +10,7 @@ import {
   type ReceiverCheck,
   type Rule,
 } from './receiver-rules.ts'
-import { examples, type Output, parseHttpUrl, type Shell } from './shell.ts'
+import { examples, type Output, parseHttpUrl, parseSigningSecret, type Shell } from './shell.ts'
 
 interface Options {
   secret: string
@@ -37,7 +36,7 @@ interface RuleResult {
   results: CheckResult[]
 }
 
-export function addCheckReceiver(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   program
     .command('check-receiver')
     .description(

@@ -1,7 +1,7 @@
 /** The results of `muster contract` as text and as JSON. */
 import { describeMissing, isMissing } from '../scripts/contract/coverage.ts'
 import { describeRefusal } from '../scripts/contract/refusals.ts'
-import { isFailed, listStatuses, type Report } from '../scripts/contract/report.ts'
+import { describeUnused, isFailed, listStatuses, type Report } from '../scripts/contract/report.ts'
 import { formatTable } from './shell.ts'
 
 /** The document of `--json`. */
@@ -17,7 +17,7 @@ export function toDocument({ cases, ...report }: Report): object {
 }
 
 export function formatReport(report: Report): string {
-  const { url, seed, error, dredd, cases, cells, untested } = report
+  const { url, seed, error, dredd, cases, cells, untested, unused } = report
   const dreddFailures = (dredd?.failures ?? []).map((failure) => `FAIL  ${failure}\n`)
   const failures = cases.flatMap(({ operation, name, failures }) =>
     failures.map(
@@ -48,6 +48,7 @@ export function formatReport(report: Report): string {
     ...failures,
     ...missing,
     ...untested.map(({ operation, reason }) => `SKIP  ${operation}: ${reason}`),
+    ...unused.map((oracle) => `SKIP  ${oracle.name}: ${describeUnused(oracle)}`),
     ...(error === null ? [] : [`FAIL  the run ended early: ${error}`]),
     ...report.refusals.map((refusal) => `Note  ${refusal.operation}: ${describeRefusal(refusal)}`),
     ...(dredd ? [`Dredd: ${dredd.passed.length} documented responses verified.`] : []),

@@ -1,5 +1,6 @@
 /** `muster contract --prove`: which of the seeded faults do the contract tests find? */
 import { Refused } from '../errors.ts'
+import * as validators from '../generated/validators.js'
 import { listSeededFaults } from '../scripts/contract/prove/faults.ts'
 import { isEnough, type Proof, prove, scoresOf } from '../scripts/contract/prove/prove.ts'
 import type { Contract } from '../scripts/model/contract.ts'
@@ -23,7 +24,7 @@ export async function proveContract(
     ({ category, what }) => part === true || `${category}: ${what}`.includes(part),
   )
   if (faults.length === 0) throw new Refused(`No fault has "${part}" in its name.`)
-  const proofs = await prove(contract, service, faults, seed)
+  const proofs = await prove({ contract, validators, target: service }, faults, seed)
   const failed = !isEnough(proofs)
   return {
     output: {

@@ -10,7 +10,7 @@ import { idempotencyFingerprint } from '../operations/idempotency.ts'
 import { insertAccount } from '../records/accounts.ts'
 import { migrate, withSetupLock } from '../records/database/migrate.ts'
 import { type Db, openDatabase } from '../records/database/open.ts'
-import { accountScope, writeScope } from '../records/database/scope.ts'
+import { accountScope, accountTransaction } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { insertUser } from '../records/users.ts'
 import type { DatabaseChanges, Server, Servers } from '../scripts/contract/provoke-status.ts'
@@ -53,28 +53,21 @@ async function startServer({
     await migrate(db).finally(() => db.close())
   })
   const running = await start(config, { log: pino({ level: config.logLevel }) })
-  const { url, db } = running
+  return { ...running, config, ...newTestUsers(running.db), call: newCall(running.url) }
+}
 
+function newTestUsers(db: Db): Pick<Server, 'newKey' | 'newAccount' | 'newUser'> {
   const newPerson = () => ({
     email: `${randomUUID()}@example.com`,
     fullName: 'Tester',
     passwordHash: 'none',
   })
   const newKey: Server['newKey'] = ({ accountId, userId }, accessLevel = 'full_access') =>
-    transaction(
-      db,
-      async (trx) =>
-        (
-          await issueApiKey(
-            writeScope(trx, accountId),
-            { userId, name: 'Contract tests', accessLevel },
-            new Date(),
-          )
-        ).token,
-    )
+    accountTransaction(db, accountId, async (scope) => {
+      const key = { userId, name: 'Contract tests', accessLevel }
+      return (await issueApiKey(scope, key, new Date())).token
+    })
   return {
-    ...running,
-    config,
     newKey,
     async newAccount() {
       const ids = await transaction(db, (trx) =>
@@ -83,33 +76,32 @@ async function startServer({
       return { ...ids, key: await newKey(ids) }
     },
     async newUser(accountId) {
-      const user = {
-        ...newPerson(),
-        role: 'admin' as const,
-        permissions: { finance: 'none' as const },
-      }
-      return {
-        userId: await transaction(db, (trx) =>
-          insertUser(writeScope(trx, accountId), user, new Date()),
-        ),
-      }
+      const permissions = { finance: 'none' as const }
+      const user = { ...newPerson(), role: 'admin' as const, permissions }
+      const userId = await accountTransaction(db, accountId, (scope) =>
+        insertUser(scope, user, new Date()),
+      )
+      return { userId }
     },
-    async call(method, path, { key, body, headers = {} } = {}) {
-      const authorization = key === undefined ? {} : { Authorization: `Bearer ${key}` }
-      const type = body === undefined ? {} : { 'Content-Type': 'application/json' }
-      const response = await fetch(url + path, {
-        method,
-        headers: { ...authorization, ...type, ...headers },
-        body: typeof body === 'string' ? body : JSON.stringify(body),
-      })
-      const text = await response.text()
-      return {
-        status: response.status,
-        headers: response.headers,
-        text,
-        body: text === '' ? undefined : JSON.parse(text),
-      }
-    },
+  }
+}
+
+function newCall(url: string): Server['call'] {
+  return async (method, path, { key, body, headers = {} } = {}) => {
+    const authorization = key === undefined ? {} : { Authorization: `Bearer ${key}` }
+    const type = body === undefined ? {} : { 'Content-Type': 'application/json' }
+    const response = await fetch(url + path, {
+      method,
+      headers: { ...authorization, ...type, ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    })
+    const text = await response.text()
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: text === '' ? undefined : JSON.parse(text),
+    }
   }
 }
 

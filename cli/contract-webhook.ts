@@ -1,7 +1,6 @@
 /** Creates webhooks for contract tests of this installation. */
 import type { Db } from '../records/database/open.ts'
-import { writeScope } from '../records/database/scope.ts'
-import { transaction } from '../records/database/transaction.ts'
+import { accountTransaction } from '../records/database/scope.ts'
 import { deleteWebhook, insertWebhook } from '../records/webhooks.ts'
 import type { TestedWebhook } from '../scripts/contract/receiver.ts'
 import type { Config } from '../server/config.ts'
@@ -15,10 +14,10 @@ export async function createContractWebhook(
   url: string,
 ): Promise<TestedWebhook> {
   const secret = newSecret()
-  const { id } = await transaction(db, async (trx) => {
-    const key = await findSealingKey(trx, config.secretKeys)
+  const { id } = await accountTransaction(db, accountId, async (scope) => {
+    const key = await findSealingKey(scope.trx, config.secretKeys)
     return insertWebhook(
-      writeScope(trx, accountId),
+      scope,
       { url, description: 'Contract tests', eventTypes: ['*'], createdBy: null },
       (webhookId) => sealSecret(key, webhookId, secret),
       new Date(),
@@ -27,7 +26,7 @@ export async function createContractWebhook(
   return {
     secret,
     async [Symbol.asyncDispose]() {
-      await transaction(db, (trx) => deleteWebhook(writeScope(trx, accountId), id, new Date()))
+      await accountTransaction(db, accountId, (scope) => deleteWebhook(scope, id, new Date()))
     },
   }
 }

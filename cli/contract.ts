@@ -2,12 +2,17 @@ import { randomInt } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { type Command, InvalidArgumentError } from 'commander'
-import { type OperationId, operations } from '../generated/operations.ts'
+import { operations } from '../generated/operations.ts'
+import * as validators from '../generated/validators.js'
 import { type Coverage, isMissing, newCoverage } from '../scripts/contract/coverage.ts'
 import { contractHar } from '../scripts/contract/har.ts'
-import { ORACLES } from '../scripts/contract/oracles.ts'
+import { listUnused, ORACLES } from '../scripts/contract/oracles.ts'
 import type { Servers } from '../scripts/contract/provoke-status.ts'
-import { startContractReceiver, type TestedWebhook } from '../scripts/contract/receiver.ts'
+import {
+  assertReachable,
+  startContractReceiver,
+  type TestedWebhook,
+} from '../scripts/contract/receiver.ts'
 import { contractJunit, contractPage, isFailed, type Report } from '../scripts/contract/report.ts'
 import { listResults } from '../scripts/contract/results.ts'
 import { runSuite } from '../scripts/contract/suite.ts'
@@ -17,7 +22,6 @@ import { readContract } from '../scripts/model/yaml.ts'
 import { toContractCurl } from './contract-curl.ts'
 import { formatReport, toDocument } from './contract-output.ts'
 import type { ProveOptions } from './contract-prove.ts'
-import { parseSigningSecret } from './listen.ts'
 import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
 import { parseDocumentRoot, ROOT_OPTION } from './root.ts'
 import {
@@ -26,13 +30,14 @@ import {
   parseHttpUrl,
   parseList,
   parsePort,
+  parseSigningSecret,
   readSecret,
   type Shell,
   UsageError,
 } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const IDS = Object.keys(operations) as OperationId[]
+const IDS = Object.keys(operations)
 const DEFAULT_RUNS = 20
 const MAX_SEED = 2 ** 31 - 1
 
@@ -46,9 +51,10 @@ interface Options extends ReportOptions {
   otherKey?: string
   webhookSecret?: string
   receiverPort?: number
+  receiverUrl?: string
   seed?: number
   runs: number
-  only?: OperationId[]
+  only?: string[]
   har?: string
   prove?: ProveOptions['prove']
 }
@@ -60,7 +66,7 @@ const EXAMPLES = examples(
   'muster contract --url https://api.example.com --key - --junit contract.xml --report contract.html',
 )
 
-export function addContract(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   addReportOptions(program.command('contract'))
     .description(
       'Test a service against openapi.yaml: send valid and invalid requests to each operation, with ' +
@@ -87,10 +93,20 @@ export function addContract(program: Command, shell: Shell): void {
     .option(
       '--webhook-secret <secret>',
       'the signing secret of a webhook of the account with all events, or - to read it from standard ' +
-        'input; its URL must lead to --receiver-port of this machine',
+        'input; its URL must lead to --receiver-port of this machine, for example through a tunnel',
       parseSigningSecret,
     )
-    .option('--receiver-port <port>', 'the port for the deliveries of that webhook', parsePort)
+    .option(
+      '--receiver-port <port>',
+      'the loopback port that receives the deliveries of that webhook',
+      parsePort,
+    )
+    .option(
+      '--receiver-url <url>',
+      'the public URL of that webhook; before the tests, a request makes sure that it leads to ' +
+        '--receiver-port',
+      parseHttpUrl,
+    )
     .option(
       '--seed <n>',
       'repeat the random data of an earlier run (default: random)',
@@ -186,7 +202,8 @@ async function buildReport(options: Options): Promise<Report> {
   )
   const cells = coverage.cells().filter((cell) => error === null || !isMissing(cell))
   const refusals = coverage.refusals.list()
-  return { ...found, seed, error, cells, untested: coverage.untested(), refusals }
+  const unused = error === null ? listUnused(found.cases) : []
+  return { ...found, seed, error, cells, untested: coverage.untested(), unused, refusals }
 }
 
 type Findings = Pick<Report, 'url' | 'dredd' | 'cases'>
@@ -205,9 +222,11 @@ async function testTarget(
   target: Target | undefined,
   work: Work,
 ): Promise<void> {
-  const { receiverPort } = work.options
+  const { receiverPort, receiverUrl } = work.options
   await using receiver =
     receiverPort === undefined ? undefined : await startContractReceiver(receiverPort)
+  if (receiver !== undefined && receiverUrl !== undefined)
+    await assertReachable(receiver, receiverUrl)
   if (target !== undefined) {
     await test(contract, { ...target, receiver }, work)
     return
@@ -232,13 +251,15 @@ async function runDredd(
 }
 
 function readTarget(options: Options): Target | undefined {
-  const { url, key, restrictedKey, otherKey, webhookSecret, receiverPort } = options
+  const { url, key, restrictedKey, otherKey, webhookSecret, receiverPort, receiverUrl } = options
   if ((url === undefined) !== (key === undefined))
     throw new UsageError("option '--url <url>' and option '--key <key>' must be used together")
   if ((webhookSecret === undefined) !== (receiverPort === undefined))
     throw new UsageError(
       "option '--webhook-secret <secret>' and option '--receiver-port <port>' must be used together",
     )
+  if (receiverUrl !== undefined && receiverPort === undefined)
+    throw new UsageError("option '--receiver-url <url>' needs option '--receiver-port <port>'")
   if (url === undefined || key === undefined) {
     for (const option of ['restrictedKey', 'otherKey', 'webhookSecret'] as const)
       if (options[option] !== undefined)
@@ -275,6 +296,7 @@ async function test(contract: Contract, target: Target, work: Work): Promise<voi
     coverage.sawStatus(operation, status)
   await runSuite({
     contract,
+    validators,
     target,
     options: { ids: only, seed, randomRequests: runs },
     coverage,

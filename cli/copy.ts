@@ -14,7 +14,7 @@ import { examples, type Output, readSecret, type Shell } from './shell.ts'
 
 const PROGRESS_MS = 1_000
 
-export function addCopy(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   program
     .command('copy')
     .description(

@@ -4,7 +4,7 @@ import { addPause, addUnpause } from './delivery-pause.ts'
 import { addCancel, addRetry, addRetryFailed } from './delivery-retries.ts'
 import type { Shell } from './shell.ts'
 
-export function addDeliveries(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   const deliveries = program
     .command('deliveries')
     .description('List, retry, resend and cancel webhook deliveries, and pause all of them.')

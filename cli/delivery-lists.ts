@@ -4,6 +4,7 @@ import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
 import { listAttempts, type RecordedAttempt } from '../records/attempts.ts'
 import type { Db } from '../records/database/open.ts'
+import { readScope } from '../records/database/scope.ts'
 import {
   type Delivery,
   type DeliveryState,
@@ -14,8 +15,8 @@ import {
   type Undelivered,
 } from '../records/deliveries.ts'
 import { findAccountOfWebhook } from '../records/webhooks.ts'
-import { assertAccount, lookUpDeliveryAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
-import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
+import { assertAccount, lookUpDeliveryAccount, lookUpWebhookAccount } from './lookup.ts'
+import { examples, formatTable, formatTime, type Shell } from './shell.ts'
 
 interface ListOptions {
   webhook: string
@@ -41,18 +42,16 @@ export function addList(deliveries: Command, shell: Shell): void {
       ),
     )
     .action(
-      shell.action(({ webhook: webhookId, state, limit }: ListOptions) =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
-          const scope = readScope(db, await lookUpWebhookAccount(db, webhookId))
-          const found = await readAllPages(limit, (page) =>
-            listDeliveries(scope, { webhookId, state, ...page }),
-          )
-          return {
-            document: found.map(deliveryDocument),
-            text: found.length === 0 ? 'No deliveries match.' : deliveryTable(found),
-          }
-        }),
-      ),
+      shell.databaseAction(async ({ db }, { webhook: webhookId, state, limit }: ListOptions) => {
+        const scope = readScope(db, await lookUpWebhookAccount(db, webhookId))
+        const found = await readAllPages(limit, (page) =>
+          listDeliveries(scope, { webhookId, state, ...page }),
+        )
+        return {
+          document: found.map(deliveryDocument),
+          text: found.length === 0 ? 'No deliveries match.' : deliveryTable(found),
+        }
+      }),
     )
 }
 
@@ -80,20 +79,18 @@ export function addUndelivered(deliveries: Command, shell: Shell): void {
     .addOption(limitOption())
     .addHelpText('after', examples('muster deliveries undelivered --account ID --limit 20'))
     .action(
-      shell.action(({ account, webhook, limit }: UndeliveredOptions) =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
-          await assertAccount(db, account)
-          if (webhook !== undefined) await assertWebhookOfAccount(db, webhook, account)
-          const scope = readScope(db, account)
-          const found = await readAllPages(limit, (page) =>
-            listUndelivered(scope, { webhookId: webhook, ...page }),
-          )
-          return {
-            document: found.map(undeliveredDocument),
-            text: found.length === 0 ? 'Everything is delivered.' : undeliveredTable(found),
-          }
-        }),
-      ),
+      shell.databaseAction(async ({ db }, { account, webhook, limit }: UndeliveredOptions) => {
+        await assertAccount(db, account)
+        if (webhook !== undefined) await assertWebhookOfAccount(db, webhook, account)
+        const scope = readScope(db, account)
+        const found = await readAllPages(limit, (page) =>
+          listUndelivered(scope, { webhookId: webhook, ...page }),
+        )
+        return {
+          document: found.map(undeliveredDocument),
+          text: found.length === 0 ? 'Everything is delivered.' : undeliveredTable(found),
+        }
+      }),
     )
 }
 
@@ -113,16 +110,14 @@ export function addAttempts(deliveries: Command, shell: Shell): void {
       examples('muster deliveries attempts 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'),
     )
     .action(
-      shell.action((id: string) =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
-          const scope = readScope(db, await lookUpDeliveryAccount(db, id))
-          const attempts = await listAttempts(scope, id)
-          return {
-            document: attempts.map(attemptDocument),
-            text: attempts.length === 0 ? 'No attempts yet.' : attemptTable(attempts),
-          }
-        }),
-      ),
+      shell.databaseAction(async ({ db }, id: string) => {
+        const scope = readScope(db, await lookUpDeliveryAccount(db, id))
+        const attempts = await listAttempts(scope, id)
+        return {
+          document: attempts.map(attemptDocument),
+          text: attempts.length === 0 ? 'No attempts yet.' : attemptTable(attempts),
+        }
+      }),
     )
 }
 

@@ -1,7 +1,7 @@
 /** The commands that pause the deliveries of the whole installation, and end the pause. */
 import type { Command } from 'commander'
 import { pauseDeliveries, unpauseDeliveries } from '../records/delivery-pause.ts'
-import { examples, formatTime, type Output, type Shell } from './shell.ts'
+import { examples, formatTime, type Shell } from './shell.ts'
 
 export function addPause(deliveries: Command, shell: Shell): void {
   deliveries
@@ -19,15 +19,13 @@ A start with DELIVERIES=paused does the same before it makes any attempt, for ex
 `,
     )
     .action(
-      shell.action(() =>
-        shell.withDatabase(async ({ db, now }): Promise<Output> => {
-          const pausedAt = formatTime(await pauseDeliveries(db, now()))
-          return {
-            document: { paused_at: pausedAt },
-            text: `All deliveries have been paused since ${pausedAt}.\nTo continue:  muster deliveries unpause`,
-          }
-        }),
-      ),
+      shell.databaseAction(async ({ db, now }) => {
+        const pausedAt = formatTime(await pauseDeliveries(db, now()))
+        return {
+          document: { paused_at: pausedAt },
+          text: `All deliveries have been paused since ${pausedAt}.\nTo continue:  muster deliveries unpause`,
+        }
+      }),
     )
 }
 
@@ -46,18 +44,16 @@ Remove DELIVERIES=paused from the settings too: a start with it pauses deliverie
 `,
     )
     .action(
-      shell.action(() =>
-        shell.withDatabase(async ({ db, now }): Promise<Output> => {
-          const pausedAt = await unpauseDeliveries(db, now())
-          const wasPaused = pausedAt !== undefined
-          return {
-            document: { was_paused: wasPaused, paused_at: formatTime(pausedAt ?? null) },
-            text: wasPaused
-              ? `Deliveries continue. They had been paused since ${formatTime(pausedAt)}.\n` +
-                'Remove DELIVERIES=paused from the settings: a start with it pauses them again.'
-              : 'Deliveries were not paused.',
-          }
-        }),
-      ),
+      shell.databaseAction(async ({ db, now }) => {
+        const pausedAt = await unpauseDeliveries(db, now())
+        const wasPaused = pausedAt !== undefined
+        return {
+          document: { was_paused: wasPaused, paused_at: formatTime(pausedAt ?? null) },
+          text: wasPaused
+            ? `Deliveries continue. They had been paused since ${formatTime(pausedAt)}.\n` +
+              'Remove DELIVERIES=paused from the settings: a start with it pauses them again.'
+            : 'Deliveries were not paused.',
+        }
+      }),
     )
 }

@@ -2,8 +2,7 @@
 import { type Command, Option } from 'commander'
 import { Refused } from '../errors.ts'
 import { eventTypes } from '../generated/events.ts'
-import { type WriteScope, writeScope } from '../records/database/scope.ts'
-import { transaction } from '../records/database/transaction.ts'
+import { accountTransaction, type WriteScope } from '../records/database/scope.ts'
 import { findDelivery } from '../records/deliveries.ts'
 import {
   attemptNow,
@@ -34,21 +33,19 @@ export function addRetry(deliveries: Command, shell: Shell): void {
     .argument('<id>', 'the delivery')
     .addHelpText('after', examples('muster deliveries retry 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
-      shell.action((id: string) =>
-        shell.withDatabase(async ({ db, now }): Promise<Output> => {
-          const accountId = await lookUpDeliveryAccount(db, id)
-          const trigger = await transaction(db, (trx) =>
-            attemptByState(writeScope(trx, accountId), id, now()),
-          )
-          return {
-            document: { id, trigger },
-            text: [
-              ATTEMPT_MESSAGES[trigger](id),
-              `See the result:  muster deliveries attempts ${id}`,
-            ].join('\n'),
-          }
-        }),
-      ),
+      shell.databaseAction(async ({ db, now }, id: string) => {
+        const accountId = await lookUpDeliveryAccount(db, id)
+        const trigger = await accountTransaction(db, accountId, (scope) =>
+          attemptByState(scope, id, now()),
+        )
+        return {
+          document: { id, trigger },
+          text: [
+            ATTEMPT_MESSAGES[trigger](id),
+            `See the result:  muster deliveries attempts ${id}`,
+          ].join('\n'),
+        }
+      }),
     )
 }
 
@@ -141,15 +138,13 @@ export function addCancel(deliveries: Command, shell: Shell): void {
     .argument('<id>', 'the delivery')
     .addHelpText('after', examples('muster deliveries cancel 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
-      shell.action((id: string) =>
-        shell.withDatabase(async ({ db, now }): Promise<Output> => {
-          const accountId = await lookUpDeliveryAccount(db, id)
-          await transaction(db, (trx) => cancelDelivery(writeScope(trx, accountId), id, now()))
-          return {
-            document: { id, state: 'failed', failure_reason: 'cancelled' },
-            text: `Cancelled delivery ${id}. It is marked failed.`,
-          }
-        }),
-      ),
+      shell.databaseAction(async ({ db, now }, id: string) => {
+        const accountId = await lookUpDeliveryAccount(db, id)
+        await accountTransaction(db, accountId, (scope) => cancelDelivery(scope, id, now()))
+        return {
+          document: { id, state: 'failed', failure_reason: 'cancelled' },
+          text: `Cancelled delivery ${id}. It is marked failed.`,
+        }
+      }),
     )
 }

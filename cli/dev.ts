@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { generate } from '../scripts/generate/generate.ts'
+import { formatRemark } from '../scripts/report/result.ts'
 import { formatGenerated } from './generate.ts'
 import { examples, type Shell } from './shell.ts'
 import { nextStopSignal } from './stop-signals.ts'
@@ -29,7 +30,7 @@ const CODE_FILE = /^[^.#].*\.(ts|js|cjs|mjs|json|css|svg|md)$/
 /** Editors write a file in several steps, and the generator writes several files. */
 const SETTLE_MS = 50
 
-export function addDev(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   program
     .command('dev')
     .description(
@@ -58,17 +59,17 @@ Ctrl-C stops the service and the command.
 
 /** Prints errors in the contract. The service continues with the files of the last successful run. */
 function newGenerator(shell: Shell): () => Promise<void> {
-  let printedOrphans = ''
+  let printedRemarks = ''
   return async () => {
     const startedAt = performance.now()
     try {
       const result = await generate({ check: false })
-      const orphans = result.orphans.join('\n')
-      if (result.written.length + result.removed.length > 0 || orphans !== printedOrphans)
+      const remarks = [...result.orphans, ...result.missingColumns].map(formatRemark).join('\n')
+      if (result.written.length + result.removed.length > 0 || remarks !== printedRemarks)
         shell.print(
           `${formatGenerated(result)}\nGenerated in ${Math.round(performance.now() - startedAt)} ms.`,
         )
-      printedOrphans = orphans
+      printedRemarks = remarks
     } catch (error) {
       console.error(error instanceof Error ? error.message : error)
     }

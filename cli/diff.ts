@@ -37,7 +37,7 @@ const EXAMPLES = examples(
   'muster diff --release',
 )
 
-export function addDiff(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   addReportOptions(program.command('diff'))
     .description(
       'Compare openapi.yaml and asyncapi.yaml with the last release or another revision. ' +

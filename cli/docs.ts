@@ -10,7 +10,7 @@ interface DocsOptions {
   serverUrl?: string
 }
 
-export function addDocs(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   program
     .command('docs')
     .description(

@@ -22,7 +22,7 @@ import {
 import { findSecretKeyState } from '../records/secret-keys.ts'
 import type { Config } from '../server/config.ts'
 import { findSecretKeyProblem } from '../webhooks/secret-keys.ts'
-import { type Finding, ok, problem, warning } from './doctor-findings.ts'
+import { type Finding, type Findings, ok, problem, warning } from './doctor-findings.ts'
 import { formatBytes, GIGABYTE, MEGABYTE } from './shell.ts'
 
 export interface Installation {
@@ -37,27 +37,21 @@ const FULL_DISK_BYTES = 200 * MEGABYTE
 const MAX_OFFSET_MS = 1_000
 const HOUR_MS = 3_600_000
 
-export function checkConfiguration(config: Config): Finding[] {
-  const check = 'configuration'
+export function checkConfiguration(config: Config): Findings {
   const { database, role, baseUrl, isProduction, metricsPort, webhookAllowedRanges } = config
   const mode = 'dataDir' in database ? `Embedded mode in ${database.dataDir}` : 'PostgreSQL mode'
-  const findings = [ok(check, `${mode}, ROLE ${role}, BASE_URL ${baseUrl}.`)]
+  const findings = [ok(`${mode}, ROLE ${role}, BASE_URL ${baseUrl}.`)]
   if (isProduction && !baseUrl.startsWith('https:'))
     findings.push(
-      warning(
-        check,
-        'BASE_URL is not https, so cookies are sent without encryption.',
-        'Set BASE_URL.',
-      ),
+      warning('BASE_URL is not https, so cookies are sent without encryption.', 'Set BASE_URL.'),
     )
   if (isProduction && metricsPort === undefined)
     findings.push(
-      warning(check, 'There are no metrics, because METRICS_PORT is not set.', 'Set METRICS_PORT.'),
+      warning('There are no metrics, because METRICS_PORT is not set.', 'Set METRICS_PORT.'),
     )
   if (isProduction && webhookAllowedRanges.length > 0)
     findings.push(
       warning(
-        check,
         'WEBHOOK_ALLOW_ADDRESSES permits webhooks to reach private IP addresses.',
         'Remove it, unless your receivers are there.',
       ),
@@ -65,43 +59,37 @@ export function checkConfiguration(config: Config): Finding[] {
   return findings
 }
 
-export async function checkDatabase({ db, config }: Installation): Promise<Finding[]> {
+export async function checkDatabase({ db, config }: Installation): Promise<Findings> {
   const { database } = config
   if ('dataDir' in database) return checkSqlite(db)
   // CockroachDB and YugabyteDB count their own versions.
   if (hasComparableCatalogue(database))
     await assertVersion(async (text) => (await db.read.raw(text)).rows)
   const { settings } = await findPostgresState(db)
-  return [ok('database', `PostgreSQL ${settings.server_version}.`)]
+  return ok(`PostgreSQL ${settings.server_version}.`)
 }
 
-async function checkSqlite(db: Db): Promise<Finding[]> {
-  const check = 'database'
+async function checkSqlite(db: Db): Promise<Findings> {
   const bytes = (await findDatabaseBytes(db)) ?? 0
   const isChecked = bytes <= MAX_CHECKED_BYTES
   const damage = isChecked ? await findDamage(db) : undefined
   if (damage !== undefined)
-    return [
-      problem(
-        check,
-        `The database file is damaged: ${damage}.`,
-        'Stop the service and restore a backup: see "muster backup --help".',
-      ),
-    ]
+    return problem(
+      `The database file is damaged: ${damage}.`,
+      'Stop the service and restore a backup: see "muster backup --help".',
+    )
   const result = isChecked ? 'without damage' : 'too large to look for damage here'
-  return [ok(check, `SQLite ${await findSqliteVersion(db)}, ${formatBytes(bytes)}, ${result}.`)]
+  return ok(`SQLite ${await findSqliteVersion(db)}, ${formatBytes(bytes)}, ${result}.`)
 }
 
 /** Settings of PostgreSQL that lose data or refuse writes. */
-export async function checkSettings({ db }: Installation): Promise<Finding[]> {
-  const check = 'database'
+export async function checkSettings({ db }: Installation): Promise<Findings> {
   if (db.dialect === 'sqlite') return []
   const { settings, isStandby } = await findPostgresState(db)
   const findings: Finding[] = []
   if (isStandby || settings.transaction_read_only === 'on')
     findings.push(
       problem(
-        check,
         'PostgreSQL accepts no writes: it is a standby or read-only.',
         'Set DATABASE_URL to the primary server.',
       ),
@@ -110,7 +98,6 @@ export async function checkSettings({ db }: Installation): Promise<Finding[]> {
     if (settings[name] === 'off')
       findings.push(
         problem(
-          check,
           `${name} is off: a crash of the server can damage the database.`,
           `Set ${name} = on.`,
         ),
@@ -118,7 +105,6 @@ export async function checkSettings({ db }: Installation): Promise<Finding[]> {
   if (settings.synchronous_commit === 'off')
     findings.push(
       warning(
-        check,
         'synchronous_commit is off: a crash of the server loses the changes of the last moments.',
         'Set synchronous_commit = on.',
       ),
@@ -126,7 +112,6 @@ export async function checkSettings({ db }: Installation): Promise<Finding[]> {
   if (settings.server_encoding !== undefined && settings.server_encoding !== 'UTF8')
     findings.push(
       problem(
-        check,
         `The encoding of the database is ${settings.server_encoding}, which cannot store all text.`,
         'Create a database with the encoding UTF8, and move the data there with pg_dump.',
       ),
@@ -134,15 +119,13 @@ export async function checkSettings({ db }: Installation): Promise<Finding[]> {
   return findings
 }
 
-export async function checkClock({ db }: Installation): Promise<Finding[]> {
-  const check = 'clock'
+export async function checkClock({ db }: Installation): Promise<Findings> {
   const clock = await Clock.open(db)
   const findings: Finding[] = []
   const offsetMs = db.dialect === 'postgres' ? clock.offsetMs() : 0
   if (Math.abs(offsetMs) > MAX_OFFSET_MS)
     findings.push(
       warning(
-        check,
         `The clock of this machine is ${Math.round(Math.abs(offsetMs) / 1_000)} s ` +
           `${offsetMs > 0 ? 'ahead of' : 'behind'} the time of PostgreSQL, which Muster uses.`,
         'Synchronise both with NTP.',
@@ -152,7 +135,6 @@ export async function checkClock({ db }: Installation): Promise<Finding[]> {
   if (doubtMs > 0)
     findings.push(
       warning(
-        check,
         `The clock is in doubt for another ${Math.ceil(doubtMs / HOUR_MS)} h: nothing is deleted by its age.`,
         'If the time is right:  muster doctor --confirm-clock',
       ),
@@ -160,56 +142,46 @@ export async function checkClock({ db }: Installation): Promise<Finding[]> {
   const whose = db.dialect === 'postgres' ? 'PostgreSQL' : 'this machine'
   return findings.length > 0
     ? findings
-    : [ok(check, `The time of ${whose} is ${clock.now().toISOString()}.`)]
+    : ok(`The time of ${whose} is ${clock.now().toISOString()}.`)
 }
 
-export async function checkSchema({ db, config }: Installation): Promise<Finding[]> {
-  const check = 'schema'
+export async function checkSchema({ db, config }: Installation): Promise<Findings> {
   const pending = await listPendingMigrations(db)
   if (pending.length > 0)
-    return [
-      warning(
-        check,
-        `Migrations that have not run: ${pending.length}.`,
-        'The next start runs them. To run them now:  muster migrate',
-      ),
-    ]
+    return warning(
+      `Migrations that have not run: ${pending.length}.`,
+      'The next start runs them. To run them now:  muster migrate',
+    )
   const difference = await findSchemaDifference(db)
   const found = describeSchemaProblem(difference, db.dialect)
   if (!hasComparableCatalogue(config.database))
-    return [ok(check, 'All migrations have run. The schema cannot be compared on this database.')]
-  if (found !== undefined) return [problem(check, found)]
+    return ok('All migrations have run. The schema cannot be compared on this database.')
+  if (found !== undefined) return problem(found)
   const { additional } = difference
   if (additional.length > 0)
-    return [
-      warning(check, `Muster does not know these parts of the schema: ${additional.join(', ')}.`),
-    ]
-  return [ok(check, 'All migrations have run, and the schema is the expected one.')]
+    return warning(`Muster does not know these parts of the schema: ${additional.join(', ')}.`)
+  return ok('All migrations have run, and the schema is the expected one.')
 }
 
-export async function checkSecretKey({ db, config }: Installation): Promise<Finding[]> {
-  const check = 'secret key'
+export async function checkSecretKey({ db, config }: Installation): Promise<Findings> {
   const { secretKeys } = config
   // Throws if there is no key.
   secretKeys.newest()
   const found = await findSecretKeyProblem(db, secretKeys)
-  if (found !== undefined) return [problem(check, found)]
+  if (found !== undefined) return problem(found)
   if ((await findSecretKeyState(db.read))?.previous !== undefined)
-    return [
-      warning(check, 'The rotation of the key has not finished.', 'Run:  muster secret-key rotate'),
-    ]
-  return [ok(check, `${secretKeys.place} fits the database.`)]
+    return warning('The rotation of the key has not finished.', 'Run:  muster secret-key rotate')
+  return ok(`${secretKeys.place} fits the database.`)
 }
 
 /** Whether another node would find enough connections. */
-export async function checkConnections({ db, config }: Installation): Promise<Finding[]> {
-  const check = 'connections'
+export async function checkConnections({ db, config }: Installation): Promise<Findings> {
   const { database, role } = config
   if ('dataDir' in database) {
     const pools = Object.entries(db.pools()).map(
       ([name, { max }]) => `${max} in the pool "${name}"`,
     )
-    return [ok(check, `Up to ${pools.join(' and ')}.`)]
+    return ok(`Up to ${pools.join(' and ')}.`)
   }
   const { poolSize, queuePoolSize } = { ...DEFAULT_LIMITS, ...database }
   // One more listens for notifications, and one is the session of the worker.
@@ -218,17 +190,16 @@ export async function checkConnections({ db, config }: Installation): Promise<Fi
   const max = Number(settings.max_connections) - Number(settings.superuser_reserved_connections)
   const free = max - usedConnections
   const text = `${free} of ${max} connections are free, and a node with these settings uses up to ${needed}`
-  if (!Number.isFinite(free)) return [ok(check, `A node uses up to ${needed} connections.`)]
+  if (!Number.isFinite(free)) return ok(`A node uses up to ${needed} connections.`)
   return free < needed
-    ? [warning(check, `${text}.`, 'Raise max_connections, or lower DATABASE_POOL_SIZE.')]
-    : [ok(check, `${text}.`)]
+    ? warning(`${text}.`, 'Raise max_connections, or lower DATABASE_POOL_SIZE.')
+    : ok(`${text}.`)
 }
 
-export async function checkDisk({ db, config: { database } }: Installation): Promise<Finding[]> {
-  const check = 'disk'
+export async function checkDisk({ db, config: { database } }: Installation): Promise<Findings> {
   if (!('dataDir' in database)) {
     const bytes = await findDatabaseBytes(db)
-    return [ok(check, `The database has ${formatBytes(bytes ?? 0)}. Watch the disk of PostgreSQL.`)]
+    return ok(`The database has ${formatBytes(bytes ?? 0)}. Watch the disk of PostgreSQL.`)
   }
   const { dataDir } = database
   for (const path of [dataDir, sqliteFile(dataDir)])
@@ -236,6 +207,6 @@ export async function checkDisk({ db, config: { database } }: Installation): Pro
   const free = await findFreeBytes(dataDir)
   const text = `${formatBytes(free)} are free on the disk of DATA_DIR ${dataDir}.`
   const remedy = 'Make room: a full disk refuses every change.'
-  if (free < FULL_DISK_BYTES) return [problem(check, text, remedy)]
-  return free < LOW_DISK_BYTES ? [warning(check, text, remedy)] : [ok(check, text)]
+  if (free < FULL_DISK_BYTES) return problem(text, remedy)
+  return free < LOW_DISK_BYTES ? warning(text, remedy) : ok(text)
 }

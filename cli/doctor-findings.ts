@@ -1,10 +1,9 @@
-/** The result of one check of `muster doctor`. */
+/** The results of the checks of `muster doctor`. */
 import { Refused } from '../errors.ts'
 import { describeDatabaseError } from './database-errors.ts'
 import type { Environment } from './shell.ts'
 
 export interface Finding {
-  check: string
   /** A warning can wait. A problem keeps the service from working, or loses data. */
   level: 'ok' | 'warning' | 'problem'
   text: string
@@ -12,38 +11,32 @@ export interface Finding {
   remedy: string | null
 }
 
-export const ok = (check: string, text: string): Finding => ({
-  check,
-  level: 'ok',
-  text,
-  remedy: null,
-})
+export type Findings = Finding | Finding[]
 
-export const warning = (check: string, text: string, remedy: string | null = null): Finding => ({
-  check,
-  level: 'warning',
-  text,
-  remedy,
-})
+/** A finding with the name of its check. */
+export type NamedFinding = { check: string } & Finding
 
-export const problem = (check: string, text: string, remedy: string | null = null): Finding => ({
-  check,
-  level: 'problem',
-  text,
-  remedy,
-})
+const newFinding =
+  (level: Finding['level']) =>
+  (text: string, remedy: string | null = null): Finding => ({ level, text, remedy })
+
+export const ok = newFinding('ok')
+export const warning = newFinding('warning')
+export const problem = newFinding('problem')
 
 /** A check that fails is a problem itself. */
 export async function runCheck(
   check: string,
   environment: Environment,
-  find: () => Promise<Finding[]>,
-): Promise<Finding[]> {
+  find: () => Promise<Findings> | Findings,
+): Promise<NamedFinding[]> {
+  let found: Findings
   try {
-    return await find()
+    found = await find()
   } catch (error) {
-    return [problem(check, describeFailure(error, environment))]
+    found = problem(describeFailure(error, environment))
   }
+  return [found].flat().map((finding) => ({ check, ...finding }))
 }
 
 function describeFailure(error: unknown, environment: Environment): string {

@@ -7,7 +7,7 @@ import { countQueued, findEarliestScheduledAt } from '../records/scheduled-attem
 import { listSealedSecrets } from '../records/webhook-secrets.ts'
 import { openSecret, SecretUnreadable } from '../webhooks/transport/secret.ts'
 import type { Installation } from './doctor-checks.ts'
-import { type Finding, ok, problem, warning } from './doctor-findings.ts'
+import { type Findings, ok, problem, warning } from './doctor-findings.ts'
 import { isServing } from './serve-lock.ts'
 import { formatTime } from './shell.ts'
 
@@ -16,15 +16,14 @@ const TOO_LATE_MS = 10 * LATE_MS
 const MAX_NAMED_WEBHOOKS = 5
 const WEBHOOKS_PER_QUERY = 500
 
-export async function checkAccounts({ db }: Installation): Promise<Finding[]> {
+export async function checkAccounts({ db }: Installation): Promise<Findings> {
   const { accounts, suspended, deleting } = await countAccounts(db.read)
   const text = `Accounts: ${accounts}, suspended: ${suspended}, being deleted: ${deleting}.`
-  return [ok('accounts', text)]
+  return ok(text)
 }
 
 /** Webhooks whose signing secrets no key can read. */
-export async function checkWebhooks({ db, config }: Installation): Promise<Finding[]> {
-  const check = 'webhooks'
+export async function checkWebhooks({ db, config }: Installation): Promise<Findings> {
   const unreadable: string[] = []
   let count = 0
   let afterId: string | undefined
@@ -40,17 +39,14 @@ export async function checkWebhooks({ db, config }: Installation): Promise<Findi
     afterId = webhooks.at(-1)?.id
   } while (afterId !== undefined)
   if (unreadable.length === 0)
-    return [ok(check, `Enabled webhooks: ${count}. All signing secrets can be read.`)]
+    return ok(`Enabled webhooks: ${count}. All signing secrets can be read.`)
   const names = unreadable.slice(0, MAX_NAMED_WEBHOOKS).join(', ')
   const others = unreadable.length - MAX_NAMED_WEBHOOKS
-  return [
-    problem(
-      check,
-      'Webhooks whose deliveries are paused, because their signing secrets cannot be read: ' +
-        `${names}${others > 0 ? ` and ${others} more` : ''}.`,
-      'Restore the key, or rotate each secret:  muster webhook rotate ID',
-    ),
-  ]
+  return problem(
+    'Webhooks whose deliveries are paused, because their signing secrets cannot be read: ' +
+      `${names}${others > 0 ? ` and ${others} more` : ''}.`,
+    'Restore the key, or rotate each secret:  muster webhook rotate ID',
+  )
 }
 
 function canOpen({ secretKeys }: Installation['config'], id: string, sealed: string): boolean {
@@ -63,9 +59,8 @@ function canOpen({ secretKeys }: Installation['config'], id: string, sealed: str
   }
 }
 
-export async function checkDeliveries(installation: Installation): Promise<Finding[]> {
+export async function checkDeliveries(installation: Installation): Promise<Findings> {
   const { db } = installation
-  const check = 'deliveries'
   const now = (await Clock.open(db)).now()
   const { pending, retrying, failed } = await countUndelivered(db)
   const queued = (await countQueued(db, now)).reduce((sum, { count }) => sum + count, 0)
@@ -74,31 +69,21 @@ export async function checkDeliveries(installation: Installation): Promise<Findi
   const counts = `${pending} pending, ${retrying} retrying, ${failed} failed, ${queued} due in the queue`
   const pausedAt = await findPausedAt(db.read)
   if (pausedAt !== undefined)
-    return [
-      warning(
-        check,
-        `All deliveries are paused since ${formatTime(pausedAt)}: ${counts}.`,
-        'To continue:  muster deliveries unpause',
-      ),
-    ]
+    return warning(
+      `All deliveries are paused since ${formatTime(pausedAt)}: ${counts}.`,
+      'To continue:  muster deliveries unpause',
+    )
   const isRunning = await hasWorker(installation)
   if (!isRunning)
-    return [
-      (lateMs > LATE_MS ? problem : warning)(
-        check,
-        `No worker is running: ${counts}. ${describeLateness(lateMs)}`,
-        'Start one:  muster serve',
-      ),
-    ]
-  if (lateMs <= LATE_MS)
-    return [ok(check, `A worker is running: ${counts}. ${describeLateness(lateMs)}`)]
-  return [
-    (lateMs > TOO_LATE_MS ? problem : warning)(
-      check,
-      `${describeLateness(lateMs)} ${counts}.`,
-      'See "MusterDeliveriesLate" in docs/operations.md.',
-    ),
-  ]
+    return (lateMs > LATE_MS ? problem : warning)(
+      `No worker is running: ${counts}. ${describeLateness(lateMs)}`,
+      'Start one:  muster serve',
+    )
+  if (lateMs <= LATE_MS) return ok(`A worker is running: ${counts}. ${describeLateness(lateMs)}`)
+  return (lateMs > TOO_LATE_MS ? problem : warning)(
+    `${describeLateness(lateMs)} ${counts}.`,
+    'See "MusterDeliveriesLate" in docs/operations.md.',
+  )
 }
 
 const describeLateness = (lateMs: number): string =>
@@ -109,15 +94,9 @@ async function hasWorker({ db, config: { database } }: Installation): Promise<bo
   return 'dataDir' in database ? isServing(database.dataDir) : hasLeader(db)
 }
 
-export async function checkBulkJobs({ db }: Installation): Promise<Finding[]> {
+export async function checkBulkJobs({ db }: Installation): Promise<Findings> {
   const paused = await countPausedBulkJobs(db)
   return paused === 0
-    ? [ok('bulk jobs', 'None is paused.')]
-    : [
-        warning(
-          'bulk jobs',
-          `Paused bulk jobs: ${paused}.`,
-          'See why:  muster bulk list --account ID',
-        ),
-      ]
+    ? ok('None is paused.')
+    : warning(`Paused bulk jobs: ${paused}.`, 'See why:  muster bulk list --account ID')
 }

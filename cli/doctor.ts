@@ -2,13 +2,13 @@ import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import type { Db } from '../records/database/open.ts'
 import type { Config } from '../server/config.ts'
-import { type Finding, runCheck, warning } from './doctor-findings.ts'
+import { type Findings, type NamedFinding, runCheck, warning } from './doctor-findings.ts'
 import { examples, formatTable, type Output, type Shell } from './shell.ts'
 
 /** No check may wait longer for PostgreSQL. */
 const STATEMENT_TIMEOUT_MS = 10_000
 
-export function addDoctor(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   program
     .command('doctor')
     .description(
@@ -49,13 +49,13 @@ async function examine(shell: Shell): Promise<Output> {
   const findings = await findAll(shell)
   const hasProblem = findings.some(({ level }) => level === 'problem')
   return {
-    document: { healthy: !hasProblem, findings: findings.map(toDocument) },
+    document: { healthy: !hasProblem, findings },
     text: toTable(findings),
     failed: hasProblem,
   }
 }
 
-async function findAll({ environment }: Shell): Promise<Finding[]> {
+async function findAll({ environment }: Shell): Promise<NamedFinding[]> {
   const { checkConfiguration } = await import('./doctor-checks.ts')
   const { readConfig } = await import('../server/config.ts')
   let config: Config | undefined
@@ -70,17 +70,16 @@ async function findAll({ environment }: Shell): Promise<Finding[]> {
 async function findInDatabase(
   config: Config,
   environment: Shell['environment'],
-): Promise<Finding[]> {
+): Promise<NamedFinding[]> {
   const { openDatabase, sqliteFile, withoutPooler } = await import('../records/database/open.ts')
   const { database } = config
   if ('dataDir' in database && !existsSync(sqliteFile(database.dataDir)))
-    return [
+    return runCheck('database', environment, () =>
       warning(
-        'database',
         `There is no database in ${database.dataDir} yet.`,
         'The first start creates it:  muster serve',
       ),
-    ]
+    )
   const db = openDatabase(withoutPooler(database), { statementTimeoutMs: STATEMENT_TIMEOUT_MS })
   try {
     return await runAll(db, config, environment)
@@ -93,12 +92,12 @@ async function runAll(
   db: Db,
   config: Config,
   environment: Shell['environment'],
-): Promise<Finding[]> {
+): Promise<NamedFinding[]> {
   const checks = await import('./doctor-checks.ts')
   const work = await import('./doctor-work.ts')
   const { listPendingMigrations } = await import('../records/database/migrate.ts')
   const installation = { db, config }
-  const run = (name: string, check: (input: typeof installation) => Promise<Finding[]>) =>
+  const run = (name: string, check: (input: typeof installation) => Promise<Findings>) =>
     runCheck(name, environment, () => check(installation))
   const findings = await run('database', checks.checkDatabase)
   if (findings.some(({ level }) => level === 'problem')) return findings
@@ -123,9 +122,7 @@ async function runAll(
   return findings
 }
 
-const toDocument = ({ check, level, text, remedy }: Finding) => ({ check, level, text, remedy })
-
-function toTable(findings: Finding[]): string {
+function toTable(findings: NamedFinding[]): string {
   const rows = findings.flatMap(({ check, level, text, remedy }) => [
     [level, check, text],
     ...(remedy === null ? [] : [['', '', `→ ${remedy}`]]),

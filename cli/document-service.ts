@@ -1,11 +1,12 @@
 /** Runs the service or the mock of an OpenAPI document. */
 import type { Context } from 'koa'
+import type { Contract } from '../scripts/model/contract.ts'
 import { readGeneratedDocument } from '../scripts/model/document.ts'
 import { respondWithExample } from '../scripts/service/examples.ts'
 import { loadHandlers } from '../scripts/service/handlers.ts'
 import { readAnyContract } from '../scripts/service/read.ts'
 import { createService, type ServiceOptions } from '../scripts/service/service.ts'
-import type { HttpServer } from '../server/http.ts'
+import { type HttpServer, urlOf } from '../server/http.ts'
 import { docsRoutes } from '../web/docs/routes.ts'
 import { listenLocally } from './local-server.ts'
 
@@ -32,10 +33,14 @@ export async function startHandlers(root: string, listening: Listening): Promise
   return await start({ contract: readGeneratedDocument(root), handle, extend }, listening)
 }
 
-/** Responds with examples. Needs no generated code. */
-export async function startMock(root: string, listening: Listening): Promise<LocalService> {
+/** Responds with examples, or as `newHandler` says. Needs no generated code. */
+export async function startMock(
+  root: string,
+  listening: Listening,
+  newHandler: (contract: Contract) => ServiceOptions['handle'] = () => respondWithExample,
+): Promise<LocalService> {
   const contract = await readAnyContract(root)
-  return await start({ contract, handle: respondWithExample }, listening)
+  return await start({ contract, handle: newHandler(contract) }, listening)
 }
 
 async function start(options: ServiceOptions, listening: Listening): Promise<LocalService> {
@@ -43,10 +48,6 @@ async function start(options: ServiceOptions, listening: Listening): Promise<Loc
   const app = createService({ ...options, onResponse, onError: printError })
   const server = await listenLocally(app.callback(), { host, port })
   return { ...server, url: urlOf(host, server.port) }
-}
-
-function urlOf(host: string, port: number): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 function printError(error: unknown): void {

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { type GenerateResult, generate } from '../scripts/generate/generate.ts'
 import { generateResource, type ResourceFiles } from '../scripts/generate/resource/generate.ts'
-import type { Result } from '../scripts/report/result.ts'
+import { formatRemark } from '../scripts/report/result.ts'
 import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
 import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
@@ -12,37 +12,39 @@ interface GenerateFlags extends ReportOptions {
   root?: string
 }
 
-export function addGenerate(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   addReportOptions(program.command('generate'))
     .description(
       'Write generated/ from openapi.yaml and asyncapi.yaml. For each operation without a handler, also ' +
         'create handlers/<operationId>.ts, which responds with 501, and a failing test. ' +
         'List the files and mentions that belong to removed operations; they are never deleted. ' +
+        'List the filters and sorts that the database has no column for. ' +
         '--resource also writes the code of a resource that both contracts describe: handlers to list, create, ' +
         'get, update and delete its records, the records file, a migration, a test and the test data.',
     )
     .addOption(
-      new Option('--check', 'write nothing; list stale and orphaned files').conflicts('resource'),
+      new Option(
+        '--check',
+        'write nothing; list stale and orphaned files and missing columns',
+      ).conflicts('resource'),
     )
     .option(
       '--resource <name>',
       'the last part of the path, for example venues for /public/v1/venues',
     )
-    .addOption(
-      new Option(ROOT_OPTION, 'the folder of the contract (default: this installation)')
-        .argParser(parseRoot)
-        .conflicts('resource'),
-    )
+    .option(ROOT_OPTION, 'the folder of the contract (default: this installation)', parseRoot)
     .addHelpText(
       'after',
       `${examples('muster generate', 'muster generate --check', 'muster generate --resource venues')}
 --resource derives columns from the schema of the record, and new values from that of the create request: a
-default, null, or the first value of an enumeration. It refuses, with the line, what it cannot derive: references to
-other records, filters that are no plain comparison with a field, fields of several types. It overwrites only
-unchanged stubs.
+default, null, or the first value of an enumeration. A field task_id refers to a task: the table has a foreign
+key, requests with an unknown task get 422, and a task with such records cannot be deleted. filter[search] with
+x-filter becomes a search. It refuses, with the line, what it cannot derive: lists below another record, other
+filters that are no plain comparison with a field, fields of several types. It overwrites only unchanged stubs.
+A service that muster init made stores nothing, so --resource refuses it: write its handlers by hand.
 
 Exit status: 0 for success, 1 if the contract is faulty, 2 for wrong usage. With --check: 1 also if a file is stale
-or orphaned.
+or orphaned, or a column is missing.
 `,
     )
     .action(
@@ -54,37 +56,34 @@ or orphaned.
 }
 
 async function run({ check = false, resource, root }: GenerateFlags): Promise<Checked> {
-  const files = resource === undefined ? undefined : await generateResource(resource)
+  const files = resource === undefined ? undefined : await generateResource(resource, root)
   const result = await generate({ check, root })
-  const isStale = result.stale.length > 0 || result.orphans.length > 0
+  const { stale, orphans, missingColumns } = result
+  const remarks = [...stale, ...orphans, ...missingColumns]
+  const level = check ? 'error' : 'warning'
   return {
     output: {
-      document: { ...result, resource: files },
+      document: {
+        written: result.written,
+        removed: result.removed,
+        stale: stale.map(formatRemark),
+        orphans: orphans.map(formatRemark),
+        missing_columns: missingColumns.map(formatRemark),
+        resource: files,
+      },
       text: check ? formatCheck(result) : formatResource(files) + formatGenerated(result),
-      failed: check && isStale,
+      failed: check && remarks.length > 0,
     },
-    results: [...result.stale, ...result.orphans].map((line) => toResult(line, check)),
+    results: remarks.map((remark) => ({ level, rule: 'generated', ...remark })),
   }
 }
 
-/** A line begins with the file, for example `generated/events.ts is stale` or `test/a.ts:5 names getNote, …`. */
-function toResult(line: string, isError: boolean): Result {
-  const [, file = '', number, message = ''] = /^([^\s:]+)(?::(\d+))? (.*)$/s.exec(line) ?? []
-  return {
-    level: isError ? 'error' : 'warning',
-    rule: 'generated',
-    message,
-    file,
-    line: number === undefined ? null : Number(number),
-  }
-}
-
-function formatCheck({ stale, orphans }: GenerateResult): string {
+function formatCheck({ stale, orphans, missingColumns }: GenerateResult): string {
   const lines =
     stale.length === 0
       ? ['generated/ is fresh.']
-      : [...stale, 'Run "npm run generate" and commit the files that it writes.']
-  return [...lines, ...orphans].join('\n')
+      : [...stale.map(formatRemark), 'Run "npm run generate" and commit the files that it writes.']
+  return [...lines, ...[...orphans, ...missingColumns].map(formatRemark)].join('\n')
 }
 
 /** One line for each file, and one for each task that is left. */
@@ -100,12 +99,18 @@ function formatResource(files: ResourceFiles | undefined): string {
 }
 
 /** One line for each file. */
-export function formatGenerated({ written, removed, orphans }: GenerateResult): string {
+export function formatGenerated({
+  written,
+  removed,
+  orphans,
+  missingColumns,
+}: GenerateResult): string {
   const lines = [
     ...written.map((file) => `wrote ${file}`),
     ...removed.map((file) => `removed ${file}`),
   ]
-  return [...(lines.length === 0 ? ['generated/ was already fresh.'] : lines), ...orphans].join(
-    '\n',
-  )
+  return [
+    ...(lines.length === 0 ? ['generated/ was already fresh.'] : lines),
+    ...[...orphans, ...missingColumns].map(formatRemark),
+  ].join('\n')
 }

@@ -10,13 +10,12 @@ import {
   listApiKeys,
   revokeApiKey,
 } from '../records/api-keys.ts'
-import { insertAuditEntry } from '../records/audit-log.ts'
-import type { Db } from '../records/database/open.ts'
-import { accountScope, writeScope } from '../records/database/scope.ts'
-import { transaction } from '../records/database/transaction.ts'
-import { findUserByEmail, type User } from '../records/users.ts'
+import { accountTransaction, readScope } from '../records/database/scope.ts'
+import type { User } from '../records/users.ts'
 import { createKeyHint } from './account.ts'
-import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
+import { auditCommand } from './audit.ts'
+import { lookUpUser } from './lookup.ts'
+import { examples, formatTable, formatTime, type Shell } from './shell.ts'
 
 interface CreateOptions {
   email: string
@@ -24,7 +23,7 @@ interface CreateOptions {
   access: AccessLevel
 }
 
-export function addKey(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   const key = program.command('key').description('Create, list and revoke API keys.')
   addCreate(key, shell)
   addList(key, shell)
@@ -53,38 +52,31 @@ function addCreate(key: Command, shell: Shell): void {
       ),
     )
     .action(
-      shell.action((options: CreateOptions) =>
-        shell.withDatabase(async ({ db, config, now }): Promise<Output> => {
-          const { id: userId, accountId } = await findUserOrRefuse(db, options.email)
-          const { id, token } = await transaction(db, async (trx) => {
-            const scope = writeScope(trx, accountId)
-            const at = now()
-            const created = await issueApiKey(
-              scope,
-              { userId, name: options.name, accessLevel: options.access },
-              at,
-            )
-            const target = { type: 'api_key', id: created.id, name: options.name.trim() } as const
-            const details = { access_level: options.access, owner: options.email }
-            await insertAuditEntry(
-              scope,
-              { user: null, action: 'api_key.created', target, details, ip: null },
-              at,
-            )
-            return created
-          })
-          return {
-            document: { id, token },
-            text: [
-              `Key ${id} was created. Its token is shown only once:`,
-              '',
-              `  ${token}`,
-              '',
-              `Try it:  curl -H 'Authorization: Bearer ${token}' ${config.baseUrl}/public/v1/participants`,
-            ].join('\n'),
-          }
-        }),
-      ),
+      shell.databaseAction(async ({ db, config, now }, options: CreateOptions) => {
+        const { id: userId, accountId } = await lookUpUser(db, options.email)
+        const { id, token } = await accountTransaction(db, accountId, async (scope) => {
+          const at = now()
+          const created = await issueApiKey(
+            scope,
+            { userId, name: options.name, accessLevel: options.access },
+            at,
+          )
+          const target = { type: 'api_key', id: created.id, name: options.name.trim() } as const
+          const details = { access_level: options.access, owner: options.email }
+          await auditCommand(scope, { action: 'api_key.created', target, details }, at)
+          return created
+        })
+        return {
+          document: { id, token },
+          text: [
+            `Key ${id} was created. Its token is shown only once:`,
+            '',
+            `  ${token}`,
+            '',
+            `Try it:  curl -H 'Authorization: Bearer ${token}' ${config.baseUrl}/public/v1/participants`,
+          ].join('\n'),
+        }
+      }),
     )
 }
 
@@ -104,19 +96,14 @@ function addList(key: Command, shell: Shell): void {
       ),
     )
     .action(
-      shell.action((options: { email: string }) =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
-          const user = await findUserOrRefuse(db, options.email)
-          const keys = await listApiKeys(
-            accountScope({ dialect: db.dialect, sql: db.read }, user.accountId),
-            user.id,
-          )
-          return {
-            document: keys.map(toDocument),
-            text: keys.length === 0 ? noKeys(user) : toTable(keys),
-          }
-        }),
-      ),
+      shell.databaseAction(async ({ db }, options: { email: string }) => {
+        const user = await lookUpUser(db, options.email)
+        const keys = await listApiKeys(readScope(db, user.accountId), user.id)
+        return {
+          document: keys.map(toDocument),
+          text: keys.length === 0 ? noKeys(user) : toTable(keys),
+        }
+      }),
     )
 }
 
@@ -130,38 +117,25 @@ function addRevoke(key: Command, shell: Shell): void {
     .argument('<id>', 'the ID of the key, from `muster key list`')
     .addHelpText('after', examples('muster key revoke 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
-      shell.action((id: string) =>
-        shell.withDatabase(async ({ db, now }): Promise<Output> => {
-          const found = isUuid(id) ? await findApiKey(db.read, id) : undefined
-          if (!found) throw new Refused(`There is no API key ${id}`)
-          await transaction(db, async (trx) => {
-            const scope = writeScope(trx, found.accountId)
-            const at = now()
-            const keyBefore = await revokeApiKey(scope, id, at)
-            if (!keyBefore || keyBefore.revokedAt !== null) return
-            const target = { type: 'api_key', id, name: keyBefore.name } as const
-            await insertAuditEntry(
-              scope,
-              { user: null, action: 'api_key.revoked', target, ip: null },
-              at,
-            )
-          })
-          const revokedAt = formatTime((await findApiKey(db.read, id))?.revokedAt ?? null)
-          return {
-            document: { id, revoked_at: revokedAt },
-            text: found.revokedAt
-              ? `Key ${id} was already revoked at ${revokedAt}.`
-              : `Key ${id} (${found.name}) was revoked.`,
-          }
-        }),
-      ),
+      shell.databaseAction(async ({ db, now }, id: string) => {
+        const found = isUuid(id) ? await findApiKey(db.read, id) : undefined
+        if (!found) throw new Refused(`There is no API key ${id}`)
+        await accountTransaction(db, found.accountId, async (scope) => {
+          const at = now()
+          const keyBefore = await revokeApiKey(scope, id, at)
+          if (!keyBefore || keyBefore.revokedAt !== null) return
+          const target = { type: 'api_key', id, name: keyBefore.name } as const
+          await auditCommand(scope, { action: 'api_key.revoked', target }, at)
+        })
+        const revokedAt = formatTime((await findApiKey(db.read, id))?.revokedAt ?? null)
+        return {
+          document: { id, revoked_at: revokedAt },
+          text: found.revokedAt
+            ? `Key ${id} was already revoked at ${revokedAt}.`
+            : `Key ${id} (${found.name}) was revoked.`,
+        }
+      }),
     )
-}
-
-async function findUserOrRefuse(db: Db, email: string): Promise<User> {
-  const user = await findUserByEmail(db.read, email)
-  if (!user) throw new Refused(`There is no user with the email ${email}`)
-  return user
 }
 
 const noKeys = (user: User): string => `${user.email} has no API keys. ${createKeyHint(user.email)}`

@@ -7,7 +7,7 @@ import { addReportOptions, type Checked, type ReportOptions, reportResults } fro
 import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
-export function addLint(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   addReportOptions(program.command('lint'))
     .description(
       'Check openapi.yaml and asyncapi.yaml for mistakes, and the guides and READMEs for operations that do ' +

@@ -1,13 +1,13 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Command, InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
 import { events } from '../generated/validators.js'
 import { parseJson } from '../scripts/model/json.ts'
 import { type SigningKeys, signingKeys } from '../webhooks/transport/secret.ts'
 import { signatureHeaders } from '../webhooks/transport/sign.ts'
 import { type Forwarded, forward } from './forward.ts'
 import { listenLocally } from './local-server.ts'
-import { examples, parseHttpUrl, parsePort, readSecret, type Shell } from './shell.ts'
+import { examples, parseHttpUrl, parsePort, parseSigningSecret, type Shell } from './shell.ts'
 import { nextStopSignal } from './stop-signals.ts'
 
 interface ListenOptions {
@@ -43,7 +43,7 @@ const MAX_SEEN_IDS = 10_000
 /** Standard Webhooks 1.0.0, "Verifying webhook authenticity": an older delivery may be a replay. */
 const TOLERANCE_MS = 5 * 60_000
 
-export function addListen(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   program
     .command('listen')
     .description(
@@ -73,14 +73,6 @@ export function addListen(program: Command, shell: Shell): void {
       ),
     )
     .action(shell.action((options: ListenOptions) => listen(shell, options)))
-}
-
-/** Parses an option that takes a whole signing secret. Both signatures are computed with it. */
-export function parseSigningSecret(text: string): string {
-  const secret = readSecret(text)
-  if (!/^whsec_[A-Za-z0-9+/]+={0,2}$/.test(secret))
-    throw new InvalidArgumentError('It must be the whole secret, starting with whsec_.')
-  return secret
 }
 
 async function listen(

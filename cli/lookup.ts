@@ -4,8 +4,9 @@ import { Refused } from '../errors.ts'
 import { type Account, isAccount, listAccounts } from '../records/accounts.ts'
 import { findAccountOfBulkJob } from '../records/bulk-jobs.ts'
 import type { Db } from '../records/database/open.ts'
-import { accountScope, type Scope } from '../records/database/scope.ts'
+import type { Sql } from '../records/database/statements.ts'
 import { findAccountOfDelivery } from '../records/deliveries.ts'
+import { findUserByEmail, type User } from '../records/users.ts'
 import { findAccountOfWebhook } from '../records/webhooks.ts'
 
 export async function assertAccount(db: Db, id: string): Promise<void> {
@@ -25,29 +26,24 @@ export async function lookUpAccount(db: Db, account: string): Promise<Account> {
   return found
 }
 
-/** The ID of the account that the webhook belongs to. */
-export async function lookUpWebhookAccount(db: Db, webhookId: string): Promise<string> {
-  const accountId = isUuid(webhookId) ? await findAccountOfWebhook(db.read, webhookId) : undefined
-  if (accountId === undefined) throw new Refused(`There is no webhook ${webhookId}`)
-  return accountId
+export async function lookUpUser(db: Db, email: string): Promise<User> {
+  const user = await findUserByEmail(db.read, email)
+  if (!user) throw new Refused(`There is no user with the email ${email}`)
+  return user
 }
 
-/** The ID of the account that the delivery belongs to. */
-export async function lookUpDeliveryAccount(db: Db, deliveryId: string): Promise<string> {
-  const accountId = isUuid(deliveryId)
-    ? await findAccountOfDelivery(db.read, deliveryId)
-    : undefined
-  if (accountId === undefined) throw new Refused(`There is no delivery ${deliveryId}`)
-  return accountId
-}
+// Each returns the ID of the account that the record belongs to.
+export const lookUpWebhookAccount = newLookUp('webhook', findAccountOfWebhook)
+export const lookUpDeliveryAccount = newLookUp('delivery', findAccountOfDelivery)
+export const lookUpBulkJobAccount = newLookUp('bulk job', findAccountOfBulkJob)
 
-/** The ID of the account that the bulk job belongs to. */
-export async function lookUpBulkJobAccount(db: Db, jobId: string): Promise<string> {
-  const accountId = isUuid(jobId) ? await findAccountOfBulkJob(db.read, jobId) : undefined
-  if (accountId === undefined) throw new Refused(`There is no bulk job ${jobId}`)
-  return accountId
-}
-
-export function readScope(db: Db, accountId: string): Scope {
-  return accountScope({ dialect: db.dialect, sql: db.read }, accountId)
+function newLookUp(
+  noun: string,
+  findAccount: (sql: Sql, id: string) => Promise<string | undefined>,
+): (db: Db, id: string) => Promise<string> {
+  return async (db, id) => {
+    const accountId = isUuid(id) ? await findAccount(db.read, id) : undefined
+    if (accountId === undefined) throw new Refused(`There is no ${noun} ${id}`)
+    return accountId
+  }
 }

@@ -4,102 +4,41 @@ import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
 import { type Environment, newShell, type Shell, UsageError } from './shell.ts'
 
-interface Entry {
-  summary: string
-  load(): Promise<(program: Command, shell: Shell) => void>
+interface CommandModule {
+  addCommand(program: Command, shell: Shell): void
 }
 
 /** In the order of the help. Commands are loaded on demand: the server's modules load slowly. */
-const COMMANDS: Record<string, Entry> = {
-  serve: { summary: 'run the service', load: async () => (await import('./serve.ts')).addServe },
-  dev: {
-    summary: 'run the service and restart it after each change',
-    load: async () => (await import('./dev.ts')).addDev,
-  },
-  migrate: {
-    summary: 'run the pending database migrations',
-    load: async () => (await import('./migrate.ts')).addMigrate,
-  },
-  backup: {
-    summary: 'copy the SQLite database into a new file',
-    load: async () => (await import('./backup.ts')).addBackup,
-  },
-  copy: {
-    summary: 'copy the embedded database to PostgreSQL',
-    load: async () => (await import('./copy.ts')).addCopy,
-  },
-  init: {
-    summary: 'make a service from an OpenAPI document',
-    load: async () => (await import('./init.ts')).addInit,
-  },
-  generate: {
-    summary: 'generate code from the contracts',
-    load: async () => (await import('./generate.ts')).addGenerate,
-  },
-  rename: {
-    summary: 'rename an operation or a field everywhere',
-    load: async () => (await import('./rename.ts')).addRename,
-  },
-  lint: {
-    summary: 'check the contracts',
-    load: async () => (await import('./lint.ts')).addLint,
-  },
-  docs: {
-    summary: 'write the documentation as static files',
-    load: async () => (await import('./docs.ts')).addDocs,
-  },
-  diff: {
-    summary: 'compare the contracts with an earlier version',
-    load: async () => (await import('./diff.ts')).addDiff,
-  },
-  contract: {
-    summary: 'test a service against the contract',
-    load: async () => (await import('./contract.ts')).addContract,
-  },
-  account: {
-    summary: 'create, list, suspend, resume and delete accounts',
-    load: async () => (await import('./account.ts')).addAccount,
-  },
-  user: {
-    summary: 'create, list and deactivate users',
-    load: async () => (await import('./user.ts')).addUser,
-  },
-  key: {
-    summary: 'create, list and revoke API keys',
-    load: async () => (await import('./key.ts')).addKey,
-  },
-  webhook: {
-    summary: 'create, list, update, enable, disable, test, rotate and delete webhooks',
-    load: async () => (await import('./webhook.ts')).addWebhook,
-  },
-  deliveries: {
-    summary: 'list, retry, cancel and pause deliveries',
-    load: async () => (await import('./deliveries.ts')).addDeliveries,
-  },
-  bulk: {
-    summary: 'show, pause, resume and cancel bulk jobs',
-    load: async () => (await import('./bulk.ts')).addBulk,
-  },
-  'secret-key': {
-    summary: 'rotate the key that encrypts the signing secrets',
-    load: async () => (await import('./secret-key.ts')).addSecretKey,
-  },
-  doctor: {
-    summary: 'check the installation, and say what to do',
-    load: async () => (await import('./doctor.ts')).addDoctor,
-  },
-  mock: {
-    summary: 'run a mock of the API',
-    load: async () => (await import('./mock.ts')).addMock,
-  },
-  listen: {
-    summary: 'run a receiver that verifies and prints deliveries',
-    load: async () => (await import('./listen.ts')).addListen,
-  },
-  'check-receiver': {
-    summary: 'check a webhook receiver',
-    load: async () => (await import('./check-receiver.ts')).addCheckReceiver,
-  },
+const COMMANDS: Record<string, [summary: string, load: () => Promise<CommandModule>]> = {
+  serve: ['run the service', () => import('./serve.ts')],
+  dev: ['run the service and restart it after each change', () => import('./dev.ts')],
+  migrate: ['run the pending database migrations', () => import('./migrate.ts')],
+  backup: ['copy the SQLite database into a new file', () => import('./backup.ts')],
+  copy: ['copy the embedded database to PostgreSQL', () => import('./copy.ts')],
+  init: ['make a service from an OpenAPI document', () => import('./init.ts')],
+  generate: ['generate code from the contracts', () => import('./generate.ts')],
+  rename: ['rename an operation or a field everywhere', () => import('./rename.ts')],
+  lint: ['check the contracts', () => import('./lint.ts')],
+  docs: ['write the documentation as static files', () => import('./docs.ts')],
+  diff: ['compare the contracts with an earlier version', () => import('./diff.ts')],
+  contract: ['test a service against the contract', () => import('./contract.ts')],
+  account: ['create, list, suspend, resume and delete accounts', () => import('./account.ts')],
+  user: ['create, list and deactivate users', () => import('./user.ts')],
+  key: ['create, list and revoke API keys', () => import('./key.ts')],
+  webhook: [
+    'create, list, update, enable, disable, test, rotate and delete webhooks',
+    () => import('./webhook.ts'),
+  ],
+  deliveries: ['list, retry, cancel and pause deliveries', () => import('./deliveries.ts')],
+  bulk: ['show, pause, resume and cancel bulk jobs', () => import('./bulk.ts')],
+  'secret-key': [
+    'rotate the key that encrypts the signing secrets',
+    () => import('./secret-key.ts'),
+  ],
+  doctor: ['check the installation, and say what to do', () => import('./doctor.ts')],
+  mock: ['run a mock of the API', () => import('./mock.ts')],
+  listen: ['run a receiver that verifies and prints deliveries', () => import('./listen.ts')],
+  'check-receiver': ['check a webhook receiver', () => import('./check-receiver.ts')],
 }
 
 const OK = 0
@@ -148,9 +87,9 @@ Start with:
   $ muster serve
 `,
     )
-  for (const [name, { summary, load }] of Object.entries(COMMANDS)) {
+  for (const [name, [summary, load]] of Object.entries(COMMANDS)) {
     // The help needs only the name and the summary of the other commands.
-    if (args.includes(name)) (await load())(program, shell)
+    if (args.includes(name)) (await load()).addCommand(program, shell)
     else program.command(name)
     program.commands.at(-1)?.summary(summary)
   }

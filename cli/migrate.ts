@@ -4,7 +4,7 @@ import { assertSchema } from '../records/database/schema-difference.ts'
 import { convertIfNeeded } from './file-conversion.ts'
 import { type CommandDatabase, examples, type Output, type Shell } from './shell.ts'
 
-export function addMigrate(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   program
     .command('migrate')
     .description(

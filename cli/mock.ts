@@ -1,26 +1,41 @@
+import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import type { Context } from 'koa'
+import type { MockState } from '../scripts/mock/mock.ts'
+import type { Delivered, MockWebhook } from '../scripts/mock/webhooks.ts'
+import { newSecret } from '../webhooks/transport/secret.ts'
 import { parseDocumentRoot, ROOT_OPTION } from './root.ts'
-import { examples, parsePort, type Shell } from './shell.ts'
+import {
+  examples,
+  parseHttpUrl,
+  parsePort,
+  parseSigningSecret,
+  type Shell,
+  UsageError,
+} from './shell.ts'
 import { nextStopSignal } from './stop-signals.ts'
 
 interface MockOptions {
   port: number
   host: string
   root?: string
+  stateful?: boolean
+  webhook?: string
+  secret?: string
   json?: boolean
 }
 
 const DEFAULT_PORT = 4010
 const GRACE_MS = 1_000
+const OWN_ROOT = fileURLToPath(new URL('..', import.meta.url))
 
-export function addMock(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   program
     .command('mock')
     .description(
       'Run a mock of the API for the tests of API consumers. It checks requests like the service does ' +
-        '(401, 404, 405, 415, 422 …) and responds with the examples of openapi.yaml. It stores nothing, ' +
-        'accepts any API key, and allows requests from any web origin.',
+        '(401, 404, 405, 415, 422 …) and responds with the examples of openapi.yaml. It accepts any ' +
+        'API key, and allows requests from any web origin. Without --stateful, it stores nothing.',
     )
     .option('--port <port>', 'the port; 0 chooses a free one', parsePort, DEFAULT_PORT)
     .option(
@@ -29,10 +44,31 @@ export function addMock(program: Command, shell: Shell): void {
       '127.0.0.1',
     )
     .option(ROOT_OPTION, 'the folder of an OpenAPI document of another API', parseDocumentRoot)
-    .option('--json', 'print one JSON document {"url"} when the mock is ready, and nothing else')
+    .option(
+      '--stateful',
+      'keep the records that requests create, until the mock stops; an unknown ID gets 404',
+    )
+    .option(
+      '--webhook <url>',
+      'with --stateful: send each event of asyncapi.yaml to this URL, signed, with one attempt',
+      parseHttpUrl,
+    )
+    .option(
+      '--secret <secret>',
+      'the signing secret of the webhook, or - to read it from standard input; default: a new one',
+      parseSigningSecret,
+    )
+    .option(
+      '--json',
+      'print one JSON document {"url", "secret"} when the mock is ready, and nothing else',
+    )
     .addHelpText(
       'after',
-      `${examples('muster mock', 'muster mock --port 0 --json')}
+      `${examples(
+        'muster mock',
+        'muster mock --stateful --webhook http://127.0.0.1:8080/hooks',
+        'muster mock --port 0 --json',
+      )}
 The headers of a request choose the response:
   $ curl http://127.0.0.1:${DEFAULT_PORT}/public/v1/tasks -H 'Authorization: Bearer any' -H 'Prefer: code=429'
 
@@ -48,45 +84,93 @@ Ctrl-C stops the mock.
 
 async function mock(shell: Shell, options: MockOptions): Promise<undefined> {
   const { port, host, root, json = false } = options
+  const webhook = readWebhook(options)
   if (root !== undefined) return await mockDocument(shell, root, options)
-  const [{ createMock }, { listenLocally }, { newLogger }, { serviceParts }] = await Promise.all([
-    import('../scripts/mock/mock.ts'),
-    import('./local-server.ts'),
-    import('../server/log.ts'),
-    import('../server/service-parts.ts'),
-  ])
+  const [{ createMock }, { listenLocally }, { urlOf }, { newLogger }, { serviceParts }] =
+    await Promise.all([
+      import('../scripts/mock/mock.ts'),
+      import('./local-server.ts'),
+      import('../server/http.ts'),
+      import('../server/log.ts'),
+      import('../server/service-parts.ts'),
+    ])
   const stopping = nextStopSignal()
+  const print = json ? () => undefined : shell.print
   const app = await createMock({
     service: serviceParts,
     log: newLogger('error'),
-    onResponse: json ? undefined : (ctx) => shell.print(formatResponse(ctx)),
+    onResponse: json ? undefined : (ctx) => print(formatResponse(ctx)),
+    state: options.stateful ? await newState(webhook, print) : undefined,
   })
   const server = await listenLocally(app.callback(), { host, port })
-  const url = `http://${host.includes(':') ? `[${host}]` : host}:${server.port}`
-  shell.print(json ? JSON.stringify({ url }) : formatListening(url))
+  const url = urlOf(host, server.port)
+  shell.print(
+    json ? JSON.stringify({ url, secret: webhook?.secret }) : formatListening(url, webhook),
+  )
   await stopping
   await server.stop(GRACE_MS)
+}
+
+function readWebhook({ root, stateful, webhook, secret }: MockOptions): MockWebhook | undefined {
+  if (webhook === undefined) {
+    if (secret !== undefined) throw new UsageError('--secret is for --webhook: add its URL.')
+    return undefined
+  }
+  if (!stateful) throw new UsageError('--webhook is for --stateful: examples cause no events.')
+  if (root !== undefined)
+    throw new UsageError('--webhook is not for --root: the document has no events.')
+  return { url: webhook, secret: secret ?? newSecret() }
+}
+
+async function newState(
+  webhook: MockWebhook | undefined,
+  print: (line: string) => void,
+): Promise<MockState> {
+  const [{ readGeneratedContract }, { deliverEvents }] = await Promise.all([
+    import('../scripts/model/contract.ts'),
+    import('../scripts/mock/webhooks.ts'),
+  ])
+  const contract = readGeneratedContract(OWN_ROOT)
+  if (webhook === undefined) return { contract }
+  return {
+    contract,
+    async onChange(operation, change, request) {
+      const traceparent = request.get('traceparent')
+      const source = { operation, change, traceparent }
+      for (const delivered of await deliverEvents(contract, webhook, source))
+        print(formatDelivered(webhook, delivered))
+    },
+  }
 }
 
 async function mockDocument(
   shell: Shell,
   root: string,
-  { port, host, json = false }: MockOptions,
+  { port, host, stateful, json = false }: MockOptions,
 ): Promise<undefined> {
   const { startMock } = await import('./document-service.ts')
+  const newHandler = stateful
+    ? (await import('../scripts/mock/document.ts')).newRecordHandler
+    : undefined
   const stopping = nextStopSignal()
   const onResponse = ({ method, url, status }: Context) =>
     shell.print(`${status}  ${method} ${url}`)
-  const server = await startMock(root, { host, port, onResponse: json ? undefined : onResponse })
+  const listening = { host, port, onResponse: json ? undefined : onResponse }
+  const server = await startMock(root, listening, newHandler)
   const { url } = server
   shell.print(json ? JSON.stringify({ url }) : `The mock listens at ${url} (press Ctrl-C to stop).`)
   await stopping
   await server.stop(GRACE_MS)
 }
 
-function formatListening(url: string): string {
-  return `The mock listens at ${url} (press Ctrl-C to stop).
+function formatDelivered({ url }: MockWebhook, { event, status }: Delivered): string {
+  return `${status ?? '---'}  POST ${url}  ${event}`
+}
 
+function formatListening(url: string, webhook: MockWebhook | undefined): string {
+  const secret = webhook ? `\nThe signing secret of the webhook is ${webhook.secret}\n` : ''
+  return `The mock listens at ${url} (press Ctrl-C to stop).
+${secret}
   curl ${url}/public/v1/participants -H 'Authorization: Bearer any'
 `
 }

@@ -1,8 +1,9 @@
 import type { Command } from 'commander'
 import { type Renamed, rename } from '../scripts/rename/rename.ts'
+import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
-export function addRename(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   program
     .command('rename')
     .description(
@@ -12,6 +13,7 @@ export function addRename(program: Command, shell: Shell): void {
     .argument('<old>', 'an operation ID, or a field as Schema.field')
     .argument('<new>', 'the new operation ID, or the new name of the field')
     .option('--force', 'also with uncommitted changes, and for a field that a release has')
+    .option(ROOT_OPTION, 'the folder of the contract (default: this installation)', parseRoot)
     .addHelpText(
       'after',
       `
@@ -22,16 +24,24 @@ A field is renamed in the schemas of its record and of the bodies to create and 
 filters and sorts, and in the handlers, the records file, the tests and the test data of the resource. A new
 migration renames the column. Other resources can have a field of the same name, so mentions in other files are
 listed.
-${examples('muster rename getVenue readVenue', 'muster rename Venue.capacity seats')}`,
+
+In a service that muster init made, an operation that is a common word, such as login, is renamed in the document, its
+handler and imports of it. Its other mentions are listed. A field is renamed in its schema, and in the handlers that
+use the schema if no other schema has the field. Its other mentions are listed, examples among them.
+${examples(
+  'muster rename getVenue readVenue',
+  'muster rename Venue.capacity seats',
+  'muster rename Pet.name title --root pets',
+)}`,
     )
     .action(
       shell.action(
         async (
           name: string,
           newName: string,
-          { force = false }: { force?: boolean },
+          { force = false, root }: { force?: boolean; root?: string },
         ): Promise<Output> => {
-          const renamed = await rename(name, newName, { force })
+          const renamed = await rename(name, newName, { force, root })
           return { document: renamed, text: format(renamed) }
         },
       ),

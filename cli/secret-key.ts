@@ -11,7 +11,7 @@ import {
 import { proveSecretKeys } from '../webhooks/secret-keys.ts'
 import { type CommandDatabase, examples, type Output, type Shell } from './shell.ts'
 
-export function addSecretKey(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   const secretKey = program
     .command('secret-key')
     .description('Manage SECRET_KEY, which encrypts the signing secrets of all webhooks.')
@@ -42,20 +42,18 @@ Keep the previous key for as long as you keep backups that were made with it.
 ${examples('SECRET_KEY=… SECRET_KEY_PREVIOUS=… muster secret-key rotate')}`,
     )
     .action(
-      shell.action(({ json = false }: { json?: boolean }) =>
-        shell.withDatabase(async (database): Promise<Output> => {
-          await prepareRotation(database)
-          const onProgress = (done: number, total: number): void =>
-            shell.print(`Encrypted the secrets of ${done} of ${total} webhooks.`)
-          const { db, config } = database
-          const result = await reencryptSecrets(
-            db,
-            config.secretKeys,
-            json ? () => undefined : onProgress,
-          )
-          return { document: result, text: formatResult(database, result) }
-        }),
-      ),
+      shell.databaseAction(async (database, { json = false }: { json?: boolean }) => {
+        await prepareRotation(database)
+        const onProgress = (done: number, total: number): void =>
+          shell.print(`Encrypted the secrets of ${done} of ${total} webhooks.`)
+        const { db, config } = database
+        const result = await reencryptSecrets(
+          db,
+          config.secretKeys,
+          json ? () => undefined : onProgress,
+        )
+        return { document: result, text: formatResult(database, result) }
+      }),
     )
 }
 
@@ -100,30 +98,32 @@ function addResetKey(secretKey: Command, shell: Shell): void {
     )
     .option('--confirm', 'the key is lost')
     .addHelpText('after', examples('muster secret-key reset --confirm'))
-    .action(shell.action(({ confirm = false }: { confirm?: boolean }) => resetKey(shell, confirm)))
+    .action(
+      shell.databaseAction((database, { confirm = false }: { confirm?: boolean }) =>
+        resetKey(database, confirm),
+      ),
+    )
 }
 
-function resetKey(shell: Shell, isConfirmed: boolean): Promise<Output> {
-  return shell.withDatabase(async ({ db, config }) => {
-    const { secretKeys, secretKeyFiles } = config
-    if (!isConfirmed)
-      throw new Refused(
-        'This makes all signing secrets unreadable for ever. Look for the key in your backups first. ' +
-          'If it is lost, add --confirm.',
-      )
-    await withSetupLock(config.database, async () => {
-      secretKeyFiles?.createMissing()
-      await abandonLostKey(db, secretKeys)
-    })
-    await proveSecretKeys(db, secretKeys)
-    return {
-      document: { reset: true },
-      text: [
-        `${secretKeys.place} is the key of this database now. Start the service, then rotate the signing`,
-        'secret of each webhook, in the console or with:',
-        '  muster webhook rotate ID',
-        '  muster webhook rotate ID --activate',
-      ].join('\n'),
-    }
+async function resetKey({ db, config }: CommandDatabase, isConfirmed: boolean): Promise<Output> {
+  const { secretKeys, secretKeyFiles } = config
+  if (!isConfirmed)
+    throw new Refused(
+      'This makes all signing secrets unreadable for ever. Look for the key in your backups first. ' +
+        'If it is lost, add --confirm.',
+    )
+  await withSetupLock(config.database, async () => {
+    secretKeyFiles?.createMissing()
+    await abandonLostKey(db, secretKeys)
   })
+  await proveSecretKeys(db, secretKeys)
+  return {
+    document: { reset: true },
+    text: [
+      `${secretKeys.place} is the key of this database now. Start the service, then rotate the signing`,
+      'secret of each webhook, in the console or with:',
+      '  muster webhook rotate ID',
+      '  muster webhook rotate ID --activate',
+    ].join('\n'),
+  }
 }

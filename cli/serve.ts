@@ -40,7 +40,7 @@ interface ServeOptions {
   allowStale?: boolean
 }
 
-export function addServe(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   program
     .command('serve')
     .description(

@@ -33,6 +33,10 @@ export interface Shell {
   action<Args extends unknown[]>(
     run: (...args: Args) => Promise<Output | undefined>,
   ): (...args: [...Args, Command]) => Promise<void>
+  /** The action of a command whose whole work needs the database. */
+  databaseAction<Args extends unknown[]>(
+    run: (database: CommandDatabase, ...args: Args) => Promise<Output>,
+  ): (...args: [...Args, Command]) => Promise<void>
   print(text: string): void
   exitStatus: 0 | 1
 }
@@ -81,6 +85,9 @@ export function newShell(environment: Environment): Shell {
         if (output?.failed) shell.exitStatus = 1
       }
     },
+    databaseAction: <Args extends unknown[]>(
+      run: (database: CommandDatabase, ...args: Args) => Promise<Output>,
+    ) => shell.action((...args: Args) => shell.withDatabase((database) => run(database, ...args))),
   }
   return shell
 }
@@ -123,6 +130,14 @@ export function examples(...lines: string[]): string {
  *  or in the list of processes. */
 export function readSecret(argument: string): string {
   return argument === '-' ? readFileSync(0, 'utf8').replace(/\r?\n$/, '') : argument
+}
+
+/** Parses an option that takes a whole signing secret. Both signatures are computed with it. */
+export function parseSigningSecret(text: string): string {
+  const secret = readSecret(text)
+  if (!/^whsec_[A-Za-z0-9+/]+={0,2}$/.test(secret))
+    throw new InvalidArgumentError('It must be the whole secret, starting with whsec_.')
+  return secret
 }
 
 /** Parses an option with a comma-separated list of `choices`. */

@@ -1,15 +1,13 @@
 import type { Command } from 'commander'
 import { deactivateUser } from '../auth/deactivation.ts'
-import { Refused } from '../errors.ts'
 import { listAccountIds } from '../records/accounts.ts'
-import { insertAuditEntry } from '../records/audit-log.ts'
 import type { Db } from '../records/database/open.ts'
-import { writeScope } from '../records/database/scope.ts'
-import { transaction } from '../records/database/transaction.ts'
+import { accountTransaction, readScope } from '../records/database/scope.ts'
 import { listJoinedIds } from '../records/passwords.ts'
-import { findUserByEmail, listUsers, type User } from '../records/users.ts'
-import { lookUpAccount, readScope } from './lookup.ts'
-import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
+import { listUsers, type User, userTarget } from '../records/users.ts'
+import { auditCommand } from './audit.ts'
+import { lookUpAccount, lookUpUser } from './lookup.ts'
+import { examples, formatTable, formatTime, type Shell } from './shell.ts'
 
 export function addList(user: Command, shell: Shell): void {
   user
@@ -19,17 +17,15 @@ export function addList(user: Command, shell: Shell): void {
     .option('--account <account>', 'only users of this account: its ID or its name')
     .addHelpText('after', examples('muster user list', "muster user list --account 'Acme' --json"))
     .action(
-      shell.action(({ account }: { account?: string }) =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
-          const accountIds =
-            account === undefined
-              ? await listAccountIds(db.read)
-              : [(await lookUpAccount(db, account)).id]
-          const users = (await Promise.all(accountIds.map((id) => listUserStates(db, id)))).flat()
-          const text = users.length === 0 ? 'No users yet.' : toTable(users)
-          return { document: users.map(toDocument), text }
-        }),
-      ),
+      shell.databaseAction(async ({ db }, { account }: { account?: string }) => {
+        const accountIds =
+          account === undefined
+            ? await listAccountIds(db.read)
+            : [(await lookUpAccount(db, account)).id]
+        const users = (await Promise.all(accountIds.map((id) => listUserStates(db, id)))).flat()
+        const text = users.length === 0 ? 'No users yet.' : toTable(users)
+        return { document: users.map(toDocument), text }
+      }),
     )
 }
 
@@ -89,30 +85,25 @@ export function addDeactivate(user: Command, shell: Shell): void {
     .requiredOption('--email <email>', 'the user')
     .addHelpText('after', examples('muster user deactivate --email bob@example.com'))
     .action(
-      shell.action(({ email }: { email: string }) =>
-        shell.withDatabase(async ({ db, now }): Promise<Output> => {
-          const user = await findUserByEmail(db.read, email)
-          if (!user) throw new Refused(`There is no user with the email ${email}`)
-          await deactivate(db, user, now())
-          return {
-            document: { user_id: user.id, status: 'deactivated' },
-            text:
-              user.status === 'active'
-                ? `${user.email} is deactivated and signed out. The API keys of this user are refused.`
-                : `${user.email} is deactivated already.`,
-          }
-        }),
-      ),
+      shell.databaseAction(async ({ db, now }, { email }: { email: string }) => {
+        const user = await lookUpUser(db, email)
+        await deactivate(db, user, now())
+        return {
+          document: { user_id: user.id, status: 'deactivated' },
+          text:
+            user.status === 'active'
+              ? `${user.email} is deactivated and signed out. The API keys of this user are refused.`
+              : `${user.email} is deactivated already.`,
+        }
+      }),
     )
 }
 
 function deactivate(db: Db, user: User, now: Date): Promise<void> {
-  return transaction(db, async (trx) => {
-    const scope = writeScope(trx, user.accountId)
+  return accountTransaction(db, user.accountId, async (scope) => {
     // Also of a user who is deactivated: it ends what is left of sessions. Only a change is audited.
     await deactivateUser(scope, user.id, now)
     if (user.status !== 'active') return
-    const target = { type: 'user', id: user.id, name: user.fullName } as const
-    await insertAuditEntry(scope, { user: null, action: 'user.deactivated', target, ip: null }, now)
+    await auditCommand(scope, { action: 'user.deactivated', target: userTarget(user) }, now)
   })
 }

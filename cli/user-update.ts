@@ -1,10 +1,9 @@
 import type { Command } from 'commander'
-import { Refused } from '../errors.ts'
-import { insertAuditEntry } from '../records/audit-log.ts'
-import { writeScope } from '../records/database/scope.ts'
-import { transaction } from '../records/database/transaction.ts'
-import { findUserByEmail, updateEmail } from '../records/users.ts'
-import { examples, type Output, type Shell } from './shell.ts'
+import { accountTransaction } from '../records/database/scope.ts'
+import { updateEmail, userTarget } from '../records/users.ts'
+import { auditCommand } from './audit.ts'
+import { lookUpUser } from './lookup.ts'
+import { type CommandDatabase, examples, type Output, type Shell } from './shell.ts'
 
 interface UpdateOptions {
   email: string
@@ -25,32 +24,31 @@ export function addUpdate(user: Command, shell: Shell): void {
       'after',
       examples('muster user update --email bob@example.com --new-email not-bob@example.com'),
     )
-    .action(shell.action((options: UpdateOptions) => changeEmail(shell, options)))
+    .action(
+      shell.databaseAction((database, options: UpdateOptions) => changeEmail(database, options)),
+    )
 }
 
-function changeEmail(shell: Shell, { email, newEmail }: UpdateOptions): Promise<Output> {
-  return shell.withDatabase(async ({ db, now }) => {
-    const user = await findUserByEmail(db.read, email)
-    if (!user) throw new Refused(`There is no user with the email ${email}`)
-    const to = newEmail.trim()
-    await transaction(db, async (trx) => {
-      const scope = writeScope(trx, user.accountId)
-      await updateEmail(scope, user.id, to, now())
-      await insertAuditEntry(
-        scope,
-        {
-          user: null,
-          action: 'user.email_changed',
-          target: { type: 'user', id: user.id, name: user.fullName },
-          details: { changes: { email: { from: user.email, to } } },
-          ip: null,
-        },
-        now(),
-      )
-    })
-    return {
-      document: { user_id: user.id, email: to },
-      text: `${user.fullName} signs in as ${to} from now on.`,
-    }
+async function changeEmail(
+  { db, now }: CommandDatabase,
+  { email, newEmail }: UpdateOptions,
+): Promise<Output> {
+  const user = await lookUpUser(db, email)
+  const to = newEmail.trim()
+  await accountTransaction(db, user.accountId, async (scope) => {
+    await updateEmail(scope, user.id, to, now())
+    await auditCommand(
+      scope,
+      {
+        action: 'user.email_changed',
+        target: userTarget(user),
+        details: { changes: { email: { from: user.email, to } } },
+      },
+      now(),
+    )
   })
+  return {
+    document: { user_id: user.id, email: to },
+    text: `${user.fullName} signs in as ${to} from now on.`,
+  }
 }

@@ -2,10 +2,8 @@ import { type Command, Option } from 'commander'
 import { invite } from '../auth/invitation.ts'
 import { hashPassword } from '../auth/password.ts'
 import { Refused } from '../errors.ts'
-import { insertAuditEntry } from '../records/audit-log.ts'
 import type { Db } from '../records/database/open.ts'
-import { writeScope } from '../records/database/scope.ts'
-import { transaction } from '../records/database/transaction.ts'
+import { accountTransaction } from '../records/database/scope.ts'
 import {
   findUserByEmail,
   type Grant,
@@ -14,8 +12,10 @@ import {
   type Permission,
   permissions,
   type Role,
+  userTarget,
 } from '../records/users.ts'
 import { createKeyHint, toDefaultName } from './account.ts'
+import { auditCommand } from './audit.ts'
 import { assertAccount } from './lookup.ts'
 import { examples, formatTime, type Output, parseList, readSecret, type Shell } from './shell.ts'
 import { addDeactivate, addList } from './user-list.ts'
@@ -31,7 +31,7 @@ interface CreateOptions {
   finance: Permission
 }
 
-export function addUser(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   const user = program
     .command('user')
     .description('Create, list, update and deactivate users, and create links to set a password.')
@@ -81,9 +81,7 @@ function addCreate(user: Command, shell: Shell): void {
       ),
     )
     .action(
-      shell.action((options: CreateOptions) =>
-        shell.withDatabase(({ db, now }) => createUser(db, options, now())),
-      ),
+      shell.databaseAction(({ db, now }, options: CreateOptions) => createUser(db, options, now())),
     )
 }
 
@@ -100,16 +98,11 @@ async function createUser(db: Db, options: CreateOptions, now: Date): Promise<Ou
     grants: options.grant,
     permissions: { finance },
   }
-  const userId = await transaction(db, async (trx) => {
-    const scope = writeScope(trx, account)
+  const userId = await accountTransaction(db, account, async (scope) => {
     const id = await insertUser(scope, newUser, now)
     const target = { type: 'user', id, name: fullName.trim() } as const
     const details = { email, role, finance, grants: options.grant }
-    await insertAuditEntry(
-      scope,
-      { user: null, action: 'user.created', target, details, ip: null },
-      now,
-    )
+    await auditCommand(scope, { action: 'user.created', target, details }, now)
     return id
   })
   return {
@@ -129,35 +122,35 @@ function addLink(user: Command, shell: Shell): void {
     .requiredOption('--email <email>', 'the user')
     .addHelpText('after', examples('muster user link --email ann@example.com'))
     .action(
-      shell.action(({ email }: { email: string }) =>
-        shell.withDatabase(async ({ db, config, now }): Promise<Output> => {
-          const found = await findUserByEmail(db.read, email)
-          if (!found) throw new Refused(`There is no user ${email}`)
-          if (found.status !== 'active')
-            throw new Refused(
-              `${email} is deactivated. The Account Owner can reactivate users in the console.`,
-            )
-          const { token, expiresAt } = await transaction(db, async (trx) => {
-            const scope = writeScope(trx, found.accountId)
+      shell.databaseAction(async ({ db, config, now }, { email }: { email: string }) => {
+        const found = await findUserByEmail(db.read, email)
+        if (!found) throw new Refused(`There is no user ${email}`)
+        if (found.status !== 'active')
+          throw new Refused(
+            `${email} is deactivated. The Account Owner can reactivate users in the console.`,
+          )
+        const { token, expiresAt } = await accountTransaction(
+          db,
+          found.accountId,
+          async (scope) => {
             const at = now()
-            const target = { type: 'user', id: found.id, name: found.fullName } as const
-            await insertAuditEntry(
+            await auditCommand(
               scope,
-              { user: null, action: 'user.password_link_made', target, ip: null },
+              { action: 'user.password_link_made', target: userTarget(found) },
               at,
             )
             return invite(scope, found.id, at)
-          })
-          const url = `${config.baseUrl}/console/invitation/${token}`
-          return {
-            document: { user_id: found.id, url, expires_at: formatTime(expiresAt) },
-            text: [
-              `Open this link to set a new password for ${found.email}. It is shown only once:`,
-              '',
-              `  ${url}`,
-            ].join('\n'),
-          }
-        }),
-      ),
+          },
+        )
+        const url = `${config.baseUrl}/console/invitation/${token}`
+        return {
+          document: { user_id: found.id, url, expires_at: formatTime(expiresAt) },
+          text: [
+            `Open this link to set a new password for ${found.email}. It is shown only once:`,
+            '',
+            `  ${url}`,
+          ].join('\n'),
+        }
+      }),
     )
 }

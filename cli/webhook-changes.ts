@@ -1,13 +1,12 @@
 import type { Command } from 'commander'
 import { Refused } from '../errors.ts'
 import { changesBetween } from '../records/audit-log.ts'
-import { writeScope } from '../records/database/scope.ts'
-import { transaction } from '../records/database/transaction.ts'
+import { accountTransaction } from '../records/database/scope.ts'
 import type { Ordering } from '../records/subscriptions.ts'
 import { deleteWebhook, findWebhook, toAuditDetails, updateWebhook } from '../records/webhooks.ts'
+import { auditWebhook } from './audit.ts'
 import { lookUpWebhookAccount } from './lookup.ts'
 import { examples, type Output, type Shell, UsageError } from './shell.ts'
-import { auditWebhook } from './webhook-audit.ts'
 import {
   newOrderingOption,
   parseEventTypes,
@@ -59,8 +58,7 @@ function changeWebhook(shell: Shell, id: string, options: UpdateOptions): Promis
       ordering,
     }
     const accountId = await lookUpWebhookAccount(db, id)
-    const changes = await transaction(db, async (trx) => {
-      const scope = writeScope(trx, accountId)
+    const changes = await accountTransaction(db, accountId, async (scope) => {
       const before = await findWebhook(scope, id)
       const after = await updateWebhook(scope, id, change, now())
       if (!before || !after) throw new Refused(`There is no webhook ${id}`)
@@ -95,24 +93,21 @@ export function addDelete(webhook: Command, shell: Shell): void {
     .argument('<id>', 'the webhook')
     .addHelpText('after', examples('muster webhook delete 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
-      shell.action((id: string) =>
-        shell.withDatabase(async ({ db, now }): Promise<Output> => {
-          const accountId = await lookUpWebhookAccount(db, id)
-          const deleted = await transaction(db, async (trx) => {
-            const scope = writeScope(trx, accountId)
-            const webhook = await deleteWebhook(scope, id, now())
-            await auditWebhook(scope, webhook, 'deleted', {
-              now: now(),
-              details: { url: webhook?.url },
-            })
-            return webhook
+      shell.databaseAction(async ({ db, now }, id: string) => {
+        const accountId = await lookUpWebhookAccount(db, id)
+        const deleted = await accountTransaction(db, accountId, async (scope) => {
+          const webhook = await deleteWebhook(scope, id, now())
+          await auditWebhook(scope, webhook, 'deleted', {
+            now: now(),
+            details: { url: webhook?.url },
           })
-          if (!deleted) throw new Refused(`There is no webhook ${id}`)
-          return {
-            document: { id, deleted: true },
-            text: `Deleted webhook ${id}. Nothing more is sent to ${deleted.url}.`,
-          }
-        }),
-      ),
+          return webhook
+        })
+        if (!deleted) throw new Refused(`There is no webhook ${id}`)
+        return {
+          document: { id, deleted: true },
+          text: `Deleted webhook ${id}. Nothing more is sent to ${deleted.url}.`,
+        }
+      }),
     )
 }

@@ -1,10 +1,11 @@
 import type { Command } from 'commander'
 import { listAccountIds } from '../records/accounts.ts'
 import type { Db } from '../records/database/open.ts'
+import { readScope } from '../records/database/scope.ts'
 import { findWebhookHealth, type WebhookHealth } from '../records/reports/webhook-health.ts'
 import { listWebhooks, type Webhook } from '../records/webhooks.ts'
-import { assertAccount, readScope } from './lookup.ts'
-import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
+import { assertAccount } from './lookup.ts'
+import { examples, formatTable, formatTime, type Shell } from './shell.ts'
 
 interface ListedWebhook {
   webhook: Webhook
@@ -25,19 +26,17 @@ export function addList(webhook: Command, shell: Shell): void {
       examples('muster webhook list', 'muster webhook list --account ID --json'),
     )
     .action(
-      shell.action(({ account }: { account?: string }) =>
-        shell.withDatabase(async ({ db, now }): Promise<Output> => {
-          if (account !== undefined) await assertAccount(db, account)
-          const accounts = account === undefined ? await listAccountIds(db.read) : [account]
-          const webhooks = await listWithHealth(db, accounts, now())
-          const text =
-            webhooks.length === 0
-              ? 'No webhooks yet. Create one:\n' +
-                "  muster webhook create --account ID --url URL --events '*'"
-              : toTable(webhooks)
-          return { document: webhooks.map(toDocument), text }
-        }),
-      ),
+      shell.databaseAction(async ({ db, now }, { account }: { account?: string }) => {
+        if (account !== undefined) await assertAccount(db, account)
+        const accounts = account === undefined ? await listAccountIds(db.read) : [account]
+        const webhooks = await listWithHealth(db, accounts, now())
+        const text =
+          webhooks.length === 0
+            ? 'No webhooks yet. Create one:\n' +
+              "  muster webhook create --account ID --url URL --events '*'"
+            : toTable(webhooks)
+        return { document: webhooks.map(toDocument), text }
+      }),
     )
 }
 

@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
 import { Refused } from '../errors.ts'
-import { writeScope } from '../records/database/scope.ts'
-import { transaction } from '../records/database/transaction.ts'
+import { accountTransaction, readScope } from '../records/database/scope.ts'
 import type { Ordering } from '../records/subscriptions.ts'
 import { disableWebhook, enableWebhook, findWebhook, insertWebhook } from '../records/webhooks.ts'
 import { selectMissedEvents } from '../webhooks/bulk.ts'
 import { emitTest } from '../webhooks/emit.ts'
 import { findSealingKey } from '../webhooks/secret-keys.ts'
 import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
+import { auditWebhook } from './audit.ts'
 import {
   addBulkOptions,
   assertPeriod,
@@ -15,9 +15,8 @@ import {
   parseTime,
   startOrPreview,
 } from './bulk.ts'
-import { assertAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
-import { examples, type Output, type Shell } from './shell.ts'
-import { auditWebhook } from './webhook-audit.ts'
+import { assertAccount, lookUpWebhookAccount } from './lookup.ts'
+import { type CommandDatabase, examples, type Output, type Shell } from './shell.ts'
 import { addDelete, addUpdate } from './webhook-changes.ts'
 import {
   newOrderingOption,
@@ -29,7 +28,7 @@ import {
 import { addList } from './webhook-list.ts'
 import { addRotate } from './webhook-rotate.ts'
 
-export function addWebhook(program: Command, shell: Shell): void {
+export function addCommand(program: Command, shell: Shell): void {
   const webhook = program
     .command('webhook')
     .description(
@@ -39,8 +38,7 @@ export function addWebhook(program: Command, shell: Shell): void {
   addCreate(webhook, shell)
   addList(webhook, shell)
   addUpdate(webhook, shell)
-  addDisable(webhook, shell)
-  addEnable(webhook, shell)
+  addSwitches(webhook, shell)
   addSendMissed(webhook, shell)
   addTest(webhook, shell)
   addRotate(webhook, shell)
@@ -76,87 +74,93 @@ function addCreate(webhook: Command, shell: Shell): void {
         `${create} --events participant.created,task.completed --description "Order system"`,
       ),
     )
-    .action(shell.action((options: CreateOptions) => createWebhook(shell, options)))
+    .action(
+      shell.databaseAction((database, options: CreateOptions) => createWebhook(database, options)),
+    )
 }
 
-function createWebhook(shell: Shell, options: CreateOptions): Promise<Output> {
+async function createWebhook(
+  { db, config, now }: CommandDatabase,
+  options: CreateOptions,
+): Promise<Output> {
   const { account, ordering } = options
-  return shell.withDatabase(async ({ db, config, now }) => {
-    const eventTypes = parseEventTypes(options.events)
-    await assertAccount(db, account)
-    const url = readWebhookUrl(options.url, config)
-    const description = readDescription(options.description)
-    const secret = newSecret()
-    const { id } = await transaction(db, async (trx) => {
-      const scope = writeScope(trx, account)
-      const key = await findSealingKey(trx, config.secretKeys)
-      const created = await insertWebhook(
-        scope,
-        { url, description, eventTypes, ordering, createdBy: null },
-        (id) => sealSecret(key, id, secret),
-        now(),
-      )
-      await auditWebhook(scope, created, 'created', {
-        now: now(),
-        details: { url, event_types: eventTypes },
-      })
-      return created
+  const eventTypes = parseEventTypes(options.events)
+  await assertAccount(db, account)
+  const url = readWebhookUrl(options.url, config)
+  const description = readDescription(options.description)
+  const secret = newSecret()
+  const { id } = await accountTransaction(db, account, async (scope) => {
+    const key = await findSealingKey(scope.trx, config.secretKeys)
+    const created = await insertWebhook(
+      scope,
+      { url, description, eventTypes, ordering, createdBy: null },
+      (id) => sealSecret(key, id, secret),
+      now(),
+    )
+    await auditWebhook(scope, created, 'created', {
+      now: now(),
+      details: { url, event_types: eventTypes },
     })
-    return {
-      document: { id, secret },
-      text: [
-        `Created webhook ${id}. It sends events to ${url}, starting with the next one.`,
-        'Copy its signing secret now. You will not see it again:',
-        '',
-        `  ${secret}`,
-        '',
-        `See its deliveries:  muster deliveries list --webhook ${id}`,
-      ].join('\n'),
-    }
+    return created
   })
+  return {
+    document: { id, secret },
+    text: [
+      `Created webhook ${id}. It sends events to ${url}, starting with the next one.`,
+      'Copy its signing secret now. You will not see it again:',
+      '',
+      `  ${secret}`,
+      '',
+      `See its deliveries:  muster deliveries list --webhook ${id}`,
+    ].join('\n'),
+  }
 }
 
-function addDisable(webhook: Command, shell: Shell): void {
-  webhook
-    .command('disable')
-    .summary('stop sending to a webhook')
-    .description(
-      'Stop sending to a webhook. Scheduled attempts are cancelled and their deliveries marked ' +
+function addSwitches(webhook: Command, shell: Shell): void {
+  const switches = [
+    {
+      name: 'disable',
+      summary: 'stop sending to a webhook',
+      description:
+        'Stop sending to a webhook. Scheduled attempts are cancelled and their deliveries marked ' +
         'failed. After enabling it again, send-missed sends the events that it missed.',
-    )
-    .argument('<id>', 'the webhook')
-    .addHelpText('after', examples('muster webhook disable 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
-    .action(shell.action((id: string) => setEnabled(shell, id, false)))
-}
-
-function addEnable(webhook: Command, shell: Shell): void {
-  webhook
-    .command('enable')
-    .summary('send to a webhook again')
-    .description(
-      'Send to a webhook again, starting with the next event. ' +
+    },
+    {
+      name: 'enable',
+      summary: 'send to a webhook again',
+      description:
+        'Send to a webhook again, starting with the next event. ' +
         'To send the events that it missed, use send-missed.',
-    )
-    .argument('<id>', 'the webhook')
-    .addHelpText('after', examples('muster webhook enable 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
-    .action(shell.action((id: string) => setEnabled(shell, id, true)))
+    },
+  ]
+  for (const { name, summary, description } of switches)
+    webhook
+      .command(name)
+      .summary(summary)
+      .description(description)
+      .argument('<id>', 'the webhook')
+      .addHelpText('after', examples(`muster webhook ${name} 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11`))
+      .action(
+        shell.databaseAction((database, id: string) => setEnabled(database, id, name === 'enable')),
+      )
 }
 
-function setEnabled(shell: Shell, id: string, enabled: boolean): Promise<Output> {
-  return shell.withDatabase(async ({ db, now }) => {
-    const accountId = await lookUpWebhookAccount(db, id)
-    const change = enabled ? enableWebhook : disableWebhook
-    await transaction(db, async (trx) => {
-      const scope = writeScope(trx, accountId)
-      const changed = await change(scope, id, now())
-      await auditWebhook(scope, changed, enabled ? 'enabled' : 'disabled', { now: now() })
-    })
-    const text = enabled
-      ? `Enabled webhook ${id}. It receives events from now on.\n` +
-        `Count the events it missed:  muster webhook send-missed ${id} --preview`
-      : `Disabled webhook ${id}. Its scheduled attempts are cancelled.`
-    return { document: { id, enabled }, text }
+async function setEnabled(
+  { db, now }: CommandDatabase,
+  id: string,
+  enabled: boolean,
+): Promise<Output> {
+  const accountId = await lookUpWebhookAccount(db, id)
+  const change = enabled ? enableWebhook : disableWebhook
+  await accountTransaction(db, accountId, async (scope) => {
+    const changed = await change(scope, id, now())
+    await auditWebhook(scope, changed, enabled ? 'enabled' : 'disabled', { now: now() })
   })
+  const text = enabled
+    ? `Enabled webhook ${id}. It receives events from now on.\n` +
+      `Count the events it missed:  muster webhook send-missed ${id} --preview`
+    : `Disabled webhook ${id}. Its scheduled attempts are cancelled.`
+  return { document: { id, enabled }, text }
 }
 
 interface MissedOptions extends BulkOptions {
@@ -208,28 +212,25 @@ function addTest(webhook: Command, shell: Shell): void {
     )
     .argument('<id>', 'the webhook')
     .addHelpText('after', examples('muster webhook test 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
-    .action(shell.action((id: string) => sendTest(shell, id)))
+    .action(shell.databaseAction((database, id: string) => sendTest(database, id)))
 }
 
-function sendTest(shell: Shell, id: string): Promise<Output> {
-  return shell.withDatabase(async ({ db, now }) => {
-    const accountId = await lookUpWebhookAccount(db, id)
-    const deliveryId = await transaction(db, async (trx) => {
-      const scope = writeScope(trx, accountId)
-      const created = await emitTest(scope, id, now())
-      await auditWebhook(scope, await findWebhook(scope, id), 'test_sent', {
-        now: now(),
-        details: { delivery_id: created },
-      })
-      return created
+async function sendTest({ db, now }: CommandDatabase, id: string): Promise<Output> {
+  const accountId = await lookUpWebhookAccount(db, id)
+  const deliveryId = await accountTransaction(db, accountId, async (scope) => {
+    const created = await emitTest(scope, id, now())
+    await auditWebhook(scope, await findWebhook(scope, id), 'test_sent', {
+      now: now(),
+      details: { delivery_id: created },
     })
-    if (deliveryId === undefined) throw new Refused(`There is no webhook ${id}`)
-    return {
-      document: { id: deliveryId, webhook_id: id },
-      text: [
-        `Created test delivery ${deliveryId}. A running server makes one attempt within a second.`,
-        `See the result:  muster deliveries attempts ${deliveryId}`,
-      ].join('\n'),
-    }
+    return created
   })
+  if (deliveryId === undefined) throw new Refused(`There is no webhook ${id}`)
+  return {
+    document: { id: deliveryId, webhook_id: id },
+    text: [
+      `Created test delivery ${deliveryId}. A running server makes one attempt within a second.`,
+      `See the result:  muster deliveries attempts ${deliveryId}`,
+    ].join('\n'),
+  }
 }

@@ -38,7 +38,8 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
   caller: Caller
   /** Those of the account, for an operation that writes. */
   quotas: (typeof operations)[Id]['access'] extends 'write' ? Quotas : undefined
-  /** The body as sent, if it is a JSON Merge Patch: `input` lacks the entries of objects to remove. */
+  /** The body as sent, if it is a JSON Merge Patch: `input` lacks the nulls that remove entries of
+   *  its objects. */
   mergePatch: MergePatch | undefined
   now: Date
   /** Records an event in the same transaction. Only the types in the operation's `x-emits` compile. */
@@ -49,7 +50,7 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
   ): Promise<void>
   /** Records one event without data for each of several records. */
   emitMany(type: Emits<Id>, resourceIds: string[]): Promise<void>
-  /** Throws 412 when the client required another version of the record, for example with `If-Match`. */
+  /** Throws 412 when the client named another version of the record, for example with `If-Match`. */
   assertMatch(current: object): void
 }
 

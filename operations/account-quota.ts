@@ -2,7 +2,7 @@
 import { InvalidInput, StatusError } from '../errors.ts'
 import type { OperationRow } from '../generated/operations.ts'
 import type { Db } from '../records/database/open.ts'
-import { accountScope } from '../records/database/scope.ts'
+import { readScope } from '../records/database/scope.ts'
 import {
   countWriteUse,
   endOfDay,
@@ -48,7 +48,7 @@ export class AccountQuotas {
 
   async #read(accountId: string): Promise<AccountQuota> {
     const { db, now, quotas } = this.#services
-    const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
+    const scope = readScope(db, accountId)
     const [limits, use] = await Promise.all([
       findQuotas(scope, quotas),
       countWriteUse(scope, now()),

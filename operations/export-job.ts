@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import { stringify } from 'csv-stringify/sync'
 import type { Db } from '../records/database/open.ts'
-import { accountScope, writeScope } from '../records/database/scope.ts'
+import { readScope, writeScope } from '../records/database/scope.ts'
 import { type Trx, transaction } from '../records/database/transaction.ts'
 import { JOBS_DUE } from '../records/due-work.ts'
 import {
@@ -108,7 +108,7 @@ async function findSpace(
   { db, quotas }: ExportServices,
   { accountId }: ExportLease,
 ): Promise<Space> {
-  const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
+  const scope = readScope(db, accountId)
   const { export_mib: maxMib } = await findQuotas(scope, quotas)
   return { freeBytes: maxMib * MIB - (await findStoredBytes(scope)), maxMib }
 }

@@ -1,6 +1,6 @@
 import { Refused } from '../errors.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
-import { type Sql, select } from './database/statements.ts'
+import { countFound, type Sql, select } from './database/statements.ts'
 import { newId } from './ids.ts'
 import { parseName } from './names.ts'
 import { FIXED_DEFAULTS, findQuotas } from './quotas.ts'
@@ -23,7 +23,6 @@ export interface ApiKey {
   lastUsedAt: number | null
   revokedAt: number | null
   createdAt: number
-  updatedAt: number
 }
 
 interface ApiKeyRow {
@@ -36,7 +35,6 @@ interface ApiKeyRow {
   last_used_at: number | null
   revoked_at: number | null
   created_at: number
-  updated_at: number
 }
 
 function fromRow(row: ApiKeyRow): ApiKey {
@@ -50,7 +48,6 @@ function fromRow(row: ApiKeyRow): ApiKey {
     lastUsedAt: row.last_used_at,
     revokedAt: row.revoked_at,
     createdAt: row.created_at,
-    updatedAt: row.updated_at,
   }
 }
 
@@ -91,13 +88,8 @@ export async function insertApiKey(
   return id
 }
 
-async function countActiveKeys(scope: Scope, userId: string): Promise<number> {
-  const [row]: { total: number }[] = await scope
-    .rows('api_keys')
-    .where({ user_id: userId })
-    .whereNull('revoked_at')
-    .count({ total: '*' })
-  return Number(row?.total)
+function countActiveKeys(scope: Scope, userId: string): Promise<number> {
+  return countFound(scope.rows('api_keys').where({ user_id: userId }).whereNull('revoked_at'))
 }
 
 /** Oldest first, with the revoked ones. */

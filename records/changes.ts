@@ -23,19 +23,19 @@ function isSame(name: string, current: unknown, next: unknown): boolean {
 }
 
 /** The statuses that can follow each status. None: it is final. */
-export type Moves<Status extends string> = Record<Status, readonly Status[]>
+export type Transitions<Status extends string> = Record<Status, readonly Status[]>
 
 /** Throws `InvalidInput` on `status`. */
-export function assertMove<Status extends string>(
-  moves: Moves<Status>,
+export function assertTransition<Status extends string>(
+  transitions: Transitions<Status>,
   from: Status,
   to: Status | undefined,
 ): void {
-  if (to === undefined || to === from || moves[from].includes(to)) return
+  if (to === undefined || to === from || transitions[from].includes(to)) return
   const possible =
-    moves[from].length === 0
+    transitions[from].length === 0
       ? 'which is final'
-      : `which can only become ${moves[from].join(' or ')}`
+      : `which can only become ${transitions[from].join(' or ')}`
   throw new InvalidInput({ status: [`cannot become ${to}: it is ${from}, ${possible}.`] })
 }
 

@@ -3,11 +3,10 @@ import { DAY_MS } from './attempt-counts.ts'
 import { insertAuditEntry } from './audit-log.ts'
 import type { DeletionTime } from './clock-spans.ts'
 import type { Db } from './database/open.ts'
-import { writeScope } from './database/scope.ts'
+import { accountTransaction } from './database/scope.ts'
 import { select } from './database/statements.ts'
-import { transaction } from './database/transaction.ts'
 import { ARE_PAUSED } from './delivery-pause.ts'
-import { disableWebhook, type Webhook, webhookName } from './webhooks.ts'
+import { disableWebhook, type Webhook, webhookTarget } from './webhooks.ts'
 
 export interface DeadWebhook {
   id: string
@@ -44,9 +43,8 @@ export function disableDeadWebhook(
   { id, accountId, failingSince }: DeadWebhook,
   now: Date,
 ): Promise<Webhook | undefined> {
-  return transaction(db, async (trx) => {
-    const scope = writeScope(trx, accountId)
-    const isMarked = await trx
+  return accountTransaction(db, accountId, async (scope) => {
+    const isMarked = await scope.trx
       .sql('webhook_health')
       .where({ webhook_id: id, failing_since: failingSince, disabled_at: null })
       .whereIn('webhook_id', scope.rows('webhooks').where({ enabled: true }).select('id'))
@@ -59,7 +57,7 @@ export function disableDeadWebhook(
       {
         user: { id: null, fullName: 'Muster' },
         action: 'webhook.disabled',
-        target: { type: 'webhook', id, name: webhookName(webhook) },
+        target: webhookTarget(webhook),
         details: { failing_since: new Date(failingSince).toISOString() },
         ip: null,
       },

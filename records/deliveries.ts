@@ -2,7 +2,7 @@ import type { DeliveredType } from '../generated/asyncapi.ts'
 import type { Trigger } from './attempt.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
-import { listBusyOrderings, takeTurn } from './delivery-order.ts'
+import { joinQueue, listBusyOrderings } from './delivery-order.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 import { UNDELIVERED } from './index-predicates.ts'
 
@@ -125,7 +125,7 @@ export async function insertDeliveries(
     ordering_key: delivery.orderingKey ?? null,
     traceparent: scope.traceparent ?? null,
     // Marks the resource as busy for the deliveries that follow.
-    next_attempt_at: takeTurn(delivery, busy) ? nowMs : null,
+    next_attempt_at: joinQueue(delivery, busy) ? nowMs : null,
     next_trigger: delivery.trigger,
     created_at: nowMs,
     updated_at: nowMs,

@@ -10,7 +10,7 @@ import {
   type FailureReason,
   findDelivery,
 } from './deliveries.ts'
-import { listBusyOrderings, takeTurn } from './delivery-order.ts'
+import { joinQueue, listBusyOrderings } from './delivery-order.ts'
 import { findPausedAt } from './delivery-pause.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 
@@ -139,7 +139,7 @@ export async function resumeDeliveries(
   }))
   const busy = await listBusyOrderings(scope, deliveries)
   for (const row of deliveries) {
-    const nextAttemptAt = takeTurn(row, busy) ? now.getTime() : null
+    const nextAttemptAt = joinQueue(row, busy) ? now.getTime() : null
     await scope
       .rows('deliveries')
       .where({ id: row.id })

@@ -3,19 +3,19 @@
 import type { WriteScope } from './database/scope.ts'
 import { UNFINISHED_IN_ORDER } from './index-predicates.ts'
 
-interface Ordered {
+interface NewDelivery {
   webhookId: string
   /** The resource. Undefined: the webhook wants no order. */
   orderingKey?: string
 }
 
-const toKey = ({ webhookId, orderingKey }: Ordered): string => `${webhookId} ${orderingKey}`
+const toKey = ({ webhookId, orderingKey }: NewDelivery): string => `${webhookId} ${orderingKey}`
 
 /** The (webhook, ordering key) pairs with an unfinished delivery. Their rows are share-locked until the
- *  commit; otherwise one could finish unseen, and the new delivery would never be scheduled. */
+ *  commit: otherwise the earlier delivery could finish before it, and nothing would schedule the new one. */
 export async function listBusyOrderings(
   scope: WriteScope,
-  deliveries: Ordered[],
+  deliveries: NewDelivery[],
 ): Promise<Set<string>> {
   const ordered = deliveries.filter(({ orderingKey }) => orderingKey !== undefined)
   if (ordered.length === 0) return new Set()
@@ -34,8 +34,8 @@ export async function listBusyOrderings(
   )
 }
 
-/** True when no earlier delivery has the pair. Adds the pair to `busy`. */
-export function takeTurn(delivery: Ordered, busy: Set<string>): boolean {
+/** Adds the pair to `busy`. True when it is the first. */
+export function joinQueue(delivery: NewDelivery, busy: Set<string>): boolean {
   if (delivery.orderingKey === undefined) return true
   const key = toKey(delivery)
   const isFirst = !busy.has(key)

@@ -5,7 +5,8 @@ import { type Body, operations, type QueryParameter } from '../generated/operati
 import { params } from '../generated/validators.js'
 import { assertValid, convertParameter } from '../validation.ts'
 import type { Db } from './database/open.ts'
-import { accountScope, type Scope, type WriteScope } from './database/scope.ts'
+import { readScope, type Scope, type WriteScope } from './database/scope.ts'
+import { countFound } from './database/statements.ts'
 import { newId } from './ids.ts'
 import { UNFINISHED_EXPORTS } from './index-predicates.ts'
 import { jobApplicationListing } from './job-applications.ts'
@@ -84,11 +85,8 @@ export async function assertExportQuotas(
 ): Promise<void> {
   const account = scope.sql('accounts').where({ id: scope.accountId }).select('id')
   await (scope.dialect === 'postgres' ? account.forNoKeyUpdate() : account)
-  const [row]: { total: number }[] = await scope
-    .rows('exports')
-    .whereRaw(UNFINISHED_EXPORTS)
-    .count({ total: '*' })
-  if (Number(row?.total) >= unfinished_exports)
+  const unfinished = await countFound(scope.rows('exports').whereRaw(UNFINISHED_EXPORTS))
+  if (unfinished >= unfinished_exports)
     throw new StatusError(
       429,
       `Your account has ${countNoun(unfinished_exports, 'unfinished export')}, the most at once. ` +
@@ -225,7 +223,7 @@ export function exportedRecords(
   { accountId, resource, filters }: ExportSelection,
 ): AsyncGenerator<object[]> {
   const { listing: records, batchRows } = CONTENTS[resource]
-  const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
+  const scope = readScope(db, accountId)
   return eachBatch(
     scope,
     records as Listing<{ id: string }, object>,

@@ -1,9 +1,9 @@
 import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
-import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
+import { assertTransition, nextUpdatedAt, type Transitions } from './changes.ts'
 import { uniqueViolation } from './database/errors.ts'
-import type { Scope, WriteScope } from './database/scope.ts'
+import type { WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { jobListing } from './jobs.ts'
 import { findRecord, type Listing, toTimestamp } from './list.ts'
@@ -13,7 +13,7 @@ import { type ScreeningOutcome, screen } from './screening.ts'
 export type JobApplication = components['schemas']['JobApplication']
 type NewJobApplication = Body<'createJobApplication'>
 
-const MOVES: Moves<JobApplication['status']> = {
+const TRANSITIONS: Transitions<JobApplication['status']> = {
   submitted: ['shortlisted', 'rejected', 'withdrawn'],
   shortlisted: ['accepted', 'rejected', 'withdrawn'],
   accepted: [],
@@ -88,12 +88,12 @@ function toTaken(error: unknown): unknown {
 
 /** Throws `InvalidInput` for an impossible status. */
 export async function updateJobApplicationFields(
-  scope: Scope,
+  scope: WriteScope,
   current: JobApplication,
   changes: Partial<JobApplication>,
   now: Date,
 ): Promise<JobApplication> {
-  assertMove(MOVES, current.status, changes.status)
+  assertTransition(TRANSITIONS, current.status, changes.status)
   const { answers, ...columns } = changes
   const updated_at = nextUpdatedAt(current, now)
   const row = { ...columns, ...(answers && { answers: JSON.stringify(answers) }), updated_at }
@@ -101,6 +101,6 @@ export async function updateJobApplicationFields(
   return { ...current, ...changes, updated_at: toTimestamp(updated_at) }
 }
 
-export async function deleteJobApplicationRow(scope: Scope, id: string): Promise<void> {
+export async function deleteJobApplicationRow(scope: WriteScope, id: string): Promise<void> {
   await scope.rows('job_applications').where({ id }).delete()
 }

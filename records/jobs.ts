@@ -1,8 +1,8 @@
 import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
-import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
-import type { Scope, WriteScope } from './database/scope.ts'
+import { assertTransition, nextUpdatedAt, type Transitions } from './changes.ts'
+import type { WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { containing, foldText, type Listing, toTimestamp } from './list.ts'
 import { countNoun, countRows } from './references.ts'
@@ -11,7 +11,7 @@ import { withOperator } from './screening.ts'
 export type Job = components['schemas']['Job']
 type NewJob = Body<'createJob'>
 
-const MOVES: Moves<Job['status']> = {
+const TRANSITIONS: Transitions<Job['status']> = {
   draft: ['open', 'closed'],
   open: ['closed'],
   closed: ['open'],
@@ -67,12 +67,12 @@ export async function insertJob(scope: WriteScope, input: NewJob, now: Date): Pr
 
 /** Throws `InvalidInput` for an impossible status. */
 export async function updateJobFields(
-  scope: Scope,
+  scope: WriteScope,
   current: Job,
   changes: Partial<Job>,
   now: Date,
 ): Promise<Job> {
-  assertMove(MOVES, current.status, changes.status)
+  assertTransition(TRANSITIONS, current.status, changes.status)
   const { screening_questions: questions, ...columns } = changes
   const changed = { ...current, ...changes }
   const updated_at = nextUpdatedAt(current, now)
@@ -87,7 +87,7 @@ export async function updateJobFields(
 }
 
 /** Throws `InvalidInput` while the job has applications. */
-export async function deleteJobRow(scope: Scope, id: string): Promise<void> {
+export async function deleteJobRow(scope: WriteScope, id: string): Promise<void> {
   const applications = await countRows(scope, 'job_applications', { job_id: id })
   if (applications > 0)
     throw new InvalidInput({

@@ -49,7 +49,6 @@ export type PageQuery = { 'page[number]': number; 'page[size]': number; sort?: s
   [filter: string]: unknown
 }
 
-/** One page. */
 export async function listPage<Row, Item>(
   scope: Scope,
   listing: Listing<Row, Item>,

@@ -3,7 +3,7 @@ import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
 import { nextUpdatedAt } from './changes.ts'
 import { uniqueViolation } from './database/errors.ts'
-import type { Scope, WriteScope } from './database/scope.ts'
+import type { WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { containing, foldText, type Listing, toTimestamp } from './list.ts'
 import { clearReferences, countNoun, countRows } from './references.ts'
@@ -131,7 +131,7 @@ function toTaken(error: unknown): unknown {
 /** Clears the participant of its tasks and returns their IDs. Throws `InvalidInput` while it has
  *  applications or payments. */
 export async function deleteParticipantRow(
-  scope: Scope,
+  scope: WriteScope,
   id: string,
   now: Date,
 ): Promise<{ tasks: string[] }> {

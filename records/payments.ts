@@ -1,8 +1,8 @@
 import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
-import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
-import type { Scope, WriteScope } from './database/scope.ts'
+import { assertTransition, nextUpdatedAt, type Transitions } from './changes.ts'
+import type { WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
 import { assertReference, withStoredIds } from './references.ts'
@@ -10,7 +10,11 @@ import { assertReference, withStoredIds } from './references.ts'
 export type Payment = components['schemas']['Payment']
 type NewPayment = Body<'createPayment'>
 
-const MOVES: Moves<Payment['status']> = { pending: ['paid', 'cancelled'], paid: [], cancelled: [] }
+const TRANSITIONS: Transitions<Payment['status']> = {
+  pending: ['paid', 'cancelled'],
+  paid: [],
+  cancelled: [],
+}
 
 interface PaymentRow {
   id: string
@@ -74,12 +78,12 @@ export async function insertPayment(
 /** Throws `InvalidInput` for an impossible status, a change to the amount of a closed payment, or an
  *  unknown task. */
 export async function updatePaymentFields(
-  scope: Scope,
+  scope: WriteScope,
   current: Payment,
   changes: Partial<Payment>,
   now: Date,
 ): Promise<Payment> {
-  assertMove(MOVES, current.status, changes.status)
+  assertTransition(TRANSITIONS, current.status, changes.status)
   for (const field of ['amount_minor', 'currency'] as const) {
     if (changes[field] !== undefined && current.status !== 'pending')
       throw new InvalidInput({ [field]: [`cannot be changed: the payment is ${current.status}.`] })
@@ -98,6 +102,6 @@ export async function updatePaymentFields(
   return fromRow(updated as PaymentRow)
 }
 
-export async function deletePaymentRow(scope: Scope, id: string): Promise<void> {
+export async function deletePaymentRow(scope: WriteScope, id: string): Promise<void> {
   await scope.rows('payments').where({ id }).delete()
 }

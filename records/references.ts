@@ -1,15 +1,18 @@
 /** IDs, and references between the records of an account. */
 import type { Knex } from 'knex'
 import { InvalidInput } from '../errors.ts'
+import { operations } from '../generated/operations.ts'
 import type { Scope } from './database/scope.ts'
+import { countFound } from './database/statements.ts'
 
-const SINGULARS: Record<string, string> = {
-  participants: 'participant',
-  tasks: 'task',
-  jobs: 'job',
-}
-
-const ID_FIELDS = new Set(['participant_id', 'task_id', 'job_id', 'resource_id'])
+/** A reference has the name of the record and `_id`: `task_id` for the `{task}` of a path. */
+const ID_FIELDS = new Set([
+  'resource_id',
+  ...Object.values(operations).flatMap(({ path }) => {
+    const name = /\{(\w+?)(?:_id)?\}/.exec(path)?.[1]
+    return name === undefined ? [] : [`${name}_id`]
+  }),
+])
 
 /** The stored form of a UUID. The contract also accepts upper case, which SQLite compares as another text, and
  *  `urn:uuid:`, which PostgreSQL refuses. */
@@ -17,12 +20,17 @@ function toStoredId(uuid: string): string {
   return uuid.toLowerCase().replace('urn:uuid:', '')
 }
 
+function toStored(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(toStored)
+  return typeof value === 'string' ? toStoredId(value) : value
+}
+
 /** Converts the references in a client's input to stored IDs. */
 export function withStoredIds<T extends object>(input: T): T {
   return Object.fromEntries(
     Object.entries(input).map(([name, value]) => [
       name,
-      ID_FIELDS.has(name) && typeof value === 'string' ? toStoredId(value) : value,
+      ID_FIELDS.has(name) ? toStored(value) : value,
     ]),
   ) as T
 }
@@ -38,8 +46,10 @@ export async function assertReference(
   if (id === null || id === undefined) return
   const query = scope.rows(table).where({ id }).select('id')
   const rows = await (scope.dialect === 'postgres' ? query.forKeyShare() : query)
-  if (rows.length === 0)
-    throw new InvalidInput({ [field]: [`does not name a ${SINGULARS[table]} of your account.`] })
+  if (rows.length > 0) return
+  const noun = field.replace(/_id$/, '').replaceAll('_', ' ')
+  const article = /^[aeiou]/.test(noun) ? 'an' : 'a'
+  throw new InvalidInput({ [field]: [`does not name ${article} ${noun} of your account.`] })
 }
 
 /** `forUpdate` locks the row until the transaction ends. */
@@ -54,13 +64,12 @@ export async function findRow<Row>(
   return row as Row | undefined
 }
 
-export async function countRows(
+export function countRows(
   scope: Scope,
   table: string,
   where: Record<string, string>,
 ): Promise<number> {
-  const [row] = (await scope.rows(table).where(where).count({ total: '*' })) as { total: number }[]
-  return Number(row?.total ?? 0)
+  return countFound(scope.rows(table).where(where))
 }
 
 /** Sets a reference to null in all records that have it. Returns their IDs. */

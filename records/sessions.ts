@@ -19,12 +19,10 @@ export interface Notice {
 
 export interface Session {
   id: string
-  userId: string
   ip: string
   userAgent: string
   /** Epoch milliseconds, like all times of records. */
   lastSeenAt: number
-  expiresAt: number
   createdAt: number
 }
 
@@ -43,11 +41,9 @@ interface SessionRow {
 function fromRow(row: SessionRow): Session {
   return {
     id: row.id,
-    userId: row.user_id,
     ip: row.ip,
     userAgent: row.user_agent,
     lastSeenAt: row.last_seen_at,
-    expiresAt: row.expires_at,
     createdAt: row.created_at,
   }
 }

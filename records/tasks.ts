@@ -1,8 +1,8 @@
 import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
-import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
-import type { Scope, WriteScope } from './database/scope.ts'
+import { assertTransition, nextUpdatedAt, type Transitions } from './changes.ts'
+import type { WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { type Listing, toMillis, toNullableTimestamp, toTimestamp } from './list.ts'
 import { assertReference, clearReferences, withStoredIds } from './references.ts'
@@ -10,7 +10,7 @@ import { assertReference, clearReferences, withStoredIds } from './references.ts
 export type Task = components['schemas']['Task']
 type NewTask = Body<'createTask'>
 
-const MOVES: Moves<Task['status']> = {
+const TRANSITIONS: Transitions<Task['status']> = {
   open: ['in_progress', 'completed', 'cancelled'],
   in_progress: ['open', 'completed', 'cancelled'],
   completed: [],
@@ -49,8 +49,8 @@ export const taskListing: Listing<TaskRow, Task> = {
   nullable: ['due_at', 'completed_at'],
 }
 
-/** The contract accepts these years. An offset could move a time out of them, and the API would not
- *  accept it again. */
+/** The contract accepts these years. The API returns times in UTC, and must accept what it returned: an offset may
+ *  move a time out of these years. */
 const FIRST_MILLIS = Date.UTC(1000, 0)
 const END_MILLIS = Date.UTC(3000, 0)
 
@@ -83,12 +83,12 @@ export async function insertTask(scope: WriteScope, input: NewTask, now: Date): 
 
 /** Throws `InvalidInput` for an impossible status or an unknown participant. */
 export async function updateTaskFields(
-  scope: Scope,
+  scope: WriteScope,
   current: Task,
   changes: Partial<Task>,
   now: Date,
 ): Promise<Task> {
-  assertMove(MOVES, current.status, changes.status)
+  assertTransition(TRANSITIONS, current.status, changes.status)
   await assertReference(scope, 'participant_id', 'participants', changes.participant_id)
   const row = {
     ...changes,
@@ -100,9 +100,9 @@ export async function updateTaskFields(
   return fromRow(updated as TaskRow)
 }
 
-/** Clears the task of its payments. Returns their IDs. */
+/** Deletes the task, and sets `task_id` of its payments to null. Returns the IDs of the payments. */
 export async function deleteTaskRow(
-  scope: Scope,
+  scope: WriteScope,
   id: string,
   now: Date,
 ): Promise<{ payments: string[] }> {

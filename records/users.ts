@@ -1,4 +1,5 @@
 import { Refused } from '../errors.ts'
+import type { AuditTarget } from './audit-log.ts'
 import { uniqueViolation } from './database/errors.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
@@ -32,6 +33,10 @@ export interface User {
   updatedAt: number
 }
 
+export function userTarget({ id, fullName }: Pick<User, 'id' | 'fullName'>): AuditTarget {
+  return { type: 'user', id, name: fullName }
+}
+
 export interface UserRow extends Record<`${Module}_permission`, Permission> {
   id: string
   account_id: string
@@ -58,23 +63,16 @@ export interface NewUser {
   permissions?: Partial<Permissions>
 }
 
-/** Owner: write everywhere. Admin: write, Member: read, both everywhere but Finance (none). */
+const everywhere = (permission: Permission): Permissions => toPermissions(() => permission)
+
 export const permissionsByRole: Record<Role, Permissions> = {
-  owner: {
-    participants: 'write',
-    tasks: 'write',
-    jobs: 'write',
-    exports: 'write',
-    finance: 'write',
-  },
-  admin: {
-    participants: 'write',
-    tasks: 'write',
-    jobs: 'write',
-    exports: 'write',
-    finance: 'none',
-  },
-  member: { participants: 'read', tasks: 'read', jobs: 'read', exports: 'read', finance: 'none' },
+  owner: everywhere('write'),
+  admin: { ...everywhere('write'), finance: 'none' },
+  member: { ...everywhere('read'), finance: 'none' },
+}
+
+function toPermissions(permissionOf: (module: Module) => Permission): Permissions {
+  return Object.fromEntries(modules.map((module) => [module, permissionOf(module)])) as Permissions
 }
 
 export function userFromRow(row: UserRow): User {
@@ -86,13 +84,7 @@ export function userFromRow(row: UserRow): User {
     role: row.role,
     status: row.status,
     grants: grants.filter((grant) => Boolean(row[`can_manage_${grant}`])),
-    permissions: {
-      participants: row.participants_permission,
-      tasks: row.tasks_permission,
-      jobs: row.jobs_permission,
-      exports: row.exports_permission,
-      finance: row.finance_permission,
-    },
+    permissions: toPermissions((module) => row[`${module}_permission`]),
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   }

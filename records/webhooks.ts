@@ -1,8 +1,9 @@
 import { Refused } from '../errors.ts'
 import { lockAccount } from './accounts.ts'
+import type { AuditTarget } from './audit-log.ts'
 import { resumeInterruptedJobs } from './bulk-jobs.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
-import type { Sql } from './database/statements.ts'
+import { countFound, type Sql } from './database/statements.ts'
 import { endScheduledDeliveries } from './delivery-commands.ts'
 import { newId } from './ids.ts'
 import { FIXED_DEFAULTS, findQuotas } from './quotas.ts'
@@ -90,9 +91,9 @@ export async function insertWebhook(
   // Locks the account: otherwise two concurrent inserts would both count 49, and a webhook could be created
   // beside a suspension.
   const account = await lockAccount(scope)
-  const [count] = (await notDeleted(scope).count({ webhooks: '*' })) as { webhooks: number }[]
+  const count = await countFound(notDeleted(scope))
   const quotas = await findQuotas(scope, FIXED_DEFAULTS)
-  if (Number(count?.webhooks) >= quotas.webhooks) throw new TooManyWebhooks(quotas.webhooks)
+  if (count >= quotas.webhooks) throw new TooManyWebhooks(quotas.webhooks)
 
   const id = newId()
   const row = {
@@ -139,6 +140,10 @@ export function webhookName({ url, description }: Pick<Webhook, 'url' | 'descrip
   return description === '' ? url.replace(/^https?:\/\//, '') : description
 }
 
+export function webhookTarget(webhook: Webhook): AuditTarget {
+  return { type: 'webhook', id: webhook.id, name: webhookName(webhook) }
+}
+
 /** The fields that users change, for the details of an audit entry. */
 export const toAuditDetails = ({ url, description, eventTypes, ordering }: Webhook) => ({
   url,
@@ -156,11 +161,8 @@ export async function findAccountOfWebhook(sql: Sql, id: string): Promise<string
   return row?.account_id
 }
 
-export async function countWebhooks(sql: Sql): Promise<number> {
-  const [row]: { webhooks: number }[] = await sql('webhooks')
-    .whereNull('deleted_at')
-    .count({ webhooks: '*' })
-  return Number(row?.webhooks)
+export function countWebhooks(sql: Sql): Promise<number> {
+  return countFound(sql('webhooks').whereNull('deleted_at'))
 }
 
 export interface WebhookChange {

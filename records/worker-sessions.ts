@@ -8,7 +8,6 @@ export interface LeasedJob {
   retryCount: number
 }
 
-/** The connection of a session. */
 export interface SessionConnection {
   query(text: string, values: unknown[]): Promise<unknown>
 }

@@ -18,7 +18,7 @@ import type { Metrics } from './metrics.ts'
 import { serveOperations } from './operations.ts'
 import type { Readiness } from './readiness.ts'
 import type { RequestLog } from './request-log.ts'
-import { checkErrors } from './respond.ts'
+import { checkErrorResponses } from './respond.ts'
 import { traceRequests } from './tracing.ts'
 
 export interface AppServices {
@@ -38,8 +38,8 @@ export function createApp(services: AppServices): Koa<RequestState> {
     proxy: config.trustedProxies > 0,
     maxIpsCount: config.trustedProxies,
   })
-  // Koa reports errors only after the response has begun, for example when a client disconnects during a
-  // download.
+  // `respondToErrors` handles all errors before the response has begun. Later ones arrive here, for example when a
+  // client disconnects during a download.
   app.on('error', (error: NodeJS.ErrnoException) => {
     if (!/^(EPIPE|ECONNRESET|ERR_STREAM_PREMATURE_CLOSE)$/.test(error.code ?? ''))
       log.error({ err: error }, 'A response could not be sent')
@@ -53,18 +53,18 @@ export function createApp(services: AppServices): Koa<RequestState> {
   app.use(logRequests(log))
   app.use(metrics.middleware)
   app.use(requestLog.middleware)
-  // The outer handler responds to errors of the response check, the inner one to all other errors.
+  // The outer handler responds when an error response breaks the contract, the inner one to all other errors.
   app.use(respondToErrors(log))
-  app.use(checkErrors(checkResponse))
+  app.use(checkErrorResponses(checkResponse))
   app.use(respondToErrors(log))
   if (config.corsOrigins.length > 0)
     app.use(crossOrigin((origin) => (config.corsOrigins.includes(origin) ? origin : '')))
   if (config.role !== 'worker') {
     const quotas = new AccountQuotas({ ...services, quotas: config.quotas })
-    const executing = { ...services, checkResponse, keysInUse: new KeysInUse(), quotas }
-    app.use(onlyBelow('/public', serveOperations(executing)))
+    const operationServices = { ...services, checkResponse, keysInUse: new KeysInUse(), quotas }
+    app.use(onlyBelow('/public', serveOperations(operationServices)))
     app.use(docsRoutes(config).routes())
-    app.use(consoleRoutes(executing))
+    app.use(consoleRoutes(operationServices))
     app.use(homeRoute().routes())
   }
   const operator = operatorRoutes(services)

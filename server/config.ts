@@ -13,7 +13,7 @@ import { REQUEST_LOG_DAYS } from '../records/request-log.ts'
 import type { QueueBackend } from '../webhooks/queue/boss.ts'
 import type { Cidr } from '../webhooks/transport/egress.ts'
 import { type SecretKeys, secretKeysOf } from '../webhooks/transport/secret.ts'
-import { CLIENT_TIMEOUT_MS, KEEP_ALIVE_TIMEOUT_MS, MAX_CONNECTIONS } from './http.ts'
+import { CLIENT_TIMEOUT_MS, KEEP_ALIVE_TIMEOUT_MS, MAX_CONNECTIONS, urlOf } from './http.ts'
 import { type SecretKeyFiles, secretKeyFiles } from './secret-key-files.ts'
 
 /** The message names every invalid setting. */
@@ -233,8 +233,7 @@ export function readConfig(
     port: env.PORT,
     host: env.HOST,
     metricsPort: env.METRICS_PORT,
-    baseUrl:
-      env.BASE_URL ?? `http://${env.HOST.includes(':') ? `[${env.HOST}]` : env.HOST}:${env.PORT}`,
+    baseUrl: env.BASE_URL ?? urlOf(env.HOST, env.PORT),
     database:
       env.DATABASE_URL === undefined
         ? { dataDir }

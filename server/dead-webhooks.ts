@@ -2,8 +2,8 @@
 import type { Logger } from 'pino'
 import type { Db } from '../records/database/open.ts'
 import { disableDeadWebhooks } from '../webhooks/dead-webhooks.ts'
+import { type BackgroundWork, repeat } from '../webhooks/run-loop.ts'
 import type { ServerClock } from './clock.ts'
-import { type BackgroundWork, repeat } from './housekeeping.ts'
 
 const INTERVAL_MS = 60_000
 const DAY_MS = 86_400_000

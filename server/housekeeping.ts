@@ -5,7 +5,7 @@ import { isSpaceReturned, returnFreeSpace } from '../records/database/free-space
 import type { Db } from '../records/database/open.ts'
 import { type RemovalRule, removalRules } from '../records/removal-rules.ts'
 import { newRemovalRun } from '../records/removal-run.ts'
-import { RunLoop } from '../webhooks/run-loop.ts'
+import { type BackgroundWork, repeat } from '../webhooks/run-loop.ts'
 import type { ServerClock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { RemovalMetrics } from './metrics-database.ts'
@@ -26,30 +26,6 @@ const SCHEDULES = {
     failure: 'Outdated rows could not be removed; trying again in an hour',
   },
 } as const
-
-export interface BackgroundWork {
-  /** Runs now. */
-  wake(): void
-  stop(): Promise<void>
-}
-
-export function repeat(
-  intervalMs: number,
-  work: (stopping: AbortSignal) => Promise<void>,
-  onError: (error: unknown) => void,
-): BackgroundWork {
-  const stopping = new AbortController()
-  const loop = new RunLoop(() => work(stopping.signal), onError)
-  const timer = setInterval(loop.wake, intervalMs).unref()
-  return {
-    wake: loop.wake,
-    stop() {
-      clearInterval(timer)
-      stopping.abort()
-      return loop.stop()
-    },
-  }
-}
 
 /** A file of an earlier version keeps its size when rows are deleted. */
 export async function warnOfFixedSize(db: Db, log: Logger): Promise<void> {

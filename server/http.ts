@@ -31,6 +31,11 @@ interface ListenOptions {
   maxConnections?: number
 }
 
+/** An IPv6 address is in brackets. */
+export function urlOf(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
 /** Listens on the host and port. Throws the system's error, for example EADDRINUSE. */
 export async function listen(
   handle: RequestListener,

@@ -16,13 +16,14 @@ import { type Engine, type EngineOptions, startEngine } from '../webhooks/engine
 import { warnOfPause } from '../webhooks/engine/pause-watch.ts'
 import type { QueuePlace } from '../webhooks/queue/boss.ts'
 import type { Thread } from '../webhooks/queue/pglite.ts'
+import type { BackgroundWork } from '../webhooks/run-loop.ts'
 import { proveSecretKeys } from '../webhooks/secret-keys.ts'
 import { createApp, createMetricsApp } from './app.ts'
 import { type ServerClock, startClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { startDisabling } from './dead-webhooks.ts'
-import { type BackgroundWork, startHousekeeping, warnOfFixedSize } from './housekeeping.ts'
-import { type HttpServer, listen } from './http.ts'
+import { startHousekeeping, warnOfFixedSize } from './housekeeping.ts'
+import { type HttpServer, listen, urlOf } from './http.ts'
 import { newMetrics } from './metrics.ts'
 import {
   newRemovalMetrics,
@@ -107,12 +108,8 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
     parts.clock = clock
     reportClock(metrics.registry, db, clock)
     const { now } = clock
-    const requestLog = startRequestLog({
-      db,
-      log,
-      now,
-      maxBytesPerDay: config.requestLogBytesPerDay,
-    })
+    const maxBytesPerDay = config.requestLogBytesPerDay
+    const requestLog = startRequestLog({ db, log, now, maxBytesPerDay })
     parts.requestLog = requestLog
     reportRequestLog(metrics.registry, requestLog)
     parts.housekeeping.push(startHousekeeping('minute', { db, config, clock, log, removals }))
@@ -134,14 +131,8 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
       })
     if (isWorker) {
       const onAttempt = newAttemptObserver(metrics.registry)
-      parts.engine = await startDelivery({
-        db,
-        config,
-        now,
-        log,
-        onAttempt,
-        thread: options.queueThread,
-      })
+      const thread = options.queueThread
+      parts.engine = await startDelivery({ db, config, now, log, onAttempt, thread })
       reportDeliveries(metrics.registry, parts.engine)
       reportDatabase(metrics.registry, db, now)
       const hourly = startHousekeeping('hour', { db, config, clock, log, removals })
@@ -151,7 +142,7 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
       await warnOfFixedSize(db, log)
     }
     return {
-      url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${http.port}`,
+      url: urlOf(config.host, http.port),
       metricsPort: (parts.metricsHttp ?? http).port,
       db,
       drain: (skip) => drainParts(parts, config, skip),

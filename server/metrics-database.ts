@@ -38,12 +38,12 @@ export function reportDatabase(registry: Registry, db: Db, now: () => Date): voi
   addLabelledGauge(
     registry,
     { name: 'muster_deliveries', help: 'Undelivered deliveries, by state.', label: 'state' },
-    cacheFor(COUNT_AGE_MS, () => countUndelivered(db)),
+    cached(() => countUndelivered(db)),
   )
   addLabelledGauge(
     registry,
     { name: 'muster_webhooks', help: 'Webhooks, by the state of their health.', label: 'state' },
-    cacheFor(COUNT_AGE_MS, () => countWebhookStates(db, now())),
+    cached(() => countWebhookStates(db, now())),
   )
   addGauge(
     registry,
@@ -126,12 +126,12 @@ export function newRemovalMetrics(registry: Registry): RemovalMetrics {
   }
 }
 
-/** Reads again only when the last value is older than `maxAgeMs`. */
-function cacheFor<T>(maxAgeMs: number, read: () => Promise<T>): () => Promise<T> {
+/** Reads again only when the last value is older than `COUNT_AGE_MS`. */
+function cached<T>(read: () => Promise<T>): () => Promise<T> {
   let value: Promise<T> | undefined
   let readAtMs = 0
   return () => {
-    if (value === undefined || performance.now() - readAtMs > maxAgeMs) {
+    if (value === undefined || performance.now() - readAtMs > COUNT_AGE_MS) {
       readAtMs = performance.now()
       value = read()
     }

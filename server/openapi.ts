@@ -14,15 +14,23 @@ import {
 import { type OperationId, operations } from '../generated/operations.ts'
 import type { Context } from './context.ts'
 
-/** Finds an operation by its method and path template: router.ts has matched the request before. */
+/** Finds an operation by its method and path template: router.ts has matched the request before. The original lists
+ *  all operations for each look-up, also when handlers are registered. */
 class CompiledRouter extends OpenAPIRouter {
   readonly #byTemplate: Map<string, Operation>
+  readonly #byId: Map<string, Operation>
 
   constructor(definition: Document) {
     super({ definition })
+    const all = this.getOperations()
     this.#byTemplate = new Map(
-      this.getOperations().map((operation) => [`${operation.method} ${operation.path}`, operation]),
+      all.map((operation) => [`${operation.method} ${operation.path}`, operation]),
     )
+    this.#byId = new Map(all.map((operation) => [operation.operationId ?? '', operation]))
+  }
+
+  override getOperation(id: string): Operation | undefined {
+    return this.#byId.get(id)
   }
 
   override matchOperation({ method, path }: Request): Operation {
@@ -58,16 +66,12 @@ export function newDispatcher({
     },
     handlers: {
       unauthorizedHandler: (_: SecurityContext, ctx: Context) => assertAuthenticated(ctx),
-      ...Object.fromEntries(
-        (Object.keys(operations) as OperationId[]).map((id) => [
-          id,
-          (_: SecurityContext, ctx: Context) => serve(id, ctx),
-        ]),
-      ),
     },
   })
   const ready = api.init().then(() => {
     api.router = new CompiledRouter(api.definition)
+    for (const id of Object.keys(operations) as OperationId[])
+      api.register(id, (_: SecurityContext, ctx: Context) => serve(id, ctx))
   })
   return async (id, ctx) => {
     await ready

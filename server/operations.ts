@@ -106,7 +106,7 @@ function newAuthentication({
     const found = await authenticate(token)
     if (found && 'principal' in found) {
       ctx.state.principal = found.principal
-      applyRateLimit(ctx, found.quota, now())
+      applyRateLimit(ctx, found.rateLimit, now())
       return
     }
     // A malformed key costs no lookup, so it is not counted.

@@ -46,10 +46,10 @@ export function newReadiness(
     async findReasons() {
       if (isDraining) return ['draining']
       const reasons = await Promise.all([
-        within(PROBE_MS, checkDatabase(), 'database'),
-        within(PROBE_MS, checkSchema(), undefined),
-        within(PROBE_MS, checkWrites(), undefined),
-        within(PROBE_MS, checkSchedule(), 'schedule'),
+        inTime(checkDatabase(), 'database'),
+        inTime(checkSchema(), undefined),
+        inTime(checkWrites(), undefined),
+        inTime(checkSchedule(), 'schedule'),
       ])
       return reasons.filter((reason) => reason !== undefined)
     },
@@ -77,7 +77,7 @@ function newWriteCheck(db: Db): () => Promise<UnreadyReason | undefined> {
 }
 
 /** `otherwise` is the result of a check that fails or takes too long. */
-async function within<T>(timeoutMs: number, check: Promise<T>, otherwise: T): Promise<T> {
-  const timeout = delay(timeoutMs, otherwise, { ref: false })
+async function inTime<T>(check: Promise<T>, otherwise: T): Promise<T> {
+  const timeout = delay(PROBE_MS, otherwise, { ref: false })
   return Promise.race([check.catch(() => otherwise), timeout])
 }

@@ -13,7 +13,7 @@ import {
   type LoggedRequest,
   MAX_PATH_CHARACTERS,
 } from '../records/request-log.ts'
-import { RunLoop } from '../webhooks/run-loop.ts'
+import { repeat } from '../webhooks/run-loop.ts'
 import type { Context, Next } from './context.ts'
 import { DailyBytes, RepeatFinder } from './request-log-limits.ts'
 
@@ -46,11 +46,9 @@ export function startRequestLog({ db, log, now, maxBytesPerDay }: RequestLogOpti
   /** Oldest first. */
   let entries: LoggedRequest[] = []
   let dropped = 0
-  const flushes = new RunLoop(flush, (error) =>
+  const flushes = repeat(FLUSH_MS, flush, (error) =>
     log.error({ err: error }, 'The request log could not be written'),
   )
-  const timer = setInterval(flushes.wake, FLUSH_MS)
-  timer.unref()
 
   function add(entry: LoggedRequest): void {
     entries.push(entry)
@@ -111,7 +109,6 @@ export function startRequestLog({ db, log, now, maxBytesPerDay }: RequestLogOpti
     },
     stats: () => ({ waiting: entries.length, dropped }),
     async stop() {
-      clearInterval(timer)
       await flushes.stop()
       await flush()
     },

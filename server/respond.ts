@@ -6,7 +6,8 @@ import type { ResponseChecker } from '../operations/response-check.ts'
 import type { StoredResponse } from '../records/idempotency-keys.ts'
 import type { Context, Next } from './context.ts'
 
-/** Throws `ContractViolation` for headers that break the contract, when that is enforced. */
+/** Throws `ContractViolation` for a status or headers that break the contract, when that is enforced. `execute` has
+ *  checked the body. */
 export function sendResult(
   { checkResponse }: { checkResponse: ResponseChecker },
   id: OperationId,
@@ -66,12 +67,12 @@ export function respondFromStore(ctx: Context, { status, headers, body }: Stored
   sendJson(ctx, status, body)
 }
 
-/** The status of a handler that is not implemented, which the contract does not have. */
+/** A handler that is not implemented. The contract does not have this status. */
 const NOT_IMPLEMENTED = 501
 
 /** Koa middleware around `respondToErrors`: checks error responses, too. Throws `ContractViolation` when
  *  that is enforced. */
-export function checkErrors(checkResponse: ResponseChecker) {
+export function checkErrorResponses(checkResponse: ResponseChecker) {
   return async (ctx: Context, next: Next): Promise<void> => {
     await next()
     const { status, body, response, state } = ctx

@@ -270,13 +270,27 @@ function orderedResources(): Resource[] {
   return resources.toSorted((a, b) => types.indexOf(a.type) - types.indexOf(b.type))
 }
 
+/** The body of a create request that succeeds. Creates the records that it names. */
+export async function newBody(client: Client, type: string): Promise<Body> {
+  return fixtureFor({ type, slug: slugOf(type) }).newBody(client)
+}
+
+/** Creates a record, and those that it refers to. `fields` replace those of the body. */
+export async function newRecord(client: Client, type: string, fields: object = {}): Promise<Body> {
+  const body = { ...(await newBody(client, type)), ...fields }
+  return expectSuccess(client.post(`/${slugOf(type)}`, body))
+}
+
+function slugOf(type: string): string {
+  const paths = Object.values(operations).map(({ path }) => path)
+  const slug = paths.map((path) => new RegExp(`/([^/]+)/\\{${type}(_id)?\\}$`).exec(path)?.[1])
+  return slug.find((name) => name !== undefined) ?? ''
+}
+
 /** Creates one record of every resource that no other record refers to. Returns their IDs by type. */
 export async function createOneOfEach(client: Client): Promise<Record<string, string>> {
   const ids: Record<string, string> = {}
-  for (const resource of orderedResources()) {
-    const body = await fixtureFor(resource).newBody(client)
-    ids[resource.type] = (await expectSuccess(client.post(`/${resource.slug}`, body))).id
-  }
+  for (const { type } of orderedResources()) ids[type] = (await newRecord(client, type)).id
   ids.event = (await client.get('/events?page[size]=1')).body.data[0].id
   return ids
 }

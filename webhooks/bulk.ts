@@ -20,7 +20,12 @@ import {
   type RunningBulkJob,
 } from '../records/bulk-jobs.ts'
 import type { Db } from '../records/database/open.ts'
-import { accountScope, type WriteScope, writeScope } from '../records/database/scope.ts'
+import {
+  accountTransaction,
+  readScope,
+  type WriteScope,
+  writeScope,
+} from '../records/database/scope.ts'
 import { type Trx, transaction } from '../records/database/transaction.ts'
 import { insertDeliveries } from '../records/deliveries.ts'
 import {
@@ -92,12 +97,9 @@ export async function startBulkJob(
   { selection, rate, createdBy }: BulkJobOptions,
   now: Date,
 ): Promise<BulkJob> {
-  const total = await countSelected(
-    accountScope({ dialect: db.dialect, sql: db.read }, accountId),
-    selection,
-  )
-  return transaction(db, (trx) =>
-    insertBulkJob(writeScope(trx, accountId), { selection, rate, total, createdBy }, now),
+  const total = await countSelected(readScope(db, accountId), selection)
+  return accountTransaction(db, accountId, (scope) =>
+    insertBulkJob(scope, { selection, rate, total, createdBy }, now),
   )
 }
 

@@ -38,3 +38,28 @@ export class RunLoop {
     this.#running = undefined
   }
 }
+
+export interface BackgroundWork {
+  /** Runs now. */
+  wake(): void
+  stop(): Promise<void>
+}
+
+/** Runs `work` at every interval, and never twice at once. `stop` aborts its signal. */
+export function repeat(
+  intervalMs: number,
+  work: (stopping: AbortSignal) => Promise<void>,
+  onError: (error: unknown) => void,
+): BackgroundWork {
+  const stopping = new AbortController()
+  const loop = new RunLoop(() => work(stopping.signal), onError)
+  const timer = setInterval(loop.wake, intervalMs).unref()
+  return {
+    wake: loop.wake,
+    stop() {
+      clearInterval(timer)
+      stopping.abort()
+      return loop.stop()
+    },
+  }
+}

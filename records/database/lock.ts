@@ -14,16 +14,14 @@ export interface FileLock {
 }
 
 /** A lock between processes: an exclusive transaction on an own SQLite file. It ends with the process,
- *  however that ends, so it is never stale. Waits up to `waitMs`, then throws `FileLocked`. */
+ *  however that ends, so it is never stale. Waits up to `waitMs`, then throws `FileLocked`. The locking mode must stay
+ *  NORMAL: in EXCLUSIVE mode, processes that wait keep a shared lock, and then none of them gets the file. */
 export async function acquireFileLock(file: string, waitMs: number): Promise<FileLock> {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const database = await open(file)
   const close = (): Promise<void> => new Promise((resolve) => database.close(() => resolve()))
   try {
-    await execute(
-      database,
-      `PRAGMA busy_timeout = ${Math.round(waitMs)}; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE`,
-    )
+    await execute(database, `PRAGMA busy_timeout = ${Math.round(waitMs)}; BEGIN EXCLUSIVE`)
   } catch (error) {
     await close()
     if (errorCode(error) === 'SQLITE_BUSY')

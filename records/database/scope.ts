@@ -1,8 +1,8 @@
 import type { Knex } from 'knex'
 import type { Subscription } from '../subscriptions.ts'
-import type { Dialect } from './open.ts'
+import type { Db, Dialect } from './open.ts'
 import type { Sql } from './statements.ts'
-import type { Trx } from './transaction.ts'
+import { type Trx, transaction } from './transaction.ts'
 
 const MAX_INSERTED_ROWS = 500
 /** SQLite accepts 32,766 in a statement. */
@@ -28,6 +28,11 @@ export function accountScope(source: { dialect: Dialect; sql: Sql }, accountId: 
   }
 }
 
+/** The scope of an account outside a transaction. */
+export function readScope(db: Db, accountId: string): Scope {
+  return accountScope({ dialect: db.dialect, sql: db.read }, accountId)
+}
+
 type Row = Record<string, unknown>
 
 /** The scope of an account in a transaction. */
@@ -40,6 +45,15 @@ export interface WriteScope extends Scope {
   /** Adds the account ID to the rows. On PostgreSQL the rows are sent later, see `Trx.insert`: their errors are thrown
    *  by a later statement or at the end of the transaction. `translate` returns the error to throw. */
   insert(table: string, rows: Row | Row[], translate?: (error: unknown) => unknown): Promise<void>
+}
+
+/** Runs `work` in one transaction of the account: see `transaction`. */
+export function accountTransaction<T>(
+  db: Db,
+  accountId: string,
+  work: (scope: WriteScope) => Promise<T>,
+): Promise<T> {
+  return transaction(db, (trx) => work(writeScope(trx, accountId)))
 }
 
 export function writeScope(

@@ -27,6 +27,12 @@ export async function select<Row>(
   return Array.isArray(result) ? result : result.rows
 }
 
+/** The number of rows that the query finds. */
+export async function countFound(query: Knex.QueryBuilder): Promise<number> {
+  const [row]: { total: number }[] = await query.count({ total: '*' })
+  return Number(row?.total)
+}
+
 /** Runs independent statements in their order. On PostgreSQL all are sent at once, which saves round
  *  trips. */
 export async function runInOrder<Results extends unknown[]>(

@@ -1,7 +1,7 @@
 /** The state of the whole database, over all accounts. For the operator. */
 import { stat } from 'node:fs/promises'
 import type { Db } from '../database/open.ts'
-import { select } from '../database/statements.ts'
+import { countFound, select } from '../database/statements.ts'
 import type { DeliveryState } from '../deliveries.ts'
 import { UNDELIVERED } from '../index-predicates.ts'
 
@@ -18,9 +18,8 @@ export async function countUndelivered(db: Db): Promise<UndeliveredCounts> {
   return { pending: 0, retrying: 0, failed: 0, ...Object.fromEntries(counts) }
 }
 
-export async function countPausedBulkJobs(db: Db): Promise<number> {
-  const row = await db.read('bulk_jobs').where({ state: 'paused' }).count({ count: '*' }).first()
-  return Number(row?.count)
+export function countPausedBulkJobs(db: Db): Promise<number> {
+  return countFound(db.read('bulk_jobs').where({ state: 'paused' }))
 }
 
 export async function findDatabaseBytes(db: Db): Promise<number | undefined> {

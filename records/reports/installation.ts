@@ -1,6 +1,6 @@
 /** The queries of `muster doctor`: the server, its connections, and pending work. */
 import type { Db } from '../database/open.ts'
-import { type Sql, select } from '../database/statements.ts'
+import { countFound, type Sql, select } from '../database/statements.ts'
 
 export interface PostgresState {
   /** By name, of those below that the server has. */
@@ -62,11 +62,9 @@ export interface AccountCounts {
 }
 
 export async function countAccounts(sql: Sql): Promise<AccountCounts> {
-  const count = async (query: ReturnType<Sql>): Promise<number> =>
-    Number((await query.count({ rows: '*' }).first())?.rows)
   return {
-    accounts: await count(sql('accounts')),
-    suspended: await count(sql('accounts').whereNotNull('suspended_at')),
-    deleting: await count(sql('account_deletions').whereNull('completed_at')),
+    accounts: await countFound(sql('accounts')),
+    suspended: await countFound(sql('accounts').whereNotNull('suspended_at')),
+    deleting: await countFound(sql('account_deletions').whereNull('completed_at')),
   }
 }

@@ -152,7 +152,6 @@ function emptyBuckets({ from, width, buckets }: Range): Bucket[] {
   }))
 }
 
-/** The condition for the minutes of a range in `request_minutes`. */
 function minutesInRange(
   { accountId }: Scope,
   { from, until }: RequestFilter,

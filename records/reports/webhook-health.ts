@@ -12,10 +12,10 @@ import { percentile } from './traffic.ts'
 
 /** A webhook is failing after this many failed attempts in a row. */
 const FAILING_ATTEMPTS = 3
-/** A webhook is degraded when a larger share of the attempts of the last hour failed. */
+/** A webhook is degraded when more than this share of its attempts in the last hour failed. */
 const DEGRADED_SHARE = 0.05
 const HOURS = 24
-/** Undelivered rows read for one page: each may be in a different page of the database file. */
+/** Undelivered rows that are read for one view: each may be in another block of the database file. */
 const MAX_ROWS_READ = 5_000
 const MAX_ROWS_READ_PER_WEBHOOK = 1_000
 
@@ -57,6 +57,7 @@ export interface Undelivered {
 }
 
 const NONE_UNDELIVERED: Undelivered = {
+  // Above the counts, which are exact.
   countedUpTo: 1,
   failed: 0,
   pending: 0,
@@ -108,7 +109,7 @@ export async function countTroubledWebhooks({ sql, accountId }: Scope): Promise<
 
 /** All webhooks of the installation by state. */
 export async function countWebhookStates(db: Db, now: Date): Promise<Record<HealthState, number>> {
-  const { text, bindings } = statesOf('true', [], now)
+  const { text, bindings } = statesQuery('true', [], now)
   const rows = await select<{ state: HealthState; webhooks: number }>(
     db.read,
     `select state, count(*) as webhooks from (${text}) as states group by state`,
@@ -134,8 +135,8 @@ interface StateRow {
 
 type Bindings = (string | number)[]
 
-/** The states of the webhooks that match the condition, with what they depend on. */
-function statesOf(
+/** A query for the states of the webhooks that match the condition, with what they depend on. */
+function statesQuery(
   condition: string,
   conditionBindings: Bindings,
   now: Date,
@@ -162,7 +163,7 @@ function statesOf(
 
 function findStates(scope: Scope, webhookIds: string[], now: Date): Promise<StateRow[]> {
   const isWanted = `account_id = ? and webhooks.id in (${webhookIds.map(() => '?').join(', ')})`
-  const { text, bindings } = statesOf(isWanted, [scope.accountId, ...webhookIds], now)
+  const { text, bindings } = statesQuery(isWanted, [scope.accountId, ...webhookIds], now)
   return select<StateRow>(scope.sql, text, bindings)
 }
 

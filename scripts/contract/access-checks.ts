@@ -1,16 +1,15 @@
-import { operations } from '../../generated/operations.ts'
 import type { Operation } from '../model/operations.ts'
 import { valueAt } from '../model/source.ts'
 import { assertConforms, assertStatus, ContractBroken } from './checks.ts'
 import type { ReceivedResponse, Request } from './request.ts'
-import { type Check, newRequest, type Run, toOperationId, validBody } from './test-run.ts'
+import { type Check, newRequest, type Run, validBody, withId } from './test-run.ts'
 
 const TOO_MANY_BODY_BYTES = 1024 * 1024 + 1
 export const UNKNOWN_ID = '019cade2-11c0-7000-8000-000000000000'
 
 export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const { target } = run
-  const id = toOperationId(operation)
+  const id = operation.id
   const path = await run.records.knownPath(operation)
   const valid = await validBody(run, operation)
   const request = newRequest(run, operation, path, { body: valid })
@@ -22,11 +21,11 @@ export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator
       if (response.status < 400)
         throw new ContractBroken('ignored_auth', changed, `${what} returned ${response.status}`)
       run.coverage.sawStatus(id, response.status)
-      assertConforms(id, changed, response)
+      assertConforms(run.validators, id, changed, response)
       assertStatus(changed, response.status, { check: 'ignored_auth', expected: 401, what })
     },
   })
-  if (!operations[id].isPublic) {
+  if (!operation.isPublic) {
     yield expect401('without a key', { ...request, key: null })
     yield expect401('with another key', { ...request, key: changeKey(target.key) })
     yield expect401('with a key of another scheme', {
@@ -37,7 +36,7 @@ export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator
   }
   const { restrictedKey } = target
   if (restrictedKey === undefined) return
-  if (!operations[id].statuses.some((status) => status === 403)) {
+  if (!operation.responses.some(({ status }) => status === 403)) {
     yield {
       what: 'with a Read Only key',
       async perform() {
@@ -83,7 +82,7 @@ function changeKey(key: string): string {
 }
 
 export async function* urlChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
-  const id = toOperationId(operation)
+  const id = operation.id
   const valid = await validBody(run, operation)
   const path = await run.records.knownPath(operation)
   const request = (at: string): Request => newRequest(run, operation, at, { body: valid })
@@ -101,7 +100,7 @@ export async function* urlChecks(run: Run, operation: Operation): AsyncGenerator
       ['a malformed ID', 'not-a-uuid'],
       ['an ID with NUL', '%00'],
     ] as const)
-      yield expectStatus(what, operation.path.replace(/\{.*?\}/, wrong), 404)
+      yield expectStatus(what, withId(operation, path, wrong), 404)
   }
   yield expectStatus('a broken percent-encoding', `${path}?x=%E0%A4%A`, 400)
   if (operation.responses.some(({ status }) => status === 414))
@@ -174,7 +173,7 @@ export async function* bodyChecks(run: Run, operation: Operation): AsyncGenerato
       what,
       async perform() {
         const probe = { ...newRequest(run, operation, path), body, headers }
-        const { status } = await run.send(toOperationId(operation), probe)
+        const { status } = await run.send(operation.id, probe)
         assertStatus(probe, status, { check: 'negative_data_rejection', expected, what })
       },
     }

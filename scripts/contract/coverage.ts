@@ -1,12 +1,11 @@
 /** Counts how often each documented status, event and optional field of each operation occurred. */
-import type { EventType } from '../../generated/asyncapi.ts'
-import { type OperationId, operations } from '../../generated/operations.ts'
 import type { Contract } from '../model/contract.ts'
+import type { Operation } from '../model/operations.ts'
 import { Refusals } from './refusals.ts'
 import { hasField, listOptionalFields } from './response-fields.ts'
 
 export interface Cell {
-  operation: OperationId
+  operation: string
   kind: 'status' | 'event' | 'field'
   /** For example `404`, `participant.updated` or `data.*.note`. */
   name: string
@@ -18,20 +17,20 @@ export interface Cell {
 
 /** An operation that was not tested. */
 export interface Untested {
-  operation: OperationId
+  operation: string
   reason: string
 }
 
 export interface Coverage {
-  sawStatus(operation: OperationId, status: number): void
-  sawEvent(operation: OperationId, event: EventType): void
-  hasSeenEvents(operation: OperationId): boolean
+  sawStatus(operation: string, status: number): void
+  sawEvent(operation: string, event: string): void
+  hasSeenEvents(operation: Operation): boolean
   /** The body of a successful response. */
-  sawBody(operation: OperationId, body: unknown): void
+  sawBody(operation: string, body: unknown): void
   /** Reasons for which valid data was refused. */
   refusals: Refusals
   /** The operation was not tested. */
-  skip(operation: OperationId, reason: string): void
+  skip(operation: string, reason: string): void
   untested(): Untested[]
   /** Those of the tested operations. */
   cells(): Cell[]
@@ -51,22 +50,23 @@ const NO_RESTRICTED_KEY =
 
 export function newCoverage(
   contract: Contract,
-  ids: readonly OperationId[],
+  ids: readonly string[],
   { hasRestrictedKey }: { hasRestrictedKey: boolean },
 ): Coverage {
   const counts = new Map<string, number>()
-  const key = (operation: OperationId, name: string | number): string => `${operation} ${name}`
-  const count = (operation: OperationId, name: string | number): void => {
+  const key = (operation: string, name: string | number): string => `${operation} ${name}`
+  const count = (operation: string, name: string | number): void => {
     counts.set(key(operation, name), (counts.get(key(operation, name)) ?? 0) + 1)
   }
-  const seen = (operation: OperationId, name: string | number): number =>
+  const seen = (operation: string, name: string | number): number =>
     counts.get(key(operation, name)) ?? 0
   const reasonFor = (status: number): string | null =>
     status === 403 && !hasRestrictedKey ? NO_RESTRICTED_KEY : (UNREACHABLE[status] ?? null)
+  const tested = contract.operations.filter(({ id }) => ids.includes(id))
   const fields = new Map(
     contract.operations.map((operation) => [operation.id, listOptionalFields(contract, operation)]),
   )
-  const untested = new Map<OperationId, string>()
+  const untested = new Map<string, string>()
   return {
     refusals: new Refusals(),
     skip: (operation, reason) => void untested.set(operation, reason),
@@ -77,13 +77,13 @@ export function newCoverage(
     },
     sawStatus: count,
     sawEvent: count,
-    hasSeenEvents: (id) => operations[id].emits.every((event) => seen(id, event) > 0),
+    hasSeenEvents: ({ id, emits }) => emits.every((event) => seen(id, event) > 0),
     cells: () =>
-      ids
-        .filter((id) => !untested.has(id))
-        .flatMap((operation): Cell[] => [
-          ...operations[operation].statuses.map(
-            (status): Cell => ({
+      tested
+        .filter(({ id }) => !untested.has(id))
+        .flatMap(({ id: operation, responses, emits }): Cell[] => [
+          ...responses.map(
+            ({ status }): Cell => ({
               operation,
               kind: 'status',
               name: String(status),
@@ -91,7 +91,7 @@ export function newCoverage(
               reason: reasonFor(status),
             }),
           ),
-          ...operations[operation].emits.map(
+          ...emits.map(
             (event): Cell => ({
               operation,
               kind: 'event',

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import type { Operation } from '../model/operations.ts'
 import type { Schema } from '../model/schema.ts'
 import { ContractBroken, shorten } from './checks.ts'
+import { findIdempotencyKey } from './idempotency-words.ts'
 import { type Fault, faults, objectFaults } from './invalid-values.ts'
 import { assertStored } from './oracles/stored-values.ts'
 import { randomCheck } from './random-check.ts'
@@ -19,7 +20,6 @@ import {
   newRequest,
   parametersIn,
   type Run,
-  toOperationId,
   toText,
   validBody,
 } from './test-run.ts'
@@ -28,15 +28,9 @@ import { jsonBytes, largerThan, limits } from './value-limits.ts'
 
 /** Throws unless the valid request succeeds, or is refused by a rule that a schema cannot express. */
 async function sendValid(run: Run, operation: Operation, input: Input): Promise<ReceivedResponse> {
-  const { 'Idempotency-Key': key, ...headers } = input.headers ?? {}
-  const request = await buildRequest(
-    run,
-    operation,
-    key === undefined
-      ? input
-      : { ...input, headers: { ...headers, ...withUniqueEnd(String(key)) } },
-  )
-  const response = await run.send(toOperationId(operation), request)
+  const headers = withUniqueKey(operation, input.headers ?? {})
+  const request = await buildRequest(run, operation, { ...input, headers })
+  const response = await run.send(operation.id, request)
   const { status } = response
   const isFine =
     status === operation.success.status ||
@@ -59,7 +53,7 @@ const isTooLarge = ({ contract }: Run, { body }: Input): boolean =>
 /** Throws unless the service refuses a record of this size, and the errors name fields that were sent. */
 async function sendTooLarge(run: Run, operation: Operation, body: object): Promise<void> {
   const request = await buildRequest(run, operation, { body: { ...body } })
-  const response = await run.send(toOperationId(operation), request)
+  const response = await run.send(operation.id, request)
   const { status, text } = response
   const fields = Object.keys(fieldErrors(run.contract, operation, response))
   if (status !== 422 || fields.length === 0 || !fields.every((field) => field in body))
@@ -70,13 +64,16 @@ async function sendTooLarge(run: Run, operation: Operation, body: object): Promi
     )
 }
 
-/** A long key keeps its length, so that the largest one is tested. */
-function withUniqueEnd(key: string): { 'Idempotency-Key': string } {
-  const unique = randomUUID()
-  return {
-    'Idempotency-Key':
-      key.length < unique.length ? key + unique : key.slice(0, -unique.length) + unique,
-  }
+/** No other request has the idempotency key. A long one keeps its length, so that the largest one is tested. */
+function withUniqueKey(
+  operation: Operation,
+  headers: Record<string, unknown>,
+): Record<string, unknown> {
+  const { name = '' } = findIdempotencyKey(operation) ?? {}
+  if (!(name in headers)) return headers
+  const [key, unique] = [String(headers[name]), randomUUID()]
+  const start = key.length < unique.length ? key : key.slice(0, -unique.length)
+  return { ...headers, [name]: start + unique }
 }
 
 function isRefusedByRule(run: Run, operation: Operation, response: ReceivedResponse): boolean {
@@ -99,7 +96,7 @@ async function sendInvalid(
   request: Request,
   field?: string,
 ): Promise<void> {
-  const response = await run.send(toOperationId(operation), request)
+  const response = await run.send(operation.id, request)
   const { status, text } = response
   if (status !== 422 && status !== 400)
     throw new ContractBroken(

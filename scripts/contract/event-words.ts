@@ -2,6 +2,7 @@
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { valueAt } from '../model/source.ts'
+import { hasOneOf } from './record-words.ts'
 
 /** `x-event-list`: the operation lists all events. JSON Pointers lead into an event. */
 export interface EventList {
@@ -33,6 +34,22 @@ export function findEventList({ operations }: Contract): EventList | undefined {
 /** `x-emits-when`, by event type. An event without a condition is emitted by each change. */
 export function readEmitConditions(operation: Operation): Record<string, EmitCondition> {
   return readWord(operation, 'x-emits-when') ?? {}
+}
+
+type Json = Record<string, unknown>
+
+/** Whether the change emits the event. */
+export function meetsCondition(
+  condition: EmitCondition | undefined,
+  before: Json,
+  after: Json,
+): boolean {
+  if (condition === undefined) return true
+  const { changes = [], becomes } = condition
+  return (
+    changes.some((name) => before[name] !== after[name]) ||
+    (becomes !== undefined && hasOneOf(after, becomes) && !hasOneOf(before, becomes))
+  )
 }
 
 function readWord<T>({ place }: Operation, word: string): T | undefined {

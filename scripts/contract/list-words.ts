@@ -54,6 +54,16 @@ export function findItemSchema(contract: Contract, operation: Operation): Schema
   return schema?.type === 'array' ? schema.items : undefined
 }
 
+/** For a list without a documented maximum. */
+const USUAL_PAGE_SIZE = 100
+
+/** The most records that a page of the list can have. */
+export function readMaxPageSize({ sources }: Contract, list: Operation, words: ListWords): number {
+  const parameter = list.parameters.find(({ name }) => name === words.page.size)
+  const { maximum } = parameter ? inlineReferences(sources, parameter.schema) : {}
+  return Number(maximum ?? USUAL_PAGE_SIZE)
+}
+
 export function listFilters({ parameters }: Operation): FilterParameter[] {
   return parameters.flatMap((parameter) => {
     const { source, path } = parameter.place

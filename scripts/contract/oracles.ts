@@ -2,6 +2,7 @@
 import type { Operation } from '../model/operations.ts'
 import { bodyChecks, keyChecks, urlChecks } from './access-checks.ts'
 import { faultChecks, limitChecks, randomInvalidChecks, randomValidChecks } from './data-checks.ts'
+import { findIdempotencyKey } from './idempotency-words.ts'
 import { conditionChecks } from './oracles/conditions.ts'
 import { deletionChecks } from './oracles/deletions.ts'
 import { deliveryChecks } from './oracles/deliveries.ts'
@@ -19,6 +20,8 @@ export interface Oracle {
   /** A sentence for the help. */
   promise: string
   isFor(operation: Operation, target: Target): boolean
+  /** What the contract and the target must have. Completes "it needs …". */
+  needs?: string
   listChecks: ListChecks
 }
 
@@ -71,31 +74,37 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'Rate limit headers count down and name the end of the window. X-Request-Id repeats that of the client.',
     isFor: always,
+    needs: 'a response header with x-echoes or x-counts-down',
     listChecks: headerChecks,
   },
   {
     name: 'answers HEAD as GET',
     promise: 'HEAD has the status and the headers of GET, and no body.',
     isFor: isRead,
+    needs: 'a GET operation',
     listChecks: headChecks,
   },
   {
     name: 'accepts only a JSON body',
     promise: 'Malformed, missing, oversized and mislabelled bodies get 400, 413 or 415.',
     isFor: ({ body }) => body !== null,
+    needs: 'an operation with a body',
     listChecks: bodyChecks,
   },
   {
     name: 'compares versions',
     promise: 'If-Match and If-None-Match take one tag, a list, a weak tag and *.',
+    // RFC 9110 §13.1 fixes these names, so no contract can choose others.
     isFor: (operation) => hasParameter(operation, 'If-None-Match', 'If-Match'),
+    needs: 'an operation with the header If-Match or If-None-Match',
     listChecks: conditionChecks,
   },
   {
-    name: 'does not repeat a request with the same Idempotency-Key',
+    name: 'does not repeat a request with the same idempotency key',
     promise:
       'A repeated or simultaneous request has one effect. A refused request leaves its key free.',
-    isFor: (operation) => hasParameter(operation, 'Idempotency-Key'),
+    isFor: (operation) => findIdempotencyKey(operation) !== undefined,
+    needs: 'an operation with a header that has x-idempotency-key',
     listChecks: idempotencyChecks,
   },
   {
@@ -103,6 +112,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'Every filter, sort and page gives the records, and meta the counts, that follow from the whole list.',
     isFor: isRead,
+    needs: 'x-lists, and an operation that returns a list',
     listChecks,
   },
   {
@@ -110,12 +120,14 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'An update changes the fields that were sent, null clears, and the time of the update becomes later.',
     isFor: ({ method }) => method === 'patch',
+    needs: 'an operation that updates a record, and one that returns it',
     listChecks: updateChecks,
   },
   {
     name: 'deletes the record',
     promise: 'A deleted record is gone for every operation, and from the list.',
     isFor: ({ method }) => method === 'delete',
+    needs: 'an operation that deletes a record',
     listChecks: deletionChecks,
   },
   {
@@ -123,6 +135,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'A change emits each declared event once, about the right record. A refused or repeated request emits none.',
     isFor: ({ emits }) => emits.length > 0,
+    needs: 'an operation with x-emits, and one with x-event-list',
     listChecks: eventChecks,
   },
   {
@@ -131,6 +144,7 @@ export const ORACLES: readonly Oracle[] = [
       'Random sequences of creates, updates and deletes, also simultaneous ones, leave the records that a model ' +
       'computes. States, fixed fields, references and versions are as the contract says.',
     isFor: ({ method }) => method === 'patch',
+    needs: 'records at the top level with operations that create, return, update and delete them',
     listChecks: sequenceChecks,
   },
   {
@@ -139,6 +153,7 @@ export const ORACLES: readonly Oracle[] = [
       'A webhook gets each event once, with the headers, signatures and body of asyncapi.yaml, and again ' +
       'after a failure.',
     isFor: ({ emits }, { createWebhook }) => emits.length > 0 && createWebhook !== undefined,
+    needs: 'an operation with x-emits, one with x-event-list, and the option --webhook-secret',
     listChecks: deliveryChecks,
   },
   {
@@ -146,10 +161,23 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       "With --other-key: the other account gets 404 for the run's records, and no list, filter or count has them.",
     isFor: (_, { otherKey }) => otherKey !== undefined,
+    needs: 'the option --other-key',
     listChecks: isolationChecks,
   },
 ]
 
 export function listOracles(operation: Operation, target: Target): Oracle[] {
   return ORACLES.filter(({ isFor }) => isFor(operation, target))
+}
+
+/** An oracle that had nothing to check in the whole run. */
+export interface UnusedOracle {
+  name: string
+  needs: string
+}
+
+export function listUnused(cases: readonly { name: string }[]): UnusedOracle[] {
+  return ORACLES.flatMap(({ name, needs }) =>
+    needs === undefined || cases.some((one) => one.name === name) ? [] : [{ name, needs }],
+  )
 }

@@ -1,5 +1,6 @@
 /** Receives the deliveries of the tested service. */
-import { createServer } from 'node:http'
+import { randomUUID } from 'node:crypto'
+import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Delivery } from './delivery-words.ts'
 
@@ -17,6 +18,8 @@ export interface TestedWebhook extends AsyncDisposable {
 export interface Receiver extends AsyncDisposable {
   url: string
   attempts: Attempt[]
+  /** IDs of the requests with which `assertReachable` tested a public URL. */
+  probes: ReadonlySet<string>
   /** Responds with 500 to the first attempt that fits. */
   refuseFirst(fits: (attempt: Attempt) => boolean): void
   /** Resolves when this many attempts fit, or after the time limit. */
@@ -24,26 +27,44 @@ export interface Receiver extends AsyncDisposable {
 }
 
 const HOST = '127.0.0.1'
+const MAX_BODY_BYTES = 1024 * 1024
+const PROBE_HEADER = 'muster-probe'
+const PROBE_TIMEOUT_MS = 15_000
 
 /** Port 0 is a free one. */
 export async function startContractReceiver(port = 0): Promise<Receiver> {
   const attempts: Attempt[] = []
+  const probes = new Set<string>()
   const waiting = new Set<() => void>()
   let isRefused = (_: Attempt): boolean => false
-  const server = createServer(async (incoming, outgoing) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of incoming) chunks.push(chunk)
+  const respond = async (incoming: IncomingMessage): Promise<number> => {
+    const probe = incoming.headers[PROBE_HEADER]
+    if (typeof probe === 'string') {
+      probes.add(probe)
+      return 204
+    }
+    const body = await readBody(incoming)
+    if (body === undefined) return 413
     const attempt: Attempt = {
       method: incoming.method ?? '',
       headers: incoming.headers as Record<string, string>,
-      body: Buffer.concat(chunks).toString(),
+      body,
       receivedAt: Date.now(),
     }
     attempts.push(attempt)
-    const isFirst = isRefused(attempt)
-    if (isFirst) isRefused = () => false
-    outgoing.writeHead(isFirst ? 500 : 204).end()
-    for (const check of waiting) check()
+    if (!isRefused(attempt)) return 204
+    isRefused = () => false
+    return 500
+  }
+  const server = createServer((incoming, outgoing) => {
+    respond(incoming).then(
+      (status) => {
+        outgoing.writeHead(status).end()
+        for (const check of waiting) check()
+      },
+      // The sender closed the connection.
+      () => outgoing.destroy(),
+    )
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -52,6 +73,7 @@ export async function startContractReceiver(port = 0): Promise<Receiver> {
   return {
     url: `http://${HOST}:${(server.address() as AddressInfo).port}/`,
     attempts,
+    probes,
     refuseFirst(fits) {
       isRefused = fits
     },
@@ -75,4 +97,40 @@ export async function startContractReceiver(port = 0): Promise<Receiver> {
       await new Promise((resolve) => server.close(resolve))
     },
   }
+}
+
+/** Undefined for a body that no delivery has. A public URL also gets requests of others. */
+async function readBody(incoming: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of incoming) {
+    bytes += chunk.length
+    if (bytes > MAX_BODY_BYTES) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+/** Throws unless a request to the public URL arrives at the receiver, through the tunnel or proxy of its owner. */
+export async function assertReachable(
+  { url, probes }: Pick<Receiver, 'url' | 'probes'>,
+  publicUrl: string,
+): Promise<void> {
+  const probe = randomUUID()
+  const result = await fetch(publicUrl, {
+    method: 'POST',
+    headers: { [PROBE_HEADER]: probe },
+    redirect: 'manual',
+    signal: AbortSignal.timeout(PROBE_TIMEOUT_MS),
+  }).then(
+    async ({ status, body }) => {
+      await body?.cancel()
+      return `it returned ${status}`
+    },
+    ({ message, cause }: Error) => (cause as Error | undefined)?.message || message,
+  )
+  if (!probes.has(probe))
+    throw new Error(
+      `${publicUrl} does not lead to ${url}: ${result}. Start the tunnel or proxy, then try again.`,
+    )
 }

@@ -5,7 +5,7 @@ import type { LinkedKind, Reference } from './linked-kinds.ts'
 import { assertRules, findDifference } from './oracles/stored-values.ts'
 import { hasOneOf, recordSchema, sentSchema } from './record-words.ts'
 import type { ReceivedResponse, Request } from './request.ts'
-import { newRequest, type Run, toOperationId } from './test-run.ts'
+import { newRequest, type Run } from './test-run.ts'
 import { least } from './valid-values.ts'
 
 type Json = Record<string, unknown>
@@ -207,7 +207,7 @@ export class RecordModel {
   async #read(record: ModelRecord) {
     const { get } = record.kind
     const request = newRequest(this.#run, get, record.path)
-    const response = await this.#run.send(toOperationId(get), request)
+    const response = await this.#run.send(get.id, request)
     const expected = record.isDeleted ? 404 : get.success.status
     this.#assertOutcome(request, response, expected, record.isDeleted ? 'it is deleted' : undefined)
     return { request, response }

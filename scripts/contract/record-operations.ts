@@ -12,11 +12,18 @@ export interface RecordOperations {
   remove: Operation
 }
 
+export function findOperation(
+  { operations }: Contract,
+  method: string,
+  path: string,
+): Operation | undefined {
+  return operations.find((one) => one.method === method && one.path === path)
+}
+
 /** The kinds of records that can be created, read, updated and deleted. */
-export function listRecordOperations({ operations }: Contract): RecordOperations[] {
-  const find = (method: string, path: string) =>
-    operations.find((operation) => operation.method === method && operation.path === path)
-  return operations.flatMap((get): RecordOperations[] => {
+export function listRecordOperations(contract: Contract): RecordOperations[] {
+  const find = (method: string, path: string) => findOperation(contract, method, path)
+  return contract.operations.flatMap((get): RecordOperations[] => {
     const [, collection = '', name = ''] = /^([^{]*)\/\{([^}]+)\}$/.exec(get.path) ?? []
     const create = find('post', collection)
     const update = find('patch', get.path)

@@ -2,6 +2,7 @@
 import { escaped, junitXml, type TestCase } from '../report/junit.ts'
 import { type Cell, isExcused, isMissing, type Untested } from './coverage.ts'
 import type { DreddResult } from './dredd-suite.ts'
+import type { UnusedOracle } from './oracles.ts'
 import type { Refusal } from './refusals.ts'
 import type { Case, Failure } from './suite.ts'
 
@@ -16,6 +17,7 @@ export interface Report {
   cases: Case[]
   cells: Cell[]
   untested: Untested[]
+  unused: UnusedOracle[]
   /** Reasons for which data that is valid by the schema was refused. */
   refusals: Refusal[]
 }
@@ -31,7 +33,7 @@ export function isFailed({ error, dredd, cases, cells }: Report): boolean {
 
 /** One test case for each check of each operation, and one for each cell of the matrix. */
 export function contractJunit(report: Report): string {
-  const { url, seed, error, dredd, cases, cells, untested } = report
+  const { url, seed, error, dredd, cases, cells, untested, unused } = report
   return junitXml(`muster contract ${url} seed ${seed}`, [
     ...(error === null ? [] : [failedCase('Run', 'ends early', error)]),
     ...(dredd?.failures ?? []).map((failure) => failedCase('Dredd', failure, failure)),
@@ -41,6 +43,14 @@ export function contractJunit(report: Report): string {
         name: 'is tested',
         seconds: 0,
         skipped: reason,
+      }),
+    ),
+    ...unused.map(
+      (oracle): TestCase => ({
+        classname: 'Checks',
+        name: oracle.name,
+        seconds: 0,
+        skipped: describeUnused(oracle),
       }),
     ),
     ...cases.map(
@@ -69,6 +79,11 @@ export function contractJunit(report: Report): string {
   ])
 }
 
+/** Follows the name of the oracle. */
+export function describeUnused({ needs }: UnusedOracle): string {
+  return `had nothing to check; it needs ${needs}`
+}
+
 function failedCase(classname: string, name: string, message: string): TestCase {
   return { classname, name, seconds: 0, failures: [{ message, details: '' }] }
 }
@@ -80,7 +95,7 @@ export function listStatuses(cells: Cell[]): string[] {
 
 /** A page with the matrix, the events and the failures. */
 export function contractPage(report: Report): string {
-  const { url, seed, error, dredd, cases, cells, untested, refusals } = report
+  const { url, seed, error, dredd, cases, cells, untested, unused, refusals } = report
   const statuses = listStatuses(cells)
   const ids = [...new Set(cells.map(({ operation }) => operation))]
   const failures = cases.flatMap((one) => one.failures.map((failure) => ({ ...one, failure })))
@@ -127,7 +142,7 @@ ${rows.join('\n')}
 </p>
 ${reasonList(cells)}
 <h2>Not tested</h2>
-<ul>${untested.map(untestedItem).join('') || '<li>None.</li>'}</ul>
+<ul>${[...untested.map(untestedItem), ...unused.map(unusedItem)].join('') || '<li>None.</li>'}</ul>
 <h2>Rules beside the schemas</h2>
 <ul>${refusals.map(refusalItem).join('') || '<li>None.</li>'}</ul>
 <h2>Failures</h2>
@@ -189,6 +204,10 @@ function reasonList(cells: Cell[]): string {
 
 function untestedItem({ operation, reason }: Untested): string {
   return `<li>${operation}: ${escaped(reason)}</li>`
+}
+
+function unusedItem(oracle: UnusedOracle): string {
+  return `<li>${escaped(`${oracle.name}: ${describeUnused(oracle)}`)}</li>`
 }
 
 function refusalItem({ operation, field, message, count }: Refusal): string {

@@ -41,15 +41,15 @@ class ReusedConnectionBroke extends Error {
 /** Sends requests to one service. */
 export class HttpClient {
   readonly #url: string
-  readonly #repeatHeader: string | undefined
+  readonly #repeatHeaders: string[]
   readonly #http: typeof http | typeof https
   /** Keeps connections open. */
   readonly #agent: http.Agent
 
-  /** A POST with the header `repeatHeader` can be repeated. */
-  constructor(url: string, repeatHeader?: string) {
+  /** A POST with one of the headers `repeatHeaders` can be repeated. */
+  constructor(url: string, repeatHeaders: string[]) {
     this.#url = url
-    this.#repeatHeader = repeatHeader?.toLowerCase()
+    this.#repeatHeaders = repeatHeaders
     this.#http = new URL(url).protocol === 'https:' ? https : http
     this.#agent = new this.#http.Agent({ keepAlive: true })
   }
@@ -92,8 +92,7 @@ export class HttpClient {
 
   #isRepeatable({ method, headers }: Request): boolean {
     return (
-      IDEMPOTENT_METHODS.includes(method) ||
-      Object.keys(headers).some((name) => name.toLowerCase() === this.#repeatHeader)
+      IDEMPOTENT_METHODS.includes(method) || this.#repeatHeaders.some((name) => name in headers)
     )
   }
 

@@ -3,12 +3,12 @@ import { lineOf } from '../model/source.ts'
 import type { Result } from '../report/result.ts'
 import { describeMissing, isMissing } from './coverage.ts'
 import { describeRefusal } from './refusals.ts'
-import type { Report } from './report.ts'
+import { describeUnused, type Report } from './report.ts'
 
 /** What failed, at the line of the operation, and the rules that the schemas do not express. */
 export function listResults(
   contract: Contract,
-  { error, dredd, cases, cells, untested, refusals }: Report,
+  { error, dredd, cases, cells, untested, unused, refusals }: Report,
 ): Result[] {
   const toResult = (
     level: Result['level'],
@@ -33,6 +33,9 @@ export function listResults(
       .map((cell) => toResult('error', cell.operation, ['coverage', describeMissing(cell)])),
     ...untested.map(({ operation, reason }) =>
       toResult('notice', operation, ['not-tested', `was not tested: ${reason}`]),
+    ),
+    ...unused.map((oracle) =>
+      toResult('notice', 'Checks', ['not-tested', `${oracle.name}: ${describeUnused(oracle)}`]),
     ),
     ...refusals.map((refusal) =>
       toResult('notice', refusal.operation, ['refusal', describeRefusal(refusal)]),

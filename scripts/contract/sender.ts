@@ -1,7 +1,8 @@
 /** Sends the requests of a run, counts them and remembers the latest exchanges. */
-import type { OperationId } from '../../generated/operations.ts'
+import type { Contract } from '../model/contract.ts'
 import { ContractBroken } from './checks.ts'
 import type { Coverage } from './coverage.ts'
+import { findIdempotencyKey } from './idempotency-words.ts'
 import { HttpClient, type ReceivedResponse, type Request } from './request.ts'
 
 /** No check sends more requests before it fails. */
@@ -17,9 +18,10 @@ export interface Exchange {
 }
 
 interface SetUp {
+  contract: Contract
   coverage: Coverage
   /** The tested operations. */
-  options: { ids: readonly OperationId[] }
+  options: { ids: readonly string[] }
 }
 
 export class Sender {
@@ -30,12 +32,14 @@ export class Sender {
 
   constructor(url: string, setUp: SetUp) {
     this.#setUp = setUp
-    this.#client = new HttpClient(url, 'Idempotency-Key')
+    const keys = setUp.contract.operations.map(findIdempotencyKey)
+    const names = keys.flatMap((key) => (key ? [key.name] : []))
+    this.#client = new HttpClient(url, names)
   }
 
   /** The status of the response counts for the operation. So does the status of a response after which the request is
    *  repeated. */
-  async send(request: Request, id?: OperationId): Promise<ReceivedResponse> {
+  async send(request: Request, id?: string): Promise<ReceivedResponse> {
     const { options, coverage } = this.#setUp
     this.count += 1
     const countStatus = ({ status }: ReceivedResponse): void => {

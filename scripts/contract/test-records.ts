@@ -1,24 +1,23 @@
 /** The records that a test run creates for its requests, and their deletion. */
+import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
-import type { Sources } from '../model/source.ts'
 import { ContractBroken, shorten } from './checks.ts'
+import { readListWords, readPointer } from './list-words.ts'
+import {
+  depthOf,
+  isBelow,
+  type Kind,
+  kindOf,
+  listCollections,
+  listKinds,
+  listReferences,
+} from './record-kinds.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import { least } from './valid-values.ts'
 
 type Body = Record<string, unknown>
-
-/** A kind of record. Its name comes from paths and references: `job` for `{job}` and `job_id`. */
-interface Kind {
-  collection: string
-  list: Operation | undefined
-  create: Operation | undefined
-  body: Schema
-  /** Values that it needs before another record can refer to it: `x-refers-with` of the reference. */
-  referred: Body
-  canDelete: boolean
-}
 
 /** A record that the service did not create. */
 export interface FailedRecord {
@@ -71,7 +70,7 @@ function createRefusal(
 /** Creates the shared records, as far as the service permits. The methods that need a record throw
  *  ContractBroken if the service refused it. */
 export async function prepareRecords(
-  contract: { operations: Operation[]; sources: Sources },
+  contract: Contract,
   sendAs: (request: Request) => Promise<ReceivedResponse>,
   key: string,
 ): Promise<RunRecords> {
@@ -81,71 +80,79 @@ export async function prepareRecords(
 }
 
 class TestRecords implements RunRecords {
-  private readonly kinds: Map<string, Kind>
-  /** Names of kinds, by field. */
-  private readonly references: Map<string, string>
-  private readonly sources: Sources
+  private readonly kinds: Kind[]
+  /** By field. */
+  private readonly references: Map<string, Kind>
+  private readonly contract: Contract
   private readonly send: (request: Omit<Request, 'key'>) => Promise<ReceivedResponse>
   private readonly key: string
   /** IDs by kind. */
-  private readonly shared = new Map<string, string>()
+  private readonly shared = new Map<Kind, string>()
   /** Why there is no shared record, by kind. */
-  private readonly refused = new Map<string, ContractBroken>()
+  private readonly refused = new Map<Kind, ContractBroken>()
   /** Paths of the records to delete, oldest first. */
   private untilDispose: string[] = []
   private untilCaseEnds: string[] = []
   private untilCheckEnds: string[] = []
 
   constructor(
-    contract: { operations: Operation[]; sources: Sources },
+    contract: Contract,
     sendAs: (request: Request) => Promise<ReceivedResponse>,
     key: string,
   ) {
     this.kinds = listKinds(contract)
     this.references = listReferences(contract, this.kinds)
-    for (const { body } of this.kinds.values())
+    for (const { body } of this.kinds)
       for (const [field, schema] of Object.entries(body.properties ?? {})) {
-        const referred = this.kinds.get(this.references.get(field) ?? '')?.referred
+        const referred = this.references.get(field)?.referred
         if (referred) Object.assign(referred, schema['x-refers-with'])
       }
-    this.sources = contract.sources
+    this.contract = contract
     this.send = (request) => sendAs({ ...request, key })
     this.key = key
   }
 
-  /** Kinds that cannot be created come last: their records result from the others. */
+  /** Nested kinds come after those above them. Kinds that cannot be created come last: their records result from
+   *  the others. */
   async createShared(): Promise<void> {
-    const names = [...this.kinds.keys()]
-    const isCreatable = (name: string): boolean => Boolean(this.kinds.get(name)?.create)
-    const others = names.filter((name) => !isCreatable(name))
-    for (const name of [...names.filter(isCreatable), ...others])
+    const ordered = this.kinds.toSorted(
+      (a, b) =>
+        depthOf(a) - depthOf(b) || Number(a.create === undefined) - Number(b.create === undefined),
+    )
+    for (const kind of ordered)
       try {
-        this.shared.set(name, await this.create(name))
+        const collection = await this.knownPath({ path: kind.collection })
+        this.shared.set(kind, await this.create(kind, {}, collection))
       } catch (error) {
         if (!(error instanceof ContractBroken)) throw error
-        this.refused.set(name, error)
+        this.refused.set(kind, error)
       }
     this.untilDispose = this.untilCheckEnds
     this.untilCheckEnds = []
   }
 
   get failed(): FailedRecord[] {
-    return [...this.refused].flatMap(([name, error]) => {
-      const kind = this.kinds.get(name)
-      const operation = kind?.create ?? kind?.list
-      return operation === undefined ? [] : [{ operation, error }]
+    const reported = new Set<ContractBroken>()
+    return [...this.refused].flatMap(([{ create, list }, error]) => {
+      const operation = create ?? list
+      // A nested record fails with the error of the record above it.
+      if (operation === undefined || reported.has(error)) return []
+      reported.add(error)
+      return [{ operation, error }]
     })
   }
 
   missingFor(operation: Operation): string | undefined {
-    const inPath = [...operation.path.matchAll(/\{(.+?)\}/g)].map(([, name = '']) => name)
+    const inPath = listCollections(operation.path).map(({ collection }) =>
+      kindOf(this.kinds, collection),
+    )
     const fields = Object.keys(this.inlineSchema(operation)?.properties ?? {})
-    const inBody = fields.map((field) => this.references.get(field) ?? '')
-    return [...inPath, ...inBody].find((name) => this.refused.has(name))
+    const inBody = fields.flatMap((field) => this.references.get(field) ?? [])
+    return [...inPath, ...inBody].find((kind) => this.refused.has(kind))?.name
   }
 
   inlineSchema({ body }: Operation): Schema | null {
-    return body && inlineReferences(this.sources, body.schema)
+    return body && inlineReferences(this.contract.sources, body.schema)
   }
 
   bodyFor(operation: Operation): Promise<Body> {
@@ -156,39 +163,57 @@ class TestRecords implements RunRecords {
     const { required = [] } = this.inlineSchema(operation) ?? {}
     const filled = { ...body }
     for (const [field, value] of Object.entries(body)) {
-      const name = this.references.get(field)
+      const kind = this.references.get(field)
       // A required reference may have to be unique, so it gets a new record.
-      if (name !== undefined && typeof value === 'string')
-        filled[field] = required.includes(field) ? await this.create(name) : this.sharedId(name)
+      if (kind !== undefined && typeof value === 'string')
+        filled[field] = required.includes(field) ? await this.createNew(kind) : this.sharedId(kind)
     }
     return filled
   }
 
   isReference(field: string): boolean {
-    return this.references.get(field) !== undefined
+    return this.references.has(field)
   }
 
-  newPath(operation: Operation, values?: Body): Promise<string> {
-    return fillPath(operation, (name) => this.create(name, values))
+  newPath({ path }: Operation, values: Body = {}): Promise<string> {
+    const last = listCollections(path).at(-1)
+    const lastKind = last && kindOf(this.kinds, last.collection)
+    return this.fillPath(path, (kind, collection) =>
+      this.create(kind, kind === lastKind ? values : {}, collection),
+    )
   }
 
-  knownPath(operation: Operation): Promise<string> {
-    return fillPath(operation, async (name) => this.sharedId(name))
+  knownPath({ path }: Pick<Operation, 'path'>): Promise<string> {
+    return this.fillPath(path, async (kind) => this.sharedId(kind))
+  }
+
+  /** `findId` gets each kind of the path, from left to right, and the filled path of its records. */
+  private async fillPath(
+    path: string,
+    findId: (kind: Kind, collection: string) => Promise<string>,
+  ): Promise<string> {
+    let filled = path
+    for (const { collection } of listCollections(path)) {
+      const start = filled.split('/').slice(0, collection.split('/').length)
+      const id = await findId(kindOf(this.kinds, collection), start.join('/'))
+      filled = filled.split('/').with(start.length, id).join('/')
+    }
+    return filled
   }
 
   async addDependents(kind: string, id: string): Promise<string[]> {
     const ids: string[] = []
-    for (const [name, { body }] of this.kinds)
-      for (const [field, { nullable }] of Object.entries(body.properties ?? {}))
-        if (nullable && this.references.get(field) === kind)
-          ids.push(await this.create(name, { [field]: id }))
+    for (const other of this.kinds)
+      for (const [field, { nullable }] of Object.entries(other.body.properties ?? {}))
+        if (nullable && this.references.get(field)?.name === kind)
+          ids.push(await this.createNew(other, { [field]: id }))
     return ids
   }
 
   note(response: ReceivedResponse): void {
     const location = response.headers.get('location')
-    const isDeletable = [...this.kinds.values()].some(
-      ({ canDelete, collection }) => canDelete && location?.startsWith(`${collection}/`),
+    const isDeletable = this.kinds.some(
+      ({ canDelete, collection }) => canDelete && location && isBelow(location, collection),
     )
     if (response.status === 201 && location && isDeletable) this.untilCheckEnds.push(location)
   }
@@ -215,18 +240,22 @@ class TestRecords implements RunRecords {
     await this.remove([...this.untilDispose, ...this.untilCaseEnds, ...this.untilCheckEnds])
   }
 
-  private sharedId(name: string): string {
-    const refused = this.refused.get(name)
+  private sharedId(kind: Kind): string {
+    const refused = this.refused.get(kind)
     if (refused !== undefined) throw refused
-    return this.shared.get(name) ?? ''
+    return this.shared.get(kind) ?? ''
   }
 
-  private async create(name: string, more: Body = {}): Promise<string> {
-    const kind = this.kinds.get(name)
-    if (!kind?.create) return await this.findFirst(kind?.collection ?? '')
+  /** Creates a record below the shared ones. */
+  private async createNew(kind: Kind, more: Body = {}): Promise<string> {
+    return this.create(kind, more, await this.knownPath({ path: kind.collection }))
+  }
+
+  private async create(kind: Kind, more: Body, collection: string): Promise<string> {
+    if (!kind.create) return await this.findFirst(collection)
     const request = {
       method: 'POST',
-      path: kind.collection,
+      path: collection,
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({ ...(await this.bodyFor(kind.create)), ...kind.referred, ...more }),
     }
@@ -234,14 +263,15 @@ class TestRecords implements RunRecords {
     const { id } = (response.json ?? {}) as { id?: unknown }
     if (response.status !== 201 || typeof id !== 'string')
       throw createRefusal(request, response, this.key)
-    if (kind.canDelete) this.untilCheckEnds.push(`${kind.collection}/${id}`)
+    if (kind.canDelete) this.untilCheckEnds.push(`${collection}/${id}`)
     return id
   }
 
   private async findFirst(collection: string): Promise<string> {
     const request = { method: 'GET', path: collection, headers: {} }
     const response = await this.send(request)
-    const id = (response.json as { data?: { id?: unknown }[] } | undefined)?.data?.[0]?.id
+    const items = readPointer(response.json, readListWords(this.contract)?.items ?? '/data')
+    const id = readPointer(items, '/0/id')
     if (typeof id !== 'string')
       throw new ContractBroken(
         'ensure_resource_availability',
@@ -260,54 +290,4 @@ class TestRecords implements RunRecords {
       })
     if (failures.length > 0) throw failures[0]
   }
-}
-
-async function fillPath(
-  { path }: Operation,
-  findId: (name: string) => Promise<string>,
-): Promise<string> {
-  let filled = path
-  for (const [placeholder, name = ''] of path.matchAll(/\{(.+?)\}/g))
-    filled = filled.replace(placeholder, await findId(name))
-  return filled
-}
-
-function listKinds({
-  operations: all,
-  sources,
-}: {
-  operations: Operation[]
-  sources: Sources
-}): Map<string, Kind> {
-  const kinds = new Map<string, Kind>()
-  for (const { path } of all) {
-    const [, collection, name] = /^(.*)\/\{([^}]+)\}$/.exec(path) ?? []
-    if (collection === undefined || name === undefined) continue
-    const find = (method: string) =>
-      all.find((operation) => operation.path === collection && operation.method === method)
-    const create = find('post')
-    const body = create?.body ? inlineReferences(sources, create.body.schema) : {}
-    const canDelete = all.some(
-      (operation) => operation.path === path && operation.method === 'delete',
-    )
-    kinds.set(name, { collection, list: find('get'), create, body, referred: {}, canDelete })
-  }
-  return kinds
-}
-
-/** The kinds of other records that fields of bodies refer to, by field: `x-refers-to`. A contract without this word
- *  names them: `job_id` refers to a `job`. */
-function listReferences(
-  { operations, sources }: { operations: Operation[]; sources: Sources },
-  kinds: Map<string, Kind>,
-): Map<string, string> {
-  const fields = operations.flatMap(({ body }) =>
-    Object.entries(body ? (inlineReferences(sources, body.schema).properties ?? {}) : {}),
-  )
-  const worded = fields.map(([field, schema]): [string, unknown] => [field, schema['x-refers-to']])
-  const named = fields.map(([field]): [string, unknown] => [field, /^(.+)_id$/.exec(field)?.[1]])
-  const isKind = (entry: [string, unknown]): entry is [string, string] =>
-    typeof entry[1] === 'string' && kinds.has(entry[1])
-  const found = worded.filter(isKind)
-  return new Map(found.length > 0 ? found : named.filter(isKind))
 }

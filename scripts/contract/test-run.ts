@@ -1,10 +1,10 @@
 /** The state of one run of the contract tests, and the requests that it builds. */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { OperationId } from '../../generated/operations.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import { mapValues, type Schema } from '../model/schema.ts'
+import type { Validators } from './checks.ts'
 import type { Coverage } from './coverage.ts'
 import type { Receiver, TestedWebhook } from './receiver.ts'
 import { hasOneOf, readRecordWords } from './record-words.ts'
@@ -31,7 +31,7 @@ export interface Target {
 }
 
 export interface Options {
-  ids: readonly OperationId[]
+  ids: readonly string[]
   seed: number
   /** To each operation: this many valid and this many invalid ones. */
   randomRequests: number
@@ -43,6 +43,7 @@ export interface Options {
 
 export interface Run {
   contract: Contract
+  validators: Validators
   target: Target
   options: Options
   coverage: Coverage
@@ -54,7 +55,7 @@ export interface Run {
   /** Sends a request without checking the response. */
   plain(request: Request): Promise<ReceivedResponse>
   /** Sends a request. Throws ContractBroken unless the response conforms to the operation. */
-  send(id: OperationId, request: Request): Promise<ReceivedResponse>
+  send(id: string, request: Request): Promise<ReceivedResponse>
 }
 
 /** Parameters by name, and the body. */
@@ -71,8 +72,6 @@ export interface Check {
 }
 
 export type ListChecks = (run: Run, operation: Operation) => AsyncIterable<Check> | Iterable<Check>
-
-export const toOperationId = ({ id }: Operation): OperationId => id as OperationId
 
 /** The request for the input, with references to existing records in its body. */
 export async function buildRequest(
@@ -113,6 +112,12 @@ export function newRequest(
 /** A list becomes comma-separated text. */
 export function toText(value: unknown): string {
   return Array.isArray(value) ? value.join(',') : String(value)
+}
+
+/** The path with another ID in place of its last one. */
+export function withId({ path: template }: Operation, path: string, id: string): string {
+  const index = template.split('/').findLastIndex((part) => part.startsWith('{'))
+  return path.split('/').with(index, id).join('/')
 }
 
 /** The path of a new record if the operation writes, or of a shared one. */

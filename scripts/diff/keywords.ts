@@ -1,6 +1,12 @@
 /** Compares the keywords of two revisions of a schema. */
 import { isDeepStrictEqual } from 'node:util'
-import { isNotBlankPattern, readDefault, type Schema, TEXT_PATTERN } from '../model/schema.ts'
+import {
+  ANNOTATIONS,
+  isNotBlankPattern,
+  readDefault,
+  type Schema,
+  TEXT_PATTERN,
+} from '../model/schema.ts'
 import type { SchemaChange } from './rules.ts'
 
 interface Bound {
@@ -20,41 +26,29 @@ const BOUNDS: Bound[] = [
   { keyword: 'maxProperties', name: 'max-properties', isUpper: true },
   { keyword: 'minProperties', name: 'min-properties', isUpper: false },
 ]
-/** Keywords that are compared below, or do not matter. */
-const KNOWN = new Set([
+const COMPARED = [
   ...BOUNDS.map(({ keyword }) => keyword),
-  ...[
-    '$ref',
-    'type',
-    'nullable',
-    'enum',
-    'const',
-    'format',
-    'pattern',
-    'default',
-    'uniqueItems',
-    'items',
-    'properties',
-    'required',
-  ],
-  ...[
-    'additionalProperties',
-    'title',
-    'description',
-    'example',
-    'examples',
-    'externalDocs',
-    'deprecated',
-    'discriminator',
-    'readOnly',
-    'writeOnly',
-    'xml',
-    // Their members are compared.
-    'oneOf',
-    'anyOf',
-    'allOf',
-  ],
-])
+  '$ref',
+  'type',
+  'nullable',
+  'enum',
+  'const',
+  'format',
+  'pattern',
+  'default',
+  'uniqueItems',
+  'items',
+  'properties',
+  'required',
+  'additionalProperties',
+  'discriminator',
+  'readOnly',
+  'writeOnly',
+  'oneOf',
+  'anyOf',
+  'allOf',
+]
+const KNOWN = new Set([...COMPARED, ...ANNOTATIONS])
 
 /** Calls `add` for each keyword that differs. */
 export function compareKeywords(old: Schema, now: Schema, add: Add): void {
@@ -62,23 +56,9 @@ export function compareKeywords(old: Schema, now: Schema, add: Add): void {
   compareEnums(old, now, add)
   for (const bound of BOUNDS) compareBounds(old, now, bound, add)
   compareFormats(old, now, add)
-  if (old.pattern === undefined && isNotBlankPattern(now.pattern))
-    add('blank-text-refused', 'must not be only white space')
-  else if (old.pattern === undefined && now.pattern === TEXT_PATTERN)
-    add('nul-refused', 'must not contain NUL')
-  else compareText('pattern', old, now, add)
-  if (
-    old.const !== undefined &&
-    now.const !== undefined &&
-    !isDeepStrictEqual(old.const, now.const)
-  )
-    add('const-changed', `is ${show(now.const)} instead of ${show(old.const)}`)
-  const [oldDefault, newDefault] = [readDefault(old), readDefault(now)]
-  if (!isDeepStrictEqual(oldDefault, newDefault))
-    add(
-      'default-value-changed',
-      `has the default ${show(newDefault)} instead of ${show(oldDefault)}`,
-    )
+  comparePatterns(old, now, add)
+  compareConstants(old, now, add)
+  compareDefaults(old, now, add)
   if (!old.uniqueItems && now.uniqueItems) add('unique-items-added', 'must not repeat an item')
   if (old.uniqueItems && !now.uniqueItems) add('unique-items-removed', 'may repeat an item')
   compareOpenness(old, now, add)
@@ -91,6 +71,27 @@ export function compareKeywords(old: Schema, now: Schema, add: Add): void {
   if (!isDeepStrictEqual(old.discriminator, now.discriminator))
     add('discriminator-changed', 'has another discriminator')
   compareOthers(old, now, add)
+}
+
+function comparePatterns(old: Schema, now: Schema, add: Add): void {
+  if (old.pattern === undefined && isNotBlankPattern(now.pattern))
+    add('blank-text-refused', 'must not be only white space')
+  else if (old.pattern === undefined && now.pattern === TEXT_PATTERN)
+    add('nul-refused', 'must not contain NUL')
+  else compareText('pattern', old, now, add)
+}
+
+/** `compareEnums` reports a constant in only one of the revisions. */
+function compareConstants(old: Schema, now: Schema, add: Add): void {
+  const isInBoth = old.const !== undefined && now.const !== undefined
+  if (isInBoth && !isDeepStrictEqual(old.const, now.const))
+    add('const-changed', `is ${show(now.const)} instead of ${show(old.const)}`)
+}
+
+function compareDefaults(old: Schema, now: Schema, add: Add): void {
+  const [before, after] = [readDefault(old), readDefault(now)]
+  if (!isDeepStrictEqual(before, after))
+    add('default-value-changed', `has the default ${show(after)} instead of ${show(before)}`)
 }
 
 /** Undeclared fields of an object. */

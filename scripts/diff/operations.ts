@@ -5,6 +5,7 @@ import type {
   OperationResponse,
   ResponseHeader,
 } from '../model/operations.ts'
+import { shapeOf } from '../model/paths.ts'
 import { type Place, valueAt } from '../model/source.ts'
 import { compareCallbacks } from './callbacks.ts'
 import {
@@ -24,7 +25,7 @@ import { compareSecurity } from './security.ts'
 import { compareServers } from './servers.ts'
 
 /** Clients do not see the names of path parameters. */
-const toKey = ({ method, path }: Operation): string => `${method} ${path.replace(/\{.*?\}/g, '{}')}`
+const toKey = ({ method, path }: Operation): string => `${method} ${shapeOf(path)}`
 
 export function compareOperations(editions: Editions): Change[] {
   const { base, revision } = editions

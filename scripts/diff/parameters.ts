@@ -1,5 +1,6 @@
 import { readDeprecationMarks } from '../model/deprecations.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
+import { parameterNames } from '../model/paths.ts'
 import { dereference } from '../model/references.ts'
 import type { Sources } from '../model/source.ts'
 import {
@@ -15,7 +16,7 @@ import { compareDeprecations } from './deprecations.ts'
 
 /** Path parameters by position: clients do not see their names. */
 function parametersByKey({ path, parameters }: Operation): Map<string, Parameter> {
-  const positions = [...path.matchAll(/\{(.*?)\}/g)].map(([, name]) => name)
+  const positions = parameterNames(path)
   return new Map(
     parameters.map((parameter) => {
       const { in: where, name } = parameter

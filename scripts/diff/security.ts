@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { dereference } from '../model/references.ts'
+import type { SecurityScheme } from '../model/security-schemes.ts'
 import { type Path, valueAt } from '../model/source.ts'
 import { type Change, type RuleId, type Subject, toChange } from './change.ts'
 
@@ -76,7 +77,7 @@ function readCredential(
   const path = ['components', 'securitySchemes', scheme]
   const value = valueAt(openapi.root, path)
   const target = dereference(sources, { source: openapi, path, value }).value
-  const all = (target ?? { scheme }) as Scheme
+  const all = (target ?? { type: '', scheme }) as SecurityScheme
   const wire = Object.entries(all).filter(
     ([key]) => !ANNOTATIONS.includes(key) && !key.startsWith('x-'),
   )
@@ -85,14 +86,10 @@ function readCredential(
 
 const ANNOTATIONS = ['description', 'bearerFormat']
 
-interface Scheme {
-  type?: string
-  scheme?: string
-  in?: string
-  name?: string
-}
-
-function nameCredential({ type, scheme = '', in: where, name }: Scheme, scopes: string[]): string {
+function nameCredential(
+  { type, scheme = '', in: where, name }: SecurityScheme,
+  scopes: string[],
+): string {
   const rights = scopes.length === 0 ? '' : ` with ${scopes.join(', ')}`
   if (type === 'apiKey') return `a key in the ${where} ${name}`
   if (type === 'oauth2') return `an OAuth 2.0 token${rights}`

@@ -1,20 +1,14 @@
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
-import type { Schema } from '../model/schema.ts'
+import { ANNOTATIONS, type Schema } from '../model/schema.ts'
 
 /** Keywords that do not affect validation. */
-const ANNOTATIONS = [
-  'title',
-  'description',
-  'example',
-  'examples',
-  'externalDocs',
+const WITHOUT_EFFECT = [
+  ...ANNOTATIONS,
   // `oneOf` alone validates.
   'discriminator',
   // `prepareProperty` applies it.
   'default',
-  'xml',
-  'deprecated',
   'readOnly',
   'writeOnly',
 ]
@@ -37,7 +31,7 @@ export function newAjv(): Ajv {
 export function withoutAnnotations(schema: Schema): Schema {
   return Object.fromEntries(
     Object.entries(schema).filter(
-      ([keyword]) => !ANNOTATIONS.includes(keyword) && !keyword.startsWith('x-'),
+      ([keyword]) => !WITHOUT_EFFECT.includes(keyword) && !keyword.startsWith('x-'),
     ),
   )
 }

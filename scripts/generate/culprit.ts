@@ -85,5 +85,5 @@ function describe(
       path: [...path, 'pattern'],
       problem: `the pattern ${value.pattern} is no regular expression: correct it`,
     }
-  return { path, problem: `is no valid schema: ${reason}` }
+  return { path, problem: `is no valid schema: ${reason}: correct it` }
 }

@@ -1,8 +1,15 @@
 /** The faults for which lint, generate, diff and serve refuse a contract. */
 import { findInconsistencies } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
+import { isMapOfNames, listNodes } from '../model/nodes.ts'
 import type { Schema } from '../model/schema.ts'
-import { ContractError, type Finding, isObject, type Path, type Position } from '../model/source.ts'
+import {
+  ContractError,
+  type Finding,
+  type Path,
+  type Position,
+  type Source,
+} from '../model/source.ts'
 import { findUnsupportedParts } from '../model/supported.ts'
 import { newCompiler } from './compiler.ts'
 import { operations } from './operations.ts'
@@ -47,16 +54,24 @@ export function findUngenerated(contract: Contract): Fault[] {
 /** Defaults that their schema refuses: each request without the value would get 422. */
 export function findFaultyDefaults({ sources }: Contract): Finding[] {
   const compiler = newCompiler(sources)
+  // Many operations have the same parameters and properties.
+  const valid = new Set<string>()
+  const check = (source: Source, { owner, keyword, path }: Default): Finding[] => {
+    const key = JSON.stringify([source.file, keyword, owner])
+    if (valid.has(key)) return []
+    const schema = { source, path, value: owner }
+    const validate = compiler.compile(compiler.prepare(schema, 'open'), schema)
+    const value = owner[keyword]
+    if (validate(structuredClone(value))) {
+      valid.add(key)
+      return []
+    }
+    const reasons = (validate.errors ?? []).map(({ message }) => message).join(', ')
+    const problem = `the default ${JSON.stringify(value)} ${reasons}: correct the default or its schema`
+    return [{ source, path: [...path, keyword], problem }]
+  }
   return Object.values(sources).flatMap((source) =>
-    listDefaults(source.root, []).flatMap(({ owner, keyword, path }) => {
-      const schema = { source, path, value: owner }
-      const validate = compiler.compile(compiler.prepare(schema, 'open'), schema)
-      const value = owner[keyword]
-      if (validate(structuredClone(value))) return []
-      const reasons = (validate.errors ?? []).map(({ message }) => message).join(', ')
-      const problem = `the default ${JSON.stringify(value)} ${reasons}: correct the default or its schema`
-      return [{ source, path: [...path, keyword], problem }]
-    }),
+    listDefaults(source.root).flatMap((found) => check(source, found)),
   )
 }
 
@@ -67,20 +82,10 @@ interface Default {
   path: Path
 }
 
-/** Mappings whose keys are names, not keywords. */
-const NAMED = ['properties', 'responses', 'schemas']
-/** Keys with values that are no schemas. */
-const VALUES = ['example', 'examples', 'default', 'enum', 'const', 'variables']
-
-function listDefaults(node: unknown, path: Path): Default[] {
-  if (!isObject(node)) return []
-  const isNamed = NAMED.includes(String(path.at(-1)))
-  const keywords = isNamed ? [] : ['default', 'x-default'].filter((key) => node[key] !== undefined)
-  const children = Object.entries(node).filter(
-    ([key]) => isNamed || !(VALUES.includes(key) || key.startsWith('x-')),
+function listDefaults(root: unknown): Default[] {
+  return listNodes(root).flatMap(({ path, value }) =>
+    ['default', 'x-default']
+      .filter((keyword) => !isMapOfNames(path) && value[keyword] !== undefined)
+      .map((keyword) => ({ owner: value as Schema, keyword, path })),
   )
-  return [
-    ...keywords.map((keyword) => ({ owner: node as Schema, keyword, path })),
-    ...children.flatMap(([key, child]) => listDefaults(child, [...path, key])),
-  ]
 }

@@ -20,8 +20,16 @@ export async function listFilesBelow(root: string, folders: readonly string[]): 
   return (await Promise.all(lists)).flat()
 }
 
-/** The path of a new migration. It begins with the present minute, because migrations run in the order of time. */
-export function newMigrationFile(name: string): string {
-  const minute = new Date().toISOString().replace(/\D/g, '').slice(0, 12)
-  return `records/migrations/${minute}_${name}.ts`
+const MINUTE_MS = 60_000
+
+/** The path of a new migration. It begins with the present minute, because migrations run in the order of time, or
+ *  with the next minute that no other migration has. */
+export async function newMigrationFile(root: string, name: string): Promise<string> {
+  const folder = 'records/migrations'
+  const files = await listFiles(posix.join(root, folder))
+  const minuteOf = (ms: number): string =>
+    new Date(ms).toISOString().replace(/\D/g, '').slice(0, 12)
+  let time = Date.now()
+  while (files.some((file) => file.startsWith(minuteOf(time)))) time += MINUTE_MS
+  return `${folder}/${minuteOf(time)}_${name}.ts`
 }

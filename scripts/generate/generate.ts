@@ -3,16 +3,16 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Contract } from '../model/contract.ts'
-import { readDocument } from '../model/document.ts'
 import { isPlain } from '../model/document-folder.ts'
 import { fail } from '../model/source.ts'
 import { sources } from '../model/source-hashes.ts'
-import { readContract } from '../model/yaml.ts'
-import { findUnsupported } from '../service/unsupported.ts'
+import type { Remark } from '../report/result.ts'
+import { readAnyContract } from '../service/read.ts'
 import { events } from './events.ts'
 import { findFaultyDefaults } from './faults.ts'
 import { listFiles } from './files.ts'
 import { handlers, listHandlers } from './handlers.ts'
+import { findMissingColumns } from './missing-columns.ts'
 import { openapi31 } from './openapi-31.ts'
 import { operations } from './operations.ts'
 import { findOrphanHandlers, findOrphans } from './orphans.ts'
@@ -35,11 +35,12 @@ export interface GenerateOptions {
 export interface GenerateResult {
   written: string[]
   removed: string[]
-  /** With `check`: one line for each stale, missing or left-over file. */
-  stale: string[]
-  /** One line for each file, mention or component of a removed operation. The generator never deletes
-   *  them. */
-  orphans: string[]
+  /** With `check`: the stale, missing and left-over files. */
+  stale: Remark[]
+  /** The files, mentions and components of removed operations. The generator never deletes them. */
+  orphans: Remark[]
+  /** The filters and sorts that the database has no column for. */
+  missingColumns: Remark[]
 }
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -48,7 +49,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
  *  Throws `ContractError` for a faulty contract, before it writes anything. */
 export async function generate({ check, root = ROOT }: GenerateOptions): Promise<GenerateResult> {
   const isDocument = isPlain(root)
-  const contract = isDocument ? await readDocument(root, findUnsupported) : await readContract(root)
+  const contract = await readAnyContract(root)
   if (!isDocument) assertDefaults(contract)
   const written = await listHandlers(root)
   const outputs = await (isDocument ? plainOutputs(contract) : makeOutputs(contract, written))
@@ -56,6 +57,7 @@ export async function generate({ check, root = ROOT }: GenerateOptions): Promise
   const directory = join(root, 'generated')
   const present = await listFiles(directory)
   const orphans = await (isDocument ? findOrphanHandlers : findOrphans)(root, contract)
+  const missingColumns = isDocument ? [] : await findMissingColumns(root, contract)
   const extra = present.filter((file) => !(file in outputs))
   const missing = Object.keys(outputs).filter((file) => !present.includes(file))
   const differing: string[] = []
@@ -70,6 +72,7 @@ export async function generate({ check, root = ROOT }: GenerateOptions): Promise
       removed: [],
       stale: report({ differing, missing, extra, unwritten }),
       orphans,
+      missingColumns,
     }
   }
   await mkdir(directory, { recursive: true })
@@ -83,6 +86,7 @@ export async function generate({ check, root = ROOT }: GenerateOptions): Promise
     removed: extra.map(toPath),
     stale: [],
     orphans,
+    missingColumns,
   }
 }
 
@@ -96,12 +100,14 @@ function report({
   missing,
   extra,
   unwritten,
-}: Record<'differing' | 'missing' | 'extra' | 'unwritten', string[]>): string[] {
+}: Record<'differing' | 'missing' | 'extra' | 'unwritten', string[]>): Remark[] {
+  const say = (files: string[], message: string): Remark[] =>
+    files.map((file) => ({ file, line: null, message }))
   return [
-    ...differing.map((file) => `${toPath(file)} is stale`),
-    ...missing.map((file) => `${toPath(file)} is missing`),
-    ...extra.map((file) => `${toPath(file)} is left over`),
-    ...unwritten.map((file) => `${file} is missing`),
+    ...say(differing.map(toPath), 'is stale'),
+    ...say(missing.map(toPath), 'is missing'),
+    ...say(extra.map(toPath), 'is left over'),
+    ...say(unwritten, 'is missing'),
   ]
 }
 

@@ -90,8 +90,8 @@ function toWebhook(sources: Sources, event: EventMessage): object {
         },
       },
       responses: {
-        '2XX': { description: 'You have received the event. Muster makes no further attempt.' },
-        default: { description: 'The attempt has failed. Muster makes the next attempt later.' },
+        '2XX': { description: 'You have received the event. There is no further attempt.' },
+        default: { description: 'The attempt has failed. The next one comes later.' },
       },
     },
   }

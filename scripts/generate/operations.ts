@@ -4,6 +4,7 @@ import type { Operation, Parameter } from '../model/operations.ts'
 import { dereference, inlineReferences } from '../model/references.ts'
 import { readDefault, type Schema } from '../model/schema.ts'
 import { fail, type Located, type Sources } from '../model/source.ts'
+import { filterName } from './resources.ts'
 import { HEADER, literal, union } from './typescript-text.ts'
 
 export function operations(contract: Contract): string {
@@ -166,7 +167,7 @@ function toRow(sources: Sources, operation: Operation): object {
 
 /** The filter and its row. Empty for a parameter that is not a filter. */
 function toFilter(sources: Sources, parameter: Parameter): [string, object][] {
-  const name = /^filter\[(.+)\]$/.exec(parameter.name)?.[1]
+  const name = filterName(parameter.name)
   if (name === undefined) return []
   const list = followSchema(sources, parameter.schema).type === 'array'
   return [[name, { list, options: listOptions(sources, parameter) }]]

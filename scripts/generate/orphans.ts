@@ -3,13 +3,12 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findUnusedComponents } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
-import { lineOf } from '../model/source.ts'
+import { type Remark, toRemark } from '../report/result.ts'
 import { listFiles, listFilesBelow } from './files.ts'
 import { listHandlers } from './handlers.ts'
 
-/** One line for each such handler, test, mention in a test, hook or guide, and unused component: the
- *  problem and what to do. */
-export async function findOrphans(root: string, contract: Contract): Promise<string[]> {
+/** Each such handler, test, mention in a test, hook or guide, and unused component, and what to do. */
+export async function findOrphans(root: string, contract: Contract): Promise<Remark[]> {
   const ids = new Set(contract.operations.map(({ id }) => id))
   const handlers = await listOrphanHandlers(root, ids)
   // Other tests of handlers are named after what they look at, in lower case.
@@ -20,19 +19,18 @@ export async function findOrphans(root: string, contract: Contract): Promise<str
   const gone = new Set([...handlers, ...tests, ...before])
   return [
     ...handlers.map(describeHandler),
-    ...tests.map(
-      (name) =>
-        `test/handlers/${name}.test.ts tests no operation: remove it, or rename it with its operation`,
-    ),
+    ...tests.map((name) => ({
+      file: `test/handlers/${name}.test.ts`,
+      line: null,
+      message: 'tests no operation: remove it, or rename it with its operation',
+    })),
     ...(await mentions(root, gone, new Set(tests.map((name) => `test/handlers/${name}.test.ts`)))),
-    ...findUnusedComponents(contract).map(
-      (finding) => `${finding.source.file}:${lineOf(finding)} ${finding.problem}`,
-    ),
+    ...findUnusedComponents(contract).map(toRemark),
   ]
 }
 
-/** One line for each handler without an operation. Documents of other teams often have unused components. */
-export async function findOrphanHandlers(root: string, contract: Contract): Promise<string[]> {
+/** Each handler without an operation. Documents of other teams often have unused components. */
+export async function findOrphanHandlers(root: string, contract: Contract): Promise<Remark[]> {
   const ids = new Set(contract.operations.map(({ id }) => id))
   return (await listOrphanHandlers(root, ids)).map(describeHandler)
 }
@@ -41,8 +39,9 @@ async function listOrphanHandlers(root: string, ids: ReadonlySet<string>): Promi
   return (await listHandlers(root)).filter((name) => !ids.has(name))
 }
 
-function describeHandler(name: string): string {
-  return `handlers/${name}.ts serves no operation: remove it, or rename it with its operation`
+function describeHandler(name: string): Remark {
+  const message = 'serves no operation: remove it, or rename it with its operation'
+  return { file: `handlers/${name}.ts`, line: null, message }
 }
 
 /** The operations when generated/ was last written. */
@@ -53,7 +52,7 @@ async function generatedIds(root: string): Promise<string[]> {
 }
 
 /** Lines of tests, hooks and guides that still mention these names. */
-async function mentions(root: string, names: Set<string>, except: Set<string>): Promise<string[]> {
+async function mentions(root: string, names: Set<string>, except: Set<string>): Promise<Remark[]> {
   if (names.size === 0) return []
   const pattern = new RegExp(`\\b(${[...names].join('|')})\\b`)
   const files = await listFilesBelow(root, ['test', 'scripts/contract', 'docs'])
@@ -64,9 +63,8 @@ async function mentions(root: string, names: Set<string>, except: Set<string>): 
         const lines = (await readFile(join(root, file), 'utf8')).split('\n')
         return lines.flatMap((line, index) => {
           const name = pattern.exec(line)?.[1]
-          return name === undefined
-            ? []
-            : [`${file}:${index + 1} names ${name}, which is no operation: remove it, or rename it`]
+          const message = `names ${name}, which is no operation: remove it, or rename it`
+          return name === undefined ? [] : [{ file, line: index + 1, message }]
         })
       }),
   )

@@ -1,6 +1,7 @@
 /** The files of a service that is made from an OpenAPI document: generated/ and the stubs of handlers. */
-import { isData } from '../model/bundle.ts'
+
 import type { Contract } from '../model/contract.ts'
+import { isData } from '../model/nodes.ts'
 import type { Operation } from '../model/operations.ts'
 import { mapValues } from '../model/schema.ts'
 import { isObject } from '../model/source.ts'

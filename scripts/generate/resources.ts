@@ -110,11 +110,11 @@ function toRow(
 ): object | undefined {
   const found = findRecordOperations(contract, list, operations)
   if (found === undefined) return undefined
-  const { page, idParameter, get, create, update } = found
+  const { slug, type, page, idParameter, get, create, update } = found
   const inline = (schema: Located<Schema>): Schema => inlineForConsole(contract.sources, schema)
   return {
-    slug: list.path.split('/').at(-1),
-    type: typeOf(idParameter),
+    slug,
+    type,
     idParameter,
     ...tag,
     operations: {
@@ -129,7 +129,7 @@ function toRow(
     creation: create?.body ? inline(create.body.schema) : null,
     change: update?.body ? inline(update.body.schema) : null,
     filters: list.parameters.flatMap(({ name, description, schema }: Parameter) => {
-      const filter = /^filter\[(.+)\]$/.exec(name)?.[1]
+      const filter = filterName(name)
       return filter === undefined ? [] : [{ name: filter, description, schema: inline(schema) }]
     }),
   }
@@ -148,10 +148,13 @@ export function findRecordOperations(contract: Contract, list: Operation, operat
   if (!get) return undefined
   const find = (method: string, path: string): Operation | undefined =>
     operations.find((operation) => operation.method === method && operation.path === path)
+  const idParameter = get.path.slice(list.path.length + 2, -1)
   return {
+    slug: list.path.split('/').at(-1) ?? '',
+    type: typeOf(idParameter),
     page,
     get,
-    idParameter: get.path.slice(list.path.length + 2, -1),
+    idParameter,
     create: find('post', list.path),
     update: find('patch', get.path),
     delete: find('delete', get.path),
@@ -162,6 +165,21 @@ export function findRecordOperations(contract: Contract, list: Operation, operat
 /** `export_id` → `export`: events and references name the record like this. */
 export function typeOf(idParameter: string): string {
   return idParameter.replace(/_id$/, '')
+}
+
+/** The table of a resource: `job_applications` for `job-applications`. */
+export function tableOf(slug: string): string {
+  return slug.replaceAll('-', '_')
+}
+
+/** `job application` for `job_application`. */
+export function nounOf(type: string): string {
+  return type.replaceAll('_', ' ')
+}
+
+/** `status` for the parameter `filter[status]`. Undefined for a parameter that is not a filter. */
+export function filterName(parameter: string): string | undefined {
+  return /^filter\[(.+)\]$/.exec(parameter)?.[1]
 }
 
 /** The keywords that forms and tables use. */

@@ -5,6 +5,7 @@ import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { mapSubschemas, mapValues, type Schema, TEXT_PATTERN } from '../model/schema.ts'
 import { isObject } from '../model/source.ts'
+import { filterName } from './resources.ts'
 
 export type Schemas = Readonly<Record<string, Schema>>
 
@@ -62,7 +63,7 @@ function withFiltersOfResource(operations: Operation[], schemas: Schemas, schema
 function listFilters(operations: Operation[], resource: unknown): string[] {
   const path = `/${String(resource).replaceAll('_', '-')}`
   const list = operations.find((one) => one.method === 'get' && one.path.endsWith(path))
-  const names = list?.parameters.map(({ name }) => /^filter\[(.+)\]$/.exec(name)?.[1])
+  const names = list?.parameters.map(({ name }) => filterName(name))
   return (names ?? []).filter((name) => name !== undefined)
 }
 

@@ -7,6 +7,7 @@ import { buildContract } from '../model/contract.ts'
 import { UnsupportedDocument } from '../model/document.ts'
 import { findDocument, isPlain } from '../model/document-folder.ts'
 import { ContractError } from '../model/source.ts'
+import { isGenerated } from '../model/source-hashes.ts'
 import { readYaml } from '../model/yaml.ts'
 import { readAnyContract } from '../service/read.ts'
 import { findDocumentProblems } from './documents.ts'
@@ -21,7 +22,10 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export async function lint(root = ROOT): Promise<LintProblem[]> {
   try {
     if (isPlain(root)) return await lintDocument(root)
-    const problems = [...(await findOwnProblems(root)), ...(await redocly(root))]
+    // Redocly runs in a process of its own. `findOwnProblems` reports a file that cannot be read.
+    const others = redocly(root)
+    others.catch(() => undefined)
+    const problems = [...(await findOwnProblems(root)), ...(await others)]
     const unique = new Map(problems.map((problem) => [formatProblem(problem), problem]))
     return [...unique.values()].sort(
       (a, b) => b.file.localeCompare(a.file) || a.line - b.line || a.column - b.column,
@@ -71,7 +75,9 @@ export async function findOwnProblems(root: string): Promise<LintProblem[]> {
       !broken.some(({ file, line, message }) =>
         isDeepStrictEqual([file, line, message], [problem.file, problem.line, problem.message]),
       )
-    const ungenerated = findUngenerated(contract).map(toProblem).filter(isNew)
+    const ungenerated = (await isGenerated(root, contract))
+      ? []
+      : findUngenerated(contract).map(toProblem).filter(isNew)
     return [...broken, ...ungenerated, ...(await findDocumentProblems(root, contract))]
   } catch (error) {
     // Our rules need a complete model.

@@ -17,28 +17,26 @@ interface Report {
 }
 
 /** Redocly's problems with both files of `root`. Throws `Refused` if it is not installed. */
-export async function redocly(root: string): Promise<LintProblem[]> {
-  const reports = await Promise.all(
-    ['openapi.yaml', 'asyncapi.yaml'].map((file) => lintFile(root, file, `--config=${CONFIG}`)),
-  )
-  return reports.flat()
+export function redocly(root: string): Promise<LintProblem[]> {
+  return lintFiles(root, ['openapi.yaml', 'asyncapi.yaml'], `--config=${CONFIG}`)
 }
 
 /** The problems by the rules of Redocly's set `recommended-strict`. */
 export function redoclyStrict(root: string, file: string): Promise<LintProblem[]> {
-  return lintFile(root, file, '--extends=recommended-strict')
+  return lintFiles(root, [file], '--extends=recommended-strict')
 }
 
 /** The problems by the OpenAPI specification alone. */
 export function redoclySpec(root: string, file: string): Promise<LintProblem[]> {
-  return lintFile(root, file, '--extends=spec')
+  return lintFiles(root, [file], '--extends=spec')
 }
 
-async function lintFile(root: string, file: string, rules: string): Promise<LintProblem[]> {
+/** One process for all files: it takes longer to load than to check a small file. */
+async function lintFiles(root: string, files: string[], rules: string): Promise<LintProblem[]> {
   const args = [
     findDevelopmentProgram('@redocly/cli', 'bin/cli.js'),
     'lint',
-    file,
+    ...files,
     rules,
     '--format=json',
     '--max-problems=1000',
@@ -46,15 +44,18 @@ async function lintFile(root: string, file: string, rules: string): Promise<Lint
   // No telemetry and no update check: nothing here may need a network.
   const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
   const { stdout, stderr } = await run(args, { cwd: root, env })
-  const report = parseReport(stdout)
-  if (report === undefined) throw new Error(`redocly could not check ${file}: ${stderr || stdout}`)
-  return report.problems.map(({ ruleId, message, suggest, location: [place] }) => ({
-    file: place?.source.ref ?? file,
-    line: place?.start?.line ?? 1,
-    column: place?.start?.col ?? 1,
-    rule: ruleId,
-    message: suggest.length > 0 ? `${message} Did you mean ${suggest.join(' or ')}?` : message,
-  }))
+  const reports = parseReports(stdout)
+  if (reports.length !== files.length)
+    throw new Error(`redocly could not check ${files.join(' and ')}: ${stderr || stdout}`)
+  return reports.flatMap(({ problems }, index) =>
+    problems.map(({ ruleId, message, suggest, location: [place] }) => ({
+      file: place?.source.ref ?? files[index] ?? '',
+      line: place?.start?.line ?? 1,
+      column: place?.start?.col ?? 1,
+      rule: ruleId,
+      message: suggest.length > 0 ? `${message} Did you mean ${suggest.join(' or ')}?` : message,
+    })),
+  )
 }
 
 /** The exit status is ignored: the report has the problems. */
@@ -72,10 +73,11 @@ function run(
   })
 }
 
-function parseReport(text: string): Report | undefined {
+/** One report for each file, in their order. Only the end of a report is a brace at the start of a line. */
+function parseReports(text: string): Report[] {
   try {
-    return JSON.parse(text) as Report
+    return text.split(/(?<=^\})(?=\{)/m).map((report) => JSON.parse(report) as Report)
   } catch {
-    return undefined
+    return []
   }
 }

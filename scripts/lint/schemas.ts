@@ -12,7 +12,7 @@ interface Component extends Located<Schema> {
 /** Some generators refuse `default` for an array or object. */
 export function portableDefaults({ sources }: Contract): Finding[] {
   return Object.values(sources).flatMap((source) =>
-    listNodes(source)
+    listValues(source)
       .filter(({ value, path }) => path.at(-1) === 'default' && isObject(value))
       .map(({ path }) => ({
         source,
@@ -24,7 +24,7 @@ export function portableDefaults({ sources }: Contract): Finding[] {
 
 /** AsyncAPI tools read asyncapi.yaml alone. */
 export function selfContained({ asyncapi }: Contract): Finding[] {
-  return listNodes(asyncapi)
+  return listValues(asyncapi)
     .filter(({ path, value }) => path.at(-1) === '$ref' && !String(value).startsWith('#'))
     .map(({ path, value }) => ({
       source: asyncapi,
@@ -108,7 +108,7 @@ function listSchemas(source: Source): Component[] {
     .map((placed) => ({ ...(placed as Located<Schema>), name: String(placed.path.at(-1)) }))
 }
 
-function listNodes(source: Source): { path: Path; value: unknown }[] {
+function listValues(source: Source): { path: Path; value: unknown }[] {
   const visit = (value: unknown, path: Path): { path: Path; value: unknown }[] => [
     { path, value },
     ...(isObject(value)

@@ -1,7 +1,8 @@
 /** Words of the contract that are mistyped: a tool would ignore them without a message. */
 import type { Contract } from '../model/contract.ts'
 import { distanceBetween } from '../model/nearest.ts'
-import { type Finding, isObject, type Path, type Source } from '../model/source.ts'
+import { isMapOfNames, listNodes } from '../model/nodes.ts'
+import type { Finding, Path, Source } from '../model/source.ts'
 
 /** The words that the toolchain reads. */
 const WORDS = [
@@ -22,6 +23,7 @@ const WORDS = [
   'x-extensible-enum',
   'x-filter',
   'x-forbidden-with',
+  'x-idempotency-key',
   'x-lists',
   'x-max-record-bytes',
   'x-module',
@@ -51,33 +53,22 @@ const WORDS = [
 const MAX_DISTANCE = 2
 /** Of short words, such as `x-id` and `x-at`, most are near each other. */
 const MIN_LENGTH = 6
-/** Their keys are names that the contract chooses. */
-const MAPS_OF_NAMES = [
-  'properties',
-  'headers',
-  'example',
-  'examples',
-  'default',
-  'value',
-  'payload',
-]
 
 export function mistypedWords({ sources }: Contract): Finding[] {
-  return Object.values(sources).flatMap((source) => findIn(source, source.root, []))
+  return Object.values(sources).flatMap((source) =>
+    listNodes(source.root).flatMap(({ path, value }) =>
+      isMapOfNames(path)
+        ? []
+        : Object.keys(value).flatMap((key) => findMistyped(source, path, key)),
+    ),
+  )
 }
 
-function findIn(source: Source, node: unknown, path: Path): Finding[] {
-  if (Array.isArray(node))
-    return node.flatMap((item, index) => findIn(source, item, [...path, index]))
-  if (!isObject(node)) return []
-  const hasNames = MAPS_OF_NAMES.includes(String(path.at(-1)))
-  return Object.entries(node).flatMap(([key, value]) => {
-    const here = [...path, key]
-    const meant = hasNames ? undefined : findMeant(key)
-    const problem = `${key} is unknown and has no effect: write ${meant}, or another name for a word of your own`
-    const own = meant === undefined ? [] : [{ source, path: here, problem }]
-    return [...own, ...findIn(source, value, here)]
-  })
+function findMistyped(source: Source, path: Path, key: string): Finding[] {
+  const meant = findMeant(key)
+  if (meant === undefined) return []
+  const problem = `${key} is unknown and has no effect: write ${meant}, or another name for a word of your own`
+  return [{ source, path: [...path, key], problem }]
 }
 
 /** The known word that the unknown one resembles. */

@@ -1,15 +1,14 @@
-/** A mock of the API for the tests of API consumers. It validates requests as the service does, and
- *  responds with the examples of openapi.yaml. It has no state. */
+/** A mock of the API for the tests of API consumers. It validates requests as the service does, and responds with
+ *  the examples of openapi.yaml, or with the records that requests created. */
 import { readFileSync } from 'node:fs'
 import Koa, { type Context, type Middleware, type Next } from 'koa'
-import OpenAPIBackendModule, { type Document } from 'openapi-backend'
 import type { Logger } from 'pino'
-import { InvalidInput, Refused } from '../../errors.ts'
+import { InvalidInput } from '../../errors.ts'
 import { type OperationId, type OperationRow, operations } from '../../generated/operations.ts'
-import { responses } from '../../generated/validators.js'
-
-// The package is CommonJS: its default export is one level down.
-const OpenAPIBackend = OpenAPIBackendModule.default ?? OpenAPIBackendModule
+import type { Contract } from '../model/contract.ts'
+import type { Operation } from '../model/operations.ts'
+import { type Examples, readExamples } from './examples.ts'
+import { type Change, MockRecords, type RecordCall } from './records.ts'
 
 /** The parts of the service that the mock uses, so that both check requests alike. */
 export interface ServiceParts {
@@ -29,7 +28,16 @@ export interface ServiceParts {
   ifMatchHolds(header: string | undefined, etag: string): boolean
   ifNoneMatchHolds(header: string, etag: string): boolean
   /** Throws what the service throws for invalid input. */
-  readInput(ctx: Context, id: OperationId): Promise<{ input: { input?: object } }>
+  readInput(
+    ctx: Context,
+    id: OperationId,
+  ): Promise<{ input: { input?: object; query?: object }; mergePatch?: object }>
+}
+
+/** Stores the records that requests create. */
+export interface MockState {
+  contract: Contract
+  onChange?(operation: Operation, change: Change, request: Context): void
 }
 
 export interface MockOptions {
@@ -39,6 +47,14 @@ export interface MockOptions {
   onResponse?: (ctx: Context) => void
   /** The OpenAPI document from which the validators were generated. Default: this installation's. */
   document?: unknown
+  /** Without it, every response is an example. */
+  state?: MockState
+}
+
+interface Mock {
+  service: ServiceParts
+  examples: Examples
+  state: (MockState & { records: MockRecords }) | undefined
 }
 
 const operationIds = Object.keys(operations) as OperationId[]
@@ -49,11 +65,14 @@ export async function createMock({
   log,
   onResponse,
   document = ownDocument(),
+  state,
 }: MockOptions): Promise<Koa> {
   const examples = await readExamples(document)
-  const problems = operationIds.flatMap((id) => checkExamples(id, examples))
-  if (problems.length > 0) throw new Refused(formatProblems(problems))
-
+  const mock: Mock = {
+    service,
+    examples,
+    state: state && { ...state, records: new MockRecords(state.contract) },
+  }
   const app = new Koa()
   app.on('error', (error: Error) => log.error({ err: error }, 'A response could not be sent'))
   app.use(service.identify)
@@ -66,7 +85,7 @@ export async function createMock({
   app.use(service.respondToErrors(log))
   app.use(async (ctx) => {
     const id = service.findOperation(ctx, assertAuthenticated)
-    if (id !== undefined) await respond(service, ctx, id, examples)
+    if (id !== undefined) await respond(mock, ctx, id)
   })
   return app
 }
@@ -77,123 +96,8 @@ function assertAuthenticated(ctx: Context, id: OperationId | undefined): void {
     ctx.throw(401, 'The API key is missing or malformed.')
 }
 
-const MAX_SHOWN_PROBLEMS = 10
-
-function formatProblems(problems: string[]): string {
-  const more =
-    problems.length > MAX_SHOWN_PROBLEMS ? [`and ${problems.length - MAX_SHOWN_PROBLEMS} more`] : []
-  return [
-    'The mock cannot use the examples of openapi.yaml: they break the contract.',
-    'Correct them. "muster lint" shows their lines. Problems:',
-    ...problems.slice(0, MAX_SHOWN_PROBLEMS),
-    ...more,
-  ].join('\n')
-}
-
 function ownDocument(): unknown {
   return JSON.parse(readFileSync(new URL('../../generated/openapi.json', import.meta.url), 'utf8'))
-}
-
-/** The example of one response. */
-interface Example {
-  /** By lower-case name. */
-  headers: Record<string, string>
-  /** Null if the response has no body. */
-  mediaType: string | null
-  body: unknown
-}
-
-interface Examples {
-  /** The names in `examples`. Empty if the response only has `example`. */
-  names(id: OperationId, status: number): string[]
-  mediaTypes(id: OperationId, status: number): string[]
-  find(id: OperationId, status: number, options?: { name?: string; mediaType?: string }): Example
-}
-
-interface DeclaredResponse {
-  headers?: Record<string, { example?: unknown; required?: boolean }>
-  content?: Record<string, DeclaredMedia>
-}
-
-interface DeclaredMedia {
-  example?: unknown
-  examples?: Record<string, { value?: unknown }>
-}
-
-async function readExamples(document: unknown): Promise<Examples> {
-  // A copy: `init` replaces references by their targets.
-  const api = new OpenAPIBackend({
-    definition: structuredClone(document) as Document,
-    quick: true,
-    validate: false,
-  })
-  await api.init()
-  // `getOperation` builds all operations for each look-up, which takes quadratic time in all.
-  const known = new Map(
-    api.router.getOperations().map(({ operationId, responses }) => [operationId, responses]),
-  )
-  const declared = (id: OperationId, status: number): DeclaredResponse =>
-    (known.get(id)?.[status] ?? {}) as DeclaredResponse
-  const mediaTypes: Examples['mediaTypes'] = (id, status) =>
-    Object.keys(declared(id, status).content ?? {})
-  return {
-    mediaTypes,
-    names: (id, status) =>
-      Object.values(declared(id, status).content ?? {}).flatMap(({ examples = {} }) =>
-        Object.keys(examples),
-      ),
-    find(id, status, { name, mediaType = mediaTypes(id, status)[0] } = {}) {
-      // An optional header would be wrong here, for example Idempotent-Replayed.
-      const required = Object.entries(declared(id, status).headers ?? {}).filter(
-        ([, header]) => header.required,
-      )
-      const headers = Object.fromEntries(
-        required.map(([header, { example }]) => [header.toLowerCase(), String(example ?? '')]),
-      )
-      if (mediaType === undefined) return { headers, mediaType: null, body: undefined }
-      return { headers, mediaType, body: findBody(declared(id, status).content?.[mediaType], name) }
-    },
-  }
-}
-
-/** The example of that name, or the first. `muster lint` reports a body without an example. */
-function findBody({ example, examples = {} }: DeclaredMedia = {}, name?: string): unknown {
-  const named = name === undefined ? undefined : examples[name]
-  return named ? named.value : (example ?? Object.values(examples)[0]?.value)
-}
-
-function checkExamples(id: OperationId, examples: Examples): string[] {
-  return operations[id].statuses.flatMap((status) => {
-    const names = [undefined, ...examples.names(id, status)]
-    const mediaTypes = [undefined, ...examples.mediaTypes(id, status)]
-    const found = names.flatMap((name) =>
-      mediaTypes.flatMap((mediaType) =>
-        checkExample(id, status, examples.find(id, status, { name, mediaType })),
-      ),
-    )
-    return [...new Set(found)].map((problem) => `${id} ${status}${problem}`)
-  })
-}
-
-function checkExample(
-  id: OperationId,
-  status: number,
-  { headers, mediaType, body }: Example,
-): string[] {
-  const expected = responses[id][status]
-  const parts = [
-    { validator: expected?.headers, value: headers, what: 'headers' },
-    {
-      validator: mediaType === null ? null : expected?.body?.[mediaType],
-      value: body,
-      what: 'body',
-    },
-  ]
-  return parts.flatMap(({ validator, value, what }) => {
-    if (!validator || validator(value)) return []
-    const [error] = validator.errors ?? []
-    return [`: ${what}${error?.instancePath ?? ''} ${error?.message}`]
-  })
 }
 
 /** Adds the declared headers that the mock has not set, for example the rate limit. */
@@ -205,23 +109,57 @@ async function withDeclaredHeaders(ctx: Context, next: Next, examples: Examples)
     if (!ctx.res.hasHeader(name)) ctx.set(name, value)
 }
 
-async function respond(
-  service: ServiceParts,
-  ctx: Context,
-  id: OperationId,
-  examples: Examples,
-): Promise<void> {
+async function respond(mock: Mock, ctx: Context, id: OperationId): Promise<void> {
+  const { service, examples, state } = mock
   const operation: OperationRow = operations[id]
-  const { input: sent } = (await service.readInput(ctx, id)).input
+  const read = await service.readInput(ctx, id)
+  const { input: sent } = read.input
   const { status: preferred, name } = readPreference(ctx, id, operation, examples)
-  const current = currentRecord(ctx, operation, examples)
+  const isExample = preferred !== undefined || name !== undefined
+  const call = state && !isExample ? findCall(state, ctx, id, read) : undefined
+  if (call) state?.records.assertFound(call.operation, call.path)
+  const stored = call && state?.records.find(call.operation, call.path)
+  const current = stored ? jsonBody(stored) : currentRecord(ctx, operation, examples)
   if (sent) {
     const before = current?.value as object | undefined
     service.assertRecordSize({ record: { ...before, ...sent }, before, sent })
   }
   const status =
     preferred ?? conditionalStatus(service, ctx, operation, current) ?? operation.success
-  const body = exampleBody(ctx, id, examples, { status, name })
+  const outcome = call && status === operation.success ? state?.records.perform(call) : undefined
+  const body =
+    outcome?.body === undefined
+      ? exampleBody(ctx, id, examples, { status, name })
+      : jsonBody(outcome.body)
+  send(ctx, body, status)
+  if (status === 304 && current !== null) ctx.set('ETag', service.etagOf(current.text))
+  if (status !== operation.success) return
+  if (operation.etag && body) ctx.set('ETag', service.etagOf(body.text))
+  if (operation.location && body)
+    ctx.set('Location', `${ctx.path}/${(body.value as { id: string }).id}`)
+  if (call && outcome?.change) state?.onChange?.(call.operation, outcome.change, ctx)
+}
+
+/** What the request asks of the stored records. */
+function findCall(
+  { contract }: MockState,
+  ctx: Context,
+  id: OperationId,
+  { input, mergePatch }: Awaited<ReturnType<ServiceParts['readInput']>>,
+): RecordCall | undefined {
+  const operation = contract.operations.find((one) => one.id === id)
+  return (
+    operation && {
+      operation,
+      path: ctx.state.pathParameters,
+      query: { ...input.query },
+      sent: { ...(mergePatch ?? input.input) },
+      isMergePatch: mergePatch !== undefined,
+    }
+  )
+}
+
+function send(ctx: Context, body: Body | null, status: number): void {
   if (body !== null) {
     // Set before the body, or Koa adds a charset.
     ctx.set('Content-Type', body.mediaType)
@@ -231,10 +169,6 @@ async function respond(
   }
   // Set after the body: Koa turns an empty body into 204.
   ctx.status = status
-  if (status === 304 && current !== null) ctx.set('ETag', service.etagOf(current.text))
-  if (status !== operation.success || body === null) return
-  if (operation.etag) ctx.set('ETag', service.etagOf(body.text))
-  if (operation.location) ctx.set('Location', `${ctx.path}/${(body.value as { id: string }).id}`)
 }
 
 interface Preference {
@@ -312,6 +246,10 @@ interface Body {
   value: unknown
   text: string
   mediaType: string
+}
+
+function jsonBody(value: unknown): Body {
+  return { value, text: JSON.stringify(value), mediaType: 'application/json' }
 }
 
 function exampleBody(

@@ -1,5 +1,6 @@
 /** Joins the files of an OpenAPI document: what it refers to in other files becomes a component. */
 import { posix } from 'node:path'
+import { isData, listNodes, type Node } from './nodes.ts'
 import { locate } from './references.ts'
 import {
   type Finding,
@@ -19,15 +20,6 @@ export interface Bundle {
   origin(path: Path): Place
 }
 
-/** Values below these keys, and below extensions (`x-…`), are data. A `$ref` there is text. */
-const DATA_KEYS = ['example', 'examples', 'default', 'enum', 'const', 'value']
-
-/** A map below one of these keys has names of its own: a property can be called `default`, and a response is. */
-const MAPS_OF_NAMES = [
-  ...['properties', 'patternProperties', '$defs', 'responses', 'headers', 'schemas', 'parameters'],
-  ...['requestBodies', 'securitySchemes', 'links', 'callbacks', 'paths'],
-]
-
 /** The kinds of components besides schemas. The map that holds a reference has the name of its kind. */
 const KINDS = [
   ...['parameters', 'responses', 'headers', 'links', 'callbacks', 'requestBodies'],
@@ -35,33 +27,27 @@ const KINDS = [
 ]
 
 /** Every `$ref` of the file with its path. */
-export function listReferences(source: Source): { path: Path; ref: string }[] {
-  const found: { path: Path; ref: string }[] = []
-  const visit = (node: unknown, path: Path): void => {
-    if (!isObject(node)) return
-    if (typeof node.$ref === 'string') found.push({ path: [...path, '$ref'], ref: node.$ref })
-    for (const [key, value] of Object.entries(node)) {
-      if (!isData(key, path)) visit(value, [...path, key])
-      else
-        for (const [name, example] of listExampleReferences(key, value))
-          visit(example, [...path, key, name])
-    }
-  }
-  visit(source.root, [])
-  return found
+export function listReferences({ root }: Source): { path: Path; ref: string }[] {
+  const nodes = listNodes(root).flatMap((node) => [node, ...listExampleNodes(node)])
+  return nodes.flatMap(({ path, value: { $ref } }) =>
+    typeof $ref === 'string' ? [{ path: [...path, '$ref'], ref: $ref }] : [],
+  )
 }
 
-/** Whether the value of the key is data. `path` leads to the node with the key. */
-export function isData(key: string, path: Path): boolean {
-  const isName = MAPS_OF_NAMES.includes(String(path.at(-1)))
-  return !isName && (DATA_KEYS.includes(key) || key.startsWith('x-'))
+function listExampleNodes({ path, value }: Node): Node[] {
+  if (!isData('examples', path)) return []
+  return listExampleReferences(value.examples).map(([name, example]) => ({
+    path: [...path, 'examples', name],
+    value: example,
+  }))
 }
 
 /** Named examples can be references to Example Objects. */
-function listExampleReferences(key: string, value: unknown): [string, object][] {
-  if (key !== 'examples' || !isObject(value) || Array.isArray(value)) return []
-  return Object.entries(value).filter(
-    (entry): entry is [string, object] => isObject(entry[1]) && typeof entry[1].$ref === 'string',
+function listExampleReferences(examples: unknown): [string, Node['value']][] {
+  if (!isObject(examples) || Array.isArray(examples)) return []
+  return Object.entries(examples).filter(
+    (entry): entry is [string, Node['value']] =>
+      isObject(entry[1]) && typeof entry[1].$ref === 'string',
   )
 }
 
@@ -134,7 +120,8 @@ class Bundler {
   }
 
   private copyData(key: string, value: unknown, { source, path, at }: Position): unknown {
-    const references = listExampleReferences(key, value).map(([name, example]) => {
+    if (key !== 'examples') return value
+    const references = listExampleReferences(value).map(([name, example]) => {
       const below = { path: [...path, key, name], at: [...at, key, name] }
       return [name, this.copy(example, { source, ...below, inSchema: false })]
     })

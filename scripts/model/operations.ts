@@ -208,6 +208,9 @@ export function isDay(text: string): boolean {
 /** `x-rate-limit` below `path`; the document's default is at []. */
 export function readRateLimit(openapi: Source, path: Path): RateLimit {
   const { limit, window_seconds: windowSeconds } = mappingAt(openapi, [...path, 'x-rate-limit'])
+  const problem = 'x-rate-limit must have limit and window_seconds: write two positive integers'
+  if (![limit, windowSeconds].every((number) => Number.isInteger(number) && Number(number) > 0))
+    fail(openapi, [...path, 'x-rate-limit'], problem)
   return { limit: Number(limit), windowSeconds: Number(windowSeconds) }
 }
 
@@ -267,7 +270,8 @@ function readBody(sources: Sources, { source, path }: Place): MediaType | null {
 function readResponse(sources: Sources, operation: Place, status: string): OperationResponse {
   const { source } = operation
   const path = [...operation.path, 'responses', status]
-  if (!/^\d{3}$/.test(status)) fail(source, path, `response ${status} must be one status code`)
+  if (!/^\d{3}$/.test(status))
+    fail(source, path, `response ${status} must be one status code: declare each, for example 404`)
   const response = dereference(sources, { source, path, value: valueAt(source.root, path) })
   const {
     description = '',

@@ -43,16 +43,31 @@ export function locate(sources: Sources, from: Source, ref: string): Located {
 export function checkReferences(sources: Sources, source: Source): void {
   const visit = (node: unknown, path: Path): void => {
     if (!isObject(node)) return
-    if (typeof node.$ref === 'string') {
+    for (const { ref, at } of listTargets(node, path)) {
       try {
-        locate(sources, source, node.$ref)
+        locate(sources, source, ref)
       } catch (error) {
-        fail(source, [...path, '$ref'], (error as Error).message)
+        fail(source, at, (error as Error).message)
       }
     }
     for (const [key, value] of Object.entries(node)) visit(value, [...path, key])
   }
   visit(source.root, [])
+}
+
+/** The reference of a node, or those of a discriminator. */
+function listTargets(node: object, path: Path): { ref: string; at: Path }[] {
+  const { $ref, discriminator } = node as { $ref?: unknown; discriminator?: unknown }
+  const mapping = Object.entries(valueAt(discriminator, ['mapping']) ?? {})
+  return [
+    ...(typeof $ref === 'string' ? [{ ref: $ref, at: [...path, '$ref'] }] : []),
+    ...mapping
+      .filter(([, ref]) => String(ref).includes('#'))
+      .map(([value, ref]) => ({
+        ref: String(ref),
+        at: [...path, 'discriminator', 'mapping', value],
+      })),
+  ]
 }
 
 /** A copy of the schema with each `$ref` set to what `rename` returns for its target. */

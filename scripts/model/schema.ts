@@ -1,5 +1,16 @@
 /** Schemas of the contract, and functions that transform them. */
 
+/** Keywords that do not change which values are valid. */
+export const ANNOTATIONS: readonly string[] = [
+  'title',
+  'description',
+  'example',
+  'examples',
+  'externalDocs',
+  'deprecated',
+  'xml',
+]
+
 /** A Schema Object of OpenAPI 3.0.3 or AsyncAPI 3.0 (JSON Schema draft 7), with the keywords that we read. */
 export interface Schema {
   $ref?: string

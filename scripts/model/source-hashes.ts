@@ -10,6 +10,12 @@ export function sources({ openapi, asyncapi }: Contract): string {
   return `${JSON.stringify(Object.fromEntries(hashes), null, 2)}\n`
 }
 
+/** Whether generated/ in `root` was written from this contract: the generator accepted it. */
+export async function isGenerated(root: string, contract: Contract): Promise<boolean> {
+  const text = await readFile(join(root, 'generated/sources.json'), 'utf8').catch(() => undefined)
+  return text === sources(contract)
+}
+
 /** Throws `Refused` if a contract in `root` was changed after generated/ was written. */
 export async function assertGenerated(root: string): Promise<void> {
   const hashes = JSON.parse(await readFile(join(root, 'generated/sources.json'), 'utf8')) as Record<

@@ -70,7 +70,7 @@ export function valueAt(root: unknown, path: Path): unknown {
 export function mappingAt(source: Source, path: Path): Record<string, unknown> {
   const value = valueAt(source.root, path)
   if (!isObject(value) || Array.isArray(value))
-    fail(source, path, `must have a mapping at ${path.join('.')}`)
+    fail(source, path, `must have a mapping at ${path.join('.')}: add it`)
   return value
 }
 

@@ -1,6 +1,9 @@
 /** Parts of OpenAPI that the service does not have. Every command refuses them. */
 import type { Contract } from './contract.ts'
+import { isMapOfNames, listNodes } from './nodes.ts'
 import type { Operation } from './operations.ts'
+import { findPathProblems, findReferringPaths, parameterNames } from './paths.ts'
+import { listOperationPaths } from './plain-operations.ts'
 import { locate } from './references.ts'
 import { listSubschemas, type Schema } from './schema.ts'
 import {
@@ -21,7 +24,11 @@ export function findUnsupportedParts(contract: Contract): Finding[] {
     ...checkVersion(openapi, 'openapi', '3.0.'),
     ...checkVersion(asyncapi, 'asyncapi', '3.0.'),
     ...checkServers(openapi, []),
+    ...findReferringPaths(openapi),
+    ...findPathProblems(openapi, listOperationPaths(openapi.root)),
     ...operations.flatMap((operation) => checkOperation(contract, operation)),
+    ...operations.flatMap((operation) => checkParameters(operation)),
+    ...findSchemaProblems(openapi),
     ...findAccessKeywords(openapi),
     ...findAccessKeywords(asyncapi),
     ...operations.flatMap((operation) => findRecursion(contract, operation)),
@@ -67,18 +74,11 @@ function checkVersion(source: Source, key: string, want: string): Finding[] {
 }
 
 function checkOperation(contract: Contract, operation: Operation): Finding[] {
-  const { id, method, place } = operation
+  const { id, place } = operation
   const { source, path } = place
   const callbacks = [...path, 'callbacks']
   return [
-    ...(METHODS.includes(method)
-      ? []
-      : [
-          {
-            ...place,
-            problem: `${id} is ${method.toUpperCase()}: use one of ${METHODS.join(', ')}`,
-          },
-        ]),
+    ...checkMethod(operation),
     ...(valueAt(source.root, callbacks) === undefined
       ? []
       : [
@@ -91,7 +91,17 @@ function checkOperation(contract: Contract, operation: Operation): Finding[] {
     ...checkServers(source, path.slice(0, -1)),
     ...checkServers(source, path),
     ...checkSecurity(contract, operation),
+    ...checkPermission(contract, operation),
   ]
+}
+
+function checkMethod({ id, method, place }: Operation): Finding[] {
+  if (METHODS.includes(method)) return []
+  const remedy =
+    method === 'head'
+      ? 'remove it, because the service responds to HEAD wherever there is a GET'
+      : `use one of ${METHODS.join(', ')}`
+  return [{ ...place, problem: `${id} is ${method.toUpperCase()}: ${remedy}` }]
 }
 
 /** The service serves the paths as they are. */
@@ -129,23 +139,63 @@ function checkSecurity({ openapi }: Contract, { id, place }: Operation): Finding
   return [{ source: openapi, path: scheme, problem }]
 }
 
-/** Keys with values that are no part of the contract's structure. */
-const VALUES = ['example', 'examples', 'default', 'enum', 'const']
+/** A permission is a module. A contract without `x-modules` can have any. */
+function checkPermission({ modules }: Contract, { id, permission, place }: Operation): Finding[] {
+  if (permission === null || modules.length === 0 || modules.includes(permission)) return []
+  const problem = `x-permission of ${id} must be one of ${modules.join(', ')}`
+  return [{ ...place, path: [...place.path, 'x-permission'], problem }]
+}
+
+function checkParameters({ id, path, place, parameters }: Operation): Finding[] {
+  const names = parameterNames(path)
+  const declared = parameters.filter((parameter) => parameter.in === 'path')
+  const found = parameters.flatMap((parameter): Finding[] => {
+    const { name, in: where, required } = parameter
+    const refuse = (problem: string) => [{ ...parameter.place, problem }]
+    if (where === 'cookie')
+      return refuse(`parameter ${name} of ${id} is a cookie: use a header or the query`)
+    if (where !== 'path') return []
+    if (!names.includes(name))
+      return refuse(
+        `${path} has no parameter ${name}: add {${name}} to the path, or remove it here`,
+      )
+    return required ? [] : refuse(`parameter ${name} of ${id} is in the path: add required: true`)
+  })
+  const missing = names
+    .filter((name) => !declared.some((parameter) => parameter.name === name))
+    .map((name) => ({
+      ...place,
+      problem: `${id} does not declare {${name}}: add it to parameters`,
+    }))
+  return [...found, ...missing]
+}
+
+/** Valid in JSON Schema, but not in OpenAPI 3.0, and the other way round. */
+function findSchemaProblems(source: Source): Finding[] {
+  return listNodes(source.root).flatMap(({ path, value }) => {
+    if (isMapOfNames(path)) return []
+    const refuse = (key: string, problem: string) => [{ source, path: [...path, key], problem }]
+    if (Array.isArray(value.type))
+      return refuse('type', 'type is a list: write one type, and nullable: true for null')
+    if (value.type === 'array' && (!isObject(value.items) || Array.isArray(value.items)))
+      return refuse('items', 'an array must have items with one schema: add it')
+    const exclusive = ['exclusiveMinimum', 'exclusiveMaximum'].find((key) => key in value)
+    if (exclusive !== undefined)
+      return refuse(exclusive, `${exclusive} is not supported: write minimum and maximum`)
+    if ('const' in value)
+      return refuse('const', 'const is not in OpenAPI 3.0: write enum with one value')
+    return []
+  })
+}
 
 function findAccessKeywords(source: Source): Finding[] {
-  const visit = (node: unknown, path: Path): Finding[] => {
-    if (!isObject(node)) return []
-    const own = ['readOnly', 'writeOnly']
-      .filter((keyword) => node[keyword] === true)
+  return listNodes(source.root).flatMap(({ path, value }) =>
+    ['readOnly', 'writeOnly']
+      .filter((keyword) => value[keyword] === true)
       .map((keyword) => ({
         source,
         path: [...path, keyword],
         problem: `${keyword} is not supported: give requests and responses a schema each`,
-      }))
-    const inner = Object.entries(node)
-      .filter(([key]) => !VALUES.includes(key) && !key.startsWith('x-'))
-      .flatMap(([key, value]) => visit(value, [...path, key]))
-    return [...own, ...inner]
-  }
-  return visit(source.root, [])
+      })),
+  )
 }

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Refused } from '../../errors.ts'
 import { newMigrationFile } from '../generate/files.ts'
-import { findRecordOperations, typeOf } from '../generate/resources.ts'
+import { findRecordOperations, tableOf } from '../generate/resources.ts'
 import { listComponents } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
 import { nearest } from '../model/nearest.ts'
@@ -24,9 +24,16 @@ export interface FieldName {
 }
 
 /** Throws `Refused` for an unknown field, and for a new name that is taken. */
-export function renameField(contract: Contract, files: TextFile[], name: FieldName): Changes {
+export async function renameField(
+  root: string,
+  contract: Contract,
+  files: TextFile[],
+  name: FieldName,
+): Promise<Changes> {
   const owner = findOwner(contract, name.schema)
-  assertNames(contract, owner, name)
+  assertNames(contract, owner.schemas, name)
+  if (!/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(name.newField))
+    throw new Refused(`${name.newField} is not a name of a field: write it like created_at`)
   const renames = renamesFor(name)
   const texts = new Map([
     ...renameInContracts(contract, owner, renames),
@@ -38,9 +45,10 @@ export function renameField(contract: Contract, files: TextFile[], name: FieldNa
   if (left.length === 0)
     for (const file of mentioning) texts.set(file.file, renameMentions(file, renames))
   else left.push(...mentioning.flatMap((file) => describeMentions(file, name)))
-  if (texts.has(`records/${owner.slug}.ts`)) {
-    const file = newMigrationFile(`${tableOf(owner)}_${name.newField}`)
-    texts.set(file, migration(owner, name))
+  if (owner.slug !== undefined && texts.has(`records/${owner.slug}.ts`)) {
+    const table = tableOf(owner.slug)
+    const file = await newMigrationFile(root, `${table}_${name.newField}`)
+    texts.set(file, migration(table, name))
     left.push(
       `records/${owner.slug}.ts: the indexes of the column keep their names, also where this file compares one`,
       'Run `npm run update-schema`: the migration renames the column',
@@ -89,8 +97,8 @@ function findOwner(contract: Contract, schema: string): Owner {
       found.delete,
     ]
     return {
-      slug: list.path.split('/').at(-1),
-      type: typeOf(found.idParameter),
+      slug: found.slug,
+      type: found.type,
       operations: operations.flatMap((operation) => operation?.id ?? []),
       schemas: schemas.filter((name) => name !== undefined),
     }
@@ -98,7 +106,8 @@ function findOwner(contract: Contract, schema: string): Owner {
   return { slug: undefined, type: schema, operations: [], schemas: [schema] }
 }
 
-function assertNames(contract: Contract, { schemas }: Owner, name: FieldName): void {
+/** Throws `Refused` for an unknown field, and for a name that one of the schemas has. */
+export function assertNames(contract: Contract, schemas: string[], name: FieldName): void {
   const { schema, field, newField } = name
   const all = Object.values(contract.sources).flatMap((source) => Object.keys(schemasOf(source)))
   if (!all.includes(schema))
@@ -112,8 +121,6 @@ function assertNames(contract: Contract, { schemas }: Owner, name: FieldName): v
   const fields = fieldsOf(schema)
   if (!fields.includes(field))
     throw new Refused(`${schema} has no field ${field}: did you mean ${nearest(field, fields)}?`)
-  if (!/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(newField))
-    throw new Refused(`${newField} is not a name of a field: write it like created_at`)
   const taken = schemas.find((other) => fieldsOf(other).includes(newField))
   if (taken) throw new Refused(`${taken} has a field ${newField} already: choose another name`)
 }
@@ -157,27 +164,23 @@ function describeOtherUses(
   ]
 }
 
-function hasProperty(node: unknown, name: string): boolean {
+export function hasProperty(node: unknown, name: string): boolean {
   if (!isObject(node)) return false
   if (isObject(node.properties) && name in node.properties) return true
   return Object.values(node).some((value) => hasProperty(value, name))
 }
 
-function describeMentions(file: TextFile, { schema, field, newField }: FieldName): string[] {
+export function describeMentions(file: TextFile, { schema, field, newField }: FieldName): string[] {
   return findMentions(file, field).map(
     (place) => `${place} can mean ${schema}.${field}: write ${newField} there`,
   )
 }
 
-function tableOf({ slug = '' }: Owner): string {
-  return slug.replaceAll('-', '_')
-}
-
-function migration(owner: Owner, { field, newField }: FieldName): string {
+function migration(table: string, { field, newField }: FieldName): string {
   return `import type { Knex } from 'knex'
 
 export async function up(knex: Knex): Promise<void> {
-  await knex.raw('alter table ${tableOf(owner)} rename column ${field} to ${newField}')
+  await knex.raw('alter table ${table} rename column ${field} to ${newField}')
 }
 `
 }

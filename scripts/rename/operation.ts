@@ -6,45 +6,61 @@ import { type Changes, findMentions, HISTORY, type TextFile, wordPattern } from 
 
 /** Throws `Refused` for an unknown name, and for a new one that is taken. */
 export function renameOperation(
-  { operations }: Contract,
+  contract: Contract,
   files: TextFile[],
   name: string,
   newName: string,
 ): Changes {
+  assertOperationIds(contract, name, newName)
+  if (!/^[a-z]+[A-Z][A-Za-z0-9]*$/.test(newName))
+    throw new Refused(`${newName} is not a verb and a noun: write it like listParticipants`)
+  const affected = files.filter(({ text }) => wordPattern(name).test(text))
+  assertUndeclared(affected, newName)
+  const renamed = affected.filter(({ file }) => file !== HISTORY)
+  return {
+    texts: new Map(
+      renamed.map(({ file, text }) => [file, text.replace(wordPattern(name), newName)]),
+    ),
+    moves: movesOf(files, name, newName),
+    left: affected
+      .filter(({ file }) => file === HISTORY)
+      .flatMap((file) => findMentions(file, name))
+      .map((place) => `${place} describe earlier versions: change only the version in work`),
+  }
+}
+
+export function assertOperationIds(
+  { openapi, operations }: Contract,
+  name: string,
+  newName: string,
+): void {
   const ids = operations.map(({ id }) => id)
   if (!ids.includes(name))
     throw new Refused(
-      `openapi.yaml has no operation ${name}: did you mean ${nearest(name, ids)}? Write Schema.field for a field.`,
+      `${openapi.file} has no operation ${name}: did you mean ${nearest(name, ids)}? Write Schema.field for a field.`,
     )
-  if (!/^[a-z]+[A-Z][A-Za-z0-9]*$/.test(newName))
-    throw new Refused(`${newName} is not a verb and a noun: write it like listParticipants`)
   if (ids.includes(newName))
-    throw new Refused(`openapi.yaml has ${newName} already: choose another name`)
-  const mentions = (file: TextFile, word: string): boolean => wordPattern(word).test(file.text)
-  const affected = files.filter((file) => mentions(file, name))
-  const taken = affected.find(({ text }) => declares(text, newName))
-  if (taken)
-    throw new Refused(
-      `${findMentions(taken, newName)[0]} uses ${newName} for something else: choose another name`,
-    )
+    throw new Refused(`${openapi.file} has ${newName} already: choose another name`)
+}
+
+/** The files with the name, and their new names. Throws `Refused` if one exists. */
+export function movesOf(files: TextFile[], name: string, newName: string): Map<string, string> {
   const moves = files.flatMap(({ file }): [string, string][] => {
     const moved = file.replace(new RegExp(`/${name}(?=(\\.test)?\\.ts$)`), `/${newName}`)
     return moved === file ? [] : [[file, moved]]
   })
   const present = moves.find(([, moved]) => files.some(({ file }) => file === moved))
   if (present) throw new Refused(`${present[1]} exists: move it away, or choose another name`)
-  return {
-    texts: new Map(
-      affected
-        .filter(({ file }) => file !== HISTORY)
-        .map(({ file, text }) => [file, text.replace(wordPattern(name), newName)]),
-    ),
-    moves: new Map(moves),
-    left: affected
-      .filter(({ file }) => file === HISTORY)
-      .flatMap((file) => findMentions(file, name))
-      .map((place) => `${place} describe earlier versions: change only the version in work`),
-  }
+  return new Map(moves)
+}
+
+/** Throws `Refused` if code in one of the files declares or imports the new name. */
+export function assertUndeclared(files: TextFile[], newName: string): void {
+  const taken = files.find(({ text }) => declares(text, newName))
+  if (taken)
+    throw new Refused(
+      `${findMentions(taken, newName)[0]} uses ${newName} for something else: choose another name`,
+    )
 }
 
 /** Whether code declares or imports the name. */

@@ -5,7 +5,7 @@ import type { Contract } from '../model/contract.ts'
 import { locate } from '../model/references.ts'
 import { isObject, type Path, type Place, type Source, valueAt } from '../model/source.ts'
 
-/** A component as one word, for example `openapi.yaml components schemas Task`. */
+/** A component as one text, for example `openapi.yaml components schemas Task`. */
 type ComponentName = string
 
 /** An operation or a message, and the components that it uses. */
@@ -52,7 +52,7 @@ function placeOf({ sources }: Contract, name: ComponentName): Place[] {
 }
 
 /** The components that the node at the place refers to, and those that they refer to. */
-function findComponents({ sources }: Contract, place: Place): Set<ComponentName> {
+export function findComponents({ sources }: Contract, place: Place): Set<ComponentName> {
   const names = new Set<ComponentName>()
   const visit = (source: Source, node: unknown): void => {
     if (!isObject(node)) return

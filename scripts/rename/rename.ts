@@ -2,10 +2,21 @@
 import { fileURLToPath } from 'node:url'
 import { formatFiles } from '../generate/format.ts'
 import { generate } from '../generate/generate.ts'
+import { readReferencedFiles, readSource } from '../model/document.ts'
+import { isPlain } from '../model/document-folder.ts'
 import { readContract } from '../model/yaml.ts'
+import { formatRemark } from '../report/result.ts'
+import { readAnyContract } from '../service/read.ts'
+import { renameDocumentField, renameDocumentOperation } from './document.ts'
 import { assertUnreleased, type FieldName, renameField } from './field.ts'
 import { renameOperation } from './operation.ts'
-import { readTextFiles, writeChanges } from './text-files.ts'
+import {
+  type Changes,
+  readServiceFiles,
+  readTextFiles,
+  type TextFile,
+  writeChanges,
+} from './text-files.ts'
 import { assertCleanWorkTree } from './work-tree.ts'
 
 export interface RenameOptions {
@@ -32,21 +43,55 @@ export async function rename(
   { force, root = ROOT }: RenameOptions,
 ): Promise<Renamed> {
   if (!force) await assertCleanWorkTree(root)
+  const { files, changes } = isPlain(root)
+    ? await renameInDocument(root, name, newName)
+    : await renameInInstallation(root, name, newName, force)
+  const changed = await writeChanges(root, files, changes)
+  if (!isPlain(root)) await formatFiles(root, changed)
+  const { written, orphans, missingColumns } = await generate({ check: false, root })
+  return {
+    changed: [...changed, ...written],
+    moved: [...changes.moves].map(([from, to]) => ({ from, to })),
+    left: [...changes.left, ...[...orphans, ...missingColumns].map(formatRemark)],
+  }
+}
+
+interface ChangeSet {
+  /** The files as they were. */
+  files: TextFile[]
+  changes: Changes
+}
+
+async function renameInInstallation(
+  root: string,
+  name: string,
+  newName: string,
+  force: boolean,
+): Promise<ChangeSet> {
   const contract = await readContract(root)
   const files = await readTextFiles(root)
   const field = readFieldName(name, newName)
   if (field && !force) await assertUnreleased(root, field)
   const changes = field
-    ? renameField(contract, files, field)
+    ? await renameField(root, contract, files, field)
     : renameOperation(contract, files, name, newName)
-  const changed = await writeChanges(root, files, changes)
-  await formatFiles(root, changed)
-  const { written, orphans } = await generate({ check: false, root })
-  return {
-    changed: [...changed, ...written],
-    moved: [...changes.moves].map(([from, to]) => ({ from, to })),
-    left: [...changes.left, ...orphans],
-  }
+  return { files, changes }
+}
+
+async function renameInDocument(root: string, name: string, newName: string): Promise<ChangeSet> {
+  const contract = await readAnyContract(root)
+  const main = await readSource(root, contract.openapi.file)
+  const documents = Object.values((await readReferencedFiles(root, main)).sources)
+  const others = await readServiceFiles(
+    root,
+    documents.map(({ file }) => file),
+  )
+  const field = readFieldName(name, newName)
+  const service = { contract, documents, others }
+  const changes = field
+    ? renameDocumentField(service, field)
+    : renameDocumentOperation(service, name, newName)
+  return { files: [...documents, ...others], changes }
 }
 
 /** `Task.title` and `heading`, or `Task.heading`. Undefined for an operation ID. */

@@ -1,5 +1,5 @@
 /** The files that a person writes, and the changes to them. */
-import { readFile, rename, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { listFiles, listFilesBelow } from '../generate/files.ts'
 
@@ -31,9 +31,37 @@ export const HISTORY = 'CHANGELOG.md'
 
 export async function readTextFiles(root: string): Promise<TextFile[]> {
   const files = [...(await listFiles(root)), ...(await listFilesBelow(root, FOLDERS))]
+  return readAll(
+    root,
+    files.filter((file) => !IS_FROZEN.test(file)),
+  )
+}
+
+/** Folders of a document's service that nobody writes by hand. */
+const IS_OUTPUT = /^(node_modules|generated|\..*)$/
+
+/** The files of a service that is made from an OpenAPI document. The document is not among them. */
+export async function readServiceFiles(root: string, documents: string[]): Promise<TextFile[]> {
+  const entries = await readdir(root, { withFileTypes: true })
+  const folders = entries.filter((entry) => entry.isDirectory() && !IS_OUTPUT.test(entry.name))
+  const files = [
+    ...entries.filter((entry) => entry.isFile()).map(({ name }) => name),
+    ...(await listFilesBelow(
+      root,
+      folders.map(({ name }) => name),
+    )),
+  ]
+  return readAll(
+    root,
+    files.filter((file) => !documents.includes(file) && !/(^|\/)node_modules\//.test(file)),
+  )
+}
+
+/** The texts of the files that have one. */
+function readAll(root: string, files: string[]): Promise<TextFile[]> {
   return Promise.all(
     files
-      .filter((file) => IS_TEXT.test(file) && !IS_FROZEN.test(file))
+      .filter((file) => IS_TEXT.test(file))
       .map(async (file) => ({ file, text: await readFile(join(root, file), 'utf8') })),
   )
 }

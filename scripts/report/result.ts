@@ -1,3 +1,5 @@
+import { type Finding, lineOf } from '../model/source.ts'
+
 /** One result of lint, diff, generate --check or contract. `--format` says how these commands print their results. */
 export interface Result {
   /** Only an error fails the command. */
@@ -9,6 +11,18 @@ export interface Result {
   file: string | null
   /** Null if the result is about the whole file, or has none. */
   line: number | null
+}
+
+/** A result of a command that gives all its results one rule. */
+export type Remark = Pick<Result, 'file' | 'line' | 'message'>
+
+export function toRemark(finding: Finding): Remark {
+  return { file: finding.source.file, line: lineOf(finding), message: finding.problem }
+}
+
+/** For example `generated/events.ts is stale`. */
+export function formatRemark(remark: Remark): string {
+  return `${formatPlace(remark)} ${remark.message}`
 }
 
 /** For example `openapi.yaml:66`. Empty without a file. */

@@ -127,7 +127,7 @@ function checkForm(
       return [name, kind === 'array' || texts.length > 1 ? texts : first]
     }),
   )
-  const problems = validation.convert(schema, values)
+  const problems = validation.convertInPlace(schema, values)
   for (const [name, list] of files) values[name] = Array.isArray(values[name]) ? list : list[0]
   return { body: values, problems }
 }

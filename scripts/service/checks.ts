@@ -4,13 +4,13 @@ import { readBasePath } from '../model/document.ts'
 import { parseJson } from '../model/json.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { METHODS } from '../model/operations.ts'
+import { shapeOf } from '../model/paths.ts'
 import { isJson } from '../model/plain-operations.ts'
 import { dereference } from '../model/references.ts'
+import { readSecuritySchemes } from '../model/security-schemes.ts'
 import { chooseMedia } from './bodies.ts'
-import { readSchemes } from './credentials.ts'
 import { listParameters } from './parameters.ts'
 import { type Draft, draftRequest, type PlannedRequest, writeRequest } from './requests.ts'
-import { shapeOf } from './routes.ts'
 import { newSampler } from './samples.ts'
 import { newValidation } from './schemas.ts'
 import { findResponse, type Tools } from './service.ts'
@@ -103,7 +103,7 @@ function planRequests(
   operation: Operation,
 ): Planned[] {
   const { openapi } = contract
-  const draft = draftRequest(tools, readSchemes(openapi), operation, key)
+  const draft = draftRequest(tools, readSecuritySchemes(openapi), operation, key)
   const write = (change: Partial<Draft> = {}) => writeRequest({ ...draft, ...change })
   const refused = (what: string, request: PlannedRequest): Planned => ({
     what,
@@ -176,7 +176,7 @@ function* withInvalidParameters(
       const placed = { source: openapi, path: [], value: schema }
       const { items } = dereference({ [openapi.file]: openapi }, parameter.schema).value
       if (items || parameter.mediaType !== undefined) continue
-      if (validation.convert(placed, { value: INVALID_TEXT }).length > 0)
+      if (validation.convertInPlace(placed, { value: INVALID_TEXT }).length > 0)
         yield [
           parameter,
           { ...parameters, [place]: new Map([...parameters[place], [parameter, INVALID_TEXT]]) },
@@ -240,7 +240,7 @@ function findFault(
     const value = headers.get(name)
     if (value === null && required) return `${status} has no header ${name}`
     const holder = { ...schema, value: { type: 'object', properties: { value: schema.value } } }
-    if (value !== null && validation.convert(holder, { value }).length > 0)
+    if (value !== null && validation.convertInPlace(holder, { value }).length > 0)
       return `the header ${name} of ${status} breaks its schema`
   }
   const media = Object.values(declared.content)

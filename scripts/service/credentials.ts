@@ -1,27 +1,18 @@
 /** Finds the credentials of a request: by the security schemes that its operation accepts. */
 import type { Operation, SecurityRequirement } from '../model/operations.ts'
-import { type Source, valueAt } from '../model/source.ts'
+import {
+  authorizationWord,
+  type SecurityScheme,
+  type SecuritySchemes,
+} from '../model/security-schemes.ts'
 import { findCookie, type RawParameters } from './parameters.ts'
 
 /** The credential of each scheme, for example a token without `Bearer`. */
 export type Credentials = Readonly<Record<string, string>>
 
-export interface Scheme {
-  type: string
-  /** Only of `http`: `basic` or `bearer`. */
-  scheme?: string
-  /** Only of `apiKey`. */
-  name?: string
-  in?: string
-}
-
-export function readSchemes({ root }: Source): Readonly<Record<string, Scheme>> {
-  return (valueAt(root, ['components', 'securitySchemes']) ?? {}) as Record<string, Scheme>
-}
-
 /** Returns the credentials of the first alternative that the request satisfies. Undefined if it satisfies none. */
 export function findCredentials(
-  schemes: Readonly<Record<string, Scheme>>,
+  schemes: SecuritySchemes,
   { security }: Operation,
   raw: RawParameters,
 ): Credentials | undefined {
@@ -43,14 +34,35 @@ function countSchemes(requirement: SecurityRequirement): number {
   return Object.keys(requirement).length
 }
 
-function readCredential(scheme: Scheme | undefined, raw: RawParameters): string | undefined {
-  if (scheme?.type !== 'apiKey') {
-    const kind = scheme?.scheme?.toLowerCase() === 'basic' ? 'Basic' : 'Bearer'
+function readCredential(
+  scheme: SecurityScheme | undefined,
+  raw: RawParameters,
+): string | undefined {
+  if (!scheme) return undefined
+  if (scheme.type !== 'apiKey') {
     const header = raw.headers.authorization?.toString() ?? ''
-    return new RegExp(`^${kind} +(\\S+)$`, 'i').exec(header)?.[1]
+    return new RegExp(`^${authorizationWord(scheme)} +(\\S+)$`, 'i').exec(header)?.[1]
   }
   const { name = '', in: place } = scheme
   if (place === 'query') return raw.query.get(name) || undefined
   if (place === 'header') return raw.headers[name.toLowerCase()]?.toString() || undefined
   return findCookie(raw, name)
+}
+
+/** The value of `WWW-Authenticate`: a challenge for each scheme that the operation accepts (RFC 9110 §11.6.1).
+ *  No scheme for keys is registered, so `ApiKey` says where the key belongs. */
+export function formatChallenges(schemes: SecuritySchemes, { security }: Operation): string {
+  const names = new Set(security.flatMap((requirement) => Object.keys(requirement)))
+  const challenges = [...names].flatMap((name) =>
+    schemes[name] ? [toChallenge(schemes[name])] : [],
+  )
+  return [...new Set(challenges)].join(', ')
+}
+
+function toChallenge(scheme: SecurityScheme): string {
+  if (scheme.type === 'apiKey')
+    return `ApiKey in="${scheme.in}", name="${encodeURI(scheme.name ?? '')}"`
+  const word = authorizationWord(scheme)
+  // RFC 7617 §2: Basic has a realm.
+  return word === 'Basic' ? 'Basic realm="service"' : word
 }

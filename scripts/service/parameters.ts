@@ -53,12 +53,13 @@ export function newParameterReader(
           try {
             const value = readValue(openapi, raw, place, parameter)
             if (value !== undefined) read.set(name, value)
-          } catch {
-            problems.push({ field: `${place}.${name}`, message: 'must be JSON' })
+          } catch (error) {
+            const message = error instanceof URIError ? 'must be percent-encoded' : 'must be JSON'
+            problems.push({ field: `${place}.${name}`, message })
           }
         }
         values[place] = Object.fromEntries(read)
-        for (const { field, message } of validation.convert(schema, values[place]))
+        for (const { field, message } of validation.convertInPlace(schema, values[place]))
           problems.push({ field: `${place}.${field}`, message })
       }
       return { values, problems }
@@ -85,7 +86,8 @@ function toObjectSchema(
   return { source: openapi, path: [], value }
 }
 
-/** Undefined if the request does not have the parameter. Throws SyntaxError for text that is not JSON. */
+/** Undefined if the request does not have the parameter. Throws `SyntaxError` for text that is not JSON, and
+ *  `URIError` for a cookie that cannot be decoded. */
 function readValue(
   openapi: Source,
   raw: RawParameters,
@@ -114,7 +116,7 @@ export function findCookie({ headers }: RawParameters, name: string): string | u
   return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
 }
 
-/** What separates the items of a list, by style. Otherwise a comma does. */
+/** What separates the items of a list, by style. All other styles use a comma. */
 export const DELIMITERS: Record<string, string> = { spaceDelimited: ' ', pipeDelimited: '|' }
 
 function readQuery(openapi: Source, query: URLSearchParams, parameter: Parameter): unknown {
@@ -136,39 +138,65 @@ function readQuery(openapi: Source, query: URLSearchParams, parameter: Parameter
 
 /** `role=admin&name=Ada` for one parameter with these properties. */
 function readProperties(openapi: Source, query: URLSearchParams, schema: Located<Schema>): unknown {
-  const { properties = {} } = follow(openapi, schema.value)
-  const found = Object.keys(properties).filter((name) => query.has(name))
-  return found.length === 0
-    ? undefined
-    : Object.fromEntries(found.map((name) => [name, query.get(name)]))
+  const found = listProperties(openapi, schema.value).filter(([name]) => query.has(name))
+  if (found.length === 0) return undefined
+  return Object.fromEntries(
+    found.map(([name, value]) => {
+      const isList = kindOf(openapi, { ...schema, value }) === 'array'
+      return [name, isList ? query.getAll(name) : query.get(name)]
+    }),
+  )
 }
 
-/** `name[a]=1&name[b][c]=2`, and `name[]=1` for a list. Undefined if there is none. */
-export function readNested(entries: Iterable<[string, unknown]>, name: string): unknown {
-  let result: unknown
+function listProperties(openapi: Source, value: Schema): [string, Schema][] {
+  const schema = follow(openapi, value)
+  return [
+    ...Object.entries(schema.properties ?? {}),
+    ...listAlternatives(schema).flatMap((one) => listProperties(openapi, one)),
+  ]
+}
+
+type Nested = Map<string, Nested> | string
+
+/** Deeper entries are ignored. */
+const MAX_DEPTH = 32
+
+/** `name[a]=1&name[b][c]=2`, and `name[]=1` or `name[0]=1` for a list. Undefined if there is none. */
+export function readNested(entries: Iterable<[string, string]>, name: string): unknown {
+  const root = new Map<string, Nested>()
   for (const [key, value] of entries) {
     if (!key.startsWith(`${name}[`) || !key.endsWith(']')) continue
     const steps = key.slice(name.length + 1, -1).split('][')
-    result = setNested(result, steps, value)
+    if (steps.length <= MAX_DEPTH) addNested(root, steps, value)
   }
-  return result
+  return root.size === 0 ? undefined : toListOrObject(root)
 }
 
-function setNested(node: unknown, [step = '', ...rest]: string[], value: unknown): unknown {
-  const below = (child: unknown) => (rest.length === 0 ? value : setNested(child, rest, value))
-  if (step === '' || /^\d+$/.test(step)) {
-    const list = Array.isArray(node) ? node : []
-    const index = step === '' ? list.length : Math.min(Number(step), list.length)
-    return Object.assign([...list], { [index]: below(list[index]) })
+function addNested(root: Map<string, Nested>, steps: string[], value: string): void {
+  let node = root
+  for (const [depth, step] of steps.entries()) {
+    const key = step === '' ? String(node.size) : step
+    if (depth === steps.length - 1) {
+      node.set(key, value)
+      return
+    }
+    const child = node.get(key)
+    const next = child instanceof Map ? child : new Map<string, Nested>()
+    node.set(key, next)
+    node = next
   }
-  const map = new Map(Object.entries(typeof node === 'object' && node !== null ? node : {}))
-  map.set(step, below(map.get(step)))
-  return Object.fromEntries(map)
 }
 
-/** `role,admin,name,Ada`, or with `hasSigns` `role=admin,name=Ada`. */
-function readPairs(parts: string[], hasSigns: boolean): object {
-  const pairs = hasSigns
+function toListOrObject(node: Nested): unknown {
+  if (!(node instanceof Map)) return node
+  const entries = [...node].map(([key, child]): [string, unknown] => [key, toListOrObject(child)])
+  if (!entries.every(([key]) => /^\d+$/.test(key))) return Object.fromEntries(entries)
+  return entries.sort(([a], [b]) => Number(a) - Number(b)).map(([, value]) => value)
+}
+
+/** `role,admin,name,Ada`, or with `hasEqualsSigns` `role=admin,name=Ada`. */
+function readPairs(parts: string[], hasEqualsSigns: boolean): object {
+  const pairs = hasEqualsSigns
     ? parts.map((part): [string, string] => {
         const [name = '', ...rest] = part.split('=')
         return [name, rest.join('=')]
@@ -188,9 +216,12 @@ export function kindOf(openapi: Source, { value }: Located<Schema>): 'array' | '
   const types = ([schema.type] as unknown[]).flat()
   if (types.includes('array') || schema.items) return 'array'
   if (types.includes('object') || schema.properties) return 'object'
-  const alternatives = [...(schema.oneOf ?? []), ...(schema.anyOf ?? []), ...(schema.allOf ?? [])]
-  const kinds = alternatives.map((one) =>
+  const kinds = listAlternatives(schema).map((one) =>
     kindOf(openapi, { source: openapi, path: [], value: one }),
   )
   return kinds.find((kind) => kind !== 'text') ?? 'text'
+}
+
+function listAlternatives({ oneOf = [], anyOf = [], allOf = [] }: Schema): readonly Schema[] {
+  return [...oneOf, ...anyOf, ...allOf]
 }

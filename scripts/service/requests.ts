@@ -1,7 +1,7 @@
 /** Builds requests to the operations of an OpenAPI document, with values that are valid by it. */
 import type { Operation, Parameter } from '../model/operations.ts'
 import { isJson } from '../model/plain-operations.ts'
-import type { Scheme } from './credentials.ts'
+import { authorizationWord, type SecuritySchemes } from '../model/security-schemes.ts'
 import { DELIMITERS, listParameters, type PlaceName } from './parameters.ts'
 import { concreteType, type Tools } from './service.ts'
 
@@ -27,7 +27,7 @@ export interface Draft {
 /** The required parameters and the body. Throws an Error that names what has no valid value. */
 export function draftRequest(
   { sampler }: Tools,
-  schemes: Readonly<Record<string, Scheme>>,
+  schemes: SecuritySchemes,
   operation: Operation,
   key: string,
 ): Draft {
@@ -60,7 +60,7 @@ export function draftRequest(
 }
 
 function credentialsFor(
-  schemes: Readonly<Record<string, Scheme>>,
+  schemes: SecuritySchemes,
   { security }: Operation,
   key: string,
 ): Draft['credentials'] {
@@ -68,8 +68,8 @@ function credentialsFor(
   const query: Record<string, string> = {}
   for (const name of Object.keys(security.find((one) => Object.keys(one).length > 0) ?? {})) {
     const scheme = schemes[name]
-    if (scheme?.type !== 'apiKey')
-      headers.Authorization = `${scheme?.scheme?.toLowerCase() === 'basic' ? 'Basic' : 'Bearer'} ${key}`
+    if (!scheme) continue
+    if (scheme.type !== 'apiKey') headers.Authorization = `${authorizationWord(scheme)} ${key}`
     else if (scheme.in === 'query') query[scheme.name ?? ''] = key
     else if (scheme.in === 'cookie') headers.Cookie = `${scheme.name}=${key}`
     else headers[scheme.name ?? ''] = key
@@ -128,6 +128,12 @@ function writeNested(name: string, value: unknown): [string, string][] {
   return Object.entries(value).flatMap(([key, part]) => writeNested(`${name}[${key}]`, part))
 }
 
+/** An empty object has no nested names, so it is JSON (OpenAPI 3.0.3, Encoding Object). */
+function writeField(name: string, value: unknown): [string, string][] {
+  const nested = writeNested(name, value)
+  return nested.length === 0 ? [[name, JSON.stringify(value)]] : nested
+}
+
 /** OpenAPI 3.0.3, style `simple`. */
 function toText(value: unknown): string {
   if (Array.isArray(value)) return value.map(String).join(',')
@@ -140,7 +146,7 @@ function writeBody(type: string, value: unknown): string {
   if (typeof value !== 'object' || value === null) return String(value)
   const fields = Object.entries(value)
   if (type === 'application/x-www-form-urlencoded')
-    return new URLSearchParams(fields.flatMap(([name, part]) => writeNested(name, part))).toString()
+    return new URLSearchParams(fields.flatMap(([name, part]) => writeField(name, part))).toString()
   if (!type.startsWith('multipart/')) return JSON.stringify(value)
   const parts = fields.flatMap(([name, part]) =>
     [part].flat().map((item) => {

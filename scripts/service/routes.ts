@@ -1,5 +1,6 @@
 /** Finds the operation of a request. */
 import type { Operation } from '../model/operations.ts'
+import { parameterNames, shapeOf } from '../model/paths.ts'
 
 export interface Route {
   /** By method, in lower case. */
@@ -52,13 +53,7 @@ export function newRouter(
 
 /** By name. Paths that differ only in the names of their parameters can have different methods. */
 export function nameParameters({ path }: Operation, { values }: Match): Record<string, string> {
-  const names = [...path.matchAll(/\{(.*?)\}/g)].map(([, name]) => name ?? '')
-  return Object.fromEntries(names.map((name, index) => [name, values[index] ?? '']))
-}
-
-/** The path without the names of its parameters, for example `/pets/{}`. */
-export function shapeOf(path: string): string {
-  return path.replace(/\{.*?\}/g, '{}')
+  return Object.fromEntries(parameterNames(path).map((name, index) => [name, values[index] ?? '']))
 }
 
 function fixedLength({ shape }: Template): number {

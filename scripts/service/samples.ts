@@ -176,10 +176,8 @@ class Sampling {
 
   private ofArray({ items = {}, minItems = 0, prefixItems }: Schema): unknown[] {
     const fixed = Array.isArray(prefixItems) ? prefixItems.map((item) => this.value(item)) : []
-    // An empty list cannot be written in a query.
-    const isOuter = this.ancestors.length === 1
-    const hasItem = fixed.length === 0 && (isOuter || this.direction === 'response')
-    const wanted = Math.max(minItems, hasItem ? 1 : 0)
+    // An empty list cannot be written in a query or a form.
+    const wanted = Math.max(minItems, fixed.length === 0 ? 1 : 0)
     const more = Array.from({ length: wanted - fixed.length }, (_, index) =>
       this.value(items, index),
     )

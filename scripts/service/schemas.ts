@@ -4,7 +4,7 @@ import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { dereference, locate } from '../model/references.ts'
-import { mapSubschemas, type Schema } from '../model/schema.ts'
+import { ANNOTATIONS, mapSubschemas, type Schema } from '../model/schema.ts'
 import { isObject, type Located, type Source, valueAt } from '../model/source.ts'
 
 /** A field that is `readOnly` is not required in requests. One that is `writeOnly` is not in responses. */
@@ -19,8 +19,8 @@ export interface Problem {
 export interface Validation {
   /** The problems of the value. Sets missing defaults of a request in place. */
   check(schema: Located<Schema>, direction: Direction, value: unknown): Problem[]
-  /** Like `check` for values that are text, for example in a query. Converts them in place. */
-  convert(schema: Located<Schema>, value: unknown): Problem[]
+  /** Like `check` for values that are text, for example in a query. */
+  convertInPlace(schema: Located<Schema>, value: unknown): Problem[]
 }
 
 /** Schemas are compiled at their first use: a large document has thousands. */
@@ -29,7 +29,7 @@ export function newValidation(openapi: Source): Validation {
   const texts = newCompiler(openapi, 'array')
   return {
     check: (schema, direction, value) => run(strictValues(schema, direction), value),
-    convert: (schema, value) => run(texts(schema, 'request'), value),
+    convertInPlace: (schema, value) => run(texts(schema, 'request'), value),
   }
 }
 
@@ -107,8 +107,8 @@ interface Conversion {
 
 /** Annotations, and keywords that are converted to others. */
 const DROPPED = new Set([
-  ...['example', 'examples', 'externalDocs', 'xml', 'discriminator', 'nullable'],
-  ...['readOnly', 'writeOnly', 'title', 'description', '$comment', 'deprecated'],
+  ...ANNOTATIONS,
+  ...['$comment', 'discriminator', 'nullable', 'readOnly', 'writeOnly'],
 ])
 
 function toJsonSchemaOf(

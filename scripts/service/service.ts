@@ -7,8 +7,9 @@ import type { Contract } from '../model/contract.ts'
 import { readBasePath } from '../model/document.ts'
 import type { MediaType, Operation, OperationResponse } from '../model/operations.ts'
 import { isJson } from '../model/plain-operations.ts'
+import { readSecuritySchemes } from '../model/security-schemes.ts'
 import { readBody } from './bodies.ts'
-import { type Credentials, findCredentials, readSchemes } from './credentials.ts'
+import { type Credentials, findCredentials, formatChallenges } from './credentials.ts'
 import { newParameterReader, type ParameterReader, type Values } from './parameters.ts'
 import { nameParameters, newRouter } from './routes.ts'
 import { newSampler, type Sampler } from './samples.ts'
@@ -70,7 +71,7 @@ function newServer(options: ServiceOptions): Middleware {
   const validation = newValidation(openapi)
   const tools: Tools = { validation, sampler: newSampler(openapi, validation) }
   const findRoute = newRouter(contract.operations, readBasePath(openapi))
-  const schemes = readSchemes(openapi)
+  const schemes = readSecuritySchemes(openapi)
   const readers = new Map<Operation, ParameterReader>()
   const readerOf = (operation: Operation): ParameterReader => {
     const reader = readers.get(operation) ?? newParameterReader(openapi, validation, operation)
@@ -111,6 +112,8 @@ function newServer(options: ServiceOptions): Middleware {
       send(ctx, validation, operation, result)
     } catch (error) {
       respondToError(ctx, tools, operation, error)
+      const challenges = operation && formatChallenges(schemes, operation)
+      if (ctx.status === 401 && challenges) ctx.set('WWW-Authenticate', challenges)
       if (ctx.status >= 500 && ctx.status !== NOT_IMPLEMENTED) onError?.(error, ctx)
     }
   }
@@ -213,7 +216,6 @@ function respondToError(
 ): void {
   const { status, message, errors } = describe(operation, error)
   if (error instanceof StatusError) ctx.set(error.headers)
-  if (status === 401) ctx.set('WWW-Authenticate', 'Bearer')
   const body = declaredErrorBody(tools, operation, status, message) ?? {
     mediaType: 'application/json',
     value: { message, ...(errors && { errors }) },

@@ -1,5 +1,6 @@
 /** Finds what a document has that the toolchain does not support, all of it in one run. docs/documents.md has
  *  the table. */
+import { findPathProblems } from '../model/paths.ts'
 import { listOperationPaths, toOperationId } from '../model/plain-operations.ts'
 import { dereference } from '../model/references.ts'
 import { listSubschemas, type Schema } from '../model/schema.ts'
@@ -12,7 +13,6 @@ import {
   type Source,
   valueAt,
 } from '../model/source.ts'
-import { shapeOf } from './routes.ts'
 
 export function findUnsupported(openapi: Source): Finding[] {
   const version = findVersion(openapi)
@@ -68,34 +68,6 @@ function findRepeatedNames(openapi: Source, places: [string, string, string][]):
     const line = lineOf({ source: openapi, path: known })
     const problem = `repeats the operation name ${id} of line ${line}: give each operation its own operationId`
     return [{ source: openapi, path: [...path, 'operationId'], problem }]
-  })
-}
-
-function findPathProblems(openapi: Source, places: [string, string, string][]): Finding[] {
-  const paths = Object.keys(valueAt(openapi.root, ['paths']) as object)
-  const found = paths.flatMap((path) => {
-    const names = path.match(/\{.*?\}/g) ?? []
-    const refuse = (problem: string) => [{ source: openapi, path: ['paths', path], problem }]
-    if (path.startsWith('x-')) return []
-    if (!path.startsWith('/')) return refuse(`the path ${path} must begin with /: correct it`)
-    if (/[?#]/.test(path))
-      return refuse('a path cannot have a query or fragment: declare query parameters instead')
-    if (new Set(names).size < names.length)
-      return refuse(`${path} has a parameter twice: give each its own name`)
-    return []
-  })
-  return [...found, ...findEqualPaths(openapi, places)]
-}
-
-function findEqualPaths(openapi: Source, places: [string, string, string][]): Finding[] {
-  const first = new Map<string, string>()
-  return places.flatMap((path) => {
-    const [, template, method] = path
-    const key = `${method} ${shapeOf(template)}`
-    const known = first.get(key)
-    first.set(key, template)
-    const problem = `requests for this operation are also requests for ${known}: join the two paths`
-    return known === undefined ? [] : [{ source: openapi, path, problem }]
   })
 }
 

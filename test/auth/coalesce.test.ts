@@ -35,4 +35,13 @@ describe('coalesce', () => {
     await expect(first).rejects.toThrow('once')
     expect((await second).result).toBe(2)
   })
+
+  test('a call soon after a run joins those that waited for its end', async () => {
+    const call = coalesce(async (_, calls) => calls, 20)
+    const [first, second] = [call('a'), call('a')]
+    expect((await first).result).toBe(1)
+    const third = call('a')
+    expect(await second).toEqual({ result: 2, calls: 2, index: 0 })
+    expect(await third).toEqual({ result: 2, calls: 2, index: 1 })
+  })
 })

@@ -4,6 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { insertJob } from '../../records/jobs.ts'
 import { freePort } from '../postgres.ts'
+import { startChild } from './child.ts'
+import type { Clients } from './neighbours-clients.ts'
 import { comparison, figure, percentile, type Result, type Round } from './result.ts'
 import { type Service, startService } from './service.ts'
 import { addParticipants, type Bench, type Environment, newAccount, withRecords } from './set-up.ts'
@@ -66,41 +68,23 @@ async function byTurns(
 }
 
 const SIGN_INS = 300
-const NETWORKS = 6
 const SETTLE_MS = 15_000
 
-/** 300 sign-ins at once from 6 IP addresses. */
+/** 300 sign-ins at once from 6 IP addresses (see neighbours-clients.ts). */
 export async function signIns(bench: Bench): Promise<Result[]> {
   const environment = { ...(await bench.newEnvironment()), TRUSTED_PROXIES: '1' }
   const { service, baseUrl, victim } = await startWithVictim(environment)
   await using _ = service
-  const dispatcher = new Agent()
-  let counted = 0
-  const signIn = async (number: number): Promise<void> => {
-    const { body } = await request(`${baseUrl}/console/sign-in`, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/x-www-form-urlencoded',
-        'x-forwarded-for': `203.0.113.${(number % NETWORKS) + 1}`,
-      },
-      body: new URLSearchParams({
-        email: `user.${counted++}@example.com`,
-        password: 'a wrong password',
-      }).toString(),
-      dispatcher,
-    })
-    await body.dump()
-  }
+  await using clients = startChild<Clients>('./neighbours-clients.ts')
   const memory = watchMemory(service.pid)
   const count = bench.quick ? 20 : SIGN_INS
   const attack = async (): Promise<void> => {
     memory.start()
-    await Promise.all(Array.from({ length: count }, (_, number) => signIn(number)))
+    await clients.call('signIn', baseUrl, count)
   }
   const { rounds, refused } = await byTurns(bench, victim, attack)
   await delay(bench.quick ? 0 : SETTLE_MS)
   const { before, peak, after } = memory.stop()
-  await dispatcher.close()
   const mebibytes = (what: string, value: number, atMost: number): Result => ({
     ...figure({ what, unit: 'MB', goal: { atMost } }, value),
     note: `${before} before`,
@@ -130,21 +114,18 @@ export async function largePages(bench: Bench): Promise<Result[]> {
   })
   const { service, baseUrl, victim } = await startWithVictim(environment)
   await using _ = service
-  const dispatcher = new Agent()
+  await using clients = startChild<Clients>('./neighbours-clients.ts')
+  const url = `${baseUrl}/public/v1/jobs?page[size]=100`
+  const readers = Array.from(
+    { length: CLIENTS },
+    (_, client) => tokens[client % LARGE_ACCOUNTS] ?? '',
+  )
+  const durationMs = bench.quick ? 1_000 : SECONDS * 1_000
   let failed = 0
-  const read = async (client: number): Promise<void> => {
-    const headers = { authorization: `Bearer ${tokens[client % LARGE_ACCOUNTS]}` }
-    const url = `${baseUrl}/public/v1/jobs?page[size]=100`
-    const until = performance.now() + (bench.quick ? 1_000 : SECONDS * 1_000)
-    while (performance.now() < until) {
-      const { statusCode, body } = await request(url, { headers, dispatcher })
-      await body.dump({ limit: 100_000_000 })
-      if (statusCode >= 500) failed++
-    }
+  const attack = async (): Promise<void> => {
+    failed += await clients.call('read', url, readers, durationMs)
   }
-  const attack = () => Promise.all(Array.from({ length: CLIENTS }, (_, client) => read(client)))
   const { rounds, refused } = await byTurns(bench, victim, attack)
-  await dispatcher.close()
   return [
     bounded('20 clients read the largest pages: GET, p99', rounds, 150),
     refusals('20 clients read the largest pages: refused GETs', refused + failed),

@@ -8,6 +8,7 @@ import { testDocument } from '../../cli/document-contract.ts'
 import { startHandlers, startMock } from '../../cli/document-service.ts'
 import { generate } from '../../scripts/generate/generate.ts'
 import { init } from '../../scripts/generate/init.ts'
+import { rename } from '../../scripts/rename/rename.ts'
 import { LIBRARY, MEMBERS, UNSUPPORTED } from './documents.ts'
 import { newMuster } from './muster.ts'
 
@@ -71,6 +72,85 @@ describe('the Petstore', () => {
     expect([status, stdout]).toEqual([0, 'The document has no problems.\n'])
   })
 
+  it('renames an operation in the document, the code and the guides', async () => {
+    const root = join(folder, 'renamed-operation')
+    await cp(pets, root, { recursive: true })
+    await newFolder('renamed-operation', {
+      'GUIDE.md': 'Call `getInventory` for the inventory.\n',
+      'test/getInventory.test.ts': "import { getInventory } from '../handlers/getInventory.ts'\n",
+    })
+    const first = await rename('getInventory', 'inventory', { force: true, root })
+    expect(first.moved).toEqual([
+      { from: 'handlers/getInventory.ts', to: 'handlers/inventory.ts' },
+      { from: 'test/getInventory.test.ts', to: 'test/inventory.test.ts' },
+    ])
+    expect(await readFile(join(root, 'GUIDE.md'), 'utf8')).toBe(
+      'Call `inventory` for the inventory.\n',
+    )
+
+    const second = await rename('inventory', 'getStock', { force: true, root })
+    expect(second.left).toEqual([
+      'GUIDE.md:1 can mean the operation inventory: write getStock there',
+      'test/getStock.test.ts:1 can mean the operation inventory: write getStock there',
+      'Run `npm run lint`, `npx tsc` and `npm test`',
+    ])
+    expect(await readFile(join(root, 'test/getStock.test.ts'), 'utf8')).toBe(
+      "import { inventory } from '../handlers/getStock.ts'\n",
+    )
+    const handler = await readFile(join(root, 'handlers/getStock.ts'), 'utf8')
+    expect(handler).toContain('GET /store/inventory')
+    expect(handler).toContain("function getStock(_call: Call<'getStock'>)")
+    expect(await readFile(join(root, 'openapi.json'), 'utf8')).toBe(
+      (await readFile(join(pets, 'openapi.json'), 'utf8')).replace('getInventory', 'getStock'),
+    )
+    expect(await generate({ check: true, root })).toMatchObject({ stale: [], orphans: [] })
+  })
+
+  it('renames a field in its schema and in the handlers that use it, and lists the rest', async () => {
+    const root = join(folder, 'renamed-field')
+    await cp(pets, root, { recursive: true })
+    await newFolder('renamed-field', {
+      'handlers/getPetById.ts': 'export const getPetById = { photoUrls: [], name: 1 }\n',
+      'handlers/getInventory.ts': 'export const getInventory = { photoUrls: [] }\n',
+    })
+    const { left } = await rename('Pet.photoUrls', 'pictures', { force: true, root })
+    expect(left).toEqual([
+      'handlers/getInventory.ts:1 can mean Pet.photoUrls: write pictures there',
+      'Run `npm run lint`, `npx tsc` and `npm test`',
+    ])
+    expect(await readFile(join(root, 'handlers/getPetById.ts'), 'utf8')).toContain('{ pictures:')
+    const { components } = JSON.parse(await readFile(join(root, 'openapi.json'), 'utf8'))
+    expect(components.schemas.Pet).toMatchObject({
+      required: ['name', 'pictures'],
+      properties: { pictures: { type: 'array' } },
+    })
+
+    const shared = await rename('Pet.name', 'title', { force: true, root })
+    expect(shared.left[0]).toMatch(/^openapi\.json:[\d,]+ can mean Pet\.name: write title there$/)
+    expect(shared.left).toContain('handlers/getPetById.ts:1 can mean Pet.name: write title there')
+    expect(await generate({ check: true, root })).toMatchObject({ stale: [] })
+  })
+
+  it.each([
+    ['getPet', 'readPet', /^openapi\.json has no operation getPet: did you mean addPet\?/],
+    ['getPetById', 'delete', 'delete is not the name of a function: write it like listPets'],
+    ['getPetById', 'addPet', 'openapi.json has addPet already: choose another name'],
+    ['Pet.colour', 'color', /^Pet has no field colour: did you mean /],
+    ['Pet.name', 'status', 'Pet has a field status already: choose another name'],
+    ['Pet.name', 'full name', /^full name is not a name of a field: use letters/],
+  ])('rename %s %s: refused', async (name, newName, want) => {
+    await expect(rename(name, newName, { force: true, root: pets })).rejects.toThrow(want)
+  })
+
+  it('generate --resource: refused, because the service stores nothing', async () => {
+    await using muster = await newMuster()
+    const { status, stderr } = await muster.run(['generate', '--root', pets, '--resource', 'pet'])
+    expect([status, stderr]).toEqual([
+      1,
+      'This service is made from an OpenAPI document and stores nothing: write the handlers of pet in handlers/ by hand\n',
+    ])
+  })
+
   it('generates the same files again, and names the handler of a removed operation', async () => {
     expect(await generate({ check: true, root: pets })).toMatchObject({ stale: [], orphans: [] })
     const document = JSON.parse(await readFile(PETSTORE, 'utf8'))
@@ -78,7 +158,11 @@ describe('the Petstore', () => {
     const changed = await newFolder('changed', { 'openapi.json': JSON.stringify(document) })
     await cp(join(pets, 'handlers'), join(changed, 'handlers'), { recursive: true })
     expect((await generate({ check: false, root: changed })).orphans).toEqual([
-      'handlers/getInventory.ts serves no operation: remove it, or rename it with its operation',
+      {
+        file: 'handlers/getInventory.ts',
+        line: null,
+        message: 'serves no operation: remove it, or rename it with its operation',
+      },
     ])
   })
 })
@@ -121,7 +205,17 @@ describe('a document of OpenAPI 3.1 in two files', () => {
 
   it('has a mock that passes the tests of the document', async () => {
     expect((await testDocument({ root: library, mock: true })).output.text).toMatch(
-      /^6 operations, \d+ requests: the document holds\.$/,
+      /^7 operations, \d+ requests: the document holds\.$/,
+    )
+  })
+
+  it('renames an operation, and refuses to rename a field', async () => {
+    const root = join(folder, 'renamed-library')
+    await cp(library, root, { recursive: true })
+    await rename('getShelf', 'readShelf', { force: true, root })
+    expect(await readFile(join(root, 'openapi.yaml'), 'utf8')).toContain('operationId: readShelf\n')
+    await expect(rename('Novel.kind', 'type', { force: true, root })).rejects.toThrow(
+      'The document has several files: rename the field by hand, and generate',
     )
   })
 
@@ -173,7 +267,18 @@ describe('a document of OpenAPI 3.1 in two files', () => {
           pages: 2,
         },
       ])
-      expect((await upload('?size[width]=80', 'bad')).status).toBe(401)
+      const challengeOf = ({ status, headers }: Response) => [
+        status,
+        headers.get('www-authenticate'),
+      ]
+      expect(challengeOf(await upload('?size[width]=80', 'bad'))).toEqual([
+        401,
+        'ApiKey in="cookie", name="session"',
+      ])
+      expect(challengeOf(await fetch(`${service.url}/api/members`, { method: 'POST' }))).toEqual([
+        401,
+        'ApiKey in="query", name="key", Basic realm="service"',
+      ])
       const invalid = await upload('?size[width]=wide', 'good')
       expect([invalid.status, await invalid.json()]).toEqual([
         422,

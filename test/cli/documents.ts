@@ -93,6 +93,20 @@ paths:
     post:
       requestBody: { content: { text/plain: { schema: { type: string, maxLength: 100 } } } }
       responses: { '202': { description: Stored. } }
+  /searches:
+    post:
+      operationId: search
+      requestBody:
+        required: true
+        content:
+          application/x-www-form-urlencoded:
+            schema:
+              type: object
+              required: [words, options]
+              properties:
+                words: { type: array, items: { type: string } }
+                options: { type: object, properties: { exact: { type: boolean } } }
+      responses: { '204': { description: Found nothing. } }
   /counts:
     get:
       responses:

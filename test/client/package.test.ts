@@ -10,7 +10,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
 import { newSecret, signingKeys } from '../../webhooks/transport/secret.ts'
 import { signatureHeaders } from '../../webhooks/transport/sign.ts'
-import { startApp } from '../helpers.ts'
+import { readTabs } from '../docs/pages.ts'
+import { operationIds, startApp } from '../helpers.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const LONG_MS = 120_000
@@ -25,6 +26,7 @@ let directory: string
 let source: string
 /** A project that depends on the package. */
 let project: string
+let samples: Record<string, string>
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'muster-client-'))
@@ -41,6 +43,7 @@ beforeAll(async () => {
     await cp(join(ROOT, name), join(directory, 'muster', name), { recursive: true })
   await symlink(join(ROOT, 'node_modules'), join(directory, 'muster/node_modules'))
   await mkdir(project)
+  samples = await readSamples()
   const { stdout } = await npm(['pack', '--json', '--pack-destination', project], source)
   const [{ filename }] = JSON.parse(stdout.slice(stdout.indexOf('['))) as [{ filename: string }]
   const ours = (name: string): string => `file:${join(ROOT, 'node_modules', name)}`
@@ -76,6 +79,16 @@ async function codeIn(page: string): Promise<string[]> {
   return [...text.matchAll(/^```(?:ts|typescript)\n([\s\S]*?)^```$/gm)].map(([, code = '']) => code)
 }
 
+/** The samples of the pages of operations, by the name of a file. */
+async function readSamples(): Promise<Record<string, string>> {
+  await using app = await startApp()
+  const samples = operationIds.map(async (id) => {
+    const page = await (await fetch(`${app.url}/docs/operations/${id}`)).text()
+    return [`sample-${id}.ts`, readTabs(page, 'request').client ?? '']
+  })
+  return Object.fromEntries(await Promise.all(samples))
+}
+
 const MODULES = [
   ['--module', 'nodenext'],
   ['--module', 'esnext', '--moduleResolution', 'bundler', '--lib', 'es2022,dom,dom.iterable'],
@@ -108,6 +121,7 @@ describe('the package', () => {
         'receiver.ts': webhooks,
         'guide-0.ts': guide[0],
         'guide-1.ts': guide[1],
+        ...samples,
       }
       const mistakes = [
         `muster.GET('/public/v1/cats')`,

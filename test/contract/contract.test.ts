@@ -2,9 +2,11 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { createContractWebhook } from '../../cli/contract-webhook.ts'
 import { startFaultyProxy } from '../../scripts/contract/prove/faulty-proxy.ts'
 import { newMuster } from '../cli/muster.ts'
 import { operationIds } from '../helpers.ts'
+import { freePort } from '../postgres.ts'
 import { LONG_MS, type ReportedCase, startTarget, type Target } from './contract-target.ts'
 import { startSlowProxy } from './slow-proxy.ts'
 
@@ -89,6 +91,7 @@ onSqlite('wrong usage: a URL without a key, an unknown operation', async () => {
     [['--url', target.app.url], /must be used together/],
     [['--only', 'createCat'], /"createCat" is not one of/],
     [['--seed', '-1'], /whole number/],
+    [['--receiver-url', 'https://example.com'], /needs option '--receiver-port <port>'/],
     [['--url', 'ftp://example.com', '--key', 'x'], /http or https/],
   ] as const) {
     const { status, stderr } = await muster.run(['contract', ...args])
@@ -114,6 +117,36 @@ onSqlite(
       stdout: expect.stringContaining('the contract holds.'),
     })
     expect(proxy.closed).toBeGreaterThan(50)
+  },
+  LONG_MS,
+)
+
+onSqlite(
+  '--receiver-url: a proxy forwards deliveries to the port; a URL that leads elsewhere ends the run',
+  async () => {
+    await using muster = await newMuster()
+    const { app, account } = target
+    const port = await freePort()
+    await using proxy = await startFaultyProxy(`http://127.0.0.1:${port}`, {})
+    await using elsewhere = await startFaultyProxy('http://127.0.0.1:9', {})
+    await using webhook = await createContractWebhook(app, account.accountId, `${proxy.url}/in`)
+    const args = (receiverUrl: string) => [
+      ...['contract', '--url', app.url, '--key', account.key, '--json', '--runs', '1'],
+      ...['--webhook-secret', webhook.secret, '--receiver-port', String(port)],
+      ...['--receiver-url', receiverUrl, '--only', 'createTask'],
+    ]
+    const delivered = JSON.parse((await muster.run(args(`${proxy.url}/in`))).stdout)
+    expect(delivered.error).toBe(null)
+    expect(delivered.cases).toContainEqual(
+      expect.objectContaining({ name: 'delivers its events', failures: [] }),
+    )
+    const { status, stdout } = await muster.run(args(elsewhere.url))
+    const { error, cases } = JSON.parse(stdout)
+    expect({ status, error, cases }).toEqual({
+      status: 1,
+      error: `${elsewhere.url} does not lead to http://127.0.0.1:${port}/: it returned 502. Start the tunnel or proxy, then try again.`,
+      cases: [],
+    })
   },
   LONG_MS,
 )

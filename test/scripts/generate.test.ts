@@ -1,11 +1,12 @@
 import { readdir } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { ContractError, generate } from '../../scripts/generate/generate.ts'
+import { formatRemark } from '../../scripts/report/result.ts'
 import { newContractTree } from './contract-tree.ts'
 
 describe('generate', () => {
   test('generated/ of this repository is fresh', async () => {
-    expect((await generate({ check: true })).stale).toEqual([])
+    expect(await generate({ check: true })).toMatchObject({ stale: [], missingColumns: [] })
   })
 
   test('the same contract generates the same bytes, and unchanged files are not written', async () => {
@@ -15,7 +16,13 @@ describe('generate', () => {
     expect(first.map(([file]) => `generated/${file}`)).toEqual(
       written.filter((file) => file.startsWith('generated/')).sort(),
     )
-    expect(await tree.generate()).toEqual({ written: [], removed: [], stale: [], orphans: [] })
+    expect(await tree.generate()).toEqual({
+      written: [],
+      removed: [],
+      stale: [],
+      orphans: [],
+      missingColumns: [],
+    })
     await tree.remove('generated')
     await tree.generate()
     expect(await tree.outputs()).toEqual(first)
@@ -49,6 +56,25 @@ describe('generate', () => {
     await tree.generate()
     await tree.replace('openapi.yaml', 'summary: List notes', 'summary: List all notes')
     expect(await tree.check()).toContain('generated/operations.ts is stale')
+  })
+
+  test('names each filter and sort that the database has no column for', async () => {
+    await using tree = await newContractTree()
+    const data = 'data: { type: array, items: { $ref: "#/components/schemas/Note" } }'
+    await tree.replace('openapi.yaml', data, `${data}\n                  meta: { type: object }`)
+    const missingColumns = async () =>
+      (await generate({ root: tree.path('.'), check: true })).missingColumns
+    expect(await missingColumns()).toEqual([])
+    const columns = { id: 'char(36)', title: 'TEXT' }
+    await tree.write('records/schema.sqlite.json', JSON.stringify({ notes: { columns } }))
+    const remedy = 'add it in a migration and run "npm run update-schema"'
+    const sort = `openapi.yaml:25 sort=created_at of listNotes has no column notes.created_at: ${remedy}`
+    expect((await missingColumns()).map(formatRemark)).toEqual([
+      `openapi.yaml:16 filter[colour] of listNotes has no column notes.colour: ${remedy}, or write the filter in records/notes.ts`,
+      sort,
+    ])
+    await tree.write('records/notes.ts', 'const filters = { colour: (value) => byColour(value) }')
+    expect((await missingColumns()).map(formatRemark)).toEqual([sort])
   })
 })
 
@@ -143,9 +169,9 @@ describe('generate: refuses a faulty contract', () => {
       file: 'openapi.yaml',
       change: [
         'paths:\n',
-        'x-modules: [tasks]\ntags:\n  - name: Notes\n    x-module: notes\npaths:\n',
+        'x-modules: [finance]\ntags:\n  - name: Notes\n    x-module: notes\npaths:\n',
       ],
-      want: 'openapi.yaml:10 x-module of Notes must be one of tasks, none',
+      want: 'openapi.yaml:10 x-module of Notes must be one of finance, none',
     },
     {
       name: 'no asyncapi.yaml',

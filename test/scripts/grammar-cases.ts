@@ -214,46 +214,140 @@ export const FAULTY: FaultyContract[] = [
     line: '',
     want: 'is not YAML',
   },
-]
-
-/** Changes that every command takes. */
-export const SOUND: Pick<FaultyContract, 'name' | 'change'>[] = [
   {
-    name: 'a discriminator with a mapping',
+    name: 'HEAD, which every GET has',
+    change: ['    delete:\n', '    head:\n'],
+    line: '    head:',
+    want: 'deleteNote is HEAD: remove it, because the service responds to HEAD wherever there is a GET',
+  },
+  {
+    name: 'a property that is only written',
+    change: [TITLE, 'title: { type: string, writeOnly: true }'],
+    line: 'writeOnly',
+    want: 'writeOnly is not supported: give requests and responses a schema each',
+  },
+  {
+    name: 'a second security scheme',
+    change: [POST, `${POST}      security: [{ apiKey: [], other: [] }]\n`],
+    line: 'security: [{ apiKey',
+    want: 'createNote must have security: [{ apiKey: [] }]',
+  },
+  {
+    name: 'a body of text',
+    change: [
+      '          application/json:\n            schema: { $ref: "#/components/schemas/NoteCreate" }',
+      '          text/plain:\n            schema: { type: string }',
+    ],
+    line: '',
+    want: 'a request body must be application/json only',
+  },
+  {
+    name: 'a cookie',
+    change: ['name: Idempotency-Key\n          in: header', 'name: session\n          in: cookie'],
+    line: 'name: session',
+    want: 'parameter session of createNote is a cookie: use a header or the query',
+  },
+  {
+    name: 'a reference to another file',
+    change: ['"#/components/schemas/NoteCreate"', '"other.yaml#/NoteCreate"'],
+    line: 'other.yaml',
+    want: 'refers to other.yaml#/NoteCreate: refer to openapi.yaml or asyncapi.yaml only',
+  },
+  {
+    name: 'a path that is a reference',
+    change: ['  /notes/{note}:\n', '  /others: { $ref: "#/paths/~1notes" }\n  /notes/{note}:\n'],
+    line: '  /others:',
+    want: 'the path /others is a reference: write its operations here',
+  },
+  {
+    name: 'a path without its first slash',
+    change: ['  /notes/{note}:', '  notes/{note}:'],
+    line: '  notes/{note}:',
+    want: 'the path notes/{note} must begin with /: correct it',
+  },
+  {
+    name: 'a path with a query',
+    change: ['  /notes:', '  /notes?all=1:'],
+    line: '  /notes?all=1:',
+    want: 'a path cannot have a query or fragment: declare query parameters instead',
+  },
+  {
+    name: 'a path parameter that is not declared',
+    change: ['  /notes/{note}:', '  /notes/{note}/{part}:'],
+    line: '',
+    want: 'getNote does not declare {part}: add it to parameters',
+  },
+  {
+    name: 'a path parameter that is not in the path',
+    change: ['  /notes/{note}:', '  /notes/first:'],
+    line: 'name: note',
+    want: '/notes/first has no parameter note: add {note} to the path, or remove it here',
+  },
+  {
+    name: 'an optional path parameter',
+    change: ['in: path\n        required: true', 'in: path'],
+    line: 'name: note',
+    want: 'parameter note of getNote is in the path: add required: true',
+  },
+  {
+    name: 'a list of types',
+    change: [TITLE, "title: { type: [string, 'null'] }"],
+    line: 'type: [string',
+    want: 'type is a list: write one type, and nullable: true for null',
+  },
+  {
+    name: 'an array without items',
+    change: [TITLE, 'title: { type: array }'],
+    line: 'title: { type: array }',
+    want: 'an array must have items with one schema: add it',
+  },
+  {
+    name: 'a constant of JSON Schema',
+    change: [TITLE, 'title: { type: string, const: a }'],
+    line: 'const: a',
+    want: 'const is not in OpenAPI 3.0: write enum with one value',
+  },
+  {
+    name: 'a limit that excludes itself',
+    change: [TITLE, 'title: { type: integer, minimum: 0, exclusiveMinimum: true }'],
+    line: 'exclusiveMinimum',
+    want: 'exclusiveMinimum is not supported: write minimum and maximum',
+  },
+  {
+    name: 'a discriminator without a target',
     change: [
       '          oneOf:\n',
-      "          discriminator: { propertyName: name, mapping: { a: '#/components/schemas/Owner' } }\n          oneOf:\n",
+      "          discriminator: { propertyName: name, mapping: { a: '#/components/schemas/Nope' } }\n          oneOf:\n",
     ],
+    line: 'mapping:',
+    want: 'refers to #/components/schemas/Nope, which does not exist',
   },
   {
-    name: 'a merge key',
-    change: [TITLE, 'title: { <<: { type: string }, minLength: 1 }'],
+    name: 'a rate limit without numbers',
+    change: ['{ limit: 60, window_seconds: 60 }', '{ limit: many }'],
+    line: 'limit: many',
+    want: 'x-rate-limit must have limit and window_seconds: write two positive integers',
   },
   {
-    name: 'another URL of the server',
+    name: 'a permission that is no module',
+    change: ['paths:\n', 'x-modules: [tasks]\npaths:\n'],
+    line: 'x-permission: finance',
+    want: 'x-permission of deleteNote must be one of tasks',
+  },
+  {
+    name: 'an event type that asyncapi.yaml does not have',
+    change: ['x-emits: [note.created]', 'x-emits: [note.created, note.made]'],
+    line: 'note.made',
+    want: 'operation createNote emits note.made, which asyncapi.yaml does not have: add the message or correct the name',
+  },
+  {
+    name: 'a payload that contains itself',
+    file: 'asyncapi.yaml',
     change: [
-      'x-rate-limit: { limit: 60',
-      "servers: [{ url: 'https://{region}.example.com/', variables: { region: { default: eu } } }]\nx-rate-limit: { limit: 60",
+      'data: { type: array, maxItems: 0, items: {} }',
+      'data: { $ref: "#/components/schemas/NoteCreated" }',
     ],
+    line: 'data: { $ref: "#/components/schemas/NoteCreated" }',
+    want: '#/components/schemas/NoteCreated contains itself: write it without recursion',
   },
-  {
-    name: 'several path parameters',
-    change: [
-      '  /notes/{note}:\n',
-      `  /notes/{note}/parts/{part}:
-    get:
-      operationId: getPart
-      summary: Get a part
-      parameters:
-        - { name: note, in: path, required: true, schema: { type: string } }
-        - { name: part, in: path, required: true, schema: { type: string } }
-      responses:
-        "204": { description: Nothing. }
-  /notes/{note}:
-`,
-    ],
-  },
-  { name: 'a new status', change: ['"204":', '"404": { description: None. }\n        "204":'] },
-  { name: 'a nullable default', change: ['default: red', 'default: null'] },
-  { name: 'a PATCH', change: ['    delete:\n', '    patch:\n'] },
 ]

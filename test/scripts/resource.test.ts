@@ -1,5 +1,5 @@
 /** What `muster generate --resource` refuses, with the line in the contract and the remedy. */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -57,11 +57,11 @@ const REFUSALS: {
     want: 'rating must be in required: a record has every field, with null for one without a value',
   },
   {
-    name: 'a reference to another record',
+    name: 'a reference without records',
     after: RECORD,
     change: [RATING, '        rating:\n          type: string\n          format: uuid\n'],
     line: 'rating:',
-    want: 'rating refers to another record, and only a person knows what happens when that is deleted: generate without it, then add it by hand like task_id in records/payments.ts',
+    want: 'rating refers to no records of the contract: name it after their path, like task_id for /tasks/{task}',
   },
   {
     name: 'a field of several types',
@@ -85,11 +85,48 @@ const REFUSALS: {
     want: 'the record has no field stars: remove it here, or add it to the record',
   },
   {
+    name: 'a list below another record',
+    after: '\npaths:\n',
+    change: [
+      '  /public/v1/venues:\n',
+      `  /public/v1/tasks/{task}/venues:
+    parameters:
+      - name: task
+        in: path
+        required: true
+        description: The task.
+        schema: { type: string, format: uuid }
+`,
+    ],
+    line: 'get:',
+    want: 'lists venues below another record: write its handler by hand, or replace it by GET …/venues with a filter such as filter[task_id]',
+  },
+  {
     name: 'a filter without a field',
     after: 'operationId: listVenues\n',
-    change: ['name: filter[opens_after]', 'name: filter[search]'],
+    change: ['name: filter[opens_after]', 'name: filter[tag]'],
+    line: 'name: filter[tag]',
+    want: 'filter[tag] is no plain comparison with a field of the record: generate without it, then add its condition to the listing',
+  },
+  {
+    name: 'a filter that looks for a part of a text',
+    after: 'operationId: listVenues\n',
+    change: [
+      'name: filter[status]\n',
+      'name: filter[name]\n          x-filter: { match: contains, fields: [name] }\n',
+    ],
+    line: 'name: filter[name]',
+    want: 'filter[name] is no plain comparison with a field of the record: generate without it, then add its condition to the listing',
+  },
+  {
+    name: 'a search in another field than text',
+    after: 'operationId: listVenues\n',
+    change: [
+      'name: filter[opens_after]\n',
+      'name: filter[search]\n          x-filter: { match: contains, fields: [capacity], ignore_case: true }\n',
+    ],
     line: 'name: filter[search]',
-    want: 'filter[search] is no plain comparison with a field of the record: generate without it, then add its condition to the listing',
+    want: 'filter[search] must name text fields of the record: x-filter: { match: contains, fields: [name], ignore_case: true }',
   },
   {
     name: 'a sort without a column',
@@ -109,6 +146,26 @@ test.each(REFUSALS)('$name', async ({ slug = 'venues', after = '', change, line,
   const refusal = await generateResource(slug, root).catch((error) => error.message)
   const lineNumber = changed.slice(0, changed.indexOf(line, start - 1)).split('\n').length
   expect(refusal).toBe(`openapi.yaml:${lineNumber} ${want}`)
+})
+
+test.each([
+  [
+    'venue_id',
+    /^openapi\.yaml:\d+ venue_id refers to the same resource: generate without it, then add it by hand like task_id in records\/payments\.ts$/,
+  ],
+  [
+    'export_id',
+    'records/removal-rules.ts removes exports, to which export_id refers: generate without it, then add it by hand',
+  ],
+])('a reference without a generated pattern: %s', async (field, want) => {
+  const name = 'records/removal-rules.ts'
+  await mkdir(join(root, 'records'), { recursive: true })
+  await cp(new URL(`../../${name}`, import.meta.url), join(root, name))
+  const changed = openapi
+    .replaceAll(/\brating\b/g, field)
+    .replaceAll(/(?<=_id:\n +type: )number\n( +)format: double/g, 'string\n$1format: uuid')
+  await writeFile(join(root, 'openapi.yaml'), changed)
+  await expect(generateResource('venues', root)).rejects.toThrow(want)
 })
 
 test('a file that is not an unchanged stub', async () => {

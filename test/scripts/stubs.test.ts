@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { until } from '../helpers.ts'
 import { copyOfRepository, WITHIN_MS, whenReady } from './tree.ts'
-import { addVenues, withMoreFields } from './venues.ts'
+import { addVenues, withBookings, withMoreFields } from './venues.ts'
 
 const LONG_MS = 300_000
 
@@ -36,6 +36,8 @@ test(
     await using tree = await copyOfRepository()
     await addVenues(tree)
     await tree.write('openapi.yaml', withMoreFields(await tree.read('openapi.yaml')))
+    for (const file of ['openapi.yaml', 'asyncapi.yaml'])
+      await tree.write(file, await withBookings(file, await tree.read(file)))
     expect(await tree.run('bin/muster.js', ['lint'])).toEqual({
       status: 0,
       output: 'openapi.yaml and asyncapi.yaml have no problems.\n',
@@ -88,10 +90,19 @@ test(
       output: expect.stringContaining(VENUE_HANDLERS.join(', ')),
     })
 
-    const resource = await tree.run('bin/muster.js', ['generate', '--resource', 'venues'])
-    expect(resource.status, resource.output).toBe(0)
-    expect(resource.output).toContain('removed test/handlers/createVenue.test.ts\n')
-    expect(resource.output).not.toMatch(/left for you: (?!records\/venues\.ts|Run)/)
+    for (const [name, stub] of [
+      ['venues', 'createVenue'],
+      ['bookings', 'createBooking'],
+    ] as const) {
+      const resource = await tree.run('bin/muster.js', ['generate', '--resource', name])
+      expect(resource.status, resource.output).toBe(0)
+      expect(resource.output).toContain(`removed test/handlers/${stub}.test.ts\n`)
+      // Nothing but the rules that no contract has.
+      const left = resource.output.match(/(?<=^left for you: )\S+/gm)
+      expect(new Set(left)).toEqual(
+        new Set([...(name === 'bookings' ? ['openapi.yaml:'] : []), `records/${name}.ts:`, 'Run']),
+      )
+    }
     const operation = await tree.run('bin/muster.js', [
       'rename',
       'getVenue',
@@ -141,6 +152,7 @@ test(
       '--project',
       'plain',
       'test/handlers/venues.test.ts',
+      'test/handlers/bookings.test.ts',
       'test/handlers/isolation.test.ts',
       'test/handlers/lists.test.ts',
       'test/contract/events.test.ts',

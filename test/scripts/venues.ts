@@ -6,18 +6,85 @@ import type { Tree } from './tree.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** A contract of this repository with the blocks of docs/new-resource.md, each below the line that it names. */
-export async function contractWithVenues(file: string): Promise<string> {
+/** The blocks of docs/new-resource.md for a contract, with the line that each stands below. */
+async function blocksOfPage(file: string): Promise<[line: string, block: string][]> {
   const page = await readFile(join(ROOT, 'docs/new-resource.md'), 'utf8')
   const blocks = page.matchAll(/^```yaml (\S+) after `(.*)`\n([\s\S]*?)\n```$/gm)
-  let contract = await readFile(join(ROOT, file), 'utf8')
-  for (const [, target, line, block] of blocks) {
-    if (target !== file) continue
-    if (!contract.includes(`\n${line}\n`)) throw new Error(`${file} has no line ${line}`)
-    contract = contract.replace(`\n${line}\n`, () => `\n${line}\n${block}\n`)
-  }
-  return contract
+  return [...blocks].flatMap(([, target, line = '', block = '']): [string, string][] =>
+    target === file ? [[line, block]] : [],
+  )
 }
+
+function withBlocks(contract: string, blocks: [line: string, block: string][]): string {
+  return blocks.reduce((text, [line, block]) => {
+    if (!text.includes(`\n${line}\n`)) throw new Error(`The contract has no line ${line}`)
+    return text.replace(`\n${line}\n`, () => `\n${line}\n${block}\n`)
+  }, contract)
+}
+
+/** A contract of this repository with the resource of docs/new-resource.md. */
+export async function contractWithVenues(file: string): Promise<string> {
+  return withBlocks(await readFile(join(ROOT, file), 'utf8'), await blocksOfPage(file))
+}
+
+/** Adds the same resource by another name. Bookings refer to a venue and a task, and have a search. */
+export async function withBookings(file: string, contract: string): Promise<string> {
+  const blocks = await blocksOfPage(file)
+  const bookings = blocks.map(([line, block]): [string, string] => [line, toBookings(block)])
+  return withBlocks(contract, bookings)
+}
+
+function toBookings(block: string): string {
+  return block
+    .replaceAll('venue', 'booking')
+    .replaceAll('Venue', 'Booking')
+    .replaceAll('required: [id, name, ', 'required: [id, name, venue_id, task_id, ')
+    .replaceAll('required: [name]', 'required: [name, venue_id]')
+    .replaceAll(
+      /^( +)capacity: 240\n/gm,
+      (line, spaces) => `${line}${spaces}${EXAMPLE_IDS.join(`\n${spaces}`)}\n`,
+    )
+    .replaceAll(/^ {8}capacity:\n/gm, (line) => REFERENCES + line)
+    .replace(/^ {8}- name: sort\n/m, (line) => FILTERS + line)
+}
+
+const EXAMPLE_IDS = ['venue_id: 019cade2-11c0-7e64-9b0a-4d2f8c6e1a37', 'task_id: null']
+
+const REFERENCES = `        venue_id:
+          type: string
+          format: uuid
+          description: The venue.
+        task_id:
+          type: string
+          format: uuid
+          nullable: true
+          description: The task that the booking is for.
+`
+
+const FILTERS = `        - name: filter[venue_id]
+          in: query
+          description: Only bookings of this venue.
+          x-filter: { match: equals, fields: [venue_id] }
+          schema:
+            type: string
+            format: uuid
+        - name: filter[task_id]
+          in: query
+          description: Only bookings for this task.
+          x-filter: { match: equals, fields: [task_id] }
+          schema:
+            type: string
+            format: uuid
+        - name: filter[search]
+          in: query
+          description: Only bookings whose name contains this text, ignoring case.
+          x-filter: { match: contains, fields: [name], ignore_case: true }
+          schema:
+            type: string
+            minLength: 1
+            pattern: '^[^\\x00]*$'
+            maxLength: 200
+`
 
 export async function addVenues(tree: Tree): Promise<void> {
   for (const file of ['openapi.yaml', 'asyncapi.yaml'])

@@ -8,7 +8,7 @@ import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { respondToErrors } from '../../server/errors.ts'
 import { listen } from '../../server/http.ts'
-import { checkErrors } from '../../server/respond.ts'
+import { checkErrorResponses } from '../../server/respond.ts'
 import { emit, InvalidEvent } from '../../webhooks/emit.ts'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
 
@@ -157,7 +157,7 @@ test.each([
   const app = new Koa()
   app.use(respondToErrors(log))
   app.use(
-    checkErrors(
+    checkErrorResponses(
       newResponseChecker({
         mode: validateResponses,
         log,

@@ -1,4 +1,4 @@
-/** Deliveries after the clock went back. */
+/** Deliveries after the clock went back, or with clocks that differ. */
 import { expect, test } from 'vitest'
 import { startReceiver } from '../receiver.ts'
 import { NEVER, newBench, newTenant } from './harness.ts'
@@ -7,6 +7,8 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 /** The leader realigns the schedule every 5 s. */
 const REALIGNED_MS = 20_000
+/** The leader looks for attempts that were not announced every 500 ms. */
+const SWEEP_MS = 500
 
 test.each([
   ['3 hours', 3 * HOUR_MS],
@@ -43,4 +45,21 @@ test('the clock went back while no worker ran: the next one reschedules within s
   await expect
     .poll(async () => (await tenant.find(id)).nextAttemptAt, { timeout: REALIGNED_MS })
     .toBeLessThanOrEqual(Date.now() + REALIGNED_MS + 600_000)
+})
+
+test('the clock of the leader is slightly behind: first attempts do not wait for a sweep', async () => {
+  await using bench = await newBench()
+  await using receiver = await startReceiver({ answers: [204] })
+  const tenant = await newTenant(bench)
+  await tenant.subscribe(receiver.url)
+  await bench.start({ now: () => new Date(Date.now() - 50) })
+  const waits: number[] = []
+  for (let count = 1; count <= 9; count++) {
+    const emittedAt = performance.now()
+    await tenant.emitOne()
+    await receiver.received(count)
+    waits.push(performance.now() - emittedAt)
+  }
+  const [median = Number.NaN] = waits.sort((a, b) => a - b).slice(4)
+  expect(median).toBeLessThan(SWEEP_MS / 2)
 })

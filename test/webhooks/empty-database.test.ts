@@ -13,7 +13,8 @@ const CONTENTS = {
   files:
     'select file_name, line_number, type, database, user_name, auth_method from pg_hba_file_rules',
   settings: 'select name, setting, error from pg_file_settings',
-  relations: 'select oid, relname, relnamespace, relkind, relacl from pg_class',
+  // Partitions have the day of their creation in their names.
+  relations: `select oid, regexp_replace(relname, '_[0-9]{8}', '_day'), relnamespace, relkind, relacl from pg_class`,
   functions: 'select oid, proname, prosrc, prolang, proacl from pg_proc',
   triggers: 'select tgname from pg_trigger union all select evtname from pg_event_trigger',
   versions: 'select * from pgboss.version',

@@ -21,7 +21,7 @@ import { anyUser, type ConsolePage, get, isAdmin, may, type Route, type Visit } 
 import { plural } from './records/labels.ts'
 import { listRecords } from './records/references.ts'
 import { addressOf, maySee } from './records/resources.ts'
-import { formatPercent, outcomeSeries } from './requests/request-figures.ts'
+import { formatPercent, requestBars, requestStats } from './requests/request-figures.ts'
 import { buttonLink, card, empty, stats, table } from './ui.ts'
 import {
   attemptBars,
@@ -91,24 +91,12 @@ interface WebhookRow {
 }
 
 function dayStats(traffic: Traffic, rows: WebhookRow[]): Html {
-  const { buckets, requests, clientErrors, serverErrors, durations } = traffic
-  const errors = clientErrors + serverErrors
+  const { serverErrors, durations } = traffic
   return stats([
-    {
-      label: 'Requests',
-      value: count(requests),
-      note: durations && `median ${duration(durations.p50)}`,
-      chart:
-        requests > 0 &&
-        sparkline(buckets.map((bucket) => bucket.ok + bucket.clientErrors + bucket.serverErrors)),
-    },
-    {
-      label: 'Errors',
-      value: formatPercent(errors, requests),
-      note: requests > 0 && counted(serverErrors, 'server error'),
-      chart:
-        errors > 0 && sparkline(buckets.map((bucket) => bucket.clientErrors + bucket.serverErrors)),
-    },
+    ...requestStats(traffic, {
+      requests: durations && `median ${duration(durations.p50)}`,
+      errors: counted(serverErrors, 'server error'),
+    }),
     ...webhookStats(rows),
   ])
 }
@@ -152,16 +140,13 @@ function hoursOf(rows: WebhookRow[]): WebhookHealth['hours'] {
   }))
 }
 
-function requestsCard({ buckets, requests }: Traffic): Html {
-  const chart = stackedBars({
-    title: 'Requests',
-    startsAt: buckets.map(({ startsAt }) => startsAt),
-    width: BUCKET_MS,
-    series: outcomeSeries(buckets),
-  })
+function requestsCard(traffic: Traffic): Html {
   const none = empty('No requests', 'The API received no requests in the last 24 hours.')
-  const allRequests = buttonLink('/requests', 'All requests', 'quiet')
-  return card('Requests', requests > 0 ? chart : none, allRequests)
+  return card(
+    'Requests',
+    traffic.requests > 0 ? requestBars('Requests', traffic, BUCKET_MS) : none,
+    buttonLink('/requests', 'All requests', 'quiet'),
+  )
 }
 
 function attemptsCard({ user }: Visit, rows: WebhookRow[]): Html {

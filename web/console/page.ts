@@ -7,7 +7,7 @@ import type { Logger } from 'pino'
 import type { TooOften } from '../../auth/rate-limit.ts'
 import type { OperationId } from '../../generated/operations.ts'
 import type { RawInput } from '../../operations/execute.ts'
-import type { NewAuditEntry } from '../../records/audit-log.ts'
+import type { AuditTarget } from '../../records/audit-log.ts'
 import type { Db } from '../../records/database/open.ts'
 import type { Scope, WriteScope } from '../../records/database/scope.ts'
 import type { KeyedRequest } from '../../records/idempotency-keys.ts'
@@ -60,8 +60,14 @@ export interface Visit extends GuestVisit {
   scope: Scope
   /** Runs `work` in one transaction. */
   change<T>(work: (scope: WriteScope) => Promise<T>): Promise<T>
-  /** Writes an audit log entry for this user in the transaction of the change. */
-  audit(scope: WriteScope, entry: Omit<NewAuditEntry, 'user' | 'ip'>): Promise<void>
+  /** Writes an audit log entry for this user in the transaction of the change. `action` is
+   *  `noun.verbed`, such as `api_key.revoked`. */
+  audit(
+    scope: WriteScope,
+    action: string,
+    target: AuditTarget,
+    details?: Record<string, unknown>,
+  ): Promise<void>
   /** Runs an operation of the contract as this user: validation, transaction and events.
    *  Throws `InvalidInput` or a `StatusError`, for example 404.
    *  Checks no permission of the user: the page must have done so. */

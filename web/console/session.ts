@@ -2,8 +2,7 @@
 import type { Context } from 'koa'
 import { hashOfToken, startSession } from '../../auth/session.ts'
 import type { Db } from '../../records/database/open.ts'
-import { accountScope, type WriteScope, writeScope } from '../../records/database/scope.ts'
-import { transaction } from '../../records/database/transaction.ts'
+import { accountScope, accountTransaction, type WriteScope } from '../../records/database/scope.ts'
 import {
   deleteSession,
   findSignedIn,
@@ -51,8 +50,7 @@ export function newSessions({ db, config, now }: ConsoleServices): Sessions {
     },
     async start(ctx, { id, accountId }, beforeStart) {
       const device = { userId: id, ip: ctx.ip, userAgent: ctx.get('User-Agent') }
-      const started = await transaction(db, async (trx) => {
-        const scope = writeScope(trx, accountId)
+      const started = await accountTransaction(db, accountId, async (scope) => {
         await beforeStart(scope)
         return startSession(scope, device, now())
       })

@@ -59,8 +59,8 @@ export function codeBlock(text: string, label: string, content: Content = text):
 }
 
 /** A relative time, with the exact time in UTC as tooltip. */
-export function timeElement(at: number | null, now: Date, never = 'Never'): Content {
-  if (at === null) return html`<span class="muted">${never}</span>`
+export function timeElement(at: number | null, now: Date): Content {
+  if (at === null) return html`<span class="muted">Never</span>`
   const iso = new Date(at).toISOString()
   return html`<time datetime="${iso}" title="${utc(at)}">${relative(at - now.getTime())}</time>`
 }

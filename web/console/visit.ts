@@ -4,8 +4,7 @@ import { toNetwork } from '../../auth/rate-limit.ts'
 import { execute, validate } from '../../operations/execute.ts'
 import { assertStorable } from '../../operations/storable.ts'
 import { insertAuditEntry } from '../../records/audit-log.ts'
-import { accountScope, writeScope } from '../../records/database/scope.ts'
-import { transaction } from '../../records/database/transaction.ts'
+import { accountTransaction, readScope } from '../../records/database/scope.ts'
 import type { SignedIn } from '../../records/sessions.ts'
 import { findUser } from '../../records/users.ts'
 import { AlreadyCreated, throwFormError, toStoredForm } from './idempotent-form.ts'
@@ -57,16 +56,16 @@ export function newVisit(
     user,
     account,
     session,
-    scope: accountScope({ dialect: db.dialect, sql: db.read }, account.id),
+    scope: readScope(db, account.id),
     change: (work) =>
-      transaction(db, async (trx) => {
-        const scope = writeScope(trx, account.id)
+      accountTransaction(db, account.id, async (scope) => {
         // The lock keeps the user's permissions as they are until the commit.
         const current = await findUser(scope, user.id, { forUpdate: true })
         if (current?.status !== 'active' || !access(current, ctx.params)) ctx.throw(404)
         return work(scope)
       }),
-    audit: (scope, entry) => insertAuditEntry(scope, { ...entry, user, ip }, now),
+    audit: (scope, action, target, details) =>
+      insertAuditEntry(scope, { user, action, target, details, ip }, now),
     async call(id, { updatedAt, once, ...raw }) {
       assertStorable(raw.query)
       assertStorable(raw.body)

@@ -10,6 +10,7 @@ import {
 } from '../../scripts/model/operations.ts'
 import { dereference } from '../../scripts/model/references.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
+import { readSecuritySchemes, type SecuritySchemes } from '../../scripts/model/security-schemes.ts'
 import { type Source, valueAt } from '../../scripts/model/source.ts'
 
 /** `method` is in upper case, `responses` are sorted by status. */
@@ -38,14 +39,6 @@ export interface ApiResource {
   events: ApiEvent[]
 }
 
-/** A Security Scheme Object. */
-interface SecurityScheme {
-  type: string
-  scheme?: string
-  name?: string
-  in?: string
-}
-
 interface ApiInfo {
   title: string
   version: string
@@ -61,7 +54,7 @@ export interface Api extends ApiInfo {
   events: ApiEvent[]
   /** Component schemas of openapi.yaml by name. */
   schemas: Map<string, Schema>
-  securitySchemes: Readonly<Record<string, SecurityScheme>>
+  securitySchemes: SecuritySchemes
   /** Component headers of openapi.yaml. */
   headers: ResponseHeader[]
   /** The target of the schema's reference, or the schema itself. */
@@ -94,7 +87,7 @@ export function readApi(root: string): Api {
     operations,
     events,
     schemas: new Map(Object.entries(readComponents(openapi, 'schemas') as Record<string, Schema>)),
-    securitySchemes: readComponents(openapi, 'securitySchemes') as Api['securitySchemes'],
+    securitySchemes: readSecuritySchemes(openapi),
     headers,
     // Generated references name their file, so the source that they are followed from does not matter.
     follow: (schema) => dereference(sources, { source: openapi, path: [], value: schema }).value,

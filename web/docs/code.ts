@@ -11,6 +11,7 @@ export interface CodeSample {
 /** The names of the languages. The selectors of client/code.css list the languages, too. */
 const NAMES: Record<string, string> = {
   curl: 'curl',
+  client: 'Client',
   typescript: 'TypeScript',
   python: 'Python',
   php: 'PHP',

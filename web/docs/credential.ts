@@ -1,7 +1,10 @@
 /** The credentials of an operation, for the form and the sample of its page. */
 import type { Operation } from '../../scripts/model/operations.ts'
+import { authorizationWord } from '../../scripts/model/security-schemes.ts'
 import { quoteForShell } from '../shared/shell.ts'
 import type { Api } from './api.ts'
+import { queryText } from './samples/notation.ts'
+import { fillPath, type SampleRequest } from './samples/request.ts'
 
 /** A header with a key. */
 export interface Credential {
@@ -20,23 +23,13 @@ export function findCredential(
   if (!scheme) return undefined
   if (scheme.type === 'apiKey')
     return scheme.in === 'header' ? { header: scheme.name ?? '', prefix: '' } : undefined
-  const isBasic = scheme.scheme?.toLowerCase() === 'basic'
-  return { header: 'Authorization', prefix: isBasic ? 'Basic ' : 'Bearer ' }
+  return { header: 'Authorization', prefix: `${authorizationWord(scheme)} ` }
 }
 
-interface SampleRequest {
-  method: string
-  url: string
-  query: [name: string, value: string][]
-  body: unknown
-}
-
-export function plainCurl(
-  api: Api,
-  operation: Operation,
-  { method, url, query, body }: SampleRequest,
-): string {
-  const search = new URLSearchParams(query).toString()
+export function plainCurl(api: Api, operation: Operation, request: SampleRequest): string {
+  const { method, baseUrl, query, body } = request
+  const url = baseUrl + fillPath(request, ({ name }) => `{${name}}`)
+  const search = new URLSearchParams(queryText(query)).toString()
   const credential = findCredential(api, operation)
   const type = operation.body?.mediaType
   return [

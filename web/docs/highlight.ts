@@ -13,10 +13,11 @@ const LANGUAGES = ['bash', 'go', 'java', 'json', 'php', 'python', 'ruby', 'types
 for (const name of LANGUAGES)
   highlighter.registerLanguage(name, require(`highlight.js/lib/languages/${name}`))
 
-/** Other names of languages in Markdown. */
+/** Other names of languages in Markdown and in tabs. */
 const ALIASES: Record<string, string> = {
   sh: 'bash',
   curl: 'bash',
+  client: 'typescript',
   js: 'typescript',
   ts: 'typescript',
 }

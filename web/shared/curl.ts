@@ -1,5 +1,5 @@
 /** HTTP requests as curl commands. */
-import { quoteForShell } from './shell.ts'
+import { quoteForShell, quoteWithVariables } from './shell.ts'
 
 interface ApiRequest {
   method: string
@@ -10,17 +10,21 @@ interface ApiRequest {
   headers?: [name: string, value: string][]
   /** JSON. */
   body?: string | null
+  /** `$NAME` in `url` and `body` stands for the value of these variables. */
+  variables?: string[]
 }
 
 /** A request to the API. The shell takes the API key from the environment. */
 export function apiCurlCommand(request: ApiRequest): string {
-  const { method, url, query = [], headers = [], body = null } = request
+  const { method, url, query = [], headers = [], body = null, variables = [] } = request
   return join([
-    `curl ${methodOption(method, query.length > 0, body !== null)}${urlArgument(url)}`,
+    `curl ${methodOption(method, query.length > 0, body !== null)}${urlArgument(url, variables)}`,
     '-H "Authorization: Bearer $MUSTER_API_KEY"',
     ...headers.map(([name, value]) => headerOption(name, value)),
     ...query.map(([name, value]) => `--data-urlencode ${quoteForShell(`${name}=${value}`)}`),
-    ...(body === null ? [] : [headerOption('Content-Type', 'application/json'), bodyOption(body)]),
+    ...(body === null
+      ? []
+      : [headerOption('Content-Type', 'application/json'), bodyOption(body, variables)]),
   ])
 }
 
@@ -42,8 +46,8 @@ function join(parts: string[]): string {
 }
 
 /** Without -g, curl takes the brackets of `page[size]` for a pattern. */
-function urlArgument(url: string): string {
-  return `${/[[\]{}]/.test(url) ? '-g ' : ''}${quoteForShell(url)}`
+function urlArgument(url: string, variables: string[] = []): string {
+  return `${/[[\]{}]/.test(url) ? '-g ' : ''}${quoteWithVariables(url, variables)}`
 }
 
 function methodOption(method: string, hasQuery: boolean, hasBody: boolean): string {
@@ -57,6 +61,6 @@ function headerOption(name: string, value: string): string {
 }
 
 /** Uses --data-raw because -d treats a leading @ as a file name. */
-function bodyOption(body: string): string {
-  return `--data-raw ${quoteForShell(body)}`
+function bodyOption(body: string, variables: string[] = []): string {
+  return `--data-raw ${quoteWithVariables(body, variables)}`
 }

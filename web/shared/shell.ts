@@ -10,6 +10,16 @@ export function quoteForShell(text: string): string {
     : `'${text.replaceAll("'", "'\\''")}'`
 }
 
+/** Quotes text in which `$NAME` stands for the value of one of the variables. */
+export function quoteWithVariables(text: string, variables: string[]): string {
+  if (variables.length === 0) return quoteForShell(text)
+  const parts = text.split(new RegExp(`\\$(${variables.join('|')})\\b`))
+  if (parts.length === 1) return quoteForShell(text)
+  // A URL is easier to read in one pair of quotation marks.
+  if (!/["`\\!$\n]/.test(parts.filter((_, index) => index % 2 === 0).join(''))) return `"${text}"`
+  return parts.map((part, index) => (index % 2 === 0 ? quoteForShell(part) : `"$${part}"`)).join('')
+}
+
 /** Are these quoted in a way that a plain POSIX shell cannot read? Then show `BASH_NOTE` with the command. */
 export function needsBash(...texts: (string | null)[]): boolean {
   return texts.some((text) => text !== null && CONTROL_CHARACTER.test(text))

@@ -38,6 +38,8 @@ export interface EnqueueOptions {
 const BATCH_SIZE = 1_000
 /** Finds unannounced attempts: on SQLite a CLI command in another process cannot notify the server. */
 const SWEEP_MS = 500
+/** A sweep leaves younger first attempts to the announcement, which follows the commit. */
+const ANNOUNCED_WITHIN_MS = 250
 const REPAIR_MS = 5_000
 /** How soon the queue is refilled after attempts of a webhook at its quota have left it. */
 const REFILL_MS = 100
@@ -75,6 +77,7 @@ export class Enqueuer {
   /** Attempts that this process has just scheduled: they need no query. */
   #announced: Attempt[] = []
   #mustQuery = true
+  #mustSweep = false
   #fill: QueueFill = { counts: new Map(), full: new Set(), countedAtMs: Number.NEGATIVE_INFINITY }
   #repairedAtMs = performance.now()
   /** The value of `queue.restarts()` for which the queued marks were last cleared. */
@@ -95,7 +98,7 @@ export class Enqueuer {
     )
     this.#timers.set(
       'sweep',
-      setInterval(() => this.#query(), SWEEP_MS),
+      setInterval(() => this.#sweep(), SWEEP_MS),
     )
   }
 
@@ -133,21 +136,29 @@ export class Enqueuer {
     this.#loop.wake()
   }
 
+  #sweep(): void {
+    this.#mustSweep = true
+    this.#loop.wake()
+  }
+
   async #run(): Promise<void> {
     if (!(await this.#leader.ensureLeadership())) {
       this.#announced = []
       this.#realignment.restart()
       this.#leaseSoon()
-      return this.#setDueTimer()
+      return this.#setDueTimer(this.#options.now())
     }
     await this.#forgetLostJobs()
     await this.#enqueueAnnounced()
-    if (!this.#mustQuery) return
+    if (!this.#mustQuery && !this.#mustSweep) return
+    const minAgeMs = this.#mustQuery ? 0 : ANNOUNCED_WITHIN_MS
     this.#mustQuery = false
+    this.#mustSweep = false
+    const startedAt = this.#options.now()
     // First, because they count towards the concurrency limits of their webhooks.
     await this.#releaseEnded()
-    await this.#enqueueBacklog()
-    await this.#setDueTimer()
+    await this.#enqueueBacklog(minAgeMs)
+    await this.#setDueTimer(startedAt)
     // Last, so that they do not delay attempts that are due.
     await this.#mark(performance.now() - MARK_AFTER_MS)
     await this.#repair()
@@ -193,9 +204,10 @@ export class Enqueuer {
     await worker.leaseNow()
   }
 
-  async #enqueueBacklog(): Promise<void> {
+  /** `minAgeMs`: see `isAwaitingAnnouncement`. */
+  async #enqueueBacklog(minAgeMs: number): Promise<void> {
     if (this.#fill.full.size > 0) await this.#countQueued()
-    while (await this.#enqueueBatch()) await this.#countQueued()
+    while (await this.#enqueueBatch(minAgeMs)) await this.#countQueued()
     const fullBefore = this.#fill.full.size
     if (performance.now() - this.#fill.countedAtMs >= SWEEP_MS) await this.#countQueued()
     // Queue the backlog of webhooks that just fell below their quota before newly scheduled attempts.
@@ -204,7 +216,7 @@ export class Enqueuer {
   }
 
   /** Returns whether there may be more. Adding an attempt twice, or in two processes, is harmless. */
-  async #enqueueBatch(): Promise<boolean> {
+  async #enqueueBatch(minAgeMs: number): Promise<boolean> {
     const { db, inFlight, horizonMs, now } = this.#options
     const at = now()
     const until = new Date(at.getTime() + horizonMs)
@@ -219,7 +231,10 @@ export class Enqueuer {
       ? await listUnqueuedWithinQuota(db, until, skip, free)
       : await listUnqueued(db, until, skip, BATCH_SIZE)
     const announced = new Set(this.#announced.map(({ deliveryId }) => deliveryId))
-    const backlog = listed.filter(({ deliveryId }) => !announced.has(deliveryId))
+    const backlog = listed.filter(
+      (attempt) =>
+        !announced.has(attempt.deliveryId) && !isAwaitingAnnouncement(attempt, at, minAgeMs),
+    )
     if (backlog.length === 0) return false
     const selected = this.#takeQuota(backlog, at)
     const later = selected.attempts.filter((attempt) => !isDue(attempt, at))
@@ -316,11 +331,12 @@ export class Enqueuer {
     this.#timers.set('refill', setTimeout(refill, REFILL_MS))
   }
 
-  /** Wakes the worker when the next queued attempt is due. */
-  async #setDueTimer(): Promise<void> {
+  /** Wakes the worker when the first attempt that is queued for a time after `since` is due. It may be due already:
+   *  queueing takes time. */
+  async #setDueTimer(since: Date): Promise<void> {
     const { db, now, horizonMs, worker } = this.#options
+    const nextAt = await findNextQueuedDueAt(db, since)
     const at = now().getTime()
-    const nextAt = await findNextQueuedDueAt(db, new Date(at))
     clearTimeout(this.#timers.get('due'))
     if (nextAt === undefined || nextAt - at > horizonMs) return
     const onDue = (): void => {
@@ -330,6 +346,17 @@ export class Enqueuer {
     // One more millisecond: a timer may fire a fraction too early.
     this.#timers.set('due', setTimeout(onDue, Math.max(nextAt - at + 1, MIN_TIMER_MS)))
   }
+}
+
+/** Whether it is a first attempt that has been due for less than `minAgeMs`. One in the future, of a node whose clock
+ *  is ahead, has been announced. */
+function isAwaitingAnnouncement(
+  { number, scheduledAt }: Attempt,
+  at: Date,
+  minAgeMs: number,
+): boolean {
+  const ageMs = at.getTime() - scheduledAt
+  return number === 1 && ageMs >= 0 && ageMs < minAgeMs
 }
 
 function isDue({ scheduledAt }: Attempt, at: Date): boolean {

@@ -23,6 +23,8 @@ export interface StoreOptions {
 
 /** A result waits at most this long for others. */
 const GATHER_MS = 10
+/** The same for an attempt without a job, because no other attempt waited for its slot when it started. */
+const GATHER_WITHOUT_JOB_MS = 30
 /** Once this many results are waiting, they are stored at once. */
 const GATHER_COUNT = 256
 const MAX_BATCH = 512
@@ -41,6 +43,8 @@ export class ResultStore {
   /** Attempts that the database rejects with their responses. They are stored without them. */
   readonly #rejected: AttemptWith<'lease'>[] = []
   #timer: NodeJS.Timeout | undefined
+  /** When `#timer` ends. */
+  #storeAtMs = Number.POSITIVE_INFINITY
   #rejectedTimer: NodeJS.Timeout | undefined
 
   constructor(options: StoreOptions) {
@@ -58,7 +62,7 @@ export class ResultStore {
     this.#options.inFlight.startStoring(attempt)
     this.#waiting.push(attempt)
     if (this.#waiting.length >= GATHER_COUNT) this.#loop.wake()
-    else this.#timer ??= setTimeout(this.#loop.wake, GATHER_MS)
+    else this.#storeWithin(mayWait(attempt) ? GATHER_WITHOUT_JOB_MS : GATHER_MS)
   }
 
   /** Stores the remaining results, for at most `graceMs`. */
@@ -75,9 +79,17 @@ export class ResultStore {
     for (const timer of [deadline, this.#timer, this.#rejectedTimer]) clearTimeout(timer)
   }
 
+  #storeWithin(ms: number): void {
+    const atMs = performance.now() + ms
+    if (atMs >= this.#storeAtMs) return
+    clearTimeout(this.#timer)
+    this.#storeAtMs = atMs
+    this.#timer = setTimeout(this.#loop.wake, ms)
+  }
+
   async #storeWaiting(): Promise<void> {
     clearTimeout(this.#timer)
-    this.#timer = undefined
+    this.#storeAtMs = Number.POSITIVE_INFINITY
     const limit = MAX_TRANSACTIONS[this.#options.db.dialect]
     while (this.#waiting.length > 0 && !this.#stopDeadline.signal.aborted) {
       if (this.#transactions.size >= limit) await Promise.race(this.#transactions)
@@ -176,6 +188,12 @@ export class ResultStore {
 function track(promises: Set<Promise<void>>, promise: Promise<void>): void {
   promises.add(promise)
   promise.finally(() => promises.delete(promise))
+}
+
+/** Whether nothing waits for the result. When the webhook wants its events in order, the next one of the resource
+ *  does. */
+function mayWait(attempt: AttemptWith<'lease'>): boolean {
+  return !hasJob(attempt) && attempt.result?.orderingKey === null
 }
 
 function hasResult(attempt: AttemptWith<'lease'>): attempt is AttemptWith<'lease' | 'result'> {

@@ -24,7 +24,7 @@ const RESERVE_BATCH = 8
 /** Wait at most this long for a small batch to start sending before the next lease. */
 const MAX_START_WAIT_MS = 20
 /** Attempts that are scheduled within this time after others have started are loaded together. */
-const START_PAUSE_MS = 10
+const START_PAUSE_MS = 20
 /** How often a lease looks first for accounts that hold no slots. */
 const OTHERS_INTERVAL_MS = 200
 const SLOW_INTERVAL_MS = 200

@@ -17,8 +17,9 @@ export interface BackgroundQueue {
 }
 
 const CONCURRENCY = 2
-/** The polls of one queue by this node. The pg-boss workers of the queue share them. */
-const POLLS_PER_SECOND = 4
+/** The polls of one queue by this node. The pg-boss workers of the queue share them. Most jobs need none: new jobs wake
+ *  the workers, and so does the end of a job. */
+const POLLS_PER_SECOND = 1
 const EXPIRE_SECONDS = 12 * 3600
 
 interface BackgroundQueueOptions extends Omit<BackgroundJobs, 'due'> {
@@ -45,6 +46,7 @@ export async function startBackgroundQueue(
       log.error({ err: error, queue: name, id }, 'A background job failed')
     } finally {
       running.delete(id)
+      wakeWorkers()
     }
   }
   const settings = {
@@ -53,6 +55,9 @@ export async function startBackgroundQueue(
   }
   // Not `localConcurrency`: its workers have one ID, and only the first of them could be woken.
   const workers: string[] = []
+  const wakeWorkers = (): void => {
+    for (const worker of workers) boss.notifyWorker(worker)
+  }
   while (workers.length < concurrency)
     workers.push(
       await boss.work<{ id: string }>(name, settings, async ([job]) => {
@@ -66,7 +71,7 @@ export async function startBackgroundQueue(
         name,
         ids.map((id) => ({ data: { id }, singletonKey: id })),
       )
-      for (const worker of workers) boss.notifyWorker(worker)
+      wakeWorkers()
     },
   }
 }

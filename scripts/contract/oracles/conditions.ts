@@ -2,14 +2,7 @@
 import type { Operation } from '../../model/operations.ts'
 import { assertStatus } from '../checks.ts'
 import type { Request } from '../request.ts'
-import {
-  type Check,
-  findPath,
-  newRequest,
-  type Run,
-  toOperationId,
-  validBody,
-} from '../test-run.ts'
+import { type Check, findPath, newRequest, type Run, validBody } from '../test-run.ts'
 
 const MAX_TRIES = 4
 const OTHER_TAG = '"another"'
@@ -90,7 +83,7 @@ async function sendVersion(
     const tag = await readTag()
     const input = { headers: headersFor(tag) }
     const probe = newRequest(run, operation, path, { ...input, body: valid })
-    const { status } = await run.send(toOperationId(operation), probe)
+    const { status } = await run.send(operation.id, probe)
     const isStable = status === operation.success.status || (await readTag()) === tag
     if (isStable || tries === MAX_TRIES) return { probe, status }
   }

@@ -1,18 +1,9 @@
 /** Oracle: a deleted record is gone for every operation and from the list. */
 import type { Operation } from '../../model/operations.ts'
 import { assertStatus, ContractBroken } from '../checks.ts'
-import { readListWords, readPointer } from '../list-words.ts'
-import {
-  type Check,
-  findPath,
-  newRequest,
-  type Run,
-  toOperationId,
-  validBody,
-} from '../test-run.ts'
+import { readListWords, readMaxPageSize, readPointer } from '../list-words.ts'
+import { type Check, findPath, newRequest, type Run, validBody } from '../test-run.ts'
 import { isItemOf } from './stored-values.ts'
-
-const PAGE_SIZE = 100
 
 export async function* deletionChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const path = await findPath(run, operation)
@@ -20,7 +11,7 @@ export async function* deletionChecks(run: Run, operation: Operation): AsyncGene
     what: 'the deleted record',
     async perform() {
       const request = newRequest(run, operation, path)
-      const { status } = await run.send(toOperationId(operation), request)
+      const { status } = await run.send(operation.id, request)
       assertStatus(request, status, {
         check: 'use_after_delete',
         expected: operation.success.status,
@@ -36,7 +27,7 @@ export async function* deletionChecks(run: Run, operation: Operation): AsyncGene
 async function assertGone(run: Run, operation: Operation, path: string): Promise<void> {
   const valid = await validBody(run, operation)
   const probe = newRequest(run, operation, path, { body: valid })
-  const { status } = await run.send(toOperationId(operation), probe)
+  const { status } = await run.send(operation.id, probe)
   assertStatus(probe, status, {
     check: 'use_after_delete',
     expected: 404,
@@ -55,11 +46,11 @@ async function assertNotListed(
     ({ path: collection, method }) => method === 'get' && isItemOf(template, collection),
   )
   if (!words || !list) return
-  const query = { [words.page.size]: PAGE_SIZE }
-  const probe = newRequest(run, list, list.path, { query })
-  const { json } = await run.send(toOperationId(list), probe)
+  const query = { [words.page.size]: readMaxPageSize(run.contract, list, words) }
+  const [id, ...above] = path.split('/').reverse()
+  const probe = newRequest(run, list, above.reverse().join('/'), { query })
+  const { json } = await run.send(list.id, probe)
   const items = (readPointer(json, words.items) ?? []) as unknown[]
-  const id = path.split('/').at(-1)
   if (items.some((item) => readPointer(item, words.sort.ties) === id))
     throw new ContractBroken('use_after_delete', probe, `the deleted record ${id} is in the list`)
 }

@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import { events } from '../../../generated/validators.js'
 import type { Operation } from '../../model/operations.ts'
 import { ContractBroken, shorten } from '../checks.ts'
 import {
@@ -11,10 +10,10 @@ import {
   readRetrySeconds,
   signDelivery,
 } from '../delivery-words.ts'
-import { findEventList } from '../event-words.ts'
+import { type EventList, findEventList } from '../event-words.ts'
 import { type Attempt, type Receiver, startContractReceiver } from '../receiver.ts'
 import type { Request } from '../request.ts'
-import { type Check, type Run, toOperationId, validBody } from '../test-run.ts'
+import { type Check, type Run, validBody } from '../test-run.ts'
 import { type ListedEvent, listenDuring, prepareCall } from './events.ts'
 
 const TIMEOUT_MS = 20_000
@@ -24,18 +23,28 @@ const CLOCK_TOLERANCE_MS = 60_000
 /** A timer may end this much too early. */
 const TIMER_TOLERANCE_MS = 50
 
-type Test = (run: Run, operation: Operation, caused: Caused, receiver: Receiver) => Promise<void>
+interface Test {
+  /** The receiver responds with 500 to the first attempt. */
+  isRefusing: boolean
+  assert(run: Run, operation: Operation, caused: Caused, receiver: Receiver): Promise<void>
+}
+
+const DELIVERED: Test = { isRefusing: false, assert: assertDelivered }
+const RETRIED: Test = { isRefusing: true, assert: assertRetried }
 
 export function* deliveryChecks(run: Run, operation: Operation): Generator<Check> {
+  const list = findEventList(run.contract)
+  if (list === undefined) return
   yield {
     what: 'the deliveries of its events',
-    perform: () => withDeliveries(run, operation, false, assertDelivered),
+    perform: () => withDeliveries(run, operation, list, DELIVERED),
   }
   // One operation is enough: the schedule does not depend on it.
-  if (run.contract.operations.find(({ emits }) => emits.length > 0) === operation)
+  const [first] = run.contract.operations.filter(({ emits }) => emits.length > 0)
+  if (first === operation && readRetrySeconds(run.contract).length > 0)
     yield {
       what: 'another attempt after 500',
-      perform: () => withDeliveries(run, operation, true, assertRetried),
+      perform: () => withDeliveries(run, operation, list, RETRIED),
     }
 }
 
@@ -43,21 +52,20 @@ export function* deliveryChecks(run: Run, operation: Operation): Generator<Check
 async function withDeliveries(
   run: Run,
   operation: Operation,
-  isRefusing: boolean,
+  list: EventList,
   test: Test,
 ): Promise<void> {
-  const list = findEventList(run.contract)
   const { createWebhook, receiver: shared } = run.target
-  if (list === undefined || createWebhook === undefined) return
+  if (createWebhook === undefined) return
   const { request, traceId } = await prepareTraced(run, operation)
   await using own = shared === undefined ? await startContractReceiver() : undefined
   const receiver = (shared ?? own) as Receiver
   await using webhook = await createWebhook(receiver)
-  if (isRefusing) receiver.refuseFirst((attempt) => hasTrace(run, attempt, traceId))
+  if (test.isRefusing) receiver.refuseFirst((attempt) => hasTrace(run, attempt, traceId))
   const emitted = await listenDuring(run, list, async () => {
-    await run.send(toOperationId(operation), request)
+    await run.send(operation.id, request)
   })
-  await test(run, operation, { request, traceId, emitted, secret: webhook.secret }, receiver)
+  await test.assert(run, operation, { request, traceId, emitted, secret: webhook.secret }, receiver)
 }
 
 /** Whether the request caused the attempt. */
@@ -123,7 +131,7 @@ async function assertDelivered(
     if (attempts.length !== 1)
       throw broken(request, `the event ${event.type} was delivered ${attempts.length} times`)
     for (const attempt of attempts)
-      assertAttempt(request, { headers, secret, traceId, event, attempt })
+      assertAttempt(run, request, { headers, secret, traceId, event, attempt })
   }
   const { emittedBySystem } = run.contract
   const other = receiver.attempts.find(
@@ -156,23 +164,28 @@ interface Expected {
   attempt: Attempt
 }
 
-function assertAttempt(request: Request, expected: Expected): void {
+function assertAttempt(run: Run, request: Request, expected: Expected): void {
   const { attempt, event } = expected
   const problem =
-    findPayloadProblem(event, attempt) ??
+    findPayloadProblem(run, event, attempt) ??
     expected.headers
       .map((header) => findHeaderProblem(header, expected))
       .find((found) => found !== undefined)
   if (problem !== undefined) throw broken(request, `the delivery of ${event.type}: ${problem}`)
 }
 
-function findPayloadProblem({ type, event }: ListedEvent, attempt: Attempt): string | undefined {
+function findPayloadProblem(
+  { validators }: Run,
+  { type, event }: ListedEvent,
+  attempt: Attempt,
+): string | undefined {
   if (attempt.method !== 'POST') return `the method is ${attempt.method}`
   const payload = payloadOf(attempt)
   if (payload === undefined) return `the body is not JSON: ${shorten(attempt.body)}`
-  const validators = events[type as keyof typeof events]
-  if (!validators.payload(payload)) return `the body ${firstError(validators.payload)}`
-  if (!validators.headers(attempt.headers)) return `the headers ${firstError(validators.headers)}`
+  const own = validators.events[type]
+  if (own === undefined) return 'asyncapi.yaml does not have this event type'
+  if (!own.payload(payload)) return `the body ${firstError(own.payload)}`
+  if (!own.headers(attempt.headers)) return `the headers ${firstError(own.headers)}`
   // The ID of the delivery is not that of the event.
   const name = Object.keys(payload).find(
     (field) => field !== 'id' && field in event && !isDeepStrictEqual(payload[field], event[field]),
@@ -210,8 +223,7 @@ async function assertRetried(
   { request, traceId, emitted, secret }: Caused,
   receiver: Receiver,
 ): Promise<void> {
-  const [seconds] = readRetrySeconds(run.contract)
-  if (seconds === undefined) return
+  const [seconds = 0] = readRetrySeconds(run.contract)
   const [event] = emitted
   if (event === undefined) throw broken(request, `${id} emitted no event`)
   const headers = listDeliveryHeaders(run.contract)
@@ -221,7 +233,7 @@ async function assertRetried(
   if (!first || !second) throw broken(request, 'no second attempt followed a response of 500')
   if (more.length > 0) throw broken(request, 'an attempt followed a successful one')
   for (const attempt of [first, second])
-    assertAttempt(request, { headers, secret, traceId, event, attempt })
+    assertAttempt(run, request, { headers, secret, traceId, event, attempt })
   if (first.body !== second.body) throw broken(request, 'the second attempt has another body')
   const waited = second.receivedAt - first.receivedAt
   if (waited < seconds * 1000 - TIMER_TOLERANCE_MS)

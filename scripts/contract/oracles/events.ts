@@ -1,18 +1,18 @@
 /** Oracle: an operation emits the declared events once, about the right records, and no others. */
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import type { EventType } from '../../../generated/asyncapi.ts'
 import type { Operation } from '../../model/operations.ts'
 import { UNKNOWN_ID } from '../access-checks.ts'
 import { ContractBroken } from '../checks.ts'
 import {
-  type EmitCondition,
   type EventList,
   findEventList,
+  meetsCondition,
   readEmitConditions,
 } from '../event-words.ts'
-import { readListWords, readPointer } from '../list-words.ts'
-import { hasOneOf, readRecordWords } from '../record-words.ts'
+import { findIdempotencyKey, type IdempotencyKey } from '../idempotency-words.ts'
+import { readListWords, readMaxPageSize, readPointer } from '../list-words.ts'
+import { readRecordWords } from '../record-words.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import {
   buildRequest,
@@ -20,8 +20,8 @@ import {
   type Input,
   newRequest,
   type Run,
-  toOperationId,
   validBody,
+  withId,
 } from '../test-run.ts'
 import { limits } from '../value-limits.ts'
 
@@ -47,7 +47,7 @@ export async function* eventChecks(run: Run, operation: Operation): AsyncGenerat
   const inputs =
     schema === null ? [undefined] : limits(schema).map(({ value }) => value as Input['body'])
   for (const body of inputs) {
-    if (run.coverage.hasSeenEvents(toOperationId(operation))) break
+    if (run.coverage.hasSeenEvents(operation)) break
     yield { what: 'its events', perform: () => assertEmits(run, operation, list, body) }
   }
   yield {
@@ -58,9 +58,9 @@ export async function* eventChecks(run: Run, operation: Operation): AsyncGenerat
     yield {
       what: 'no event for an unknown record',
       perform: () =>
-        assertSilent(run, operation, list, async () => {
+        assertSilent(run, operation, list, async (path) => {
           const body = await validBody(run, operation)
-          return newRequest(run, operation, operation.path.replace(/\{.*?\}/, UNKNOWN_ID), { body })
+          return newRequest(run, operation, withId(operation, path, UNKNOWN_ID), { body })
         }),
     }
   const { restrictedKey } = run.target
@@ -81,10 +81,11 @@ export async function* eventChecks(run: Run, operation: Operation): AsyncGenerat
           buildRequest(run, operation, { body: {} }, path),
         ),
     }
-  if (operation.method === 'post')
+  const key = findIdempotencyKey(operation)
+  if (key)
     yield {
       what: 'no event for a repeated request',
-      perform: () => assertRepeatSilent(run, operation, list),
+      perform: () => assertRepeatSilent(run, operation, list, key),
     }
 }
 
@@ -92,7 +93,9 @@ export async function* eventChecks(run: Run, operation: Operation): AsyncGenerat
 export async function readEvents(run: Run, list: EventList): Promise<ListedEvent[]> {
   const words = readListWords(run.contract)
   if (words === undefined) return []
-  const query = { [words.sort.parameter]: list.newest_first, [words.page.size]: EVENT_PAGE_SIZE }
+  const maxSize = readMaxPageSize(run.contract, list.operation, words)
+  const size = Math.min(EVENT_PAGE_SIZE, maxSize)
+  const query = { [words.sort.parameter]: list.newest_first, [words.page.size]: size }
   const request = newRequest(run, list.operation, list.operation.path, { query })
   const { json } = await run.plain(request)
   const events = (readPointer(json, words.items) ?? []) as Json[]
@@ -132,13 +135,13 @@ async function assertEmits(
   const before = (await run.plain(call.read)).json as Json | undefined
   let response: ReceivedResponse | undefined
   const emitted = await listenDuring(run, list, async () => {
-    response = await run.send(toOperationId(operation), call.request)
+    response = await run.send(operation.id, call.request)
   })
   if (response === undefined) return
-  const id = toOperationId(operation)
+  const id = operation.id
   for (const { type } of emitted)
     if (run.options.ids.includes(id) && operation.emits.includes(type))
-      run.coverage.sawEvent(id, type as EventType)
+      run.coverage.sawEvent(id, type)
   const after = (response.json ?? {}) as Json
   const isDone = response.status === operation.success.status
   const own = String(after.id ?? call.id)
@@ -190,7 +193,9 @@ export function listExpected(run: Run, operation: Operation, change: Change): [s
   return operation.emits.flatMap((type): [string, string][] => {
     if (resourceOf(type) !== resourceOf(operation.emits[0] ?? ''))
       return change.dependents.map((id) => [type, id])
-    return holds(conditions[type], change) ? [[type, change.own]] : []
+    return meetsCondition(conditions[type], change.before ?? {}, change.after)
+      ? [[type, change.own]]
+      : []
   })
 }
 
@@ -202,15 +207,6 @@ function hasChanged(
   const { updated } = readRecordWords(contract, operation)
   return Object.keys(after).some(
     (name) => name !== updated && !isDeepStrictEqual(before[name], after[name]),
-  )
-}
-
-function holds(condition: EmitCondition | undefined, { before = {}, after }: Change): boolean {
-  if (condition === undefined) return true
-  const { changes = [], becomes } = condition
-  return (
-    changes.some((name) => before[name] !== after[name]) ||
-    (becomes !== undefined && hasOneOf(after, becomes) && !hasOneOf(before, becomes))
   )
 }
 
@@ -235,7 +231,7 @@ async function assertSilent(
   const path = await run.records.newPath(operation)
   const request = await build(path, run, operation)
   const emitted = await listenDuring(run, list, async () => {
-    await run.send(toOperationId(operation), request)
+    await run.send(operation.id, request)
   })
   assertSame(request, emitted, [])
 }
@@ -248,16 +244,21 @@ async function refusedRequest(path: string, run: Run, operation: Operation): Pro
     : { ...request, body: JSON.stringify({ ...JSON.parse(request.body ?? '{}'), not_a_field: 1 }) }
 }
 
-async function assertRepeatSilent(run: Run, operation: Operation, list: EventList): Promise<void> {
+async function assertRepeatSilent(
+  run: Run,
+  operation: Operation,
+  list: EventList,
+  { name }: IdempotencyKey,
+): Promise<void> {
   const body = (await run.records.bodyFor(operation)) as Input['body']
   const request = await buildRequest(run, operation, { body })
   const keyed = {
     ...request,
-    headers: { ...request.headers, 'Idempotency-Key': randomUUID() },
+    headers: { ...request.headers, [name]: randomUUID() },
   }
-  await run.send(toOperationId(operation), keyed)
+  await run.send(operation.id, keyed)
   const emitted = await listenDuring(run, list, async () => {
-    await run.send(toOperationId(operation), keyed)
+    await run.send(operation.id, keyed)
   })
   assertSame(keyed, emitted, [])
 }

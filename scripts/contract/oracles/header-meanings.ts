@@ -10,7 +10,7 @@ import {
   type WordedHeader,
 } from '../header-words.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
-import { type Check, newRequest, type Run, toOperationId, validBody } from '../test-run.ts'
+import { type Check, newRequest, type Run, validBody } from '../test-run.ts'
 import { isValid } from '../validity.ts'
 
 /** `Date` has whole seconds, and a response takes time. */
@@ -115,7 +115,7 @@ function* echoChecks(
   const send = async (value: string | undefined) => {
     const headers = value === undefined ? {} : { [echoed]: value }
     const probe = { ...request, headers: { ...request.headers, ...headers } }
-    const response = await run.send(toOperationId(operation), probe)
+    const response = await run.send(operation.id, probe)
     return { probe, returned: response.headers.get(name) }
   }
   yield {
@@ -149,7 +149,7 @@ async function assertCountsDown(
   { name }: WordedHeader,
 ): Promise<void> {
   const read = async () => {
-    const { headers } = await run.send(toOperationId(operation), request)
+    const { headers } = await run.send(operation.id, request)
     return Number(headers.get(name))
   }
   let found = ''
@@ -172,7 +172,7 @@ export async function* headChecks(run: Run, operation: Operation): AsyncGenerato
       const head = { ...get, method: 'HEAD' }
       // Again when the record changes in between.
       for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-        const read = await run.send(toOperationId(operation), get)
+        const read = await run.send(operation.id, get)
         problem = compareHead(operation, read, await run.plain(head))
         if (problem === undefined) return
       }

@@ -1,18 +1,11 @@
-/** Oracle: a repeated Idempotency-Key has one effect, and an error does not use it up. */
+/** Oracle: a repeated idempotency key has one effect, and an error does not use it up. */
 import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operations.ts'
 import { assertStatus, ContractBroken } from '../checks.ts'
-import type { Request } from '../request.ts'
-import {
-  type Check,
-  findPath,
-  newRequest,
-  type Run,
-  toOperationId,
-  validBody,
-} from '../test-run.ts'
+import { findIdempotencyKey, type IdempotencyKey } from '../idempotency-words.ts'
+import type { ReceivedResponse, Request } from '../request.ts'
+import { type Check, findPath, newRequest, type Run, validBody } from '../test-run.ts'
 
-const REPLAYED = 'idempotent-replayed'
 const SIMULTANEOUS = 4
 
 function broken(request: Request, message: string): ContractBroken {
@@ -20,35 +13,38 @@ function broken(request: Request, message: string): ContractBroken {
 }
 
 /** A valid request with an unused key. */
-async function newKeyedRequest(run: Run, operation: Operation): Promise<Request> {
+async function newKeyedRequest(
+  run: Run,
+  operation: Operation,
+  { name }: IdempotencyKey,
+): Promise<Request> {
   return newRequest(run, operation, await findPath(run, operation), {
-    headers: { 'Idempotency-Key': randomUUID() },
+    headers: { [name]: randomUUID() },
     body: await validBody(run, operation),
   })
 }
 
 export function* idempotencyChecks(run: Run, operation: Operation): Generator<Check> {
-  yield { what: 'the same request again', perform: () => assertRepeated(run, operation) }
+  const key = findIdempotencyKey(operation)
+  if (key === undefined) return
+  yield { what: 'the same request again', perform: () => assertRepeated(run, operation, key) }
   yield {
     what: 'the key of a refused request',
-    perform: () => assertFreeAfterError(run, operation),
+    perform: () => assertFreeAfterError(run, operation, key),
   }
-  yield { what: 'the same request at once', perform: () => assertOneEffect(run, operation) }
+  yield { what: 'the same request at once', perform: () => assertOneEffect(run, operation, key) }
 }
 
-async function assertRepeated(run: Run, operation: Operation): Promise<void> {
-  const id = toOperationId(operation)
-  const request = await newKeyedRequest(run, operation)
+async function assertRepeated(run: Run, operation: Operation, key: IdempotencyKey): Promise<void> {
+  const id = operation.id
+  const request = await newKeyedRequest(run, operation, key)
   const [first, again] = [await run.send(id, request), await run.send(id, request)]
   if (again.status !== first.status || again.text !== first.text)
     throw broken(
       request,
       `the same request returned ${again.status} and another body the second time`,
     )
-  if (again.headers.get(REPLAYED) !== 'true')
-    throw broken(request, 'the replayed response has no Idempotent-Replayed: true')
-  if (first.headers.get(REPLAYED) !== null)
-    throw broken(request, 'the first response has Idempotent-Replayed')
+  assertMarked(request, key, { first, again })
   for (const name of ['location', 'etag', 'content-type'])
     if (again.headers.get(name) !== first.headers.get(name))
       throw broken(request, `the replayed response has another ${name}`)
@@ -57,13 +53,30 @@ async function assertRepeated(run: Run, operation: Operation): Promise<void> {
   assertStatus(other, status, {
     check: 'idempotency',
     expected: 422,
-    what: 'another request with a used Idempotency-Key',
+    what: `another request with a used ${key.name}`,
   })
 }
 
-async function assertFreeAfterError(run: Run, operation: Operation): Promise<void> {
-  const id = toOperationId(operation)
-  const request = await newKeyedRequest(run, operation)
+/** Only the second response has the header of repeated responses. */
+function assertMarked(
+  request: Request,
+  { replayed }: IdempotencyKey,
+  { first, again }: Record<'first' | 'again', ReceivedResponse>,
+): void {
+  if (replayed === undefined) return
+  if (again.headers.get(replayed) !== 'true')
+    throw broken(request, `the replayed response has no ${replayed}: true`)
+  if (first.headers.get(replayed) !== null)
+    throw broken(request, `the first response has ${replayed}`)
+}
+
+async function assertFreeAfterError(
+  run: Run,
+  operation: Operation,
+  key: IdempotencyKey,
+): Promise<void> {
+  const id = operation.id
+  const request = await newKeyedRequest(run, operation, key)
   const refused = await run.send(id, { ...request, body: '{"not_a_field":1}' })
   if (refused.status === operation.success.status) return
   const { status } = await run.send(id, request)
@@ -75,10 +88,10 @@ async function assertFreeAfterError(run: Run, operation: Operation): Promise<voi
 }
 
 /** Each request gets the same response, or 409 while the first is in progress. */
-async function assertOneEffect(run: Run, operation: Operation): Promise<void> {
-  const request = await newKeyedRequest(run, operation)
+async function assertOneEffect(run: Run, operation: Operation, key: IdempotencyKey): Promise<void> {
+  const request = await newKeyedRequest(run, operation, key)
   const responses = await Promise.all(
-    Array.from({ length: SIMULTANEOUS }, () => run.send(toOperationId(operation), request)),
+    Array.from({ length: SIMULTANEOUS }, () => run.send(operation.id, request)),
   )
   const done = responses.filter(({ status }) => status === operation.success.status)
   const bodies = new Set(done.map(({ text }) => text))

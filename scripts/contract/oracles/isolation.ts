@@ -2,7 +2,15 @@
 import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operations.ts'
 import { assertStatus, ContractBroken } from '../checks.ts'
-import { findItemSchema, listFilters, readListWords, readPointer } from '../list-words.ts'
+import { findIdempotencyKey } from '../idempotency-words.ts'
+import {
+  findItemSchema,
+  listFilters,
+  readListWords,
+  readMaxPageSize,
+  readPointer,
+} from '../list-words.ts'
+import { findOperation } from '../record-operations.ts'
 import { readRecordWords } from '../record-words.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import {
@@ -11,12 +19,10 @@ import {
   type Input,
   newRequest,
   type Run,
-  toOperationId,
   validBody,
 } from '../test-run.ts'
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
-const PAGE_SIZE = 100
 
 function broken(request: Request, message: string): ContractBroken {
   return new ContractBroken('isolation', request, message)
@@ -40,7 +46,7 @@ async function* recordChecks(
   operation: Operation,
   asOther: AsOther,
 ): AsyncGenerator<Check> {
-  const id = toOperationId(operation)
+  const id = operation.id
   const path = await run.records.newPath(operation)
   const valid = await validBody(run, operation)
   const read: Request = { method: 'GET', path, headers: {}, key: run.target.key }
@@ -75,7 +81,7 @@ async function* recordChecks(
 
 /** The service itself changes such records until they are finished. */
 function changesItself({ contract }: Run, { path }: Operation): boolean {
-  const get = contract.operations.find((other) => other.path === path && other.method === 'get')
+  const get = findOperation(contract, 'get', path)
   return get !== undefined && readRecordWords(contract, get).finished_when !== undefined
 }
 
@@ -88,8 +94,9 @@ async function* otherListChecks(
   const words = readListWords(run.contract)
   if (words === undefined) return
   const build = (query: Input['query']) => newRequest(run, operation, operation.path, { query })
-  const size = { [words.page.size]: PAGE_SIZE }
-  const own = await run.send(toOperationId(operation), build(size))
+  const maxSize = readMaxPageSize(run.contract, operation, words)
+  const size = { [words.page.size]: maxSize }
+  const own = await run.send(operation.id, build(size))
   const ownIds = idsIn(own, words.items)
   const queries = [{}, ...listOwnFilters(operation, own, words.items)]
   for (const query of queries)
@@ -97,12 +104,13 @@ async function* otherListChecks(
       what: `the list of another account ${JSON.stringify(query)}`,
       async perform() {
         const probe = asOther(build({ ...size, ...query }))
-        const response = await run.send(toOperationId(operation), probe)
+        const response = await run.send(operation.id, probe)
         const shown = [...idsIn(response, words.items)].find((id) => ownIds.has(id))
         if (shown !== undefined) throw broken(probe, `the other account is shown ${shown}`)
         const items = readPointer(response.json, words.items)
-        const total = words.meta.total && readPointer(response.json, words.meta.total)
-        if (Array.isArray(items) && items.length < PAGE_SIZE && total !== items.length)
+        if (words.meta.total === undefined) return
+        const total = readPointer(response.json, words.meta.total)
+        if (Array.isArray(items) && items.length < maxSize && total !== items.length)
           throw broken(probe, `the list has ${items.length} records, but counts ${total}`)
       },
     }
@@ -140,9 +148,9 @@ function* readChecks(run: Run, operation: Operation, asOther: AsOther): Generato
     what: 'the response to another account',
     async perform() {
       const request = newRequest(run, operation, operation.path)
-      const own = idsIn(await run.send(toOperationId(operation), request))
+      const own = idsIn(await run.send(operation.id, request))
       const probe = asOther(request)
-      const other = idsIn(await run.send(toOperationId(operation), probe))
+      const other = idsIn(await run.send(operation.id, probe))
       const shown = [...other].find((id) => own.has(id))
       if (shown !== undefined) throw broken(probe, `the other account is shown ${shown}`)
     },
@@ -156,13 +164,13 @@ async function remove({ plain, target }: Run, { headers }: ReceivedResponse): Pr
     await plain({ method: 'DELETE', path, headers: {}, key: target.otherKey })
 }
 
-/** A record cannot refer to one of another account, and each account has its own Idempotency-Keys. */
+/** A record cannot refer to one of another account, and each account has its own idempotency keys. */
 async function* creationChecks(
   run: Run,
   operation: Operation,
   asOther: AsOther,
 ): AsyncGenerator<Check> {
-  const id = toOperationId(operation)
+  const id = operation.id
   const { properties = {} } = run.records.inlineSchema(operation) ?? {}
   const body = await validBody(run, operation)
   const base = await buildRequest(run, operation, { body })
@@ -181,14 +189,12 @@ async function* creationChecks(
           throw broken(probe, `a record refers to the ${name} of another account`)
       },
     }
-  if (
-    references.length === 0 &&
-    operation.parameters.some(({ name }) => name === 'Idempotency-Key')
-  )
+  const key = findIdempotencyKey(operation)
+  if (references.length === 0 && key)
     yield {
-      what: 'the Idempotency-Key of another account',
+      what: `the ${key.name} of another account`,
       async perform() {
-        const headers = { ...base.headers, 'Idempotency-Key': randomUUID() }
+        const headers = { ...base.headers, [key.name]: randomUUID() }
         const own = await run.send(id, { ...base, headers })
         const probe = asOther({ ...base, headers })
         const other = await run.send(id, probe)

@@ -2,11 +2,12 @@
 import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
+import { findOperation } from '../record-operations.ts'
 import { sentSchema } from '../record-words.ts'
-import { buildRequest, type Run, toOperationId } from '../test-run.ts'
+import { buildRequest, type Run } from '../test-run.ts'
 import { least } from '../valid-values.ts'
 import { isValid } from '../validity.ts'
-import { isItemOf } from './stored-values.ts'
+import { findItemOperation } from './stored-values.ts'
 
 const SEEDS = 6
 
@@ -20,25 +21,27 @@ const TIMES = [
 ]
 const NUMBERS = [5, 3, 3_000_000_000, 40, 3]
 
-/** Creates the records and returns their IDs. None if the list has no operation that creates. */
-export async function createSeeds(run: Run, list: Operation): Promise<string[]> {
-  const { operations } = run.contract
-  const create = operations.find(({ path, method }) => path === list.path && method === 'post')
+/** Creates the records below the path of the list and returns their IDs. Returns none if the list has no operation that
+ *  creates records. */
+export async function createSeeds(run: Run, list: Operation, path: string): Promise<string[]> {
+  const create = findOperation(run.contract, 'post', list.path)
   if (create === undefined) return []
-  const update = operations.find(
-    ({ path, method }) => isItemOf(path, list.path) && method === 'patch',
-  )
+  const update = findItemOperation(run.contract, 'patch', list.path)
   const ids: string[] = []
   for (let index = 0; index < SEEDS; index += 1) {
-    const id = await createSeed(run, create, index)
+    const id = await createSeed(run, { create, path }, index)
     if (id === undefined) continue
     ids.push(id)
-    if (update) await chooseOption(run, update, `${list.path}/${id}`, index)
+    if (update) await chooseOption(run, update, `${path}/${id}`, index)
   }
   return ids
 }
 
-async function createSeed(run: Run, create: Operation, index: number): Promise<string | undefined> {
+async function createSeed(
+  run: Run,
+  { create, path }: { create: Operation; path: string },
+  index: number,
+): Promise<string | undefined> {
   const { properties = {}, required = [] } = sentSchema(run.contract, create)
   const body = Object.fromEntries(
     Object.entries(properties)
@@ -46,8 +49,8 @@ async function createSeed(run: Run, create: Operation, index: number): Promise<s
       .filter(([name]) => index > 1 || required.includes(name))
       .map(([name, schema]) => [name, seedValue(schema, index)]),
   )
-  const request = await buildRequest(run, create, { body })
-  const { json } = await run.send(toOperationId(create), request)
+  const request = await buildRequest(run, create, { body }, path)
+  const { json } = await run.send(create.id, request)
   const { id } = (json ?? {}) as { id?: unknown }
   return typeof id === 'string' ? id : undefined
 }
@@ -94,5 +97,5 @@ async function chooseOption(
   if (name === undefined || schema?.enum === undefined) return
   const body = { [name]: schema.enum[index % schema.enum.length] }
   const request = await buildRequest(run, update, { body }, path)
-  await run.send(toOperationId(update), request)
+  await run.send(update.id, request)
 }

@@ -11,15 +11,16 @@ import {
   listFilters,
   readField,
   readListWords,
+  readMaxPageSize,
   readPointer,
 } from '../list-words.ts'
 import { readRecordWords } from '../record-words.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
-import { type Check, newRequest, type Run, toOperationId } from '../test-run.ts'
-import { isValid } from '../validity.ts'
+import { type Check, newRequest, type Run } from '../test-run.ts'
+import { chooseFilterValues } from './filter-values.ts'
 import { applyFilter, applySort } from './list-model.ts'
 import { createSeeds } from './list-seeds.ts'
-import { assertRules, isItemOf } from './stored-values.ts'
+import { assertRules, findItemOperation } from './stored-values.ts'
 
 type Query = Record<string, unknown>
 
@@ -32,11 +33,20 @@ const MAX_TRIES = 4
 export async function* listChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const words = readListWords(run.contract)
   if (words === undefined || findItemSchema(run.contract, operation) === undefined) return
-  const ids = await createSeeds(run, operation)
-  const list = new TestedList(run, operation, words)
+  const path = await run.records.knownPath(operation)
+  const ids = await createSeeds(run, operation, path)
+  const list = new TestedList(run, { operation, path, words })
   await list.narrow()
   const records = await list.readAll()
   yield { what: 'the new records', perform: () => list.assertHas(ids) }
+  if (operation.path.includes('{'))
+    yield {
+      what: 'the records of another list',
+      perform: async () => {
+        const otherPath = await run.records.newPath(operation)
+        await list.assertLacks(await createSeeds(run, operation, otherPath))
+      },
+    }
   yield* pageChecks(list)
   yield* filterChecks(list, records)
   yield* sortChecks(list)
@@ -48,16 +58,21 @@ export async function* listChecks(run: Run, operation: Operation): AsyncGenerato
 class TestedList {
   readonly operation: Operation
   readonly words: ListWords
+  private readonly path: string
   private readonly run: Run
   private base: Query = {}
   /** The largest page. */
   readonly maxSize: number
 
-  constructor(run: Run, operation: Operation, words: ListWords) {
+  constructor(
+    run: Run,
+    { operation, path, words }: { operation: Operation; path: string; words: ListWords },
+  ) {
     this.run = run
     this.operation = operation
+    this.path = path
     this.words = words
-    this.maxSize = Number(this.schemaOf(words.page.size)?.maximum ?? MAX_RECORDS)
+    this.maxSize = readMaxPageSize(run.contract, operation, words)
   }
 
   /** The schema of a query parameter. Undefined if the list does not have it. */
@@ -68,14 +83,14 @@ class TestedList {
 
   request(query: Query): Request {
     const all = { ...this.base, ...query }
-    return newRequest(this.run, this.operation, this.operation.path, { query: all })
+    return newRequest(this.run, this.operation, this.path, { query: all })
   }
 
   async read(
     query: Query,
   ): Promise<{ request: Request; response: ReceivedResponse; items: unknown[] }> {
     const request = this.request(query)
-    const response = await this.run.send(toOperationId(this.operation), request)
+    const response = await this.run.send(this.operation.id, request)
     const items = readPointer(response.json, this.words.items)
     if (response.status !== this.operation.success.status || !Array.isArray(items))
       throw new ContractBroken('list_contents', request, `the list returned ${response.status}`)
@@ -175,28 +190,35 @@ class TestedList {
     return `the page has ${items.length} records: ${idsOf(items)}; expected are ${expected.length}: ${idsOf(expected)}`
   }
 
+  private async readIds(): Promise<unknown[]> {
+    return (await this.readAll()).map((record) => readPointer(record, this.words.sort.ties))
+  }
+
   async assertHas(ids: string[]): Promise<void> {
-    const listed = (await this.readAll()).map((record) => readPointer(record, this.words.sort.ties))
+    const listed = await this.readIds()
     const missing = ids.find((id) => !listed.includes(id))
-    if (missing !== undefined)
-      throw new ContractBroken(
-        'list_contents',
-        this.request({}),
-        `the new record ${missing} is not in the list`,
-      )
+    if (missing !== undefined) throw this.broken(`the new record ${missing} is not in the list`)
+  }
+
+  async assertLacks(ids: string[]): Promise<void> {
+    const listed = await this.readIds()
+    const wrong = ids.find((id) => listed.includes(id))
+    if (wrong !== undefined) throw this.broken(`the list has ${wrong}, a record of another list`)
+  }
+
+  private broken(message: string): ContractBroken {
+    return new ContractBroken('list_contents', this.request({}), message)
   }
 
   /** Each field of an entry is that of the record. */
   async assertSameAsRecords(): Promise<void> {
-    const get = this.run.contract.operations.find(
-      ({ path, method }) => method === 'get' && isItemOf(path, this.operation.path),
-    )
+    const get = findItemOperation(this.run.contract, 'get', this.operation.path)
     if (get === undefined) return
     const words = readRecordWords(this.run.contract, get)
     for (const entry of (await this.readAll()).slice(-3) as Record<string, unknown>[]) {
-      const path = `${this.operation.path}/${readPointer(entry, this.words.sort.ties)}`
+      const path = `${this.path}/${readPointer(entry, this.words.sort.ties)}`
       const probe = newRequest(this.run, get, path)
-      const { json, status } = await this.run.send(toOperationId(get), probe)
+      const { json, status } = await this.run.send(get.id, probe)
       if (status === 404 || words.finished_when) continue
       assertRules(words, probe, entry)
       const record = json as typeof entry | undefined
@@ -276,40 +298,6 @@ function* filterChecks(list: TestedList, records: unknown[]): Generator<Check> {
 
 function toQuery({ parameter }: FilterParameter, values: string[]): Query {
   return { [parameter.name]: parameter.schema.value.type === 'array' ? values : values[0] }
-}
-
-/** Values that match some records, and one that matches none, each as a list. */
-function chooseFilterValues(
-  filter: FilterParameter,
-  schema: Schema,
-  records: unknown[],
-): string[][] {
-  const { fields, ignore_case } = filter
-  const present = fields.flatMap((field) => {
-    const found = records.flatMap((record) => readField(record, field) ?? [])
-    return [...new Set(found.map(String))].slice(0, 4)
-  })
-  const isTaken = (value: string) =>
-    isValid(schema.type === 'array' ? (schema.items ?? {}) : schema, value)
-  if (schema.type === 'array') {
-    const options = (schema.items?.enum ?? present).map(String)
-    const [one, two] = present.filter(isTaken)
-    return [...options.slice(0, 6).map((option) => [option]), ...(one && two ? [[one, two]] : [])]
-  }
-  const swap = (text: string) => (ignore_case ? swapCase(text) : text)
-  // A part of an ID is no ID.
-  const parts =
-    schema.format === undefined ? present.map((text) => [...text].slice(1).join('')) : []
-  return [...present.map(swap), ...parts]
-    .filter((value) => value !== '' && isTaken(value))
-    .map((value) => [value])
-}
-
-/** ASCII letters only. */
-function swapCase(text: string): string {
-  return text.replace(/[a-z]+|[A-Z]+/g, (letters) =>
-    letters === letters.toLowerCase() ? letters.toUpperCase() : letters.toLowerCase(),
-  )
 }
 
 function* sortChecks(list: TestedList): Generator<Check> {

@@ -3,7 +3,7 @@ import { ContractBroken } from '../checks.ts'
 import { type LinkedKind, listNeighbours, type Reference } from '../linked-kinds.ts'
 import { type ModelRecord, type RecordModel, withModel } from '../record-model.ts'
 import { listBodies } from '../sequence-bodies.ts'
-import { type Check, newRequest, type Run, toOperationId } from '../test-run.ts'
+import { type Check, newRequest, type Run } from '../test-run.ts'
 
 type Json = Record<string, unknown>
 
@@ -69,9 +69,7 @@ async function assertOneSuccess(
 ): Promise<void> {
   if (bodies.length < 2) return
   const requests = bodies.map((body) => newRequest(run, kind.update, path, { body, headers }))
-  const responses = await Promise.all(
-    requests.map((request) => run.send(toOperationId(kind.update), request)),
-  )
+  const responses = await Promise.all(requests.map((request) => run.send(kind.update.id, request)))
   const accepted = responses.filter(({ status }) => status === kind.update.success.status)
   const [request] = requests
   if (request && accepted.length !== 1)
@@ -101,14 +99,14 @@ async function assertNoDangling(
   if (record === undefined || !model.canCreate(child)) return
   const create = newRequest(run, child.create, child.create.path, { body: model.bodyFor(child) })
   const [created, removed] = await Promise.all([
-    run.send(toOperationId(child.create), create),
-    run.send(toOperationId(parent.remove), newRequest(run, parent.remove, record.path)),
+    run.send(child.create.id, create),
+    run.send(parent.remove.id, newRequest(run, parent.remove, record.path)),
   ])
   const isDeleted = removed.status === parent.remove.success.status
   const path = created.headers.get('location')
   if (!isDeleted || created.status !== child.create.success.status || path === null) return
   const read = newRequest(run, child.get, path)
-  const { json } = await run.send(toOperationId(child.get), read)
+  const { json } = await run.send(child.get.id, read)
   if ((json as Json | undefined)?.[field] === record.fields.id)
     throw new ContractBroken(
       'sequence',

@@ -1,9 +1,11 @@
 /** Oracle: a write stores what was sent, and every later read returns it. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import type { Contract } from '../../model/contract.ts'
 import type { Operation } from '../../model/operations.ts'
 import { readDefault, type Schema } from '../../model/schema.ts'
 import { assertStatus, ContractBroken, shorten } from '../checks.ts'
+import { findOperation } from '../record-operations.ts'
 import {
   hasOneOf,
   type RecordWords,
@@ -12,7 +14,7 @@ import {
   sentSchema,
 } from '../record-words.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
-import { buildRequest, type Check, newRequest, type Run, toOperationId } from '../test-run.ts'
+import { buildRequest, type Check, newRequest, type Run } from '../test-run.ts'
 import { variant } from '../valid-values.ts'
 import { isValid } from '../validity.ts'
 import { limits } from '../value-limits.ts'
@@ -178,7 +180,7 @@ async function assertReadable(
   if (found === undefined) return
   const { get, path } = found
   const probe = newRequest(run, get, path)
-  const read = await run.send(toOperationId(get), probe)
+  const read = await run.send(get.id, probe)
   const { finished_when } = readRecordWords(run.contract, operation)
   assertStatus(probe, read.status, {
     check: 'ensure_resource_availability',
@@ -210,14 +212,20 @@ export function findReader(
   request: Request,
   response: ReceivedResponse,
 ): { get: Operation; path: string } | undefined {
-  const get = contract.operations.find(
-    (other) =>
-      other.method === 'get' &&
-      (method === 'post' ? isItemOf(other.path, template) : other.path === template),
-  )
+  const find = method === 'post' ? findItemOperation : findOperation
+  const get = find(contract, 'get', template)
   if (get === undefined) return undefined
   const location = method === 'post' ? response.headers.get('location') : request.path.split('?')[0]
   return location ? { get, path: location } : undefined
+}
+
+/** The operation on one record of the collection. */
+export function findItemOperation(
+  { operations }: Contract,
+  method: string,
+  collection: string,
+): Operation | undefined {
+  return operations.find((other) => other.method === method && isItemOf(other.path, collection))
 }
 
 /** Whether the path is that of one record of the collection. */
@@ -232,6 +240,8 @@ export function isItemOf(path: string, collection: string): boolean {
 /** Updates one field after the other: the others keep their values, and null clears. */
 export async function* updateChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const { contract, records } = run
+  const get = findOperation(contract, 'get', operation.path)
+  if (get === undefined) return
   const { properties = {} } = sentSchema(contract, operation)
   const path = await records.newPath(operation)
   // The options may have a final state, after which other fields cannot change.
@@ -240,7 +250,7 @@ export async function* updateChecks(run: Run, operation: Operation): AsyncGenera
   )
   const check = (name: string, what: string, value: unknown): Check => ({
     what: `${name}: ${what}`,
-    perform: () => updateOne(run, operation, path, { [name]: value }),
+    perform: () => updateOne(run, { get, update: operation, path }, { [name]: value }),
   })
   for (const [name, schema] of ordered)
     for (const { what, value } of chooseValues(schema)) yield check(name, what, value)
@@ -258,17 +268,17 @@ function chooseValues(schema: Schema): { what: string; value: unknown }[] {
   return [...values.map((value) => ({ what: show(value), value })), ...(longest ? [longest] : [])]
 }
 
-async function updateOne(run: Run, operation: Operation, path: string, body: Json): Promise<void> {
-  const get = run.contract.operations.find(
-    (other) => other.method === 'get' && other.path === operation.path,
-  )
-  if (get === undefined) return
+async function updateOne(
+  run: Run,
+  { get, update: operation, path }: { get: Operation; update: Operation; path: string },
+  body: Json,
+): Promise<void> {
   const read = newRequest(run, get, path)
-  const before = (await run.send(toOperationId(get), read)).json as Json
+  const before = (await run.send(get.id, read)).json as Json
   // The time of the update moves by at least its precision.
   await delay(2 * TIME_PRECISION_MS)
   const request = await buildRequest(run, operation, { body }, path)
-  const response = await run.send(toOperationId(operation), request)
+  const response = await run.send(operation.id, request)
   if (response.status !== operation.success.status) return
   const after = response.json as Json
   assertOthersUnchanged(run, operation, { request, before, after })

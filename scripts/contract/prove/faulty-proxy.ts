@@ -78,7 +78,8 @@ async function forward(
     headers,
     body: body === '' ? undefined : body,
     redirect: 'manual',
-  })
+  }).catch(() => undefined)
+  if (response === undefined) return { status: 502, headers: {}, body: '' }
   const text = await response.text()
   const {
     'content-length': _,

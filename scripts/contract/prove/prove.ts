@@ -1,10 +1,8 @@
 /** Measures the contract tests: puts one fault after the other between them and the service, and counts those
  *  that they find. */
-import type { OperationId } from '../../../generated/operations.ts'
-import type { Contract } from '../../model/contract.ts'
 import { isMissing, newCoverage } from '../coverage.ts'
 import { runSuite } from '../suite.ts'
-import type { Target } from '../test-run.ts'
+import type { Run, Target } from '../test-run.ts'
 import { type DeliveryFault, startDeliveryProxy } from './delivery-proxy.ts'
 import { startFaultyProxy } from './faulty-proxy.ts'
 import type { Category, SeededFault } from './seeded-fault.ts'
@@ -23,16 +21,17 @@ export interface Score {
   faults: number
 }
 
+type Tested = Pick<Run, 'contract' | 'validators' | 'target'>
+
 export async function prove(
-  contract: Contract,
-  target: Target,
+  service: Tested,
   faults: SeededFault[],
   seed: number,
 ): Promise<Proof[]> {
   const proofs: Proof[] = []
   for (const fault of faults) {
     const { category, what, operation } = fault
-    const foundBy = await testFault(contract, target, fault, seed)
+    const foundBy = await testFault(service, fault, seed)
     proofs.push({ category, what, operation: operation.id, foundBy })
   }
   return proofs
@@ -44,7 +43,7 @@ const LIKELY: Partial<Record<Category, string>> = {
   validation: 'refuses each invalid value',
   access: 'requires an API key with the permission',
   conditions: 'compares versions',
-  idempotency: 'does not repeat a request with the same Idempotency-Key',
+  idempotency: 'does not repeat a request with the same idempotency key',
   lists: 'lists the right records',
   sequences: 'keeps its rules in every order of requests',
   isolation: 'keeps accounts apart',
@@ -58,13 +57,12 @@ const SEQUENCES = 20
 
 /** The first failure of the operation that has the fault. */
 async function testFault(
-  contract: Contract,
-  target: Target,
+  { contract, validators, target }: Tested,
   { category, operation, by, deliver }: SeededFault,
   seed: number,
 ): Promise<string | null> {
   await using proxy = await startFaultyProxy(target.url, by)
-  const ids = [operation.id as OperationId]
+  const ids = [operation.id]
   const coverage = newCoverage(contract, ids, {
     hasRestrictedKey: target.restrictedKey !== undefined,
   })
@@ -74,6 +72,7 @@ async function testFault(
   const faulty = { ...target, url: proxy.url, ...(deliver && changeDeliveries(target, deliver)) }
   await runSuite({
     contract,
+    validators,
     target: faulty,
     options,
     coverage,

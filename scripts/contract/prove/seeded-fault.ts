@@ -1,6 +1,5 @@
 /** Faults that `muster contract --prove` puts between the contract tests and the service. */
 import { Refused } from '../../../errors.ts'
-import type { OperationId } from '../../../generated/operations.ts'
 import { bodies } from '../../../generated/validators.js'
 import type { Contract } from '../../model/contract.ts'
 import type { Operation } from '../../model/operations.ts'
@@ -126,7 +125,7 @@ export function onAnyInput(operation: Operation, change: (input: Json) => Json):
 
 /** Changes only valid input, like a service that first validates it and then does something wrong. */
 export function onInput(operation: Operation, change: (input: Json) => Json): Fault {
-  const isValid = bodies[operation.id as OperationId]
+  const isValid = bodies[operation.id as keyof typeof bodies]
   return onAnyInput(operation, (input) =>
     isValid?.(structuredClone(input)) ? change(input) : input,
   )

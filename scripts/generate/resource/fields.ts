@@ -2,15 +2,26 @@
 import type { Contract } from '../../model/contract.ts'
 import { dereference } from '../../model/references.ts'
 import { readDefault, type Schema } from '../../model/schema.ts'
-import { fail, type Located } from '../../model/source.ts'
+import { fail, type Located, type Place } from '../../model/source.ts'
+import { type Reference, readReference } from './references.ts'
 
-/** A time is stored as epoch milliseconds, JSON as text. */
-export type ColumnKind = 'text' | 'integer' | 'bigInteger' | 'double' | 'boolean' | 'time' | 'json'
+/** A time is stored as epoch milliseconds, JSON as text. A `uuid` refers to another record. */
+export type ColumnKind =
+  | 'text'
+  | 'uuid'
+  | 'integer'
+  | 'bigInteger'
+  | 'double'
+  | 'boolean'
+  | 'time'
+  | 'json'
 
 export interface Field {
   name: string
   kind: ColumnKind
   nullable: boolean
+  /** Undefined unless the kind is `uuid`. */
+  reference: Reference | undefined
   /** The values of an enumeration. */
   options: string[] | undefined
   /** Its schema in the body of a create request. */
@@ -27,6 +38,8 @@ export interface Field {
 export const MANAGED_FIELDS = ['id', 'created_at', 'updated_at']
 
 interface Schemas {
+  /** The type of the record, for example `job_application`. */
+  type: string
   record: Located<Schema>
   creation: Located<Schema>
   change: Located<Schema> | undefined
@@ -52,9 +65,12 @@ export function readFields(contract: Contract, schemas: Schemas): Field[] {
     .filter((name) => !MANAGED_FIELDS.includes(name))
     .map((name) => {
       const property = propertyOf(record, name) as Located<Schema>
+      const kind = kindOf(record, property, name)
+      const place = { source: record.source, path: [...record.path, 'properties', name] }
       const field: Field = {
         name,
-        kind: kindOf(record, property, name),
+        kind,
+        reference: kind === 'uuid' ? referenceOf(contract, place, schemas.type) : undefined,
         nullable: property.value.nullable === true,
         options: property.value.enum?.filter((value) => value !== null).map(String),
         creation: propertyOf(creation, name)?.value,
@@ -92,6 +108,7 @@ function refuseUnknownFields(record: Located<Schema>, body: Located<Schema>): vo
 
 const KINDS: Record<string, ColumnKind> = {
   'string date-time': 'time',
+  'string uuid': 'uuid',
   integer: 'bigInteger',
   'integer int32': 'integer',
   'integer int64': 'bigInteger',
@@ -111,17 +128,25 @@ function kindOf(record: Located<Schema>, property: Located<Schema>, name: string
     refuse(
       `${name} must be in required: a record has every field, with null for one without a value`,
     )
-  if (format === 'uuid')
-    refuse(
-      `${name} refers to another record, and only a person knows what happens when that is deleted: ` +
-        'generate without it, then add it by hand like task_id in records/payments.ts',
-    )
   const kind = KINDS[format === undefined ? `${type}` : `${type} ${format}`]
   if (kind !== undefined) return kind
   if (type === 'string') return 'text'
   return refuse(
     `${name} cannot be stored in a column: give it one type without allOf, anyOf and oneOf`,
   )
+}
+
+function referenceOf(contract: Contract, place: Place, type: string): Reference {
+  const name = String(place.path.at(-1))
+  const reference = readReference(contract, place, name)
+  if (reference.type === type)
+    fail(
+      place.source,
+      place.path,
+      `${name} refers to the same resource: generate without it, then add it by hand like task_id in ` +
+        'records/payments.ts',
+    )
+  return reference
 }
 
 /** The default, null, or the first value of an enumeration. Undefined for a required field without a default. `owner`

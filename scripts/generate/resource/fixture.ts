@@ -1,8 +1,11 @@
 /** The entry of a resource in test/resources.ts: what the tests of all resources create, sort and filter. */
+import type { MediaType } from '../../model/operations.ts'
 import { isNotBlankPattern, type Schema, TEXT_PATTERN } from '../../model/schema.ts'
+import { isObject } from '../../model/source.ts'
 import { literal } from '../typescript-text.ts'
 import { type Field, MANAGED_FIELDS } from './fields.ts'
-import { fieldOf, type Resource } from './resource.ts'
+import { fieldOf } from './query.ts'
+import type { Resource } from './resource.ts'
 
 /** Two records for each minute: at least three minutes, so that filters by time divide them. */
 const SEEDS = [0, 1, 0, 2, 1, 0]
@@ -13,17 +16,56 @@ const CHANGED_SEED = 1
 
 type Body = Record<string, unknown>
 
+/** The ID of a seeded record of another resource. */
+interface SeededId {
+  type: string
+  /** Of its seeds. */
+  index: number
+}
+
 export function writeFixture(resource: Resource): string {
+  const { type } = resource
   const change = changeOf(resource)
-  const cases = resource.filters.map((name) => `      ${name}: ${writeCases(resource, name)},`)
-  return `  ${resource.type}: {
-    newBody: () => (${literal(resource.create.body.example)}),
-    seed: () => ${literal(seedsOf(resource))},
+  const types = seededFields(resource).flatMap(({ reference }) => reference?.type ?? [])
+  const names = [...new Set(types)].map((name) => `${name} = []`)
+  const cases = filtersOf(resource).map((name) => `      ${name}: ${writeCases(resource, name)},`)
+  return `  ${type}: {
+    newBody: ${writeNewBody(resource)},
+    seed: (${names.length > 0 ? `{ ${names.join(', ')} }` : ''}) => [${seedsOf(resource).map(writeSeed).join(', ')}],
 ${change === undefined ? '' : `    changes: [[${CHANGED_SEED}, ${literal(change)}]],\n`}    filterCases: {
 ${cases.join('\n')}
     },
   },
 `
+}
+
+function filtersOf({ filters, search }: Resource): string[] {
+  return search.length > 0 ? [...filters, 'search'] : filters
+}
+
+/** The field whose values decide a filter of the seeds. */
+function decidingField({ search }: Resource, filter: string): string {
+  return filter === 'search' ? (search[0] ?? '') : fieldOf(filter)
+}
+
+/** The example, with the IDs of new records instead of those that it refers to. */
+function writeNewBody({ fields, create: { body } }: Resource): string {
+  const lines = Object.entries(body.example as Body).map(
+    ([name, value]) => writeNewId(fields, body, name) ?? `${name}: ${literal(value)}`,
+  )
+  const creates = lines.some((line) => line.includes('await newRecord('))
+  return `${creates ? 'async (client)' : '()'} => ({ ${lines.join(', ')} })`
+}
+
+/** The code that creates the record that the example refers to. Undefined if the example has no reference there. */
+export function writeNewId(
+  fields: Field[],
+  { example }: MediaType,
+  name: string,
+): string | undefined {
+  const reference = fields.find((field) => field.name === name)?.reference
+  if (!reference || (example as Body)[name] === null) return undefined
+  return `${name}: (await newRecord(client, '${reference.type}')).id`
 }
 
 function seedsOf(resource: Resource): Body[] {
@@ -32,24 +74,46 @@ function seedsOf(resource: Resource): Body[] {
   )
 }
 
-/** The required fields, and those of filters and sorts with other values. */
-function seedOf(
-  { fields, filters, sorts, create }: Resource,
-  variant: number,
-  isEmpty: boolean,
-): Body {
-  const example = create.body.example as Body
-  const varied = fields.filter(({ name }) => [...filters.map(fieldOf), ...sorts].includes(name))
-  const values = varied.flatMap((field): [string, unknown][] => {
-    if (field.creation === undefined) return []
-    const isNull = isEmpty && field.creation.nullable === true
-    return [[field.name, isNull ? null : vary(field, example[field.name], variant)]]
-  })
-  const required = fields.filter(({ isRequired }) => isRequired)
-  return {
-    ...Object.fromEntries(required.map(({ name }) => [name, example[name]])),
-    ...Object.fromEntries(values),
-  }
+/** The required fields, and those of filters and sorts. */
+function seededFields(resource: Resource): Field[] {
+  const listed = listedFields(resource)
+  return resource.fields.filter(
+    ({ name, creation, isRequired }) => creation && (isRequired || listed.includes(name)),
+  )
+}
+
+function listedFields(resource: Resource): string[] {
+  const filtered = filtersOf(resource).map((filter) => decidingField(resource, filter))
+  return [...filtered, ...resource.sorts]
+}
+
+/** Fields of filters and sorts differ between variants. */
+function seedOf(resource: Resource, variant: number, isEmpty: boolean): Body {
+  const example = resource.create.body.example as Body
+  const listed = listedFields(resource)
+  return Object.fromEntries(
+    seededFields(resource).map((field) => {
+      const { name, reference, creation } = field
+      if (listed.includes(name) && isEmpty && creation?.nullable) return [name, null]
+      if (reference) return [name, { type: reference.type, index: variant % 2 }]
+      return [name, listed.includes(name) ? vary(field, example[name], variant) : example[name]]
+    }),
+  )
+}
+
+function writeSeed(seed: Body): string {
+  const entries = Object.entries(seed).map(
+    ([name, value]) => `${name}: ${isSeededId(value) ? writeSeededId(value) : literal(value)}`,
+  )
+  return `{ ${entries.join(', ')} }`
+}
+
+function isSeededId(value: unknown): value is SeededId {
+  return isObject(value) && typeof value.type === 'string' && typeof value.index === 'number'
+}
+
+function writeSeededId({ type, index }: SeededId): string {
+  return `${type}[${index}].id`
 }
 
 const HOUR_MS = 3_600_000
@@ -84,7 +148,8 @@ function isPlainText({ pattern }: Schema): boolean {
 /** For the first filter whose value only an update can set. */
 function changeOf({ fields, filters }: Resource): Body | undefined {
   const field = fields.find(
-    ({ name, creation, change }) => filters.includes(name) && !creation && change,
+    ({ name, reference, creation, change }) =>
+      filters.includes(name) && !reference && !creation && change,
   )
   return field && { [field.name]: field.options?.at(-1) ?? vary(field, undefined, 1) }
 }
@@ -93,10 +158,10 @@ function changeOf({ fields, filters }: Resource): Body | undefined {
 export function filtersWithoutCases(resource: Resource): string[] {
   const seeds = seedsOf(resource)
   const change = changeOf(resource) ?? {}
-  return resource.filters.filter((filter) => {
-    const name = fieldOf(filter)
-    const isManaged = MANAGED_FIELDS.includes(name)
-    return !isManaged && !(name in change) && new Set(seeds.map((seed) => seed[name])).size < 2
+  return filtersOf(resource).filter((filter) => {
+    const name = decidingField(resource, filter)
+    const values = new Set(seeds.map((seed) => JSON.stringify(seed[name])))
+    return !MANAGED_FIELDS.includes(name) && !(name in change) && values.size < 2
   })
 }
 
@@ -105,8 +170,17 @@ function writeCases(resource: Resource, filter: string): string {
   const seed = seedsOf(resource)[CHANGED_SEED]
   const time = /_(after|before)$/.exec(filter)?.[1]
   if (time) return writeTimeCase(fieldOf(filter), time === 'after' ? '>' : '<', seed)
-  const value = changeOf(resource)?.[filter] ?? seed?.[filter]
-  return `[[${literal(encodeURIComponent(String(value)))}, ({ ${filter} }) => ${filter} === ${literal(value)}]]`
+  const field = decidingField(resource, filter)
+  const value = changeOf(resource)?.[field] ?? seed?.[field]
+  if (isSeededId(value)) return writeReferenceCase(field, value)
+  const text = filter === 'search' ? String(value).toUpperCase() : String(value)
+  return `[[${literal(encodeURIComponent(text))}, ({ ${field} }) => ${field} === ${literal(value)}]]`
+}
+
+function writeReferenceCase(field: string, value: SeededId): string {
+  const id = writeSeededId(value)
+  const seeded = `{ ${value.type} = [] }`
+  return `[[(${seeded}) => ${id}, ({ ${field} }, ${seeded}) => ${field} === ${id}]]`
 }
 
 function writeTimeCase(field: string, comparison: string, seed: Body | undefined): string {

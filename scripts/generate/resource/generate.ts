@@ -3,13 +3,16 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Refused } from '../../../errors.ts'
+import { isPlain } from '../../model/document-folder.ts'
 import { readContract } from '../../model/yaml.ts'
 import { listFiles, newMigrationFile } from '../files.ts'
 import { formatFiles } from '../format.ts'
 import { writeStubs } from '../stubs.ts'
-import { filtersWithoutCases, writeFixture } from './fixture.ts'
+import { filtersWithoutCases } from './fixture.ts'
 import { writeHandlers } from './handlers.ts'
-import { writeMigration, writeRecords } from './records.ts'
+import { insertionsFor, insertLines } from './insertions.ts'
+import { writeMigration } from './migration.ts'
+import { writeRecords } from './records.ts'
 import { type Resource, readResource } from './resource.ts'
 import { writeTest } from './tests.ts'
 
@@ -30,18 +33,24 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
  *  contract does not describe it as needed, and `Refused` if a file exists that is not an unchanged stub. Then
  *  nothing is written. */
 export async function generateResource(slug: string, root = ROOT): Promise<ResourceFiles> {
+  if (isPlain(root))
+    throw new Refused(
+      'This service is made from an OpenAPI document and stores nothing: ' +
+        `write the handlers of ${slug} in handlers/ by hand`,
+    )
   const contract = await readContract(root)
   const resource = readResource(contract, slug)
   const files: Record<string, string> = {
     ...writeHandlers(resource),
     [`records/${slug}.ts`]: writeRecords(resource),
-    [newMigrationFile(resource.table)]: writeMigration(resource),
+    [await newMigrationFile(root, resource.table)]: writeMigration(resource),
     [`test/handlers/${slug}.test.ts`]: writeTest(resource),
   }
   const stubs = writeStubs(contract, [])
   await assertReplaceable(root, Object.keys(files), stubs)
   await assertNoMigration(root, resource)
-  const insertions = await readInsertions(root, resource)
+  await assertKept(root, resource)
+  const insertions = await insertLines(root, insertionsFor(resource))
   const removed = await findUnchangedStubs(root, resource, stubs)
 
   for (const [file, text] of [...Object.entries(files), ...insertions.changed]) {
@@ -80,6 +89,17 @@ async function assertNoMigration(root: string, { table, slug }: Resource): Promi
     )
 }
 
+/** Throws `Refused` if the service removes the records that a field refers to: the removal would fail. */
+async function assertKept(root: string, { fields }: Resource): Promise<void> {
+  const file = 'records/removal-rules.ts'
+  const rules = await readFile(join(root, file), 'utf8').catch(() => '')
+  for (const { name, reference } of fields)
+    if (reference && rules.includes(`table: '${reference.table}'`))
+      throw new Refused(
+        `${file} removes ${reference.slug}, to which ${name} refers: generate without it, then add it by hand`,
+      )
+}
+
 async function findUnchangedStubs(
   root: string,
   { list, get, create, update, delete: deletion }: Resource,
@@ -100,71 +120,16 @@ function tasksFor(resource: Resource): string[] {
     ...filtersWithoutCases(resource).map(
       (name) => `test/resources.ts: add cases of filter ${name}`,
     ),
+    ...resource.fields.flatMap(({ reference }) =>
+      reference?.deletion
+        ? [
+            `openapi.yaml: describe in ${reference.deletion.id} that it responds with 422 while ${slug} ` +
+              `refer to the ${reference.noun}`,
+          ]
+        : [],
+    ),
     `records/${slug}.ts: add the rules that the contract does not have, such as unique fields and which status can ` +
       'follow',
     'Run `npm run update-schema`: it writes the new table into the two schema files and freezes the migration',
   ]
-}
-
-/** A text that each resource has in a file of all resources. It is inserted after the last match of `after`. */
-interface Insertion {
-  file: string
-  after: RegExp
-  text: string
-  /** For a person, if the file has no such place. */
-  task: string
-}
-
-function insertionsFor(resource: Resource): Insertion[] {
-  const { table, type } = resource
-  const removal = resource.delete ? 'Clients and users delete records' : 'Deleted with the account'
-  return [
-    {
-      file: 'test/resources.ts',
-      after: /^const FIXTURES: .* = \{\n/gm,
-      text: writeFixture(resource),
-      task: `add ${type} to FIXTURES`,
-    },
-    {
-      file: 'records/removal-rules.ts',
-      after: /^ {2}\w+: 'Clients and users delete records',\n/gm,
-      text: `  ${table}: '${removal}',\n`,
-      task: `add ${table} to permanentTables`,
-    },
-    {
-      file: 'docs/operations.md',
-      after: /^\| `\w+` \| Clients and users delete records \|\n/gm,
-      text: `| \`${table}\` | ${removal} |\n`,
-      task: `add ${table} to the table of what is deleted`,
-    },
-    {
-      file: 'records/account-erasure.ts',
-      after: /^ {2}\['webhooks', ownRows\('webhooks', 'id'\)\],\n/gm,
-      text: `  ['${table}', ownRows('${table}', 'id')],\n`,
-      task: `add ${table} to STEPS`,
-    },
-    {
-      file: 'records/quotas.ts',
-      after: /^const RECORD_TABLES = \[/gm,
-      text: `'${table}', `,
-      task: `add ${table} to RECORD_TABLES`,
-    },
-  ]
-}
-
-async function readInsertions(
-  root: string,
-  resource: Resource,
-): Promise<{ changed: [file: string, text: string][]; left: string[] }> {
-  const changed: [string, string][] = []
-  const left: string[] = []
-  for (const { file, after, text, task } of insertionsFor(resource)) {
-    const whole = await readFile(join(root, file), 'utf8').catch(() => '')
-    const match = [...whole.matchAll(after)].at(-1)
-    if (match) {
-      const end = match.index + match[0].length
-      changed.push([file, whole.slice(0, end) + text + whole.slice(end)])
-    } else left.push(`${file}: ${task}`)
-  }
-  return { changed, left }
 }

@@ -1,7 +1,8 @@
-/** The records file of a resource and the migration of its table. */
+/** The records file of a resource. */
 import { literal } from '../typescript-text.ts'
 import type { ColumnKind, Field } from './fields.ts'
-import { fieldOf, type Resource } from './resource.ts'
+import { isNullableColumn, nullableSorts } from './migration.ts'
+import type { Resource } from './resource.ts'
 
 export function writeRecords(resource: Resource): string {
   const { table, typeName, variable, create, fields, update } = resource
@@ -28,36 +29,47 @@ ${lines(fields, (field) => `    ${field.name}: ${fromRow(field)},`)}
 
 export const ${variable}Listing: Listing<${row}, ${typeName}> = {
   table: '${table}',
-  fromRow,${writeNullable(resource)}
+  fromRow,${writeSearchFilter(resource)}${writeNullable(resource)}
 }
 
-export async function insert${typeName}(scope: WriteScope, input: New${typeName}, now: Date): Promise<${typeName}> {
-  const row: ${row} = {
+${writeSearchText(resource)}${throwsComment(createdReferences(resource))}export async function insert${typeName}(
+  scope: WriteScope,
+  input: New${typeName},
+  now: Date,
+): Promise<${typeName}> {
+${writeCreationChecks(resource)}  const row: ${row} = {
     id: newId(),
-${lines(fields, (field) => `    ${field.name}: ${inserted(field)},`)}
+${lines(fields, (field) => `    ${insertedProperty(field)},`)}
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
-  await scope.insert('${table}', { ...row })
-  return fromRow(row)
-}
+${writeInsertion(resource)}}
 ${update ? writeUpdate(resource) : ''}${resource.delete ? writeDelete(resource) : ''}`
 }
 
-function writeImports({ fields, update, delete: deletion }: Resource): string {
-  const times = [
+function writeImports(resource: Resource): string {
+  const { fields, search, update } = resource
+  const fromLists = [
+    ...(search.length > 0 ? ['containing', 'foldText'] : []),
+    'type Listing',
     ...(fields.some(isTimeOfClients) ? ['toMillis'] : []),
     ...(fields.some((field) => isTime(field) && field.nullable) ? ['toNullableTimestamp'] : []),
     'toTimestamp',
   ]
-  const scopes = update || deletion ? 'Scope, WriteScope' : 'WriteScope'
+  const fromReferences = [
+    ...(fields.some(({ reference }) => reference) ? ['assertReference'] : []),
+    ...(createdReferences(resource).length > 0 ? ['withStoredIds'] : []),
+  ]
   return [
     "import type { components } from '../generated/openapi.ts'",
     "import type { Body } from '../generated/operations.ts'",
     ...(update ? ["import { nextUpdatedAt } from './changes.ts'"] : []),
-    `import type { ${scopes} } from './database/scope.ts'`,
+    "import type { WriteScope } from './database/scope.ts'",
     "import { newId } from './ids.ts'",
-    `import { type Listing, ${times.join(', ')} } from './list.ts'`,
+    `import { ${fromLists.join(', ')} } from './list.ts'`,
+    ...(fromReferences.length > 0
+      ? [`import { ${fromReferences.join(', ')} } from './references.ts'`]
+      : []),
     '',
   ].join('\n')
 }
@@ -73,6 +85,7 @@ function isTimeOfClients(field: Field): boolean {
 
 const ROW_TYPES: Record<ColumnKind, string> = {
   text: 'string',
+  uuid: 'string',
   integer: 'number',
   bigInteger: 'number',
   double: 'number',
@@ -87,17 +100,17 @@ function rowType({ name, kind, nullable, options }: Field, typeName: string): st
   return ROW_TYPES[kind] + (isNullableColumn({ kind, nullable }) ? ' | null' : '')
 }
 
-/** JSON has a null of its own. */
-function isNullableColumn({ kind, nullable }: Pick<Field, 'kind' | 'nullable'>): boolean {
-  return nullable && kind !== 'json'
-}
-
 function fromRow({ name, kind, nullable }: Field): string {
   if (kind === 'json') return `JSON.parse(row.${name})`
   if (kind === 'time') return `${nullable ? 'toNullableTimestamp' : 'toTimestamp'}(row.${name})`
   if (kind === 'boolean')
     return nullable ? `row.${name} === null ? null : Boolean(row.${name})` : `Boolean(row.${name})`
   return `row.${name}`
+}
+
+/** References of the create request are variables: they were checked. */
+function insertedProperty(field: Field): string {
+  return field.reference && field.creation ? field.name : `${field.name}: ${inserted(field)}`
 }
 
 /** The value of the column in a new row. */
@@ -121,7 +134,8 @@ function writeNullable(resource: Resource): string {
   return names.length === 0 ? '' : `\n  nullable: ${literal(names)},`
 }
 
-function writeUpdate({ table, typeName, fields }: Resource): string {
+function writeUpdate(resource: Resource): string {
+  const { table, typeName, fields, search } = resource
   const changed = fields.filter(({ change }) => change !== undefined)
   const converted = changed.flatMap(({ name, kind }) => {
     if (kind === 'time') return `...(changes.${name} && { ${name}: toMillis(changes.${name}) }), `
@@ -129,14 +143,17 @@ function writeUpdate({ table, typeName, fields }: Resource): string {
       return `...(changes.${name} !== undefined && { ${name}: JSON.stringify(changes.${name}) }), `
     return []
   })
+  if (search.length > 0) converted.push('search_text: searchText({ ...current, ...changes }), ')
+  const references = changed.filter(({ reference }) => reference)
+  const checks = references.map((field) => writeCheck(field, `changes.${field.name}`)).join('')
   return `
-export async function update${typeName}Fields(
-  scope: Scope,
+${throwsComment(references)}export async function update${typeName}Fields(
+  scope: WriteScope,
   current: ${typeName},
   changes: Partial<${typeName}>,
   now: Date,
 ): Promise<${typeName}> {
-  const row = { ...changes, ${converted.join('')}updated_at: nextUpdatedAt(current, now) }
+${checks}  const row = { ...changes, ${converted.join('')}updated_at: nextUpdatedAt(current, now) }
   const [updated] = await scope.rows('${table}').where({ id: current.id }).update(row).returning('*')
   return fromRow(updated as ${typeName}Row)
 }
@@ -145,64 +162,61 @@ export async function update${typeName}Fields(
 
 function writeDelete({ table, typeName }: Resource): string {
   return `
-export async function delete${typeName}Row(scope: Scope, id: string): Promise<void> {
+export async function delete${typeName}Row(scope: WriteScope, id: string): Promise<void> {
   await scope.rows('${table}').where({ id }).delete()
 }
 `
 }
 
-const IS_POSTGRES = "  const postgres = knex.client.config.client === 'pg'\n"
-const TEXT_TYPE = "  const textType = postgres ? 'text collate \"C\"' : 'text'\n"
-
-export function writeMigration(resource: Resource): string {
-  const { table, fields } = resource
-  const hasText = fields.some(({ kind }) => kind === 'text')
-  const indexes = [
-    ...indexedColumns(resource).map((column) => writeIndex(table, column)),
-    ...nullableSorts(resource).map((column) => writeDescendingIndex(table, column)),
-  ]
-  const dependsOnDatabase = hasText || nullableSorts(resource).length > 0
-  return `import type { Knex } from 'knex'
-
-export async function up(knex: Knex): Promise<void> {
-${dependsOnDatabase ? IS_POSTGRES : ''}${hasText ? TEXT_TYPE : ''}  await knex.schema.createTable('${table}', (table) => {
-    table.uuid('id').primary()
-    table.uuid('account_id').notNullable().references('accounts.id').onDelete('cascade')
-${lines(fields, (field) => `    ${column(field)}.${isNullableColumn(field) ? 'nullable' : 'notNullable'}()`)}
-    table.bigInteger('created_at').notNullable()
-    table.bigInteger('updated_at').notNullable()
-  })
-  await knex.raw('create index ${table}_by_id on ${table} (account_id, id)')
-${indexes.join('\n')}
+function createdReferences({ fields }: Resource): Field[] {
+  return fields.filter(({ reference, creation }) => reference && creation)
 }
+
+function throwsComment(references: Field[]): string {
+  if (references.length === 0) return ''
+  const nouns = references.map(({ reference }) => reference?.noun ?? '')
+  const first = nouns.slice(0, -1).join(', ')
+  return `/** Throws \`InvalidInput\` for an unknown ${first === '' ? '' : `${first} or `}${nouns.at(-1)}. */\n`
+}
+
+function writeCreationChecks(resource: Resource): string {
+  const references = createdReferences(resource)
+  if (references.length === 0) return ''
+  const names = references.map(({ name, isRequired }) => (isRequired ? name : `${name} = null`))
+  const checks = references.map((field) => writeCheck(field, field.name))
+  return `  const { ${names.join(', ')} } = withStoredIds(input)\n${checks.join('')}`
+}
+
+function writeCheck({ name, reference }: Field, value: string): string {
+  return `  await assertReference(scope, '${name}', '${reference?.table}', ${value})\n`
+}
+
+function writeInsertion({ table, search, variable }: Resource): string {
+  if (search.length === 0)
+    return `  await scope.insert('${table}', { ...row })
+  return fromRow(row)
+`
+  return `  const ${variable} = fromRow(row)
+  await scope.insert('${table}', { ...row, search_text: searchText(${variable}) })
+  return ${variable}
 `
 }
 
-function column({ name, kind }: Field): string {
-  if (kind === 'text') return `table.specificType('${name}', textType)`
-  if (kind === 'time') return `table.bigInteger('${name}')`
-  if (kind === 'json') return `table.text('${name}')`
-  return `table.${kind}('${name}')`
+function writeSearchFilter({ table, search }: Resource): string {
+  if (search.length === 0) return ''
+  return `\n  filters: { search: (value) => containing('${table}.search_text', value) },`
 }
 
-/** The columns that filters and sorts use. */
-function indexedColumns({ filters, sorts }: Resource): string[] {
-  return [...new Set([...filters.map(fieldOf), ...sorts])]
-}
+function writeSearchText({ typeName, fields, search }: Resource): string {
+  if (search.length === 0) return ''
+  const values = search.map((name) =>
+    fields.some((field) => field.name === name && field.nullable) ? `${name} ?? ''` : name,
+  )
+  const text =
+    values.length === 1 ? values[0] : `\`${values.map((value) => `\${${value}}`).join('\\n')}\``
+  const names = search.map((name) => `'${name}'`).join(' | ')
+  return `const searchText = ({ ${search.join(', ')} }: Pick<${typeName}, ${names}>): string =>
+  foldText(${text})
 
-const writeIndex = (table: string, name: string): string =>
-  `  await knex.raw('create index ${table}_by_${name} on ${table} (account_id, ${name}, id)')`
-
-/** Nulls come last in both directions, for which PostgreSQL needs a second index. */
-const writeDescendingIndex = (table: string, name: string): string =>
-  `  if (postgres)
-    await knex.raw(
-      'create index ${table}_by_${name}_desc on ${table} (account_id, ${name} desc nulls last, id desc)',
-    )`
-
-/** Nullable fields that the list can be sorted by. */
-function nullableSorts({ fields, sorts }: Resource): string[] {
-  return fields
-    .filter(({ name, nullable }) => nullable && sorts.includes(name))
-    .map(({ name }) => name)
+`
 }

@@ -4,11 +4,12 @@ import { nearest } from '../../model/nearest.ts'
 import type { MediaType, Operation } from '../../model/operations.ts'
 import { dereference } from '../../model/references.ts'
 import type { Schema } from '../../model/schema.ts'
-import { ContractError, fail, type Located, valueAt } from '../../model/source.ts'
-import { findRecordOperations, isList, typeOf } from '../resources.ts'
-import { type ColumnKind, type Field, readFields } from './fields.ts'
+import { ContractError, fail, type Located } from '../../model/source.ts'
+import { findRecordOperations, isList, nounOf, tableOf } from '../resources.ts'
+import { type Field, readFields } from './fields.ts'
+import { type ListQuery, readQuery } from './query.ts'
 
-export interface Resource {
+export interface Resource extends ListQuery {
   /** The last part of its path, for example `job-applications`. */
   slug: string
   /** `job_applications`. */
@@ -30,9 +31,6 @@ export interface Resource {
   delete: Operation | undefined
   /** In the order of the record's schema. */
   fields: Field[]
-  filters: string[]
-  /** Without `-`. */
-  sorts: string[]
 }
 
 /** Throws `ContractError` for a resource that the contract does not have, or whose files cannot be derived. */
@@ -44,25 +42,24 @@ export function readResource(contract: Contract, slug: string): Resource {
     return refuse(
       `${slug} has no operation GET ${list.path}/{…}: add it, or write the files by hand`,
     )
-  const { get, create, update, page, idParameter } = found
+  const { type, get, create, update, page, idParameter } = found
   if (!isWithBody(create))
     return refuse(
       `${slug} has no POST ${list.path} with a body: add it, or write the files by hand`,
     )
   if (update && !isWithBody(update)) return refuse(`${update.id} has no body: add it`)
   const record = itemOf(contract, page)
-  const type = typeOf(idParameter)
   const fields = readFields(contract, {
+    type,
     record,
     creation: create.body.schema,
     change: update?.body.schema,
   })
-  const { filters, sorts } = readQuery(contract, list, fields)
   return {
     slug,
-    table: slug.replaceAll('-', '_'),
+    table: tableOf(slug),
     type,
-    noun: type.replaceAll('_', ' '),
+    noun: nounOf(type),
     typeName: nameOf(record),
     variable: type.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase()),
     idParameter,
@@ -72,8 +69,7 @@ export function readResource(contract: Contract, slug: string): Resource {
     update,
     delete: found.delete,
     fields,
-    filters,
-    sorts,
+    ...readQuery(contract, list, fields),
   }
 }
 
@@ -85,6 +81,16 @@ function findList(contract: Contract, slug: string): Operation {
   const slugOf = ({ path }: Operation): string => path.split('/').at(-1) ?? ''
   const list = lists.find((operation) => slugOf(operation) === slug)
   if (list) return list
+  const nested = operations.find(
+    (operation) => isList(contract, operation) && slugOf(operation) === slug,
+  )
+  if (nested)
+    fail(
+      nested.place.source,
+      nested.place.path,
+      `lists ${slug} below another record: write its handler by hand, or replace it by GET …/${slug} with a filter ` +
+        'such as filter[task_id]',
+    )
   const other = nearest(slug, lists.map(slugOf))
   throw new ContractError(
     openapi.file,
@@ -116,49 +122,4 @@ function nameOf({ source, path }: Located<Schema>): string {
       'a record must be a $ref to a component: its name becomes the name of a type',
     )
   return String(path[2])
-}
-
-/** Throws `ContractError` for a filter or sort that uses no column of the table. */
-function readQuery(
-  { sources }: Contract,
-  { parameters }: Operation,
-  fields: Field[],
-): Pick<Resource, 'filters' | 'sorts'> {
-  const columns = (kinds: ColumnKind[]): string[] =>
-    fields.filter(({ kind }) => kinds.includes(kind)).map(({ name }) => name)
-  const times = ['created_at', 'updated_at', ...columns(['time'])]
-  const comparable = columns(['text', 'integer', 'bigInteger'])
-  const filters = parameters.flatMap(({ name, place: { source, path } }) => {
-    const filter = /^filter\[(.+)\]$/.exec(name)?.[1]
-    if (filter === undefined) return []
-    const isTime = /_(after|before)$/.test(filter)
-    const isField = isTime ? times.includes(fieldOf(filter)) : comparable.includes(filter)
-    if (!isField || valueAt(source.root, [...path, 'x-filter', 'ignore_case']) === true)
-      fail(
-        source,
-        path,
-        `${name} is no plain comparison with a field of the record: generate without it, then add its condition to ` +
-          'the listing',
-      )
-    return [filter]
-  })
-  const sort = parameters.find(({ name }) => name === 'sort')
-  if (!sort) return { filters, sorts: [] }
-  const { source, path, value } = dereference(sources, sort.schema)
-  const items = dereference(sources, { source, path, value: value.items ?? value })
-  const names = (items.value.enum ?? []).map((name) => String(name).replace(/^-/, ''))
-  const sorts = [...new Set(names)]
-  for (const name of sorts)
-    if (![...times, ...comparable, ...columns(['double'])].includes(name))
-      fail(
-        items.source,
-        items.path,
-        `${name} is no text, number or time of the record: remove it from the sorts, or add the field`,
-      )
-  return { filters, sorts }
-}
-
-/** The field that a filter compares: `due_after` and `due_before` compare `due_at`. */
-export function fieldOf(filter: string): string {
-  return filter.replace(/_(after|before)$/, '_at')
 }

@@ -2,19 +2,30 @@
 import type { MediaType, Operation } from '../../model/operations.ts'
 import { fail } from '../../model/source.ts'
 import { literal } from '../typescript-text.ts'
+import { writeNewId } from './fixture.ts'
 import { emitted } from './handlers.ts'
+import type { Reference } from './references.ts'
 import type { Resource } from './resource.ts'
 
 export function writeTest(resource: Resource): string {
-  const { update, delete: deletion } = resource
-  const names = [
-    ...(update || deletion ? ['expectSuccess'] : []),
-    ...['eventsAbout', 'requestExample'],
+  const { update } = resource
+  const checks = update ? 'expectRead, expectUpdate' : 'expectRead'
+  const references = testedReferences(resource)
+  const records = [
+    ...['eventsAbout', ...(references.length > 0 ? ['refused', 'UNKNOWN_ID'] : [])],
+    ...(update || references.length === 0 ? ['requestExample'] : []),
+  ]
+  const tests = [
+    writeCreateTest(resource),
+    ...references.map((field) => writeReferenceTests(resource, field)),
+    writeUpdateTest(resource),
+    writeDeleteTest(resource),
   ]
   return `import { beforeAll, expect, test } from 'vitest'
 import { type Client, sharedApp } from '../helpers.ts'
-import { ${update ? 'expectRead, expectUpdate' : 'expectRead'} } from './checks.ts'
-import { ${names.join(', ')} } from './new-records.ts'
+import { ${references.length > 0 ? 'newBody, newRecord' : 'newRecord'} } from '../resources.ts'
+import { ${checks} } from './checks.ts'
+import { ${records.join(', ')} } from './new-records.ts'
 
 let client: Client
 
@@ -22,17 +33,32 @@ const app = sharedApp()
 beforeAll(async () => {
   client = app.as(await app.newAccount())
 })
-${writeCreateTest(resource)}${writeUpdateTest(resource)}${writeDeleteTest(resource)}`
+${tests.join('')}`
 }
 
-function writeCreateTest({ create, get, slug, fields }: Resource): string {
+/** The references that a create request can have. */
+function testedReferences({ fields }: Resource): TestedReference[] {
+  return fields.flatMap(({ name, reference, creation }) =>
+    reference && creation ? [{ name, reference }] : [],
+  )
+}
+
+interface TestedReference {
+  name: string
+  reference: Reference
+}
+
+function writeCreateTest(resource: Resource): string {
+  const { create, get, slug, fields, type } = resource
   const initial = fields
     .filter(({ creation, initial }) => creation === undefined && initial !== undefined)
     .map(({ name, initial }) => [name, initial])
   const expected = `{ ...example, ${literal(Object.fromEntries(initial)).slice(1, -1)} }`
+  const example = exampleOf(create.body)
+  const body = testedReferences(resource).length > 0 ? `await newBody(client, '${type}')` : example
   return `
 test('${create.id}, ${get.id}: the example of the contract → 201, and a GET returns the same', async () => {
-  const example = ${exampleOf(create.body)}
+  const example = ${body}
   const answer = await client.post('/${slug}', example)
   expect(answer).toMatchObject({ status: 201, body: ${initial.length === 0 ? 'example' : expected} })
   await expectRead(client, \`/${slug}/\${answer.body.id}\`, answer)
@@ -41,23 +67,57 @@ test('${create.id}, ${get.id}: the example of the contract → 201, and a GET re
 `
 }
 
-function writeUpdateTest({ create, update, slug }: Resource): string {
+function writeReferenceTests(
+  { create, type, slug }: Resource,
+  { name, reference }: TestedReference,
+): string {
+  const deletion = `
+test('${reference.deletion?.id}: ${slug} refer to the ${reference.noun} → 422', async () => {
+  const { id } = await newRecord(client, '${reference.type}')
+  await newRecord(client, '${type}', { ${name}: id })
+  const answer = refused(client.delete(\`/${reference.slug}/\${id}\`))
+  expect(await answer).toEqual({ status: 422, fields: ['${reference.type}'] })
+})
+`
+  return `
+test('${create.id}: the ${reference.noun} of another account, or an unknown one → 422', async () => {
+  const other = app.as(await app.newAccount())
+  for (const ${name} of [(await newRecord(other, '${reference.type}')).id, UNKNOWN_ID]) {
+    const body = { ...(await newBody(client, '${type}')), ${name} }
+    const answer = refused(client.post('/${slug}', body))
+    expect(await answer).toEqual({ status: 422, fields: ['${name}'] })
+  }
+})
+${reference.deletion ? deletion : ''}`
+}
+
+function writeUpdateTest(resource: Resource): string {
+  const { create, update, slug, type } = resource
   if (!update) return ''
   return `
 test('${update.id}: the example of the contract changes only its fields, with one event', async () => {
-  const { id } = await expectSuccess(client.post('/${slug}', ${exampleOf(create.body)}))
-  await expectUpdate(client, \`/${slug}/\${id}\`, ${exampleOf(update.body)})
+  const { id } = await newRecord(client, '${type}')
+  await expectUpdate(client, \`/${slug}/\${id}\`, ${writeUpdateBody(update.body, resource)})
   expect((await client.patch(\`/${slug}/\${id}\`, {})).status).toBe(200)
   expect(await eventsAbout(client, id)).toEqual(${events(create, update)})
 })
 `
 }
 
-function writeDeleteTest({ create, delete: deletion, slug }: Resource): string {
+/** The example, with the IDs of new records instead of those that it refers to. */
+function writeUpdateBody(body: MediaType, { fields }: Resource): string {
+  const example = exampleOf(body)
+  const ids = Object.keys(body.example as object)
+    .map((name) => writeNewId(fields, body, name))
+    .filter((line) => line !== undefined)
+  return ids.length === 0 ? example : `{ ...${example}, ${ids.join(', ')} }`
+}
+
+function writeDeleteTest({ create, delete: deletion, slug, type }: Resource): string {
   if (!deletion) return ''
   return `
 test('${deletion.id}: the record is no longer there', async () => {
-  const { id } = await expectSuccess(client.post('/${slug}', ${exampleOf(create.body)}))
+  const { id } = await newRecord(client, '${type}')
   expect((await client.delete(\`/${slug}/\${id}\`)).status).toBe(204)
   expect((await client.get(\`/${slug}/\${id}\`)).status).toBe(404)
   expect(await eventsAbout(client, id)).toEqual(${events(create, deletion)})

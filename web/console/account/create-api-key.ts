@@ -64,11 +64,8 @@ const CREATED_BEFORE =
 
 async function issueKey(visit: Visit, scope: WriteScope, { name, accessLevel }: KeyInput) {
   const issued = await issueApiKey(scope, { name, accessLevel, userId: visit.user.id }, visit.now)
-  await visit.audit(scope, {
-    action: 'api_key.created',
-    target: { type: 'api_key', id: issued.id, name: name.trim() },
-    details: { access_level: accessLevel },
-  })
+  const target = { type: 'api_key', id: issued.id, name: name.trim() } as const
+  await visit.audit(scope, 'api_key.created', target, { access_level: accessLevel })
   return issued
 }
 

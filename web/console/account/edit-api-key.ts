@@ -76,12 +76,8 @@ export async function updateKey(visit: Visit): Promise<PageResult> {
       { name: before.name, access_level: before.accessLevel },
       { name, access_level: key.accessLevel },
     )
-    if (changes)
-      await visit.audit(scope, {
-        action: 'api_key.changed',
-        target: { type: 'api_key', id: found.id, name },
-        details: { changes },
-      })
+    const target = { type: 'api_key', id: found.id, name } as const
+    if (changes) await visit.audit(scope, 'api_key.changed', target, { changes })
   })
   return redirect('/api-keys', `Key “${name}” updated.`)
 }
@@ -98,7 +94,7 @@ export async function revokeKey(visit: Visit): Promise<PageResult> {
   await visit.change(async (scope) => {
     const before = await revokeApiKey(scope, id, visit.now)
     if (before?.revokedAt === null)
-      await visit.audit(scope, { action: 'api_key.revoked', target: { type: 'api_key', id, name } })
+      await visit.audit(scope, 'api_key.revoked', { type: 'api_key', id, name })
   })
   return redirect('/api-keys', `Key “${name}” revoked. Requests with it now fail.`)
 }

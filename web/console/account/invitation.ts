@@ -3,11 +3,11 @@
 import { assertPassword, hashPassword } from '../../../auth/password.ts'
 import { hashOfToken } from '../../../auth/session.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'
-import { writeScope } from '../../../records/database/scope.ts'
-import { transaction } from '../../../records/database/transaction.ts'
+import { accountTransaction } from '../../../records/database/scope.ts'
 import { consumeInvitation, findInvitation, type Invitation } from '../../../records/invitations.ts'
 import { updatePassword } from '../../../records/passwords.ts'
 import { deleteSessions, type SignedIn } from '../../../records/sessions.ts'
+import { userTarget } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
 import { type Errors, form, formStatus, problemsOf } from '../form-fields.ts'
 import {
@@ -95,14 +95,16 @@ async function acceptInvitation(visit: GuestVisit): Promise<PageResult> {
   if (errors.password) return invitationPage(visit, invitation, errors)
 
   const passwordHash = await hashPassword(password)
-  const isUsedNow = await transaction(visit.db, async (trx) => {
-    const scope = writeScope(trx, user.accountId)
+  const isUsedNow = await accountTransaction(visit.db, user.accountId, async (scope) => {
     if (!(await consumeInvitation(scope, tokenHash, visit.now))) return false
     await updatePassword(scope, user.id, passwordHash, visit.now)
     await deleteSessions(scope, user.id)
-    const target = { type: 'user', id: user.id, name: user.fullName } as const
     const action = hasJoined ? 'user.password_reset' : 'user.joined'
-    await insertAuditEntry(scope, { user, action, target, ip: visit.ip }, visit.now)
+    await insertAuditEntry(
+      scope,
+      { user, action, target: userTarget(user), ip: visit.ip },
+      visit.now,
+    )
     return true
   })
   if (!isUsedNow) return UNUSABLE_LINK

@@ -16,6 +16,7 @@ import {
   parseEmail,
   updateEmail,
   updateFullName,
+  userTarget,
 } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import {
@@ -75,7 +76,6 @@ export const meRoutes: Route[] = [
 ]
 
 const CRUMBS = [{ label: 'Your profile', to: '/me' }]
-const ownTarget = ({ user }: Visit) => ({ type: 'user', id: user.id, name: user.fullName }) as const
 
 async function mePage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
   const { user, form: input } = visit
@@ -180,11 +180,7 @@ async function rename(visit: Visit): Promise<PageResult> {
   await visit.change(async (scope) => {
     await updateFullName(scope, user.id, fullName, now)
     const changes = { name: { from: user.fullName, to: fullName.trim() } }
-    await visit.audit(scope, {
-      action: 'user.renamed',
-      target: ownTarget(visit),
-      details: { changes },
-    })
+    await visit.audit(scope, 'user.renamed', userTarget(visit.user), { changes })
   })
   return redirect('/me', 'Name updated.')
 }
@@ -228,11 +224,7 @@ async function changeEmail(visit: Visit): Promise<PageResult> {
     await visit.change(async (scope) => {
       await updateEmail(scope, user.id, email, now)
       const changes = { email: { from: user.email, to: email.trim() } }
-      await visit.audit(scope, {
-        action: 'user.email_changed',
-        target: ownTarget(visit),
-        details: { changes },
-      })
+      await visit.audit(scope, 'user.email_changed', userTarget(visit.user), { changes })
     })
   } catch (error) {
     if (error instanceof EmailTaken) return emailPage(visit, UNUSABLE_EMAIL)
@@ -271,7 +263,7 @@ async function changePassword(visit: Visit): Promise<PageResult> {
     await updatePassword(scope, user.id, passwordHash, now)
     // The password link is no longer needed.
     await deleteInvitation(scope, user.id)
-    await visit.audit(scope, { action: 'user.password_changed', target: ownTarget(visit) })
+    await visit.audit(scope, 'user.password_changed', userTarget(visit.user))
     return deleteSessions(scope, user.id)
   })
   // A new session for this device, too: somebody may have copied its cookie.
@@ -296,10 +288,7 @@ async function endSession(visit: Visit): Promise<PageResult> {
   const device = describeDevice(session.userAgent)
   await visit.change(async (scope) => {
     await deleteSession(scope, user.id, session.id)
-    await visit.audit(scope, {
-      action: 'session.ended',
-      target: { type: 'session', id: session.id, name: device },
-    })
+    await visit.audit(scope, 'session.ended', { type: 'session', id: session.id, name: device })
   })
   return redirect('/me', `${device} is signed out.`)
 }
@@ -309,11 +298,7 @@ async function endOthers(visit: Visit): Promise<PageResult> {
   const ended = await visit.change(async (scope) => {
     const count = await deleteSessions(scope, user.id, session.id)
     if (count > 0)
-      await visit.audit(scope, {
-        action: 'session.others_ended',
-        target: ownTarget(visit),
-        details: { count },
-      })
+      await visit.audit(scope, 'session.others_ended', userTarget(visit.user), { count })
     return count
   })
   return redirect('/me', ended === 0 ? 'You have no other sessions.' : formatEnded(ended).trim())

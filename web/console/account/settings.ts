@@ -129,11 +129,7 @@ async function rename(visit: Visit): Promise<PageResult> {
   await visit.change(async (scope) => {
     await updateAccountName(scope, name, now)
     const changes = { name: { from: account.name, to: name.trim() } }
-    await visit.audit(scope, {
-      action: 'account.renamed',
-      target: accountTarget(visit),
-      details: { changes },
-    })
+    await visit.audit(scope, 'account.renamed', accountTarget(visit), { changes })
   })
   return redirect('/settings', `Account renamed to ${name.trim()}.`)
 }
@@ -205,11 +201,7 @@ async function transfer(visit: Visit): Promise<PageResult> {
     // The former owner has seen these links, and could sign in with one as somebody else.
     await deleteInvitations(scope)
     const changes = { owner: { from: user.fullName, to: newOwner.fullName } }
-    await visit.audit(scope, {
-      action: 'account.ownership_transferred',
-      target: accountTarget(visit),
-      details: { changes },
-    })
+    await visit.audit(scope, 'account.ownership_transferred', accountTarget(visit), { changes })
   })
   return redirect('', `${newOwner.fullName} is now the Account Owner. You are an Admin.`)
 }

@@ -5,10 +5,9 @@ import type { TooOften } from '../../../auth/rate-limit.ts'
 import { describeDevice } from '../../../auth/session.ts'
 import { Refused } from '../../../errors.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'
-import { writeScope } from '../../../records/database/scope.ts'
-import { transaction } from '../../../records/database/transaction.ts'
+import { accountTransaction } from '../../../records/database/scope.ts'
 import { findCredentials, findPasswordHash } from '../../../records/passwords.ts'
-import { emailKey, findUser, type User } from '../../../records/users.ts'
+import { emailKey, findUser, type User, userTarget } from '../../../records/users.ts'
 import { listKeys } from '../../../webhooks/transport/secret.ts'
 import { html } from '../../shared/html.ts'
 import {
@@ -140,10 +139,10 @@ async function insertRefusal(
   details: { is_blocked: boolean },
 ): Promise<void> {
   if (await visit.throttle('refused_sign_in_entry', `${user.id} ${details.is_blocked}`)) return
-  const target = { type: 'user', id: user.id, name: user.fullName } as const
+  const target = userTarget(user)
   const entry = { user, action: 'session.refused', target, details, ip: visit.ip }
-  await transaction(visit.db, (trx) =>
-    insertAuditEntry(writeScope(trx, user.accountId), entry, visit.now),
+  await accountTransaction(visit.db, user.accountId, (scope) =>
+    insertAuditEntry(scope, entry, visit.now),
   )
 }
 
@@ -180,7 +179,7 @@ export async function signInAs(
   passwordHash: string | null,
 ): Promise<void> {
   const { ctx, config, ip, now } = visit
-  const target = { type: 'user', id: user.id, name: user.fullName } as const
+  const target = userTarget(user)
   const details = { device: describeDevice(ctx.get('User-Agent')) }
   await visit.signIn(user, async (scope) => {
     const current = await findUser(scope, user.id, { forUpdate: true })

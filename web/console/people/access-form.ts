@@ -21,6 +21,7 @@ export const MODULE_LABELS: Record<Module, string> = {
   exports: 'Exports',
   finance: 'Finance',
 }
+export const SHORT_MODULE_LABELS: Record<Module, string> = { ...MODULE_LABELS, jobs: 'Jobs' }
 export const PERMISSION_LABELS: Record<Permission, string> = {
   none: 'None',
   read: 'View',
@@ -76,7 +77,7 @@ export function accessFields(access: CompleteAccess, errors: Errors): Content {
     <fieldset class="field">
       <legend>Records</legend>
       <p class="hint">
-        Applies to this console. API keys can access all records; payments also need Finance access.
+        Applies to this console. The user’s API keys can access all records, but payments only with Finance access.
       </p>
       ${modules.map((module) => permissionField(module, access.permissions[module], errors[module]))}
     </fieldset>`

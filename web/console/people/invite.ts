@@ -11,6 +11,7 @@ import {
   parseEmail,
   permissionsByRole,
   type User,
+  userTarget,
 } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
 import { emailField, UNUSABLE_EMAIL } from '../account/user-fields.ts'
@@ -34,7 +35,7 @@ import {
 } from '../page.ts'
 import { buttonLink, card, codeBlock, note } from '../ui.ts'
 import { accessFields, flattenAccess, readAccess } from './access-form.ts'
-import { CRUMBS, userTarget } from './person.ts'
+import { CRUMBS } from './person.ts'
 
 export const inviteRoutes: Route[] = [
   get('/people/invite', isOwner, (visit) => invitePage(visit)),
@@ -81,10 +82,9 @@ async function createInvitation(visit: Visit): Promise<PageResult> {
       const newUser = { ...access, fullName, email, passwordHash: null }
       const user = await readBack(scope, await insertUser(scope, newUser, visit.now))
       const link = await invite(scope, user.id, visit.now)
-      await visit.audit(scope, {
-        action: 'user.invited',
-        target: userTarget(user),
-        details: { email: user.email, ...flattenAccess(user) },
+      await visit.audit(scope, 'user.invited', userTarget(user), {
+        email: user.email,
+        ...flattenAccess(user),
       })
       return { user, link }
     })

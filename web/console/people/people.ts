@@ -1,15 +1,13 @@
 /** The list of users. Only the Account Owner sees it. */
-import { type Module, modules, type Permission } from '../../../records/users.ts'
+import { modules, type Permission } from '../../../records/users.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { ROLES } from '../layout.ts'
 import { type ConsolePage, get, isOwner, type Route, type Visit } from '../page.ts'
 import { buttonLink, card, empty, table, twoLines } from '../ui.ts'
-import { formatGrants, MODULE_LABELS, PERMISSION_LABELS } from './access-form.ts'
+import { formatGrants, PERMISSION_LABELS, SHORT_MODULE_LABELS } from './access-form.ts'
 import { listPeople, type Person, personStatus } from './person.ts'
 
 export const peopleRoutes: Route[] = [get('/people', isOwner, peoplePage)]
-
-const SHORT_MODULE_LABELS: Record<Module, string> = { ...MODULE_LABELS, jobs: 'Jobs' }
 
 async function peoplePage(visit: Visit): Promise<ConsolePage> {
   const people = await listPeople(visit)

@@ -11,6 +11,7 @@ import {
   type User,
   updateAccess,
   updateUserStatus,
+  userTarget,
 } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { type Errors, form, formStatus, hasErrors } from '../form-fields.ts'
@@ -37,7 +38,7 @@ import {
 } from '../ui.ts'
 import { accessFields, flattenAccess, readAccess } from './access-form.ts'
 import { linkPage } from './invite.ts'
-import { CRUMBS, findPerson, type Person, personStatus, userTarget } from './person.ts'
+import { CRUMBS, findPerson, type Person, personStatus } from './person.ts'
 
 export const personRoutes: Route[] = [
   get('/people/:user', isOwner, async (visit) => personPage(visit, await findPerson(visit))),
@@ -172,12 +173,7 @@ async function changeAccess(visit: Visit): Promise<PageResult> {
     const updated = await updateAccess(scope, person.id, access, visit.now)
     const changes =
       updated && changesBetween(flattenAccess(updated.before), flattenAccess(updated.after))
-    if (changes)
-      await visit.audit(scope, {
-        action: 'user.access_changed',
-        target: userTarget(person),
-        details: { changes },
-      })
+    if (changes) await visit.audit(scope, 'user.access_changed', userTarget(person), { changes })
     return changes !== undefined
   })
   const text = isChanged ? `Access of ${person.fullName} updated.` : 'Nothing was changed.'
@@ -193,10 +189,11 @@ async function createLink(visit: Visit): Promise<PageResult> {
     if (current?.status !== 'active')
       throw new Refused(`${person.fullName} is deactivated. Reactivate them first.`)
     const created = await invite(scope, person.id, visit.now)
-    await visit.audit(scope, {
-      action: person.hasJoined ? 'user.password_link_made' : 'user.invitation_renewed',
-      target: userTarget(person),
-    })
+    await visit.audit(
+      scope,
+      person.hasJoined ? 'user.password_link_made' : 'user.invitation_renewed',
+      userTarget(person),
+    )
     return created
   })
   return linkPage(visit, person, link)
@@ -208,11 +205,7 @@ async function withdrawInvitation(visit: Visit): Promise<PageResult> {
   await visit.change(async (scope) => {
     if (!(await deleteInvitedUser(scope, id)))
       throw new Refused(`${fullName} has joined or has API keys. Deactivate them instead.`)
-    await visit.audit(scope, {
-      action: 'user.invitation_withdrawn',
-      target: userTarget(person),
-      details: { email },
-    })
+    await visit.audit(scope, 'user.invitation_withdrawn', userTarget(person), { email })
   })
   return redirect('/people', `The invitation of ${fullName} is withdrawn.`)
 }
@@ -221,10 +214,7 @@ async function withdrawLink(visit: Visit): Promise<PageResult> {
   const person = await findPerson(visit)
   await visit.change(async (scope) => {
     await deleteInvitation(scope, person.id)
-    await visit.audit(scope, {
-      action: 'user.password_link_withdrawn',
-      target: userTarget(person),
-    })
+    await visit.audit(scope, 'user.password_link_withdrawn', userTarget(person))
   })
   return redirect(`/people/${person.id}`, `The password link of ${person.fullName} is withdrawn.`)
 }
@@ -237,10 +227,11 @@ async function switchStatus(visit: Visit, status: User['status']): Promise<PageR
     if (isActive) await updateUserStatus(scope, id, status, visit.now)
     else await deactivateUser(scope, id, visit.now)
     if (person.status !== status)
-      await visit.audit(scope, {
-        action: isActive ? 'user.reactivated' : 'user.deactivated',
-        target: userTarget(person),
-      })
+      await visit.audit(
+        scope,
+        isActive ? 'user.reactivated' : 'user.deactivated',
+        userTarget(person),
+      )
   })
   const text = isActive
     ? `${fullName} can sign in again, and their API keys work again.`

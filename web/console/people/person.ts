@@ -1,5 +1,4 @@
 /** A user of the account, as the People pages show them. */
-import type { AuditTarget } from '../../../records/audit-log.ts'
 import { listExpiries } from '../../../records/invitations.ts'
 import { listJoinedIds } from '../../../records/passwords.ts'
 import { listUsers, type User } from '../../../records/users.ts'
@@ -33,10 +32,6 @@ export async function listPeople({ scope }: Visit): Promise<Person[]> {
 export async function findPerson(visit: Visit): Promise<Person> {
   const person = (await listPeople(visit)).find(({ id }) => id === visit.params.user?.toLowerCase())
   return person ?? visit.ctx.throw(404)
-}
-
-export function userTarget({ id, fullName }: User): AuditTarget {
-  return { type: 'user', id, name: fullName }
 }
 
 export function personStatus({ status, hasJoined, linkExpiresAt }: Person, now: Date): Html {

@@ -170,7 +170,6 @@ export function schemaFields(
   return withDrivers(fields)
 }
 
-/** The fields of the group at an index. */
 export function groupFields({ path, schema }: FormField, index: number): FormField[] {
   return schemaFields(`${path}.${index}.`, schema.items ?? {})
 }

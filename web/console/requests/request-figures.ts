@@ -14,23 +14,37 @@ function countErrors({ clientErrors, serverErrors }: ErrorCounts): number {
   return clientErrors + serverErrors
 }
 
-/** `bucketMs` is the length of a bucket of the traffic. */
-export function trafficStats(traffic: Traffic, bucketMs: number): Html {
-  const { buckets, requests, durations } = traffic
+/** The number of requests and the share of errors. The notes are shown below them. */
+export function requestStats(
+  traffic: Traffic,
+  notes: { requests: Content; errors: Content },
+): Parameters<typeof stats>[0] {
+  const { buckets, requests } = traffic
   const errors = countErrors(traffic)
-  return stats([
+  return [
     {
       label: 'Requests',
       value: count(requests),
-      note: requests > 0 && `${requestRate(traffic, bucketMs)} per minute`,
+      note: requests > 0 && notes.requests,
       chart: requests > 0 && sparkline(buckets.map((bucket) => bucket.ok + countErrors(bucket))),
     },
     {
       label: 'Errors',
       value: formatPercent(errors, requests),
-      note: requests > 0 && counted(errors, 'request'),
+      note: requests > 0 && notes.errors,
       chart: errors > 0 && sparkline(buckets.map(countErrors)),
     },
+  ]
+}
+
+/** `bucketMs` is the length of a bucket of the traffic. */
+export function trafficStats(traffic: Traffic, bucketMs: number): Html {
+  const { durations } = traffic
+  return stats([
+    ...requestStats(traffic, {
+      requests: `${requestRate(traffic, bucketMs)} per minute`,
+      errors: counted(countErrors(traffic), 'request'),
+    }),
     { label: 'Median duration', value: durations ? duration(durations.p50) : '–' },
     {
       label: 'p95 duration',
@@ -56,31 +70,28 @@ export function formatPercent(part: number, all: number): string {
   return `${percent.toFixed(percent === 0 || percent === 100 ? 0 : 2)}\u00a0%`
 }
 
-export function outcomeSeries(buckets: Bucket[]): Series[] {
-  return [
-    { name: 'Success', tone: 'first', values: buckets.map(({ ok }) => ok) },
-    {
-      name: 'Client error',
-      tone: 'second',
-      values: buckets.map(({ clientErrors }) => clientErrors),
-    },
-    {
-      name: 'Server error',
-      tone: 'third',
-      values: buckets.map(({ serverErrors }) => serverErrors),
-    },
-  ]
-}
-
-export function trafficChart({ buckets }: Traffic, bucketMs: number): Html {
-  const title = `Requests ${formatInterval(bucketMs)}`
-  const bars = stackedBars({
+/** The requests by their outcome. */
+export function requestBars(title: string, { buckets }: Traffic, bucketMs: number): Html {
+  const series = (name: string, tone: Series['tone'], field: 'ok' | keyof ErrorCounts): Series => ({
+    name,
+    tone,
+    values: buckets.map((bucket) => bucket[field]),
+  })
+  return stackedBars({
     title,
     startsAt: buckets.map(({ startsAt }) => startsAt),
     width: bucketMs,
-    series: outcomeSeries(buckets),
+    series: [
+      series('Success', 'first', 'ok'),
+      series('Client error', 'second', 'clientErrors'),
+      series('Server error', 'third', 'serverErrors'),
+    ],
   })
-  return card(title, bars)
+}
+
+export function trafficChart(traffic: Traffic, bucketMs: number): Html {
+  const title = `Requests ${formatInterval(bucketMs)}`
+  return card(title, requestBars(title, traffic, bucketMs))
 }
 
 /** `per minute`, `per 15 minutes`. */

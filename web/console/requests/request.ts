@@ -15,6 +15,7 @@ import { parseRowView, type RowView, rowHeading } from '../expandable-row.ts'
 import { bytes, counted, duration, utc } from '../format.ts'
 import { isJson, jsonBlock } from '../json-block.ts'
 import { type ConsolePage, get, isAdmin, type Route, type Visit } from '../page.ts'
+import { SHORT_MODULE_LABELS } from '../people/access-form.ts'
 import { withQuery } from '../query.ts'
 import { card, codeBlock, copyableId, facts, note } from '../ui.ts'
 import { findHiddenModule, isQueryHidden, redactQuery } from './request-access.ts'
@@ -92,18 +93,10 @@ function isPathCut({ path }: RequestEntry): boolean {
   return path.length === MAX_PATH_CHARACTERS + CUT.length && path.endsWith(CUT)
 }
 
-const MODULE_NAMES: Record<Module, string> = {
-  participants: 'Participants',
-  tasks: 'Tasks',
-  jobs: 'Jobs',
-  exports: 'Exports',
-  finance: 'Finance',
-}
-
 function hiddenNote(module: Module): Html {
   return note(
     'busy',
-    `The bodies of this request are hidden because you have no access to ${MODULE_NAMES[module]}. ` +
+    `The bodies of this request are hidden because you have no access to ${SHORT_MODULE_LABELS[module]}. ` +
       'Ask the Account Owner for access.',
   )
 }

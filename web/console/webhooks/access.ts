@@ -1,5 +1,4 @@
 /** The webhook that a page is about, and what the visitor may do with it. */
-import type { AuditTarget } from '../../../records/audit-log.ts'
 import { findWebhook, type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type ConsolePage, may, type Visit } from '../page.ts'
 
@@ -15,8 +14,4 @@ export function webhookCrumbs(webhook: Webhook): ConsolePage['crumbs'] {
     { label: 'Webhooks', to: '/webhooks' },
     { label: webhookName(webhook), to: `/webhooks/${webhook.id}` },
   ]
-}
-
-export function webhookTarget(webhook: Webhook): AuditTarget {
-  return { type: 'webhook', id: webhook.id, name: webhookName(webhook) }
 }

@@ -217,10 +217,9 @@ async function changeJob(visit: Visit, action: keyof typeof ACTIONS): Promise<Pa
   await visit.change(async (scope) => {
     if (!(await run(scope, job.id, visit.now))) visit.ctx.throw(404)
     const target = await jobTarget(visit, job)
-    await visit.audit(scope, {
-      action: `${target.type}.${auditVerb}`,
-      target,
-      details: { bulk_job_id: job.id, kind: job.kind },
+    await visit.audit(scope, `${target.type}.${auditVerb}`, target, {
+      bulk_job_id: job.id,
+      kind: job.kind,
     })
   })
   return redirect(`/webhooks/jobs/${job.id}`, notice)

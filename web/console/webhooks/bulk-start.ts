@@ -2,7 +2,7 @@
 import { Refused } from '../../../errors.ts'
 import { countSelected } from '../../../records/bulk-batches.ts'
 import { type BulkKind, type BulkSelection, insertBulkJob } from '../../../records/bulk-jobs.ts'
-import type { Webhook } from '../../../records/webhooks.ts'
+import { type Webhook, webhookTarget } from '../../../records/webhooks.ts'
 import {
   DEFAULT_RATE,
   MAX_RATE,
@@ -24,7 +24,7 @@ import {
   type Visit,
 } from '../page.ts'
 import { buttonLink, card, note } from '../ui.ts'
-import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
+import { loadWebhook, mayManage, webhookCrumbs } from './access.ts'
 import { BULK_KINDS, roughDuration } from './bulk-kinds.ts'
 import { loggedTypes, readPeriod } from './log-query.ts'
 
@@ -210,10 +210,10 @@ async function startJob(visit: Visit, kind: BulkKind): Promise<PageResult> {
         { selection, rate, total, createdBy: visit.user.id },
         visit.now,
       )
-      await visit.audit(scope, {
-        action: auditAction,
-        target: webhookTarget(webhook),
-        details: { bulk_job_id: created.id, total, rate },
+      await visit.audit(scope, auditAction, webhookTarget(webhook), {
+        bulk_job_id: created.id,
+        total,
+        rate,
       })
       return created
     })

@@ -7,7 +7,7 @@ import {
   resendDelivery,
   retryDelivery,
 } from '../../../records/delivery-commands.ts'
-import type { Webhook } from '../../../records/webhooks.ts'
+import { type Webhook, webhookTarget } from '../../../records/webhooks.ts'
 import { html } from '../../shared/html.ts'
 import { parseRowView } from '../expandable-row.ts'
 import {
@@ -21,7 +21,7 @@ import {
   type Visit,
 } from '../page.ts'
 import { card } from '../ui.ts'
-import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
+import { loadWebhook, mayManage, webhookCrumbs } from './access.ts'
 import { deliveryDetail } from './delivery-detail.ts'
 import { deliveriesTable, deliveryPath, withAttempts } from './delivery-rows.ts'
 
@@ -88,10 +88,9 @@ async function changeDelivery(visit: Visit, action: keyof typeof ACTIONS): Promi
   try {
     await visit.change(async (scope) => {
       if (!(await run(scope, id, visit.now))) visit.ctx.throw(404)
-      await visit.audit(scope, {
-        action: `webhook.${auditVerb}`,
-        target: webhookTarget(webhook),
-        details: { delivery_id: id, event_type: eventType },
+      await visit.audit(scope, `webhook.${auditVerb}`, webhookTarget(webhook), {
+        delivery_id: id,
+        event_type: eventType,
       })
     })
   } catch (error) {

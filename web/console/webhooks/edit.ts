@@ -8,6 +8,7 @@ import {
   updateWebhook,
   type Webhook,
   webhookName,
+  webhookTarget,
 } from '../../../records/webhooks.ts'
 import { findSealingKey } from '../../../webhooks/secret-keys.ts'
 import { newSecret, sealSecret } from '../../../webhooks/transport/secret.ts'
@@ -30,7 +31,7 @@ import {
   type Visit,
 } from '../page.ts'
 import { hiddenInput, note } from '../ui.ts'
-import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
+import { loadWebhook, mayManage, webhookCrumbs } from './access.ts'
 import {
   blankWebhook,
   readWebhookForm,
@@ -82,11 +83,12 @@ async function createWebhook(visit: Visit): Promise<PageResult> {
           (id) => sealSecret(key, id, secret),
           now,
         )
-        await visit.audit(scope, {
-          action: 'webhook.created',
-          target: webhookTarget(inserted),
-          details: toAuditDetails(inserted),
-        })
+        await visit.audit(
+          scope,
+          'webhook.created',
+          webhookTarget(inserted),
+          toAuditDetails(inserted),
+        )
         return inserted
       }),
     )
@@ -152,12 +154,7 @@ async function saveWebhook(visit: Visit): Promise<PageResult> {
     const after = await updateWebhook(scope, found.id, webhook, visit.now)
     if (!before || !after) visit.ctx.throw(404)
     const changes = changesBetween(toAuditDetails(before), toAuditDetails(after))
-    if (changes)
-      await visit.audit(scope, {
-        action: 'webhook.updated',
-        target: webhookTarget(after),
-        details: { changes },
-      })
+    if (changes) await visit.audit(scope, 'webhook.updated', webhookTarget(after), { changes })
   })
   return redirect(
     `/webhooks/${found.id}/settings`,

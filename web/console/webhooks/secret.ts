@@ -6,7 +6,7 @@ import {
   prepareSecret,
   type SealedSecrets,
 } from '../../../records/webhook-secrets.ts'
-import type { Webhook } from '../../../records/webhooks.ts'
+import { type Webhook, webhookTarget } from '../../../records/webhooks.ts'
 import { findSealingKey } from '../../../webhooks/secret-keys.ts'
 import {
   newSecret,
@@ -27,7 +27,7 @@ import {
   type Visit,
 } from '../page.ts'
 import { actionForm, buttonLink, card, codeBlock, confirmButton, note } from '../ui.ts'
-import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
+import { loadWebhook, mayManage, webhookCrumbs } from './access.ts'
 
 export const webhookSecretRoutes: Route[] = [
   get('/webhooks/:webhook/secret', mayManage, async (visit) =>
@@ -143,11 +143,7 @@ async function revealSecret(visit: Visit): Promise<PageResult> {
   if (passwordErrors) return secretPage(visit, webhook, passwordErrors)
   const sealed = await visit.change(async (scope) => {
     const found = await findSealedSecrets(scope, webhook.id)
-    if (found)
-      await visit.audit(scope, {
-        action: 'webhook.secret_revealed',
-        target: webhookTarget(webhook),
-      })
+    if (found) await visit.audit(scope, 'webhook.secret_revealed', webhookTarget(webhook))
     return found
   })
   if (!sealed) return visit.ctx.throw(404)
@@ -179,7 +175,7 @@ async function prepareNextSecret(visit: Visit): Promise<PageResult> {
     const key = await findSealingKey(scope, visit.config.secretKeys)
     const sealed = sealSecret(key, webhook.id, next)
     if (!(await prepareSecret(scope, webhook.id, sealed, visit.now))) visit.ctx.throw(404)
-    await visit.audit(scope, { action: 'webhook.secret_prepared', target: webhookTarget(webhook) })
+    await visit.audit(scope, 'webhook.secret_prepared', webhookTarget(webhook))
   })
   return secretShownPage(
     webhook,
@@ -196,7 +192,7 @@ async function activateNextSecret(visit: Visit): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
   await visit.change(async (scope) => {
     if (!(await activateSecret(scope, webhook.id, visit.now))) visit.ctx.throw(404)
-    await visit.audit(scope, { action: 'webhook.secret_activated', target: webhookTarget(webhook) })
+    await visit.audit(scope, 'webhook.secret_activated', webhookTarget(webhook))
   })
   return redirect(
     `/webhooks/${webhook.id}/secret`,

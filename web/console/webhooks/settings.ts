@@ -6,6 +6,7 @@ import {
   enableWebhook,
   type Webhook,
   webhookName,
+  webhookTarget,
 } from '../../../records/webhooks.ts'
 import { emitTest } from '../../../webhooks/emit.ts'
 import { type Html, html } from '../../shared/html.ts'
@@ -33,7 +34,7 @@ import {
   facts,
   timeElement,
 } from '../ui.ts'
-import { loadWebhook, mayManage, webhookTarget } from './access.ts'
+import { loadWebhook, mayManage } from './access.ts'
 import { loadHealth } from './health.ts'
 import { webhookPage } from './webhook-page.ts'
 
@@ -144,10 +145,8 @@ async function sendTest(visit: Visit): Promise<PageResult> {
   await visit.change(async (scope) => {
     const deliveryId = await emitTest(scope, webhook.id, visit.now)
     if (deliveryId === undefined) visit.ctx.throw(404)
-    await visit.audit(scope, {
-      action: 'webhook.test_sent',
-      target: webhookTarget(webhook),
-      details: { delivery_id: deliveryId },
+    await visit.audit(scope, 'webhook.test_sent', webhookTarget(webhook), {
+      delivery_id: deliveryId,
     })
   })
   return redirect(`/webhooks/${webhook.id}`, 'Test event sent. The response will appear below.')
@@ -159,10 +158,11 @@ async function setEnabled(visit: Visit, enabled: boolean): Promise<PageResult> {
   await visit.change(async (scope) => {
     if (!(await update(scope, webhook.id, visit.now))) visit.ctx.throw(404)
     if (webhook.enabled !== enabled)
-      await visit.audit(scope, {
-        action: enabled ? 'webhook.enabled' : 'webhook.disabled',
-        target: webhookTarget(webhook),
-      })
+      await visit.audit(
+        scope,
+        enabled ? 'webhook.enabled' : 'webhook.disabled',
+        webhookTarget(webhook),
+      )
   })
   const text = enabled
     ? 'Webhook enabled. It receives events from now on.'
@@ -174,11 +174,7 @@ async function removeWebhook(visit: Visit): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
   await visit.change(async (scope) => {
     if (!(await deleteWebhook(scope, webhook.id, visit.now))) visit.ctx.throw(404)
-    await visit.audit(scope, {
-      action: 'webhook.deleted',
-      target: webhookTarget(webhook),
-      details: { url: webhook.url },
-    })
+    await visit.audit(scope, 'webhook.deleted', webhookTarget(webhook), { url: webhook.url })
   })
   return redirect('/webhooks', `Webhook “${webhookName(webhook)}” deleted.`)
 }

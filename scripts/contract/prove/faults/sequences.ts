@@ -1,5 +1,4 @@
 /** Faults that show only after several requests, or with simultaneous ones. */
-import type { OperationId } from '../../../../generated/operations.ts'
 import { bodies } from '../../../../generated/validators.js'
 import type { Contract } from '../../../model/contract.ts'
 import { UNKNOWN_ID } from '../../access-checks.ts'
@@ -109,7 +108,7 @@ function acceptRefused({ get, update, words }: LinkedKind, fits: Fits): Fault {
       const response = await forward(request)
       const sent = json(request.body)
       const isRefused = response.status === 422 && isFor(update, request)
-      if (!isRefused || !bodies[update.id as OperationId]?.(structuredClone(sent)))
+      if (!isRefused || !bodies[update.id as keyof typeof bodies]?.(structuredClone(sent)))
         return show(path, response)
       const current = await readRecord(request, forward)
       if (!fits(sent, json(current.body))) return response
@@ -173,7 +172,7 @@ function storePart({ update, words: { states = {} } }: LinkedKind): Fault {
       const response = await forward(request)
       const sent = json(request.body)
       const rest = Object.fromEntries(Object.entries(sent).filter(([name]) => !(name in states)))
-      const isValid = bodies[update.id as OperationId]?.(structuredClone(sent))
+      const isValid = bodies[update.id as keyof typeof bodies]?.(structuredClone(sent))
       if (response.status === 422 && isValid && Object.keys(rest).length > 0)
         await forward({ ...request, body: JSON.stringify(rest) })
       return response

@@ -1,0 +1,24 @@
+import { insertAuditEntry, type NewAuditEntry } from '../records/audit-log.ts'
+import type { WriteScope } from '../records/database/scope.ts'
+import { type Webhook, webhookTarget } from '../records/webhooks.ts'
+
+/** Records an operator's action in the account's audit log. */
+export function auditCommand(
+  scope: WriteScope,
+  entry: Omit<NewAuditEntry, 'user' | 'ip'>,
+  now: Date,
+): Promise<void> {
+  return insertAuditEntry(scope, { ...entry, user: null, ip: null }, now)
+}
+
+/** Does nothing if the webhook was deleted meanwhile. */
+export async function auditWebhook(
+  scope: WriteScope,
+  webhook: Webhook | undefined,
+  verb: string,
+  { now, details }: { now: Date; details?: Record<string, unknown> },
+): Promise<void> {
+  if (!webhook) return
+  const target = webhookTarget(webhook)
+  await auditCommand(scope, { action: `webhook.${verb}`, target, details }, now)
+}

@@ -1,0 +1,19 @@
+/** `x-idempotency-key` of a header parameter: requests with the same value have one effect. */
+import type { Operation } from '../model/operations.ts'
+import { valueAt } from '../model/source.ts'
+
+export interface IdempotencyKey {
+  /** The name of the header. */
+  name: string
+  /** The header of a response that repeats an earlier one has the value `true`. */
+  replayed?: string
+}
+
+/** Undefined if the operation takes no such header. */
+export function findIdempotencyKey({ parameters }: Operation): IdempotencyKey | undefined {
+  for (const { name, place } of parameters) {
+    const words = valueAt(place.source.root, [...place.path, 'x-idempotency-key'])
+    if (words !== undefined) return { name, ...(words as Pick<IdempotencyKey, 'replayed'>) }
+  }
+  return undefined
+}

@@ -1,0 +1,83 @@
+/** The migration that creates the table of a resource. */
+import type { ColumnKind, Field } from './fields.ts'
+import { fieldOf } from './query.ts'
+import type { Resource } from './resource.ts'
+
+const IS_POSTGRES = "  const postgres = knex.client.config.client === 'pg'\n"
+const TEXT_TYPE = "  const textType = postgres ? 'text collate \"C\"' : 'text'\n"
+
+export function writeMigration(resource: Resource): string {
+  const { table, fields, search } = resource
+  const hasText = fields.some(({ kind }) => kind === 'text')
+  const indexes = [
+    ...fields.flatMap((field) => (field.reference ? [writeReferenceIndex(table, field)] : [])),
+    ...indexedColumns(resource).map((column) => writeIndex(table, column)),
+    ...nullableSorts(resource).map((column) => writeDescendingIndex(table, column)),
+  ]
+  const dependsOnDatabase = hasText || nullableSorts(resource).length > 0
+  const constants = (dependsOnDatabase ? IS_POSTGRES : '') + (hasText ? TEXT_TYPE : '')
+  const columns = fields.map((field) => `    ${column(field)}\n`)
+  if (search.length > 0) columns.push(SEARCH_COLUMN)
+  return `import type { Knex } from 'knex'
+
+export async function up(knex: Knex): Promise<void> {
+${constants}  await knex.schema.createTable('${table}', (table) => {
+    table.uuid('id').primary()
+    table.uuid('account_id').notNullable().references('accounts.id').onDelete('cascade')
+${columns.join('')}    table.bigInteger('created_at').notNullable()
+    table.bigInteger('updated_at').notNullable()
+  })
+  await knex.raw('create index ${table}_by_id on ${table} (account_id, id)')
+${indexes.join('\n')}
+}
+`
+}
+
+const SEARCH_COLUMN = "    table.specificType('search_text', textType).notNullable()\n"
+
+function column(field: Field): string {
+  const { name, kind, reference } = field
+  const type = COLUMN_TYPES[kind]?.(name) ?? `${kind}('${name}')`
+  const nullability = isNullableColumn(field) ? 'nullable' : 'notNullable'
+  const target = reference ? `.references('${reference.table}.id')` : ''
+  return `table.${type}.${nullability}()${target}`
+}
+
+/** Other kinds are names of column types. */
+const COLUMN_TYPES: Partial<Record<ColumnKind, (name: string) => string>> = {
+  text: (name) => `specificType('${name}', textType)`,
+  time: (name) => `bigInteger('${name}')`,
+  json: (name) => `text('${name}')`,
+}
+
+/** JSON has a null of its own. */
+export function isNullableColumn({ kind, nullable }: Pick<Field, 'kind' | 'nullable'>): boolean {
+  return nullable && kind !== 'json'
+}
+
+/** The columns that filters and sorts use, except references: they have an index of their own. */
+function indexedColumns({ fields, filters, sorts }: Resource): string[] {
+  const names = [...new Set([...filters.map(fieldOf), ...sorts])]
+  return names.filter((name) => !fields.some((field) => field.name === name && field.reference))
+}
+
+/** Also finds the records that refer to one that is to be deleted. */
+const writeReferenceIndex = (table: string, { name, reference }: Field): string =>
+  `  await knex.raw('create index ${table}_by_${reference?.type} on ${table} (${name}, account_id, id)')`
+
+const writeIndex = (table: string, name: string): string =>
+  `  await knex.raw('create index ${table}_by_${name} on ${table} (account_id, ${name}, id)')`
+
+/** Nulls come last in both directions, for which PostgreSQL needs a second index. */
+const writeDescendingIndex = (table: string, name: string): string =>
+  `  if (postgres)
+    await knex.raw(
+      'create index ${table}_by_${name}_desc on ${table} (account_id, ${name} desc nulls last, id desc)',
+    )`
+
+/** Nullable fields that the list can be sorted by. */
+export function nullableSorts({ fields, sorts }: Resource): string[] {
+  return fields
+    .filter(({ name, nullable }) => nullable && sorts.includes(name))
+    .map(({ name }) => name)
+}

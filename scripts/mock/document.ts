@@ -1,0 +1,33 @@
+/** The mock with state of an OpenAPI document. */
+import type { Contract } from '../model/contract.ts'
+import type { Operation } from '../model/operations.ts'
+import { isJson } from '../model/plain-operations.ts'
+import { isObject } from '../model/source.ts'
+import { respondWithExample } from '../service/examples.ts'
+import type { Call, Result, Tools } from '../service/service.ts'
+import { MockRecords } from './records.ts'
+
+/** Responds with the records that requests create, and with examples where the document has no records. */
+export function newRecordHandler(
+  contract: Contract,
+): (call: Call, tools: Tools) => Promise<Result> {
+  let records: MockRecords | undefined
+  return async (call, tools) => {
+    const { operation, path, query, body, request } = call
+    const example = () => respondWithExample(call, tools)
+    if (/\bcode=/.test(String(request.headers.prefer ?? ''))) return await example()
+    records ??= new MockRecords(contract, (one) => sampleOf(tools, one))
+    records.assertFound(operation, path)
+    const sent = isObject(body) && !Array.isArray(body) ? body : {}
+    const isMergePatch = /merge-patch\+json/.test(request.headers['content-type'] ?? '')
+    const outcome = records.perform({ operation, path, query, sent, isMergePatch })
+    const result = await example()
+    const isRecord = outcome?.body !== undefined && isJson(result.mediaType ?? '')
+    return isRecord ? { ...result, body: outcome.body } : result
+  }
+}
+
+function sampleOf({ sampler }: Tools, { success }: Operation): unknown {
+  const media = Object.values(success.content).find(({ mediaType }) => isJson(mediaType))
+  return media && sampler.sample(media.schema, 'response', media.example)
+}

@@ -1,0 +1,161 @@
+/** The fields of the records of a mock: as they were sent, with the defaults of the contract. */
+import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import { validate as isUuid, v7 as uuidv7 } from 'uuid'
+import {
+  hasOneOf,
+  type RecordWords,
+  readRecordWords,
+  recordSchema,
+  sentSchema,
+} from '../contract/record-words.ts'
+import { isValid } from '../contract/validity.ts'
+import type { Contract } from '../model/contract.ts'
+import type { Operation } from '../model/operations.ts'
+import { readDefault, type Schema } from '../model/schema.ts'
+import { isObject } from '../model/source.ts'
+
+export type Json = Record<string, unknown>
+
+export interface RecordRules {
+  idField: string
+  words: RecordWords
+  /** The body of the request that creates a record. */
+  creation: Schema
+  record: Schema
+}
+
+/** Without references. A schema that contains itself has no rules. */
+export function readRules(
+  contract: Contract,
+  { idField, create, get }: { idField: string; create: Operation; get: Operation },
+): RecordRules {
+  try {
+    return {
+      idField,
+      words: readRecordWords(contract, get),
+      creation: sentSchema(contract, create),
+      record: recordSchema(contract, get),
+    }
+  } catch {
+    return { idField, words: {}, creation: {}, record: {} }
+  }
+}
+
+/** Fields that the service computes have the values of the example, with its times moved to now. A finished record
+ *  does not have the initial values of `words`. */
+export function newRecord(
+  { idField, words, creation, record: { properties = {} } }: RecordRules,
+  example: Json,
+  sent: Json,
+  isFinished = false,
+): Json {
+  const now = new Date()
+  const base = moveTimes(example, properties, words.created, now)
+  const own = {
+    ...(isFinished ? {} : words.initial),
+    ...nullsOf(creation),
+    ...(complete(creation, sent) as Json),
+    [idField]: sent[idField] ?? newId(example[idField]),
+  }
+  const known = Object.entries(own)
+    .filter(([name]) => name in base || name in properties)
+    .map(([name, value]) => [name, complete(properties[name] ?? {}, value)])
+  return applyRules(words, properties, { ...base, ...Object.fromEntries(known) })
+}
+
+export function updatedRecord(
+  { words, record: { properties = {} } }: RecordRules,
+  before: Json,
+  { sent, isMergePatch }: { sent: Json; isMergePatch: boolean },
+): Json {
+  const after = { ...before }
+  for (const [name, value] of Object.entries(sent))
+    if (name in before || name in properties)
+      after[name] = isMergePatch
+        ? merge(before[name], value)
+        : complete(properties[name] ?? {}, value)
+  if (isDeepStrictEqual(before, after)) return before
+  if (words.updated !== undefined) after[words.updated] = new Date().toISOString()
+  return applyRules(words, properties, after)
+}
+
+/** Sets the fields that have a value only in some states. */
+function applyRules(
+  { set_when = {} }: RecordWords,
+  properties: Readonly<Record<string, Schema>>,
+  record: Json,
+): Json {
+  const computed = Object.entries(set_when).map(([name, options]) => {
+    if (!hasOneOf(record, options)) return [name, null]
+    const isTime = properties[name]?.format === 'date-time'
+    return [name, record[name] ?? (isTime ? new Date().toISOString() : null)]
+  })
+  return { ...record, ...Object.fromEntries(computed) }
+}
+
+/** The value with the defaults of its parts, and its times in UTC. */
+function complete(schema: Schema, value: unknown): unknown {
+  if (schema.oneOf) {
+    const fits = schema.oneOf.find((option) => isValid(option, complete(option, value)))
+    return complete(fits ?? {}, value)
+  }
+  if (Array.isArray(value)) return value.map((item) => complete(schema.items ?? {}, item))
+  if (isObject(value)) {
+    const { properties = {}, required = [] } = schema
+    const defaults = Object.entries(properties).flatMap(([name, part]) => {
+      const only = required.includes(name) && part.enum?.length === 1 ? part.enum[0] : undefined
+      const preset = readDefault(part) ?? only
+      return preset === undefined ? [] : [[name, preset]]
+    })
+    const sent = Object.entries(value).map(([name, part]) => [
+      name,
+      complete(properties[name] ?? {}, part),
+    ])
+    return { ...Object.fromEntries(defaults), ...Object.fromEntries(sent) }
+  }
+  const isTime = schema.format === 'date-time' && typeof value === 'string'
+  return isTime && !Number.isNaN(Date.parse(value)) ? new Date(value).toISOString() : value
+}
+
+function nullsOf({ properties = {} }: Schema): Json {
+  const nullable = Object.entries(properties).filter(([, { nullable }]) => nullable)
+  return Object.fromEntries(nullable.map(([name]) => [name, null]))
+}
+
+/** Adds the age of the example to its times. */
+function moveTimes(
+  example: Json,
+  properties: Readonly<Record<string, Schema>>,
+  created: string | undefined,
+  now: Date,
+): Json {
+  const ageMs = now.getTime() - Date.parse(String(example[created ?? '']))
+  if (Number.isNaN(ageMs)) return example
+  const move = ([name, value]: [string, unknown]): [string, unknown] => [
+    name,
+    typeof value === 'string' && properties[name]?.format === 'date-time'
+      ? new Date(Date.parse(value) + ageMs).toISOString()
+      : value,
+  ]
+  return Object.fromEntries(Object.entries(example).map(move))
+}
+
+/** Later IDs are greater. */
+let lastNumber = Date.now()
+
+function newId(example: unknown): unknown {
+  if (typeof example === 'number') return ++lastNumber
+  return isUuid(example) ? uuidv7() : randomUUID()
+}
+
+/** RFC 7396. */
+function merge(target: unknown, patch: unknown): unknown {
+  if (!isObject(patch) || Array.isArray(patch)) return patch
+  const result: Json = isObject(target) && !Array.isArray(target) ? { ...target } : {}
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete result[name]
+    else result[name] = merge(result[name], value)
+  }
+  return result
+}

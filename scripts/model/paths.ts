@@ -1,0 +1,54 @@
+/** Path templates, and the faults of the paths of an OpenAPI document. */
+import { type Finding, isObject, type Source, valueAt } from './source.ts'
+
+/** The path without the names of its parameters, for example `/pets/{}`. */
+export function shapeOf(path: string): string {
+  return path.replace(/\{.*?\}/g, '{}')
+}
+
+/** The names of the parameters in the path, from left to right. */
+export function parameterNames(path: string): string[] {
+  return [...path.matchAll(/\{(.*?)\}/g)].map(([, name = '']) => name)
+}
+
+/** `operations` are the paths of Operation Objects: `paths`, the template and the method. */
+export function findPathProblems(
+  openapi: Source,
+  operations: [string, string, string][],
+): Finding[] {
+  const found = Object.keys(valueAt(openapi.root, ['paths']) as object).flatMap((path) => {
+    const names = parameterNames(path)
+    const refuse = (problem: string) => [{ source: openapi, path: ['paths', path], problem }]
+    if (path.startsWith('x-')) return []
+    if (!path.startsWith('/')) return refuse(`the path ${path} must begin with /: correct it`)
+    if (/[?#]/.test(path))
+      return refuse('a path cannot have a query or fragment: declare query parameters instead')
+    if (new Set(names).size < names.length)
+      return refuse(`${path} has a parameter twice: give each its own name`)
+    return []
+  })
+  return [...found, ...findEqualPaths(openapi, operations)]
+}
+
+function findEqualPaths(openapi: Source, operations: [string, string, string][]): Finding[] {
+  const first = new Map<string, string>()
+  return operations.flatMap((path) => {
+    const [, template, method] = path
+    const key = `${method} ${shapeOf(template)}`
+    const known = first.get(key)
+    first.set(key, template)
+    const problem = `requests for this operation are also requests for ${known}: join the two paths`
+    return known === undefined ? [] : [{ source: openapi, path, problem }]
+  })
+}
+
+/** Path Item Objects that are references. Their operations are not read. */
+export function findReferringPaths(openapi: Source): Finding[] {
+  return Object.entries(valueAt(openapi.root, ['paths']) as object)
+    .filter(([, item]) => isObject(item) && item.$ref !== undefined)
+    .map(([path]) => ({
+      source: openapi,
+      path: ['paths', path, '$ref'],
+      problem: `the path ${path} is a reference: write its operations here`,
+    }))
+}

@@ -1,0 +1,23 @@
+/** How clients authenticate: the security schemes of a document. */
+import { type Source, valueAt } from './source.ts'
+
+/** A Security Scheme Object. */
+export interface SecurityScheme {
+  type: string
+  /** Only of `http`: `basic` or `bearer`, in any case. */
+  scheme?: string
+  /** Only of `apiKey`. */
+  name?: string
+  in?: string
+}
+
+export type SecuritySchemes = Readonly<Record<string, SecurityScheme>>
+
+export function readSecuritySchemes({ root }: Source): SecuritySchemes {
+  return (valueAt(root, ['components', 'securitySchemes']) ?? {}) as SecuritySchemes
+}
+
+/** The word before the credential in the `Authorization` header. Only for schemes that use this header. */
+export function authorizationWord({ scheme = '' }: SecurityScheme): 'Basic' | 'Bearer' {
+  return scheme.toLowerCase() === 'basic' ? 'Basic' : 'Bearer'
+}

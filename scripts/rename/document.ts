@@ -1,0 +1,139 @@
+/** Renames an operation or a field of a service that is made from an OpenAPI document. Names there can be common words,
+ *  such as `login`, so the mentions that may mean something else are left for a person. */
+import { Refused } from '../../errors.ts'
+import { listComponents } from '../model/consistency.ts'
+import type { Contract } from '../model/contract.ts'
+import type { Operation } from '../model/operations.ts'
+import { toOperationId } from '../model/plain-operations.ts'
+import { valueAt } from '../model/source.ts'
+import { assertNames, describeMentions, type FieldName, hasProperty } from './field.ts'
+import { assertOperationIds, assertUndeclared, movesOf } from './operation.ts'
+import { findComponents, findOwnLines } from './own-lines.ts'
+import { type Changes, findMentions, type TextFile, wordPattern } from './text-files.ts'
+import { renameInYaml } from './yaml-names.ts'
+
+export interface DocumentFiles {
+  contract: Contract
+  /** The document and the files that it refers to. */
+  documents: TextFile[]
+  others: TextFile[]
+}
+
+/** Throws `Refused` for an unknown name, and for a new one that is taken. */
+export function renameDocumentOperation(
+  { contract, documents, others }: DocumentFiles,
+  name: string,
+  newName: string,
+): Changes {
+  assertOperationIds(contract, name, newName)
+  if (toOperationId(newName, '', '') !== newName)
+    throw new Refused(`${newName} is not the name of a function: write it like listPets`)
+  const operation = contract.operations.find(({ id }) => id === name) as Operation
+  const documentId = readDocumentId(operation, newName)
+  const affected = others.filter(({ text }) => wordPattern(name).test(text))
+  assertUndeclared(affected, newName)
+  const moves = movesOf(others, name, newName)
+  const handler = `handlers/${name}.ts`
+  const renamed = affected.map(({ file, text }): TextFile => {
+    const pattern = mentionPattern(name, file === handler)
+    return { file, text: text.replace(pattern, newName) }
+  })
+  const inDocument = operationIdPattern(documentId)
+  const changed = documents.map(({ file, text }): TextFile => {
+    return { file, text: text.replace(inDocument, newName) }
+  })
+  return {
+    texts: new Map([...changed, ...renamed].map(({ file, text }) => [file, text])),
+    moves,
+    left: [
+      ...renamed
+        .filter(({ file }) => file !== handler)
+        .map(({ file, text }) => ({ file: moves.get(file) ?? file, text }))
+        .flatMap((file) => findMentions(file, name))
+        .map((place) => `${place} can mean the operation ${name}: write ${newName} there`),
+      TASK,
+    ],
+  }
+}
+
+const TASK = 'Run `npm run lint`, `npx tsc` and `npm test`'
+
+/** The operationId as the document has it, for example `issues/list`. */
+function readDocumentId({ id, method, path, place }: Operation, newName: string): string {
+  const documentId = valueAt(place.source.root, [...place.path, 'operationId'])
+  if (typeof documentId === 'string') return documentId
+  throw new Refused(
+    `${method.toUpperCase()} ${path} has no operationId: add operationId: ${newName}, and rename handlers/${id}.ts`,
+  )
+}
+
+/** In operations and in links, in YAML and in JSON. */
+function operationIdPattern(documentId: string): RegExp {
+  const id = documentId.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
+  return new RegExp(`(?<=\\boperationId["']?\\s*:\\s*["']?)${id}(?=["']?\\s*([,}#]|$))`, 'gm')
+}
+
+/** If the name is a common word, the pattern matches only what cannot mean something else: imports of the handler, and
+ *  in the handler its function and its types. */
+function mentionPattern(name: string, isHandler: boolean): RegExp {
+  if (/[a-z0-9][A-Z]/.test(name)) return wordPattern(name)
+  const inImport = `(?<=/)${name}(?=\\.ts['"])`
+  const inHandler = `|(?<=\\bfunction )${name}\\b|(?<=<')${name}(?='>)`
+  return new RegExp(inImport + (isHandler ? inHandler : ''), 'g')
+}
+
+/** Throws `Refused` for an unknown field, and for a new name that is taken. */
+export function renameDocumentField(
+  { contract, documents, others }: DocumentFiles,
+  name: FieldName,
+): Changes {
+  const { schema, field, newField } = name
+  assertNames(contract, [schema], name)
+  if (!/^[A-Za-z_]\w*$/.test(newField))
+    throw new Refused(`${newField} is not a name of a field: use letters, digits and _ only`)
+  const [document] = documents
+  if (document === undefined || documents.length > 1)
+    throw new Refused('The document has several files: rename the field by hand, and generate')
+  if (!document.text.trim().includes('\n'))
+    throw new Refused(`${document.file} has one line: format it first`)
+  const renames = new Map([[field, newField]])
+  const lines = findOwnLines(contract, [schema], []).get(document.file) ?? new Set()
+  const text = renameInYaml(document.text, lines, renames)
+  const handlers = handlersOf(contract, others, name)
+  const rest = [{ file: document.file, text }, ...others.filter((file) => !handlers.includes(file))]
+  return {
+    texts: new Map([
+      [document.file, text],
+      ...handlers.map((handler): [string, string] => [
+        handler.file,
+        handler.text.replace(wordPattern(field), newField),
+      ]),
+    ]),
+    moves: new Map(),
+    left: [...rest.flatMap((file) => describeMentions(file, name)), TASK],
+  }
+}
+
+/** What every handler has: these words do not mean the field there. */
+const PARTS_OF_HANDLERS = ['path', 'query', 'headers', 'cookies', 'body', 'caller', 'status']
+
+/** The handlers of operations that use the schema. None if the name can mean something else there. */
+function handlersOf(
+  contract: Contract,
+  files: TextFile[],
+  { schema, field, newField }: FieldName,
+): TextFile[] {
+  const others = [
+    ...listComponents(contract.openapi).filter(({ path }) => path.join(' ') !== schemaPath(schema)),
+    { value: valueAt(contract.openapi.root, ['paths']) },
+  ]
+  const isShared = others.some(({ value }) => hasProperty(value, field))
+  if (isShared || [field, newField].some((name) => PARTS_OF_HANDLERS.includes(name))) return []
+  const component = `${contract.openapi.file} ${schemaPath(schema)}`
+  const ids = contract.operations
+    .filter(({ place }) => findComponents(contract, place).has(component))
+    .map(({ id }) => id)
+  return files.filter(({ file }) => ids.some((id) => file === `handlers/${id}.ts`))
+}
+
+const schemaPath = (schema: string): string => `components schemas ${schema}`

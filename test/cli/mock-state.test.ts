@@ -1,0 +1,297 @@
+/** `muster mock --stateful` stores records as the contract describes them, and sends signed webhooks. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startMock } from '../../cli/document-service.ts'
+import { verifyWebhook } from '../../client/src/webhook.ts'
+import { resources } from '../../generated/resources.ts'
+import { responses } from '../../generated/validators.js'
+import { newRecordHandler } from '../../scripts/mock/document.ts'
+import { newSecret } from '../../webhooks/transport/secret.ts'
+import { expectSuccess, newParticipant, newTask } from '../handlers/new-records.ts'
+import { type Answer, type Client, until } from '../helpers.ts'
+import { type Receiver, startReceiver } from '../receiver.ts'
+import { fixtureFor } from '../resources.ts'
+import { type Muster, newMuster } from './muster.ts'
+
+const secret = newSecret()
+let muster: Muster
+let receiver: Receiver
+let client: Client
+
+beforeAll(async () => {
+  receiver = await startReceiver()
+  muster = await newMuster()
+  const { output } = muster.start([
+    ...['mock', '--stateful', '--port', '0', '--json'],
+    ...['--webhook', receiver.url, '--secret', secret],
+  ])
+  await until('the mock is ready', () => output.stdout.includes('\n'))
+  const { url, secret: printed } = JSON.parse(output.stdout)
+  expect(printed).toBe(secret)
+  client = newClient(`${url}/public/v1`)
+})
+afterAll(async () => {
+  await muster?.[Symbol.asyncDispose]()
+  // Throws if a delivery broke asyncapi.yaml.
+  await receiver?.[Symbol.asyncDispose]()
+})
+
+function newClient(url: string): Client {
+  const send = async (
+    method: string,
+    path: string,
+    headers: Record<string, string> = {},
+    body?: unknown,
+  ): Promise<Answer> => {
+    const type = body === undefined ? {} : { 'Content-Type': 'application/json' }
+    const response = await fetch(url + path, {
+      method,
+      headers: { Authorization: 'Bearer any', ...type, ...headers },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    })
+    const text = await response.text()
+    const isJson = /json/.test(response.headers.get('content-type') ?? '')
+    const json = isJson ? JSON.parse(text) : undefined
+    return { status: response.status, headers: response.headers, text, body: json }
+  }
+  return {
+    get: (path, headers) => send('GET', path, headers),
+    post: (path, body, headers) => send('POST', path, headers, body),
+    patch: (path, body, headers) => send('PATCH', path, headers, body),
+    delete: (path, headers) => send('DELETE', path, headers),
+  }
+}
+
+const created = resources.filter(({ operations }) => operations.create !== null)
+
+describe.each(created)('$slug', ({ slug, type, operations }) => {
+  const { create, get, list, delete: remove } = operations
+  it('stores what was sent, lists it, and removes it', async () => {
+    const body = await fixtureFor({ slug, type }).newBody(client)
+    const answer = await client.post(`/${slug}`, body)
+    expect(answer.status, answer.text).toBe(201)
+    expect(answer.body).toMatchObject(body)
+    const path = `/${slug}/${answer.body.id}`
+    expect(answer.headers.get('location')).toBe(`/public/v1${path}`)
+
+    const stored = await client.get(path)
+    expect(stored.body).toMatchObject({ id: answer.body.id, ...body })
+    const page = await client.get(`/${slug}`)
+    expect(page.body.data).toContainEqual(stored.body)
+    for (const [id, { status, body: shown }] of [
+      [create, answer],
+      [get, stored],
+      [list, page],
+    ] as const) {
+      const validator = id && responses[id][status]?.body?.['application/json']
+      expect([validator?.(shown), validator?.errors], id ?? '').toEqual([true, null])
+    }
+
+    expect(remove).not.toBe(null)
+    expect((await client.delete(path)).status).toBe(204)
+    expect((await client.get(path)).status).toBe(404)
+    expect((await client.delete(path)).status).toBe(404)
+  })
+})
+
+describe('a record', () => {
+  it('has the defaults of the contract, and times of now', async () => {
+    const started = Date.now()
+    const task = await newTask(client, { title: 'Call', due_at: '2026-05-01T10:00:00+02:00' })
+    expect(task).toMatchObject({
+      description: '',
+      status: 'open',
+      participant_id: null,
+      due_at: '2026-05-01T08:00:00.000Z',
+      completed_at: null,
+    })
+    for (const time of [task.created_at, task.updated_at])
+      expect(Date.parse(time)).toBeGreaterThanOrEqual(started - 1)
+    const [question] = (
+      await expectSuccess(
+        client.post('/jobs', {
+          title: 'J',
+          screening_questions: [{ key: 'a', label: 'A', requirement: 'must_have', expected: true }],
+        }),
+      )
+    ).screening_questions
+    expect(question.operator).toBe('equals')
+  })
+
+  it('PATCH: changes the fields that are sent, with a new ETag', async () => {
+    const { id } = await newTask(client, { description: 'Details' })
+    const before = await client.get(`/tasks/${id}`)
+    const change = { status: 'completed', description: '' }
+    const after = await client.patch(`/tasks/${id}`, change)
+    expect(after.body).toEqual({
+      ...before.body,
+      ...change,
+      completed_at: expect.stringMatching(/^20/),
+      updated_at: expect.stringMatching(/^20/),
+    })
+    expect((await client.get(`/tasks/${id}`)).headers.get('etag')).toBe(after.headers.get('etag'))
+    const old = { 'If-Match': before.headers.get('etag') ?? '' }
+    expect(old['If-Match']).not.toBe(after.headers.get('etag'))
+    expect((await client.patch(`/tasks/${id}`, { title: 'Late' }, old)).status).toBe(412)
+    expect((await client.delete(`/tasks/${id}`, old)).status).toBe(412)
+    expect((await client.get(`/tasks/${id}`)).body).toEqual(after.body)
+  })
+
+  it('a merge patch removes a part of a field', async () => {
+    const body = await fixtureFor({ slug: 'job-applications', type: 'job_application' }).newBody(
+      client,
+    )
+    const answers = { a: 'one', b: 'two' }
+    const { id } = await expectSuccess(client.post('/job-applications', { ...body, answers }))
+    const type = { 'Content-Type': 'application/merge-patch+json' }
+    const changed = await client.patch(`/job-applications/${id}`, { answers: { a: null } }, type)
+    expect(changed.body.answers).toEqual({ b: 'two' })
+  })
+
+  it('that the service finishes is finished at once', async () => {
+    const { id, status } = await expectSuccess(
+      client.post('/exports', { resource: 'tasks', format: 'json' }),
+    )
+    const { body } = await client.get(`/exports/${id}`)
+    expect([status, body.status]).toEqual(['queued', 'completed'])
+    expect(Date.parse(body.expires_at)).toBeGreaterThan(Date.now())
+    expect((await client.get(`/exports/${id}/file`)).status).toBe(200)
+  })
+
+  it('404 for an unknown ID, also below it; Prefer returns examples', async () => {
+    const unknown = '019cade2-11c0-7e52-9c30-4f8a2e7d5b19'
+    for (const path of [`/tasks/${unknown}`, `/exports/${unknown}/file`]) {
+      const { status, body } = await client.get(path)
+      expect([path, status, body]).toEqual([path, 404, { message: 'There is no such record.' }])
+    }
+    expect((await client.patch(`/tasks/${unknown}`, { title: 'New' })).status).toBe(404)
+    expect((await client.get(`/tasks/${unknown}`, { Prefer: 'code=200' })).status).toBe(200)
+    expect((await client.get(`/tasks/${unknown}`, { Prefer: 'code=429' })).status).toBe(429)
+    const total = async () => (await client.get('/tasks')).body.meta.total
+    const before = await total()
+    await client.post('/tasks', { title: 'Example' }, { Prefer: 'code=201' })
+    expect(await total()).toBe(before)
+  })
+})
+
+it('lists are filtered, sorted and divided into pages', async () => {
+  const tag = newSecret().replace(/\W/g, '').slice(0, 30)
+  for (const full_name of ['Beth', 'Ada', 'Cleo'])
+    await newParticipant(client, { full_name, tags: [tag] })
+  const list = async (query: string) =>
+    (await client.get(`/participants?filter[tag]=${tag}&${query}`)).body
+  const names = (page: { data: { full_name: string }[] }) => page.data.map((one) => one.full_name)
+  expect(names(await list(''))).toEqual(['Beth', 'Ada', 'Cleo'])
+  expect(names(await list('sort=-full_name'))).toEqual(['Cleo', 'Beth', 'Ada'])
+  const second = await list('sort=full_name&page[size]=2&page[number]=2')
+  expect(names(second)).toEqual(['Cleo'])
+  expect(second.meta).toMatchObject({ current_page: 2, last_page: 2, per_page: 2, total: 3 })
+  expect(names(await list('filter[status]=archived'))).toEqual([])
+})
+
+it('sends the events of a record to the webhook, signed and valid', async () => {
+  const { id } = await newTask(client)
+  await client.patch(`/tasks/${id}`, { title: 'Renamed' })
+  await client.patch(`/tasks/${id}`, { title: 'Renamed' })
+  await client.patch(`/tasks/${id}`, { status: 'completed' })
+  await client.delete(`/tasks/${id}`)
+  const ofTask = () => receiver.requests.filter(({ body }) => body.includes(id))
+  await until('the deliveries arrive', () => ofTask().length >= 5)
+  const events = await Promise.all(
+    ofTask().map(({ body, headers }) => verifyWebhook(body, headers, secret)),
+  )
+  expect(events.map(({ event_type }) => event_type).sort()).toEqual(
+    ['completed', 'created', 'deleted', 'updated', 'updated'].map((name) => `task.${name}`),
+  )
+  expect(new Set(events.map((event) => event.id)).size).toBe(5)
+})
+
+describe('the options', () => {
+  it.each([
+    [['--secret', secret], '--secret is for --webhook'],
+    [['--webhook', 'http://127.0.0.1:1/'], '--webhook is for --stateful'],
+  ])('%j is refused', async (options, reason) => {
+    const { status, stderr } = await muster.run(['mock', ...options])
+    expect([status, stderr]).toEqual([2, expect.stringContaining(reason)])
+  })
+})
+
+const NOTES = `openapi: 3.0.3
+info: { title: Notes, version: '1' }
+paths:
+  /folders/{folder}/notes:
+    get:
+      operationId: listNotes
+      parameters: [{ name: folder, in: path, required: true, schema: { type: integer } }]
+      responses:
+        '200':
+          description: All
+          content: { application/json: { schema: { type: array, items: { $ref: '#/components/schemas/Note' } } } }
+    post:
+      operationId: createNote
+      parameters: [{ name: folder, in: path, required: true, schema: { type: integer } }]
+      requestBody: { required: true, content: { application/json: { schema: { $ref: '#/components/schemas/Note' } } } }
+      responses:
+        '201':
+          description: Created
+          content: { application/json: { schema: { $ref: '#/components/schemas/Note' } } }
+  /folders/{folder}/notes/{noteId}:
+    parameters:
+      - { name: folder, in: path, required: true, schema: { type: integer } }
+      - { name: noteId, in: path, required: true, schema: { type: integer } }
+    get:
+      operationId: getNote
+      responses:
+        '200':
+          description: One
+          content: { application/json: { schema: { $ref: '#/components/schemas/Note' } } }
+    put:
+      operationId: replaceNote
+      requestBody: { required: true, content: { application/json: { schema: { $ref: '#/components/schemas/Note' } } } }
+      responses:
+        '200':
+          description: One
+          content: { application/json: { schema: { $ref: '#/components/schemas/Note' } } }
+    delete: { operationId: deleteNote, responses: { '204': { description: Deleted } } }
+components:
+  schemas:
+    Note:
+      type: object
+      required: [text]
+      properties:
+        noteId: { type: integer, readOnly: true }
+        text: { type: string }
+        color: { type: string, default: white }
+`
+
+it('--root: keeps the records of a document that is not ours', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'muster-notes-'))
+  await writeFile(join(root, 'openapi.yaml'), NOTES)
+  const mock = await startMock(root, { host: '127.0.0.1', port: 0 }, newRecordHandler)
+  try {
+    const webhook = ['--webhook', receiver.url]
+    const refused = await muster.run(['mock', '--stateful', ...webhook, '--root', root])
+    expect(refused.stderr).toContain('--webhook is not for --root')
+    const notes = newClient(`${mock.url}/folders`)
+    const note = await expectSuccess(notes.post('/1/notes', { text: 'Milk' }))
+    expect(note).toEqual({ noteId: expect.any(Number), text: 'Milk', color: 'white' })
+    expect((await notes.get('/1/notes')).body).toEqual([note])
+    expect((await notes.get('/2/notes')).body).toEqual([])
+    // A PUT on the path of another folder finds nothing.
+    const send = (path: string) =>
+      fetch(`${mock.url}/folders${path}`, {
+        method: 'PUT',
+        headers: { 'Content-Type': 'application/json' },
+        body: '{"text":"Bread"}',
+      })
+    expect((await send(`/2/notes/${note.noteId}`)).status).toBe(404)
+    expect(await (await send(`/1/notes/${note.noteId}`)).json()).toMatchObject({ text: 'Bread' })
+    expect((await notes.delete(`/1/notes/${note.noteId}`)).status).toBe(204)
+    expect((await notes.get(`/1/notes/${note.noteId}`)).status).toBe(404)
+  } finally {
+    await mock.stop(0)
+    await rm(root, { recursive: true })
+  }
+})

@@ -1,0 +1,147 @@
+/** A service with jobs below tasks, for tests of `muster contract` with another contract than our own. */
+import { randomUUID } from 'node:crypto'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import type { Contract } from '../../scripts/model/contract.ts'
+import { parseJson } from '../../scripts/model/json.ts'
+import type { Operation } from '../../scripts/model/operations.ts'
+
+interface BoardOptions {
+  contract: Contract
+  key: string
+  /** Whether the body is valid for the operation. */
+  isValid(operation: Operation, body: unknown): boolean
+  fault?: 'lists the jobs of all tasks' | 'ignores X-Idempotency'
+}
+
+interface Answer {
+  status: number
+  headers?: Record<string, string>
+  json?: unknown
+}
+
+interface Call {
+  operation: Operation
+  path: string
+  query: Map<string, string>
+  body: unknown
+}
+
+const MAX_BODY_CHARACTERS = 1024 * 1024
+const MAX_KEY_CHARACTERS = 100
+const SEGMENTS = ['tasks', '{task_id}', 'jobs', '{job_id}']
+
+export async function startBoards({ contract, key: apiKey, isValid, fault }: BoardOptions) {
+  /** By path. */
+  const records = new Map<string, { id: string; title: string }>()
+  /** Requests and responses, by key. */
+  const keyed = new Map<string, { request: string; answer: Answer }>()
+  const paths: string[] = []
+
+  function handle(request: IncomingMessage, sent: string): Answer {
+    const [path = '', search = ''] = (request.url ?? '').split('?')
+    paths.push(path)
+    const template = `/${SEGMENTS.slice(0, path.split('/').length - 1).join('/')}`
+    const here = contract.operations.filter((one) => one.path === template)
+    const allow = [...here.map(({ method }) => method.toUpperCase()), 'HEAD', 'OPTIONS'].join(', ')
+    if (request.method === 'OPTIONS') return { status: 204, headers: { allow } }
+    const method = request.method === 'HEAD' ? 'get' : request.method?.toLowerCase()
+    const operation = here.find((one) => one.method === method)
+    if (operation === undefined) return { status: 405, headers: { allow } }
+    if (request.headers.authorization !== `Bearer ${apiKey}`) return { status: 401 }
+    const query = readQuery(operation, search)
+    if (query === undefined) return { status: 400 }
+    const status = operation.body ? findBodyProblem(request, sent) : undefined
+    if (status !== undefined) return { status }
+    const body = parseJson(sent)
+    if (operation.body && !isValid(operation, structuredClone(body))) return { status: 422 }
+    if (String(request.headers['x-idempotency'] ?? 'none').length > MAX_KEY_CHARACTERS)
+      return { status: 400 }
+    const key = fault === 'ignores X-Idempotency' ? undefined : request.headers['x-idempotency']
+    return once(String(key ?? randomUUID()), path + sent, () =>
+      perform({ operation, path, query, body }),
+    )
+  }
+
+  function once(key: string, request: string, work: () => Answer): Answer {
+    const earlier = keyed.get(key)
+    if (earlier) return earlier.request === request ? earlier.answer : { status: 422 }
+    const answer = work()
+    if (answer.status < 300) keyed.set(key, { request, answer })
+    return answer
+  }
+
+  function perform({ operation: { method, path: template }, path, query, body }: Call): Answer {
+    const above = path.split('/').slice(0, -1).join('/')
+    const isNestedList = template.endsWith('/jobs')
+    if ((isNestedList && !records.has(above)) || (template.endsWith('}') && !records.has(path)))
+      return { status: 404 }
+    if (method === 'post') {
+      const record = { id: randomUUID(), ...(body as { title: string }) }
+      const location = `${path}/${record.id}`
+      records.set(location, record)
+      return { status: 201, headers: { location }, json: record }
+    }
+    if (!template.endsWith('}')) return { status: 200, json: list(path, query) }
+    if (method === 'delete') {
+      for (const other of records.keys())
+        if (other === path || other.startsWith(`${path}/`)) records.delete(other)
+      return { status: 204 }
+    }
+    const record = { ...records.get(path), ...(body as object) } as { id: string; title: string }
+    records.set(path, record)
+    return { status: 200, json: record }
+  }
+
+  function list(path: string, query: Map<string, string>) {
+    const isHere = (other: string): boolean =>
+      fault === 'lists the jobs of all tasks' && path.endsWith('/jobs')
+        ? other.includes('/jobs/')
+        : other.startsWith(`${path}/`) && !other.slice(path.length + 1).includes('/')
+    const found = [...records].filter(([other]) => isHere(other)).map(([, record]) => record)
+    const all = found.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    const [page, size] = [Number(query.get('page') ?? 1), Number(query.get('size') ?? 20)]
+    return { data: all.slice((page - 1) * size, page * size), total: all.length }
+  }
+
+  const server = createServer(async (request, response) => {
+    const { status, headers, json } = handle(request, await text(request))
+    const type = json === undefined ? {} : { 'Content-Type': 'application/json' }
+    response.writeHead(status, { ...headers, ...type })
+    response.end(json === undefined || request.method === 'HEAD' ? '' : JSON.stringify(json))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    /** The requested paths. */
+    paths,
+    records,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+/** Undefined if the query is invalid. */
+function readQuery({ parameters }: Operation, search: string): Map<string, string> | undefined {
+  const query = new Map<string, string>()
+  for (const pair of search.split('&').filter((part) => part !== '')) {
+    if (!URL.canParse(`http://x/?${pair}`) || /%(?![0-9A-F]{2}%?)/i.test(`${pair}`))
+      return undefined
+    const [name = '', value = ''] = [...new URLSearchParams(pair)][0] ?? []
+    const parameter = parameters.find((one) => one.in === 'query' && one.name === name)
+    const { maximum } = (parameter?.schema.value ?? {}) as { maximum?: number }
+    const isInRange = /^[1-9]\d{0,8}$/.test(value) && Number(value) <= Number(maximum)
+    if (!isInRange || query.has(name)) return undefined
+    query.set(name, value)
+  }
+  return query
+}
+
+function findBodyProblem({ headers }: IncomingMessage, sent: string): number | undefined {
+  if (sent.length > MAX_BODY_CHARACTERS) return 413
+  if (headers['content-type'] !== 'application/json') return 415
+  return parseJson(sent) === undefined ? 400 : undefined
+}

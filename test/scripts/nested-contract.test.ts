@@ -1,0 +1,107 @@
+/** `muster contract` for a contract with nested records, and without events and versions. */
+import { cp } from 'node:fs/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { formatReport } from '../../cli/contract-output.ts'
+import { newCoverage } from '../../scripts/contract/coverage.ts'
+import { listUnused } from '../../scripts/contract/oracles.ts'
+import { type Case, runSuite } from '../../scripts/contract/suite.ts'
+import type { Contract } from '../../scripts/model/contract.ts'
+import { readContract } from '../../scripts/model/yaml.ts'
+import { startBoards } from './boards.ts'
+import { type ContractTree, newContractTree } from './contract-tree.ts'
+
+const SEED = 1
+const KEY = 'key0'
+
+let tree: ContractTree
+let contract: Contract
+// biome-ignore lint/suspicious/noExplicitAny: A generated file of the temporary folder.
+let validators: any
+beforeAll(async () => {
+  tree = await newContractTree()
+  await cp(new URL('nested-contract', import.meta.url), tree.path('.'), { recursive: true })
+  await tree.generate()
+  contract = await readContract(tree.path('.'))
+  validators = await import(tree.path('generated/validators.js'))
+})
+afterAll(() => tree[Symbol.asyncDispose]())
+
+type Fault = Parameters<typeof startBoards>[0]['fault']
+
+async function testBoards(fault?: Fault) {
+  await using service = await startBoards({
+    contract,
+    key: KEY,
+    isValid: ({ id }, body) => validators.bodies[id](body),
+    fault,
+  })
+  const ids = contract.operations.map(({ id }) => id)
+  const coverage = newCoverage(contract, ids, { hasRestrictedKey: false })
+  const cases: Case[] = []
+  await runSuite({
+    contract,
+    validators,
+    target: { url: service.url, key: KEY },
+    options: { ids, seed: SEED, randomRequests: 3 },
+    coverage,
+    onCase: (done) => {
+      cases.push(done)
+      return false
+    },
+    toCurl: ({ method, path }) => `${method} ${path}`,
+  })
+  const text = formatReport({
+    url: service.url,
+    seed: SEED,
+    error: null,
+    dredd: null,
+    cases,
+    cells: coverage.cells(),
+    untested: coverage.untested(),
+    unused: listUnused(cases),
+    refusals: coverage.refusals.list(),
+  })
+  return { service, cases, text }
+}
+
+test('a service that keeps the contract: it holds, paths have no parameters, the records are deleted', async () => {
+  const { service, cases, text } = await testBoards()
+  expect(cases.flatMap(({ failures }) => failures)).toEqual([])
+  expect(text).toContain('the contract holds.')
+  expect(service.paths.filter((path) => /[{}]/.test(decodeURIComponent(path)))).toEqual([])
+  expect(service.records.size).toBe(0)
+  const tested = new Set(cases.map(({ operation, name }) => `${operation} ${name}`))
+  expect(tested).toContain('listJobs lists the right records')
+  expect(tested).toContain('createJob does not repeat a request with the same idempotency key')
+})
+
+test('each check that the contract gives nothing to do: one line says what it needs', async () => {
+  const { text, cases } = await testBoards()
+  expect(text.match(/^SKIP .*$/gm)).toEqual([
+    'SKIP  sends headers that mean what the contract says: had nothing to check; it needs a response header with x-echoes or x-counts-down',
+    'SKIP  compares versions: had nothing to check; it needs an operation with the header If-Match or If-None-Match',
+    'SKIP  emits exactly the declared events: had nothing to check; it needs an operation with x-emits, and one with x-event-list',
+    expect.stringMatching(
+      /^SKIP {2}keeps its rules in every order of requests: had nothing to check; it needs records at/,
+    ),
+    expect.stringMatching(
+      /^SKIP {2}delivers its events: had nothing to check; it needs .* --webhook-secret$/,
+    ),
+    'SKIP  keeps accounts apart: had nothing to check; it needs the option --other-key',
+  ])
+  expect(cases.map(({ name }) => name)).not.toContain('delivers its events')
+})
+
+test.each<{ fault: Fault; failed: string }>([
+  { fault: 'lists the jobs of all tasks', failed: 'listJobs lists the right records' },
+  {
+    fault: 'ignores X-Idempotency',
+    failed: 'createJob does not repeat a request with the same idempotency key',
+  },
+])('a service that $fault → the check fails', async ({ fault, failed }) => {
+  const { cases } = await testBoards(fault)
+  const names = cases
+    .filter(({ failures }) => failures.length > 0)
+    .map(({ operation, name }) => `${operation} ${name}`)
+  expect(names).toContain(failed)
+})

@@ -1,0 +1,41 @@
+/** Samples for the typed client of this repository. */
+import { single, valueWriter } from './notation.ts'
+import { listPreparations, type SampleRequest } from './request.ts'
+import { typescriptNotation } from './typescript.ts'
+
+/** TypeScript allows no `undefined` for an ID. */
+const write = valueWriter({
+  ...typescriptNotation,
+  variable: (name) => `process.env.${name} ?? ''`,
+})
+
+export function client(request: SampleRequest): string {
+  const { method, baseUrl, template, responseFormat } = request
+  const init = initOf(request)
+  const options = Object.keys(init).length === 0 ? '' : `, ${write(init)}`
+  const result = responseFormat === 'none' ? 'response' : 'data'
+  return [
+    ...listPreparations(request).map((sentence) => `// ${sentence}`),
+    "import { createMuster } from '@muster/client'",
+    '',
+    'const muster = createMuster({',
+    `  baseUrl: ${single(baseUrl)},`,
+    "  apiKey: process.env.MUSTER_API_KEY ?? '',",
+    '})',
+    `const { ${result} } = await muster.${method}(${single(template)}${options})`,
+    `console.log(${responseFormat === 'none' ? 'response.status' : 'data'})`,
+  ].join('\n')
+}
+
+function initOf({ pathValues, query, headers, body, responseFormat }: SampleRequest): object {
+  const params = {
+    ...(pathValues.length > 0 && { path: Object.fromEntries(pathValues) }),
+    ...(query.length > 0 && { query: Object.fromEntries(query) }),
+    ...(headers.length > 0 && { header: Object.fromEntries(headers) }),
+  }
+  return {
+    ...(Object.keys(params).length > 0 && { params }),
+    ...(body !== undefined && { body }),
+    ...(responseFormat === 'text' && { parseAs: 'text' }),
+  }
+}

@@ -1,0 +1,40 @@
+import { apiCurlCommand } from '../../shared/curl.ts'
+import { queryText } from './notation.ts'
+import {
+  bodyText,
+  describeVariable,
+  fillPath,
+  type IdVariable,
+  type SampleRequest,
+} from './request.ts'
+
+/** A request that creates a record also sets the variable for its ID. */
+export function curl(request: SampleRequest): string {
+  const { method, baseUrl, query, headers, body, created } = request
+  const command = apiCurlCommand({
+    method,
+    url: baseUrl + fillPath(request, ({ name }) => `$${name}`),
+    query: queryText(query),
+    headers,
+    body: body === undefined ? null : bodyText(request),
+    variables: request.variables.map(({ name }) => name),
+  })
+  return [
+    ...request.variables.map((variable) => `# ${preparation(variable)}`),
+    created === undefined ? command : storeId(command, created),
+  ].join('\n')
+}
+
+function preparation(variable: IdVariable): string {
+  const { name, source, isCreated } = variable
+  return isCreated ? `"${source}" sets ${name} in the same shell.` : describeVariable(variable)
+}
+
+/** `echo` would replace escape sequences of the response in some shells. */
+function storeId(command: string, name: string): string {
+  return [
+    `response=$(${command})`,
+    `printf '%s\\n' "$response"`,
+    `export ${name}=$(printf '%s' "$response" | jq -r .id)`,
+  ].join('\n')
+}

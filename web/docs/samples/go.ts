@@ -1,0 +1,69 @@
+import { double, queryText } from './notation.ts'
+import { bodyText, fillPath, listPreparations, type SampleRequest } from './request.ts'
+
+export function go(request: SampleRequest): string {
+  const { method, query, headers, body, responseFormat } = request
+  const imports = ['fmt', 'io', 'log', 'net/http', 'os']
+  if (query.length > 0) imports.push('net/url')
+  if (body !== undefined) imports.push('strings')
+  return [
+    ...listPreparations(request).map((sentence) => `// ${sentence}`),
+    'package main',
+    '',
+    'import (',
+    ...imports.sort().map((name) => `\t"${name}"`),
+    ')',
+    '',
+    'func main() {',
+    ...(query.length > 0
+      ? [
+          '\tquery := url.Values{}',
+          ...queryText(query).map(
+            ([name, text]) => `\tquery.Set(${double(name)}, ${double(text)})`,
+          ),
+        ]
+      : []),
+    body !== undefined && `\tbody := strings.NewReader(${textOf(request)})`,
+    `\trequest, err := http.NewRequest("${method}", ${urlOf(request)}, ${body === undefined ? 'nil' : 'body'})`,
+    '\tif err != nil {',
+    '\t\tlog.Fatal(err)',
+    '\t}',
+    '\trequest.Header.Set("Authorization", "Bearer "+os.Getenv("MUSTER_API_KEY"))',
+    body !== undefined && '\trequest.Header.Set("Content-Type", "application/json")',
+    ...headers.map(([name, text]) => `\trequest.Header.Set(${double(name)}, ${double(text)})`),
+    '\tresponse, err := http.DefaultClient.Do(request)',
+    '\tif err != nil {',
+    '\t\tlog.Fatal(err)',
+    '\t}',
+    '\tdefer response.Body.Close()',
+    '\tresponseBody, err := io.ReadAll(response.Body)',
+    '\tif err != nil {',
+    '\t\tlog.Fatal(err)',
+    '\t}',
+    '\tif response.StatusCode >= 400 {',
+    '\t\tlog.Fatalf("%s: %s", response.Status, responseBody)',
+    '\t}',
+    responseFormat === 'none'
+      ? '\tfmt.Println(response.Status, string(responseBody))'
+      : '\tfmt.Println(string(responseBody))',
+    '}',
+  ]
+    .filter((line) => line !== false)
+    .join('\n')
+}
+
+function urlOf(request: SampleRequest): string {
+  const path = fillPath(request, ({ name }) => `"+os.Getenv("${name}")+"`)
+  const url = `"${request.baseUrl}${path}"`.replace(/\+""$/, '')
+  return request.query.length > 0 ? `${url}+"?"+query.Encode()` : url
+}
+
+/** The JSON of the body as a raw string. */
+function textOf(request: SampleRequest): string {
+  const text = bodyText(request).replaceAll('\n', '\n\t').replaceAll('`', '` + "`" + `')
+  const filled = request.variables.reduce(
+    (code, { name }) => code.replaceAll(`$${name}`, `\` + os.Getenv("${name}") + \``),
+    text,
+  )
+  return `\`${filled}\``
+}

@@ -1,0 +1,65 @@
+/** Writes JSON values as code. */
+import { IdVariable } from './request.ts'
+
+/** The syntax of JSON values in a language. */
+export interface Notation {
+  null: string
+  true: string
+  false: string
+  string(text: string): string
+  key(text: string): string
+  /** Reads an environment variable. */
+  variable(name: string): string
+  /** The separator of key and value. A colon by default. */
+  arrow?: string
+  object: [open: string, close: string]
+  /** An empty object, if it differs from the two brackets of `object`. */
+  empty?: string
+  indent: string
+}
+
+const MAX_LINE_LENGTH = 80
+
+/** Writes a value on one line if it fits. */
+export function valueWriter(notation: Notation): (value: unknown, indent?: string) => string {
+  const { arrow = ': ', object, empty } = notation
+  return function write(value: unknown, indent = ''): string {
+    if (value === null || typeof value === 'boolean')
+      return notation[String(value) as 'null' | 'true' | 'false']
+    if (typeof value === 'number') return String(value)
+    if (typeof value === 'string') return notation.string(value)
+    if (value instanceof IdVariable) return notation.variable(value.name)
+    const isList = Array.isArray(value)
+    const [open, close] = isList ? ['[', ']'] : object
+    const inner = indent + notation.indent
+    const parts = isList
+      ? value.map((item) => write(item, inner))
+      : Object.entries(value as object).map(
+          ([key, item]) => `${notation.key(key)}${arrow}${write(item, inner)}`,
+        )
+    if (parts.length === 0) return isList ? '[]' : (empty ?? open + close)
+    const pad = open === '{' ? ' ' : ''
+    const line = `${open}${pad}${parts.join(', ')}${pad}${close}`
+    if (
+      !line.includes('\n') &&
+      indent.length + line.length <= MAX_LINE_LENGTH &&
+      (isList || parts.length === 1)
+    )
+      return line
+    return `${open}\n${parts.map((part) => `${inner}${part},\n`).join('')}${indent}${close}`
+  }
+}
+
+/** The query as it is in a URL, as text. */
+export function queryText(query: [name: string, value: unknown][]): [string, string][] {
+  return query.map(([name, value]) => [name, String(value)])
+}
+
+export function single(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\n', '\\n')}'`
+}
+
+/** Ruby would run `#{` in a string as code. A test runs all samples, and no example contains it. */
+export function double(text: string): string {
+  return JSON.stringify(text)
+}

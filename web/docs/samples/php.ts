@@ -1,0 +1,54 @@
+import { queryText, single, valueWriter } from './notation.ts'
+import { fillPath, listPreparations, type SampleRequest } from './request.ts'
+
+const write = valueWriter({
+  null: 'null',
+  true: 'true',
+  false: 'false',
+  string: single,
+  key: single,
+  variable: (name) => `getenv('${name}')`,
+  arrow: ' => ',
+  object: ['[', ']'],
+  empty: 'new stdClass()',
+  indent: '    ',
+})
+
+export function php(request: SampleRequest): string {
+  const { method, query, headers, body, responseFormat } = request
+  return [
+    '<?php',
+    ...listPreparations(request).map((sentence) => `// ${sentence}`),
+    query.length > 0
+      ? `$query = http_build_query(${write(Object.fromEntries(queryText(query)))});`
+      : false,
+    `$curl = curl_init(${urlOf(request)});`,
+    'curl_setopt_array($curl, [',
+    method !== 'GET' && `    CURLOPT_CUSTOMREQUEST => '${method}',`,
+    '    CURLOPT_HTTPHEADER => [',
+    "        'Authorization: Bearer ' . getenv('MUSTER_API_KEY'),",
+    body !== undefined && "        'Content-Type: application/json',",
+    ...headers.map(([name, text]) => `        ${single(`${name}: ${text}`)},`),
+    '    ],',
+    body !== undefined && `    CURLOPT_POSTFIELDS => json_encode(${write(body, '    ')}),`,
+    '    CURLOPT_RETURNTRANSFER => true,',
+    ']);',
+    '$body = curl_exec($curl);',
+    'if ($body === false) throw new RuntimeException(curl_error($curl));',
+    '$status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);',
+    'if ($status >= 400) throw new RuntimeException("$status: $body");',
+    {
+      json: 'print_r(json_decode($body, true));',
+      text: 'echo $body;',
+      none: 'echo $status, PHP_EOL;',
+    }[responseFormat],
+  ]
+    .filter((line) => line !== false)
+    .join('\n')
+}
+
+function urlOf(request: SampleRequest): string {
+  const path = fillPath(request, ({ name }) => `' . getenv('${name}') . '`)
+  const url = `'${request.baseUrl}${path}'`.replace(/ \. ''$/, '')
+  return request.query.length > 0 ? `${url} . "?$query"` : url
+}

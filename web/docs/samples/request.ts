@@ -1,0 +1,143 @@
+/** The request of a sample: the contract's examples, with variables for the IDs of records. */
+import { parameterNames } from '../../../scripts/model/paths.ts'
+import type { Api, ApiOperation } from '../api.ts'
+
+/** An environment variable with the ID of a record. */
+export class IdVariable {
+  readonly name: string
+  /** The summary of the operation that returns the ID. */
+  readonly source: string
+  readonly isCreated: boolean
+
+  constructor(name: string, { method, summary }: ApiOperation) {
+    this.name = name
+    this.source = summary
+    this.isCreated = method === 'POST'
+  }
+}
+
+export interface SampleRequest {
+  method: string
+  baseUrl: string
+  /** The path's template, for example `/public/v1/tasks/{task}`. */
+  template: string
+  pathValues: [name: string, value: string | IdVariable][]
+  query: [name: string, value: unknown][]
+  /** In addition to the API key and the type of the body. */
+  headers: [name: string, value: string][]
+  /** With an `IdVariable` for each reference to a record. */
+  body: unknown
+  /** The format of the response. */
+  responseFormat: 'json' | 'text' | 'none'
+  /** The variables of the path and the body. */
+  variables: IdVariable[]
+  /** The variable for the ID of the record that the request creates. */
+  created: string | undefined
+}
+
+/** Uses the contract's examples for query parameters with an example. */
+export function exampleRequest(api: Api, operation: ApiOperation, baseUrl: string): SampleRequest {
+  const { id, method, path, parameters } = operation
+  const pathValues = listPathValues(api, operation)
+  const references = listReferences(api, operation)
+  return {
+    method,
+    baseUrl,
+    template: path,
+    pathValues,
+    query: parameters
+      .filter((parameter) => parameter.in === 'query' && parameter.example !== undefined)
+      .map(({ name, example }) => [name, example]),
+    headers: parameters
+      .filter(({ name }) => name === 'Idempotency-Key')
+      .map(({ name }) => [name, `${id}-4711`]),
+    body: withReferences(operation.body?.example, references),
+    responseFormat: formatOf(operation),
+    variables: [...pathValues, ...references]
+      .map(([, value]) => value)
+      .filter((value) => value instanceof IdVariable),
+    created: findCreated(api, operation),
+  }
+}
+
+/** The path with its values. `write` writes a variable. */
+export function fillPath(
+  { template, pathValues }: SampleRequest,
+  write: (variable: IdVariable) => string,
+): string {
+  const values = new Map(pathValues)
+  return template.replace(/\{(.*?)\}/g, (_, name) => {
+    const value = values.get(name) ?? ''
+    return typeof value === 'string' ? value : write(value)
+  })
+}
+
+/** The JSON of the body, with `$TASK_ID` for a variable. */
+export function bodyText({ body }: SampleRequest): string {
+  const write = (_: string, value: unknown) =>
+    value instanceof IdVariable ? `$${value.name}` : value
+  return JSON.stringify(body, write, 2)
+}
+
+/** A sentence for each variable. */
+export function listPreparations({ variables }: SampleRequest): string[] {
+  return variables.map(describeVariable)
+}
+
+export function describeVariable({ name, source, isCreated }: IdVariable): string {
+  return `Set ${name} to ${isCreated ? 'the' : 'an'} ID that "${source}" prints.`
+}
+
+function formatOf({ success }: ApiOperation): SampleRequest['responseFormat'] {
+  const mediaTypes = Object.keys(success.content)
+  if (mediaTypes.length === 0) return 'none'
+  return mediaTypes.every((type) => type === 'application/json') ? 'json' : 'text'
+}
+
+function listPathValues(api: Api, { path, parameters }: ApiOperation): SampleRequest['pathValues'] {
+  return parameterNames(path).map((name) => {
+    const example = parameters.find((parameter) => parameter.name === name)?.example
+    return [name, findVariable(api, name) ?? String(example ?? `{${name}}`)]
+  })
+}
+
+/** The fields of the body's example that refer to records. */
+function listReferences(api: Api, { body }: ApiOperation): [field: string, variable: IdVariable][] {
+  const { properties = {} } = body ? api.follow(body.schema.value) : {}
+  const { example } = body ?? {}
+  return Object.entries(properties).flatMap(([field, schema]) => {
+    const kind = api.follow(schema)['x-refers-to']
+    const variable = typeof kind === 'string' ? findVariable(api, kind) : undefined
+    const isSent = typeof (example as Record<string, unknown> | undefined)?.[field] === 'string'
+    return variable && isSent ? [[field, variable] as [string, IdVariable]] : []
+  })
+}
+
+function withReferences(body: unknown, references: [string, IdVariable][]): unknown {
+  return references.length === 0 ? body : { ...(body as object), ...Object.fromEntries(references) }
+}
+
+/** `kind` is the path parameter with the ID of a record. The path parameters of a plain document need not be IDs. */
+function findVariable({ operations, isPlain }: Api, kind: string): IdVariable | undefined {
+  if (isPlain) return undefined
+  const get = operations.find(({ method, path }) => method === 'GET' && path.endsWith(`/{${kind}}`))
+  const collection = get?.path.slice(0, -`/{${kind}}`.length)
+  const sources = operations.filter(({ path }) => path === collection)
+  const source = ['POST', 'GET']
+    .map((wanted) => sources.find(({ method }) => method === wanted))
+    .find((operation) => operation !== undefined)
+  return source && new IdVariable(variableName(kind), source)
+}
+
+/** `TASK_ID` for `task` and `task_id`. */
+function variableName(kind: string): string {
+  return `${kind.replace(/_id$/, '').toUpperCase()}_ID`
+}
+
+function findCreated(api: Api, { method, path, success }: ApiOperation): string | undefined {
+  const schema = success.content['application/json']?.schema.value
+  if (method !== 'POST' || !schema || !api.follow(schema).properties?.id) return undefined
+  const items = api.operations.map((other) => [other.path.replace(/\/\{[^/]+\}$/, ''), other.path])
+  const item = items.find(([collection, whole]) => collection === path && whole !== path)?.[1]
+  return item && variableName(item.slice(path.length + 2, -1))
+}

@@ -1,0 +1,45 @@
+import { double, queryText, valueWriter } from './notation.ts'
+import { fillPath, listPreparations, type SampleRequest } from './request.ts'
+
+const write = valueWriter({
+  null: 'nil',
+  true: 'true',
+  false: 'false',
+  string: double,
+  key: double,
+  variable: (name) => `ENV.fetch("${name}")`,
+  arrow: ' => ',
+  object: ['{', '}'],
+  indent: '  ',
+})
+
+export function ruby(request: SampleRequest): string {
+  const { method, query, headers, body, responseFormat } = request
+  const className = method.charAt(0) + method.slice(1).toLowerCase()
+  const path = fillPath(request, ({ name }) => `#{ENV.fetch("${name}")}`)
+  return [
+    ...listPreparations(request).map((sentence) => `# ${sentence}`),
+    (body !== undefined || responseFormat === 'json') && 'require "json"',
+    'require "net/http"',
+    '',
+    `uri = URI("${request.baseUrl}${path}")`,
+    query.length > 0 &&
+      `uri.query = URI.encode_www_form(${write(Object.fromEntries(queryText(query)))})`,
+    `request = Net::HTTP::${className}.new(uri)`,
+    'request["Authorization"] = "Bearer #{ENV.fetch("MUSTER_API_KEY")}"',
+    body !== undefined && 'request["Content-Type"] = "application/json"',
+    ...headers.map(([name, text]) => `request[${double(name)}] = ${double(text)}`),
+    body !== undefined && `request.body = JSON.generate(${write(body)})`,
+    'response = Net::HTTP.start(uri.host, uri.port, use_ssl: uri.scheme == "https") do |http|',
+    '  http.request(request)',
+    'end',
+    'raise "#{response.code}: #{response.body}" unless response.is_a?(Net::HTTPSuccess)',
+    {
+      json: 'puts JSON.pretty_generate(JSON.parse(response.body))',
+      text: 'puts response.body',
+      none: 'puts response.code',
+    }[responseFormat],
+  ]
+    .filter((line) => line !== false)
+    .join('\n')
+}
