@@ -27,6 +27,10 @@ declare module 'vitest' {
   }
 }
 
+/** The clock of the service can differ from that of a test by less than this: between two readings it is carried on by
+ *  the monotonic clock. */
+export const CLOCK_DIFFERENCE_MS = 100
+
 /** The settings of a new database. Disposing deletes it. */
 export interface TestDatabase {
   environment: { DATA_DIR: string } | { DATABASE_URL: string; SECRET_KEY: string }

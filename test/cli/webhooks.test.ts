@@ -7,13 +7,12 @@ import { insertDeliveries } from '../../records/deliveries.ts'
 import { findSealedSecrets } from '../../records/webhook-secrets.ts'
 import { readConfig } from '../../server/config.ts'
 import { openSecret } from '../../webhooks/transport/secret.ts'
+import { CLOCK_DIFFERENCE_MS } from '../helpers.ts'
 import { type Muster, newAccount, newMuster } from './muster.ts'
 
 const UNKNOWN = '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
 const SECRET = /^whsec_[A-Za-z0-9+/]{43}=$/
 const URL = 'https://example.com/webhooks'
-/** The command's clock and that of the test may differ by this. */
-const CLOCK_DIFFERENCE_MS = 100
 
 async function newWebhook(
   muster: Muster,

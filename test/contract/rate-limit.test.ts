@@ -1,15 +1,10 @@
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 /** service-spec §8: 60 requests per minute per API key owner, for all public API requests. */
 import { expect, test } from 'vitest'
 import { readConfig } from '../../server/config.ts'
 import { type Answer, startApp } from '../helpers.ts'
 
 /** The default settings. */
-const { rateLimitPerMinute } = readConfig({
-  DATA_DIR: mkdtempSync(join(tmpdir(), 'muster-')),
-})
+const { rateLimitPerMinute } = readConfig({ DATA_DIR: 'unused' }, { createsFiles: false })
 
 test('by default each user has 60 requests per minute, over all their keys and all requests', async () => {
   await using app = await startApp({ config: { rateLimitPerMinute } })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Client, sharedApp } from '../helpers.ts'
+import { CLOCK_DIFFERENCE_MS, type Client, sharedApp } from '../helpers.ts'
 import { expectMove, expectRead, expectUpdate, faults, pairsOf } from './checks.ts'
 import {
   eventsAbout,
@@ -9,9 +9,6 @@ import {
   requestExample,
   UNKNOWN_ID,
 } from './new-records.ts'
-
-/** The service's clock and that of the test may differ by this. */
-const CLOCK_DIFFERENCE_MS = 100
 
 const app = sharedApp()
 

@@ -1,6 +1,3 @@
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 /** Which responses of an endpoint end a delivery: service-spec §3 and §6, rules 1 and 2. */
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { listAttempts } from '../../records/attempts.ts'
@@ -48,9 +45,10 @@ describe.concurrent('the status of the response', () => {
 })
 
 /** The default settings. */
-const { webhookTimeoutMs, webhookRetryDelaysMs } = readConfig({
-  DATA_DIR: mkdtempSync(join(tmpdir(), 'muster-')),
-})
+const { webhookTimeoutMs, webhookRetryDelaysMs } = readConfig(
+  { DATA_DIR: 'unused' },
+  { createsFiles: false },
+)
 
 // Takes real time, so it runs once.
 test.runIf(inject('database') === 'sqlite')(

@@ -4,7 +4,7 @@ import { describe, expect, inject, test } from 'vitest'
 import { countSelected } from '../../records/bulk-batches.ts'
 import { disableWebhook, enableWebhook } from '../../records/webhooks.ts'
 import { emit, emitTest } from '../../webhooks/emit.ts'
-import { sharedApp, startApp, until } from '../helpers.ts'
+import { CLOCK_DIFFERENCE_MS, sharedApp, startApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import {
   allEnded,
@@ -17,7 +17,6 @@ import {
 } from './bulk-jobs.ts'
 import { NEVER, newTenant } from './harness.ts'
 
-const CLOCK_DIFFERENCE_MS = 100
 const SECOND = 1_000
 
 const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
@@ -123,7 +122,6 @@ describe('send_missed', () => {
     await using outage = await newOutage(app, 2)
     const { tenant, receiver, webhookId } = outage
     await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
-    // The clock of the service can differ from that of the test by some milliseconds.
     await delay(CLOCK_DIFFERENCE_MS)
     const since = new Date()
     await tenant.emit(3)
