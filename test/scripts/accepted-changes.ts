@@ -115,7 +115,10 @@ ${PATH}`,
     edits: [
       [
         'x-rate-limit: { limit: 60',
-        "servers: [{ url: 'https://{region}.example.com/', variables: { region: { default: eu } } }]\nx-rate-limit: { limit: 60",
+        [
+          "servers: [{ url: 'https://{region}.example.com/', variables: { region: { default: eu } } }]",
+          'x-rate-limit: { limit: 60',
+        ].join('\n'),
       ],
     ],
     diff: ['breaking api-server-removed', 'safe api-server-added'],
@@ -282,7 +285,10 @@ ${PATH}`,
     edits: [
       [
         '          oneOf:\n',
-        "          discriminator: { propertyName: name, mapping: { a: '#/components/schemas/Owner' } }\n          oneOf:\n",
+        [
+          "          discriminator: { propertyName: name, mapping: { a: '#/components/schemas/Owner' } }",
+          '          oneOf:\n',
+        ].join('\n'),
       ],
     ],
     diff: ['code response-property-discriminator-changed'],

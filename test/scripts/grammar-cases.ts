@@ -317,7 +317,10 @@ export const FAULTY: FaultyContract[] = [
     name: 'a discriminator without a target',
     change: [
       '          oneOf:\n',
-      "          discriminator: { propertyName: name, mapping: { a: '#/components/schemas/Nope' } }\n          oneOf:\n",
+      [
+        "          discriminator: { propertyName: name, mapping: { a: '#/components/schemas/Nope' } }",
+        '          oneOf:\n',
+      ].join('\n'),
     ],
     line: 'mapping:',
     want: 'refers to #/components/schemas/Nope, which does not exist',
