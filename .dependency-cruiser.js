@@ -1,4 +1,5 @@
-/** The rules for imports, which `npm run check` enforces. Biome checks style, names and formatting. */
+/** The rules for imports, which `npm run check` enforces. Biome checks style, names and
+ *  formatting. */
 
 /** From top to bottom. A folder imports itself and the rows below it.
  *  Two folders of one row do not import each other. */

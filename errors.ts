@@ -1,8 +1,8 @@
-/** Errors that tell a person or a client what they can do. Anything else that is thrown is a fault of
- *  the service. */
+/** Errors that tell a person or a client what they can do. Anything else that is thrown is a fault
+ *  of the service. */
 
-/** The request cannot be fulfilled. The message explains why to the person who asked, and contains no
- *  secret. */
+/** The request cannot be fulfilled. The message explains why to the person who asked, and contains
+ *  no secret. */
 export class Refused extends Error {
   override name = 'Refused'
 }

@@ -4,7 +4,8 @@ import { type FieldErrors, InvalidInput } from './errors.ts'
 import type { QueryParameter } from './generated/operations.ts'
 import type { Validator } from './generated/validators.js'
 
-/** Throws InvalidInput unless `value` is valid. `fieldOf` turns a path into the name that the client used. */
+/** Throws InvalidInput unless `value` is valid. `fieldOf` turns a path into the name that the
+ *  client used. */
 export function assertValid(
   validator: Validator,
   value: unknown,
@@ -14,8 +15,9 @@ export function assertValid(
   throw new InvalidInput(fieldErrors(validator.errors ?? [], fieldOf))
 }
 
-/** Converts a query parameter to its type in the contract: integers to numbers, comma lists to arrays, without
- *  blanks around their entries. Other text stays as it is, and the validator refuses it. */
+/** Converts a query parameter to its type in the contract: integers to numbers, comma lists to
+ *  arrays, without blanks around their entries. Other text stays as it is, and the validator
+ *  refuses it. */
 export function convertParameter(value: string, type: QueryParameter['type'] | undefined): unknown {
   if (type === 'integer') return /^(0|-?[1-9]\d{0,15})$/.test(value) ? Number(value) : value
   if (type === 'list') return value.split(',').map((entry) => entry.trim())

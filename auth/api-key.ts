@@ -27,8 +27,8 @@ function base62(value: bigint, length: number): string {
 
 const checksum = (body: string): string => base62(BigInt(crc32(body)), CHECKSUM_LENGTH)
 
-/** 256 random bits: `mst_<43 base62>_<checksum>`. The checksum is the CRC-32 of `mst_<43 base62>`, as
- *  6 base62 digits. */
+/** 256 random bits: `mst_<43 base62>_<checksum>`. The checksum is the CRC-32 of `mst_<43 base62>`,
+ *  as 6 base62 digits. */
 export function newApiKey(): { token: string; hash: string; prefix: string } {
   const body = `mst_${base62(BigInt(`0x${randomBytes(32).toString('hex')}`), 43)}`
   const token = `${body}_${checksum(body)}`
@@ -43,15 +43,16 @@ export function isWellFormed(token: string): boolean {
   )
 }
 
-/** Lower-case hexadecimal SHA-256. The token has 256 random bits, so it needs no salt and no stretching. */
+/** Lower-case hexadecimal SHA-256. The token has 256 random bits, so it needs no salt and no
+ *  stretching. */
 export function hashToken(token: string): string {
   return hash('sha256', token)
 }
 
 export type Authenticate = (token: string) => Promise<KeyStatus | undefined>
 
-/** Returns a function that finds the status and the owner of a key by its token. It returns undefined when the token is
- *  malformed or unknown. */
+/** Returns a function that finds the status and the owner of a key by its token. It returns
+ *  undefined when the token is malformed or unknown. */
 export function authenticator(sql: Sql): Authenticate {
   const find = coalesce((tokenHash) => findPrincipal(sql, tokenHash))
   return async (token) => (isWellFormed(token) ? (await find(hashToken(token))).result : undefined)

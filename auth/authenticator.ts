@@ -13,11 +13,13 @@ export type Authentication =
     }
   | Extract<KeyStatus, { rejected: Principal }>
 
-/** When requests with a key wait for a statement, the next one waits this much longer for more of them. */
+/** When requests with a key wait for a statement, the next one waits this much longer for more of
+ *  them. */
 const GATHER_MS = 5
 
-/** Finds the owner of an API key and counts the request against their rate limit. Undefined when the key
- *  is malformed or unknown. A rejected key is not counted, so that nobody can use up the limit of its owner with it. */
+/** Finds the owner of an API key and counts the request against their rate limit. Undefined when
+ *  the key is malformed or unknown. A rejected key is not counted, so that nobody can use up the
+ *  limit of its owner with it. */
 export function countingAuthenticator(
   db: Db,
   limit: RateLimit,

@@ -17,8 +17,8 @@ const MAX_QUEUED_HASHES = 30
 const RETRY_AFTER_SECONDS = 5
 const IDLE_THREAD_MS = 30_000
 
-/** Leaves one core for requests. The threads of libuv are not used: SQLite needs them, and each one that
- *  ran argon2 would keep its memory. There is one pool for the process. */
+/** Leaves one core for requests. The threads of libuv are not used: SQLite needs them, and each one
+ *  that ran argon2 would keep its memory. There is one pool for the process. */
 const hashing = new Piscina<Argon2Parameters, Uint8Array>({
   filename: fileURLToPath(new URL('./password-worker.ts', import.meta.url)),
   minThreads: 0,
@@ -29,8 +29,8 @@ const hashing = new Piscina<Argon2Parameters, Uint8Array>({
 
 let formsInProgress = 0
 
-/** Runs the part of a form that hashes a password. Throws 503 at once when the queue would not have room for its
- *  hash: a refused form sends no statement, and does not count as a wrong password. */
+/** Runs the part of a form that hashes a password. Throws 503 at once when the queue would not have
+ *  room for its hash: a refused form sends no statement, and does not count as a wrong password. */
 export async function whileQueueHasRoom<T>(work: () => Promise<T>): Promise<T> {
   if (formsInProgress >= HASHING_THREADS + MAX_QUEUED_HASHES) throwBusy()
   formsInProgress++
@@ -49,8 +49,8 @@ function throwBusy(): never {
 
 type Cost = Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>
 
-/** NIST SP 800-63B, 5.1.1.2: normalised, because keyboards compose characters differently. Throws 503 while the queue
- *  is full. */
+/** NIST SP 800-63B, 5.1.1.2: normalised, because keyboards compose characters differently. Throws
+ *  503 while the queue is full. */
 async function tagOf(password: string, nonce: Buffer, cost: Cost): Promise<Buffer> {
   if (hashing.queueSize >= MAX_QUEUED_HASHES) throwBusy()
   const message = password.normalize('NFKC')
@@ -62,8 +62,8 @@ const base64 = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=
 /** Passwords of published leaks, in small letters. */
 const COMMON_PASSWORDS = new Set(dictionary['passwords-common'])
 
-/** Throws `Refused` when it is too short or too long, or easy to guess: a common password, or one of
- *  `names`, such as the user's email. There are no other rules (NIST SP 800-63B, 5.1.1.2). */
+/** Throws `Refused` when it is too short or too long, or easy to guess: a common password, or one
+ *  of `names`, such as the user's email. There are no other rules (NIST SP 800-63B, 5.1.1.2). */
 export function assertPassword(password: string, names: string[] = []): void {
   const length = [...password].length
   if (length < MIN_LENGTH)
@@ -77,8 +77,8 @@ export function assertPassword(password: string, names: string[] = []): void {
     throw new Refused('The password must not be your email or a name: choose another one')
 }
 
-/** Returns the PHC string format, which contains the cost: older hashes verify after the cost is raised.
- *  Throws `Refused` as `assertPassword` does, and 503 while many others wait. */
+/** Returns the PHC string format, which contains the cost: older hashes verify after the cost is
+ *  raised. Throws `Refused` as `assertPassword` does, and 503 while many others wait. */
 export async function hashPassword(password: string): Promise<string> {
   assertPassword(password)
   const salt = randomBytes(SALT_BYTES)
@@ -89,9 +89,9 @@ export async function hashPassword(password: string): Promise<string> {
 
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
 
-/** `hash` is null for an unknown user, or one without a password. The check then takes as long as for a
- *  wrong password, so that timing does not reveal which emails exist. An unreadable hash matches nothing.
- *  Throws 503 while many others wait. */
+/** `hash` is null for an unknown user, or one without a password. The check then takes as long as
+ *  for a wrong password, so that timing does not reveal which emails exist. An unreadable hash
+ *  matches nothing. Throws 503 while many others wait. */
 export async function verifyPassword(hash: string | null, password: string): Promise<boolean> {
   if ([...password].length > MAX_LENGTH) return false
   const [, memory, passes, parallelism, salt, tag] = hash?.match(PHC) ?? []

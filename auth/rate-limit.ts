@@ -50,15 +50,16 @@ export function toNetwork(ip: string): string {
     .join(':')}::/64`
 }
 
-/** Allows `points` requests per key and window. All nodes share the counts in PostgreSQL; with SQLite
- *  there is one node, which counts in memory. Its methods throw when the database is not available. */
+/** Allows `points` requests per key and window. All nodes share the counts in PostgreSQL; with
+ *  SQLite there is one node, which counts in memory. Its methods throw when the database is not
+ *  available. */
 export function newRateLimiter(db: Db, { name, points, windowSeconds }: RateLimit): RateLimiter {
   const counts =
     db.dialect === 'postgres'
       ? sharedCounts(db, name, windowSeconds * 1_000)
       : memoryCounts(points, windowSeconds)
-  // Concurrent requests of a client would wait for the same row one by one, so they are counted in one
-  // statement.
+  // Concurrent requests of a client would wait for the same row one by one, so they are counted in
+  // one statement.
   const addCoalesced = coalesce(counts.add)
   return {
     async consume(key) {

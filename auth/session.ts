@@ -6,8 +6,8 @@ import { insertSession, type NewSession } from '../records/sessions.ts'
 const TOKEN_BYTES = 32
 const SHAPE = /^[A-Za-z0-9_-]{43}$/
 
-/** The hash of a session's or an invitation's token, or undefined for malformed text. The token has 256
- *  random bits, so it needs no salt and no stretching. */
+/** The hash of a session's or an invitation's token, or undefined for malformed text. The token has
+ *  256 random bits, so it needs no salt and no stretching. */
 export function hashOfToken(token: string): string | undefined {
   return SHAPE.test(token) ? hash('sha256', token) : undefined
 }
@@ -46,7 +46,8 @@ const SYSTEMS: [RegExp, string][] = [
   [/\bLinux\b/, 'Linux'],
 ]
 
-/** For example `Firefox on Linux`. The first match counts, because most browsers also name other browsers. */
+/** For example `Firefox on Linux`. The first match counts, because most browsers also name other
+ *  browsers. */
 export function describeDevice(userAgent: string): string {
   const find = (names: [RegExp, string][]): string | undefined =>
     names.find(([pattern]) => pattern.test(userAgent))?.[1]

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Starts cli/main.ts on the right version of Node.js. Plain JavaScript, so that older versions can run it.
+// Starts cli/main.ts on the right version of Node.js. Plain JavaScript, so that older versions can
+// run it.
 import { spawn } from 'node:child_process'
 import { realpathSync } from 'node:fs'
 import module from 'node:module'
@@ -10,16 +11,19 @@ import { fileURLToPath } from 'node:url'
 const MIN_VERSION = [24, 7]
 const EXIT_DELAY_MS = 500
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP']
-/** For `serve`: by default V8 lets the young generation grow to 128 MB, and the old one to four times its live
- *  objects. In embedded mode PostgreSQL needs memory too, so V8 collects garbage more often. */
+/** For `serve`: by default V8 lets the young generation grow to 128 MB, and the old one to four
+ *  times its live objects. In embedded mode PostgreSQL needs memory too, so V8 collects garbage
+ *  more often. */
 const SERVE_OPTIONS = process.env.DATABASE_URL
   ? ['--max-semi-space-size=16', '--heap-growing-percent=100']
   : ['--max-semi-space-size=8', '--heap-growing-percent=50']
-/** For `serve`: by default glibc has 8 arenas for each processor, and keeps large blocks that were freed. */
+/** For `serve`: by default glibc has 8 arenas for each processor, and keeps large blocks that were
+ *  freed. */
 const SERVE_ENVIRONMENT = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' }
 
 const [major, minor] = process.versions.node.split('.').map(Number)
-// SQLite runs on threads of libuv, one for each of its five connections. The default is four threads for all.
+// SQLite runs on threads of libuv, one for each of its five connections. The default is four
+// threads for all.
 process.env.UV_THREADPOOL_SIZE ??= '16'
 
 const isServe = process.argv[2] === 'serve'
@@ -33,7 +37,8 @@ if (isSupported && isServe && canReplaceProcess()) {
   })
 } else if (isSupported) {
   exitWithParent()
-  // Halves the duration of a short command. Threads read the variable. Node ignores a folder that it cannot write.
+  // Halves the duration of a short command. Threads read the variable. Node ignores a folder that
+  // it cannot write.
   process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
     new URL('../node_modules/.cache/muster', import.meta.url),
   )
@@ -60,8 +65,9 @@ function nodeArguments() {
   return [...options, ...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)]
 }
 
-/** Node.js takes the options only at its start. A new program in the same process has the same process ID and
- *  needs no parent. It would lose the IPC channel, and Windows cannot do it: there the options are missing. */
+/** Node.js takes the options only at its start. A new program in the same process has the same
+ *  process ID and needs no parent. It would lose the IPC channel, and Windows cannot do it: there
+ *  the options are missing. */
 function canReplaceProcess() {
   const nodeOptions = [...process.execArgv, process.env.NODE_OPTIONS].join(' ')
   return (
@@ -83,7 +89,8 @@ function installedNode() {
 }
 
 function runUnder(node) {
-  // The IPC channel closes even when this process is killed. Then the child exits: see exitWithParent.
+  // The IPC channel closes even when this process is killed. Then the child exits: see
+  // exitWithParent.
   const child = spawn(node, nodeArguments(), {
     env: isServe ? { ...SERVE_ENVIRONMENT, ...process.env } : process.env,
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],

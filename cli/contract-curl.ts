@@ -2,7 +2,8 @@
 import type { Request } from '../scripts/contract/request.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
 
-/** A line for a POSIX shell. `$KEY` stands for the API key `runKey`, which must not appear in reports. */
+/** A line for a POSIX shell. `$KEY` stands for the API key `runKey`, which must not appear in
+ *  reports. */
 export function toContractCurl(
   url: string,
   { method, path, headers, body, key }: Request,

@@ -14,7 +14,8 @@ export interface ProveOptions {
   seed?: number
 }
 
-/** Starts the service of this installation, and puts the faults between it and the contract tests. */
+/** Starts the service of this installation, and puts the faults between it and the contract
+ *  tests. */
 export async function proveContract(
   contract: Contract,
   { prove: part, seed = 1 }: ProveOptions,

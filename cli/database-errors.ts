@@ -66,7 +66,8 @@ export function describeDatabaseError(
   return undefined
 }
 
-/** knex begins a message with the statement. An error for a name with several IP addresses has no message. */
+/** knex begins a message with the statement. An error for a name with several IP addresses has no
+ *  message. */
 function reasonOf(error: Error): string {
   // Its message is for the developer of a program that uses knex.
   if (error.name === 'KnexTimeoutError') return 'no connection in time'

@@ -57,7 +57,8 @@ Ctrl-C stops the service and the command.
     )
 }
 
-/** Prints errors in the contract. The service continues with the files of the last successful run. */
+/** Prints errors in the contract. The service continues with the files of the last successful
+ *  run. */
 function newGenerator(shell: Shell): () => Promise<void> {
   let printedRemarks = ''
   return async () => {
@@ -102,8 +103,8 @@ function watchContract(work: () => Promise<void>): FSWatcher[] {
   ]
 }
 
-/** Watches the code: the files in the root folder and all folders of code. Node's own `--watch` stops seeing
- *  changes to a file after an editor replaces it. */
+/** Watches the code: the files in the root folder and all folders of code. Node's own `--watch`
+ *  stops seeing changes to a file after an editor replaces it. */
 function watchCode(onChange: () => void): { close(): void } {
   const watchers = new Map<string, FSWatcher>()
   const add = (folder: string): void => {
@@ -147,7 +148,8 @@ async function serveWatched(shell: Shell): Promise<void> {
   const restart = debounce(async () => {
     if (isStopping) return
     shell.print('Code changed. Restarting the service.')
-    // The service has no handler for SIGHUP, so it ends at once. That is safe: a crash loses no data.
+    // The service has no handler for SIGHUP, so it ends at once. That is safe: a crash loses no
+    // data.
     await stopService(service, 'SIGHUP')
     if (!isStopping) service = startService()
   })

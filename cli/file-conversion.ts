@@ -12,8 +12,8 @@ import { formatBytes } from './shell.ts'
 const PROGRESS_MS = 5_000
 const NOT_CONVERTED = 'The file does not return the space of deleted rows yet.'
 
-/** Returns a message for the operator, or undefined if the file needs no conversion. `print` gets the
- *  progress. The service works without the conversion, so nothing here is an error. */
+/** Returns a message for the operator, or undefined if the file needs no conversion. `print` gets
+ *  the progress. The service works without the conversion, so nothing here is an error. */
 export async function convertIfNeeded(
   db: Db,
   dataDir: string,

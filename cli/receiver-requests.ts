@@ -1,4 +1,5 @@
-/** The ways in which `check-receiver` sends a delivery. Each request has a connection of its own. */
+/** The ways in which `check-receiver` sends a delivery. Each request has a connection of its
+ *  own. */
 import { type ClientRequest, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { Readable } from 'node:stream'
@@ -6,8 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
 import type { SignedRequest } from './receiver-deliveries.ts'
 
-/** Returns the status of the response. Throws if there is none; a `Send` inside `tolerateClose` returns null instead if
- *  the receiver has closed the connection. */
+/** Returns the status of the response. Throws if there is none; a `Send` inside `tolerateClose`
+ *  returns null instead if the receiver has closed the connection. */
 export type Send = (
   url: string,
   delivery: SignedRequest,
@@ -15,7 +16,8 @@ export type Send = (
 ) => Promise<number | null>
 
 const CHUNK_BYTES = 256 * 1024
-/** A receiver whose process is ended by the aborted upload accepts no more connections after this time. */
+/** A receiver whose process is ended by the aborted upload accepts no more connections after this
+ *  time. */
 const EXIT_MS = 500
 
 export async function post(
@@ -46,7 +48,8 @@ export async function postTwice(
   )
 }
 
-/** Returns null if the receiver closes the connection, which it may do before it has read a large body. */
+/** Returns null if the receiver closes the connection, which it may do before it has read a large
+ *  body. */
 export function tolerateClose(send: Send): Send {
   return async (url, delivery, signal) => {
     try {
@@ -109,7 +112,8 @@ async function startUpload(
     signal,
   })
   await new Promise<void>((resolve, reject) => {
-    // Also handles the errors of `destroy`, after the promise has resolved: unhandled ones would end this process.
+    // Also handles the errors of `destroy`, after the promise has resolved: unhandled ones would
+    // end this process.
     upload.on('error', reject)
     upload.write(body.subarray(0, body.length / 2), (error) => (error ? reject(error) : resolve()))
   })

@@ -39,7 +39,8 @@ export interface ReceiverCheck {
 export interface Rule {
   id: string
   title: string
-  /** False: a recommendation. A receiver that ignores it gets all deliveries, but is open to attacks. */
+  /** False: a recommendation. A receiver that ignores it gets all deliveries, but is open to
+   *  attacks. */
   isRequired: boolean
   /** How to fix a receiver that breaks the rule. */
   advice: string

@@ -37,8 +37,8 @@ export function addReportOptions(command: Command): Command {
     )
 }
 
-/** Runs the check and writes its reports. If it cannot run, the error is the only result: it is in all reports
- *  and in the JSON document, and is thrown again. */
+/** Runs the check and writes its reports. If it cannot run, the error is the only result: it is in
+ *  all reports and in the JSON document, and is thrown again. */
 export async function reportResults(
   title: string,
   options: ReportOptions,

@@ -5,8 +5,8 @@ import { acquireFileLock, type FileLock, FileLocked } from '../records/database/
 
 const LOCK_TIMEOUT_MS = 500
 
-/** The lock that a service holds while it runs on the folder. Throws `Refused` with the remedy when a service
- *  runs. */
+/** The lock that a service holds while it runs on the folder. Throws `Refused` with the remedy when
+ *  a service runs. */
 export async function acquireServeLock(dataDir: string, remedy: string): Promise<FileLock> {
   const lock = await tryServeLock(dataDir)
   if (lock === undefined)

@@ -28,8 +28,8 @@ export interface Shell {
   config(): Promise<Config>
   /** Opens the database, runs pending migrations and then `work`, and closes the database. */
   withDatabase<T>(work: (records: CommandDatabase) => Promise<T>): Promise<T>
-  /** Converts a function of the command's arguments and options to an action of commander.
-   *  The action prints the returned output. A function that returns nothing prints its own output. */
+  /** Converts a function of the command's arguments and options to an action of commander. The
+   *  action prints the returned output. A function that returns nothing prints its own output. */
   action<Args extends unknown[]>(
     run: (...args: Args) => Promise<Output | undefined>,
   ): (...args: [...Args, Command]) => Promise<void>

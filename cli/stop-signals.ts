@@ -7,11 +7,11 @@ export function nextStopSignal(): Promise<NodeJS.Signals> {
   })
 }
 
-/** The terminal and npm each forward Ctrl-C, and a service manager may signal every process. Such duplicates
- *  arrive within this time. */
+/** The terminal and npm each forward Ctrl-C, and a service manager may signal every process. Such
+ *  duplicates arrive within this time. */
 const DUPLICATE_MS = 250
-/** A signal this soon after the drain was skipped does not end the process: the operator cannot have seen that
- *  a stop takes too long. */
+/** A signal this soon after the drain was skipped does not end the process: the operator cannot
+ *  have seen that a stop takes too long. */
 const EXIT_AFTER_MS = 1_000
 
 export interface StopSignals {

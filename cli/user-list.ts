@@ -101,7 +101,8 @@ export function addDeactivate(user: Command, shell: Shell): void {
 
 function deactivate(db: Db, user: User, now: Date): Promise<void> {
   return accountTransaction(db, user.accountId, async (scope) => {
-    // Also of a user who is deactivated: it ends what is left of sessions. Only a change is audited.
+    // Also of a user who is deactivated: it ends what is left of sessions. Only a change is
+    // audited.
     await deactivateUser(scope, user.id, now)
     if (user.status !== 'active') return
     await auditCommand(scope, { action: 'user.deactivated', target: userTarget(user) }, now)

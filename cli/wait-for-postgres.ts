@@ -12,8 +12,9 @@ export interface WaitOptions {
   stopping?: AbortSignal
 }
 
-/** Runs `start` again for up to a minute while PostgreSQL cannot be reached: it may start after this node, or
- *  restart meanwhile. Throws the last error when the time is over or `stopping` aborts. */
+/** Runs `start` again for up to a minute while PostgreSQL cannot be reached: it may start after
+ *  this node, or restart meanwhile. Throws the last error when the time is over or `stopping`
+ *  aborts. */
 export async function waitForPostgres<T>(
   start: () => Promise<T>,
   { log, stopping }: WaitOptions,

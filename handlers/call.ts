@@ -23,8 +23,8 @@ export interface Caller {
   apiKey?: { id: string; rateLimit: { limit: number; window_seconds: number } }
 }
 
-/** An operation's parameters and body, valid by the contract: lists are arrays, integers are numbers,
- *  defaults are filled in. */
+/** An operation's parameters and body, valid by the contract: lists are arrays, integers are
+ *  numbers, defaults are filled in. */
 export interface ValidInput<Id extends OperationId> {
   path: PathParams<Id>
   query: QueryParams<Id>
@@ -32,8 +32,8 @@ export interface ValidInput<Id extends OperationId> {
 }
 
 export interface Call<Id extends OperationId> extends ValidInput<Id> {
-  /** The account's records. An operation that writes runs in a transaction, which commits before the
-   *  response is sent. */
+  /** The account's records. An operation that writes runs in a transaction, which commits before
+   *  the response is sent. */
   scope: (typeof operations)[Id]['access'] extends 'write' ? WriteScope : Scope
   caller: Caller
   /** Those of the account, for an operation that writes. */
@@ -42,7 +42,8 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
    *  its objects. */
   mergePatch: MergePatch | undefined
   now: Date
-  /** Records an event in the same transaction. Only the types in the operation's `x-emits` compile. */
+  /** Records an event in the same transaction. Only the types in the operation's `x-emits`
+   *  compile. */
   emit<Type extends Emits<Id>>(
     type: Type,
     resourceId: string,
@@ -50,12 +51,13 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
   ): Promise<void>
   /** Records one event without data for each of several records. */
   emitMany(type: Emits<Id>, resourceIds: string[]): Promise<void>
-  /** Throws 412 when the client named another version of the record, for example with `If-Match`. */
+  /** Throws 412 when the client named another version of the record, for example with
+   *  `If-Match`. */
   assertMatch(current: object): void
 }
 
-/** The status of the response is the contract's success status. `ETag` and `Location` are derived from
- *  the result. */
+/** The status of the response is the contract's success status. `ETag` and `Location` are derived
+ *  from the result. */
 export type Handler<Id extends OperationId> = (call: Call<Id>) => Promise<SuccessBody<Id>>
 
 /** The handler of an operation that nobody has implemented: 501. The request is authenticated and

@@ -26,7 +26,8 @@ export async function getExportFile(call: Call<'getExportFile'>): Promise<FileBo
       'Content-Disposition': `attachment; filename="${fileName(found)}"`,
       'Repr-Digest': `sha-256=:${Buffer.from(sha256, 'hex').toString('base64')}:`,
     },
-    // Reads chunk by chunk. When the client disconnects, the stream is destroyed and the reading stops.
+    // Reads chunk by chunk. When the client disconnects, the stream is destroyed and the reading
+    // stops.
     stream: Readable.from(readFile(scope, found), { objectMode: false }),
   }
 }

@@ -24,8 +24,9 @@ export interface QuotaServices {
   quotas: Quotas
 }
 
-/** Counts the changes of each account in memory, and the rows in the database once a minute: a change then needs
- *  no statement. Several nodes together can exceed a quota by what they add within a minute. */
+/** Counts the changes of each account in memory, and the rows in the database once a minute: a
+ *  change then needs no statement. Several nodes together can exceed a quota by what they add
+ *  within a minute. */
 export class AccountQuotas {
   readonly #services: QuotaServices
   readonly #accounts = new Map<string, { quota: Promise<AccountQuota>; readAt: number }>()
@@ -86,7 +87,8 @@ export class AccountQuota {
     )
   }
 
-  /** Counts a change that is committed. Those that cause several events are counted in full a minute later. */
+  /** Counts a change that is committed. Those that cause several events are counted in full a
+   *  minute later. */
   count({ success }: OperationRow): void {
     if (success === CREATED) this.#use.records += 1
     this.#use.events_per_day += 1

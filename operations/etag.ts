@@ -5,15 +5,16 @@ export function etagOf(representation: string): string {
   return `"${hash('sha256', representation, 'base64url').slice(0, 22)}"`
 }
 
-/** Does an `If-Match` header name this version? Without a header there is no condition. An empty header
- *  names no version, and weak tags never match (RFC 9110 §13.1.1). */
+/** Does an `If-Match` header name this version? Without a header there is no condition. An empty
+ *  header names no version, and weak tags never match (RFC 9110 §13.1.1). */
 export function ifMatchHolds(header: string | undefined, etag: string): boolean {
   if (header === undefined) return true
   return header.trim() === '*' || header.split(',').some((tag) => tag.trim() === etag)
 }
 
-/** Does an `If-None-Match` header name this version, by weak comparison (RFC 9110 §13.1.2)? The request's
- *  Cache-Control is for caches only: the `fetch` of browsers adds `no-cache` to such requests by itself. */
+/** Does an `If-None-Match` header name this version, by weak comparison (RFC 9110 §13.1.2)? The
+ *  request's Cache-Control is for caches only: the `fetch` of browsers adds `no-cache` to such
+ *  requests by itself. */
 export function ifNoneMatchHolds(header: string, etag: string): boolean {
   return (
     header.trim() === '*' ||

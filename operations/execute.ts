@@ -30,20 +30,22 @@ import { assertRecordSize } from './record-size.ts'
 import { assertBodyRules, assertDistinctSorts } from './request-rules.ts'
 import type { ResponseChecker } from './response-check.ts'
 
-/** The input of a client or a form, before validation. Its text is storable: see operations/storable.ts. */
+/** The input of a client or a form, before validation. Its text is storable: see
+ *  operations/storable.ts. */
 export interface RawInput {
   path?: Record<string, string>
   /** Converted by the contract's types: lists are arrays, integers are numbers. */
   query?: Record<string, unknown>
-  /** The spelling of the client, by the name in the contract, of query parameters whose name it spelled differently. */
+  /** The spelling of the client, by the name in the contract, of query parameters whose name it
+   *  spelled differently. */
   spellings?: ReadonlyMap<string, string>
   /** By lower-case name. */
   headers?: Record<string, unknown>
   body?: unknown
 }
 
-/** Checks the input against the contract and fills in defaults. Throws InvalidInput for the query, the
- *  headers or the body, in this order, and 404 for a path that cannot name a record. */
+/** Checks the input against the contract and fills in defaults. Throws InvalidInput for the query,
+ *  the headers or the body, in this order, and 404 for a path that cannot name a record. */
 export function validate<Id extends OperationId>(
   id: Id,
   { path = {}, query = {}, spellings, headers, body }: RawInput,
@@ -82,10 +84,11 @@ export interface Execution<Id extends OperationId> {
   /** The trace of the request. */
   traceparent?: string
   mergePatch?: MergePatch
-  /** Is this the version of the record that the client requires? Otherwise nothing is changed and 412 is
-   *  thrown. */
+  /** Is this the version of the record that the client requires? Otherwise nothing is changed and
+   *  412 is thrown. */
   isMatch?: (current: object) => boolean
-  /** The request is repeated with this key: only the first one changes something, the others get its response. */
+  /** The request is repeated with this key: only the first one changes something, the others get
+   *  its response. */
   once?: KeyedRequest
   /** Builds the response, keeps it for the caller and returns it. */
   respond?: (result: unknown) => StoredResponse
@@ -113,11 +116,12 @@ export async function execute<Id extends OperationId>(
   })
 }
 
-/** Large pages are read one at a time in the whole process, because all requests share its event loop. */
+/** Large pages are read one at a time in the whole process, because all requests share its event
+ *  loop. */
 const largePages = new LargePages()
 
-/** One transaction. On PostgreSQL a create takes two round trips, one with BEGIN and one with COMMIT: the inserts of
- *  the steps 2 to 4 are only collected, and sent with COMMIT. */
+/** One transaction. On PostgreSQL a create takes two round trips, one with BEGIN and one with
+ *  COMMIT: the inserts of the steps 2 to 4 are only collected, and sent with COMMIT. */
 async function change<Id extends OperationId>(
   services: ExecuteServices,
   id: Id,
@@ -150,8 +154,8 @@ async function change<Id extends OperationId>(
   return outcome
 }
 
-/** For a create the webhooks are read at the begin, because it reads nothing else before it emits its event. Other
- *  changes read their record first, and read the webhooks later. */
+/** For a create the webhooks are read at the begin, because it reads nothing else before it emits
+ *  its event. Other changes read their record first, and read the webhooks later. */
 function opening<Id extends OperationId>(
   id: Id,
   { caller, once }: Execution<Id>,

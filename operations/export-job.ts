@@ -1,6 +1,6 @@
-/** Writes the files of exports in the background, with one batch of records and one chunk of the file in
- *  memory. Transactions are as short as one write. After a crash the file is written again from the
- *  start, or the export fails. */
+/** Writes the files of exports in the background, with one batch of records and one chunk of the
+ *  file in memory. Transactions are as short as one write. After a crash the file is written again
+ *  from the start, or the export fails. */
 import { createHash } from 'node:crypto'
 import { stringify } from 'csv-stringify/sync'
 import type { Db } from '../records/database/open.ts'
@@ -34,8 +34,8 @@ const CHUNK_BYTES = 256 * 1024
 const RENEWAL_MS = 15_000
 const RETRY_DELAY_MS = 5_000
 const FAILURE = 'An unexpected error occurred several times. Create a new export.'
-/** The exports of this process take turns, one batch of records each, so that a large one delays no other for long
- *  and all of them together do not slow down requests. */
+/** The exports of this process take turns, one batch of records each, so that a large one delays no
+ *  other for long and all of them together do not slow down requests. */
 const turns = new Turns(2)
 
 export interface ExportServices {
@@ -50,8 +50,8 @@ class StorageFull extends Error {
   override name = 'StorageFull'
 }
 
-/** Writes one export, if it is due. Throws the error for the log, after the export is queued again or
- *  failed. When `signal` aborts, it stops, and another process can continue. */
+/** Writes one export, if it is due. Throws the error for the log, after the export is queued again
+ *  or failed. When `signal` aborts, it stops, and another process can continue. */
 export async function makeExport(
   services: ExportServices,
   id: string,
@@ -185,8 +185,9 @@ async function* slices(batches: AsyncIterable<object[]>): AsyncGenerator<object[
       yield records.slice(from, from + RECORDS_PER_PART)
 }
 
-/** RFC 4180 with a header line. As in PostgreSQL's COPY, null is an empty field and empty text is `""`.
- *  Lists and objects are JSON. A spreadsheet program must not run a text as a formula: CWE-1236. */
+/** RFC 4180 with a header line. As in PostgreSQL's COPY, null is an empty field and empty text is
+ *  `""`. Lists and objects are JSON. A spreadsheet program must not run a text as a formula:
+ *  CWE-1236. */
 async function* csv(
   batches: AsyncIterable<object[]>,
   { resource, format }: Pick<ExportLease, 'resource' | 'format'>,
@@ -236,7 +237,8 @@ async function giveUp(
   }
 }
 
-/** Deletes the chunks first: after a crash in between, the export is failed again and no chunks remain. */
+/** Deletes the chunks first: after a crash in between, the export is failed again and no chunks
+ *  remain. */
 async function fail({ db, now }: ExportServices, lease: ExportLease, error: string): Promise<void> {
   await deleteLeasedChunks(db, lease, now)
   await transaction(db, async (trx) => {

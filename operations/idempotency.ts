@@ -37,8 +37,8 @@ export class KeysInUse {
   /** The end of the request by user and key. */
   readonly #ends = new Map<string, Promise<void>>()
 
-  /** Runs `work` once no other request uses the key. Throws `StillInProgress` when that takes longer than
-   *  `WAIT_MS`. */
+  /** Runs `work` once no other request uses the key. Throws `StillInProgress` when that takes
+   *  longer than `WAIT_MS`. */
   async use<T>(request: KeyedRequest | undefined, work: () => Promise<T>): Promise<T> {
     if (!request) return work()
     const name = `${request.userId} ${request.key}`
@@ -79,7 +79,8 @@ async function untilUnlocked<T>(work: () => Promise<T>, deadline: number): Promi
   }
 }
 
-/** The stored response of an earlier request with this key, or undefined when the request is the first. */
+/** The stored response of an earlier request with this key, or undefined when the request is the
+ *  first. */
 export async function findResponse(
   trx: Trx,
   request: KeyedRequest,

@@ -1,4 +1,5 @@
-/** A record is at most 40 KiB as JSON when it is written, so a page of 100 records is at most 4 MiB. */
+/** A record is at most 40 KiB as JSON when it is written, so a page of 100 records is at most 4
+ *  MiB. */
 import { InvalidInput } from '../errors.ts'
 import contract from '../generated/openapi.json' with { type: 'json' }
 
@@ -15,8 +16,8 @@ interface Write {
   sent: object
 }
 
-/** Throws `InvalidInput` for the sent field that has grown most. A larger record, stored before there was a limit,
- *  can still be updated as long as its large fields do not grow. */
+/** Throws `InvalidInput` for the sent field that has grown most. A larger record, stored before
+ *  there was a limit, can still be updated as long as its large fields do not grow. */
 export function assertRecordSize({ record, before, sent }: Write): void {
   const excess = jsonBytes(record) - MAX_RECORD_BYTES
   if (excess <= 0) return

@@ -1,5 +1,5 @@
-/** Rules of requests that JSON Schema cannot say and that need no record. The service, the console and the
- *  mock check them with the schemas. */
+/** Rules of requests that JSON Schema cannot say and that need no record. The service, the console
+ *  and the mock check them with the schemas. */
 import { InvalidInput } from '../errors.ts'
 import type { Body, OperationId } from '../generated/operations.ts'
 import { assertExportFilters } from '../records/exports.ts'

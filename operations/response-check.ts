@@ -1,12 +1,13 @@
-/** Checks responses against the contract. VALIDATE_RESPONSES decides what follows from a violation. */
+/** Checks responses against the contract. VALIDATE_RESPONSES decides what follows from a
+ *  violation. */
 import type { Logger } from 'pino'
 import type { OperationId } from '../generated/operations.ts'
 import { responses } from '../generated/validators.js'
 import { HEADERS, type Problem, problemIn, type Violation } from './violations.ts'
 
 export interface ResponseCheckOptions {
-  /** `off`: no checks. `log`: checks a sample of the responses and logs violations. `enforce`: checks every
-   *  response and throws on a violation. */
+  /** `off`: no checks. `log`: checks a sample of the responses and logs violations. `enforce`:
+   *  checks every response and throws on a violation. */
   mode: 'off' | 'log' | 'enforce'
   log: Logger
   onViolation?: (violation: Violation) => void
@@ -34,8 +35,8 @@ class ContractViolation extends Error {
   override name = 'ContractViolation'
 }
 
-/** In mode `log`, for each operation and part (headers or body): in each second, the last check begins below both
- *  limits. The check of a page costs as much as fetching it. */
+/** In mode `log`, for each operation and part (headers or body): in each second, the last check
+ *  begins below both limits. The check of a page costs as much as fetching it. */
 const CHECKS_PER_SECOND = 10
 const MAX_MS_PER_SECOND = 5
 

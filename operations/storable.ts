@@ -12,7 +12,8 @@ export function isStorable(text: string): boolean {
 
 export const UNSTORABLE = 'must not contain the NUL character or half of a surrogate pair.'
 
-/** Throws 400 for JSON that is too deep or has too many values, without the time that parsing it would take. */
+/** Throws 400 for JSON that is too deep or has too many values, without the time that parsing it
+ *  would take. */
 export function assertNotTooComplex(text: string): void {
   let depth = 0
   let commas = 0
@@ -44,7 +45,8 @@ const tooMany = (): StatusError =>
     `The body has more than ${MAX_VALUES.toLocaleString('en')} fields and entries.`,
   )
 
-/** Throws 400 for a value that is too deep or too large, and InvalidInput for text that cannot be stored. */
+/** Throws 400 for a value that is too deep or too large, and InvalidInput for text that cannot be
+ *  stored. */
 export function assertStorable(value: unknown): void {
   const errors: FieldErrors = Object.create(null)
   let count = 0

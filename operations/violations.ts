@@ -69,8 +69,8 @@ export function newViolations(): Violations {
   }
 }
 
-/** The parameters of an error that come from the contract. Others may contain the value, for example a
- *  union's tag. */
+/** The parameters of an error that come from the contract. Others may contain the value, for
+ *  example a union's tag. */
 const CONTRACT_PARAMETERS = [
   'type',
   'limit',

@@ -15,8 +15,8 @@ const BATCH_PAUSE_MS = 50
 /** Removes at most one batch of a table, and returns the number of its rows. */
 type RemoveBatch = (trx: Trx, accountId: string) => Promise<number>
 
-/** By table, in the order of the removal: first the background work, then users and their requests. A
- *  table comes before those that it refers to. */
+/** By table, in the order of the removal: first the background work, then users and their requests.
+ *  A table comes before those that it refers to. */
 const STEPS: [table: string, remove: RemoveBatch][] = [
   ['bulk_jobs', ownRows('bulk_jobs', 'id')],
   ['export_chunks', removeChunks],
@@ -51,8 +51,8 @@ const STEPS: [table: string, remove: RemoveBatch][] = [
 /** The tables with rows of one account, apart from the account itself. */
 export const ERASED_TABLES = STEPS.map(([table]) => table)
 
-/** Removes the rows and then the account. Each batch is committed with the progress, so after a crash the next
- *  call continues. Stops when `signal` aborts. */
+/** Removes the rows and then the account. Each batch is committed with the progress, so after a
+ *  crash the next call continues. Stops when `signal` aborts. */
 export async function eraseAccount(
   db: Db,
   id: string,
@@ -73,8 +73,8 @@ function removeBatch(db: Db, id: string, remove: RemoveBatch): Promise<number> {
   })
 }
 
-/** Also removes rows that requests from before the suspension have stored meanwhile. The lock on the account
- *  prevents further rows. */
+/** Also removes rows that requests from before the suspension have stored meanwhile. The lock on
+ *  the account prevents further rows. */
 async function removeAccount(db: Db, id: string, now: Date): Promise<void> {
   await transaction(db, async (trx) => {
     await lockAccount(writeScope(trx, id))
@@ -89,8 +89,8 @@ async function removeAccount(db: Db, id: string, now: Date): Promise<void> {
 
 const MAX_DELETE_MS = 60 * 60_000
 
-/** Without the limit of other statements: the database searches every table for references to the account.
- *  It reads all deliveries, because no index finds those of an account. */
+/** Without the limit of other statements: the database searches every table for references to the
+ *  account. It reads all deliveries, because no index finds those of an account. */
 async function deleteAccountRow({ dialect, sql }: Trx, id: string): Promise<number> {
   if (dialect === 'postgres') await sql.raw(`set local statement_timeout = ${MAX_DELETE_MS}`)
   return sql('accounts').where({ id }).delete().options({ query_timeout: MAX_DELETE_MS })
@@ -127,8 +127,8 @@ function removeIdempotencyKeys({ sql }: Trx, accountId: string): Promise<number>
   return sql('idempotency_keys').whereIn(key, batch).delete()
 }
 
-/** One webhook at a time: no index finds all deliveries of an account. Locks the deliveries, so that no attempt
- *  of them is stored before the commit. */
+/** One webhook at a time: no index finds all deliveries of an account. Locks the deliveries, so
+ *  that no attempt of them is stored before the commit. */
 async function removeDeliveries({ dialect, sql }: Trx, accountId: string): Promise<number> {
   const webhookIds: string[] = await sql('webhooks').where({ account_id: accountId }).pluck('id')
   for (const webhookId of webhookIds) {

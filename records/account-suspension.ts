@@ -7,21 +7,22 @@ import { deleteAccountSessions } from './sessions.ts'
 import { leavePauseOut } from './webhook-outages.ts'
 import { updateSuspendedAt } from './webhooks.ts'
 
-/** Stops the account's API keys, sign-in, sessions and deliveries on every node. Returns false when it is
- *  suspended already. */
+/** Stops the account's API keys, sign-in, sessions and deliveries on every node. Returns false when
+ *  it is suspended already. */
 export async function suspendAccount(scope: WriteScope, now: Date): Promise<boolean> {
   if (!(await changeSuspension(scope, now.getTime(), now))) return false
   await deleteAccountSessions(scope)
   return true
 }
 
-/** Lets API keys, sign-in and deliveries continue. Returns false when the account is not suspended. Throws
- *  `Refused` when it is being deleted. */
+/** Lets API keys, sign-in and deliveries continue. Returns false when the account is not suspended.
+ *  Throws `Refused` when it is being deleted. */
 export async function resumeAccount(scope: WriteScope, now: Date): Promise<boolean> {
   return changeSuspension(scope, null, now)
 }
 
-/** Suspends the account, and orders workers to erase it. Returns false when this is ordered already. */
+/** Suspends the account, and orders workers to erase it. Returns false when this is ordered
+ *  already. */
 export async function deleteAccount(scope: WriteScope, now: Date): Promise<boolean> {
   await suspendAccount(scope, now)
   if (await isBeingDeleted(scope)) return false

@@ -13,7 +13,8 @@ export interface NewAccount {
   passwordHash: string
 }
 
-/** Inserts an account and its Owner. Throws `Refused` when the input is invalid or the email is taken. */
+/** Inserts an account and its Owner. Throws `Refused` when the input is invalid or the email is
+ *  taken. */
 export async function insertAccount(
   trx: Trx,
   account: NewAccount,
@@ -50,7 +51,8 @@ export async function updateAccountName(scope: Scope, input: string, now: Date):
     .update({ name, updated_at: now.getTime() })
 }
 
-/** On PostgreSQL the account stays locked until the transaction ends. Undefined: it does not exist. */
+/** On PostgreSQL the account stays locked until the transaction ends. Undefined: it does not
+ *  exist. */
 export async function lockAccount(
   scope: WriteScope,
 ): Promise<{ suspendedAt: number | null } | undefined> {

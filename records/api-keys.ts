@@ -59,8 +59,8 @@ export interface NewApiKeyRecord {
   tokenPrefix: string
 }
 
-/** Returns the key's ID. Throws `Refused` when the name is invalid, the user is not active in the account, or
- *  has too many keys. Concurrent inserts may exceed the limit by a few. */
+/** Returns the key's ID. Throws `Refused` when the name is invalid, the user is not active in the
+ *  account, or has too many keys. Concurrent inserts may exceed the limit by a few. */
 export async function insertApiKey(
   scope: WriteScope,
   key: NewApiKeyRecord,
@@ -108,8 +108,8 @@ export async function findApiKey(sql: Sql, id: string): Promise<ApiKey | undefin
   return row && fromRow(row)
 }
 
-/** Takes effect with the next request. Does nothing to a revoked key. Returns the key before the change;
- *  undefined when it does not exist. */
+/** Takes effect with the next request. Does nothing to a revoked key. Returns the key before the
+ *  change; undefined when it does not exist. */
 export async function revokeApiKey(
   scope: Scope,
   id: string,
@@ -124,8 +124,8 @@ export async function revokeApiKey(
   return row && fromRow(row)
 }
 
-/** Takes effect with the next request. Returns the key before the change; undefined when it does not
- *  exist or is revoked. */
+/** Takes effect with the next request. Returns the key before the change; undefined when it does
+ *  not exist or is revoked. */
 export async function updateApiKey(
   scope: Scope,
   id: string,
@@ -197,8 +197,8 @@ export interface Principal {
   finance: Permission
 }
 
-/** Rejected: the key is revoked, its owner is deactivated or its account is suspended. `isSuspended`: the
- *  suspension is the only reason. */
+/** Rejected: the key is revoked, its owner is deactivated or its account is suspended.
+ *  `isSuspended`: the suspension is the only reason. */
 export type KeyStatus = { principal: Principal } | { rejected: Principal; isSuspended: boolean }
 
 export interface PrincipalRow extends Principal {
@@ -215,8 +215,8 @@ export const FIND_PRINCIPAL = `
   from api_keys join users on users.id = api_keys.user_id join accounts on accounts.id = users.account_id
   where api_keys.token_hash = ?`
 
-/** Undefined: there is no such key. Runs on every API request and is never cached: a revocation or suspension
- *  takes effect with the next request, on every node. */
+/** Undefined: there is no such key. Runs on every API request and is never cached: a revocation or
+ *  suspension takes effect with the next request, on every node. */
 export async function findPrincipal(sql: Sql, tokenHash: string): Promise<KeyStatus | undefined> {
   // Named, because planning is half of the time of this statement.
   const [row] = await select<PrincipalRow>(sql, FIND_PRINCIPAL, [tokenHash], 'find_principal')
@@ -252,8 +252,8 @@ export async function updateLastUsed(sql: Sql, uses: { id: string; at: number }[
   }
 }
 
-/** A revoked key stays as long as the audit log and the request log name it. Requests with a revoked key are
- *  logged too. */
+/** A revoked key stays as long as the audit log and the request log name it. Requests with a
+ *  revoked key are logged too. */
 export function removeRevokedKeys(run: RemovalRun): Promise<void> {
   return removeRows(run, {
     table: 'api_keys',

@@ -1,5 +1,5 @@
-/** Counts of attempts by 5 minutes and by hour, and the outage of each webhook. The health of webhooks is
- *  computed from them, because reading the attempts themselves would be too slow. */
+/** Counts of attempts by 5 minutes and by hour, and the outage of each webhook. The health of
+ *  webhooks is computed from them, because reading the attempts themselves would be too slow. */
 import type { Outcome } from './attempt.ts'
 import { jsonRows } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
@@ -19,8 +19,8 @@ export const DAY_MS = 24 * HOUR_MS
 export const SHORT_SPAN_MS = 5 * MINUTE_MS
 /** A count of the last 24 hours may begin an hour earlier. */
 const KEPT_MS = DAY_MS + HOUR_MS
-/** The time between two failed attempts counts as outage up to this limit, the longest delay of the schedule.
- *  A jump of the clock or a pause of deliveries between them is not an outage. */
+/** The time between two failed attempts counts as outage up to this limit, the longest delay of the
+ *  schedule. A jump of the clock or a pause of deliveries between them is not an outage. */
 const MAX_GAP_MS = DAY_MS
 
 /** An attempt that has ended. Test events are not counted. */

@@ -52,9 +52,9 @@ interface EndpointRow {
   paused: boolean | number
 }
 
-/** By delivery ID. On PostgreSQL the webhooks stay locked until the transaction ends: a request that
- *  starts before then starts before any change of its webhook. Skips locked webhooks, so that one
- *  of them does not delay the others. */
+/** By delivery ID. On PostgreSQL the webhooks stay locked until the transaction ends: a request
+ *  that starts before then starts before any change of its webhook. Skips locked webhooks, so that
+ *  one of them does not delay the others. */
 export async function loadRequests(
   source: Pick<Trx, 'dialect' | 'sql'>,
   attempts: Pick<Attempt, 'deliveryId' | 'webhookId'>[],

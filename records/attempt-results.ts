@@ -29,9 +29,9 @@ export const AFTER_SUCCESS: DeliveryProgress = {
   nextTrigger: null,
 }
 
-/** Stores results. Returns the progress of a delivery for each result that is new, in any order: `decide` determines it
- *  after failures and skipped attempts. Assigns the final attempt numbers. Ignores a result that was stored before,
- *  even by another process. */
+/** Stores results. Returns the progress of a delivery for each result that is new, in any order:
+ *  `decide` determines it after failures and skipped attempts. Assigns the final attempt numbers.
+ *  Ignores a result that was stored before, even by another process. */
 export async function storeResults(
   trx: Trx,
   attempts: AttemptWith<'result'>[],
@@ -46,8 +46,8 @@ export async function storeResults(
   return [...Array<DeliveryProgress>(stored).fill(AFTER_SUCCESS), ...progress]
 }
 
-/** For each ordering key of the attempts, schedules the first unfinished delivery, unless another one
- *  is already scheduled. */
+/** For each ordering key of the attempts, schedules the first unfinished delivery, unless another
+ *  one is already scheduled. */
 async function scheduleNextInOrder(
   { dialect, sql, announce }: Trx,
   attempts: AttemptWith<'result'>[],
@@ -84,8 +84,9 @@ export function hasSucceeded(attempt: AttemptWith<'result'>): attempt is SentAtt
   return isSent(attempt) && attempt.result.sent.outcome === 'success'
 }
 
-/** A result counts if it belongs to the scheduled attempt. The result of an attempt that was cancelled while it was in
- *  flight counts, too, as long as its number is unused. `isNewResult` applies the same rule. */
+/** A result counts if it belongs to the scheduled attempt. The result of an attempt that was
+ *  cancelled while it was in flight counts, too, as long as its number is unused. `isNewResult`
+ *  applies the same rule. */
 const IS_NEW_RESULT =
   '(deliveries.next_attempt_at = input.scheduled_at or deliveries.attempts = input.number - 1)'
 

@@ -1,7 +1,7 @@
 export type Outcome = 'success' | 'http_error' | 'timeout' | 'unreachable' | 'blocked'
 
-/** Why an attempt is made. 'schedule': the first attempt of an event, and automatic retries. The others are made once,
- *  because a person asked for them. */
+/** Why an attempt is made. 'schedule': the first attempt of an event, and automatic retries. The
+ *  others are made once, because a person asked for them. */
 export type Trigger = 'schedule' | 'retry' | 'resend' | 'test'
 
 /** One HTTP request of a delivery, on its way through the delivery engine. Delivery ID and
@@ -18,15 +18,16 @@ export interface Attempt {
   scheduledAt: number
   /** Set when a process has leased the attempt. */
   lease?: Lease
-  /** Set when the attempt has ended. Stays unset if the delivery was cancelled, rescheduled or deleted before: then
-   *  nothing is sent. */
+  /** Set when the attempt has ended. Stays unset if the delivery was cancelled, rescheduled or
+   *  deleted before: then nothing is sent. */
   result?: AttemptResult
 }
 
 /** An attempt that has these parts. */
 export type AttemptWith<Part extends 'lease' | 'result'> = Attempt & Required<Pick<Attempt, Part>>
 
-/** The `retryCount` of an attempt that the leader started as soon as it was scheduled, without a job. */
+/** The `retryCount` of an attempt that the leader started as soon as it was scheduled, without a
+ *  job. */
 export const NO_JOB = -1
 
 /** Temporary ownership of an attempt by one process. */
@@ -62,12 +63,13 @@ export interface SendResult {
   durationMs: number
   /** The IP address of the connection. Null: there was none. */
   address: string | null
-  /** They add up to the duration: the last phase that was reached lasts until the end of the attempt. Null: the
-   *  attempt ended before it asked for a connection. */
+  /** They add up to the duration: the last phase that was reached lasts until the end of the
+   *  attempt. Null: the attempt ended before it asked for a connection. */
   phases: Phases | null
 }
 
-/** Durations in milliseconds. Null: the attempt did not reach the phase, or reused an open connection. */
+/** Durations in milliseconds. Null: the attempt did not reach the phase, or reused an open
+ *  connection. */
 export interface Phases {
   dns: number | null
   connect: number | null

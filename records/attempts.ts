@@ -53,7 +53,8 @@ export async function listAttempts(scope: Scope, deliveryId: string): Promise<Re
   return rows.map(attemptFromRow)
 }
 
-/** The last `limit` attempts, newest first. Manual retries have no limit, so a delivery may have many. */
+/** The last `limit` attempts, newest first. Manual retries have no limit, so a delivery may have
+ *  many. */
 export async function listLastAttempts(
   scope: Scope,
   deliveryId: string,

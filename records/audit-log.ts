@@ -108,8 +108,8 @@ export async function listAuditEntries(scope: Scope, filter: AuditFilter): Promi
 
 export type Changes = Record<string, { from: unknown; to: unknown }>
 
-/** The differences of two flat objects with the same keys, for the details of an entry. Undefined: there
- *  are none. */
+/** The differences of two flat objects with the same keys, for the details of an entry. Undefined:
+ *  there are none. */
 export function changesBetween<T extends object>(before: T, after: T): Changes | undefined {
   const changes = Object.entries(after)
     .map(([name, to]): [string, { from: unknown; to: unknown }] => [

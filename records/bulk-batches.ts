@@ -158,9 +158,9 @@ function stageAfter({ kind, stage }: RunningBulkJob): BulkPosition | null {
 /** Stop waiting after this long: older transactions are not ours. */
 const MAX_TRANSACTION_MS = 60_000
 
-/** Are all events of the job committed or rolled back? On PostgreSQL a transaction that began while the
- *  webhook was disabled may still be open. Its event IDs may be lower than committed ones. SQLite has only
- *  one writer. */
+/** Are all events of the job committed or rolled back? On PostgreSQL a transaction that began while
+ *  the webhook was disabled may still be open. Its event IDs may be lower than committed ones.
+ *  SQLite has only one writer. */
 export async function isAllCommitted(
   db: Db,
   { stage, createdInTransaction, createdAt }: RunningBulkJob,
@@ -180,8 +180,8 @@ export async function isAllCommitted(
   return Number(row?.oldest) > createdInTransaction
 }
 
-/** Locks the job until the commit. False when it no longer runs, or another process has recorded its
- *  next batch. */
+/** Locks the job until the commit. False when it no longer runs, or another process has recorded
+ *  its next batch. */
 export async function lockBulkJob(
   trx: Trx,
   { id, stage, cursor }: RunningBulkJob,

@@ -1,5 +1,5 @@
-/** Bulk operations on deliveries. Progress is committed with each batch, so a job can be interrupted
- *  anywhere and resumes exactly where it stopped. */
+/** Bulk operations on deliveries. Progress is committed with each batch, so a job can be
+ *  interrupted anywhere and resumes exactly where it stopped. */
 import { Refused } from '../errors.ts'
 import type { Db } from './database/open.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
@@ -53,8 +53,8 @@ export interface BulkPosition {
   cursor: string
 }
 
-/** `cut_off`: deliveries that ended when the webhook was disabled. `missed`: events without a delivery
- *  for the webhook. `failed`: deliveries to retry. */
+/** `cut_off`: deliveries that ended when the webhook was disabled. `missed`: events without a
+ *  delivery for the webhook. `failed`: deliveries to retry. */
 export type BulkStage = 'cut_off' | 'missed' | 'failed'
 
 export interface RunningBulkJob extends BulkJob, BulkPosition {
@@ -129,8 +129,8 @@ export interface NewBulkJob {
   createdBy: string | null
 }
 
-/** Throws `DeliveryRefused` while deliveries are paused or the webhook is not enabled. Throws `Refused`
- *  when an unfinished job of the same kind covers the same deliveries. */
+/** Throws `DeliveryRefused` while deliveries are paused or the webhook is not enabled. Throws
+ *  `Refused` when an unfinished job of the same kind covers the same deliveries. */
 export async function insertBulkJob(
   scope: WriteScope,
   { selection, rate, total, createdBy }: NewBulkJob,
@@ -230,8 +230,8 @@ export async function findAccountOfBulkJob(sql: Sql, id: string): Promise<string
   return row?.account_id
 }
 
-/** Pauses a job until `resumeBulkJob`; attempts that it has scheduled stay scheduled. Returns undefined when the
- *  job does not exist. Throws `Refused` when it has ended. */
+/** Pauses a job until `resumeBulkJob`; attempts that it has scheduled stay scheduled. Returns
+ *  undefined when the job does not exist. Throws `Refused` when it has ended. */
 export function pauseBulkJob(
   scope: WriteScope,
   id: string,
@@ -243,8 +243,8 @@ export function pauseBulkJob(
 
 const RESUMED = { state: 'running', state_reason: null }
 
-/** Does nothing to a running job. Throws `DeliveryRefused` while deliveries are paused, and when the webhook
- *  is disabled or deleted. */
+/** Does nothing to a running job. Throws `DeliveryRefused` while deliveries are paused, and when
+ *  the webhook is disabled or deleted. */
 export async function resumeBulkJob(
   scope: WriteScope,
   id: string,
@@ -264,8 +264,8 @@ export async function resumeBulkJob(
   return resumed
 }
 
-/** Resumes the jobs of a webhook that were paused because it was disabled. Call it with the webhook enabled,
- *  in the same transaction. */
+/** Resumes the jobs of a webhook that were paused because it was disabled. Call it with the webhook
+ *  enabled, in the same transaction. */
 export async function resumeInterruptedJobs(
   scope: WriteScope,
   webhookId: string,
@@ -278,8 +278,8 @@ export async function resumeInterruptedJobs(
   if (resumed > 0) scope.trx.announce(JOBS_DUE)
 }
 
-/** Ends a job; attempts that it has scheduled stay scheduled. Does nothing to a cancelled job. Throws
- *  `Refused` when it is completed. */
+/** Ends a job; attempts that it has scheduled stay scheduled. Does nothing to a cancelled job.
+ *  Throws `Refused` when it is completed. */
 export function cancelBulkJob(
   scope: WriteScope,
   id: string,

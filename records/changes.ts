@@ -3,8 +3,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { InvalidInput } from '../errors.ts'
 import { withStoredIds } from './references.ts'
 
-/** The fields whose value differs from the record, with IDs as they are stored. Undefined: nothing changes.
- *  Times are compared as instants. */
+/** The fields whose value differs from the record, with IDs as they are stored. Undefined: nothing
+ *  changes. Times are compared as instants. */
 export function findChanges<T extends object>(
   current: T,
   input: Partial<Record<keyof T, unknown>>,
@@ -39,8 +39,8 @@ export function assertTransition<Status extends string>(
   throw new InvalidInput({ status: [`cannot become ${to}: it is ${from}, ${possible}.`] })
 }
 
-/** `updated_at` is the version of a record, so every update makes it later, even within one millisecond or after the
- *  clock was set back. */
+/** `updated_at` is the version of a record, so every update makes it later, even within one
+ *  millisecond or after the clock was set back. */
 export function nextUpdatedAt(current: { updated_at: string }, now: Date): number {
   return Math.max(now.getTime(), Date.parse(current.updated_at) + 1)
 }

@@ -1,6 +1,6 @@
-/** The spans of time in which the clock ran steadily. A new span begins when the clock jumps, and when a node
- *  starts and finds the clock far from its last mark. Until a new span is steady for a day, the clock is in
- *  doubt, and no row is deleted by its age. */
+/** The spans of time in which the clock ran steadily. A new span begins when the clock jumps, and
+ *  when a node starts and finds the clock far from its last mark. Until a new span is steady for a
+ *  day, the clock is in doubt, and no row is deleted by its age. */
 import type { Db } from './database/open.ts'
 import { type Sql, select } from './database/statements.ts'
 import { type Trx, transaction } from './database/transaction.ts'
@@ -85,7 +85,8 @@ export function confirmClock(db: Db, now: Date): Promise<ClockSpan[]> {
   })
 }
 
-/** Until the end of the transaction: otherwise two nodes would both begin a span. SQLite has one writer. */
+/** Until the end of the transaction: otherwise two nodes would both begin a span. SQLite has one
+ *  writer. */
 async function lockSpans({ dialect, sql }: Trx): Promise<void> {
   if (dialect === 'postgres') await sql.raw('select pg_advisory_xact_lock(?)', [LOCK_KEY])
 }
@@ -135,8 +136,9 @@ export class DeletionTime {
     this.#spans = spans
   }
 
-  /** Rows created before this time are older than `ageMs`. A clock that was behind has stored times that
-   *  are too early. Nothing from then on is deleted until the rows of that clock are old enough, too. */
+  /** Rows created before this time are older than `ageMs`. A clock that was behind has stored times
+   *  that are too early. Nothing from then on is deleted until the rows of that clock are old
+   *  enough, too. */
   createdBefore(ageMs: number): number {
     const before = this.now - ageMs
     const wrong = this.#spans.filter((span) => {

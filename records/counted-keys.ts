@@ -22,8 +22,8 @@ export interface CountedRequests {
   requests: number
 }
 
-/** Finds the owner of a key and counts requests against their rate limit, unless the key is rejected. Undefined:
- *  there is no such key. Like `findPrincipal`, it is never cached. */
+/** Finds the owner of a key and counts requests against their rate limit, unless the key is
+ *  rejected. Undefined: there is no such key. Like `findPrincipal`, it is never cached. */
 export async function findCountedPrincipal(
   db: Db,
   tokenHash: string,

@@ -15,8 +15,8 @@ export interface DeadWebhook {
   failingSince: number
 }
 
-/** No attempt has succeeded for `afterMs`, and one has failed in the last 24 hours. A suspended account and a
- *  pause of all deliveries have no dead webhooks. */
+/** No attempt has succeeded for `afterMs`, and one has failed in the last 24 hours. A suspended
+ *  account and a pause of all deliveries have no dead webhooks. */
 export async function listDeadWebhooks(
   { read }: Db,
   time: DeletionTime,
@@ -37,7 +37,8 @@ export async function listDeadWebhooks(
   }))
 }
 
-/** Writes the audit log, too. Undefined: an attempt has succeeded meanwhile, or somebody else has disabled it. */
+/** Writes the audit log, too. Undefined: an attempt has succeeded meanwhile, or somebody else has
+ *  disabled it. */
 export function disableDeadWebhook(
   db: Db,
   { id, accountId, failingSince }: DeadWebhook,

@@ -104,8 +104,8 @@ export interface NewDelivery {
   orderingKey?: string
 }
 
-/** Stores the deliveries. Their first attempts are due now, except those that must wait for an earlier event of the
- *  same resource. */
+/** Stores the deliveries. Their first attempts are due now, except those that must wait for an
+ *  earlier event of the same resource. */
 export async function insertDeliveries(
   scope: WriteScope,
   deliveries: NewDelivery[],
@@ -168,9 +168,9 @@ export async function listDeliveries(scope: Scope, filter: DeliveryFilter): Prom
   return rows.map(deliveryFromRow)
 }
 
-/** The condition for a state with which the database reads a `deliveries_undelivered` index in order. SQLite uses such
- *  a partial index only if its predicate stands in the query, too. PostgreSQL would then expect too few rows, and sort
- *  all of them. */
+/** The condition for a state with which the database reads a `deliveries_undelivered` index in
+ *  order. SQLite uses such a partial index only if its predicate stands in the query, too.
+ *  PostgreSQL would then expect too few rows, and sort all of them. */
 export function undeliveredCondition(
   { dialect }: Scope,
   state: Exclude<DeliveryState, 'delivered'>,
@@ -179,7 +179,8 @@ export function undeliveredCondition(
 }
 
 export interface Undelivered extends Delivery {
-  /** A sentence about the failure of the last attempt. Null: there was no attempt, or it was deleted. */
+  /** A sentence about the failure of the last attempt. Null: there was no attempt, or it was
+   *  deleted. */
   lastError: string | null
 }
 

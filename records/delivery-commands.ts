@@ -27,7 +27,8 @@ const REFUSALS = {
     'All deliveries are paused. The operator ends the pause with "muster deliveries unpause".',
 }
 
-/** The command is not possible in the state of the delivery or of its webhook, or while deliveries are paused. */
+/** The command is not possible in the state of the delivery or of its webhook, or while deliveries
+ *  are paused. */
 export class DeliveryRefused extends Refused {
   override name = 'DeliveryRefused'
   code: keyof typeof REFUSALS
@@ -37,8 +38,9 @@ export class DeliveryRefused extends Refused {
   }
 }
 
-/** Schedules one manual attempt of a failed delivery, due now. Repeating it before that attempt changes
- *  nothing. Returns undefined when the delivery does not exist. Throws `DeliveryRefused`. */
+/** Schedules one manual attempt of a failed delivery, due now. Repeating it before that attempt
+ *  changes nothing. Returns undefined when the delivery does not exist. Throws
+ *  `DeliveryRefused`. */
 export const retryDelivery = (scope: WriteScope, id: string, now: Date) =>
   scheduleManualAttempt(scope, id, 'retry', now)
 
@@ -46,8 +48,8 @@ export const retryDelivery = (scope: WriteScope, id: string, now: Date) =>
 export const resendDelivery = (scope: WriteScope, id: string, now: Date) =>
   scheduleManualAttempt(scope, id, 'resend', now)
 
-/** Now, or 1 ms after the last update: the due time identifies an attempt, so it must be unique within
- *  the delivery. */
+/** Now, or 1 ms after the last update: the due time identifies an attempt, so it must be unique
+ *  within the delivery. */
 function uniqueDueTime({ sql }: Scope, now: Date): ReturnType<Sql['raw']> {
   return sql.raw('case when updated_at < ? then cast(? as bigint) else updated_at + 1 end', [
     now.getTime(),
@@ -92,8 +94,8 @@ async function scheduleManualAttempt(
   return current
 }
 
-/** Schedules a manual retry of each failed delivery whose webhook is enabled and that has no scheduled
- *  attempt. Returns how many. */
+/** Schedules a manual retry of each failed delivery whose webhook is enabled and that has no
+ *  scheduled attempt. Returns how many. */
 export async function retryFailedDeliveries(
   scope: WriteScope,
   ids: string[],
@@ -116,8 +118,8 @@ export async function retryFailedDeliveries(
   return scheduled
 }
 
-/** Resumes the retry schedule of deliveries that failed because their webhook was disabled. Returns how
- *  many. */
+/** Resumes the retry schedule of deliveries that failed because their webhook was disabled. Returns
+ *  how many. */
 export async function resumeDeliveries(
   scope: WriteScope,
   ids: string[],
@@ -157,15 +159,17 @@ export async function resumeDeliveries(
   return rows.length
 }
 
-/** Avoids deadlocks: two transactions that lock the same rows in different orders wait for each other. */
+/** Avoids deadlocks: two transactions that lock the same rows in different orders wait for each
+ *  other. */
 async function lockInOrder(scope: WriteScope, ids: string[]): Promise<void> {
   if (scope.dialect === 'postgres')
     await scope.rows('deliveries').whereIn('id', ids).orderBy('id').forUpdate().select('id')
 }
 
-/** Makes the next scheduled attempt due now. It keeps its number, and later attempts are scheduled from
- *  its end. Changes nothing when the attempt is already due or waits for an earlier delivery of its
- *  ordering key. Returns undefined when the delivery does not exist. Throws `DeliveryRefused`. */
+/** Makes the next scheduled attempt due now. It keeps its number, and later attempts are scheduled
+ *  from its end. Changes nothing when the attempt is already due or waits for an earlier delivery
+ *  of its ordering key. Returns undefined when the delivery does not exist. Throws
+ *  `DeliveryRefused`. */
 export async function attemptNow(
   scope: WriteScope,
   id: string,
@@ -214,8 +218,8 @@ interface WebhookState {
   suspended_at: number | null
 }
 
-/** On PostgreSQL the webhook stays locked until the transaction ends, so that nobody enables it before the
- *  reason is stored. */
+/** On PostgreSQL the webhook stays locked until the transaction ends, so that nobody enables it
+ *  before the reason is stored. */
 function findWebhookState(scope: WriteScope, id: string): Promise<WebhookState | undefined> {
   const query = scope.rows('webhooks').where({ id }).first('enabled', 'deleted_at', 'suspended_at')
   return scope.dialect === 'postgres' ? query.forShare() : query
@@ -226,7 +230,8 @@ function blockingReasonOf(webhook: WebhookState | undefined): BlockingReason | u
   return webhook.enabled ? undefined : 'webhook_disabled'
 }
 
-/** Undefined: the webhook gets deliveries, at the latest when the account is no longer suspended. */
+/** Undefined: the webhook gets deliveries, at the latest when the account is no longer
+ *  suspended. */
 export async function findBlockingReason(
   scope: WriteScope,
   webhookId: string,
@@ -247,8 +252,8 @@ export async function assertNotPaused({ sql }: Scope): Promise<void> {
   if ((await findPausedAt(sql)) !== undefined) throw new DeliveryRefused('deliveries_paused')
 }
 
-/** Ends the scheduled deliveries of a webhook as failed. The engine ends manual attempts, which are due
- *  at once. */
+/** Ends the scheduled deliveries of a webhook as failed. The engine ends manual attempts, which are
+ *  due at once. */
 export async function endScheduledDeliveries(
   scope: WriteScope,
   webhookId: string,

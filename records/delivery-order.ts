@@ -1,5 +1,5 @@
-/** Deliveries in order: a webhook with `ordering: by_resource` gets the events of a resource one after
- *  the other. */
+/** Deliveries in order: a webhook with `ordering: by_resource` gets the events of a resource one
+ *  after the other. */
 import type { WriteScope } from './database/scope.ts'
 import { UNFINISHED_IN_ORDER } from './index-predicates.ts'
 
@@ -11,8 +11,9 @@ interface NewDelivery {
 
 const toKey = ({ webhookId, orderingKey }: NewDelivery): string => `${webhookId} ${orderingKey}`
 
-/** The (webhook, ordering key) pairs with an unfinished delivery. Their rows are share-locked until the
- *  commit: otherwise the earlier delivery could finish before it, and nothing would schedule the new one. */
+/** The (webhook, ordering key) pairs with an unfinished delivery. Their rows are share-locked until
+ *  the commit: otherwise the earlier delivery could finish before it, and nothing would schedule
+ *  the new one. */
 export async function listBusyOrderings(
   scope: WriteScope,
   deliveries: NewDelivery[],

@@ -34,7 +34,8 @@ export interface FoundDeliveries {
   isCutShort: boolean
 }
 
-/** Rows read for a page that filters by event type or by "delivered": no index has these columns. */
+/** Rows read for a page that filters by event type or by "delivered": no index has these
+ *  columns. */
 const MAX_ROWS_READ = 10_000
 /** The limit for undelivered rows: each may cost one read of the disk. */
 const MAX_UNDELIVERED_ROWS_READ = 2_000

@@ -2,10 +2,12 @@
 import type { Attempt } from './attempt.ts'
 import type { Topic } from './database/announcements.ts'
 
-/** A transaction that schedules more attempts than this announces no list: the engine queries for them. */
+/** A transaction that schedules more attempts than this announces no list: the engine queries for
+ *  them. */
 const MAX_ANNOUNCED_ATTEMPTS = 1_000
 
-/** Attempts were scheduled. The payload lists all of them; without it, the engine queries for them. */
+/** Attempts were scheduled. The payload lists all of them; without it, the engine queries for
+ *  them. */
 export const ATTEMPTS_SCHEDULED: Topic<Attempt[]> = {
   name: 'attempts',
   merge(payloads) {

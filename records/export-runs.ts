@@ -15,8 +15,8 @@ const LEASE_MS = 60_000
 export const EXPORT_FILE_DAYS = 7
 const DAY_MS = 24 * 60 * 60_000
 
-/** An export that this process writes until the lease expires. Another process that leases the export then
- *  increments `tries`, so that this process loses its lease. */
+/** An export that this process writes until the lease expires. Another process that leases the
+ *  export then increments `tries`, so that this process loses its lease. */
 export interface ExportLease extends ExportSelection {
   id: string
   format: Export['format']
@@ -31,8 +31,9 @@ export class LeaseLost extends Error {
 
 const MAX_LISTED_DUE = 100
 
-/** The oldest unfinished export of each account, unless it has a lease: a new one, one due for another run, or one
- *  of a killed process. So the accounts take turns, and one file of an account grows at a time. */
+/** The oldest unfinished export of each account, unless it has a lease: a new one, one due for
+ *  another run, or one of a killed process. So the accounts take turns, and one file of an account
+ *  grows at a time. */
 export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
   const rows: { id: string }[] = await db
     .read('exports')
@@ -152,8 +153,8 @@ export function failExport(sql: Sql, lease: ExportLease, error: string, now: Dat
   })
 }
 
-/** Queues the export again. `dueAt`: the earliest time of the next run. Without it, the export is due
- *  now and the run does not count. */
+/** Queues the export again. `dueAt`: the earliest time of the next run. Without it, the export is
+ *  due now and the run does not count. */
 export function releaseExport(
   sql: Sql,
   lease: ExportLease,

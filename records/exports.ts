@@ -77,8 +77,9 @@ export function assertExportPermitted(
     )
 }
 
-/** Throws 429 when the account has too many unfinished exports, and InvalidInput when its files take too much space.
- *  On PostgreSQL, other transactions that call this wait until the end of this one. */
+/** Throws 429 when the account has too many unfinished exports, and InvalidInput when its files
+ *  take too much space. On PostgreSQL, other transactions that call this wait until the end of this
+ *  one. */
 export async function assertExportQuotas(
   scope: Scope,
   { unfinished_exports, export_mib }: Quotas,
@@ -141,8 +142,8 @@ export async function insertExport(
   return fromRow(row)
 }
 
-/** Deletes the export with its file. A process that is writing the file loses its lease with its next
- *  write, and stops. */
+/** Deletes the export with its file. A process that is writing the file loses its lease with its
+ *  next write, and stops. */
 export async function deleteExportRow(scope: Scope, id: string): Promise<void> {
   await scope.rows('exports').where({ id }).delete()
 }
@@ -161,7 +162,8 @@ export async function* readFile(scope: Scope, { id, byte_size }: Export): AsyncG
   }
 }
 
-/** By resource: its list operation and its schema. `batchRows` keeps a batch of the largest records within 4 MiB. */
+/** By resource: its list operation and its schema. `batchRows` keeps a batch of the largest records
+ *  within 4 MiB. */
 const CONTENTS = {
   participants: {
     list: 'listParticipants',
@@ -188,8 +190,8 @@ export function assertExportFilters({
   readFilters(resource, filters)
 }
 
-/** Converts and validates the filters like a query of the list operation. Throws `InvalidInput`, keyed
- *  `filters.<name>`. */
+/** Converts and validates the filters like a query of the list operation. Throws `InvalidInput`,
+ *  keyed `filters.<name>`. */
 function readFilters(resource: ExportResource, filters: ExportFilters): Record<string, unknown> {
   const { list } = CONTENTS[resource]
   const parameters: Record<string, QueryParameter> = operations[list].query
@@ -216,8 +218,8 @@ export interface ExportSelection {
   filters: ExportFilters
 }
 
-/** The records of the export, in batches without an open transaction between them. Throws `InvalidInput`
- *  when the contract no longer accepts the filters. */
+/** The records of the export, in batches without an open transaction between them. Throws
+ *  `InvalidInput` when the contract no longer accepts the filters. */
 export function exportedRecords(
   db: Db,
   { accountId, resource, filters }: ExportSelection,

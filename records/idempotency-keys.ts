@@ -1,5 +1,5 @@
-/** Idempotency keys. A request inserts its key with the response in the transaction of its change, so that a
- *  rollback or the end of the process leaves neither. */
+/** Idempotency keys. A request inserts its key with the response in the transaction of its change,
+ *  so that a rollback or the end of the process leaves neither. */
 import { IS_CLOCK_IN_DOUBT } from './clock-spans.ts'
 import { uniqueViolation } from './database/errors.ts'
 import { type Sql, select } from './database/statements.ts'
@@ -50,7 +50,8 @@ export async function findKeyState(
   { userId, key, fingerprint }: KeyedRequest,
   now: number,
 ): Promise<KeyState> {
-  // Without a name: a plan from when the table was small would read all of it until the next analyze.
+  // Without a name: a plan from when the table was small would read all of it until the next
+  // analyze.
   const [row] = await select<Row>(
     sql,
     `select fingerprint, status, headers, body, locked_until, expires_at
@@ -73,8 +74,8 @@ async function hasExpired(
   { status, locked_until, expires_at }: Row,
   now: number,
 ): Promise<boolean> {
-  // Nodes of older releases insert keys without a status and commit them before their change. Other nodes take these
-  // keys over after `locked_until`.
+  // Nodes of older releases insert keys without a status and commit them before their change. Other
+  // nodes take these keys over after `locked_until`.
   if (status === null && locked_until <= now) return true
   if (expires_at > now) return false
   const [row] = await select<{ doubt: boolean | number }>(

@@ -38,8 +38,8 @@ export async function insertInvitation(
   return expiresAt
 }
 
-/** Searches all accounts. Undefined: the link does not exist, was used or replaced, or has expired, its user is
- *  deactivated, or its account is suspended. */
+/** Searches all accounts. Undefined: the link does not exist, was used or replaced, or has expired,
+ *  its user is deactivated, or its account is suspended. */
 export async function findInvitation(
   sql: Sql,
   tokenHash: string,

@@ -50,8 +50,8 @@ export const jobApplicationListing: Listing<JobApplicationRow, JobApplication> =
   fromRow,
 }
 
-/** Throws `InvalidInput` for an unknown participant, a job that is not open, or a second application for
- *  the job. */
+/** Throws `InvalidInput` for an unknown participant, a job that is not open, or a second
+ *  application for the job. */
 export async function insertJobApplication(
   scope: WriteScope,
   input: NewJobApplication,

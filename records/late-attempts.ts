@@ -16,8 +16,8 @@ export interface Schedule {
   delaysMs: readonly number[]
 }
 
-/** Reschedules the attempts that are later than their delay from now. Returns how many. Reads every scheduled
- *  attempt. */
+/** Reschedules the attempts that are later than their delay from now. Returns how many. Reads every
+ *  scheduled attempt. */
 export async function rescheduleLateAttempts(db: Db, schedule: Schedule): Promise<number> {
   const latest = schedule.now.getTime() + TOLERANCE_MS
   const isLate = `next_attempt_at > cast(? as bigint) + ${delayOf(schedule)}`
@@ -55,8 +55,8 @@ async function reschedule(db: Db, schedule: Schedule, late: Condition): Promise<
     if (rows.length === 0) return rescheduled
     const ids = rows.map(({ id }) => id)
     const changed = await transaction(db, async ({ sql, announce }) => {
-      // Skips locked rows: waiting for them in another order than the transactions that store results
-      // would deadlock.
+      // Skips locked rows: waiting for them in another order than the transactions that store
+      // results would deadlock.
       const found = sql('deliveries').whereIn('id', ids).whereRaw(late.sql, late.bindings)
       const changeable: string[] = await (isPostgres
         ? found.forUpdate().skipLocked()

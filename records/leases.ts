@@ -8,10 +8,12 @@ export interface LeaseHolder {
   isSession: boolean
 }
 
-/** A lease that ends this much later than a new one is from a clock that was ahead, and does not count. */
+/** A lease that ends this much later than a new one is from a clock that was ahead, and does not
+ *  count. */
 const TOLERANCE_MS = 60_000
 
-/** Acquires or renews a lease for `durationMs` by the database's clock. False: another holder has it. */
+/** Acquires or renews a lease for `durationMs` by the database's clock. False: another holder has
+ *  it. */
 export async function acquireLease(
   { write: sql }: Db,
   name: string,

@@ -1,4 +1,5 @@
-/** Records, and lists with the filters, sorts and pages that openapi.yaml declares. Indexes serve every query. */
+/** Records, and lists with the filters, sorts and pages that openapi.yaml declares. Indexes serve
+ *  every query. */
 
 import type { OperationRow } from '../generated/operations.ts'
 import type { Scope } from './database/scope.ts'
@@ -15,8 +16,8 @@ export interface Listing<Row, Item> {
   nullable?: string[]
 }
 
-/** A part of a statement and the values of its question marks. Plain SQL: knex takes three times as long
- *  to build the two statements of a list as the database takes to run them. */
+/** A part of a statement and the values of its question marks. Plain SQL: knex takes three times as
+ *  long to build the two statements of a list as the database takes to run them. */
 export interface Condition {
   sql: string
   bindings: (string | number)[]
@@ -58,9 +59,9 @@ export async function listPage<Row, Item>(
   const { 'page[number]': number, 'page[size]': size } = query
   const filters = filtersOf(query)
   const where = matching(scope, listing, filters)
-  // Only the unfiltered count is a named prepared statement. PostgreSQL keeps the plan of a named statement
-  // per connection, and a plan from before a migration would fail when the migration has changed the
-  // columns.
+  // Only the unfiltered count is a named prepared statement. PostgreSQL keeps the plan of a named
+  // statement per connection, and a plan from before a migration would fail when the migration has
+  // changed the columns.
   const name = Object.keys(filters).length === 0 ? `count_${listing.table}` : undefined
   const [[counted], rows] = await Promise.all([
     select<{ total: number }>(
@@ -167,7 +168,8 @@ function order<Row, Item>({ table, nullable = [] }: Listing<Row, Item>, sorts: s
   return [...terms, `${table}.id ${direction(sorts.at(-1))}`].join(', ')
 }
 
-/** Names come from the contract and were validated. The check keeps anything else out of the statement. */
+/** Names come from the contract and were validated. The check keeps anything else out of the
+ *  statement. */
 function column(table: string, name: string): string {
   if (!/^[a-z_]+$/.test(name)) throw new Error(`${name} is not a column name`)
   return `${table}.${name}`
@@ -181,8 +183,8 @@ export function containing(name: string, text: string): Condition {
   }
 }
 
-/** Folds case and normalises Unicode, so that ß equals SS, ς equals σ, and é equals e with a combining
- *  accent. */
+/** Folds case and normalises Unicode, so that ß equals SS, ς equals σ, and é equals e with a
+ *  combining accent. */
 export function foldText(text: string): string {
   return text.normalize('NFC').toUpperCase().toLowerCase().replaceAll('ς', 'σ').normalize('NFC')
 }

@@ -1,10 +1,11 @@
-/** JSON Merge Patch (RFC 7396). It differs from an update with plain JSON only for fields with an object:
- *  the patch changes single entries of the object. */
+/** JSON Merge Patch (RFC 7396). It differs from an update with plain JSON only for fields with an
+ *  object: the patch changes single entries of the object. */
 
 /** A body with the media type application/merge-patch+json. */
 export type MergePatch = Record<string, unknown>
 
-/** The patch without the nulls that remove entries of an object: the schemas describe what is stored. */
+/** The patch without the nulls that remove entries of an object: the schemas describe what is
+ *  stored. */
 export function withoutRemovals(patch: MergePatch): MergePatch {
   if (!isObject(patch)) return patch
   return Object.fromEntries(

@@ -11,8 +11,8 @@ export interface RateLimitWindow {
   msLeft: number
 }
 
-/** Counts points in their windows, which begin with the first of them, by the clock of the database. `source`
- *  returns the key and the points. */
+/** Counts points in their windows, which begin with the first of them, by the clock of the
+ *  database. `source` returns the key and the points. */
 export function countPointsSql(source: string, windowMs: number): string {
   const now = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
   const hasEnded = `(counted.expire <= excluded.expire - ${windowMs}
@@ -54,8 +54,8 @@ export async function deletePoints(db: Db, key: string): Promise<void> {
 /** Older nodes count by their own clocks, which may differ by this much. */
 const EXPIRED_MS = 60 * 60_000
 
-/** Reads the whole table, which holds the windows of about an hour: an index on `expire` would slow down each
- *  request, because each one updates it. */
+/** Reads the whole table, which holds the windows of about an hour: an index on `expire` would slow
+ *  down each request, because each one updates it. */
 export async function removeExpiredCounts(run: RemovalRun): Promise<void> {
   if (run.db.dialect === 'sqlite') return
   await removeRows(run, {

@@ -14,8 +14,8 @@ const ID_FIELDS = new Set([
   }),
 ])
 
-/** The stored form of a UUID. The contract also accepts upper case, which SQLite compares as another text, and
- *  `urn:uuid:`, which PostgreSQL refuses. */
+/** The stored form of a UUID. The contract also accepts upper case, which SQLite compares as
+ *  another text, and `urn:uuid:`, which PostgreSQL refuses. */
 function toStoredId(uuid: string): string {
   return uuid.toLowerCase().replace('urn:uuid:', '')
 }
@@ -35,8 +35,8 @@ export function withStoredIds<T extends object>(input: T): T {
   ) as T
 }
 
-/** Throws `InvalidInput` unless `id`, as it is stored, is null, undefined or that of a record of the account. Locks the
- *  record against deletion until the transaction ends. */
+/** Throws `InvalidInput` unless `id`, as it is stored, is null, undefined or that of a record of
+ *  the account. Locks the record against deletion until the transaction ends. */
 export async function assertReference(
   scope: Scope,
   field: string,

@@ -1,4 +1,5 @@
-/** Removes outdated rows in small batches. Each rule of records/removal-rules.ts does so through a run. */
+/** Removes outdated rows in small batches. Each rule of records/removal-rules.ts does so through a
+ *  run. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import type { DeletionTime } from './clock-spans.ts'
@@ -28,15 +29,16 @@ export interface RemovalRun {
   db: Db
   time: DeletionTime
   retention: RetentionDays
-  /** Runs one batch in a transaction and returns the removed rows. Undefined: nothing was removed, because
-   *  the run has to end. */
+  /** Runs one batch in a transaction and returns the removed rows. Undefined: nothing was removed,
+   *  because the run has to end. */
   batch(remove: (trx: Trx) => Promise<RemovedRows>): Promise<RemovedRows | undefined>
   /** Outdated rows may be left. */
   hasEndedEarly(): boolean
 }
 
 export interface RemovalOptions extends Pick<RemovalRun, 'db' | 'time' | 'retention'> {
-  /** PostgreSQL advisory lock: of the nodes that run with the same key, one removes rows at a time. */
+  /** PostgreSQL advisory lock: of the nodes that run with the same key, one removes rows at a
+   *  time. */
   lockKey: number
   signal: AbortSignal
   /** Is called after each commit. */
@@ -80,8 +82,8 @@ export function daysBefore({ time }: RemovalRun, days: number): number {
   return time.createdBefore(days * DAY_MS)
 }
 
-/** Rows that expire `lifetimeMs` after their creation are outdated until this expiry, in epoch milliseconds;
- *  with `delayMs`, only that long after their expiry. */
+/** Rows that expire `lifetimeMs` after their creation are outdated until this expiry, in epoch
+ *  milliseconds; with `delayMs`, only that long after their expiry. */
 export function expiredUntil({ time }: RemovalRun, lifetimeMs: number, delayMs = 0): number {
   return time.createdBefore(lifetimeMs + delayMs) + lifetimeMs
 }
@@ -103,8 +105,8 @@ export async function removeRows(
   do {
     removed = await run.batch(async ({ sql }) => {
       const batch = condition(sql(table)).select(key).limit(batchRows)
-      // The condition is repeated, because PostgreSQL evaluates it again for a row that another transaction
-      // has changed meanwhile. An idempotency key that was used again must stay.
+      // The condition is repeated, because PostgreSQL evaluates it again for a row that another
+      // transaction has changed meanwhile. An idempotency key that was used again must stay.
       return { [table]: await condition(sql(table)).whereIn(key, batch).delete() }
     })
   } while ((removed?.[table] ?? 0) === batchRows)

@@ -201,7 +201,8 @@ const NAME_COLUMNS =
 const JOIN_NAMES =
   'left join users on users.id = logged.user_id left join api_keys on api_keys.id = logged.api_key_id'
 
-/** The path without its query string. 63 is the question mark, which would otherwise be a placeholder. */
+/** The path without its query string. 63 is the question mark, which would otherwise be a
+ *  placeholder. */
 const PATH_WITHOUT_QUERY = {
   postgres: 'split_part(path, chr(63), 1)',
   sqlite: 'substr(path, 1, instr(path || char(63), char(63)) - 1)',

@@ -1,7 +1,7 @@
-/** Removes outdated events with their deliveries, outdated attempts, and the rows that only they refer to.
- *  IDs are UUIDv7, so outdated rows are the lower end of a primary key. This needs no index of its own, and
- *  a run that finds nothing reads almost nothing. An unfinished delivery stays, with its event and its
- *  attempts. */
+/** Removes outdated events with their deliveries, outdated attempts, and the rows that only they
+ *  refer to. IDs are UUIDv7, so outdated rows are the lower end of a primary key. This needs no
+ *  index of its own, and a run that finds nothing reads almost nothing. An unfinished delivery
+ *  stays, with its event and its attempts. */
 import type { Knex } from 'knex'
 import type { Trx } from './database/transaction.ts'
 import { lowestIdAt } from './ids.ts'
@@ -89,8 +89,8 @@ function attemptsBegunBefore(begunBefore: number): Removal['remove'] {
   }
 }
 
-/** Deletes an event together with its deliveries: without them it would look like a missed event. Recent
- *  deliveries of an old event stay, without the event. */
+/** Deletes an event together with its deliveries: without them it would look like a missed event.
+ *  Recent deliveries of an old event stay, without the event. */
 function eventsWithDeliveries(createdBefore: string): Removal['remove'] {
   return async (trx, ids) => {
     const { sql } = trx
@@ -146,7 +146,8 @@ export function removeEndedBulkJobs(run: RemovalRun): Promise<void> {
 /** Concurrent transactions that have read the webhook before its deletion end within this time. */
 const DELETED_DAYS = 1
 
-/** Removes deleted webhooks without deliveries and bulk jobs, which show the name of their webhook. */
+/** Removes deleted webhooks without deliveries and bulk jobs, which show the name of their
+ *  webhook. */
 export function removeDeletedWebhooks(run: RemovalRun): Promise<void> {
   return removeRows(run, {
     table: 'webhooks',

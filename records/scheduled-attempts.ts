@@ -50,8 +50,8 @@ export interface FreeQuota {
   ofOthers: number
 }
 
-/** The backlog up to `until`: of each webhook as many attempts as its quota allows, earliest first, without
- *  the deliveries in `skip`. Reads no row beyond the quota, however long a backlog is. */
+/** The backlog up to `until`: of each webhook as many attempts as its quota allows, earliest first,
+ *  without the deliveries in `skip`. Reads no row beyond the quota, however long a backlog is. */
 export async function listUnqueuedWithinQuota(
   db: Db,
   until: Date,
@@ -131,7 +131,8 @@ function noneOf(dialect: Db['dialect'], ids: string[]): [string, string[]] {
     : ['id not in (select value from json_each(?))', [JSON.stringify(ids)]]
 }
 
-/** Attempts overdue at `overdueAt` that were queued at or before `queuedUntil`: their jobs may be lost. */
+/** Attempts overdue at `overdueAt` that were queued at or before `queuedUntil`: their jobs may be
+ *  lost. */
 export async function listOverdueQueued(
   db: Db,
   overdueAt: Date,
@@ -232,8 +233,8 @@ export async function countQueued(db: Db, now: Date): Promise<QueuedCount[]> {
   }))
 }
 
-/** The earliest time of any scheduled attempt, except those of suspended accounts. Reads none of these in the
- *  backlog, which may be long. */
+/** The earliest time of any scheduled attempt, except those of suspended accounts. Reads none of
+ *  these in the backlog, which may be long. */
 export async function findEarliestScheduledAt(db: Db): Promise<number | undefined> {
   const queued: Promise<{ next_attempt_at: number } | undefined> = db
     .read('deliveries')
@@ -256,11 +257,11 @@ export async function findEarliestScheduledAt(db: Db): Promise<number | undefine
   return times.length > 0 ? Math.min(...times) : undefined
 }
 
-/** Schedules the first pending delivery of each ordering key that has no scheduled delivery, for example
- *  because the delivery before it was cancelled. */
+/** Schedules the first pending delivery of each ordering key that has no scheduled delivery, for
+ *  example because the delivery before it was cancelled. */
 export async function scheduleStuckInOrder(db: Db, now: Date, limit: number): Promise<void> {
-  // A scheduled delivery goes first even if its ID is later: the clocks of the nodes that create IDs
-  // differ slightly.
+  // A scheduled delivery goes first even if its ID is later: the clocks of the nodes that create
+  // IDs differ slightly.
   const unfinishedInOrder = (table: string): string =>
     `${table}.ordering_key is not null and ${table}.state in ('pending', 'retrying')`
   const stuck: { id: string }[] = await db

@@ -84,8 +84,8 @@ export interface SignedIn {
   notice: Notice | null
 }
 
-/** Undefined: the session does not exist or has expired, its user is deactivated, or its account is suspended.
- *  Never cached: a revocation takes effect with the next request, on every node. */
+/** Undefined: the session does not exist or has expired, its user is deactivated, or its account is
+ *  suspended. Never cached: a revocation takes effect with the next request, on every node. */
 export async function findSignedIn(
   sql: Sql,
   tokenHash: string,

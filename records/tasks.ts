@@ -49,8 +49,8 @@ export const taskListing: Listing<TaskRow, Task> = {
   nullable: ['due_at', 'completed_at'],
 }
 
-/** The contract accepts these years. The API returns times in UTC, and must accept what it returned: an offset may
- *  move a time out of these years. */
+/** The contract accepts these years. The API returns times in UTC, and must accept what it
+ *  returned: an offset may move a time out of these years. */
 const FIRST_MILLIS = Date.UTC(1000, 0)
 const END_MILLIS = Date.UTC(3000, 0)
 
@@ -100,7 +100,8 @@ export async function updateTaskFields(
   return fromRow(updated as TaskRow)
 }
 
-/** Deletes the task, and sets `task_id` of its payments to null. Returns the IDs of the payments. */
+/** Deletes the task, and sets `task_id` of its payments to null. Returns the IDs of the
+ *  payments. */
 export async function deleteTaskRow(
   scope: WriteScope,
   id: string,

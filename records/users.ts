@@ -90,8 +90,8 @@ export function userFromRow(row: UserRow): User {
   }
 }
 
-/** The unique form of an email. It is unique in the whole installation, because a user signs in with it
- *  alone. */
+/** The unique form of an email. It is unique in the whole installation, because a user signs in
+ *  with it alone. */
 export function emailKey(email: string): string {
   return email.trim().normalize('NFC').toLowerCase()
 }
@@ -123,8 +123,8 @@ const permissionColumns = (permissions: Partial<Permissions>): Record<string, Pe
     Object.entries(permissions).map(([module, permission]) => [`${module}_permission`, permission]),
   )
 
-/** Returns the user's ID. Throws `Refused` when the input is invalid, the email is taken or the account
- *  is full. */
+/** Returns the user's ID. Throws `Refused` when the input is invalid, the email is taken or the
+ *  account is full. */
 export async function insertUser(scope: WriteScope, user: NewUser, now: Date): Promise<string> {
   const granted = user.grants ?? []
   assertGrants(user.role, granted)
@@ -187,8 +187,8 @@ export async function findUserByEmail(sql: Sql, email: string): Promise<User | u
   return row && userFromRow(row)
 }
 
-/** Activates or deactivates a user. The API keys of a deactivated user stop working at once. False: the
- *  user does not exist. Throws `Refused` for the Owner. */
+/** Activates or deactivates a user. The API keys of a deactivated user stop working at once. False:
+ *  the user does not exist. Throws `Refused` for the Owner. */
 export async function updateUserStatus(
   scope: Scope,
   id: string,
@@ -209,8 +209,9 @@ export interface UserAccess {
   permissions: Partial<Permissions>
 }
 
-/** Takes effect with the user's next request. An Admin who becomes a Member loses the grants. Undefined:
- *  the user does not exist. Throws `Refused` for grants of a Member, and for the Owner. */
+/** Takes effect with the user's next request. An Admin who becomes a Member loses the grants.
+ *  Undefined: the user does not exist. Throws `Refused` for grants of a Member, and for the
+ *  Owner. */
 export async function updateAccess(
   scope: Scope,
   id: string,
@@ -240,9 +241,9 @@ export async function updateAccess(
   }
 }
 
-/** Makes another user the Owner, and the Owner an Admin with both grants. Throws `Refused` when `fromId`
- *  is not the Owner, or the other user is deactivated or has not set a password. Call it in a
- *  transaction, so that it refuses one of two concurrent transfers. */
+/** Makes another user the Owner, and the Owner an Admin with both grants. Throws `Refused` when
+ *  `fromId` is not the Owner, or the other user is deactivated or has not set a password. Call it
+ *  in a transaction, so that it refuses one of two concurrent transfers. */
 export async function transferOwnership(
   scope: Scope,
   fromId: string,
@@ -296,7 +297,8 @@ export async function updateEmail(
     })
 }
 
-/** Deletes a user who has not set a password, which frees the email. False: there is no such user. */
+/** Deletes a user who has not set a password, which frees the email. False: there is no such
+ *  user. */
 export async function deleteInvitedUser(scope: Scope, id: string): Promise<boolean> {
   const invited = scope
     .rows('users')

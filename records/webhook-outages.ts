@@ -1,7 +1,8 @@
 /** Changes of the outage of webhooks. Attempts change it, too: see attempt-counts.ts. */
 import type { Sql } from './database/statements.ts'
 
-/** The failed attempts so far do not count any more: the webhook has another URL, or was enabled. */
+/** The failed attempts so far do not count any more: the webhook has another URL, or was
+ *  enabled. */
 export async function endOutage(sql: Sql, webhookId: string): Promise<void> {
   await sql('webhook_health').where({ webhook_id: webhookId }).update({
     failures: 0,
@@ -12,8 +13,8 @@ export async function endOutage(sql: Sql, webhookId: string): Promise<void> {
   })
 }
 
-/** The time from the last failed attempt until now is no outage, because no attempts were made. `accountId`:
- *  only the webhooks of this account. */
+/** The time from the last failed attempt until now is no outage, because no attempts were made.
+ *  `accountId`: only the webhooks of this account. */
 export async function leavePauseOut(sql: Sql, now: Date, accountId?: string): Promise<void> {
   const outages = sql('webhook_health').whereNotNull('failing_until')
   if (accountId !== undefined)

@@ -88,8 +88,8 @@ export async function insertWebhook(
   seal: (id: string) => string,
   now: Date,
 ): Promise<Webhook> {
-  // Locks the account: otherwise two concurrent inserts would both count 49, and a webhook could be created
-  // beside a suspension.
+  // Locks the account: otherwise two concurrent inserts would both count 49, and a webhook could be
+  // created beside a suspension.
   const account = await lockAccount(scope)
   const count = await countFound(notDeleted(scope))
   const quotas = await findQuotas(scope, FIXED_DEFAULTS)
@@ -188,7 +188,8 @@ export async function updateWebhook(
   })
 }
 
-/** Also resumes the bulk jobs that its disabling has paused. Earlier failures do not count any more. */
+/** Also resumes the bulk jobs that its disabling has paused. Earlier failures do not count any
+ *  more. */
 export async function enableWebhook(
   scope: WriteScope,
   id: string,
@@ -215,8 +216,8 @@ export async function disableWebhook(
   return webhook
 }
 
-/** Ends scheduled deliveries as failed, and erases the secrets: no attempt starts after the commit. The rest
- *  of the row stays for the log of its deliveries. */
+/** Ends scheduled deliveries as failed, and erases the secrets: no attempt starts after the commit.
+ *  The rest of the row stays for the log of its deliveries. */
 export async function deleteWebhook(
   scope: WriteScope,
   id: string,
@@ -232,8 +233,8 @@ export async function deleteWebhook(
   return webhook
 }
 
-/** Stops the attempts of all webhooks of the account, or with null lets them continue. Each webhook keeps its
- *  other state, and each delivery its schedule. */
+/** Stops the attempts of all webhooks of the account, or with null lets them continue. Each webhook
+ *  keeps its other state, and each delivery its schedule. */
 export async function updateSuspendedAt(
   scope: WriteScope,
   suspendedAt: number | null,

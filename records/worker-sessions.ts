@@ -1,4 +1,5 @@
-/** The sessions of workers. Each holds an advisory lock, which PostgreSQL releases when the process dies. */
+/** The sessions of workers. Each holds an advisory lock, which PostgreSQL releases when the process
+ *  dies. */
 import type { Db } from './database/open.ts'
 import { select } from './database/statements.ts'
 
@@ -12,8 +13,8 @@ export interface SessionConnection {
   query(text: string, values: unknown[]): Promise<unknown>
 }
 
-/** An SQL expression: whether the session of this ID has ended. The session of an older release counts as
- *  ended: it has no lock. */
+/** An SQL expression: whether the session of this ID has ended. The session of an older release
+ *  counts as ended: it has no lock. */
 export const hasEndedSql = (id: string): string =>
   `pg_try_advisory_xact_lock_shared(hashtextextended(${id}::text, 0))`
 

@@ -18,8 +18,8 @@ export function loggablePath(path: string): string {
   return maskSecrets(maskInvitation(path)).slice(0, MAX_PATH_LENGTH)
 }
 
-/** Koa middleware: logs requests at `info`, and those of the operator at `debug`. Queries are left out,
- *  because they contain personal data. */
+/** Koa middleware: logs requests at `info`, and those of the operator at `debug`. Queries are left
+ *  out, because they contain personal data. */
 export function logRequests(log: Logger) {
   return async (ctx: Context, next: Next): Promise<void> => {
     const start = performance.now()

@@ -14,8 +14,9 @@ export interface JsonBody {
   isMergePatch: boolean
 }
 
-/** Reads the JSON body, and stores its text for the request log. Throws, in this order: 400 without a
- *  body, 415, 413, 400 for JSON that is too complex or invalid, InvalidInput for text that cannot be stored. */
+/** Reads the JSON body, and stores its text for the request log. Throws, in this order: 400 without
+ *  a body, 415, 413, 400 for JSON that is too complex or invalid, InvalidInput for text that cannot
+ *  be stored. */
 export async function readJson(ctx: Context): Promise<JsonBody> {
   const hasBody = ctx.get('Transfer-Encoding') !== '' || Number(ctx.get('Content-Length') || 0) > 0
   if (!hasBody) ctx.throw(400, 'A JSON body is required.')

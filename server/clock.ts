@@ -24,8 +24,8 @@ export interface ServerClock {
   /** How far the clock of this machine is ahead of the time. */
   offsetMs(): number
   isInDoubt(): boolean
-  /** The time for deletions by age. Undefined: nothing may be deleted now. Every deletion by age asks first,
-   *  and uses this time to its end. */
+  /** The time for deletions by age. Undefined: nothing may be deleted now. Every deletion by age
+   *  asks first, and uses this time to its end. */
   findDeletionTime(): Promise<DeletionTime | undefined>
   stop(): Promise<void>
 }
@@ -83,8 +83,8 @@ class ClockWatch {
     return this.#markedAtMs === undefined || doubtLeftMs(this.spans) > 0
   }
 
-  /** Reads the time, and marks it when that is due. A time after a jump counts only once it is marked, so no
-   *  row has a time that no span covers. */
+  /** Reads the time, and marks it when that is due. A time after a jump counts only once it is
+   *  marked, so no row has a time that no span covers. */
   check({ mustMark = false }: { mustMark?: boolean }): Promise<void> {
     // One after the other, and also after a failure.
     this.#last = this.#last

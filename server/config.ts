@@ -41,7 +41,8 @@ export interface Config {
   drainMs: number
   /** How long a connection may be idle between two requests. */
   keepAliveTimeoutMs: number
-  /** How long a client may take to send a request, and to read what has been written of its response. */
+  /** How long a client may take to send a request, and to read what has been written of its
+   *  response. */
   clientTimeoutMs: number
   /** Open connections of clients to this node. */
   maxConnections: number
@@ -203,8 +204,8 @@ const settings = {
   CORS_ORIGINS: origins({ default: [] }),
 }
 
-/** Reads and checks the settings. Throws `ConfigError`. Creates `DATA_DIR` and its secret key when an
- *  installation without data needs them, unless `createsFiles` is false. */
+/** Reads and checks the settings. Throws `ConfigError`. Creates `DATA_DIR` and its secret key when
+ *  an installation without data needs them, unless `createsFiles` is false. */
 export function readConfig(
   environment: Record<string, string | undefined>,
   { createsFiles = true }: { createsFiles?: boolean } = {},
@@ -314,8 +315,9 @@ function assertConsistent(env: Settings, environment: Record<string, string | un
     throw new ConfigError('SECRET_KEY_PREVIOUS needs SECRET_KEY, the key that replaces it')
 }
 
-/** Creates the key of a new installation. A key that is missing beside data is never replaced: the signing
- *  secrets in the database are encrypted with it. Commands that need no key still work then. */
+/** Creates the key of a new installation. A key that is missing beside data is never replaced: the
+ *  signing secrets in the database are encrypted with it. Commands that need no key still work
+ *  then. */
 function openSecretKeyFiles(dataDir: string, createsFiles: boolean): SecretKeyFiles {
   if (!createsFiles) return secretKeyFiles(dataDir)
   createDataDir(dataDir)

@@ -1,7 +1,7 @@
 import type { OperationRow } from '../generated/operations.ts'
 
-/** The headers of every response of a deprecated operation: RFC 9745 (since when) and RFC 8594 (until
- *  when at least). */
+/** The headers of every response of a deprecated operation: RFC 9745 (since when) and RFC 8594
+ *  (until when at least). */
 export function deprecationHeaders({
   deprecation,
 }: Pick<OperationRow, 'deprecation'>): Record<string, string> {

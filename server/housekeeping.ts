@@ -10,8 +10,8 @@ import type { ServerClock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { RemovalMetrics } from './metrics-database.ts'
 
-/** `lockKey`: a PostgreSQL advisory lock that nothing else locks. Two, so that the many short runs of all
- *  nodes do not end a long one. */
+/** `lockKey`: a PostgreSQL advisory lock that nothing else locks. Two, so that the many short runs
+ *  of all nodes do not end a long one. */
 const SCHEDULES = {
   minute: {
     kind: 'housekeeping',
@@ -44,8 +44,8 @@ export interface HousekeepingOptions {
   removals: RemovalMetrics
 }
 
-/** Applies the rules of one schedule, every minute or every hour, unless the clock is in doubt. Every hour also
- *  returns free space. */
+/** Applies the rules of one schedule, every minute or every hour, unless the clock is in doubt.
+ *  Every hour also returns free space. */
 export function startHousekeeping(
   every: RemovalRule['every'],
   { db, config, clock, log, removals }: HousekeepingOptions,

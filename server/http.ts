@@ -25,7 +25,8 @@ interface ListenOptions {
   /** 0 lets the system choose. */
   port: number
   keepAliveTimeoutMs?: number
-  /** The time for a whole request to arrive, and for a client to read what has been written of its response. */
+  /** The time for a whole request to arrive, and for a client to read what has been written of its
+   *  response. */
   clientTimeoutMs?: number
   /** More are closed at once. */
   maxConnections?: number
@@ -107,8 +108,8 @@ export async function listen(
   }
 }
 
-/** Returns a check that closes the connections of clients that do not read. A file is written in chunks, each
- *  when the one before has been read, so a long download goes on. */
+/** Returns a check that closes the connections of clients that do not read. A file is written in
+ *  chunks, each when the one before has been read, so a long download goes on. */
 function newSlowReaderCheck(inFlight: Iterable<ServerResponse>, timeoutMs: number): () => void {
   const lastWrites = new WeakMap<ServerResponse, { bytes: number; atMs: number }>()
   return () => {

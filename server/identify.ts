@@ -4,8 +4,8 @@ import type { Context, Next } from './context.ts'
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
 
-/** Koa middleware: sets the request ID, which a client may choose, the trace, and the headers that every
- *  response has. */
+/** Koa middleware: sets the request ID, which a client may choose, the trace, and the headers that
+ *  every response has. */
 export async function identify(ctx: Context, next: Next): Promise<void> {
   const requested = ctx.get('X-Request-Id')
   ctx.state.requestId = REQUEST_ID.test(requested) ? requested : randomUUID()
@@ -16,7 +16,8 @@ export async function identify(ctx: Context, next: Next): Promise<void> {
   await next()
 }
 
-/** Koa middleware for a service with an https URL (RFC 6797): for a year, browsers use https only. */
+/** Koa middleware for a service with an https URL (RFC 6797): for a year, browsers use https
+ *  only. */
 export async function requireTls(ctx: Context, next: Next): Promise<void> {
   ctx.set('Strict-Transport-Security', 'max-age=31536000')
   await next()

@@ -4,8 +4,8 @@ import type { Context } from './context.ts'
 /** A wait that most requests do not take. */
 const RETRY_AFTER_SECONDS = 1
 
-/** Returns middleware that throws 429 for a request of a user above the limit. A request counts until its response
- *  has been sent; a file counts only until its download begins. */
+/** Returns middleware that throws 429 for a request of a user above the limit. A request counts
+ *  until its response has been sent; a file counts only until its download begins. */
 export function limitInFlight(
   limit: number,
 ): (ctx: Context, serve: () => Promise<void>) => Promise<void> {

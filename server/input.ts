@@ -16,8 +16,8 @@ interface ReadInput<Id extends OperationId> {
   mergePatch: MergePatch | undefined
 }
 
-/** Reads a request and validates it. Throws 415, 413 or 400 for the body as a whole, then what `readQuery`
- *  and `validate` throw. */
+/** Reads a request and validates it. Throws 415, 413 or 400 for the body as a whole, then what
+ *  `readQuery` and `validate` throw. */
 export async function readInput<Id extends OperationId>(
   ctx: Context,
   id: Id,

@@ -12,8 +12,8 @@ const SECRETS = [
   'secretKey',
 ]
 
-/** Writes lines of JSON to standard error, because commands print to standard output. Does not block;
- *  flushes at the exit. */
+/** Writes lines of JSON to standard error, because commands print to standard output. Does not
+ *  block; flushes at the exit. */
 export function newLogger(
   level: string,
   to: DestinationStream = pino.destination({ dest: 2, sync: false }),
@@ -38,7 +38,8 @@ export function newLogger(
   )
 }
 
-/** Leaves out what database drivers add to their errors: the connection, and the values of the statement. */
+/** Leaves out what database drivers add to their errors: the connection, and the values of the
+ *  statement. */
 function errorFields({ type, message, stack, code, aggregateErrors }: SerializedError): object {
   return { type, message, stack, code, aggregateErrors: aggregateErrors?.map(errorFields) }
 }

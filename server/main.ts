@@ -48,8 +48,8 @@ export interface Running {
   /** The port of `/metrics` and `/violations`. */
   metricsPort: number
   db: Db
-  /** Starts no more attempts, and responds with 503 on /readyz. Serves requests for `DRAIN_MS`, or until `skip`
-   *  aborts. A worker has no clients to wait for. */
+  /** Starts no more attempts, and responds with 503 on /readyz. Serves requests for `DRAIN_MS`, or
+   *  until `skip` aborts. A worker has no clients to wait for. */
   drain(skip: AbortSignal): Promise<void>
   /** Refuses new requests, finishes those in flight within 20 s, writes the request log, closes
    *  everything. */
@@ -79,8 +79,8 @@ interface Parts {
   housekeeping: BackgroundWork[]
 }
 
-/** Starts a server on a migrated database. Throws when the port is in use, the database is not reachable,
- *  or its schema or SECRET_KEY does not fit it; then nothing is left open. */
+/** Starts a server on a migrated database. Throws when the port is in use, the database is not
+ *  reachable, or its schema or SECRET_KEY does not fit it; then nothing is left open. */
 export async function start(config: Config, options: ServerOptions): Promise<Running> {
   const { log } = options
   const isWorker = config.role !== 'api'
@@ -120,8 +120,8 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
     const readiness = newReadiness(db, config, schema, () => parts.engine)
     parts.readiness = readiness
     const app = createApp({ db, config, log, now, metrics, requestLog, readiness })
-    // Before the engine: a port in use is reported at once, and requests are served while the queue is
-    // filled.
+    // Before the engine: a port in use is reported at once, and requests are served while the queue
+    // is filled.
     const http = await listen(app.callback(), config)
     parts.http = http
     if (config.metricsPort !== undefined)

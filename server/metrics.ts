@@ -56,7 +56,8 @@ export function newMetrics(): Metrics {
   }
 }
 
-/** Adds a gauge that is read at each scrape. It has no value while it is undefined or cannot be read. */
+/** Adds a gauge that is read at each scrape. It has no value while it is undefined or cannot be
+ *  read. */
 export function addGauge(
   registry: Registry,
   name: string,

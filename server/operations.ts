@@ -1,5 +1,5 @@
-/** Serves the operations of openapi.yaml: authenticate, limit, match, authorize, parse the input, execute,
- *  respond. */
+/** Serves the operations of openapi.yaml: authenticate, limit, match, authorize, parse the input,
+ *  execute, respond. */
 import type { Logger } from 'pino'
 import { isWellFormed } from '../auth/api-key.ts'
 import { countingAuthenticator } from '../auth/authenticator.ts'
@@ -45,8 +45,8 @@ const REJECTED_KEYS_PER_MINUTE = 120
 
 const operationIds = Object.keys(operations) as OperationId[]
 
-/** The middleware for every path below /public. Throws `Refused` in production when a handler is not
- *  implemented. */
+/** The middleware for every path below /public. Throws `Refused` in production when a handler is
+ *  not implemented. */
 export function serveOperations(services: OperationServices): (ctx: Context) => Promise<void> {
   checkHandlersImplemented(services)
   const authenticate = newAuthentication(services)
@@ -86,8 +86,8 @@ function checkHandlersImplemented({ config, log }: OperationServices): void {
   )
 }
 
-/** Reads the API key and stores its owner in the request's state. Counts the request and throws 429 above
- *  the limit. A request without a valid key is not refused here. */
+/** Reads the API key and stores its owner in the request's state. Counts the request and throws 429
+ *  above the limit. A request without a valid key is not refused here. */
 function newAuthentication({
   db,
   config,

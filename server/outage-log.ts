@@ -1,4 +1,5 @@
-/** Gathers the log lines of an outage of the database: every request and every worker loop reports it. */
+/** Gathers the log lines of an outage of the database: every request and every worker loop reports
+ *  it. */
 import type { Logger, LoggerOptions } from 'pino'
 import { isUnavailable } from '../records/database/errors.ts'
 
@@ -8,8 +9,8 @@ const INTERVAL_MS = 1_000
 /** pino's number of the level `warn`. */
 const WARN = 40
 
-/** A pino hook: writes the first error of an outage, then at most one line a second, which counts the
- *  others by message. */
+/** A pino hook: writes the first error of an outage, then at most one line a second, which counts
+ *  the others by message. */
 export function summariseOutages(): LogMethodHook {
   let isWaiting = false
   let repeated: Record<string, number> = {}

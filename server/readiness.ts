@@ -56,19 +56,21 @@ export function newReadiness(
   }
 }
 
-/** How long after a failed write the node stays unready: the check writes so little that it may succeed on a
- *  full disk. */
+/** How long after a failed write the node stays unready: the check writes so little that it may
+ *  succeed on a full disk. */
 const FAILED_WRITE_MS = 10_000
 const CHECK_EVERY_MS = 2_000
 
-/** Checks whether the storage of the database accepts writes: it may be full, faulty or read-only. */
+/** Checks whether the storage of the database accepts writes: it may be full, faulty or
+ *  read-only. */
 function newWriteCheck(db: Db): () => Promise<UnreadyReason | undefined> {
   let checkedAtMs = Number.NEGATIVE_INFINITY
   let running = Promise.resolve()
   return async () => {
     if (performance.now() - checkedAtMs >= CHECK_EVERY_MS) {
       checkedAtMs = performance.now()
-      // A refusal is noted in `db.storage`. Other errors concern the database, which has its own check.
+      // A refusal is noted in `db.storage`. Other errors concern the database, which has its own
+      // check.
       running = running.then(() => checkWrite(db)).catch(() => undefined)
     }
     await running

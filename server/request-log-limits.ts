@@ -9,7 +9,8 @@ export class RepeatFinder {
   /** The stored request by API key. */
   readonly #stored = new Map<string, { id: string; at: number }>()
 
-  /** The ID of the stored request that this one repeats. Undefined: this one is stored, with its ID. */
+  /** The ID of the stored request that this one repeats. Undefined: this one is stored, with its
+   *  ID. */
   find({ id, apiKeyId, status, at }: RefusedRequest): string | undefined {
     if (status !== 429) return undefined
     const earlier = this.#stored.get(apiKeyId)

@@ -6,8 +6,8 @@ import type { ResponseChecker } from '../operations/response-check.ts'
 import type { StoredResponse } from '../records/idempotency-keys.ts'
 import type { Context, Next } from './context.ts'
 
-/** Throws `ContractViolation` for a status or headers that break the contract, when that is enforced. `execute` has
- *  checked the body. */
+/** Throws `ContractViolation` for a status or headers that break the contract, when that is
+ *  enforced. `execute` has checked the body. */
 export function sendResult(
   { checkResponse }: { checkResponse: ResponseChecker },
   id: OperationId,
@@ -70,8 +70,8 @@ export function respondFromStore(ctx: Context, { status, headers, body }: Stored
 /** A handler that is not implemented. The contract does not have this status. */
 const NOT_IMPLEMENTED = 501
 
-/** Koa middleware around `respondToErrors`: checks error responses, too. Throws `ContractViolation` when
- *  that is enforced. */
+/** Koa middleware around `respondToErrors`: checks error responses, too. Throws `ContractViolation`
+ *  when that is enforced. */
 export function checkErrorResponses(checkResponse: ResponseChecker) {
   return async (ctx: Context, next: Next): Promise<void> => {
     await next()

@@ -1,4 +1,5 @@
-/** Finds the operation of a request by a map of fixed paths and one compiled pattern per path template. */
+/** Finds the operation of a request by a map of fixed paths and one compiled pattern per path
+ *  template. */
 
 import { type OperationId, operations } from '../generated/operations.ts'
 import type { Context } from './context.ts'
@@ -56,10 +57,10 @@ type AssertAuthenticated = (ctx: Context, id: OperationId | undefined) => void
 
 const MAX_URL_BYTES = 8 * 1024
 
-/** Stores the operation and its path parameters in the request's state. Sets the headers of a deprecated
- *  operation here, so that its errors have them, too. Responds to OPTIONS itself and then returns
- *  undefined. Throws 400, 404, 405 and 414. `assertAuthenticated` runs for known paths, and gets no ID when
- *  the method is unknown. */
+/** Stores the operation and its path parameters in the request's state. Sets the headers of a
+ *  deprecated operation here, so that its errors have them, too. Responds to OPTIONS itself and
+ *  then returns undefined. Throws 400, 404, 405 and 414. `assertAuthenticated` runs for known
+ *  paths, and gets no ID when the method is unknown. */
 export function findOperation(
   ctx: Context,
   assertAuthenticated: AssertAuthenticated,

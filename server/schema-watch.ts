@@ -1,5 +1,5 @@
-/** Compares the schema of the database with the one that this version needs: at the start, and while the
- *  node runs. */
+/** Compares the schema of the database with the one that this version needs: at the start, and
+ *  while the node runs. */
 import type { Logger } from 'pino'
 import type { Db } from '../records/database/open.ts'
 import {
@@ -17,8 +17,8 @@ export interface SchemaWatch {
   isIntact(): Promise<boolean>
 }
 
-/** Throws `Refused` when this version cannot use the schema. Warns of additional tables, columns, keys and
- *  indexes. */
+/** Throws `Refused` when this version cannot use the schema. Warns of additional tables, columns,
+ *  keys and indexes. */
 export async function startSchemaWatch(
   db: Db,
   { database }: Pick<Config, 'database'>,

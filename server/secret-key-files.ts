@@ -1,4 +1,5 @@
-/** The secret key in embedded mode without SECRET_KEY: a file in DATA_DIR that its owner alone can read. */
+/** The secret key in embedded mode without SECRET_KEY: a file in DATA_DIR that its owner alone can
+ *  read. */
 import { randomBytes } from 'node:crypto'
 import {
   closeSync,
@@ -23,8 +24,8 @@ const MIN_LENGTH = 32
 export interface SecretKeyFiles extends SecretKeys {
   /** Creates the key if there is none. */
   createMissing(): void
-  /** Moves the key to `secret.key.previous` and creates a new one. After a crash at any point, one of the
-   *  two files holds the key that this process had. */
+  /** Moves the key to `secret.key.previous` and creates a new one. After a crash at any point, one
+   *  of the two files holds the key that this process had. */
   replace(): void
 }
 
@@ -99,8 +100,8 @@ function readText(file: string): string {
   }
 }
 
-/** A linked draft is complete, so no process reads half a key. When two processes start at once, both use
- *  the key of the first link. */
+/** A linked draft is complete, so no process reads half a key. When two processes start at once,
+ *  both use the key of the first link. */
 function createKey(dataDir: string, file: string): void {
   if (existsSync(file)) return
   const draft = `${file}.${process.pid}`

@@ -6,7 +6,8 @@ import { identify } from './identify.ts'
 import { readInput } from './input.ts'
 import { findOperation } from './router.ts'
 
-/** The parts of the service that the mock of the API uses: `muster mock` passes it to `createMock`. */
+/** The parts of the service that the mock of the API uses: `muster mock` passes it to
+ *  `createMock`. */
 export const serviceParts = {
   acceptedHeaders: ACCEPTED_HEADERS,
   assertRecordSize,

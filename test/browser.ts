@@ -41,7 +41,8 @@ export async function openBrowser(): Promise<Browser> {
   })
 }
 
-/** Unpacks the browser once and returns its folder. Concurrent processes may do so: the rename is atomic. */
+/** Unpacks the browser once and returns its folder. Concurrent processes may do so: the rename is
+ *  atomic. */
 function unpackBrowser(): string {
   const { version } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')) as {
     version: string

@@ -4,8 +4,8 @@ import { isIPv4 } from 'node:net'
 import packet, { type Answer, type DecodedPacket } from 'dns-packet'
 import { type Lookup, newNameLookup } from '../webhooks/transport/name-lookup.ts'
 
-/** The response to a query of a type, `A` or `AAAA`: IP addresses of both families, an alias with IP addresses,
- *  an error, or none. */
+/** The response to a query of a type, `A` or `AAAA`: IP addresses of both families, an alias with
+ *  IP addresses, an error, or none. */
 export type Zone = (
   name: string,
   query: number,

@@ -27,8 +27,8 @@ declare module 'vitest' {
   }
 }
 
-/** The clock of the service can differ from that of a test by less than this: between two readings it is carried on by
- *  the monotonic clock. */
+/** The clock of the service can differ from that of a test by less than this: between two readings
+ *  it is carried on by the monotonic clock. */
 export const CLOCK_DIFFERENCE_MS = 100
 
 /** The settings of a new database. Disposing deletes it. */
@@ -88,7 +88,8 @@ export interface TestApp extends Running {
   ): Promise<{ userId: string }>
   newKey(account: { accountId: string; userId: string }, accessLevel?: AccessLevel): Promise<string>
   call(method: string, path: string, options?: CallOptions): Promise<Answer>
-  /** A client with the account's key: `as(account).get('/participants')`. Paths are below `/public/v1`. */
+  /** A client with the account's key: `as(account).get('/participants')`. Paths are below
+   *  `/public/v1`. */
   as(account: { key: string }): Client
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -112,7 +113,8 @@ export interface AppOptions {
   config?: Partial<Config>
 }
 
-/** A server on a free loopback port, by default with a new database. A response that breaks the contract is a 500. */
+/** A server on a free loopback port, by default with a new database. A response that breaks the
+ *  contract is a 500. */
 export async function startApp(options: AppOptions = {}): Promise<TestApp> {
   const database = options.database ?? (await newDatabase())
   const settings = {

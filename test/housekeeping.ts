@@ -5,7 +5,8 @@ import { startHousekeeping } from '../server/housekeeping.ts'
 import { newLogger } from '../server/log.ts'
 import type { TestApp } from './helpers.ts'
 
-/** Runs the rules of one schedule once. Returns the number of removed rows by table. `isInDoubt`: the clock is. */
+/** Runs the rules of one schedule once. Returns the number of removed rows by table. `isInDoubt`:
+ *  the clock is. */
 export async function runHousekeeping(
   { db, config }: TestApp,
   every: RemovalRule['every'],

@@ -1,4 +1,5 @@
-/** The PgBouncer of Debian in front of the PostgreSQL of the tests, on loopback and in a temporary folder. */
+/** The PgBouncer of Debian in front of the PostgreSQL of the tests, on loopback and in a temporary
+ *  folder. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises'

@@ -34,7 +34,8 @@ export type Answer =
   | { raw: (socket: Socket) => void }
 
 export interface ReceiverOptions {
-  /** One per request; the last one repeats. 204 by default. A function gets the request and its index. */
+  /** One per request; the last one repeats. 204 by default. A function gets the request and its
+   *  index. */
   answers?: Answer[] | ((request: ReceivedRequest, index: number) => Answer)
   /** False when other programs than the engine send requests. */
   validate?: boolean

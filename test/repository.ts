@@ -7,7 +7,8 @@ import { fileURLToPath } from 'node:url'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const NOT_COPIED = ['node_modules', '.git', 'data', 'coverage']
 
-/** Copies the repository to a temporary folder that shares this node_modules. Returns the folder. */
+/** Copies the repository to a temporary folder that shares this node_modules. Returns the
+ *  folder. */
 export async function copyRepository(): Promise<string> {
   const root = await mkdtemp(join(tmpdir(), 'muster-tree-'))
   for (const name of await readdir(ROOT))

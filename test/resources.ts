@@ -25,7 +25,8 @@ export interface ResourceFixture {
   newBody(client: Client): object | Promise<object>
   /** Creates a record that refers to this one and changes when this one is deleted. */
   addReference?(client: Client, id: string): Promise<unknown>
-  /** Create requests for the tests of lists. Every sort has equal values, every nullable one a null. */
+  /** Create requests for the tests of lists. Every sort has equal values, every nullable one a
+   *  null. */
   seed(seeded: Seeded): object[]
   /** Updates of seeded records, by their index. */
   changes?: [index: number, change: object][]
@@ -253,7 +254,8 @@ export function fixtureFor({ type, slug }: Pick<Resource, 'type' | 'slug'>): Res
   return fixture
 }
 
-/** The cases of each filter of a list. Throws when test/resources.ts lacks a filter of the contract. */
+/** The cases of each filter of a list. Throws when test/resources.ts lacks a filter of the
+ *  contract. */
 export function filterCasesFor(id: OperationId): ResourceFixture['filterCases'] {
   const resource = resources.find(({ operations }) => operations.list === id)
   const cases = resource ? fixtureFor(resource).filterCases : EVENT_FILTER_CASES
@@ -287,7 +289,8 @@ function slugOf(type: string): string {
   return slug.find((name) => name !== undefined) ?? ''
 }
 
-/** Creates one record of every resource that no other record refers to. Returns their IDs by type. */
+/** Creates one record of every resource that no other record refers to. Returns their IDs by
+ *  type. */
 export async function createOneOfEach(client: Client): Promise<Record<string, string>> {
   const ids: Record<string, string> = {}
   for (const { type } of orderedResources()) ids[type] = (await newRecord(client, type)).id

@@ -63,7 +63,8 @@ for (const { title, rows } of [...sections, beyond])
       })
   })
 
-/** Does the file have a test, or a group of tests, with this title? A name omits `${…}` at the start of a title. */
+/** Does the file have a test, or a group of tests, with this title? A name omits `${…}` at the
+ *  start of a title. */
 function testExists(name: string): boolean {
   const [path = '', title = ''] = name.split(/ > (.*)/)
   if (title === '' || !existsSync(new URL(path, root))) return false

@@ -58,7 +58,8 @@ export async function emitMany(scope: WriteScope, events: NewEvent[], now: Date)
   await insertDeliveries(scope, deliveries, now)
 }
 
-/** The list of the transaction's begin is current until the transaction waits for another statement. */
+/** The list of the transaction's begin is current until the transaction waits for another
+ *  statement. */
 async function findSubscriptions({
   sql,
   accountId,
@@ -94,7 +95,8 @@ type InvalidEventWatcher = (eventType: DeliveredType, errors: Validator['errors'
  *  whole process. */
 const watchers = new Set<InvalidEventWatcher>()
 
-/** Calls `watch` for each `InvalidEvent` in this process. Returns a function that ends the watch. */
+/** Calls `watch` for each `InvalidEvent` in this process. Returns a function that ends the
+ *  watch. */
 export function watchInvalidEvents(watch: InvalidEventWatcher): () => void {
   watchers.add(watch)
   return () => void watchers.delete(watch)
@@ -112,7 +114,8 @@ function assertPayload(payload: Payload): void {
   )
 }
 
-/** The body is serialised here and never again: the same bytes are stored, signed, sent and shown. */
+/** The body is serialised here and never again: the same bytes are stored, signed, sent and
+ *  shown. */
 export function newDelivery(
   { id: webhookId, ordering }: Pick<Webhook, 'id' | 'ordering'>,
   eventId: string,
@@ -133,8 +136,8 @@ export function newDelivery(
 }
 
 /** Sends a test event to one webhook, subscribed or not: one attempt, and no stored event. Returns
- *  the delivery ID, or undefined without such a webhook. Throws `DeliveryRefused` while deliveries are paused,
- *  and when the webhook is disabled or the account is suspended. */
+ *  the delivery ID, or undefined without such a webhook. Throws `DeliveryRefused` while deliveries
+ *  are paused, and when the webhook is disabled or the account is suspended. */
 export async function emitTest(
   scope: WriteScope,
   webhookId: string,

@@ -24,8 +24,8 @@ export async function isRotated(db: Db, keys: SecretKeys): Promise<boolean> {
   return current === checkValueOf(keys.newest()) && previous === undefined
 }
 
-/** From now on every node encrypts new secrets with the newest key. The key before it stays necessary until
- *  `reencryptSecrets` has finished. */
+/** From now on every node encrypts new secrets with the newest key. The key before it stays
+ *  necessary until `reencryptSecrets` has finished. */
 export async function startRotation(db: Db, keys: SecretKeys): Promise<void> {
   await transaction(db, async (trx) => {
     const { current } = await lockSecretKeys(trx, keys, 'for update')
@@ -101,8 +101,8 @@ async function reencryptBatch(
   return { count: rows.length, lastId: rows.at(-1)?.id, unreadable }
 }
 
-/** Gives up a lost key: the secrets that it encrypted stay unreadable. Throws `Refused` when no key is
- *  lost. */
+/** Gives up a lost key: the secrets that it encrypted stay unreadable. Throws `Refused` when no key
+ *  is lost. */
 export async function abandonLostKey(db: Db, keys: SecretKeys): Promise<void> {
   if ((await findSecretKeyProblem(db, keys)) === undefined)
     throw new Refused(`${keys.place} fits the database. No key is lost.`)

@@ -28,8 +28,9 @@ export async function findSecretKeyProblem(db: Db, keys: SecretKeys): Promise<st
   return state && describeProblem(state, keys)
 }
 
-/** The key that encrypts new secrets in this transaction. During a rotation it is the previous key until
- *  all nodes have both. A rotation cannot begin before the transaction ends. Throws `WrongSecretKey`. */
+/** The key that encrypts new secrets in this transaction. During a rotation it is the previous key
+ *  until all nodes have both. A rotation cannot begin before the transaction ends. Throws
+ *  `WrongSecretKey`. */
 export async function findSealingKey(trx: TrxSql, keys: SecretKeys): Promise<string> {
   const { current } = await lockSecretKeys(trx, keys)
   const key = findKey(keys, current)

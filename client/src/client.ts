@@ -22,7 +22,8 @@ export interface MusterOptions {
   apiKey: string
   /** The most retries of a call after 429, 503 or a lost connection. Default: 3. */
   maxRetries?: number
-  /** The longest sum of the pauses of one call. Default: one minute, the window of the rate limit. */
+  /** The longest sum of the pauses of one call. Default: one minute, the window of the rate
+   *  limit. */
   maxWaitMs?: number
   /** Replaces the global `fetch`. */
   fetch?: (request: Request) => Promise<Response>
@@ -51,14 +52,16 @@ type Call<M extends Method> = <
 ) => Promise<ApiResponse<Extract<paths[Path][M], Record<string | number, unknown>>, Init>>
 
 export interface Muster {
-  /** Each method takes a path of the contract with its parameters and body, and throws `MusterError` for
-   *  status 400 and above. */
+  /** Each method takes a path of the contract with its parameters and body, and throws
+   *  `MusterError` for status 400 and above. */
   GET: Call<'get'>
-  /** Sends a random `Idempotency-Key` unless you set one, so that a retry cannot create a second record. */
+  /** Sends a random `Idempotency-Key` unless you set one, so that a retry cannot create a second
+   *  record. */
   POST: Call<'post'>
   PATCH: Call<'patch'>
   DELETE: Call<'delete'>
-  /** The records of a list from all pages: `for await (const task of muster.records('/public/v1/tasks'))`. */
+  /** The records of a list from all pages: `for await (const task of
+   *  muster.records('/public/v1/tasks'))`. */
   records<Path extends ListPath>(
     path: Path,
     query?: ListParameters<Path>,
@@ -112,7 +115,8 @@ export function createMuster(options: MusterOptions): Muster {
     },
   })
 
-  // openapi-fetch types each result as data or an error. Here errors are thrown, so only data remains.
+  // openapi-fetch types each result as data or an error. Here errors are thrown, so only data
+  // remains.
   const { GET, POST, PATCH, DELETE } = api as unknown as Methods
   const getPage =
     <Path extends ListPath>(path: Path, { signal }: ListOptions) =>

@@ -2,7 +2,8 @@
 export class MusterError extends Error {
   override readonly name = 'MusterError'
   readonly status: number
-  /** The problems of each invalid field, by the name in the request. Empty unless the status is 422. */
+  /** The problems of each invalid field, by the name in the request. Empty unless the status is
+   *  422. */
   readonly errors: Readonly<Record<string, readonly string[]>>
   /** Quote it when you report a problem. */
   readonly requestId: string | null

@@ -7,13 +7,14 @@ export interface RetryOptions {
   maxWaitMs: number
 }
 
-/** With these statuses and `Retry-After`, the service has changed nothing. 409 has the header only while a request with
- *  the same `Idempotency-Key` is in progress. */
+/** With these statuses and `Retry-After`, the service has changed nothing. 409 has the header only
+ *  while a request with the same `Idempotency-Key` is in progress. */
 const RETRYABLE_STATUSES = [409, 429, 503]
 const FIRST_PAUSE_MS = 250
 
-/** Retries after the pause that the service asks for, and after a lost connection if a repeat is safe.
- *  If the next pause would exceed `maxWaitMs`, returns the response, or throws the error, immediately. */
+/** Retries after the pause that the service asks for, and after a lost connection if a repeat is
+ *  safe. If the next pause would exceed `maxWaitMs`, returns the response, or throws the error,
+ *  immediately. */
 export async function fetchWithRetries(
   request: Request,
   { fetch, maxRetries, maxWaitMs }: RetryOptions,

@@ -1,7 +1,8 @@
 import type { EventPayloads } from '../../generated/asyncapi.ts'
 
-/** The body of a delivery. TypeScript narrows `resource` and `data` by `event_type`. Add a `default` that
- *  does nothing to your `switch`: the service can send event types that are newer than this package. */
+/** The body of a delivery. TypeScript narrows `resource` and `data` by `event_type`. Add a
+ *  `default` that does nothing to your `switch`: the service can send event types that are newer
+ *  than this package. */
 export type WebhookEvent = EventPayloads[keyof EventPayloads]
 
 /** The headers of a request: `Headers`, or an object as Node.js has it. */
@@ -30,9 +31,9 @@ export class WebhookRefused extends Error {
   }
 }
 
-/** Verifies the signatures of a delivery and returns its event. `body` is the unchanged text or bytes of
- *  the request. `secret` is the whole signing secret, or both secrets during a rotation. Throws
- *  `WebhookRefused`. */
+/** Verifies the signatures of a delivery and returns its event. `body` is the unchanged text or
+ *  bytes of the request. `secret` is the whole signing secret, or both secrets during a rotation.
+ *  Throws `WebhookRefused`. */
 export async function verifyWebhook(
   body: string | Uint8Array | ArrayBuffer,
   headers: WebhookHeaders,

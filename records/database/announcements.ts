@@ -4,7 +4,8 @@ import { Notifier } from './notifier.ts'
 /** A subject that a transaction announces after its commit. */
 export interface Topic<Payload = undefined> {
   name: string
-  /** Makes one payload of those that a transaction has announced. A topic without `merge` has no payload. */
+  /** Makes one payload of those that a transaction has announced. A topic without `merge` has no
+   *  payload. */
   merge?(payloads: (Payload | undefined)[]): Payload | undefined
 }
 
@@ -15,10 +16,12 @@ interface Subscription {
   receive: Listener<unknown>
 }
 
-/** Delivers announcements to the subscribers in this process and, on PostgreSQL, to those on other nodes.
- *  A payload never leaves the process. Delivery is not guaranteed: a node may miss a notification. */
+/** Delivers announcements to the subscribers in this process and, on PostgreSQL, to those on other
+ *  nodes. A payload never leaves the process. Delivery is not guaranteed: a node may miss a
+ *  notification. */
 export interface Announcements {
-  /** Returns a function that ends the subscription. The payload is undefined when another node announced. */
+  /** Returns a function that ends the subscription. The payload is undefined when another node
+   *  announced. */
   subscribe<Payload>(topic: Topic<Payload>, listener: Listener<Payload>): () => void
   /** Calls the subscribers in this process. Returns whether other nodes need the announcement. */
   publish(topicName: string, payload?: unknown): boolean
@@ -26,7 +29,8 @@ export interface Announcements {
   notifyOtherNodes(topicName: string): void
   /** Resolves when the other nodes were notified of everything. */
   flushNotifications(): Promise<void>
-  /** Handles a notification. Without text, notifications may have been lost: it calls all subscribers. */
+  /** Handles a notification. Without text, notifications may have been lost: it calls all
+   *  subscribers. */
   receiveNotification(text?: string): void
 }
 

@@ -5,8 +5,8 @@ import { errorCode } from './errors.ts'
 import type { Db } from './open.ts'
 
 /** Copies a snapshot of the SQLite database to a new file and returns its size in bytes. Reads and
- *  writes continue. The file appears complete and synced, or not at all. Throws `Refused` if the file
- *  exists or its folder is not writable. */
+ *  writes continue. The file appears complete and synced, or not at all. Throws `Refused` if the
+ *  file exists or its folder is not writable. */
 export async function writeBackup(db: Db, file: string): Promise<number> {
   const draft = `${file}.${randomUUID()}.partial`
   try {

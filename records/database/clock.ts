@@ -1,8 +1,8 @@
 import type { Db } from './open.ts'
 import { select } from './statements.ts'
 
-/** The clock of the database showed a time in this range, in epoch milliseconds, at `takenAtMs` of the
- *  monotonic clock. */
+/** The clock of the database showed a time in this range, in epoch milliseconds, at `takenAtMs` of
+ *  the monotonic clock. */
 interface Reading {
   earliest: number
   latest: number
@@ -24,8 +24,9 @@ function readingOf(now: Date): Reading {
   return { earliest: now.getTime(), latest: now.getTime(), takenAtMs: performance.now() }
 }
 
-/** The time of the database, carried on by the monotonic clock between two readings. The clocks of nodes
- *  that share a database may be wrong: the rows that they write have the time of the database. */
+/** The time of the database, carried on by the monotonic clock between two readings. The clocks of
+ *  nodes that share a database may be wrong: the rows that they write have the time of the
+ *  database. */
 export class Clock {
   readonly #read: () => Promise<Reading>
   readonly now: () => Date
@@ -51,8 +52,9 @@ export class Clock {
     return Date.now() - this.now().getTime()
   }
 
-  /** Reads the time again. Calls `accept` with the difference to the time so far, and the new time, which
-   *  counts once `accept` has resolved. A difference below the accuracy of the reading is 0. */
+  /** Reads the time again. Calls `accept` with the difference to the time so far, and the new time,
+   *  which counts once `accept` has resolved. A difference below the accuracy of the reading is
+   *  0. */
   async read(accept: (differenceMs: number, now: Date) => Promise<void>): Promise<void> {
     const { earliest, latest, takenAtMs } = await this.#read()
     const expected = this.#timeAt(takenAtMs)

@@ -32,8 +32,9 @@ export interface CopyProgress {
   rows: number
 }
 
-/** Copies all rows to a migrated database without rows, in one transaction: a copy that is interrupted leaves
- *  none. Returns the number of rows by table. Throws `Refused` when the target has rows. */
+/** Copies all rows to a migrated database without rows, in one transaction: a copy that is
+ *  interrupted leaves none. Returns the number of rows by table. Throws `Refused` when the target
+ *  has rows. */
 export async function copyRows(
   source: Db,
   target: Db,

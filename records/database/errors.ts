@@ -5,8 +5,8 @@ export function errorCode(error: unknown): string {
 }
 
 /** The violated unique index, or undefined for any other error. SQLite returns its columns
- *  ("participants.account_id, participants.email_key"), PostgreSQL its name; both contain the column's
- *  name. */
+ *  ("participants.account_id, participants.email_key"), PostgreSQL its name; both contain the
+ *  column's name. */
 export function uniqueViolation(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   if (errorCode(error) === '23505')
@@ -14,8 +14,8 @@ export function uniqueViolation(error: unknown): string | undefined {
   return error.message.match(/UNIQUE constraint failed: (.*)$/)?.[1]
 }
 
-/** Codes of errors after which the same request may succeed later (503). PostgreSQL's are SQLSTATEs,
- *  "Appendix A". */
+/** Codes of errors after which the same request may succeed later (503). PostgreSQL's are
+ *  SQLSTATEs, "Appendix A". */
 const UNAVAILABLE_CODES: [codes: RegExp, reason: string][] = [
   [/^08...$/, 'PostgreSQL: connection exception'],
   [/^53[0-4]00$/, 'PostgreSQL: out of memory, disk, connections or another limit'],
@@ -43,12 +43,14 @@ const UNAVAILABLE_MESSAGES: [messages: RegExp, reason: string][] = [
   ],
 ]
 
-/** Has PostgreSQL refused the user or the password? Its codes of the class 28 are authorization errors. */
+/** Has PostgreSQL refused the user or the password? Its codes of the class 28 are authorization
+ *  errors. */
 export function isLoginRefused(error: unknown): boolean {
   return /^28...$/.test(errorCode(error))
 }
 
-/** Has TLS to PostgreSQL failed? The message is of pg; the codes are of Node.js, for certificates. */
+/** Has TLS to PostgreSQL failed? The message is of pg; the codes are of Node.js, for
+ *  certificates. */
 export function isTlsFailure(error: unknown): boolean {
   return (
     /^(CERT_|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_|ERR_(TLS|SSL)_)/.test(

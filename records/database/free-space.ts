@@ -1,5 +1,6 @@
-/** Returns the space of deleted rows to the file system: SQLite moves pages from the end of its file to free
- *  ones, and cuts the end off. A file of an earlier version can do so after one conversion. */
+/** Returns the space of deleted rows to the file system: SQLite moves pages from the end of its
+ *  file to free ones, and cuts the end off. A file of an earlier version can do so after one
+ *  conversion. */
 import { stat, statfs } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, sqliteFile } from './open.ts'
@@ -9,7 +10,8 @@ import { select } from './statements.ts'
 const STEP_PAGES = 256
 /** Between two steps, so that other writers get their turn. */
 const STEP_PAUSE_MS = 50
-/** This part of the pages stays free for new rows. Otherwise the file would shrink and grow all the time. */
+/** This part of the pages stays free for new rows. Otherwise the file would shrink and grow all the
+ *  time. */
 const FREE_PART = 0.1
 /** sqlite.org/pragma.html#pragma_auto_vacuum */
 const INCREMENTAL = 2
@@ -71,16 +73,18 @@ export async function findConversionSpace(db: Db, dataDir: string): Promise<Conv
   const { pages, free, pageBytes } = await readPages(db)
   return {
     fileBytes: (await stat(sqliteFile(dataDir))).size,
-    // A temporary copy and the write-ahead log have the contents once more each; a tenth for their overhead.
+    // A temporary copy and the write-ahead log have the contents once more each; a tenth for their
+    // overhead.
     neededBytes: Math.ceil(2.1 * (pages - free) * pageBytes),
     freeBytes: await findFreeBytes(dataDir),
   }
 }
 
-/** Writes the file anew, so that it returns free space from then on. After an interruption the file is as
- *  before. Writers wait meanwhile, so no service may run. */
+/** Writes the file anew, so that it returns free space from then on. After an interruption the file
+ *  is as before. Writers wait meanwhile, so no service may run. */
 export async function convertFile({ write }: Db, dataDir: string): Promise<void> {
-  // Otherwise the copy would be on another disk, which may be too small, and in a folder of all users.
+  // Otherwise the copy would be on another disk, which may be too small, and in a folder of all
+  // users.
   await write.raw(`pragma temp_store_directory = '${dataDir.replaceAll("'", "''")}'`)
   // The only connection of the writer: the second statement needs the setting of the first.
   await write.raw('pragma auto_vacuum = incremental')

@@ -64,8 +64,8 @@ function countRows(inserts: Insert[]): number {
   return inserts.reduce((total, { rows }) => total + rows.length, 0)
 }
 
-/** An insert with one list of values per row. knex's own insert for SQLite has one select per row, which
- *  takes 20 % more CPU. */
+/** An insert with one list of values per row. knex's own insert for SQLite has one select per row,
+ *  which takes 20 % more CPU. */
 export function insertText(table: string, columns: string[], rows: number): string {
   const names = columns.map((column) => `"${column}"`).join(',')
   const row = `(${columns.map(() => '?').join(',')})`

@@ -58,9 +58,9 @@ export function discardConnection(connection: PooledConnection, reason: string):
   connection.__knex__disposed = reason
 }
 
-/** The connection of one transaction. knex hands it to the methods of its client in place of the pooled connection. A
- *  statement that comes after the end of the transaction throws, so it cannot run in another
- *  transaction. */
+/** The connection of one transaction. knex hands it to the methods of its client in place of the
+ *  pooled connection. A statement that comes after the end of the transaction throws, so it cannot
+ *  run in another transaction. */
 export class TransactionConnection {
   readonly #connection: PooledConnection
   readonly #running = new Set<Promise<unknown>>()
@@ -68,7 +68,8 @@ export class TransactionConnection {
   #hasEnded = false
   /** SQLite: has it sent a statement other than a select? */
   hasWritten = false
-  /** The error of a collected insert. PostgreSQL refuses all later statements of the transaction. */
+  /** The error of a collected insert. PostgreSQL refuses all later statements of the
+   *  transaction. */
   failure: unknown
   /** Has it sent a statement? */
   isUsed = false
@@ -90,14 +91,15 @@ export class TransactionConnection {
     return pooled.query?.(...args)
   }
 
-  /** PostgreSQL: runs a statement past knex, which alone would cost 5 % of the CPU time of a change. */
+  /** PostgreSQL: runs a statement past knex, which alone would cost 5 % of the CPU time of a
+   *  change. */
   get direct(): ((statement: NamedStatement) => Promise<{ rows: unknown[] }>) | undefined {
     if (!this.#connection.query) return undefined
     return async (statement) => (await this.query(statement)) as { rows: unknown[] }
   }
 
-  /** PostgreSQL: sends the insert together with the next statement or the end of the transaction. Once it has
-   *  collected many rows, it sends them and waits for the result. */
+  /** PostgreSQL: sends the insert together with the next statement or the end of the transaction.
+   *  Once it has collected many rows, it sends them and waits for the result. */
   async collect(insert: Insert): Promise<void> {
     if (this.#hasEnded) throw new Error('An insert came after the end of its transaction')
     const hasManyRows = this.#collected.add(insert)
@@ -163,8 +165,8 @@ declare class KnexSqliteClient extends Knex.Client {
 
 const SqliteClient: typeof KnexSqliteClient = knexRequire('knex/lib/dialects/sqlite3/index.js')
 
-/** Query options that keep a statement from being prepared: a prepared statement keeps its last values
- *  in memory. */
+/** Query options that keep a statement from being prepared: a prepared statement keeps its last
+ *  values in memory. */
 export const UNPREPARED = { unprepared: true }
 const MAX_PREPARED_STATEMENTS = 200
 /** Longer statements have a placeholder for each of many rows or IDs, and are rarely repeated. */

@@ -13,9 +13,10 @@ export interface FileLock {
   release(): Promise<void>
 }
 
-/** A lock between processes: an exclusive transaction on an own SQLite file. It ends with the process,
- *  however that ends, so it is never stale. Waits up to `waitMs`, then throws `FileLocked`. The locking mode must stay
- *  NORMAL: in EXCLUSIVE mode, processes that wait keep a shared lock, and then none of them gets the file. */
+/** A lock between processes: an exclusive transaction on an own SQLite file. It ends with the
+ *  process, however that ends, so it is never stale. Waits up to `waitMs`, then throws
+ *  `FileLocked`. The locking mode must stay NORMAL: in EXCLUSIVE mode, processes that wait keep a
+ *  shared lock, and then none of them gets the file. */
 export async function acquireFileLock(file: string, waitMs: number): Promise<FileLock> {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const database = await open(file)

@@ -16,7 +16,8 @@ const CONNECT_TIMEOUT_MS = 10_000
 
 type AppliedMigration = Pick<Migration, 'name' | 'checksum'>
 
-/** Runs `work` while no other process of this installation does: several nodes may start at the same time. */
+/** Runs `work` while no other process of this installation does: several nodes may start at the
+ *  same time. */
 export function withSetupLock<T>(database: DatabaseOptions, work: () => Promise<T>): Promise<T> {
   return 'dataDir' in database
     ? withFileLock(join(database.dataDir, 'setup.lock'), work)
@@ -28,8 +29,8 @@ async function withFileLock<T>(file: string, work: () => Promise<T>): Promise<T>
   return work().finally(() => lock.release())
 }
 
-/** Uses a connection of its own: the lock ends with it, also when this process is killed. The lock belongs to a
- *  transaction, because a pooler in transaction mode shares sessions. */
+/** Uses a connection of its own: the lock ends with it, also when this process is killed. The lock
+ *  belongs to a transaction, because a pooler in transaction mode shares sessions. */
 async function withAdvisoryLock<T>(database: PostgresPlace, work: () => Promise<T>): Promise<T> {
   const client = new pg.Client({
     connectionString: database.databaseUrl,
@@ -49,8 +50,8 @@ async function withAdvisoryLock<T>(database: PostgresPlace, work: () => Promise<
   }
 }
 
-/** Waits without an open transaction: behind a pooler, waiting nodes could occupy all connections to
- *  PostgreSQL. */
+/** Waits without an open transaction: behind a pooler, waiting nodes could occupy all connections
+ *  to PostgreSQL. */
 async function acquireAdvisoryLock(client: pg.Client): Promise<void> {
   const deadlineMs = performance.now() + LOCK_WAIT_MS
   while (performance.now() < deadlineMs) {
@@ -68,8 +69,8 @@ async function acquireAdvisoryLock(client: pg.Client): Promise<void> {
   )
 }
 
-/** Runs the pending migrations and returns their names. Call it inside `withSetupLock`. Throws `Refused`
- *  when the database or a file of a migration differs from what was released. */
+/** Runs the pending migrations and returns their names. Call it inside `withSetupLock`. Throws
+ *  `Refused` when the database or a file of a migration differs from what was released. */
 export async function migrate(db: Db): Promise<string[]> {
   await createMigrationsTable(db)
   const pending = await listPending(db)
@@ -83,7 +84,8 @@ export async function migrate(db: Db): Promise<string[]> {
   return pending.map(({ name }) => name)
 }
 
-/** The names of the migrations that have not run. Changes nothing. Throws `Refused` as `migrate` does. */
+/** The names of the migrations that have not run. Changes nothing. Throws `Refused` as `migrate`
+ *  does. */
 export async function listPendingMigrations(db: Db): Promise<string[]> {
   const pending = (await hasMigrationsTable(db)) ? await listPending(db) : await readMigrations()
   return pending.map(({ name }) => name)
@@ -118,7 +120,8 @@ async function createMigrationsTable(db: Db): Promise<void> {
   })
 }
 
-/** Accepts the migrations of a newer version: during an upgrade, old and new nodes share the database. */
+/** Accepts the migrations of a newer version: during an upgrade, old and new nodes share the
+ *  database. */
 function assertSameMigrations(migrations: Migration[], applied: AppliedMigration[]): void {
   const newest = migrations.at(-1)?.name ?? ''
   for (const { name, checksum } of applied) {

@@ -1,4 +1,5 @@
-/** The files in records/migrations/. records/migration-checksums.json freezes each one that has landed. */
+/** The files in records/migrations/. records/migration-checksums.json freezes each one that has
+ *  landed. */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import type { Knex } from 'knex'
@@ -19,8 +20,8 @@ export interface Migration {
 /** SHA-256 by the name of the file. */
 export type Checksums = Record<string, string>
 
-/** In the order in which they run. A new migration that has no checksum yet is accepted. Throws `Refused`
- *  when a file with a checksum has changed or is missing. */
+/** In the order in which they run. A new migration that has no checksum yet is accepted. Throws
+ *  `Refused` when a file with a checksum has changed or is missing. */
 export async function readMigrations(): Promise<Migration[]> {
   const files = await readFileChecksums()
   for (const [name, checksum] of Object.entries(await readCommittedChecksums()))

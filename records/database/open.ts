@@ -1,5 +1,5 @@
-/** The database: one SQLite file (the embedded default) or PostgreSQL, both through knex. The only file
- *  that creates a knex. */
+/** The database: one SQLite file (the embedded default) or PostgreSQL, both through knex. The only
+ *  file that creates a knex. */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import knex, { type Knex } from 'knex'
@@ -15,15 +15,16 @@ import { type ConnectionLimits, DEFAULT_LIMITS } from './limits.ts'
 import type { PoolerTolerantConnection } from './pooler.ts'
 import { SharedCommits } from './shared-commits.ts'
 
-// Epoch milliseconds and counts are far below 2^53, so int8 may be a number on PostgreSQL as it is on SQLite.
+// Epoch milliseconds and counts are far below 2^53, so int8 may be a number on PostgreSQL as it is
+// on SQLite.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
 
 export type Dialect = 'sqlite' | 'postgres'
 
 export interface Db extends Announcements {
   dialect: Dialect
-  /** Reads outside a transaction. On SQLite a pool of read-only connections, so no reader waits for the
-   *  writer. */
+  /** Reads outside a transaction. On SQLite a pool of read-only connections, so no reader waits for
+   *  the writer. */
   read: Knex
   /** Transactions. On SQLite the only connection that writes. */
   write: Knex
@@ -31,8 +32,8 @@ export interface Db extends Announcements {
   sharedCommits?: SharedCommits
   /** The connection pools by name. */
   pools(): Record<string, PoolUse>
-  /** The last time that the storage refused a write of this process, by the monotonic clock: it is full,
-   *  faulty or read-only. */
+  /** The last time that the storage refused a write of this process, by the monotonic clock: it is
+   *  full, faulty or read-only. */
   storage: { refusedAtMs: number }
   close(): Promise<void>
 }
@@ -52,8 +53,8 @@ export function withoutPooler<Options extends DatabaseOptions>(options: Options)
     : options
 }
 
-/** knex prints connection errors on standard output, which is for the output of commands. It also throws
- *  them. */
+/** knex prints connection errors on standard output, which is for the output of commands. It also
+ *  throws them. */
 const NO_LOG = {
   warn: () => undefined,
   error: () => undefined,
@@ -62,17 +63,18 @@ const NO_LOG = {
 }
 
 const SQLITE_READERS = 4
-/** Each connection has its own page cache. The operating system caches the file as well, so a miss is
- *  cheap. */
+/** Each connection has its own page cache. The operating system caches the file as well, so a miss
+ *  is cheap. */
 const WRITER_CACHE_KIB = 16_000
 const READER_CACHE_KIB = 4_000
-/** pg sends statements before earlier ones have completed. knex's types do not declare this setting of pg. */
+/** pg sends statements before earlier ones have completed. knex's types do not declare this setting
+ *  of pg. */
 const PIPELINED: object = { pipeline: true }
 const ACQUIRE_TIMEOUT_MS = 5_000
 /** A node that hangs must not keep its rows locked. */
 const IDLE_IN_TRANSACTION_MS = 20_000
-/** A node gives up a statement this much later than PostgreSQL. The server may be gone, and behind a pooler
- *  a statement outside a transaction has no `statement_timeout`. */
+/** A node gives up a statement this much later than PostgreSQL. The server may be gone, and behind
+ *  a pooler a statement outside a transaction has no `statement_timeout`. */
 const QUERY_TIMEOUT_MARGIN_MS = 1_000
 
 /** `statementTimeoutMs`: PostgreSQL only; no timeout by default. */
@@ -144,7 +146,8 @@ function openPostgres(
   }
 }
 
-/** Does not wait for the disk: a notification that a crash of PostgreSQL loses is found by the sweeps. */
+/** Does not wait for the disk: a notification that a crash of PostgreSQL loses is found by the
+ *  sweeps. */
 function notify(pool: Knex, messages: string[]): Promise<unknown> {
   return pool.raw(
     `select set_config('synchronous_commit', 'off', true), pg_notify('${NOTIFY_CHANNEL}', message)
@@ -155,8 +158,8 @@ function notify(pool: Knex, messages: string[]): Promise<unknown> {
 
 /** First, because the other pragmas may wait for a lock. */
 const BUSY_TIMEOUT = 'busy_timeout = 10000'
-/** Before the first write: a file with tables takes it only when it is converted. It locks the file for
- *  writing, so a connection to a file with tables must not set it. */
+/** Before the first write: a file with tables takes it only when it is converted. It locks the file
+ *  for writing, so a connection to a file with tables must not set it. */
 const AUTO_VACUUM = 'auto_vacuum = INCREMENTAL'
 
 function openSqlite(filename: string): Db {

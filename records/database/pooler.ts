@@ -1,5 +1,6 @@
-/** PostgreSQL behind a pooler such as PgBouncer. In transaction mode a pooler may run each transaction in
- *  another session, so nothing may stay in a session: settings, prepared statements, locks, LISTEN. */
+/** PostgreSQL behind a pooler such as PgBouncer. In transaction mode a pooler may run each
+ *  transaction in another session, so nothing may stay in a session: settings, prepared statements,
+ *  locks, LISTEN. */
 import pg from 'pg'
 import { Refused } from '../../errors.ts'
 
@@ -7,9 +8,11 @@ const CONNECT_TIMEOUT_MS = 5_000
 /** In transaction mode, nearly every round finds a shared session. */
 const ROUNDS = 10
 
-/** Leaves nothing in the session of a pooler: statements get no names, and settings belong to a transaction. */
+/** Leaves nothing in the session of a pooler: statements get no names, and settings belong to a
+ *  transaction. */
 export class PoolerTolerantConnection extends pg.Client {
-  /** Declared here, because pg's types lack it. The server sends it at the start of a connection. */
+  /** Declared here, because pg's types lack it. The server sends it at the start of a
+   *  connection. */
   declare readonly processID: number
   /** Statements to send with BEGIN. Undefined without a pooler. */
   #localSettings: string | undefined
@@ -38,8 +41,8 @@ export class PoolerTolerantConnection extends pg.Client {
     return query.call(this, { ...statement, name: undefined, text }, ...others)
   }
 
-  /** Collects the statements that are sent in a row: half of the CPU time of a small statement is the system call
-   *  that writes to the socket. */
+  /** Collects the statements that are sent in a row: half of the CPU time of a small statement is
+   *  the system call that writes to the socket. */
   #cork(): void {
     if (this.#isCorked) return
     const { stream } = this.connection
@@ -52,7 +55,8 @@ export class PoolerTolerantConnection extends pg.Client {
   }
 }
 
-/** Throws `Refused` when connections to the URL share sessions: its pooler is in transaction mode. */
+/** Throws `Refused` when connections to the URL share sessions: its pooler is in transaction
+ *  mode. */
 export async function assertOwnSessions(databaseUrl: string): Promise<void> {
   const areShared = await withConnection(databaseUrl, (first) =>
     withConnection(databaseUrl, async (second) => {

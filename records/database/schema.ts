@@ -1,6 +1,6 @@
 /** The schema of a database, read from its catalogue. records/schema.sqlite.json and
- *  records/schema.postgres.json hold the schema after all migrations. Each start compares them with the
- *  database, and test/records/schema.test.ts compares them with the migrations. */
+ *  records/schema.postgres.json hold the schema after all migrations. Each start compares them with
+ *  the database, and test/records/schema.test.ts compares them with the migrations. */
 import { readFile } from 'node:fs/promises'
 import type { Db, Dialect } from './open.ts'
 import { select } from './statements.ts'
@@ -8,8 +8,8 @@ import { select } from './statements.ts'
 export interface TableSchema {
   /** Type, nullability and default by name, in the order of the table. */
   columns: Record<string, string>
-  /** Primary, foreign and unique keys, as SQL. By name on PostgreSQL, by column on SQLite, where they
-   *  have no names. */
+  /** Primary, foreign and unique keys, as SQL. By name on PostgreSQL, by column on SQLite, where
+   *  they have no names. */
   keys: Record<string, string>
   /** SQL by name, with the predicate. Without the indexes that belong to keys. */
   indexes: Record<string, string>

@@ -8,8 +8,8 @@ const MAX_INSERTED_ROWS = 500
 /** SQLite accepts 32,766 in a statement. */
 const MAX_VARIABLES = 30_000
 
-/** All that a query of one account may use. Handlers get a scope and never a connection, so they cannot
- *  write a query without the account. */
+/** All that a query of one account may use. Handlers get a scope and never a connection, so they
+ *  cannot write a query without the account. */
 export interface Scope {
   accountId: string
   dialect: Dialect
@@ -42,8 +42,9 @@ export interface WriteScope extends Scope {
   traceparent?: string
   /** The enabled webhooks at the begin of the transaction. */
   subscriptions?: Subscription[]
-  /** Adds the account ID to the rows. On PostgreSQL the rows are sent later, see `Trx.insert`: their errors are thrown
-   *  by a later statement or at the end of the transaction. `translate` returns the error to throw. */
+  /** Adds the account ID to the rows. On PostgreSQL the rows are sent later, see `Trx.insert`:
+   *  their errors are thrown by a later statement or at the end of the transaction. `translate`
+   *  returns the error to throw. */
   insert(table: string, rows: Row | Row[], translate?: (error: unknown) => unknown): Promise<void>
 }
 

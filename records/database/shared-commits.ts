@@ -1,5 +1,6 @@
-/** SQLite: transactions that wait for the only writing connection share a commit. A commit waits for the disk and
- *  writes each changed page, so one for many transactions costs about as much as one for each. */
+/** SQLite: transactions that wait for the only writing connection share a commit. A commit waits
+ *  for the disk and writes each changed page, so one for many transactions costs about as much as
+ *  one for each. */
 import type { Knex } from 'knex'
 import {
   acquireConnection,
@@ -17,7 +18,8 @@ const WAIT_MS = 15_000
 
 export type Work<T> = (own: TransactionConnection) => Promise<T>
 
-/** Another transaction with the same commit has failed. The transaction was rolled back and may run again, alone. */
+/** Another transaction with the same commit has failed. The transaction was rolled back and may run
+ *  again, alone. */
 export class SharedRollback extends Error {
   override name = 'SharedRollback'
 }
@@ -46,7 +48,8 @@ export class SharedCommits {
     return this.#waiting.length
   }
 
-  /** Runs `work` in a transaction and resolves after the commit. Throws `SharedRollback` unless `isAlone`. */
+  /** Runs `work` in a transaction and resolves after the commit. Throws `SharedRollback` unless
+   *  `isAlone`. */
   run<T>(work: Work<T>, isAlone: boolean): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     const waiting: Waiting = {

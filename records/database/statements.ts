@@ -2,7 +2,8 @@ import type { Knex } from 'knex'
 import { type NamedStatement, toNumbered } from './inserts.ts'
 import type { Dialect } from './open.ts'
 
-/** A knex or an open transaction: the first parameter of every query function, alone or inside a `Scope`. */
+/** A knex or an open transaction: the first parameter of every query function, alone or inside a
+ *  `Scope`. */
 export interface Sql {
   (table: string | Knex.QueryBuilder): Knex.QueryBuilder
   raw(text: string, bindings?: readonly Knex.RawBinding[]): Knex.Raw
@@ -10,8 +11,8 @@ export interface Sql {
   direct?(statement: NamedStatement): Promise<{ rows: unknown[] }>
 }
 
-/** The rows of a statement in plain SQL. `name`: PostgreSQL plans the statement once per connection;
- *  SQLite ignores it. */
+/** The rows of a statement in plain SQL. `name`: PostgreSQL plans the statement once per
+ *  connection; SQLite ignores it. */
 export async function select<Row>(
   sql: Sql,
   text: string,
@@ -33,8 +34,8 @@ export async function countFound(query: Knex.QueryBuilder): Promise<number> {
   return Number(row?.total)
 }
 
-/** Runs independent statements in their order. On PostgreSQL all are sent at once, which saves round
- *  trips. */
+/** Runs independent statements in their order. On PostgreSQL all are sent at once, which saves
+ *  round trips. */
 export async function runInOrder<Results extends unknown[]>(
   { dialect }: { dialect: Dialect },
   ...statements: { [Index in keyof Results]: () => Promise<Results[Index]> }
@@ -45,8 +46,8 @@ export async function runInOrder<Results extends unknown[]>(
   return results as Results
 }
 
-/** A `from` item named `input`: the rows of one JSON parameter. `columns` maps names to PostgreSQL types.
- *  One parameter for any number of rows keeps one plan. */
+/** A `from` item named `input`: the rows of one JSON parameter. `columns` maps names to PostgreSQL
+ *  types. One parameter for any number of rows keeps one plan. */
 export function jsonRows(dialect: Dialect, columns: Record<string, string>): string {
   const names = Object.keys(columns)
   if (dialect === 'postgres') {

@@ -16,8 +16,8 @@ import type { Sql } from './statements.ts'
 
 /** An open transaction. */
 export interface Trx extends Source {
-  /** On PostgreSQL, resolves at once and sends the insert with the next statement of the transaction or with
-   *  COMMIT, which saves round trips. Then its error ends the transaction. */
+  /** On PostgreSQL, resolves at once and sends the insert with the next statement of the
+   *  transaction or with COMMIT, which saves round trips. Then its error ends the transaction. */
   insert(insert: Insert): Promise<void>
   /** Has it sent a statement since the reads at its begin? */
   isUsed(): boolean
@@ -32,28 +32,28 @@ export interface Source {
   sql: Sql
 }
 
-/** PostgreSQL: deadlock_detected and serialization_failure. The transaction was rolled back and may be
- *  run again. */
+/** PostgreSQL: deadlock_detected and serialization_failure. The transaction was rolled back and may
+ *  be run again. */
 const RETRYABLE_CODES = new Set(['40P01', '40001'])
 const MAX_RUNS = 3
 const ROLLBACK_TIMEOUT_MS = 5_000
 
-/** Runs `work` in one transaction and commits it. Rolls back when `work` throws. Runs `work` again after
- *  a deadlock, and after another transaction with the same commit has failed. */
+/** Runs `work` in one transaction and commits it. Rolls back when `work` throws. Runs `work` again
+ *  after a deadlock, and after another transaction with the same commit has failed. */
 export function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
   return transactionAfter(db, { read: async () => undefined }, work)
 }
 
 /** How a transaction begins. */
 export interface Opening<Result> {
-  /** On PostgreSQL sent together with BEGIN, which saves a round trip. It must not write: when BEGIN fails,
-   *  PostgreSQL commits every write that was sent after it. */
+  /** On PostgreSQL sent together with BEGIN, which saves a round trip. It must not write: when
+   *  BEGIN fails, PostgreSQL commits every write that was sent after it. */
   read(source: Source): Promise<Result>
-  /** PostgreSQL: gives the transaction its ID before it reads anything, so that others can wait for its end: see
-   *  `isAllCommitted`. */
+  /** PostgreSQL: gives the transaction its ID before it reads anything, so that others can wait for
+   *  its end: see `isAllCommitted`. */
   isIdentified?: boolean
-  /** PostgreSQL: locks this name until the end of the transaction. Throws `LockTaken`. With SQLite only one transaction
-   *  writes. */
+  /** PostgreSQL: locks this name until the end of the transaction. Throws `LockTaken`. With SQLite
+   *  only one transaction writes. */
   lock?: string
 }
 
@@ -120,8 +120,8 @@ async function runOnce<Result, T>(db: Db, { opening, work, isAlone }: Run<Result
   }
 }
 
-/** PostgreSQL only: calls `use` while the rows that `read` has locked cannot change. `read` must not
- *  write: see `transactionAfter`. Runs once. */
+/** PostgreSQL only: calls `use` while the rows that `read` has locked cannot change. `read` must
+ *  not write: see `transactionAfter`. Runs once. */
 export function withLockedRows<T>(
   db: Db,
   read: (source: Source) => Promise<T>,
@@ -130,7 +130,8 @@ export function withLockedRows<T>(
   return runOnConnection(db, { read }, async (_source, _own, result) => use(result))
 }
 
-/** PostgreSQL only: commits after `work` has resolved. Otherwise rolls back and throws the error of `work`. */
+/** PostgreSQL only: commits after `work` has resolved. Otherwise rolls back and throws the error of
+ *  `work`. */
 async function runOnConnection<Result, T>(
   { dialect, write: knex }: Db,
   opening: Opening<Result>,
@@ -155,7 +156,8 @@ async function runOnConnection<Result, T>(
     hasEnded = true
     await collected
     if (own.failure !== undefined) throw own.failure
-    // PostgreSQL responds to COMMIT with ROLLBACK when a statement failed and `work` ignored the error.
+    // PostgreSQL responds to COMMIT with ROLLBACK when a statement failed and `work` ignored the
+    // error.
     if (ended?.command === 'ROLLBACK')
       throw new Error('The transaction was rolled back, because one of its statements had failed')
     return value

@@ -1,4 +1,5 @@
-/** The versions of PostgreSQL that Muster works with. CockroachDB and YugabyteDB count theirs in another way. */
+/** The versions of PostgreSQL that Muster works with. CockroachDB and YugabyteDB count theirs in
+ *  another way. */
 import { Refused } from '../../errors.ts'
 
 /** The queries need features of this version. */

@@ -15,8 +15,8 @@ export interface CountedRequest {
   at: number
 }
 
-/** Durations are counted in bins: the first below 1 ms, the last from 10 s, and between them each is 16
- *  % wider than the previous one. */
+/** Durations are counted in bins: the first below 1 ms, the last from 10 s, and between them each
+ *  is 16 % wider than the previous one. */
 export const BINS = 64
 const LAST_BIN_FROM_MS = 10_000
 const GROWTH = Math.log(LAST_BIN_FROM_MS) / (BINS - 2)

@@ -1,6 +1,6 @@
-/** Statistics of API requests: number, statuses, durations. Up to some ten thousand requests it reads
- *  the log, beyond that the counts per minute. Filters need the log: with too many requests, they search
- *  only the newest. */
+/** Statistics of API requests: number, statuses, durations. Up to some ten thousand requests it
+ *  reads the log, beyond that the counts per minute. Filters need the log: with too many requests,
+ *  they search only the newest. */
 import type { Scope } from '../database/scope.ts'
 import { select } from '../database/statements.ts'
 import {
@@ -80,7 +80,8 @@ export function isFiltered({ from, until, ...rest }: RequestFilter): boolean {
   return Object.values(rest).some((value) => value !== undefined)
 }
 
-/** `width`: milliseconds per bucket. The last bucket ends at `end` and includes all later requests. */
+/** `width`: milliseconds per bucket. The last bucket ends at `end` and includes all later
+ *  requests. */
 export async function findTraffic(
   scope: Scope,
   filter: RequestFilter,
@@ -299,7 +300,8 @@ async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
 
 const BATCH_ROWS = 1_000
 
-/** All matching requests in batches, newest first. No statement searches more than the searchable part. */
+/** All matching requests in batches, newest first. No statement searches more than the searchable
+ *  part. */
 export async function* eachMatch(
   scope: Scope,
   filter: RequestFilter,

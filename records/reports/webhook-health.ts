@@ -1,5 +1,6 @@
-/** The health of webhooks. The console and the metrics show the states that this file decides. Reads counts of
- *  attempts and a limited number of deliveries, so the cost does not grow with either. */
+/** The health of webhooks. The console and the metrics show the states that this file decides.
+ *  Reads counts of attempts and a limited number of deliveries, so the cost does not grow with
+ *  either. */
 import type { Outcome } from '../attempt.ts'
 import { DAY_MS, SHORT_SPAN_MS } from '../attempt-counts.ts'
 import type { Db } from '../database/open.ts'
@@ -15,7 +16,8 @@ const FAILING_ATTEMPTS = 3
 /** A webhook is degraded when more than this share of its attempts in the last hour failed. */
 const DEGRADED_SHARE = 0.05
 const HOURS = 24
-/** Undelivered rows that are read for one view: each may be in another block of the database file. */
+/** Undelivered rows that are read for one view: each may be in another block of the database
+ *  file. */
 const MAX_ROWS_READ = 5_000
 const MAX_ROWS_READ_PER_WEBHOOK = 1_000
 
@@ -251,7 +253,8 @@ function sum(counts: AttemptCounts[], name: keyof AttemptCounts): number {
 const UNFINISHED_STATES = ['retrying', 'pending'] as const
 type UnfinishedState = (typeof UNFINISHED_STATES)[number]
 
-/** Filters by the account of the webhook: with the account of the deliveries, SQLite uses the wrong index. */
+/** Filters by the account of the webhook: with the account of the deliveries, SQLite uses the wrong
+ *  index. */
 async function countUndelivered(
   scope: Scope,
   webhookIds: string[],

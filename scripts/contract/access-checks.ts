@@ -108,7 +108,8 @@ export async function* urlChecks(run: Run, operation: Operation): AsyncGenerator
   yield* methodChecks(run, operation, path)
 }
 
-/** More than servers commonly accept in a URL. The default limit of Node for all headers is 16 KiB. */
+/** More than servers commonly accept in a URL. The default limit of Node for all headers is 16
+ *  KiB. */
 const LONG_URL_CHARACTERS = 9000
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']

@@ -69,7 +69,8 @@ interface Validator {
 
 /** The validators that `muster generate` wrote for the contract. */
 export interface Validators {
-  /** By operation and status. `headers` and `body` by lower-case name and media type; null: nothing to validate. */
+  /** By operation and status. `headers` and `body` by lower-case name and media type; null: nothing
+   *  to validate. */
   responses: Readonly<
     Record<
       string,

@@ -26,7 +26,8 @@ import {
 import { type NamedValue, validValues } from './valid-values.ts'
 import { jsonBytes, largerThan, limits } from './value-limits.ts'
 
-/** Throws unless the valid request succeeds, or is refused by a rule that a schema cannot express. */
+/** Throws unless the valid request succeeds, or is refused by a rule that a schema cannot
+ *  express. */
 async function sendValid(run: Run, operation: Operation, input: Input): Promise<ReceivedResponse> {
   const headers = withUniqueKey(operation, input.headers ?? {})
   const request = await buildRequest(run, operation, { ...input, headers })
@@ -50,7 +51,8 @@ async function sendValid(run: Run, operation: Operation, input: Input): Promise<
 const isTooLarge = ({ contract }: Run, { body }: Input): boolean =>
   jsonBytes(body) > readMaxRecordBytes(contract)
 
-/** Throws unless the service refuses a record of this size, and the errors name fields that were sent. */
+/** Throws unless the service refuses a record of this size, and the errors name fields that were
+ *  sent. */
 async function sendTooLarge(run: Run, operation: Operation, body: object): Promise<void> {
   const request = await buildRequest(run, operation, { body: { ...body } })
   const response = await run.send(operation.id, request)
@@ -64,7 +66,8 @@ async function sendTooLarge(run: Run, operation: Operation, body: object): Promi
     )
 }
 
-/** No other request has the idempotency key. A long one keeps its length, so that the largest one is tested. */
+/** No other request has the idempotency key. A long one keeps its length, so that the largest one
+ *  is tested. */
 function withUniqueKey(
   operation: Operation,
   headers: Record<string, unknown>,
@@ -194,8 +197,8 @@ const WRONG_TEXTS: Record<string, string[]> = {
   boolean: ['', '1', 'TRUE'],
 }
 
-/** Invalid values of a parameter. A value of another type can become valid as text, such as 1 for a string, so only
- *  faults of the parameter's own type are used. */
+/** Invalid values of a parameter. A value of another type can become valid as text, such as 1 for a
+ *  string, so only faults of the parameter's own type are used. */
 function textFaults(schema: Schema): NamedValue[] {
   const hasOwnType = ({ value }: NamedValue): boolean =>
     schema.type === 'array'

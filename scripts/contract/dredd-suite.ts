@@ -18,8 +18,8 @@ export interface DreddResult {
   passed: { operation: string; status: number }[]
 }
 
-/** Sends every transaction that the contract declares for the operations `ids`, and checks the whole
- *  response. */
+/** Sends every transaction that the contract declares for the operations `ids`, and checks the
+ *  whole response. */
 export async function runDreddSuite(
   contract: Contract,
   servers: Servers,

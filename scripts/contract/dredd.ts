@@ -44,7 +44,8 @@ interface Statistics {
 
 type Expand = (template: string, parameters: Record<string, unknown>) => { uri: string | null }
 
-/** Dredd's URI expansion treats `page%5Bnumber%5D` as an unknown name and silently drops the operation. */
+/** Dredd's URI expansion treats `page%5Bnumber%5D` as an unknown name and silently drops the
+ *  operation. */
 function mendBracketedNames(): void {
   const path = require.resolve('dredd-transactions/compile/compileURI/expandURItemplate')
   const original = require(path) as Expand
@@ -62,8 +63,8 @@ function mendBracketedNames(): void {
   if (cached) cached.exports = mended
 }
 
-/** Runs every transaction of openapi.yaml against `endpoint`. `prepare` changes each so that its declared
- *  status occurs. `passed` has the IDs of transactions. */
+/** Runs every transaction of openapi.yaml against `endpoint`. `prepare` changes each so that its
+ *  declared status occurs. `passed` has the IDs of transactions. */
 export async function runDredd(
   endpoint: string,
   prepare: (transaction: Transaction) => Promise<void>,
@@ -97,7 +98,8 @@ export async function runDredd(
   return { statistics, passed, failures }
 }
 
-/** Finds the declared response by the transaction's name: `path > summary > status > media type`. */
+/** Finds the declared response by the transaction's name: `path > summary > status > media
+ *  type`. */
 export function findDeclared(contract: Contract, { name }: Transaction): Declared {
   const [path, summary, status, mediaType] = name.slice(name.indexOf('/')).split(' > ')
   const operation = contract.operations.find(
@@ -151,7 +153,8 @@ export function expectSchema(
   }
 }
 
-/** The schema for Dredd: without undeclared properties, and without formats that Dredd does not know. */
+/** The schema for Dredd: without undeclared properties, and without formats that Dredd does not
+ *  know. */
 function toDreddSchema(schema: Schema): Schema {
   const copy: Schema = { ...schema }
   delete copy.examples

@@ -1,4 +1,5 @@
-/** The words of openapi.yaml that describe events: `x-event-list` and `x-emits-when` of operations. */
+/** The words of openapi.yaml that describe events: `x-event-list` and `x-emits-when` of
+ *  operations. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { valueAt } from '../model/source.ts'
@@ -16,7 +17,8 @@ export interface EventList {
   newest_first: string
 }
 
-/** When an update emits the event: if it changes one of the fields, or if they become one of the values. */
+/** When an update emits the event: if it changes one of the fields, or if they become one of the
+ *  values. */
 export interface EmitCondition {
   changes?: string[]
   becomes?: Record<string, unknown[]>

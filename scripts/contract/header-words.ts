@@ -1,5 +1,5 @@
-/** The words of openapi.yaml that describe headers: `x-response-headers` of the document, and those of a Header
- *  Object. */
+/** The words of openapi.yaml that describe headers: `x-response-headers` of the document, and those
+ *  of a Header Object. */
 import type { Contract } from '../model/contract.ts'
 import type { OperationResponse } from '../model/operations.ts'
 import type { Schema } from '../model/schema.ts'

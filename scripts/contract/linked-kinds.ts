@@ -1,4 +1,5 @@
-/** Kinds of records that refer to each other: `x-refers-to` and `x-when-deleted` of openapi.yaml. */
+/** Kinds of records that refer to each other: `x-refers-to` and `x-when-deleted` of
+ *  openapi.yaml. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { listRecordOperations, type RecordOperations } from './record-operations.ts'
@@ -44,7 +45,8 @@ function listReferences(contract: Contract, create: Operation, get: Operation): 
   })
 }
 
-/** The kind, those that refer to it, and all that they refer to, in an order in which they can be created. */
+/** The kind, those that refer to it, and all that they refer to, in an order in which they can be
+ *  created. */
 export function listNeighbours(kinds: LinkedKind[], kind: LinkedKind): LinkedKind[] {
   const referring = kinds.filter(({ references }) => references.some(({ to }) => to === kind.name))
   return addReferred(kinds, [kind, ...referring], () => true)

@@ -1,4 +1,5 @@
-/** The words of openapi.yaml that describe lists: `x-lists` of the document and `x-filter` of parameters. */
+/** The words of openapi.yaml that describe lists: `x-lists` of the document and `x-filter` of
+ *  parameters. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
@@ -17,7 +18,8 @@ export interface ListWords {
     descending: string
     /** The place of records without a value, in both directions. */
     nulls: 'first' | 'last'
-    /** Pointer to the field that orders records with equal values, and all records without `sort`. */
+    /** Pointer to the field that orders records with equal values, and all records without
+     *  `sort`. */
     ties: string
     /** `last`: equal values are in the direction of the last field. Otherwise they ascend. */
     ties_follow?: 'last'
@@ -28,7 +30,8 @@ export interface ListWords {
 
 /** `x-filter`: how a record must relate to the parameter. With several fields, one of them must. */
 export interface Filter {
-  /** `has`: the field is a list that contains the value. `after` and `before` exclude the time itself. */
+  /** `has`: the field is a list that contains the value. `after` and `before` exclude the time
+   *  itself. */
   match: 'equals' | 'has' | 'contains' | 'after' | 'before'
   /** Names, with dots between those of nested objects. */
   fields: string[]

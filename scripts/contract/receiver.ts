@@ -111,7 +111,8 @@ async function readBody(incoming: IncomingMessage): Promise<string | undefined> 
   return Buffer.concat(chunks).toString()
 }
 
-/** Throws unless a request to the public URL arrives at the receiver, through the tunnel or proxy of its owner. */
+/** Throws unless a request to the public URL arrives at the receiver, through the tunnel or proxy
+ *  of its owner. */
 export async function assertReachable(
   { url, probes }: Pick<Receiver, 'url' | 'probes'>,
   publicUrl: string,

@@ -13,7 +13,8 @@ export interface Kind {
   list: Operation | undefined
   create: Operation | undefined
   body: Schema
-  /** Values that it needs before another record can refer to it: `x-refers-with` of the reference. */
+  /** Values that it needs before another record can refer to it: `x-refers-with` of the
+   *  reference. */
   referred: Record<string, unknown>
   canDelete: boolean
 }
@@ -65,8 +66,8 @@ export function listKinds({ operations, sources }: Contract): Kind[] {
   return [...kinds.values()]
 }
 
-/** The kinds of other records that fields of bodies refer to, by field: `x-refers-to`. A contract without this word
- *  names them: `job_id` refers to a `job`. */
+/** The kinds of other records that fields of bodies refer to, by field: `x-refers-to`. A contract
+ *  without this word names them: `job_id` refers to a `job`. */
 export function listReferences(
   { operations, sources }: Contract,
   kinds: Kind[],

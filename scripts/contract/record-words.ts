@@ -14,7 +14,8 @@ export interface RecordWords {
   updated?: string
   /** The values of fields that a create does not send. */
   initial?: Record<string, unknown>
-  /** By the name of a field: it has a value if, and only if, other fields have one of these values. */
+  /** By the name of a field: it has a value if, and only if, other fields have one of these
+   *  values. */
   set_when?: Record<string, Options>
   /** The service changes the record itself until a field has one of these values. */
   finished_when?: Options

@@ -1,4 +1,5 @@
-/** Rules that a schema cannot express: `x-refusals` of openapi.yaml, and the refusals that occurred. */
+/** Rules that a schema cannot express: `x-refusals` of openapi.yaml, and the refusals that
+ *  occurred. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
@@ -15,8 +16,8 @@ export interface Refusal {
   count: number
 }
 
-/** Messages by field, from the property of the body that `x-names-fields` names. Empty if the schema
- *  of the body has no `x-names-fields`. */
+/** Messages by field, from the property of the body that `x-names-fields` names. Empty if the
+ *  schema of the body has no `x-names-fields`. */
 export function fieldErrors(
   { sources }: Contract,
   { responses }: Operation,
@@ -39,8 +40,9 @@ export function namesFields({ sources }: Contract, { responses }: Operation): bo
   })
 }
 
-/** The rule in `x-refusals` that explains the refusal of the field. The parameter of the sort counts as a rule of every
- *  operation, because a sort that names a field twice is always refused. */
+/** The rule in `x-refusals` that explains the refusal of the field. The parameter of the sort
+ *  counts as a rule of every operation, because a sort that names a field twice is always
+ *  refused. */
 export function findRule(
   contract: Contract,
   operation: Operation,

@@ -33,7 +33,8 @@ const MAX_REPEATS = 10
 /** RFC 9110 §9.2.2. */
 const IDEMPOTENT_METHODS = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE']
 
-/** A reused connection broke before anything of the response arrived. The server may have closed it as idle. */
+/** A reused connection broke before anything of the response arrived. The server may have closed it
+ *  as idle. */
 class ReusedConnectionBroke extends Error {
   override name = 'ReusedConnectionBroke'
 }
@@ -74,8 +75,8 @@ export class HttpClient {
     }
   }
 
-  /** The server may close an idle connection at any time. A request that cannot be repeated gets a connection
-   *  of its own. */
+  /** The server may close an idle connection at any time. A request that cannot be repeated gets a
+   *  connection of its own. */
   async #exchangeOnce(request: Request): Promise<ReceivedResponse> {
     if (!this.#isRepeatable(request)) return await this.#sendOnNewConnection(request)
     return await this.#send(request, this.#agent).catch((error) => {
@@ -84,7 +85,8 @@ export class HttpClient {
     })
   }
 
-  /** Without `Connection: close`, after which a server may reset the connection before it has read the whole body. */
+  /** Without `Connection: close`, after which a server may reset the connection before it has read
+   *  the whole body. */
   async #sendOnNewConnection(request: Request): Promise<ReceivedResponse> {
     const agent = new this.#http.Agent({ keepAlive: true })
     return await this.#send(request, agent).finally(() => agent.destroy())

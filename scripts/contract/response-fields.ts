@@ -1,11 +1,12 @@
-/** The optional fields of responses. A field that is never sent is a fault of the service or of the contract. */
+/** The optional fields of responses. A field that is never sent is a fault of the service or of the
+ *  contract. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import type { Schema } from '../model/schema.ts'
 import { recordSchema } from './record-words.ts'
 
-/** With `*` for the entries of lists, for example `data.*.note`. `x-returned-by` of a field names the only
- *  operations that send it. */
+/** With `*` for the entries of lists, for example `data.*.note`. `x-returned-by` of a field names
+ *  the only operations that send it. */
 export function listOptionalFields(contract: Contract, operation: Operation): string[] {
   const found = new Set<string>()
   const visit = (schema: Schema, place: string[]): void => {

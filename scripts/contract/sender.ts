@@ -37,8 +37,8 @@ export class Sender {
     this.#client = new HttpClient(url, names)
   }
 
-  /** The status of the response counts for the operation. So does the status of a response after which the request is
-   *  repeated. */
+  /** The status of the response counts for the operation. So does the status of a response after
+   *  which the request is repeated. */
   async send(request: Request, id?: string): Promise<ReceivedResponse> {
     const { options, coverage } = this.#setUp
     this.count += 1

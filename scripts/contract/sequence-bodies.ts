@@ -24,7 +24,8 @@ export function listBodies(contract: Contract, { update, words }: LinkedKind): J
   return [...changes, ...others, ...both]
 }
 
-/** Fields with text or a number that no other rule of the contract refuses, and two values of each. */
+/** Fields with text or a number that no other rule of the contract refuses, and two values of
+ *  each. */
 function listSimpleFields(contract: Contract, update: Operation): [string, unknown[]][] {
   const { properties = {} } = sentSchema(contract, update)
   return Object.entries(properties).flatMap(([name, schema]): [string, unknown[]][] => {

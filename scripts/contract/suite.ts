@@ -1,5 +1,5 @@
-/** Tests a service as Schemathesis does. Sends valid and invalid data to each operation, at the limits and
- *  at random. Checks everything else that the contract promises. */
+/** Tests a service as Schemathesis does. Sends valid and invalid data to each operation, at the
+ *  limits and at random. Checks everything else that the contract promises. */
 import { assertConforms, type CheckName, ContractBroken } from './checks.ts'
 import { assertHeaderMeanings } from './oracles/header-meanings.ts'
 import { listOracles } from './oracles.ts'
@@ -18,7 +18,8 @@ export interface Failure {
   message: string
   /** Shell commands that repeat the requests, one a line. Empty if none failed. */
   curl: string
-  /** The requests that led to the failure, the failed one last. Each key is the name of its variable in `curl`. */
+  /** The requests that led to the failure, the failed one last. Each key is the name of its
+   *  variable in `curl`. */
   exchanges: Exchange[]
 }
 
@@ -37,8 +38,8 @@ interface SuiteOptions
   onCase(done: Case): boolean
 }
 
-/** Runs every case against the target, one request after another. Goes on without the operations whose test
- *  records the target does not create. */
+/** Runs every case against the target, one request after another. Goes on without the operations
+ *  whose test records the target does not create. */
 export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void> {
   const sender = new Sender(setUp.target.url, setUp)
   const send = (request: Request) => sender.send(request)

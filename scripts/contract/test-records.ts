@@ -29,7 +29,8 @@ export interface FailedRecord {
 export interface RunRecords {
   /** The shared records that do not exist, and why. */
   failed: FailedRecord[]
-  /** Why the operation cannot be tested: the name of a record that it needs, and that does not exist. */
+  /** Why the operation cannot be tested: the name of a record that it needs, and that does not
+   *  exist. */
   missingFor(operation: Operation): string | undefined
   inlineSchema(operation: Operation): Schema | null
   /** A valid body that refers to new records where a reference is required. */
@@ -42,7 +43,8 @@ export interface RunRecords {
   knownPath(operation: Operation): Promise<string>
   /** Whether a field has the ID of another record. */
   isReference(field: string): boolean
-  /** Creates a record of every kind with an optional reference to this record, and returns their IDs. */
+  /** Creates a record of every kind with an optional reference to this record, and returns their
+   *  IDs. */
   addDependents(kind: string, id: string): Promise<string[]>
   /** Notes the record that the response created, for deletion. */
   note(response: ReceivedResponse): void
@@ -112,8 +114,8 @@ class TestRecords implements RunRecords {
     this.key = key
   }
 
-  /** Nested kinds come after those above them. Kinds that cannot be created come last: their records result from
-   *  the others. */
+  /** Nested kinds come after those above them. Kinds that cannot be created come last: their
+   *  records result from the others. */
   async createShared(): Promise<void> {
     const ordered = this.kinds.toSorted(
       (a, b) =>
@@ -187,7 +189,8 @@ class TestRecords implements RunRecords {
     return this.fillPath(path, async (kind) => this.sharedId(kind))
   }
 
-  /** `findId` gets each kind of the path, from left to right, and the filled path of its records. */
+  /** `findId` gets each kind of the path, from left to right, and the filled path of its
+   *  records. */
   private async fillPath(
     path: string,
     findId: (kind: Kind, collection: string) => Promise<string>,

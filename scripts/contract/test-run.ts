@@ -65,7 +65,8 @@ export interface Input {
   body?: Record<string, unknown>
 }
 
-/** One or a few requests with an expected result. `perform` throws ContractBroken when the result differs. */
+/** One or a few requests with an expected result. `perform` throws ContractBroken when the result
+ *  differs. */
 export interface Check {
   what: string
   perform(): Promise<void>

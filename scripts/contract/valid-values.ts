@@ -3,7 +3,8 @@ import fc from 'fast-check'
 import { isNotBlankPattern, mapValues, type Schema, TEXT_PATTERN } from '../model/schema.ts'
 import { isValid, type Limits } from './validity.ts'
 
-/** The limits of a schema have checks of their own. Larger random values would take seconds to generate. */
+/** The limits of a schema have checks of their own. Larger random values would take seconds to
+ *  generate. */
 const TEXT_SIZE = 'medium'
 const LIST_SIZE = 'small'
 
@@ -81,8 +82,9 @@ function texts(schema: Schema): fc.Arbitrary<string> {
     .filter(takes)
 }
 
-/** Whether values must be generated from the pattern, because it describes the whole text. Random text nearly always
- *  matches the other patterns, such as one that forbids NUL, or text of nothing but white space. */
+/** Whether values must be generated from the pattern, because it describes the whole text. Random
+ *  text nearly always matches the other patterns, such as one that forbids NUL, or text of nothing
+ *  but white space. */
 export function isWholePattern(pattern: string | undefined): pattern is string {
   const isOrdinaryText = pattern === TEXT_PATTERN || isNotBlankPattern(pattern)
   return !isOrdinaryText && /^\^.*\$$/s.test(pattern ?? '')

@@ -19,8 +19,8 @@ const ESCAPED_CHARACTER = '\u0001'
 
 export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '')
 
-/** A valid object with more bytes than `most`: what is required, and the largest of the other fields. Undefined when
- *  no object is that large. */
+/** A valid object with more bytes than `most`: what is required, and the largest of the other
+ *  fields. Undefined when no object is that large. */
 export function largerThan(most: number, schema: Schema): object | undefined {
   const bySize = (one: unknown, other: unknown): number => jsonBytes(other) - jsonBytes(one)
   const fields = Object.entries(schema.properties ?? {}).map(([name, property]) => {
@@ -40,7 +40,8 @@ export function largerThan(most: number, schema: Schema): object | undefined {
   return jsonBytes(body) > most ? body : undefined
 }
 
-/** May also contain invalid values, for example when a limit of one keyword is beyond that of another. */
+/** May also contain invalid values, for example when a limit of one keyword is beyond that of
+ *  another. */
 function limitsOfType(schema: Schema): NamedValue[] {
   if (schema.enum) {
     const options =

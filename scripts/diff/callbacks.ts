@@ -5,7 +5,8 @@ import type { Schema } from '../model/schema.ts'
 import { isObject, type Located, type Place, valueAt } from '../model/source.ts'
 import { type Change, compareSchemaParts, type Subject, toChange } from './change.ts'
 
-/** Compares the requests that the service sends for an operation. Their bodies are like those of responses. */
+/** Compares the requests that the service sends for an operation. Their bodies are like those of
+ *  responses. */
 export function compareCallbacks(subject: Subject, old: Operation, now: Operation): Change[] {
   const [before, after] = [listRequests(subject.base, old), listRequests(subject.revision, now)]
   const removed = [...before].filter(([name]) => !after.has(name))

@@ -32,7 +32,8 @@ export interface Problem {
 }
 
 export interface DiffOptions {
-  /** A git revision of the repository of `root`, or a folder with the two files. Default: `RELEASED`. */
+  /** A git revision of the repository of `root`, or a folder with the two files. Default:
+   *  `RELEASED`. */
   base?: string
   /** The folder of the changed files. */
   root?: string
@@ -106,7 +107,8 @@ async function readRevision(root: string, revision: string): Promise<Contract> {
   return buildContract(openapi as Source, asyncapi as Source)
 }
 
-/** The file at the revision. `./` is relative to `root`, which need not be the root of the repository. */
+/** The file at the revision. `./` is relative to `root`, which need not be the root of the
+ *  repository. */
 function show(root: string, revision: string, file: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const args = ['show', '--end-of-options', `${revision}:./${file}`]

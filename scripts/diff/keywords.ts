@@ -216,7 +216,8 @@ function compareBounds(
 
 const INT32_LIMIT = 2 ** 31
 
-/** A number format that allows every value of the schema changes generated code, and nothing on the wire. */
+/** A number format that allows every value of the schema changes generated code, and nothing on the
+ *  wire. */
 function compareFormats(old: Schema, now: Schema, add: Add): void {
   if (old.format === undefined && isWideFormat(now.format, now))
     add('number-format-added', `has the format ${now.format}`)

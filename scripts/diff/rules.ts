@@ -1,8 +1,9 @@
-/** The level of each change, by the rule names of oasdiff. Our own rules for events, permissions and
- *  rate limits follow its pattern. */
+/** The level of each change, by the rule names of oasdiff. Our own rules for events, permissions
+ *  and rate limits follow its pattern. */
 
-/** The worst first. Breaking: fails clients or receivers that follow the contract. Risky: may fail those that
- *  rely on more than the contract promises. Code: renames something in generated code, and nothing on the wire. */
+/** The worst first. Breaking: fails clients or receivers that follow the contract. Risky: may fail
+ *  those that rely on more than the contract promises. Code: renames something in generated code,
+ *  and nothing on the wire. */
 export const LEVELS = ['breaking', 'risky', 'code', 'safe'] as const
 export type Level = (typeof LEVELS)[number]
 
@@ -81,8 +82,8 @@ export const RULES = {
   'api-event-removed': 'breaking',
 } as const satisfies Record<string, Level>
 
-/** Changes of a schema, with their level in each direction. The rule's name is the subject, for example
- *  `request-property`, and the change. */
+/** Changes of a schema, with their level in each direction. The rule's name is the subject, for
+ *  example `request-property`, and the change. */
 export const SCHEMA_RULES = {
   'type-changed': { request: 'breaking', response: 'breaking' },
   'type-generalized': { request: 'safe', response: 'breaking' },

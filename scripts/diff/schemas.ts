@@ -202,8 +202,8 @@ function compareProperties(here: Comparison, old: Schema, now: Schema): SchemaFi
   ]
 }
 
-/** Pairs equal alternatives first, then those of the same type that are compatible, then others of the same
- *  type. */
+/** Pairs equal alternatives first, then those of the same type that are compatible, then others of
+ *  the same type. */
 function compareAlternatives(
   here: Comparison,
   before: Located<Schema>[],

@@ -29,7 +29,8 @@ export function compareServers(subject: Subject, old: Operation, now: Operation)
   ]
 }
 
-/** OpenAPI 3.0.3: the servers of an operation override those of its path, and these those of the document. */
+/** OpenAPI 3.0.3: the servers of an operation override those of its path, and these those of the
+ *  document. */
 function findServers({ openapi }: Contract, { place: { path } }: Operation): Path {
   const own = [path, path.slice(0, -1), []].map((owner) => [...owner, 'servers'])
   return own.find((candidate) => valueAt(openapi.root, candidate) !== undefined) ?? ['servers']

@@ -15,11 +15,11 @@ export type Openness = 'open' | 'closed'
 export interface Compiler {
   /** The schema for Ajv, with its references replaced by IDs of this compiler. */
   prepare(placed: Located<Schema>, openness: Openness): Schema
-  /** Like `prepare`, for a property of an object. Ajv applies defaults of properties only, and it ignores
-   *  the default behind a reference: this copies it to the property. */
+  /** Like `prepare`, for a property of an object. Ajv applies defaults of properties only, and it
+   *  ignores the default behind a reference: this copies it to the property. */
   prepareProperty(placed: Located<Schema>, openness: Openness): Schema
-  /** Compiles a prepared schema and returns the name of its function. Equal schemas share one function.
-   *  Throws `ContractError` at `place` if Ajv refuses the schema. */
+  /** Compiles a prepared schema and returns the name of its function. Equal schemas share one
+   *  function. Throws `ContractError` at `place` if Ajv refuses the schema. */
   add(name: string, schema: Schema, place: Place): string
   /** Compiles a prepared schema to a function for immediate use. */
   compile(schema: Schema, place: Place): ValidateFunction
@@ -123,7 +123,8 @@ function close(schema: Schema): Schema {
   return isObjectSchema(schema) ? { additionalProperties: false, ...schema } : schema
 }
 
-/** Validates the entries of a list only if there are not too many: Ajv takes quadratic time for their errors. */
+/** Validates the entries of a list only if there are not too many: Ajv takes quadratic time for
+ *  their errors. */
 function boundItems({ items, uniqueItems, ...rest }: Schema): Schema {
   const entries = { ...(items && { items }), ...(uniqueItems !== undefined && { uniqueItems }) }
   const { maxItems } = rest
@@ -137,9 +138,9 @@ function boundItems({ items, uniqueItems, ...rest }: Schema): Schema {
       }
 }
 
-/** Replaces `oneOf` by a choice of the alternative that the value must match, if a property tells them apart.
- *  Errors are then about this alternative only. The tags are found in the schema of the contract. The third parameter
- *  is the same schema, prepared: its alternatives are used. */
+/** Replaces `oneOf` by a choice of the alternative that the value must match, if a property tells
+ *  them apart. Errors are then about this alternative only. The tags are found in the schema of the
+ *  contract. The third parameter is the same schema, prepared: its alternatives are used. */
 function chooseByTag(
   sources: Sources,
   { source, path, value }: Located<Schema>,
@@ -163,7 +164,8 @@ function chooseByTag(
   return { ...rest, ...choice }
 }
 
-/** Matches objects whose `tag` is one of the options. If there are no options, it matches objects without `tag`. */
+/** Matches objects whose `tag` is one of the options. If there are no options, it matches objects
+ *  without `tag`. */
 function tagSchema(tag: string, options: readonly unknown[]): Schema {
   return options.length === 0
     ? { type: 'object', not: { required: [tag] } }

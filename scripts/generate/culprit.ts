@@ -12,7 +12,8 @@ import {
 } from '../model/source.ts'
 import { newAjv, withoutAnnotations } from './ajv.ts'
 
-/** Throws `ContractError` at the keyword that is wrong, or at the place if no schema is wrong by itself. */
+/** Throws `ContractError` at the keyword that is wrong, or at the place if no schema is wrong by
+ *  itself. */
 export function failAtCulprit(sources: Sources, place: Place, error: Error): never {
   // Parameters can be beside the operation.
   const parent = { ...place, path: place.path.slice(0, -1) }

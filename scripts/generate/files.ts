@@ -22,8 +22,8 @@ export async function listFilesBelow(root: string, folders: readonly string[]): 
 
 const MINUTE_MS = 60_000
 
-/** The path of a new migration. It begins with the present minute, because migrations run in the order of time, or
- *  with the next minute that no other migration has. */
+/** The path of a new migration. It begins with the present minute, because migrations run in the
+ *  order of time, or with the next minute that no other migration has. */
 export async function newMigrationFile(root: string, name: string): Promise<string> {
   const folder = 'records/migrations'
   const files = await listFiles(posix.join(root, folder))

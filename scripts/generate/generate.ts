@@ -1,4 +1,5 @@
-/** Writes generated/ from openapi.yaml and asyncapi.yaml, and stubs for missing handlers and tests. */
+/** Writes generated/ from openapi.yaml and asyncapi.yaml, and stubs for missing handlers and
+ *  tests. */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'

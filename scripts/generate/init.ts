@@ -1,4 +1,5 @@
-/** Makes a service from an OpenAPI document: a folder with the document, its generated code and stubs. */
+/** Makes a service from an OpenAPI document: a folder with the document, its generated code and
+ *  stubs. */
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, extname, join, relative, resolve } from 'node:path'
@@ -11,8 +12,9 @@ import { type GenerateResult, generate } from './generate.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/muster.js', import.meta.url))
 
-/** Copies the document and the files that it refers to into `directory`, which must be empty or not exist yet.
- *  Throws `Refused` for another directory, and `UnsupportedDocument` with every reason. */
+/** Copies the document and the files that it refers to into `directory`, which must be empty or not
+ *  exist yet. Throws `Refused` for another directory, and `UnsupportedDocument` with every
+ *  reason. */
 export async function init(directory: string, document: string): Promise<GenerateResult> {
   if (existsSync(directory) && (await readdir(directory)).length > 0)
     throw new Refused(`${directory} is not empty. Choose a folder that does not exist yet.`)

@@ -1,4 +1,5 @@
-/** Finds the filters and sorts that the database has no column for: their requests would get 500. */
+/** Finds the filters and sorts that the database has no column for: their requests would get
+ *  500. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Contract } from '../model/contract.ts'
@@ -14,7 +15,8 @@ const SCHEMA_FILE = 'records/schema.sqlite.json'
 
 type Tables = Record<string, { columns: Record<string, string> } | undefined>
 
-/** Lists whose table does not exist yet are left out: so are all lists where records/ is missing. */
+/** Lists whose table does not exist yet are left out: so are all lists where records/ is
+ *  missing. */
 export async function findMissingColumns(root: string, contract: Contract): Promise<Remark[]> {
   const tables: Tables = JSON.parse(await readText(root, SCHEMA_FILE, '{}'))
   const found = contract.operations

@@ -7,7 +7,8 @@ import { type Remark, toRemark } from '../report/result.ts'
 import { listFiles, listFilesBelow } from './files.ts'
 import { listHandlers } from './handlers.ts'
 
-/** Each such handler, test, mention in a test, hook or guide, and unused component, and what to do. */
+/** Each such handler, test, mention in a test, hook or guide, and unused component, and what to
+ *  do. */
 export async function findOrphans(root: string, contract: Contract): Promise<Remark[]> {
   const ids = new Set(contract.operations.map(({ id }) => id))
   const handlers = await listOrphanHandlers(root, ids)

@@ -135,7 +135,8 @@ function toRow(
   }
 }
 
-/** The operations on the records of a list. Undefined unless they can also be fetched one by one. */
+/** The operations on the records of a list. Undefined unless they can also be fetched one by
+ *  one. */
 export function findRecordOperations(contract: Contract, list: Operation, operations: Operation[]) {
   const page = list.success.content['application/json']
   if (!page || !isList(contract, list) || list.path.includes('{')) return undefined
@@ -191,8 +192,8 @@ const CONSOLE_KEYWORDS = new Set([
   ...['x-currency', 'x-depends-on', 'x-by-option', 'x-enum-descriptions'],
 ])
 
-/** Like `inlineReferences`, but cuts recursion off with an empty schema, merges the alternatives of an object
- *  and keeps only `CONSOLE_KEYWORDS`. */
+/** Like `inlineReferences`, but cuts recursion off with an empty schema, merges the alternatives of
+ *  an object and keeps only `CONSOLE_KEYWORDS`. */
 function inlineForConsole(
   sources: Sources,
   placed: Located<Schema>,

@@ -1,6 +1,6 @@
 /** Rules of the contract that OpenAPI 3.0 cannot say, or only in a form that generators refuse. In
- *  generated/openapi-3.1.json, keywords of JSON Schema 2020-12 say them. The service checks the same rules:
- *  operations/request-rules.ts and operations/storable.ts. */
+ *  generated/openapi-3.1.json, keywords of JSON Schema 2020-12 say them. The service checks the
+ *  same rules: operations/request-rules.ts and operations/storable.ts. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { mapSubschemas, mapValues, type Schema, TEXT_PATTERN } from '../model/schema.ts'
@@ -18,7 +18,8 @@ export function withRules({ operations }: Contract, schemas: Schemas): Schemas {
   )
 }
 
-/** An enumeration and null, as two alternatives: generators make an ordinary type with a name of it. */
+/** An enumeration and null, as two alternatives: generators make an ordinary type with a name of
+ *  it. */
 function withNullAlternative(schemas: Schemas, schema: Schema): Schema {
   if (!schema.enum?.includes(null)) return schema
   const options = schema.enum.filter((option) => option !== null)
@@ -40,7 +41,8 @@ function withNamePatterns(schema: Schema): Schema {
     : whole
 }
 
-/** If `filters` belong to the list of `resource`, each resource has the names of its own filters. */
+/** If `filters` belong to the list of `resource`, each resource has the names of its own
+ *  filters. */
 function withFiltersOfResource(operations: Operation[], schemas: Schemas, schema: Schema): Schema {
   const { resource, filters } = schema.properties ?? {}
   if (!resource || !filters || schema.additionalProperties !== false) return schema

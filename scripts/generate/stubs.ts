@@ -1,5 +1,5 @@
-/** Stubs of an operation: a handler that responds with 501, and a test that fails until the handler is
- *  written. */
+/** Stubs of an operation: a handler that responds with 501, and a test that fails until the handler
+ *  is written. */
 
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'

@@ -7,17 +7,18 @@ import { type Schema, toJsonSchema } from '../model/schema.ts'
 import { fail, type Located, lineOf } from '../model/source.ts'
 import { HEADER, union } from './typescript-text.ts'
 
-/** generated/openapi.ts: `paths`, `components`, `operations`, and each component schema by its name.
- *  Fields with a default are optional, as in requests. generated/operations.ts has the types after
- *  validation. */
+/** generated/openapi.ts: `paths`, `components`, `operations`, and each component schema by its
+ *  name. Fields with a default are optional, as in requests. generated/operations.ts has the types
+ *  after validation. */
 export async function openapi({ openapi }: Contract): Promise<string> {
   return HEADER + (await writeTypes(openapi.root as object, { defaultNonNullable: false }))
 }
 
-/** generated/asyncapi.ts: `EventType`, `DeliveredType`, `EventPayloads`, `EventData`, and each payload
- *  by its name. */
+/** generated/asyncapi.ts: `EventType`, `DeliveredType`, `EventPayloads`, `EventData`, and each
+ *  payload by its name. */
 export async function asyncapi(contract: Contract): Promise<string> {
-  // openapi-typescript does not read AsyncAPI: give it an OpenAPI document that has only the schemas.
+  // openapi-typescript does not read AsyncAPI: give it an OpenAPI document that has only the
+  // schemas.
   const document = {
     openapi: '3.1.0',
     info: { title: '', version: '' },
@@ -81,8 +82,9 @@ export async function writeTypes(
   return library.astToString(nodes.filter((node) => !isOmitted(node)))
 }
 
-/** Does what the default export of openapi-typescript does. It leaves out the check and the bundling by Redocly,
- *  which take twice as long: the contract is checked already, and refers to no other file. */
+/** Does what the default export of openapi-typescript does. It leaves out the check and the
+ *  bundling by Redocly, which take twice as long: the contract is checked already, and refers to no
+ *  other file. */
 function toNodes(
   { transformSchema, scanDiscriminators, resolveRef }: OpenapiTypescript,
   document: object,

@@ -112,7 +112,8 @@ function compile(
   return compiler.add(name, compiler.prepare(placed, openness), placed)
 }
 
-/** Compiles the schema of an object with all parameters of one place. Only unknown headers are allowed. */
+/** Compiles the schema of an object with all parameters of one place. Only unknown headers are
+ *  allowed. */
 function parameters(
   compiler: Compiler,
   { id, place, parameters }: Operation,

@@ -1,4 +1,5 @@
-/** Checks the guides and READMEs: operation IDs that the contract does not have, and broken links. */
+/** Checks the guides and READMEs: operation IDs that the contract does not have, and broken
+ *  links. */
 import { access, readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { listFiles, listFilesBelow } from '../generate/files.ts'
@@ -64,7 +65,8 @@ function onlyCode(line: string): string {
     .join('`')
 }
 
-/** Code that has the form of an operation ID, with a verb and a noun of the contract, and is none. */
+/** Code that has the form of an operation ID, with a verb and a noun of the contract, and is
+ *  none. */
 function findStaleOperations({ file, code }: Document, { operations }: Contract): LintProblem[] {
   const ids = operations.map(({ id }) => id)
   const verbs = new Set(ids.map((id) => partsOf(id).verb))
@@ -117,7 +119,8 @@ function linksIn(line: string): { href: string; column: number }[] {
     .filter(({ href }) => !/^[a-z]+:/.test(href))
 }
 
-/** Says why a link in `file` is broken, and what to do. Returns undefined if it leads to a file or heading. */
+/** Says why a link in `file` is broken, and what to do. Returns undefined if it leads to a file or
+ *  heading. */
 async function describeBreak(
   root: string,
   documents: Document[],

@@ -1,5 +1,5 @@
-/** Checks the contract with Redocly's rules for OpenAPI and AsyncAPI documents and with our own, and the guides
- *  and READMEs. */
+/** Checks the contract with Redocly's rules for OpenAPI and AsyncAPI documents and with our own,
+ *  and the guides and READMEs. */
 import { fileURLToPath } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
 import { type Fault, findUngenerated } from '../generate/faults.ts'
@@ -36,7 +36,8 @@ export async function lint(root = ROOT): Promise<LintProblem[]> {
   }
 }
 
-/** Lists what the toolchain does not support in a document. If it supports everything, lists what breaks OpenAPI. */
+/** Lists what the toolchain does not support in a document. If it supports everything, lists what
+ *  breaks OpenAPI. */
 async function lintDocument(root: string): Promise<LintProblem[]> {
   try {
     await readAnyContract(root)

@@ -73,7 +73,8 @@ function run(
   })
 }
 
-/** One report for each file, in their order. Only the end of a report is a brace at the start of a line. */
+/** One report for each file, in their order. Only the end of a report is a brace at the start of a
+ *  line. */
 function parseReports(text: string): Report[] {
   try {
     return text.split(/(?<=^\})(?=\{)/m).map((report) => JSON.parse(report) as Report)

@@ -39,7 +39,8 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   'mistyped-word': mistypedWords,
 }
 
-/** Handler and test files are named after the operation ID. The verb-noun form tells them apart from other files. */
+/** Handler and test files are named after the operation ID. The verb-noun form tells them apart
+ *  from other files. */
 function operationIdForm({ operations }: Contract): Finding[] {
   return operations
     .filter(({ id }) => !/^[a-z]+[A-Z]/.test(id))

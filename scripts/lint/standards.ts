@@ -1,5 +1,5 @@
-/** Checks the contracts with the validators and linters that other teams use. Any error or warning fails.
- *  Run by `npm run lint:contracts`; it needs the development dependencies and no network. */
+/** Checks the contracts with the validators and linters that other teams use. Any error or warning
+ *  fails. Run by `npm run lint:contracts`; it needs the development dependencies and no network. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -7,7 +7,8 @@ import { respondWithExample } from '../service/examples.ts'
 import type { Call, Result, Tools } from '../service/service.ts'
 import { MockRecords } from './records.ts'
 
-/** Responds with the records that requests create, and with examples where the document has no records. */
+/** Responds with the records that requests create, and with examples where the document has no
+ *  records. */
 export function newRecordHandler(
   contract: Contract,
 ): (call: Call, tools: Tools) => Promise<Result> {

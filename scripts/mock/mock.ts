@@ -1,5 +1,5 @@
-/** A mock of the API for the tests of API consumers. It validates requests as the service does, and responds with
- *  the examples of openapi.yaml, or with the records that requests created. */
+/** A mock of the API for the tests of API consumers. It validates requests as the service does, and
+ *  responds with the examples of openapi.yaml, or with the records that requests created. */
 import { readFileSync } from 'node:fs'
 import Koa, { type Context, type Middleware, type Next } from 'koa'
 import type { Logger } from 'pino'
@@ -18,8 +18,8 @@ export interface ServiceParts {
   respondToErrors(log: Logger): Middleware
   crossOrigin(allowedOrigin: () => string, acceptedHeaders: string): Middleware
   etagOf(representation: string): string
-  /** Responds to OPTIONS itself, and then returns undefined. `assertAuthenticated` gets no ID when the method is
-   *  unknown. */
+  /** Responds to OPTIONS itself, and then returns undefined. `assertAuthenticated` gets no ID when
+   *  the method is unknown. */
   findOperation(
     ctx: Context,
     assertAuthenticated: (ctx: Context, id: OperationId | undefined) => void,
@@ -45,7 +45,8 @@ export interface MockOptions {
   log: Logger
   /** Called after each response. */
   onResponse?: (ctx: Context) => void
-  /** The OpenAPI document from which the validators were generated. Default: this installation's. */
+  /** The OpenAPI document from which the validators were generated. Default: this
+   *  installation's. */
   document?: unknown
   /** Without it, every response is an example. */
   state?: MockState
@@ -176,8 +177,8 @@ interface Preference {
   name?: string
 }
 
-/** Reads `Prefer: code=404, example=name` (RFC 7240, with the names of Prism) and ignores other preferences.
- *  Throws `InvalidInput` for a response or example that the contract does not have. */
+/** Reads `Prefer: code=404, example=name` (RFC 7240, with the names of Prism) and ignores other
+ *  preferences. Throws `InvalidInput` for a response or example that the contract does not have. */
 function readPreference(
   ctx: Context,
   id: OperationId,

@@ -1,4 +1,5 @@
-/** The records of a mock with state. The contract says which operations create, list, change and delete them. */
+/** The records of a mock with state. The contract says which operations create, list, change and
+ *  delete them. */
 import { posix } from 'node:path'
 import { StatusError } from '../../errors.ts'
 import { type Filter, listFilters, readListWords, readPointer } from '../contract/list-words.ts'

@@ -42,8 +42,8 @@ export function readRules(
   }
 }
 
-/** Fields that the service computes have the values of the example, with its times moved to now. A finished record
- *  does not have the initial values of `words`. */
+/** Fields that the service computes have the values of the example, with its times moved to now. A
+ *  finished record does not have the initial values of `words`. */
 export function newRecord(
   { idField, words, creation, record: { properties = {} } }: RecordRules,
   example: Json,

@@ -1,9 +1,10 @@
-/** Alternative schemas of objects (`oneOf`). The value of one property, the tag, tells them apart, for example the
- *  `event_type` of events. */
+/** Alternative schemas of objects (`oneOf`). The value of one property, the tag, tells them apart,
+ *  for example the `event_type` of events. */
 import { readDefault, type Schema } from './schema.ts'
 
-/** The tag of the alternatives. At most one alternative lacks it. The others require it and list its values, and no
- *  value is in two of them. Undefined if there is no such property. `resolve` follows a reference. */
+/** The tag of the alternatives. At most one alternative lacks it. The others require it and list
+ *  its values, and no value is in two of them. Undefined if there is no such property. `resolve`
+ *  follows a reference. */
 export function findTag(
   alternatives: readonly Schema[],
   resolve: (property: Schema) => Schema = (property) => property,
@@ -33,9 +34,9 @@ export function listOptions(
   return resolve(properties?.[tag] ?? {}).enum ?? []
 }
 
-/** One object with the properties of all alternatives. Where the schemas of a property differ, `x-depends-on` names
- *  the tag, and `x-by-option` has the schema for each value of the tag: `{}` where an alternative lacks the property.
- *  The references in the alternatives must be resolved. */
+/** One object with the properties of all alternatives. Where the schemas of a property differ,
+ *  `x-depends-on` names the tag, and `x-by-option` has the schema for each value of the tag: `{}`
+ *  where an alternative lacks the property. The references in the alternatives must be resolved. */
 export function mergeAlternatives(alternatives: readonly Schema[], tag: string): Schema {
   const names = new Set(alternatives.flatMap(({ properties }) => Object.keys(properties ?? {})))
   const isRequired = (name: string): boolean =>

@@ -20,7 +20,8 @@ export interface Bundle {
   origin(path: Path): Place
 }
 
-/** The kinds of components besides schemas. The map that holds a reference has the name of its kind. */
+/** The kinds of components besides schemas. The map that holds a reference has the name of its
+ *  kind. */
 const KINDS = [
   ...['parameters', 'responses', 'headers', 'links', 'callbacks', 'requestBodies'],
   ...['securitySchemes', 'examples'],
@@ -51,7 +52,8 @@ function listExampleReferences(examples: unknown): [string, Node['value']][] {
   )
 }
 
-/** The file of a reference, relative to the folder of the main document. Empty for a reference within its file. */
+/** The file of a reference, relative to the folder of the main document. Empty for a reference
+ *  within its file. */
 export function fileOf(ref: string, from: Source): string {
   const [file = ''] = ref.split('#')
   return file === '' ? '' : posix.join(posix.dirname(from.file), decodeURIComponent(file))
@@ -188,8 +190,8 @@ class Bundler {
   }
 }
 
-/** OpenAPI 3.0 has no components for path items, so they are copied in place. Public documents also have references
- *  for operations and media types. */
+/** OpenAPI 3.0 has no components for path items, so they are copied in place. Public documents also
+ *  have references for operations and media types. */
 function hasNoComponent(at: Path): boolean {
   return (at.length <= 3 && at[0] === 'paths') || at.at(-2) === 'content'
 }

@@ -1,4 +1,5 @@
-/** Faults that span several parts of the contract. The generator refuses them; the linter lists them. */
+/** Faults that span several parts of the contract. The generator refuses them; the linter lists
+ *  them. */
 import type { Contract } from './contract.ts'
 import { dereference, locate } from './references.ts'
 import {
@@ -26,7 +27,8 @@ export function findRepeatedIds({ operations }: Contract): Finding[] {
   })
 }
 
-/** Event types that an operation emits but asyncapi.yaml does not offer, and those that nothing emits. */
+/** Event types that an operation emits but asyncapi.yaml does not offer, and those that nothing
+ *  emits. */
 export function findEmitMismatches(contract: Contract): Finding[] {
   const { openapi, operations, events, emittedBySystem } = contract
   const emitted = new Set([...emittedBySystem, ...operations.flatMap(({ emits }) => emits)])

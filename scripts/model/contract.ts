@@ -1,4 +1,5 @@
-/** The contract: openapi.yaml and asyncapi.yaml in one model. The toolchain and the documentation read it. */
+/** The contract: openapi.yaml and asyncapi.yaml in one model. The toolchain and the documentation
+ *  read it. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type EventMessage, readEvents } from './events.ts'
@@ -29,8 +30,8 @@ export interface Tag {
   path: Path
 }
 
-/** Throws `ContractError` at the first fault that leaves the model incomplete. consistency.ts checks the
- *  rest. */
+/** Throws `ContractError` at the first fault that leaves the model incomplete. consistency.ts
+ *  checks the rest. */
 export function buildContract(openapi: Source, asyncapi: Source): Contract {
   const sources = { [openapi.file]: openapi, [asyncapi.file]: asyncapi }
   for (const source of [openapi, asyncapi]) checkReferences(sources, source)
@@ -59,9 +60,9 @@ export function readTags({ root }: Source): Tag[] {
     }))
 }
 
-/** The model of generated/openapi.json and generated/asyncapi.json below `root`. Parsing them takes 2 ms,
- *  the YAML 130 ms. Each `$ref` begins with its file, for example `openapi.json#/…`,
- *  so it can be followed from anywhere. */
+/** The model of generated/openapi.json and generated/asyncapi.json below `root`. Parsing them takes
+ *  2 ms, the YAML 130 ms. Each `$ref` begins with its file, for example `openapi.json#/…`, so it
+ *  can be followed from anywhere. */
 export function readGeneratedContract(root: string): Contract {
   const read = (file: string): Source => {
     const text = readFileSync(join(root, 'generated', file), 'utf8')

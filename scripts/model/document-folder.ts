@@ -1,11 +1,13 @@
-/** Finds the OpenAPI document of a folder. Loads no parser, because every start of the service loads this file. */
+/** Finds the OpenAPI document of a folder. Loads no parser, because every start of the service
+ *  loads this file. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** The first that exists is the document. */
 export const DOCUMENT_FILES = ['openapi.yaml', 'openapi.yml', 'openapi.json']
 
-/** Our own contract has it. Without asyncapi.yaml it is incomplete, and no document of another team. */
+/** Our own contract has it. Without asyncapi.yaml it is incomplete, and no document of another
+ *  team. */
 const OWN_KEYWORD = /^x-rate-limit:/m
 
 /** Whether the folder has an OpenAPI document without asyncapi.yaml. */

@@ -35,7 +35,8 @@ export class UnsupportedDocument extends Refused {
 /** Finds what the toolchain does not support, in a document without references to other files. */
 export type FindUnsupported = (openapi: Source) => Finding[]
 
-/** Throws `UnsupportedDocument` with every reason, and `ContractError` for text that is not YAML or JSON. */
+/** Throws `UnsupportedDocument` with every reason, and `ContractError` for text that is not YAML or
+ *  JSON. */
 export async function readDocument(root: string, find: FindUnsupported): Promise<Contract> {
   const file = findDocument(root)
   if (file === undefined)
@@ -126,7 +127,8 @@ function parseJson(file: string, text: string): Source {
   }
 }
 
-/** `main` and the files that it refers to, by name, and the references to files that cannot be read. */
+/** `main` and the files that it refers to, by name, and the references to files that cannot be
+ *  read. */
 export async function readReferencedFiles(root: string, main: Source) {
   const sources: Record<string, Source> = { [main.file]: main }
   const findings: Finding[] = []

@@ -18,7 +18,8 @@ export interface EventMessage {
   place: Place
   summary: string
   description: string
-  /** False for messages that the service sends to one webhook on request, for example a test event. */
+  /** False for messages that the service sends to one webhook on request, for example a test
+   *  event. */
   isSubscribable: boolean
   resourceType: string
   deprecation: Deprecation | null

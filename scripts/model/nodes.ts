@@ -1,10 +1,12 @@
-/** The nodes of a document, and which of them are data: a `$ref` or `default` there means nothing. */
+/** The nodes of a document, and which of them are data: a `$ref` or `default` there means
+ *  nothing. */
 import { isObject, type Path } from './source.ts'
 
 /** Values below these keys, and below extensions (`x-…`), are data. */
 const DATA_KEYS = ['example', 'examples', 'default', 'enum', 'const', 'value']
 
-/** A map below one of these keys has names of its own: a property can be called `default`, and a response is. */
+/** A map below one of these keys has names of its own: a property can be called `default`, and a
+ *  response is. */
 const MAPS_OF_NAMES = [
   ...['properties', 'patternProperties', '$defs', 'responses', 'headers', 'schemas', 'parameters'],
   ...['requestBodies', 'securitySchemes', 'links', 'callbacks', 'paths'],

@@ -214,8 +214,8 @@ export function readRateLimit(openapi: Source, path: Path): RateLimit {
   return { limit: Number(limit), windowSeconds: Number(windowSeconds) }
 }
 
-/** `read` reads one of them. OpenAPI 3.0.3, Path Item Object: an operation's parameters override its path's, by name
- *  and `in`. */
+/** `read` reads one of them. OpenAPI 3.0.3, Path Item Object: an operation's parameters override
+ *  its path's, by name and `in`. */
 export function readParameters(
   sources: Sources,
   { source, path }: Place,

@@ -1,5 +1,5 @@
-/** Operations of an OpenAPI document that was not written for this toolchain. It may leave out what ours must
- *  have, and use every style of operation that scripts/service/unsupported.ts accepts. */
+/** Operations of an OpenAPI document that was not written for this toolchain. It may leave out what
+ *  ours must have, and use every style of operation that scripts/service/unsupported.ts accepts. */
 import {
   METHODS,
   type MediaType,
@@ -79,7 +79,8 @@ const RESERVED = new Set(
   ).split(' '),
 )
 
-/** The ID as the name of a function and its file, for example `issuesListForRepo` for `issues/list-for-repo`. */
+/** The ID as the name of a function and its file, for example `issuesListForRepo` for
+ *  `issues/list-for-repo`. */
 export function toOperationId(operationId: unknown, method: string, path: string): string {
   const text = typeof operationId === 'string' && operationId !== '' ? operationId : method + path
   const [first = '', ...others] = text.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
@@ -94,8 +95,8 @@ export function toOperationId(operationId: unknown, method: string, path: string
 
 const OK = 200
 
-/** The lowest 2xx, the range that covers 2xx, or the lowest 3xx. A document can also declare errors only:
- *  then an empty 200 is success. */
+/** The lowest 2xx, the range that covers 2xx, or the lowest 3xx. A document can also declare errors
+ *  only: then an empty 200 is success. */
 function chooseSuccess(responses: OperationResponse[], ranges: RangeResponse[]): OperationResponse {
   const sorted = responses.toSorted((a, b) => a.status - b.status)
   const firstOf = (hundred: number) =>

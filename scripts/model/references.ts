@@ -19,8 +19,8 @@ export function dereference<T>(sources: Sources, placed: Located<T>): Located<T>
     : placed
 }
 
-/** Resolves `ref`, found in file `from`, as a JSON Pointer in a URI fragment (RFC 6901 §§3 and 6). Throws if
- *  the target does not exist. */
+/** Resolves `ref`, found in file `from`, as a JSON Pointer in a URI fragment (RFC 6901 §§3 and 6).
+ *  Throws if the target does not exist. */
 export function locate(sources: Sources, from: Source, ref: string): Located {
   const [file = '', pointer = ''] = ref.split('#')
   const path = pointer
@@ -39,7 +39,8 @@ export function locate(sources: Sources, from: Source, ref: string): Located {
   return { source, path, value }
 }
 
-/** Throws `ContractError` for the first reference without a target. Later code need not check references. */
+/** Throws `ContractError` for the first reference without a target. Later code need not check
+ *  references. */
 export function checkReferences(sources: Sources, source: Source): void {
   const visit = (node: unknown, path: Path): void => {
     if (!isObject(node)) return

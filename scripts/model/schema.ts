@@ -11,7 +11,8 @@ export const ANNOTATIONS: readonly string[] = [
   'xml',
 ]
 
-/** A Schema Object of OpenAPI 3.0.3 or AsyncAPI 3.0 (JSON Schema draft 7), with the keywords that we read. */
+/** A Schema Object of OpenAPI 3.0.3 or AsyncAPI 3.0 (JSON Schema draft 7), with the keywords that
+ *  we read. */
 export interface Schema {
   $ref?: string
   type?: string
@@ -43,7 +44,8 @@ export interface Schema {
   'x-default'?: unknown
   /** For an amount in minor units: the property beside it that names its currency. */
   'x-currency'?: string
-  /** Only in generated/resources.ts: the property beside this one whose value selects the schema of this one. */
+  /** Only in generated/resources.ts: the property beside this one whose value selects the schema of
+   *  this one. */
   'x-depends-on'?: string
   /** Only beside `x-depends-on`: the schema for each value. */
   'x-by-option'?: Readonly<Record<string, Schema>>
@@ -52,10 +54,11 @@ export interface Schema {
   [keyword: string]: unknown
 }
 
-/** Patterns for text without the NUL character. They are written without lookahead, which some languages lack,
- *  and without two ways to match one text, which would take quadratic time. */
+/** Patterns for text without the NUL character. They are written without lookahead, which some
+ *  languages lack, and without two ways to match one text, which would take quadratic time. */
 export const TEXT_PATTERN = '^[^\\x00]*$'
-/** Like `TEXT_PATTERN`, but they refuse text of white space only. The first one also refuses empty text. */
+/** Like `TEXT_PATTERN`, but they refuse text of white space only. The first one also refuses empty
+ *  text. */
 export const NOT_BLANK_PATTERNS: readonly string[] = [
   '^\\s*[^\\s\\x00][^\\x00]*$',
   '^(\\s*[^\\s\\x00][^\\x00]*)?$',
@@ -72,7 +75,8 @@ const SCHEMA_KEYWORDS = [
 const LIST_KEYWORDS = ['allOf', 'anyOf', 'oneOf', 'prefixItems']
 const MAP_KEYWORDS = ['properties', 'patternProperties', 'dependentSchemas', '$defs']
 
-/** A copy of the schema with `change` applied to each direct subschema. `steps` lead to the subschema. */
+/** A copy of the schema with `change` applied to each direct subschema. `steps` lead to the
+ *  subschema. */
 export function mapSubschemas(
   schema: Schema,
   change: (subschema: Schema, steps: (string | number)[]) => Schema,
@@ -111,7 +115,8 @@ export function readDefault(schema: Schema): unknown {
   return schema.default === undefined ? schema['x-default'] : schema.default
 }
 
-/** Converts OpenAPI's `nullable` and `example`, and drops the keywords that JSON Schema does not have. */
+/** Converts OpenAPI's `nullable` and `example`, and drops the keywords that JSON Schema does not
+ *  have. */
 export function toJsonSchema(schema: Schema): Schema {
   const {
     nullable,

@@ -17,7 +17,8 @@ export function readSecuritySchemes({ root }: Source): SecuritySchemes {
   return (valueAt(root, ['components', 'securitySchemes']) ?? {}) as SecuritySchemes
 }
 
-/** The word before the credential in the `Authorization` header. Only for schemes that use this header. */
+/** The word before the credential in the `Authorization` header. Only for schemes that use this
+ *  header. */
 export function authorizationWord({ scheme = '' }: SecurityScheme): 'Basic' | 'Bearer' {
   return scheme.toLowerCase() === 'basic' ? 'Basic' : 'Bearer'
 }

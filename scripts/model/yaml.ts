@@ -25,7 +25,8 @@ import {
 } from './source.ts'
 import { findUnsupportedParts } from './supported.ts'
 
-/** Reads openapi.yaml and asyncapi.yaml of `directory`. Throws `ContractError` at the first fault. */
+/** Reads openapi.yaml and asyncapi.yaml of `directory`. Throws `ContractError` at the first
+ *  fault. */
 export async function readContract(directory: string): Promise<Contract> {
   const contract = await readModel(directory)
   const [fault] = [...findInconsistencies(contract), ...findUnsupportedParts(contract)]

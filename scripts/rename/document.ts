@@ -1,5 +1,6 @@
-/** Renames an operation or a field of a service that is made from an OpenAPI document. Names there can be common words,
- *  such as `login`, so the mentions that may mean something else are left for a person. */
+/** Renames an operation or a field of a service that is made from an OpenAPI document. Names there
+ *  can be common words, such as `login`, so the mentions that may mean something else are left for
+ *  a person. */
 import { Refused } from '../../errors.ts'
 import { listComponents } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
@@ -73,8 +74,8 @@ function operationIdPattern(documentId: string): RegExp {
   return new RegExp(`(?<=\\boperationId["']?\\s*:\\s*["']?)${id}(?=["']?\\s*([,}#]|$))`, 'gm')
 }
 
-/** If the name is a common word, the pattern matches only what cannot mean something else: imports of the handler, and
- *  in the handler its function and its types. */
+/** If the name is a common word, the pattern matches only what cannot mean something else: imports
+ *  of the handler, and in the handler its function and its types. */
 function mentionPattern(name: string, isHandler: boolean): RegExp {
   if (/[a-z0-9][A-Z]/.test(name)) return wordPattern(name)
   const inImport = `(?<=/)${name}(?=\\.ts['"])`
@@ -117,7 +118,8 @@ export function renameDocumentField(
 /** What every handler has: these words do not mean the field there. */
 const PARTS_OF_HANDLERS = ['path', 'query', 'headers', 'cookies', 'body', 'caller', 'status']
 
-/** The handlers of operations that use the schema. None if the name can mean something else there. */
+/** The handlers of operations that use the schema. None if the name can mean something else
+ *  there. */
 function handlersOf(
   contract: Contract,
   files: TextFile[],

@@ -14,8 +14,8 @@ interface Usage extends Place {
   isOwn: boolean
 }
 
-/** The numbers of the lines, by file. They are those of the schemas, of the operations, of the messages that use the
- *  schemas, and of the components that no other operation or message uses. */
+/** The numbers of the lines, by file. They are those of the schemas, of the operations, of the
+ *  messages that use the schemas, and of the components that no other operation or message uses. */
 export function findOwnLines(
   contract: Contract,
   schemas: string[],

@@ -1,4 +1,5 @@
-/** `muster rename`: moves an operation or a field through the contracts, the code and the guides. */
+/** `muster rename`: moves an operation or a field through the contracts, the code and the
+ *  guides. */
 import { fileURLToPath } from 'node:url'
 import { formatFiles } from '../generate/format.ts'
 import { generate } from '../generate/generate.ts'
@@ -35,8 +36,8 @@ export interface Renamed {
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** `name` is an operation ID, or a field such as `Task.title`. Throws `Refused` or `ContractError` before it
- *  writes anything. */
+/** `name` is an operation ID, or a field such as `Task.title`. Throws `Refused` or `ContractError`
+ *  before it writes anything. */
 export async function rename(
   name: string,
   newName: string,

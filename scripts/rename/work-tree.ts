@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { Refused } from '../../errors.ts'
 
-/** Throws `Refused` unless git has everything committed: then `git diff` shows the changes of a command, and
- *  `git restore` undoes them. */
+/** Throws `Refused` unless git has everything committed: then `git diff` shows the changes of a
+ *  command, and `git restore` undoes them. */
 export async function assertCleanWorkTree(root: string): Promise<void> {
   const { stdout } = await promisify(execFile)('git', ['status', '--porcelain'], {
     cwd: root,

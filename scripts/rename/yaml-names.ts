@@ -27,8 +27,8 @@ export function renameInYaml(text: string, lines: ReadonlySet<number>, renames: 
   )
 }
 
-/** A field of a schema, `components.schemas.Task.properties.title`, or of an example: `….example.title`,
- *  `….example.data.0.title`. */
+/** A field of a schema, `components.schemas.Task.properties.title`, or of an example:
+ *  `….example.title`, `….example.data.0.title`. */
 function isFieldKey(path: Path): boolean {
   const places = [
     /^components schemas \S+ properties \S+$/,

@@ -1,6 +1,7 @@
 import { type Finding, lineOf } from '../model/source.ts'
 
-/** One result of lint, diff, generate --check or contract. `--format` says how these commands print their results. */
+/** One result of lint, diff, generate --check or contract. `--format` says how these commands print
+ *  their results. */
 export interface Result {
   /** Only an error fails the command. */
   level: 'error' | 'warning' | 'notice'

@@ -1,4 +1,5 @@
-/** Tests a service or a mock against its OpenAPI document: valid and invalid requests to each operation. */
+/** Tests a service or a mock against its OpenAPI document: valid and invalid requests to each
+ *  operation. */
 import type { Contract } from '../model/contract.ts'
 import { readBasePath } from '../model/document.ts'
 import { parseJson } from '../model/json.ts'
@@ -33,7 +34,8 @@ export interface Outcome {
 
 const TIMEOUT_MS = 30_000
 
-/** One operation after another. Throws nothing for a service that does not respond: that is a failure. */
+/** One operation after another. Throws nothing for a service that does not respond: that is a
+ *  failure. */
 export async function checkService(options: CheckOptions): Promise<Outcome[]> {
   const { contract, ids } = options
   const validation = newValidation(contract.openapi)
@@ -227,8 +229,8 @@ async function send({ contract, url }: CheckOptions, request: PlannedRequest): P
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
 
-/** Says how the response breaks the document. An error with a status that the document does not declare may have any
- *  body. */
+/** Says how the response breaks the document. An error with a status that the document does not
+ *  declare may have any body. */
 function findFault(
   { validation }: Tools,
   operation: Operation,

@@ -10,7 +10,8 @@ import { findCookie, type RawParameters } from './parameters.ts'
 /** The credential of each scheme, for example a token without `Bearer`. */
 export type Credentials = Readonly<Record<string, string>>
 
-/** Returns the credentials of the first alternative that the request satisfies. Undefined if it satisfies none. */
+/** Returns the credentials of the first alternative that the request satisfies. Undefined if it
+ *  satisfies none. */
 export function findCredentials(
   schemes: SecuritySchemes,
   { security }: Operation,
@@ -49,8 +50,8 @@ function readCredential(
   return findCookie(raw, name)
 }
 
-/** The value of `WWW-Authenticate`: a challenge for each scheme that the operation accepts (RFC 9110 §11.6.1).
- *  No scheme for keys is registered, so `ApiKey` says where the key belongs. */
+/** The value of `WWW-Authenticate`: a challenge for each scheme that the operation accepts (RFC
+ *  9110 §11.6.1). No scheme for keys is registered, so `ApiKey` says where the key belongs. */
 export function formatChallenges(schemes: SecuritySchemes, { security }: Operation): string {
   const names = new Set(security.flatMap((requirement) => Object.keys(requirement)))
   const challenges = [...names].flatMap((name) =>

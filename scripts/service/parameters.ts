@@ -1,4 +1,5 @@
-/** Reads the parameters of a request by their style (OpenAPI 3.0.3, Parameter Object, "Style Values"). */
+/** Reads the parameters of a request by their style (OpenAPI 3.0.3, Parameter Object, "Style
+ *  Values"). */
 import type { Operation, Parameter } from '../model/operations.ts'
 import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
@@ -86,8 +87,8 @@ function toObjectSchema(
   return { source: openapi, path: [], value }
 }
 
-/** Undefined if the request does not have the parameter. Throws `SyntaxError` for text that is not JSON, and
- *  `URIError` for a cookie that cannot be decoded. */
+/** Undefined if the request does not have the parameter. Throws `SyntaxError` for text that is not
+ *  JSON, and `URIError` for a cookie that cannot be decoded. */
 function readValue(
   openapi: Source,
   raw: RawParameters,
@@ -161,7 +162,8 @@ type Nested = Map<string, Nested> | string
 /** Deeper entries are ignored. */
 const MAX_DEPTH = 32
 
-/** `name[a]=1&name[b][c]=2`, and `name[]=1` or `name[0]=1` for a list. Undefined if there is none. */
+/** `name[a]=1&name[b][c]=2`, and `name[]=1` or `name[0]=1` for a list. Undefined if there is
+ *  none. */
 export function readNested(entries: Iterable<[string, string]>, name: string): unknown {
   const root = new Map<string, Nested>()
   for (const [key, value] of entries) {

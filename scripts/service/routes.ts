@@ -20,8 +20,8 @@ interface Template extends Route {
   pattern: RegExp
 }
 
-/** Returns the match of a path below `basePath`, or undefined. The function throws URIError for a broken
- *  percent-encoding. */
+/** Returns the match of a path below `basePath`, or undefined. The function throws URIError for a
+ *  broken percent-encoding. */
 export function newRouter(
   operations: readonly Operation[],
   basePath: string,

@@ -6,8 +6,8 @@ import type { Direction, Validation } from './schemas.ts'
 import { textOfPattern } from './text-of-pattern.ts'
 
 export interface Sampler {
-  /** The first valid of: the example, a value with the examples of the schema's parts, a value by its
-   *  types alone. Undefined if none of them is valid. */
+  /** The first valid of: the example, a value with the examples of the schema's parts, a value by
+   *  its types alone. Undefined if none of them is valid. */
   sample(schema: Located<Schema>, direction: Direction, example?: unknown): unknown
 }
 
@@ -37,7 +37,8 @@ interface Attempt {
 }
 
 const MAX_CHOICES = 8
-/** The alternatives of some documents can be told apart only with all their properties, or without examples. */
+/** The alternatives of some documents can be told apart only with all their properties, or without
+ *  examples. */
 const ATTEMPTS: Attempt[] = [2, 6].flatMap((fullDepth) =>
   Array.from({ length: MAX_CHOICES }).flatMap((_, choice) =>
     [true, false].map((usesExamples) => ({ usesExamples, choice, fullDepth })),

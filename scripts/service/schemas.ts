@@ -7,7 +7,8 @@ import { dereference, locate } from '../model/references.ts'
 import { ANNOTATIONS, mapSubschemas, type Schema } from '../model/schema.ts'
 import { isObject, type Located, type Source, valueAt } from '../model/source.ts'
 
-/** A field that is `readOnly` is not required in requests. One that is `writeOnly` is not in responses. */
+/** A field that is `readOnly` is not required in requests. One that is `writeOnly` is not in
+ *  responses. */
 export type Direction = 'request' | 'response'
 
 export interface Problem {
@@ -148,7 +149,8 @@ function applyExclusive(schema: Schema): void {
   }
 }
 
-/** `nullable` also counts beside a composition without a type: public documents write it like that. */
+/** `nullable` also counts beside a composition without a type: public documents write it like
+ *  that. */
 function orNull(schema: Schema): Schema {
   return Object.keys(schema).length === 0 ? schema : { anyOf: [schema, { type: 'null' }] }
 }

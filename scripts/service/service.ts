@@ -1,5 +1,5 @@
-/** Serves the operations of an OpenAPI document: matches the request, looks for its credentials, validates its
- *  parameters and body, calls `handle`, and checks the response. */
+/** Serves the operations of an OpenAPI document: matches the request, looks for its credentials,
+ *  validates its parameters and body, calls `handle`, and checks the response. */
 import type { IncomingMessage } from 'node:http'
 import Koa, { type Context, type Middleware } from 'koa'
 import { InvalidInput, StatusError } from '../../errors.ts'
@@ -236,7 +236,8 @@ function describe(operation: Operation | undefined, error: unknown) {
   return { status: 500, message: 'An unexpected error occurred. The log of the service has it.' }
 }
 
-/** The body that the document declares for the status, with the message where it has a place for one. */
+/** The body that the document declares for the status, with the message where it has a place for
+ *  one. */
 function declaredErrorBody(
   { sampler, validation }: Tools,
   operation: Operation | undefined,

@@ -1,5 +1,6 @@
-/** Writes a text that matches a regular expression, for examples that a document does not have. The examples should be
- *  readable, and servers run without fast-check, which is a development package. */
+/** Writes a text that matches a regular expression, for examples that a document does not have. The
+ *  examples should be readable, and servers run without fast-check, which is a development
+ *  package. */
 
 /** Undefined if the expression uses something that is not written here, for example a lookahead. */
 export function textOfPattern(pattern: string): string | undefined {

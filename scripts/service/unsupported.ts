@@ -1,5 +1,5 @@
-/** Finds what a document has that the toolchain does not support, all of it in one run. docs/documents.md has
- *  the table. */
+/** Finds what a document has that the toolchain does not support, all of it in one run.
+ *  docs/documents.md has the table. */
 import { findPathProblems } from '../model/paths.ts'
 import { listOperationPaths, toOperationId } from '../model/plain-operations.ts'
 import { dereference } from '../model/references.ts'

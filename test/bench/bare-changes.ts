@@ -1,5 +1,6 @@
-/** A process that does the work of `changes` with bare Koa and pg, in Muster's own tables: the least that
- *  TypeScript and PostgreSQL need. It has no authentication, contract, queue and retries. */
+/** A process that does the work of `changes` with bare Koa and pg, in Muster's own tables: the
+ *  least that TypeScript and PostgreSQL need. It has no authentication, contract, queue and
+ *  retries. */
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

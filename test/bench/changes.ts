@@ -1,5 +1,5 @@
-/** The path of a change: a create with an Idempotency-Key and one webhook, from the request to the signed
- *  POST. Compared with bare Koa and pg, and with an earlier checkout. */
+/** The path of a change: a create with an Idempotency-Key and one webhook, from the request to the
+ *  signed POST. Compared with bare Koa and pg, and with an earlier checkout. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { startChild } from './child.ts'
 import { type Contender, startContenders } from './contenders.ts'

@@ -93,7 +93,8 @@ interface Filling {
   rows: number
 }
 
-/** Inserts requests and deliveries of the last 24 hours. Returns microseconds per logged request. */
+/** Inserts requests and deliveries of the last 24 hours. Returns microseconds per logged
+ *  request. */
 async function fill(
   bench: Bench,
   environment: Environment,

@@ -1,5 +1,5 @@
-/** The programs that `changes` compares. Each has processes and a PostgreSQL server of its own, so that its
- *  counters contain nothing of the others. */
+/** The programs that `changes` compares. Each has processes and a PostgreSQL server of its own, so
+ *  that its counters contain nothing of the others. */
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { BareChanges, BareStore } from './bare-changes.ts'

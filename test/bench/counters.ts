@@ -55,8 +55,8 @@ export interface OpenCounters extends AsyncDisposable {
   read(): Promise<Counters>
 }
 
-/** `databaseUrl`: a database of a server that only this service uses, with pg_stat_statements. Undefined:
- *  embedded mode, where the service does the work of the database. */
+/** `databaseUrl`: a database of a server that only this service uses, with pg_stat_statements.
+ *  Undefined: embedded mode, where the service does the work of the database. */
 export async function startCounters(pid: number, databaseUrl?: string): Promise<OpenCounters> {
   const none = { postgresMs: 0, statements: 0, commits: 0, walBytes: 0 }
   if (databaseUrl === undefined)
@@ -87,8 +87,8 @@ export async function startCounters(pid: number, databaseUrl?: string): Promise<
   }
 }
 
-/** Counts the system calls that write to a socket while `work` runs, with strace. Undefined: strace is not
- *  installed. The process is several times slower meanwhile. */
+/** Counts the system calls that write to a socket while `work` runs, with strace. Undefined: strace
+ *  is not installed. The process is several times slower meanwhile. */
 export async function countSocketWrites(
   pid: number,
   work: () => Promise<unknown>,

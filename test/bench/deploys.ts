@@ -1,5 +1,5 @@
-/** The response times while two nodes behind a load balancer restart one after the other, compared with those
- *  of the same nodes between the restarts. */
+/** The response times while two nodes behind a load balancer restart one after the other, compared
+ *  with those of the same nodes between the restarts. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { startLoadBalancer } from '../crash/proxy.ts'

@@ -1,4 +1,5 @@
-/** The clients of other accounts, in their own process: their work must not delay the timers of the victim's client. */
+/** The clients of other accounts, in their own process: their work must not delay the timers of the
+ *  victim's client. */
 import { Agent, request } from 'undici'
 import { answer } from './child.ts'
 

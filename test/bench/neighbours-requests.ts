@@ -45,7 +45,8 @@ async function requestsDuring({ url, token }: Victim, work: Promise<unknown>): P
   return attacked
 }
 
-/** The p99 of the victim alone and during an attack, by turns, and the victim's refused requests. */
+/** The p99 of the victim alone and during an attack, by turns, and the victim's refused
+ *  requests. */
 async function byTurns(
   bench: Bench,
   victim: Victim,

@@ -1,4 +1,5 @@
-/** What the accounts of others can take from one account: its figure alone, and under attack in the same run. */
+/** What the accounts of others can take from one account: its figure alone, and under attack in the
+ *  same run. */
 import { fullQueues, hangingNames, slowEndpoints } from './neighbours-deliveries.ts'
 import { largeExport } from './neighbours-exports.ts'
 import { largePages, signIns } from './neighbours-requests.ts'

@@ -45,8 +45,8 @@ const calls = {
     delays.enable()
     turns = watchTurns()
   },
-  /** Since `startDelays`: the longest turn of the event loop in milliseconds. The lower of the time, to which other
-   *  programs of the machine add, and of the CPU time. */
+  /** Since `startDelays`: the longest turn of the event loop in milliseconds. The lower of the
+   *  time, to which other programs of the machine add, and of the CPU time. */
   stopDelays(): number {
     delays.disable()
     return Math.min(delays.max / 1e6, turns?.stop() ?? 0)

@@ -1,4 +1,5 @@
-/** The installation under test: its database, its `muster serve` processes, an account and webhooks. */
+/** The installation under test: its database, its `muster serve` processes, an account and
+ *  webhooks. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'

@@ -13,7 +13,8 @@ export interface Disk extends Disposable {
 
 const UNLIMITED = 0
 
-/** Undefined where this user may not mount a file system: only root may, and not in every container. */
+/** Undefined where this user may not mount a file system: only root may, and not in every
+ *  container. */
 export function openDisk(folder: string): Disk | undefined {
   mkdirSync(folder)
   try {

@@ -33,7 +33,8 @@ export interface Fault {
   /** Only of a killed node: when its next process was spawned and ready. */
   respawnedAt?: number
   readyAt?: number
-  /** Number of affected processes with attempts. 0 means that the fault explains no repeated attempt. */
+  /** Number of affected processes with attempts. 0 means that the fault explains no repeated
+   *  attempt. */
   engines: number
 }
 
@@ -55,7 +56,8 @@ export interface StormOptions {
   until: number
   /** Minimum and maximum rest between the starts of two faults. */
   restMs: [number, number]
-  /** Rest after each round of all kinds. It exceeds the lease, so that repeated attempts are observed. */
+  /** Rest after each round of all kinds. It exceeds the lease, so that repeated attempts are
+   *  observed. */
   calmMs: number
   without?: FaultKind[]
 }
@@ -65,7 +67,8 @@ const LEASE_MS = 15_000
 const FROZEN_MS: [number, number] = [LEASE_MS + 2_000, LEASE_MS + 6_000]
 const DEAD_MS: [number, number] = [0, 2_000]
 const DATABASE_AWAY_MS: [number, number] = [500, 5_000]
-/** From the start of a node until PostgreSQL is killed: before, during and after its first queries. */
+/** From the start of a node until PostgreSQL is killed: before, during and after its first
+ *  queries. */
 const INTO_START_MS: [number, number] = [0, 1_000]
 /** The ledger must tell them apart, so they differ by more than a run lasts. */
 export const clockOffsets: ClockOffset[] = ['+100d', '-100d', '+1d', '-1d']
@@ -89,7 +92,8 @@ interface Blow {
   targets: Target[]
 }
 
-/** Causes faults of every kind at random times, also several at once. Resolves when all has recovered. */
+/** Causes faults of every kind at random times, also several at once. Resolves when all has
+ *  recovered. */
 export async function rage(
   storm: Storm,
   { until, restMs, calmMs, without = [] }: StormOptions,

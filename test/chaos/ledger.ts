@@ -1,4 +1,5 @@
-/** Compares acknowledged changes with the stored events and deliveries, and these with the arrivals. */
+/** Compares acknowledged changes with the stored events and deliveries, and these with the
+ *  arrivals. */
 import type { Cluster } from './cluster.ts'
 import { clockOffsets, type Fault, type FaultKind } from './faults.ts'
 import { keyOf, type Load } from './load.ts'
@@ -66,7 +67,8 @@ interface AttemptRow {
 const PAGE = 500
 /** On a busy machine a result is stored at most this long after its response. */
 const STORING_MS = 2_000
-/** On a busy machine, attempts leased just before a node froze or PostgreSQL died are sent within this time. */
+/** On a busy machine, attempts leased just before a node froze or PostgreSQL died are sent within
+ *  this time. */
 const SENDING_MS = 2_000
 /** The difference between clock readings. */
 const CLOCK_MS = 100

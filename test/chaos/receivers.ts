@@ -3,7 +3,8 @@ import { hash } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 
-/** `hangs` never responds, `resets` resets the connection, `half-closes` ends its own side first. */
+/** `hangs` never responds, `resets` resets the connection, `half-closes` ends its own side
+ *  first. */
 export const illnesses = ['hangs', 'resets', 'half-closes'] as const
 export type Health = 'well' | (typeof illnesses)[number]
 

@@ -13,7 +13,8 @@ const NOBODY = 65_534
 const isRoot = process.getuid?.() === 0
 const PAGE_BYTES = 4096
 
-/** Creates the database, the key and an account, as the first start does. Returns the ID of the account. */
+/** Creates the database, the key and an account, as the first start does. Returns the ID of the
+ *  account. */
 export async function install({ dataDir }: Muster): Promise<string> {
   const { database, secretKeys } = readConfig({ DATA_DIR: dataDir })
   const db = openDatabase(database)
@@ -44,7 +45,8 @@ export async function execute({ dataDir }: Muster, sql: string): Promise<undefin
   await db.close()
 }
 
-/** Runs a command as the owner of the folder and its files, who is not root. Root may write everything. */
+/** Runs a command as the owner of the folder and its files, who is not root. Root may write
+ *  everything. */
 export async function runAsOwner(
   { dataDir }: Muster,
   args: string[],

@@ -1,4 +1,5 @@
-/** Commands for OpenAPI documents that were not written for this toolchain. docs/documents.md has the table. */
+/** Commands for OpenAPI documents that were not written for this toolchain. docs/documents.md has
+ *  the table. */
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'

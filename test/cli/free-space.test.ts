@@ -1,4 +1,5 @@
-/** The embedded file returns the space of deleted rows, also after the conversion of an earlier file. */
+/** The embedded file returns the space of deleted rows, also after the conversion of an earlier
+ *  file. */
 import { randomUUID } from 'node:crypto'
 import { open, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,7 +21,8 @@ const INCREMENTAL = 2
 const sizeOf = async (dataDir: string): Promise<number> =>
   (await stat(join(dataDir, 'muster.sqlite'))).size
 
-/** Runs statements without the pragmas of the service, and returns the first row of the last one. */
+/** Runs statements without the pragmas of the service, and returns the first row of the last
+ *  one. */
 function query(file: string, ...statements: string[]): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const database = new sqlite3.Database(file)
@@ -123,7 +125,8 @@ async function newEarlierFile(muster: Muster): Promise<string> {
   return file
 }
 
-/** Appends pages that take no space on the disk, so that the contents seem larger than half of the free space. */
+/** Appends pages that take no space on the disk, so that the contents seem larger than half of the
+ *  free space. */
 async function claimHalfOfTheDisk(file: string): Promise<void> {
   const { bavail, bsize } = await statfs(file)
   const pages = Math.ceil((bavail * bsize) / 2 / PAGE_BYTES) + 1

@@ -1,4 +1,5 @@
-/** `muster generate` and `muster dev` on a copy of this repository. `npm run bench` measures their speed. */
+/** `muster generate` and `muster dev` on a copy of this repository. `npm run bench` measures their
+ *  speed. */
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'

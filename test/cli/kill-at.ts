@@ -1,5 +1,5 @@
-/** Loaded into a command with `--import`: kills it just before the step number KILL_AT. A step is a change of a
- *  file or the commit of a transaction. */
+/** Loaded into a command with `--import`: kills it just before the step number KILL_AT. A step is a
+ *  change of a file or the commit of a transaction. */
 import fs from 'node:fs'
 import { createRequire, syncBuiltinESMExports } from 'node:module'
 

@@ -1,4 +1,5 @@
-/** `muster mock --stateful` stores records as the contract describes them, and sends signed webhooks. */
+/** `muster mock --stateful` stores records as the contract describes them, and sends signed
+ *  webhooks. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

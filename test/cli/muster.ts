@@ -17,7 +17,8 @@ export interface Muster {
   dataDir: string
   /** Runs a command and resolves when it has exited. */
   run(args: string[], options?: RunOptions): Promise<Ended>
-  /** Runs a command with --json and returns the document. Throws if it fails or prints anything else. */
+  /** Runs a command with --json and returns the document. Throws if it fails or prints anything
+   *  else. */
   // biome-ignore lint/suspicious/noExplicitAny: each command prints another document.
   json(args: string[], options?: RunOptions): Promise<any>
   /** Starts a command that runs until a signal stops it. */

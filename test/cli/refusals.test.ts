@@ -129,7 +129,8 @@ const STATES: State[] = [
   },
 ]
 
-/** Standard error without the line break at its end. Throws unless the start was refused in one message. */
+/** Standard error without the line break at its end. Throws unless the start was refused in one
+ *  message. */
 function messageOf({ status, stdout, stderr }: Ended, dataDir: string): string {
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
   expect(stderr).not.toMatch(/^\s+at /m)

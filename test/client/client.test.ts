@@ -163,7 +163,8 @@ interface Reply {
   body?: string
 }
 
-/** A server for overload and lost connections. If `reply` returns undefined, it closes the connection. */
+/** A server for overload and lost connections. If `reply` returns undefined, it closes the
+ *  connection. */
 async function startServer(
   reply: (request: IncomingMessage & { text: string }, count: number) => Reply | undefined,
 ) {

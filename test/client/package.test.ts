@@ -1,4 +1,5 @@
-/** Packs the client, installs it in an empty project, type-checks it and runs it against the service. */
+/** Packs the client, installs it in an empty project, type-checks it and runs it against the
+ *  service. */
 import { execFile } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'

@@ -1,4 +1,5 @@
-/** What all pages of the console have in common: headers, sessions, the origin of forms, and errors. */
+/** What all pages of the console have in common: headers, sessions, the origin of forms, and
+ *  errors. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { sharedApp, startApp, type TestAccount } from '../helpers.ts'
 import { newConsoleUser, PASSWORD, type Visitor, visitor } from './visitors.ts'

@@ -1,4 +1,5 @@
-/** Requests with records that a user may not see; malformed IDs; curl commands with hostile content. */
+/** Requests with records that a user may not see; malformed IDs; curl commands with hostile
+ *  content. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'

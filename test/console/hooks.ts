@@ -15,7 +15,8 @@ export interface WebhookAdmin extends Tenant {
   /** An Admin who manages webhooks. */
   manager: ConsoleUser
   visitor: Visitor
-  /** Waits until the newest delivery of a webhook has this state. Only a retrying one has a next attempt. */
+  /** Waits until the newest delivery of a webhook has this state. Only a retrying one has a next
+   *  attempt. */
   newest(webhookId: string, state: Delivery['state']): Promise<Delivery>
   audited(): Promise<{ action: string; targetId: string; details: Record<string, unknown> }[]>
 }
@@ -61,7 +62,8 @@ export async function loadWebhook({ scope }: WebhookAdmin, id: string): Promise<
   return webhook
 }
 
-/** Creates a webhook, disables it while `count` events are emitted, and enables it. Returns its ID. */
+/** Creates a webhook, disables it while `count` events are emitted, and enables it. Returns its
+ *  ID. */
 export async function subscribeAndMiss(
   admin: WebhookAdmin,
   url: string,

@@ -1,5 +1,5 @@
-/** The permissions of each kind of user on each route of the console. The rules come from the specification,
- *  not from the routes. */
+/** The permissions of each kind of user on each route of the console. The rules come from the
+ *  specification, not from the routes. */
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { startSession } from '../../auth/session.ts'
@@ -23,7 +23,8 @@ import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { sharedApp, type TestAccount, type TestApp, until } from '../helpers.ts'
 import { type ConsoleUser, newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
-/** By the path segment of the resource. decisions.md: job applications belong to jobs, payments are Finance. */
+/** By the path segment of the resource. decisions.md: job applications belong to jobs, payments are
+ *  Finance. */
 const MODULES = {
   participants: 'participants',
   tasks: 'tasks',
@@ -226,7 +227,8 @@ describe('permissions on each route', () => {
   })
 })
 
-/** Whether the route permits the request, without sending it: it would change what other tests use. */
+/** Whether the route permits the request, without sending it: it would change what other tests
+ *  use. */
 function mayPost(user: User, { template, params }: ConsoleRequest): boolean {
   const route = routes.find(({ method, path }) => method === 'POST' && path === template)
   return route !== undefined && route.access?.(user, params) === true

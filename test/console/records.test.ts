@@ -183,7 +183,8 @@ async function newIds(client: Client): Promise<Ids> {
   return { participant: participant.id, job: job.id, task: task.id }
 }
 
-/** The events of an account after the first `since`, and their deliveries. Replaces IDs by the names in `ids`. */
+/** The events of an account after the first `since`, and their deliveries. Replaces IDs by the
+ *  names in `ids`. */
 async function emittedSince(
   { tenant: { scope } }: Owner,
   since: number,

@@ -128,8 +128,8 @@ async function sessionToken(app: TestApp, { accountId, userId }: ConsoleUser): P
 export interface BrowserVisit extends AsyncDisposable {
   page: Page
   context: BrowserContext
-  /** Errors in the browser's console, such as violations of the content security policy, and requests to
-   *  other hosts. */
+  /** Errors in the browser's console, such as violations of the content security policy, and
+   *  requests to other hosts. */
   troubles: string[]
 }
 

@@ -35,8 +35,8 @@ function listConnections(): { state: string; timer: string; socket: string }[] {
     }))
 }
 
-/** The open connections of this process to PostgreSQL. PostgreSQL itself lists a connection until its backend has
- *  ended, and that may be after the pool has replaced it. */
+/** The open connections of this process to PostgreSQL. PostgreSQL itself lists a connection until
+ *  its backend has ended, and that may be after the pool has replaced it. */
 function countConnections(): number {
   const own = new Set(readdirSync('/proc/self/fd').map(readDescriptor))
   return listConnections().filter(({ state, socket }) => state === OPEN && own.has(socket)).length

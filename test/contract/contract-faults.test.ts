@@ -1,4 +1,5 @@
-/** `muster contract` reports what breaks the contract. `npm run test:faults` has a fault of each kind. */
+/** `muster contract` reports what breaks the contract. `npm run test:faults` has a fault of each
+ *  kind. */
 import { execFile, spawnSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'

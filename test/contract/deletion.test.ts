@@ -246,7 +246,8 @@ it.skipIf(inject('database') !== 'postgres')(
     const environment = { DATABASE_STATEMENT_TIMEOUT_MS: '500' }
     await using app = await startApp({ role: 'all', environment })
     const { accountId } = await app.newAccount()
-    // PostgreSQL also looks for references to the account in every table. This stands for large ones.
+    // PostgreSQL also looks for references to the account in every table. This stands for large
+    // ones.
     await app.db.write.raw(`create function wait() returns trigger language plpgsql
       as 'begin perform pg_sleep(2); return old; end'`)
     await app.db.write.raw(

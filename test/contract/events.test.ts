@@ -16,7 +16,8 @@ import { newTenant, type Tenant } from '../webhooks/harness.ts'
 
 const app = sharedApp()
 
-/** Prepares what the operation needs. Returns a function that sends the request which emits all declared events. */
+/** Prepares what the operation needs. Returns a function that sends the request which emits all
+ *  declared events. */
 async function prepare(client: Client, id: OperationId): Promise<() => Promise<Answer>> {
   const resource = resources.find(({ operations }) => Object.values(operations).includes(id))
   if (resource === undefined) throw new Error(`${id} belongs to no resource of the contract`)

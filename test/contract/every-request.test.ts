@@ -1,5 +1,5 @@
-/** The checks that every request below /public passes, whatever its path and method: service-spec §1 "API
- *  Dashboard" and §8 "All public API requests". */
+/** The checks that every request below /public passes, whatever its path and method: service-spec
+ *  §1 "API Dashboard" and §8 "All public API requests". */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { visitor } from '../console/visitors.ts'

@@ -67,7 +67,8 @@ describe('records: the examples of the requests lead to the examples of the resp
 
   type RecordName = 'Participant' | 'Job' | 'Task' | 'Payment' | 'JobApplication'
 
-  /** Creates the record and expects the examples `NameCreated`, `Name` and `NameList`. Returns its ID. */
+  /** Creates the record and expects the examples `NameCreated`, `Name` and `NameList`. Returns its
+   *  ID. */
   async function expectRecord(
     own: Client,
     path: string,

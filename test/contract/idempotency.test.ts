@@ -149,7 +149,8 @@ describe('Idempotency-Key', () => {
   })
 })
 
-/** Keeps requests from creating participants. On SQLite an open transaction blocks all other writers. */
+/** Keeps requests from creating participants. On SQLite an open transaction blocks all other
+ *  writers. */
 async function blockChanges({ app: { db } }: Http): Promise<{ unblock(): Promise<void> }> {
   const isBlocking = Promise.withResolvers<void>()
   const mayEnd = Promise.withResolvers<void>()

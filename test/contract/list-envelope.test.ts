@@ -1,4 +1,5 @@
-/** What all lists have in common: service-spec §2 "List response envelope" and §4 "Query parameters". */
+/** What all lists have in common: service-spec §2 "List response envelope" and §4 "Query
+ *  parameters". */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type OperationRow, operations } from '../../generated/operations.ts'
 import { newParticipant } from '../handlers/new-records.ts'

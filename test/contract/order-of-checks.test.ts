@@ -1,5 +1,5 @@
-/** The order of checks in openapi.yaml, the statuses, and the shape of errors: service-spec §7. Each request
- *  fails the check of its line and every check of a later line. */
+/** The order of checks in openapi.yaml, the statuses, and the shape of errors: service-spec §7.
+ *  Each request fails the check of its line and every check of a later line. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { newParticipant, UNKNOWN_ID } from '../handlers/new-records.ts'
 import { type Answer, sharedApp, startApp, type TestAccount } from '../helpers.ts'

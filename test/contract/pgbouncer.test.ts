@@ -1,4 +1,5 @@
-/** Nodes behind PgBouncer. `REQUIRE_PGBOUNCER=1` makes these tests fail where it is not installed. */
+/** Nodes behind PgBouncer. `REQUIRE_PGBOUNCER=1` makes these tests fail where it is not
+ *  installed. */
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import { newMuster } from '../cli/muster.ts'

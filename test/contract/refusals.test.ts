@@ -1,4 +1,5 @@
-/** States of PostgreSQL in which the service must not start. test/cli/refusals.test.ts has the others. */
+/** States of PostgreSQL in which the service must not start. test/cli/refusals.test.ts has the
+ *  others. */
 import { describe, expect, inject, it } from 'vitest'
 import { migrate } from '../../records/database/migrate.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'

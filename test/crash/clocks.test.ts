@@ -144,7 +144,8 @@ const allDelivered = (system: System): Promise<void> =>
     ALIGNED_MS,
   ).then(() => undefined)
 
-/** Starts the service with the right clock, a webhook, a delivered event and one that is retried. */
+/** Starts the service with the right clock, a webhook, a delivered event and one that is
+ *  retried. */
 async function begin(system: System): Promise<{ node: Serving; token: string }> {
   const node = await system.serve()
   const account = node.ready.first_account

@@ -1,4 +1,5 @@
-/** What a start of the service loads, and how it limits its memory. `npm run bench -- --only footprint` measures. */
+/** What a start of the service loads, and how it limits its memory. `npm run bench -- --only
+ *  footprint` measures. */
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { expect, inject, test } from 'vitest'

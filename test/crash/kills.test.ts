@@ -1,5 +1,5 @@
-/** `kill -9` of the only node under load, with an immediate restart: deliveries continue at once, nothing is lost,
- *  and no repeated Idempotency-Key is answered with 409. */
+/** `kill -9` of the only node under load, with an immediate restart: deliveries continue at once,
+ *  nothing is lost, and no repeated Idempotency-Key is answered with 409. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
@@ -19,7 +19,8 @@ const RETRY_MS = 20
 /** From the kill to the next request, beyond the time that the start takes. */
 const MAX_SILENCE_MS = 1_500
 const MAX_LATENESS_MS = 3_000
-/** Tests that run beside this one slow the service down. On a machine of its own a start takes 0.7 s. */
+/** Tests that run beside this one slow the service down. On a machine of its own a start takes 0.7
+ *  s. */
 const QUICK_START_MS = 1_000
 /** A slow service gets fewer changes, so that it has no growing backlog. */
 const MAX_REQUESTS = 100
@@ -33,8 +34,8 @@ interface Load {
   failures: string[]
 }
 
-/** Creates records at the rate of `CHANGE_INTERVAL_MS`, each with an Idempotency-Key. Repeats a request until it
- *  succeeds. */
+/** Creates records at the rate of `CHANGE_INTERVAL_MS`, each with an Idempotency-Key. Repeats a
+ *  request until it succeeds. */
 function startLoad({ token }: Cluster, node: Node): Load {
   const created: string[] = []
   const failures: string[] = []

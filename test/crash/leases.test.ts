@@ -1,5 +1,5 @@
-/** Leases: they expire after their process ends, are renewed for a slow endpoint, and cannot be used
- *  by a process that has lost them. */
+/** Leases: they expire after their process ends, are renewed for a slow endpoint, and cannot be
+ *  used by a process that has lost them. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 import { type Cluster, type Node, openCluster } from '../chaos/cluster.ts'
@@ -12,8 +12,8 @@ import {
 } from '../receiver.ts'
 
 const database = inject('database')
-/** Long enough for a slow attempt on a busy machine, and short enough for a frozen attempt to time out
- *  while its worker stops. */
+/** Long enough for a slow attempt on a busy machine, and short enough for a frozen attempt to time
+ *  out while its worker stops. */
 const TIMEOUT_MS = 20_000
 const ENVIRONMENT = {
   WEBHOOK_RETRY_DELAYS: '1,1,1,1,1,1,1,1,1',

@@ -10,8 +10,8 @@ export interface LoadBalancer extends AsyncDisposable {
   isReady(nodeUrl: string): boolean
 }
 
-/** A load balancer with connections that stay open. It follows /readyz of each node, and repeats no request: an
- *  error of a node is a 502. */
+/** A load balancer with connections that stay open. It follows /readyz of each node, and repeats no
+ *  request: an error of a node is a 502. */
 export async function startLoadBalancer(nodeUrls: string[]): Promise<LoadBalancer> {
   const agent = new Agent({ keepAlive: true })
   const ready = new Set<string>()

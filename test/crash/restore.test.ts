@@ -1,4 +1,5 @@
-/** A restore drill: back up under load, restore elsewhere with deliveries paused, compare, end the pause. */
+/** A restore drill: back up under load, restore elsewhere with deliveries paused, compare, end the
+ *  pause. */
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { copyFile, mkdtemp, rm } from 'node:fs/promises'

@@ -1,5 +1,5 @@
-/** The sessions of workers in PostgreSQL: another worker takes over at once when one ends, and a connection that
- *  is cut repeats no attempt. */
+/** The sessions of workers in PostgreSQL: another worker takes over at once when one ends, and a
+ *  connection that is cut repeats no attempt. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 import { transaction } from '../../records/database/transaction.ts'

@@ -1,4 +1,5 @@
-/** The sample receivers compare signatures in constant time: service-spec §5 "Webhook signature". */
+/** The sample receivers compare signatures in constant time: service-spec §5 "Webhook
+ *  signature". */
 import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 

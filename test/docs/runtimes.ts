@@ -1,4 +1,5 @@
-/** The languages of the samples. Tests skip those that are not installed, except for REQUIRED_RUNTIMES. */
+/** The languages of the samples. Tests skip those that are not installed, except for
+ *  REQUIRED_RUNTIMES. */
 import { spawn, spawnSync } from 'node:child_process'
 
 interface Language {

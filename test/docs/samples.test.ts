@@ -44,7 +44,8 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
-/** The package without its build: Node strips the types of files that are not below node_modules. */
+/** The package without its build: Node strips the types of files that are not below
+ *  node_modules. */
 async function installClient(): Promise<void> {
   const source = join(directory, 'client')
   await mkdir(source)

@@ -49,7 +49,8 @@ export function assertDelivery(report: DeliveryReport): void {
   })
 }
 
-/** Throws if the report of a client differs from what the service sent, or the guide lacks its error. */
+/** Throws if the report of a client differs from what the service sent, or the guide lacks its
+ *  error. */
 export function assertReport(
   report: Report,
   { name, newStatus = NEW_STATUS, newEventType = NEW_EVENT_TYPE }: Generator,

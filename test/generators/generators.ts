@@ -1,4 +1,5 @@
-/** The generators of clients, their commands, and what they do with a new value of an enumeration. */
+/** The generators of clients, their commands, and what they do with a new value of an
+ *  enumeration. */
 import { type NEW_EVENT_TYPE, NEW_STATUS } from './service.ts'
 
 export interface Language {
@@ -33,7 +34,8 @@ export interface Generator {
   run: string
   /** What the client makes of a status that the contract does not know, or a part of its error. */
   newStatus?: typeof NEW_STATUS | 'unknown_default_open_api' | { error: string }
-  /** What the client makes of an event type that the contract does not know, or a part of its error. */
+  /** What the client makes of an event type that the contract does not know, or a part of its
+   *  error. */
   newEventType?: typeof NEW_EVENT_TYPE | { error: string }
 }
 

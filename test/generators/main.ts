@@ -66,7 +66,8 @@ try {
 console.log(`\n${passed} passed, ${failed} failed, ${skipped} skipped`)
 if (failed > 0) process.exitCode = 1
 
-/** Copies the programs next to the contracts that the service serves, as a developer downloads them. */
+/** Copies the programs next to the contracts that the service serves, as a developer downloads
+ *  them. */
 async function copySources(service: Service): Promise<void> {
   for (const language of languageNames)
     await cp(join(HERE, language), join(folder, language), { recursive: true })
@@ -104,7 +105,8 @@ async function test(generator: Generator, service: Service): Promise<void> {
   }
 }
 
-/** Returns false, and counts a required language as failed, if a program of the toolchain is missing. */
+/** Returns false, and counts a required language as failed, if a program of the toolchain is
+ *  missing. */
 async function hasToolchain(language: LanguageName): Promise<boolean> {
   const isMissing = await execute(language, languages[language].probe).then(
     () => false,

@@ -17,7 +17,8 @@ export interface Service extends AsyncDisposable {
   /** The URL of a proxy that gives each participant `NEW_STATUS`, and the events about participants
    *  `NEW_EVENT_TYPE`. */
   proxyUrl: string
-  /** Creates an account, because each user has a rate limit. Returns a Full Access key of its Owner. */
+  /** Creates an account, because each user has a rate limit. Returns a Full Access key of its
+   *  Owner. */
   newKey(name: string): Promise<string>
   /** Returns the body of the delivery for a new participant. */
   receiveDelivery(): Promise<string>
@@ -67,7 +68,8 @@ async function newAccount(muster: Muster, name: string): Promise<{ id: string; k
   return { id, key: token }
 }
 
-/** Forwards GET requests, and changes the statuses and event types of participants in the response. */
+/** Forwards GET requests, and changes the statuses and event types of participants in the
+ *  response. */
 async function startProxy(target: string): Promise<Server> {
   const proxy = createServer(async (request, response) => {
     const authorization = request.headers.authorization ?? ''

@@ -8,7 +8,8 @@ export function faults({ status, body }: Answer): [number, string[]] {
   return [status, Object.keys(body?.errors ?? {})]
 }
 
-/** Updates a record. Only the fields of `expected` and the version change, and a GET returns the same. */
+/** Updates a record. Only the fields of `expected` and the version change, and a GET returns the
+ *  same. */
 export async function expectUpdate(
   client: Client,
   path: string,

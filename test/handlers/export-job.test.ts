@@ -158,8 +158,8 @@ describe('50,000 records', () => {
     return heapUsed + arrayBuffers
   }
 
-  /** The growth of memory in bytes. Counts only what two consecutive samples found, because Node frees
-   *  unused buffers shortly after their collection. */
+  /** The growth of memory in bytes. Counts only what two consecutive samples found, because Node
+   *  frees unused buffers shortly after their collection. */
   async function growthDuring(work: () => Promise<void>): Promise<number> {
     const before = measureMemory()
     let most = before

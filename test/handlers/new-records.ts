@@ -16,7 +16,8 @@ export function requestExample(name: RequestBody): Body {
   )
 }
 
-/** The contract's example of an operation's request body, or undefined when the operation takes none. */
+/** The contract's example of an operation's request body, or undefined when the operation takes
+ *  none. */
 export function operationExample({ path, method }: { path: string; method: string }): Body {
   const paths: Record<string, object> = contract.paths
   const item = paths[path] as Record<string, { requestBody?: { $ref: string } }>

@@ -1,4 +1,5 @@
-/** Each table has a rule for the removal of its rows, or a reason to keep them, in docs/operations.md too. */
+/** Each table has a rule for the removal of its rows, or a reason to keep them, in
+ *  docs/operations.md too. */
 import { readFile } from 'node:fs/promises'
 import { expect, inject, test } from 'vitest'
 import { readExpectedSchema } from '../../records/database/schema.ts'

@@ -1,5 +1,5 @@
-/** Each rule removes the outdated rows of its table, and no others. test/webhooks/retention.test.ts has events,
- *  deliveries and attempts; test/handlers/exports.test.ts has the files of exports. */
+/** Each rule removes the outdated rows of its table, and no others. test/webhooks/retention.test.ts
+ *  has events, deliveries and attempts; test/handlers/exports.test.ts has the files of exports. */
 import { randomUUID } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
 import { beforeAll, describe, expect, inject, test } from 'vitest'

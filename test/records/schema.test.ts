@@ -1,5 +1,5 @@
-/** The committed schema files, the checksums of the migrations, and the index predicates that queries
- *  repeat. */
+/** The committed schema files, the checksums of the migrations, and the index predicates that
+ *  queries repeat. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

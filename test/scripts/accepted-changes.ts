@@ -1,4 +1,5 @@
-/** Changes of the contract that every command accepts, and what `generate` and `diff` say about each. */
+/** Changes of the contract that every command accepts, and what `generate` and `diff` say about
+ *  each. */
 type Edit = [from: string, to: string]
 
 export interface AcceptedChange {

@@ -1,4 +1,5 @@
-/** A service with jobs below tasks, for tests of `muster contract` with another contract than our own. */
+/** A service with jobs below tasks, for tests of `muster contract` with another contract than our
+ *  own. */
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'

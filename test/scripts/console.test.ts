@@ -1,4 +1,5 @@
-/** New fields and resources of the contract appear in the console without new code for its pages. */
+/** New fields and resources of the contract appear in the console without new code for its
+ *  pages. */
 import { expect, test } from 'vitest'
 import { mainForm, mainText, type Values, withValues } from '../console/forms.ts'
 import { copyOfRepository, whenReady } from './tree.ts'

@@ -1,4 +1,5 @@
-/** The models of `muster contract`: what a list must return, and whether a value was stored as it was sent. */
+/** The models of `muster contract`: what a list must return, and whether a value was stored as it
+ *  was sent. */
 import { expect, test } from 'vitest'
 import type { Filter, ListWords } from '../../scripts/contract/list-words.ts'
 import { applyFilter, applySort } from '../../scripts/contract/oracles/list-model.ts'

@@ -1,4 +1,5 @@
-/** What becomes of each kind of change: lint, generate, diff and serve accept and refuse the same contracts. */
+/** What becomes of each kind of change: lint, generate, diff and serve accept and refuse the same
+ *  contracts. */
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -24,7 +24,8 @@ const RATING = `        rating:
           nullable: true
 `
 
-/** `change` replaces the first text after `after`; `line` is a text of the reported line after `after`. */
+/** `change` replaces the first text after `after`; `line` is a text of the reported line after
+ *  `after`. */
 const REFUSALS: {
   name: string
   slug?: string

@@ -97,7 +97,8 @@ export type Tree = Awaited<ReturnType<typeof copyOfRepository>>
 
 export const WITHIN_MS = 60_000
 
-/** Starts the tree's server. Returns when it responds, with the account that its first start created. */
+/** Starts the tree's server. Returns when it responds, with the account that its first start
+ *  created. */
 export async function whenReady(tree: Tree, environment: Record<string, string> = {}) {
   const running = tree.start(['serve', '--json'], { PORT: '0', ...environment })
   const line = await until(

@@ -27,7 +27,8 @@ export async function contractWithVenues(file: string): Promise<string> {
   return withBlocks(await readFile(join(ROOT, file), 'utf8'), await blocksOfPage(file))
 }
 
-/** Adds the same resource by another name. Bookings refer to a venue and a task, and have a search. */
+/** Adds the same resource by another name. Bookings refer to a venue and a task, and have a
+ *  search. */
 export async function withBookings(file: string, contract: string): Promise<string> {
   const blocks = await blocksOfPage(file)
   const bookings = blocks.map(([line, block]): [string, string] => [line, toBookings(block)])

@@ -57,7 +57,8 @@ test.each([
   expect(received).toContain('{"message":"The request took too long to arrive."}')
 })
 
-/** A handler that sends `chunks`, each when the one before has been read, and how its response ended. */
+/** A handler that sends `chunks`, each when the one before has been read, and how its response
+ *  ended. */
 function newDownload(chunks: Buffer[]) {
   const ended = Promise.withResolvers<{ ms: number; isComplete: boolean }>()
   return {

@@ -262,7 +262,8 @@ async function startSessions(scope: WriteScope, userId: string, now: Date): Prom
   return token
 }
 
-/** The endpoint of the shop fails at times and rejects some event types; the warehouse always fails. */
+/** The endpoint of the shop fails at times and rejects some event types; the warehouse always
+ *  fails. */
 async function startReceiver(): Promise<{ url: string; server: Server }> {
   let shop = 0
   const server = createServer(async (request, response) => {

@@ -61,7 +61,8 @@ export interface Traffic {
   now: number
 }
 
-/** Requests of the last day, more of them by day than by night. From 33 to 26 minutes ago many fail. */
+/** Requests of the last day, more of them by day than by night. From 33 to 26 minutes ago many
+ *  fail. */
 export function* dayOfRequests({ accountId, keys, users, now }: Traffic): Generator<LoggedRequest> {
   const kinds = Object.entries(operations).filter(
     ([, { method }]) => method === 'get' || method === 'post',

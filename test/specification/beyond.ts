@@ -2,7 +2,8 @@ import type { Section } from './section.ts'
 
 const ORDER = 'test/contract/order-of-checks.test.ts > $fails: $status'
 
-/** Sentences of openapi.yaml on what the specification leaves open: the order of checks and further statuses. */
+/** Sentences of openapi.yaml on what the specification leaves open: the order of checks and further
+ *  statuses. */
 export const beyond: Section = {
   title: 'Beyond the specification: the order of checks and further statuses',
   rows: [

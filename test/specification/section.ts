@@ -1,7 +1,8 @@
 /** A sentence or table row, word for word, and the tests that hold it. */
 export interface Row {
   quote: string
-  /** Each is `test/file.test.ts > title`. None if the specification leaves the matter open ("not shown"). */
+  /** Each is `test/file.test.ts > title`. None if the specification leaves the matter open ("not
+   *  shown"). */
   tests: string[]
 }
 

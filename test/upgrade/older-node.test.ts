@@ -1,5 +1,5 @@
-/** An upgrade without downtime: a node of the release before serves and delivers while the new code migrates the
- *  database and starts beside it. */
+/** An upgrade without downtime: a node of the release before serves and delivers while the new code
+ *  migrates the database and starts beside it. */
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,6 @@
-/** Fills a database through the API: records of every resource, deliveries in every state, and an export.
- *  A stored database and a fresh one that is filled like this have the same rows, except for IDs and times. */
+/** Fills a database through the API: records of every resource, deliveries in every state, and an
+ *  export. A stored database and a fresh one that is filled like this have the same rows, except
+ *  for IDs and times. */
 
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'

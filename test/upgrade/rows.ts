@@ -42,7 +42,8 @@ const PORT = /127\.0\.0\.1:\d+/g
 /** Epoch milliseconds are above this, and nothing else is. */
 const FIRST_TIME = 1e12
 
-/** By table. IDs are numbered in the order of the tables and rows, times and random values are masked. */
+/** By table. IDs are numbered in the order of the tables and rows, times and random values are
+ *  masked. */
 export async function readRows({ read }: Db, schema: DatabaseSchema): Promise<Rows> {
   const numbers = new Map<string, string>()
   const numberOf = (id: string): string => {

@@ -1,4 +1,5 @@
-/** What a start refuses, and what it only reports, when a database or a migration is not the expected one. */
+/** What a start refuses, and what it only reports, when a database or a migration is not the
+ *  expected one. */
 import { describe, expect, inject, test } from 'vitest'
 import { startApp, until } from '../helpers.ts'
 import { copyOfRepository } from '../scripts/tree.ts'

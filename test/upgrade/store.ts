@@ -1,6 +1,6 @@
-/** Stores the databases of a release: npm run store-databases -- 1.1.0 postgres://…
- *  The URL is that of a PostgreSQL server of the version of pg_dump, and of an empty database on it. Run it
- *  once, with the code of the release. */
+/** Stores the databases of a release: npm run store-databases -- 1.1.0 postgres://… The URL is that
+ *  of a PostgreSQL server of the version of pg_dump, and of an empty database on it. Run it once,
+ *  with the code of the release. */
 import { execFile } from 'node:child_process'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

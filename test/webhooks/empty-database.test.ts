@@ -1,4 +1,5 @@
-/** The stored database is a binary file, which cannot be reviewed: this test compares it with a new one. */
+/** The stored database is a binary file, which cannot be reviewed: this test compares it with a new
+ *  one. */
 import { readFile } from 'node:fs/promises'
 import { PGlite } from '@electric-sql/pglite'
 import { expect, inject, test } from 'vitest'

@@ -1,5 +1,5 @@
-/** What a subscriber receives for requests to the API: service-spec §2 "Webhook delivery payload", §5 "Webhook
- *  signature" and §6. */
+/** What a subscriber receives for requests to the API: service-spec §2 "Webhook delivery payload",
+ *  §5 "Webhook signature" and §6. */
 import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {

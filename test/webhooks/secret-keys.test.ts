@@ -1,4 +1,5 @@
-/** The keys that encrypt signing secrets: the proof at the start, rotation, and unreadable secrets. */
+/** The keys that encrypt signing secrets: the proof at the start, rotation, and unreadable
+ *  secrets. */
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { findSecretKeyState } from '../../records/secret-keys.ts'

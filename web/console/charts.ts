@@ -1,4 +1,5 @@
-/** SVG charts. The content security policy forbids inline styles, so x is in percent and y in pixels. */
+/** SVG charts. The content security policy forbids inline styles, so x is in percent and y in
+ *  pixels. */
 import { type Content, type Html, html } from '../shared/html.ts'
 import { DAY, MINUTE } from './client/times.js'
 import { count } from './format.ts'

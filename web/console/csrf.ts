@@ -1,9 +1,9 @@
 import type { Context } from 'koa'
 
-/** Throws 403 if another origin sent a request that changes something. SameSite cookies do not suffice:
- *  browsers also send them from other ports and subdomains of the same site. Pages cannot forge
- *  Sec-Fetch-Site or Origin. A request with neither comes from a client that is not a browser, which CSRF
- *  cannot exploit. */
+/** Throws 403 if another origin sent a request that changes something. SameSite cookies do not
+ *  suffice: browsers also send them from other ports and subdomains of the same site. Pages cannot
+ *  forge Sec-Fetch-Site or Origin. A request with neither comes from a client that is not a
+ *  browser, which CSRF cannot exploit. */
 export function assertSameOrigin(ctx: Context, baseUrl: string): void {
   if (ctx.method === 'GET' || ctx.method === 'HEAD') return
   const site = ctx.get('Sec-Fetch-Site')
@@ -15,7 +15,8 @@ export function assertSameOrigin(ctx: Context, baseUrl: string): void {
   if (origin !== '' && !isOwn(origin, new URL(baseUrl), ctx.get('Host'))) ctx.throw(403)
 }
 
-/** With TLS, a page of the same host without TLS is another origin: anybody on its way can change it. */
+/** With TLS, a page of the same host without TLS is another origin: anybody on its way can change
+ *  it. */
 function isOwn(origin: string, base: URL, host: string): boolean {
   const url = URL.parse(origin)
   if (!url || (base.protocol === 'https:' && url.protocol !== 'https:')) return false

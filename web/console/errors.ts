@@ -23,7 +23,8 @@ const TEXTS: Record<number, [title: string, text: string]> = {
 }
 const OTHER_ERROR = 'This did not work'
 
-/** Logs server errors. A refused action of a signed-in user becomes a notice on the page of the form. */
+/** Logs server errors. A refused action of a signed-in user becomes a notice on the page of the
+ *  form. */
 export function toErrorResult(log: Logger, ctx: Context, error: unknown): PageResult {
   if (error instanceof Refused || error instanceof InvalidInput) {
     const text = error instanceof InvalidInput ? joinErrors(error) : error.message

@@ -1,4 +1,5 @@
-/** A table row that opens in place and shows details. Without JavaScript, the details have their own page. */
+/** A table row that opens in place and shows details. Without JavaScript, the details have their
+ *  own page. */
 import { type Content, type Html, html } from '../shared/html.ts'
 import { replace } from './htmx.ts'
 import { type Column, tableCells } from './ui.ts'

@@ -25,7 +25,8 @@ export function replace(
     ${also && html`hx-select-oob="${also}"`}`
 }
 
-/** Reloads the element from `path`. The header keeps the notice for the next page that the user opens. */
+/** Reloads the element from `path`. The header keeps the notice for the next page that the user
+ *  opens. */
 export function reloadEvery(seconds: number, path: string, elementId: string, also?: string): Html {
   const trigger = `every ${seconds}s`
   return html`${replace(elementId, { path, trigger, swap: 'outerMorph', also })}

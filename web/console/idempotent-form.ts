@@ -1,4 +1,5 @@
-/** Forms that create at most one record, even when they are sent again by a second click or a reload. */
+/** Forms that create at most one record, even when they are sent again by a second click or a
+ *  reload. */
 import { createHash, randomUUID } from 'node:crypto'
 import { StatusError } from '../../errors.ts'
 import { findResponse, KeyOfOtherRequest, StillInProgress } from '../../operations/idempotency.ts'
@@ -15,7 +16,8 @@ import { parseId } from './query.ts'
 /** The contract has no field with a colon in its name. */
 export const FORM_KEY = 'form:key'
 
-/** The key that the form was sent with. A new form, and a form resent with changes, get a new key. */
+/** The key that the form was sent with. A new form, and a form resent with changes, get a new
+ *  key. */
 export function formKey({ form }: Pick<Visit, 'form'>, problem?: string): string {
   const key = problem === RESENT_WITH_CHANGES ? undefined : parseId(form.get(FORM_KEY))
   return key ?? randomUUID()
@@ -46,8 +48,8 @@ export function formRequest({ form, user }: Visit): KeyedRequest | undefined {
     : { userId: user.id, key: toStoredKey(key), fingerprint: hashForm(form) }
 }
 
-/** Runs `create` in the transaction of `scope`, which has locked the user. Throws `AlreadyCreated` when this form created a record before, and
- *  409 while it is being sent. */
+/** Runs `create` in the transaction of `scope`, which has locked the user. Throws `AlreadyCreated`
+ *  when this form created a record before, and 409 while it is being sent. */
 export async function createOnce<T extends { id: string }>(
   visit: Visit,
   { trx }: WriteScope,

@@ -17,13 +17,14 @@ export function isJson(text: string): boolean {
   }
 }
 
-/** Indentation grows with depth times entries. Without limits, a small body could become a huge page. */
+/** Indentation grows with depth times entries. Without limits, a small body could become a huge
+ *  page. */
 const MAX_PRETTY_DEPTH = 32
 const MAX_PRETTY_LENGTH = 256 * 1024
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:,]|[^\s"[\]{}:,]+/g
 
-/** Indented JSON, or undefined for text that is not JSON, too deep or too long. Copies every value unchanged,
- *  so that large numbers are not rounded and duplicate names stay. */
+/** Indented JSON, or undefined for text that is not JSON, too deep or too long. Copies every value
+ *  unchanged, so that large numbers are not rounded and duplicate names stay. */
 export function prettyJson(text: string): string | undefined {
   if (!isJson(text)) return undefined
   let pretty = ''
@@ -45,7 +46,8 @@ export function prettyJson(text: string): string | undefined {
 
 const VALUE =
   /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
-/** Each highlighted value is an element; more of them would make the page many times as large as the JSON. */
+/** Each highlighted value is an element; more of them would make the page many times as large as
+ *  the JSON. */
 const MAX_HIGHLIGHTED = 5_000
 
 export function highlightJson(pretty: string): Content {

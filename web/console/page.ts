@@ -1,6 +1,6 @@
-/** Input and results of the console's pages. Every URL returns a whole page, from which htmx selects a
- *  part, so the console works without JavaScript. A POST redirects, returns the form with its
- *  errors, or shows a result, such as a new secret. */
+/** Input and results of the console's pages. Every URL returns a whole page, from which htmx
+ *  selects a part, so the console works without JavaScript. A POST redirects, returns the form with
+ *  its errors, or shows a result, such as a new secret. */
 import type { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
@@ -18,7 +18,8 @@ import type { ConsoleConfig } from './services.ts'
 import type { ThrottleName } from './throttles.ts'
 
 export interface OperationInput extends RawInput {
-  /** The version of the record that the form shows. `call` throws 412 when the record has changed since. */
+  /** The version of the record that the form shows. `call` throws 412 when the record has changed
+   *  since. */
   updatedAt?: string
   /** Create a record only once. `call` throws `AlreadyCreated` for a repeated request. */
   once?: KeyedRequest
@@ -137,7 +138,8 @@ export function guestPost(path: string, handle: Handle<GuestVisit>): Route {
 
 export const anyUser: Access = () => true
 export const isOwner: Access = (user) => user.role === 'owner'
-/** The Owner and Admins see keys, webhooks and requests. Their grants decide what they may change. */
+/** The Owner and Admins see keys, webhooks and requests. Their grants decide what they may
+ *  change. */
 export const isAdmin: Access = (user) => user.role !== 'member'
 /** The Owner, and Admins with the grant. */
 export const may =

@@ -25,7 +25,8 @@ export interface ListPage<T> {
   hasOlder: boolean
 }
 
-/** `found` is one entry longer than the page if there are more, on the side away from the cursor. */
+/** `found` is one entry longer than the page if there are more, on the side away from the
+ *  cursor. */
 export function toListPage<T>(
   found: T[],
   size: number,

@@ -3,7 +3,8 @@ import { type Html, html } from '../shared/html.ts'
 import type { Visit } from './page.ts'
 import { note } from './ui.ts'
 
-/** Shown to Admins to whom the Account Owner has not granted the permission to make changes on this page. */
+/** Shown to Admins to whom the Account Owner has not granted the permission to make changes on this
+ *  page. */
 export async function readOnlyNote(
   { scope }: Pick<Visit, 'scope'>,
   things: 'API keys' | 'webhooks',

@@ -37,7 +37,8 @@ async function sendPage(
   page: ConsolePage,
 ): Promise<void> {
   const visitor: SignedIn | undefined = ctx.state.visitor
-  // A request by a part that refreshes itself leaves the notice to the next page that the user opens.
+  // A request by a part that refreshes itself leaves the notice to the next page that the user
+  // opens.
   const notice: Notice | null = ctx.get('Muster-Poll') === '' ? (visitor?.notice ?? null) : null
   if (visitor && notice) await storeNotice(db, visitor.session.id, null)
   ctx.status = page.status ?? 200

@@ -53,7 +53,8 @@ export function copyButton(text: string, what: string): Html {
   >${icon('copy')}</button>`
 }
 
-/** Code with a button that copies `text`. `label` names it for screen readers; `content` may be marked up. */
+/** Code with a button that copies `text`. `label` names it for screen readers; `content` may be
+ *  marked up. */
 export function codeBlock(text: string, label: string, content: Content = text): Html {
   return codeFrame(label, content, copyButton(text, label))
 }

@@ -1,4 +1,5 @@
-/** The contract for the documentation: operations and events by resource, with links between them. */
+/** The contract for the documentation: operations and events by resource, with links between
+ *  them. */
 import { type Contract, readGeneratedContract } from '../../scripts/model/contract.ts'
 import { readBasePath, readGeneratedDocument } from '../../scripts/model/document.ts'
 import { isPlain } from '../../scripts/model/document-folder.ts'
@@ -47,7 +48,8 @@ interface ApiInfo {
 
 export interface Api extends ApiInfo {
   webhooks: ApiInfo
-  /** An OpenAPI document without asyncapi.yaml: the pages say nothing about keys and limits of this service. */
+  /** An OpenAPI document without asyncapi.yaml: the pages say nothing about keys and limits of this
+   *  service. */
   isPlain: boolean
   resources: ApiResource[]
   operations: ApiOperation[]
@@ -89,7 +91,8 @@ export function readApi(root: string): Api {
     schemas: new Map(Object.entries(readComponents(openapi, 'schemas') as Record<string, Schema>)),
     securitySchemes: readSecuritySchemes(openapi),
     headers,
-    // Generated references name their file, so the source that they are followed from does not matter.
+    // Generated references name their file, so the source that they are followed from does not
+    // matter.
     follow: (schema) => dereference(sources, { source: openapi, path: [], value: schema }).value,
   }
 }

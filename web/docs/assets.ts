@@ -44,7 +44,8 @@ function replaceServer(text: string, baseUrl: string): string {
     .replace('"url": "/"', () => `"url": ${JSON.stringify(baseUrl)}`)
 }
 
-/** The assets by the path under which they are served. The name of their folder changes with their contents. */
+/** The assets by the path under which they are served. The name of their folder changes with their
+ *  contents. */
 export function readDocsAssets(searchIndex: string): { folder: string; assets: Assets } {
   const assets = readAssets(ROOT, {
     'docs.css': stylesheets('web/docs/client', STYLESHEETS),

@@ -17,7 +17,8 @@ interface Layout {
   markdownName: string | undefined
 }
 
-/** Static pages have it in a `meta` element. Only a header can forbid frames (`frame-ancestors`). */
+/** Static pages have it in a `meta` element. Only a header can forbid frames
+ *  (`frame-ancestors`). */
 export const DOCS_POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -1,6 +1,6 @@
-/** Writes a request as code in several languages. Each sample uses only the standard library, except for that of
- *  the typed client. Generators on npm put the key into the code as a literal, ignore errors in Go and force TLS in
- *  Ruby. */
+/** Writes a request as code in several languages. Each sample uses only the standard library,
+ *  except for that of the typed client. Generators on npm put the key into the code as a literal,
+ *  ignore errors in Go and force TLS in Ruby. */
 import type { Api, ApiOperation } from './api.ts'
 import type { CodeSample } from './code.ts'
 import { plainCurl } from './credential.ts'
@@ -13,8 +13,8 @@ import { exampleRequest } from './samples/request.ts'
 import { ruby } from './samples/ruby.ts'
 import { typescript } from './samples/typescript.ts'
 
-/** In the order of the tabs. The operations of a plain document have curl only: the other languages are written
- *  for an API key and JSON. */
+/** In the order of the tabs. The operations of a plain document have curl only: the other languages
+ *  are written for an API key and JSON. */
 export function writeSamples(operation: ApiOperation, baseUrl: string, api: Api): CodeSample[] {
   const request = exampleRequest(api, operation, baseUrl)
   if (api.isPlain) return [{ language: 'curl', code: plainCurl(api, operation, request) }]

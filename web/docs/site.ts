@@ -31,11 +31,13 @@ export interface Site {
   pages: readonly string[]
   /** The HTML of a page, or undefined for an unknown ID. */
   page(id: string): string | undefined
-  /** The Markdown by path, for example `operations/listTasks.md`, and `llms.txt`, which lists them. */
+  /** The Markdown by path, for example `operations/listTasks.md`, and `llms.txt`, which lists
+   *  them. */
   texts: ReadonlyMap<string, () => Asset>
   /** The HTML for a path without a page. */
   notFound(path: string): string
-  /** The files that pages load, by path relative to the site, for example `assets/3f2a…/docs.css`. */
+  /** The files that pages load, by path relative to the site, for example
+   *  `assets/3f2a…/docs.css`. */
   assets: ReadonlyMap<string, Asset>
   /** The contracts, by name, for example `openapi.yaml`. */
   contracts: ReadonlyMap<string, Asset>

@@ -70,7 +70,8 @@ export function toAsset(name: string, content: Buffer | string): Asset {
   return { type: TYPES[extname(name)] ?? 'application/octet-stream', bytes: Buffer.from(content) }
 }
 
-/** A name for the folder of these assets. It changes with them, so browsers may cache them forever. */
+/** A name for the folder of these assets. It changes with them, so browsers may cache them
+ *  forever. */
 export function folderName(assets: ReadonlyMap<string, Asset>): string {
   const hash = createHash('sha256')
   for (const [name, { bytes }] of assets) hash.update(name).update(bytes)

@@ -1,7 +1,8 @@
-/** Quotes text as one word of a command line. Text with control characters needs bash or zsh, other text any
- *  POSIX shell. */
+/** Quotes text as one word of a command line. Text with control characters needs bash or zsh, other
+ *  text any POSIX shell. */
 
-/** A terminal acts on these when they are pasted, for example Ctrl-C. Line breaks within quotes are safe. */
+/** A terminal acts on these when they are pasted, for example Ctrl-C. Line breaks within quotes are
+ *  safe. */
 const CONTROL_CHARACTER = /[^\P{Cc}\n]/u
 
 export function quoteForShell(text: string): string {
@@ -20,7 +21,8 @@ export function quoteWithVariables(text: string, variables: string[]): string {
   return parts.map((part, index) => (index % 2 === 0 ? quoteForShell(part) : `"$${part}"`)).join('')
 }
 
-/** Are these quoted in a way that a plain POSIX shell cannot read? Then show `BASH_NOTE` with the command. */
+/** Are these quoted in a way that a plain POSIX shell cannot read? Then show `BASH_NOTE` with the
+ *  command. */
 export function needsBash(...texts: (string | null)[]): boolean {
   return texts.some((text) => text !== null && CONTROL_CHARACTER.test(text))
 }
@@ -35,7 +37,8 @@ const ESCAPES: Record<string, string> = {
   "'": "\\'",
 }
 
-/** The inside of `$'…'`. Octal escapes have exactly three digits. Hexadecimal ones vary in length. */
+/** The inside of `$'…'`. Octal escapes have exactly three digits. Hexadecimal ones vary in
+ *  length. */
 function escapeForBash(text: string): string {
   return text.replace(/[\\'\p{Cc}]/gu, (character) => ESCAPES[character] ?? toOctal(character))
 }

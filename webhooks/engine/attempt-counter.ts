@@ -1,5 +1,6 @@
-/** Counts the attempts of this process for the health of webhooks. The counts are stored in the background,
- *  so that storing a result takes no further statement. A crash loses the counts of the last seconds. */
+/** Counts the attempts of this process for the health of webhooks. The counts are stored in the
+ *  background, so that storing a result takes no further statement. A crash loses the counts of the
+ *  last seconds. */
 import type { Logger } from 'pino'
 import type { AttemptWith } from '../../records/attempt.ts'
 import { type CountedAttempt, countAttempts } from '../../records/attempt-counts.ts'

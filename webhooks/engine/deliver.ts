@@ -35,8 +35,8 @@ export type AttemptListener = (attempt: AttemptWith<'result'>, sent: SendResult)
 
 const RELOAD_DELAY_MS = 500
 
-/** Makes the attempts and resolves when they have ended. Calls `onStarted` each time that requests have
- *  been loaded and started. Loads no more requests once `stopping` aborts. */
+/** Makes the attempts and resolves when they have ended. Calls `onStarted` each time that requests
+ *  have been loaded and started. Loads no more requests once `stopping` aborts. */
 export async function deliver(
   options: DeliverOptions,
   attempts: AttemptWith<'lease'>[],
@@ -60,17 +60,17 @@ export async function deliver(
 
 interface StartedAttempts {
   started: Promise<void>[]
-  /** To load again: a transaction locks the webhook, another attempt of the delivery is in flight, or
-   *  loading failed. */
+  /** To load again: a transaction locks the webhook, another attempt of the delivery is in flight,
+   *  or loading failed. */
   remaining: AttemptWith<'lease'>[]
-  /** They must wait: all deliveries are paused, the account is suspended, this process cannot read the secret,
-   *  the endpoint is slow, or its host has no slot. */
+  /** They must wait: all deliveries are paused, the account is suspended, this process cannot read
+   *  the secret, the endpoint is slow, or its host has no slot. */
   paused: AttemptWith<'lease'>[]
 }
 
-/** Loads the requests and starts the attempts. On PostgreSQL this locks the webhooks until the requests have
- *  started: no request starts after somebody has disabled, deleted or suspended its webhook, or paused all
- *  deliveries. */
+/** Loads the requests and starts the attempts. On PostgreSQL this locks the webhooks until the
+ *  requests have started: no request starts after somebody has disabled, deleted or suspended its
+ *  webhook, or paused all deliveries. */
 async function startAttempts(
   options: DeliverOptions,
   attempts: AttemptWith<'lease'>[],
@@ -82,7 +82,8 @@ async function startAttempts(
     batch.remaining = []
     for (const attempt of attempts) {
       const request = requests.get(attempt.deliveryId)
-      // The delivery no longer waits for this attempt. Without a result, the store only completes its job.
+      // The delivery no longer waits for this attempt. Without a result, the store only completes
+      // its job.
       if (request?.nextAttemptAt !== attempt.scheduledAt) store.add(attempt)
       else if (!request.endpoint || inFlight.isSending(attempt.deliveryId))
         batch.remaining.push(attempt)
@@ -112,8 +113,8 @@ async function startAttempts(
   return batch
 }
 
-/** Renews the leases, and returns the attempts whose lease this process still has. Those without a job belong to the
- *  leader. */
+/** Renews the leases, and returns the attempts whose lease this process still has. Those without a
+ *  job belong to the leader. */
 async function keepLeased(
   { jobs, inFlight }: DeliverOptions,
   attempts: AttemptWith<'lease'>[],
@@ -140,8 +141,8 @@ function openKeysUnlessSuspended(
   return endpoint.suspended ? undefined : openKeys(options, endpoint)
 }
 
-/** Undefined: the secret cannot be read. Then no attempt is made, and the webhook is paused in this process.
- *  Another process may have the key. */
+/** Undefined: the secret cannot be read. Then no attempt is made, and the webhook is paused in this
+ *  process. Another process may have the key. */
 function openKeys(
   { openSecret, inFlight, log }: DeliverOptions,
   { id, sealedSecret }: Endpoint,

@@ -36,7 +36,8 @@ export interface EnqueueOptions {
 }
 
 const BATCH_SIZE = 1_000
-/** Finds unannounced attempts: on SQLite a CLI command in another process cannot notify the server. */
+/** Finds unannounced attempts: on SQLite a CLI command in another process cannot notify the
+ *  server. */
 const SWEEP_MS = 500
 /** A sweep leaves younger first attempts to the announcement, which follows the commit. */
 const ANNOUNCED_WITHIN_MS = 250
@@ -70,7 +71,8 @@ export class Enqueuer {
   readonly #realignment: Realignment
   /** Undefined: workers have no sessions. */
   readonly #workers: Workers | undefined
-  /** Without sessions, other workers could lease the jobs that this process adds for its attempts in flight. */
+  /** Without sessions, other workers could lease the jobs that this process adds for its attempts
+   *  in flight. */
   readonly #mayStartAtOnce: boolean
   readonly #loop: RunLoop
   readonly #timers = new Map<'sweep' | 'refill' | 'due' | 'lease', NodeJS.Timeout>()
@@ -111,7 +113,8 @@ export class Enqueuer {
     this.#query()
   }
 
-  /** Attempts were scheduled. Without a list, queries for them. Returns true in the leader: only it needs to know. */
+  /** Attempts were scheduled. Without a list, queries for them. Returns true in the leader: only it
+   *  needs to know. */
   readonly onScheduled = (attempts?: Attempt[]): boolean => {
     if (!attempts || this.#announced.length + attempts.length > BATCH_SIZE) this.#mustQuery = true
     else this.#announced.push(...attempts)
@@ -210,12 +213,14 @@ export class Enqueuer {
     while (await this.#enqueueBatch(minAgeMs)) await this.#countQueued()
     const fullBefore = this.#fill.full.size
     if (performance.now() - this.#fill.countedAtMs >= SWEEP_MS) await this.#countQueued()
-    // Queue the backlog of webhooks that just fell below their quota before newly scheduled attempts.
+    // Queue the backlog of webhooks that just fell below their quota before newly scheduled
+    // attempts.
     if (this.#fill.full.size < fullBefore) this.#query()
     this.#refillLater()
   }
 
-  /** Returns whether there may be more. Adding an attempt twice, or in two processes, is harmless. */
+  /** Returns whether there may be more. Adding an attempt twice, or in two processes, is
+   *  harmless. */
   async #enqueueBatch(minAgeMs: number): Promise<boolean> {
     const { db, inFlight, horizonMs, now } = this.#options
     const at = now()
@@ -247,7 +252,8 @@ export class Enqueuer {
 
   async #enqueue({ attempts, urgent }: Selected<Attempt>, at: Date): Promise<void> {
     const { db, queue, inFlight, worker } = this.#options
-    // First: pg-boss counts the attempts of a webhook by their jobs, when another worker leases the new ones.
+    // First: pg-boss counts the attempts of a webhook by their jobs, when another worker leases the
+    // new ones.
     if (attempts.length > 0) await worker.addJobs()
     await queue.attempts.add(attempts, at, urgent)
     const due = attempts.filter((attempt) => isDue(attempt, at))
@@ -331,8 +337,8 @@ export class Enqueuer {
     this.#timers.set('refill', setTimeout(refill, REFILL_MS))
   }
 
-  /** Wakes the worker when the first attempt that is queued for a time after `since` is due. It may be due already:
-   *  queueing takes time. */
+  /** Wakes the worker when the first attempt that is queued for a time after `since` is due. It may
+   *  be due already: queueing takes time. */
   async #setDueTimer(since: Date): Promise<void> {
     const { db, now, horizonMs, worker } = this.#options
     const nextAt = await findNextQueuedDueAt(db, since)
@@ -348,8 +354,8 @@ export class Enqueuer {
   }
 }
 
-/** Whether it is a first attempt that has been due for less than `minAgeMs`. One in the future, of a node whose clock
- *  is ahead, has been announced. */
+/** Whether it is a first attempt that has been due for less than `minAgeMs`. One in the future, of
+ *  a node whose clock is ahead, has been announced. */
 function isAwaitingAnnouncement(
   { number, scheduledAt }: Attempt,
   at: Date,

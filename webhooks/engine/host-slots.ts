@@ -1,7 +1,8 @@
 import { mayUseHost } from '../policy/fairness.ts'
 import { PausedWebhooks } from './paused.ts'
 
-/** A webhook that waits for a slot of its host is read again after this long: its URL may have changed. */
+/** A webhook that waits for a slot of its host is read again after this long: its URL may have
+ *  changed. */
 const WAIT_MS = 2_000
 const MAX_PROVEN_HOSTS = 10_000
 

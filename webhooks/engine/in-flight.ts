@@ -65,8 +65,8 @@ const MAX_SLOW_HOSTS = 10_000
 export class InFlight {
   /** Here, because a finished attempt needs no mark. */
   readonly unmarked = new Unmarked()
-  /** Webhooks with due attempts that are marked in the records as queued, as of the last count. Undefined until the
-   *  leader has counted. */
+  /** Webhooks with due attempts that are marked in the records as queued, as of the last count.
+   *  Undefined until the leader has counted. */
   marked: Set<string> | undefined
   /** Whether this process leads now. */
   isLeader: () => boolean = () => false
@@ -79,7 +79,8 @@ export class InFlight {
   /** By delivery ID: two attempts of one delivery when the first was cancelled in flight. */
   readonly #byDelivery = new Map<string, Entry[]>()
   readonly #endpoints = new Map<string, EndpointHealth>()
-  /** The slots of each account that has any: until then its webhooks are known, so that rounds can skip them. */
+  /** The slots of each account that has any: until then its webhooks are known, so that rounds can
+   *  skip them. */
   readonly #slots = new Map<string, number>()
   readonly #hostSlots = new HostSlots()
   /** By host of an account: a webhook that is created again begins as slow. */
@@ -136,8 +137,8 @@ export class InFlight {
     return [...this.#entries.values()].map(({ attempt }) => attempt)
   }
 
-  /** The webhooks that may have due attempts in the queue which are not in flight in this process. Undefined in all
-   *  workers but the leader: they do not know. */
+  /** The webhooks that may have due attempts in the queue which are not in flight in this process.
+   *  Undefined in all workers but the leader: they do not know. */
   webhooksWithDue(): ReadonlySet<string> | undefined {
     const waiting = this.unmarked.list().filter(({ deliveryId }) => !this.has(deliveryId))
     return this.marked?.union(new Set(waiting.map(({ webhookId }) => webhookId)))
@@ -165,8 +166,8 @@ export class InFlight {
     return entries.some(({ phase, attempt }) => phase === 'sending' || attempt.result !== undefined)
   }
 
-  /** Takes a slot for each leased attempt. Returns the attempts that were not in flight: when a lease
-   *  has expired and this process leases the attempt again, only the lease is replaced. */
+  /** Takes a slot for each leased attempt. Returns the attempts that were not in flight: when a
+   *  lease has expired and this process leases the attempt again, only the lease is replaced. */
   add(attempts: AttemptWith<'lease'>[]): AttemptWith<'lease'>[] {
     this.#leasedCount += attempts.length
     const added: AttemptWith<'lease'>[] = []
@@ -250,8 +251,8 @@ export class InFlight {
     this.#onSlotFree(limitReleased)
   }
 
-  /** Frees the slot of an attempt that has ended, or that another process has leased since. Returns whether another
-   *  webhook has waited for a slot of the host. */
+  /** Frees the slot of an attempt that has ended, or that another process has leased since. Returns
+   *  whether another webhook has waited for a slot of the host. */
   remove(attempt: AttemptWith<'lease'>): boolean {
     const { lease, deliveryId, accountId } = attempt
     const entry = this.#entries.get(lease.jobId)

@@ -7,8 +7,8 @@ import type { InFlight } from './in-flight.ts'
 
 /** Stored: nodes of older releases compete for the same lease. */
 const LEASE_NAME = 'dispatch'
-/** Another worker leads at once when the session of the leader has ended. The lease expires when the leader
- *  hangs, or cannot reach PostgreSQL and PostgreSQL has not noticed. */
+/** Another worker leads at once when the session of the leader has ended. The lease expires when
+ *  the leader hangs, or cannot reach PostgreSQL and PostgreSQL has not noticed. */
 const LEASE_MS = 4_000
 const RENEWAL_MS = 1_000
 /** How often the other workers try to acquire the lease. */
@@ -34,7 +34,8 @@ export class Leader {
     this.#isLeader = db.dialect === 'sqlite'
   }
 
-  /** Acquires or renews the lease when necessary. Resolves to whether this process is the leader. */
+  /** Acquires or renews the lease when necessary. Resolves to whether this process is the
+   *  leader. */
   async ensureLeadership(): Promise<boolean> {
     if (this.#db.dialect === 'sqlite') return true
     this.#checkSession()

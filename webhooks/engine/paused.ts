@@ -1,4 +1,5 @@
-/** After this time one attempt of a paused webhook is leased, to see whether the webhook is still paused. */
+/** After this time one attempt of a paused webhook is leased, to see whether the webhook is still
+ *  paused. */
 const RETRY_MS = 5000
 
 /** Webhooks that get no attempts from this process for now. Their attempts stay in the queue. */

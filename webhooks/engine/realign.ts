@@ -14,12 +14,12 @@ export interface RealignOptions {
 
 /** A smaller step back delays attempts by no more than this. */
 const MAX_STEP_BACK_MS = 1_000
-/** After a step back, other workers may still write times of the clock before, until they have read the new
- *  one and stored the results of attempts in flight. */
+/** After a step back, other workers may still write times of the clock before, until they have read
+ *  the new one and stored the results of attempts in flight. */
 const THOROUGH_MS = 30_000
 
-/** Realigns the schedule with the clock after the clock went back. Otherwise attempts that were scheduled
- *  before would wait until the clock is there again. */
+/** Realigns the schedule with the clock after the clock went back. Otherwise attempts that were
+ *  scheduled before would wait until the clock is there again. */
 export class Realignment {
   readonly #options: RealignOptions
   readonly #loop: RunLoop

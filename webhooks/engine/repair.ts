@@ -14,9 +14,9 @@ const QUEUED_FOR_MS = 15_000
 const OVERDUE_MS = 5_000
 const BATCH_SIZE = 500
 
-/** Schedules ordering keys that are stuck. Then adds the jobs of overdue attempts again. Jobs are lost with
- *  the tables of the queue, or when a process is killed between the queue and the records. Returns how many
- *  it added. */
+/** Schedules ordering keys that are stuck. Then adds the jobs of overdue attempts again. Jobs are
+ *  lost with the tables of the queue, or when a process is killed between the queue and the
+ *  records. Returns how many it added. */
 export async function repair(
   { db, jobs, log }: { db: Db; jobs: AttemptJobs; log: Logger },
   now: Date,

@@ -23,7 +23,8 @@ export interface StoreOptions {
 
 /** A result waits at most this long for others. */
 const GATHER_MS = 10
-/** The same for an attempt without a job, because no other attempt waited for its slot when it started. */
+/** The same for an attempt without a job, because no other attempt waited for its slot when it
+ *  started. */
 const GATHER_WITHOUT_JOB_MS = 30
 /** Once this many results are waiting, they are stored at once. */
 const GATHER_COUNT = 256
@@ -56,8 +57,8 @@ export class ResultStore {
     )
   }
 
-  /** Stores the result of an attempt that has ended, and completes its job. Without a result it only
-   *  completes the job. */
+  /** Stores the result of an attempt that has ended, and completes its job. Without a result it
+   *  only completes the job. */
   add(attempt: AttemptWith<'lease'>): void {
     this.#options.inFlight.startStoring(attempt)
     this.#waiting.push(attempt)
@@ -134,8 +135,8 @@ export class ResultStore {
     if (db.dialect === 'postgres') {
       const { owned, progress } = await transaction(db, async (trx) => {
         const completed = await jobs.complete(batch, trx)
-        // A process that was suspended has lost its leases and the lead: a failure counts only from the process
-        // that owns the attempt now.
+        // A process that was suspended has lost its leases and the lead: a failure counts only from
+        // the process that owns the attempt now.
         const mayStore = (attempt: AttemptWith<'lease' | 'result'>): boolean =>
           hasSucceeded(attempt) ||
           completed.has(attempt.lease.jobId) ||
@@ -158,8 +159,8 @@ export class ResultStore {
     track(this.#completions, completion)
   }
 
-  /** Completes the jobs of attempts whose results are stored. An attempt can get its job while its result is stored. A
-   *  leftover job is detected as stale when it is leased. */
+  /** Completes the jobs of attempts whose results are stored. An attempt can get its job while its
+   *  result is stored. A leftover job is detected as stale when it is leased. */
   async #completeJobs(attempts: AttemptWith<'lease'>[]): Promise<void> {
     const { jobs, log } = this.#options
     await jobs
@@ -190,8 +191,8 @@ function track(promises: Set<Promise<void>>, promise: Promise<void>): void {
   promise.finally(() => promises.delete(promise))
 }
 
-/** Whether nothing waits for the result. When the webhook wants its events in order, the next one of the resource
- *  does. */
+/** Whether nothing waits for the result. When the webhook wants its events in order, the next one
+ *  of the resource does. */
 function mayWait(attempt: AttemptWith<'lease'>): boolean {
   return !hasJob(attempt) && attempt.result?.orderingKey === null
 }

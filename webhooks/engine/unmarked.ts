@@ -1,7 +1,7 @@
 import type { Attempt } from '../../records/attempt.ts'
 
-/** The attempts that this process has enqueued as the leader, and whose deliveries do not say so yet (`queued_at`).
- *  Nearly all are finished before it would be written, which saves the write. */
+/** The attempts that this process has enqueued as the leader, and whose deliveries do not say so
+ *  yet (`queued_at`). Nearly all are finished before it would be written, which saves the write. */
 export class Unmarked {
   /** By delivery ID. */
   readonly #entries = new Map<string, { attempt: Attempt; enqueuedAtMs: number }>()

@@ -91,8 +91,9 @@ export class Worker {
     if (limitReleased || hasEnough || db.dialect === 'postgres') this.#loop.wake()
   }
 
-  /** Starts attempts that the leader has found as soon as they were scheduled, and returns the others. While no other
-   *  attempt of the webhook is due, they need no job at first: only the leader adds jobs. */
+  /** Starts attempts that the leader has found as soon as they were scheduled, and returns the
+   *  others. While no other attempt of the webhook is due, they need no job at first: only the
+   *  leader adds jobs. */
   startAtOnce(attempts: Attempt[]): Promise<Attempt[]> {
     return this.#alone(() => {
       const { inFlight, jobs } = this.#options
@@ -109,8 +110,8 @@ export class Worker {
     })
   }
 
-  /** Adds and leases the jobs of attempts in flight that have none, so that other processes know of them. An attempt
-   *  with a result needs none while this process leads. */
+  /** Adds and leases the jobs of attempts in flight that have none, so that other processes know of
+   *  them. An attempt with a result needs none while this process leads. */
   async addJobs(attempts = this.#listUnfinished()): Promise<void> {
     await this.#alone(() => this.#addJobs(attempts))
   }
@@ -254,8 +255,8 @@ export class Worker {
     await delay(START_PAUSE_MS)
   }
 
-  /** Starts the attempts. Waits briefly for a small batch to start sending, so that the next lease does
-   *  not delay it. */
+  /** Starts the attempts. Waits briefly for a small batch to start sending, so that the next lease
+   *  does not delay it. */
   async #start(attempts: AttemptWith<'lease'>[]): Promise<void> {
     const leased = this.#options.inFlight.add(attempts)
     if (leased.length === 0) return

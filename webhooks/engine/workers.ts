@@ -3,7 +3,8 @@ import type { Db } from '../../records/database/open.ts'
 import { deleteSession, listSessions } from '../../records/worker-sessions.ts'
 import type { AttemptJobs } from '../queue/attempt-jobs.ts'
 
-/** A worker that has lost its connection opens another session within this time, and keeps its attempts. */
+/** A worker that has lost its connection opens another session within this time, and keeps its
+ *  attempts. */
 const GRACE_MS = 400
 
 /** The workers on one PostgreSQL, as the leader sees their sessions. */
@@ -18,8 +19,8 @@ export class Workers {
     this.#options = options
   }
 
-  /** Puts the attempts of ended workers back into the queue, those in flight too: they may have reached the endpoint
-   *  or not. Returns how many jobs it released, at most. */
+  /** Puts the attempts of ended workers back into the queue, those in flight too: they may have
+   *  reached the endpoint or not. Returns how many jobs it released, at most. */
   async releaseAttempts(): Promise<number> {
     const { db, jobs, log } = this.#options
     const { live, ended } = await listSessions(db)

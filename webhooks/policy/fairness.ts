@@ -9,10 +9,12 @@ const FEW_SLOTS = 8
 
 /** Slots of one process for attempts to one host, of all accounts. */
 const HOST_SLOTS = 256
-/** Slots of one account for attempts to a host that has never responded with 2xx to this process. */
+/** Slots of one account for attempts to a host that has never responded with 2xx to this
+ *  process. */
 const NEW_HOST_SLOTS = 16
 
-/** Due attempts in the queue beside those that may be in flight, about: more would only slow down every lease. */
+/** Due attempts in the queue beside those that may be in flight, about: more would only slow down
+ *  every lease. */
 const QUEUE_AHEAD = 1_024
 /** The queue quotas never fall below these. */
 const MIN_ACCOUNT_QUOTA = 16
@@ -26,7 +28,8 @@ const NORMAL_LIMIT = 16
 const QUICK_LIMIT = 128
 /** An endpoint with this many slow attempts in a row is slow. If all of them failed, it hangs. */
 export const SLOW_AFTER = 16
-/** The slow endpoints of an account get no more than one slot each once they hold this many together. */
+/** The slow endpoints of an account get no more than one slot each once they hold this many
+ *  together. */
 const SLOW_SLOTS = 32
 /** The most attempts of one lease for slow endpoints. */
 const SLOW_BATCH = 16
@@ -44,8 +47,8 @@ export interface QueueUse {
   workers: number
 }
 
-/** The most due attempts that each webhook of the account may have in the queue: an equal part for each account
- *  that has any, and of that an equal part for each of its webhooks that has any. */
+/** The most due attempts that each webhook of the account may have in the queue: an equal part for
+ *  each account that has any, and of that an equal part for each of its webhooks that has any. */
 export function queueQuota({ accounts, workers }: QueueUse, accountId: string): number {
   const webhooks = accounts.get(accountId)?.size ?? 1
   const accountCount = accounts.size + (accounts.has(accountId) ? 0 : 1)
@@ -56,7 +59,8 @@ export function queueQuota({ accounts, workers }: QueueUse, accountId: string): 
   return Math.max(MIN_WEBHOOK_QUOTA, Math.floor(accountQuota / webhooks))
 }
 
-/** How many more attempts each webhook in the queue may have there: 0 or less when it has reached the quota. */
+/** How many more attempts each webhook in the queue may have there: 0 or less when it has reached
+ *  the quota. */
 export function freeQuota(use: QueueUse): Map<string, number> {
   return new Map(
     [...use.accounts].flatMap(([accountId, webhooks]) => {
@@ -110,7 +114,8 @@ export interface Slowness {
 
 export const NOT_SLOW: Slowness = { slowInARow: 0, slowFailuresInARow: 0 }
 
-/** The state of a webhook's endpoint, as this process has seen it. Times are of the monotonic clock. */
+/** The state of a webhook's endpoint, as this process has seen it. Times are of the monotonic
+ *  clock. */
 export interface EndpointHealth extends Slowness {
   accountId: string
   inFlight: number
@@ -122,7 +127,8 @@ export interface EndpointHealth extends Slowness {
 
 type Endpoints = ReadonlyMap<string, EndpointHealth>
 
-/** The most attempts of one webhook in flight, over all processes. Slow endpoints get more in slow rounds. */
+/** The most attempts of one webhook in flight, over all processes. Slow endpoints get more in slow
+ *  rounds. */
 export function concurrencyLimit(health: EndpointHealth, nowMs: number): 1 | 16 | 128 {
   if (isSlow(health)) return PROBE_LIMIT
   return nowMs - health.quickAt < QUICK_FOR_MS ? QUICK_LIMIT : NORMAL_LIMIT
@@ -138,23 +144,24 @@ export interface LeaseRound {
   most?: number
 }
 
-/** The first round: all webhooks except those with a slow endpoint and those of an account that has reached its
- *  equal part of the slots. `othersMayWait`: an account that holds no slots may have due attempts. */
+/** The first round: all webhooks except those with a slow endpoint and those of an account that has
+ *  reached its equal part of the slots. `othersMayWait`: an account that holds no slots may have
+ *  due attempts. */
 export function normalRound(endpoints: Endpoints, othersMayWait: boolean): LeaseRound {
   const atQuota = listAtSlotQuota(endpoints, othersMayWait)
   const skip = new Set([...listSlow(endpoints), ...atQuota])
   return { limit: NORMAL_LIMIT, skip: [...skip] }
 }
 
-/** The round after a normal one that found nothing: more attempts of accounts that have reached their part.
- *  Undefined: there is no such account. */
+/** The round after a normal one that found nothing: more attempts of accounts that have reached
+ *  their part. Undefined: there is no such account. */
 export function spareRound(endpoints: Endpoints, othersMayWait: boolean): LeaseRound | undefined {
   if (listAtSlotQuota(endpoints, othersMayWait).length === 0) return undefined
   return { limit: NORMAL_LIMIT, skip: listSlow(endpoints) }
 }
 
-/** The round after that: more attempts of quick endpoints that have reached the normal limit. Undefined: there is
- *  no such endpoint. */
+/** The round after that: more attempts of quick endpoints that have reached the normal limit.
+ *  Undefined: there is no such endpoint. */
 export function quickRound(endpoints: Endpoints, nowMs: number): LeaseRound | undefined {
   const isQuick = (health: EndpointHealth) => concurrencyLimit(health, nowMs) === QUICK_LIMIT
   const full = [...endpoints].filter(([, { inFlight }]) => inFlight >= NORMAL_LIMIT)
@@ -170,8 +177,8 @@ export function probeRound(endpoints: Endpoints): LeaseRound | undefined {
   return isProbed ? undefined : { limit: PROBE_LIMIT, skip: [] }
 }
 
-/** The last round: more attempts to slow endpoints that succeed, while those of their account hold few slots together.
- *  Undefined: there is no such endpoint, or half of all slots are taken. */
+/** The last round: more attempts to slow endpoints that succeed, while those of their account hold
+ *  few slots together. Undefined: there is no such endpoint, or half of all slots are taken. */
 export function slowRound(endpoints: Endpoints): LeaseRound | undefined {
   if (sum(slotsByAccount(endpoints.values())) >= MAX_IN_FLIGHT / 2) return undefined
   const slow = [...endpoints].filter(([, health]) => isSlow(health))
@@ -186,7 +193,8 @@ export function slowRound(endpoints: Endpoints): LeaseRound | undefined {
   return { limit: NORMAL_LIMIT, skip: skip.map(([webhookId]) => webhookId), most: SLOW_BATCH }
 }
 
-/** The round of urgent attempts for the slots that are not shared: only of accounts that hold few slots. */
+/** The round of urgent attempts for the slots that are not shared: only of accounts that hold few
+ *  slots. */
 export function reserveRound(endpoints: Endpoints): LeaseRound {
   const slots = slotsByAccount(endpoints.values())
   const skip = [...endpoints].filter(
@@ -203,8 +211,8 @@ function listAtSlotQuota(endpoints: Endpoints, othersMayWait: boolean): string[]
     .map(([webhookId]) => webhookId)
 }
 
-/** Whether the account holds less than its equal part of the shared slots. `slots`: those of each account that holds
- *  any. */
+/** Whether the account holds less than its equal part of the shared slots. `slots`: those of each
+ *  account that holds any. */
 export function isBelowSlotQuota(
   slots: ReadonlyMap<string, number>,
   accountId: string,
@@ -222,7 +230,8 @@ function slotsByAccount(endpoints: Iterable<EndpointHealth>): Map<string, number
   return slots
 }
 
-/** Whether a leased attempt may start: a slow endpoint may have been leased more before it was known. */
+/** Whether a leased attempt may start: a slow endpoint may have been leased more before it was
+ *  known. */
 export function mayStart(endpoints: Endpoints, webhookId: string): boolean {
   const health = endpoints.get(webhookId)
   if (!health || !isSlow(health) || health.inFlight <= PROBE_LIMIT) return true
@@ -231,9 +240,9 @@ export function mayStart(endpoints: Endpoints, webhookId: string): boolean {
   return (slots.get(health.accountId) ?? 0) <= SLOW_SLOTS + SLOW_BATCH
 }
 
-/** Whether another attempt of the account to a host may start. `use`: the slots of the host by account. An account
- *  with its equal part of them gets another one while an eighth is free. `isProven`: the host has responded with
- *  2xx. */
+/** Whether another attempt of the account to a host may start. `use`: the slots of the host by
+ *  account. An account with its equal part of them gets another one while an eighth is free.
+ *  `isProven`: the host has responded with 2xx. */
 export function mayUseHost(
   use: ReadonlyMap<string, number>,
   accountId: string,
@@ -246,8 +255,8 @@ export function mayUseHost(
   return sum(use) < (isBelowPart ? HOST_SLOTS : (HOST_SLOTS * 7) / 8)
 }
 
-/** Whether another attempt of the webhook may start while no other attempt is due. `health`: undefined without an
- *  attempt in flight. */
+/** Whether another attempt of the webhook may start while no other attempt is due. `health`:
+ *  undefined without an attempt in flight. */
 export function isBelowLimit(health: EndpointHealth | undefined, nowMs: number): boolean {
   return !health || (!isSlow(health) && health.inFlight < concurrencyLimit(health, nowMs))
 }
@@ -299,6 +308,7 @@ export function slownessAfter(
       slowInARow: before.slowInARow + 1,
       slowFailuresInARow: outcome === 'success' ? 0 : before.slowFailuresInARow + 1,
     }
-  // Without a response nothing is known: while a failed look-up is remembered, attempts fail at once.
+  // Without a response nothing is known: while a failed look-up is remembered, attempts fail at
+  // once.
   return status === null ? before : NOT_SLOW
 }

@@ -10,10 +10,10 @@ import type { FailureReason } from '../../records/deliveries.ts'
 type ScheduledDelivery = DeliveryProgress & Pick<LockedDelivery, 'webhook'>
 
 /** The progress of a delivery after an attempt. `delaysMs` are the delays before attempts 2, 3 and
- *  so on, each counted from the end of the attempt before. `Retry-After` does not change them. After
- *  the last delay the delivery has failed. Manual attempts are outside the schedule: one each, and a
- *  delivered delivery stays delivered whatever their result.
- *  service-spec §8 "Webhook attempt schedule". */
+ *  so on, each counted from the end of the attempt before. `Retry-After` does not change them.
+ *  After the last delay the delivery has failed. Manual attempts are outside the schedule: one
+ *  each, and a delivered delivery stays delivered whatever their result. service-spec §8 "Webhook
+ *  attempt schedule". */
 export function progressAfter(
   delivery: ScheduledDelivery,
   { number, scheduledAt, result }: Pick<AttemptWith<'result'>, 'number' | 'scheduledAt' | 'result'>,
@@ -21,7 +21,8 @@ export function progressAfter(
 ): DeliveryProgress {
   if ('sent' in result && result.sent.outcome === 'success') return AFTER_SUCCESS
 
-  // Ended or rescheduled while the attempt was in flight, for example because the webhook was disabled.
+  // Ended or rescheduled while the attempt was in flight, for example because the webhook was
+  // disabled.
   if (delivery.nextAttemptAt !== scheduledAt) return unchanged(delivery)
   if (delivery.state === 'delivered') return AFTER_SUCCESS
   if ('skipped' in result) return failed(result.skipped)

@@ -13,12 +13,13 @@ const QUEUE = 'deliveries'
 const URGENT_PRIORITY = 1
 const MIN_IN_FLIGHT_PRIORITY = 2
 const MAX_PRIORITY = 2 ** 31 - 1
-/** Effectively unlimited: pg-boss counts each released or expired lease as a retry. schedule.ts decides when
- *  a delivery is retried. */
+/** Effectively unlimited: pg-boss counts each released or expired lease as a retry. schedule.ts
+ *  decides when a delivery is retried. */
 const NO_RETRY_LIMIT = 2_000_000_000
 /** Time to store the result of an attempt before another process may repeat the attempt. */
 const RESULT_STORAGE_SECONDS = 45
-/** Each batch size is a separate statement with its own plan. Multiples of this limit how many there are. */
+/** Each batch size is a separate statement with its own plan. Multiples of this limit how many
+ *  there are. */
 const LEASE_STEP = 16
 
 /** The field names are stored: an older release may have queued the job. */
@@ -59,8 +60,8 @@ export class AttemptJobs {
     })
   }
 
-  /** Adds attempts. Attempts that the queue already has are ignored. The `urgent` attempts are leased before
-   *  all others. */
+  /** Adds attempts. Attempts that the queue already has are ignored. The `urgent` attempts are
+   *  leased before all others. */
   async add(
     attempts: Attempt[],
     now: Date,
@@ -70,20 +71,23 @@ export class AttemptJobs {
     const jobs = attempts.map((attempt) => ({
       ...toJob(attempt),
       priority: urgent.has(attempt) ? URGENT_PRIORITY : 0,
-      // No startAfter for a due attempt: the database's clock may be behind ours and would delay it.
+      // No startAfter for a due attempt: the database's clock may be behind ours and would delay
+      // it.
       ...(attempt.scheduledAt > now.getTime() ? { startAfter: new Date(attempt.scheduledAt) } : {}),
     }))
     await this.#boss.jobs.insert(QUEUE, jobs)
   }
 
-  /** Adds and leases jobs of attempts that are in flight without one, because pg-boss counts the attempts of a
-   *  webhook by their jobs. Returns those attempts with their leases. `inFlight`: see `lease`. */
+  /** Adds and leases jobs of attempts that are in flight without one, because pg-boss counts the
+   *  attempts of a webhook by their jobs. Returns those attempts with their leases. `inFlight`: see
+   *  `lease`. */
   async addInFlight(
     attempts: Attempt[],
     inFlight: AttemptWith<'lease'>[],
   ): Promise<AttemptWith<'lease'>[]> {
     if (attempts.length === 0) return []
-    // Names the jobs of this call. Those of an earlier one, whose leases have ended, stay in the queue.
+    // Names the jobs of this call. Those of an earlier one, whose leases have ended, stay in the
+    // queue.
     const priority = randomInt(MIN_IN_FLIGHT_PRIORITY, MAX_PRIORITY)
     const jobs = attempts.map((attempt) => ({ ...toJob(attempt), priority }))
     return this.#lease(inFlight, async (options) => {
@@ -97,8 +101,8 @@ export class AttemptJobs {
     })
   }
 
-  /** Leases at most `count` due attempts. May return none even if attempts are due: every webhook may be
-   *  at its limit. `inFlight`: the attempts that this process has leased before. */
+  /** Leases at most `count` due attempts. May return none even if attempts are due: every webhook
+   *  may be at its limit. `inFlight`: the attempts that this process has leased before. */
   async lease(
     count: number,
     { limit, skip, onlyUrgent }: LeaseRound,
@@ -148,7 +152,8 @@ export class AttemptJobs {
     return completed
   }
 
-  /** Ends the leases: another worker may lease the attempts at once. The sweep finds attempts without a job. */
+  /** Ends the leases: another worker may lease the attempts at once. The sweep finds attempts
+   *  without a job. */
   async release(attempts: AttemptWith<'lease'>[]): Promise<void> {
     await this.releaseJobs(attempts.filter(hasJob).map(jobKey))
   }
@@ -164,7 +169,8 @@ export class AttemptJobs {
     return stats?.readyCount ?? 0
   }
 
-  /** Runs `lease` in one transaction if there are other workers, which see the jobs only when they are leased. */
+  /** Runs `lease` in one transaction if there are other workers, which see the jobs only when they
+   *  are leased. */
   async #lease(
     inFlight: AttemptWith<'lease'>[],
     lease: (options: { db?: BossDb }) => Promise<Job<JobData>[]>,
@@ -195,7 +201,8 @@ export function hasJob({ lease }: AttemptWith<'lease'>): boolean {
   return lease.retryCount !== NO_JOB
 }
 
-/** The job IDs that a command reached. pg-boss's types lack this field, but its own workers rely on it. */
+/** The job IDs that a command reached. pg-boss's types lack this field, but its own workers rely on
+ *  it. */
 function affectedIds(response: object): Set<string> {
   const { settled } = response as { settled?: string[] }
   if (settled === undefined)

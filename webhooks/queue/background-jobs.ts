@@ -17,8 +17,8 @@ export interface BackgroundQueue {
 }
 
 const CONCURRENCY = 2
-/** The polls of one queue by this node. The pg-boss workers of the queue share them. Most jobs need none: new jobs wake
- *  the workers, and so does the end of a job. */
+/** The polls of one queue by this node. The pg-boss workers of the queue share them. Most jobs need
+ *  none: new jobs wake the workers, and so does the end of a job. */
 const POLLS_PER_SECOND = 1
 const EXPIRE_SECONDS = 12 * 3600
 
@@ -35,7 +35,8 @@ export async function startBackgroundQueue(
 ): Promise<BackgroundQueue> {
   // Exclusive: at most one job for each ID, whichever node added it.
   await addQueue(name, { policy: 'exclusive', retryLimit: 0, expireInSeconds: EXPIRE_SECONDS })
-  // After a restart the embedded queue no longer knows the jobs that run here, and accepts their IDs again.
+  // After a restart the embedded queue no longer knows the jobs that run here, and accepts their
+  // IDs again.
   const running = new Set<string>()
   const work = async (id: string, signal: AbortSignal): Promise<void> => {
     if (stopping.aborted || running.has(id)) return

@@ -8,7 +8,8 @@ import type { PoolUse } from '../../records/database/knex-internals.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from '../../records/database/limits.ts'
 import { type Pglite, type RunningPglite, startPglite, type Thread } from './pglite.ts'
 
-/** The kind of database behind DATABASE_URL: pg-boss works around the features that some kinds lack. */
+/** The kind of database behind DATABASE_URL: pg-boss works around the features that some kinds
+ *  lack. */
 export type QueueBackend = 'postgres' | 'citus' | 'cockroachdb' | 'yugabytedb'
 
 /** The database of the queue. */
@@ -46,15 +47,15 @@ export interface QueueSettings {
 const LEASE_SECONDS = 10
 /** A worker that hangs must not keep the attempts locked that it is leasing. */
 const LEASING_SETTINGS = { idle_in_transaction_session_timeout: LEASE_SECONDS * 1_000 }
-/** How often pg-boss looks for expired leases. One process at a time does so. If it dies, another one begins within
- *  twice this time. */
+/** How often pg-boss looks for expired leases. One process at a time does so. If it dies, another
+ *  one begins within twice this time. */
 const SUPERVISE_SECONDS = 2
 const NO_WARNING_SIZE = 1_000_000
-/** Leases that a database crash loses are simply made again, so commits need not wait for the disk. The
- *  table is empty one moment and full the next, so planner statistics are useless. Without the `enable_`
- *  settings, each lease reads and sorts the whole queue instead of its first rows by index. With these settings
- *  PostgreSQL before 18 overestimates the cost of a sequential scan that it cannot avoid, and would compile the query
- *  for it, if `jit` were on. */
+/** Leases that a database crash loses are simply made again, so commits need not wait for the disk.
+ *  The table is empty one moment and full the next, so planner statistics are useless. Without the
+ *  `enable_` settings, each lease reads and sorts the whole queue instead of its first rows by
+ *  index. With these settings PostgreSQL before 18 overestimates the cost of a sequential scan that
+ *  it cannot avoid, and would compile the query for it, if `jit` were on. */
 const SESSION_SETTINGS = {
   synchronous_commit: 'off',
   enable_bitmapscan: 'off',
@@ -66,24 +67,27 @@ const SESSION_SETTINGS = {
 const REMOVE_OVERHEAD = `
   alter table pgboss.job_common set unlogged;
   alter table pgboss.job_common drop constraint if exists q_fkey, drop constraint if exists dlq_fkey`
-/** A lost connection must not block the workers for ever. Long enough for the migrations of pg-boss. */
+/** A lost connection must not block the workers for ever. Long enough for the migrations of
+ *  pg-boss. */
 const CONNECTION_LIMITS = {
   connectionTimeoutMillis: 5_000,
   query_timeout: 30_000,
 }
 
-/** pg-boss looks for expired leases when its clock shows a certain time. After the clock of the machine has
- *  gone back, it would wait for that time: for hours, or, if it is more than 24 days away, in a busy loop, because
- *  Node.js makes a timer of more than 24 days one of 1 ms. */
+/** pg-boss looks for expired leases when its clock shows a certain time. After the clock of the
+ *  machine has gone back, it would wait for that time: for hours, or, if it is more than 24 days
+ *  away, in a busy loop, because Node.js makes a timer of more than 24 days one of 1 ms. */
 const STEADY_CLOCK = { ...systemClock, now: () => performance.timeOrigin + performance.now() }
 
-/** pg sends statements before earlier ones have completed. Its types do not declare this setting. */
+/** pg sends statements before earlier ones have completed. Its types do not declare this
+ *  setting. */
 const PIPELINED: object = { pipeline: true }
 
 export async function startBoss(options: BossOptions): Promise<Boss> {
   const { databaseUrl, backend = 'postgres', thread, log } = options
   const queues = new Map<string, QueueSettings>()
-  // The other pg-boss does not notice the restart, so another one makes the tables and queues again.
+  // The other pg-boss does not notice the restart, so another one makes the tables and queues
+  // again.
   const rebuild = async (fresh: Pglite): Promise<void> => {
     const rebuilding = createBoss({ db: fromPglite(fresh), backend: 'pglite' }, log)
     try {
@@ -145,21 +149,22 @@ function connection({
   }
 }
 
-/** Poolers in session mode refuse settings among the startup parameters, so a client sends them once it is
- *  connected. */
+/** Poolers in session mode refuse settings among the startup parameters, so a client sends them
+ *  once it is connected. */
 function applySettings(client: pg.Client, settings: Record<string, unknown>): Promise<unknown> {
   const statements = Object.entries(settings).map(([name, value]) => `set ${name}=${value}`)
   return client.query(statements.join(';'))
 }
 
-/** Makes clients for the sessions of workers, each with a connection of its own to the database of the queue.
- *  Undefined: that database has no advisory locks that end with a session. */
+/** Makes clients for the sessions of workers, each with a connection of its own to the database of
+ *  the queue. Undefined: that database has no advisory locks that end with a session. */
 export function sessionClient(place: QueuePlace): (() => pg.Client) | undefined {
   const { databaseUrl, backend = 'postgres' } = place
   if (databaseUrl === undefined || !/^(postgres|citus)$/.test(backend)) return undefined
   return () => {
     const client = new PreparingClient({ ...connection(place), ...PIPELINED })
-    // Only a pool calls `onConnect`. pg sends these settings before the statements that follow `connect()`.
+    // Only a pool calls `onConnect`. pg sends these settings before the statements that follow
+    // `connect()`.
     const settings = { ...SESSION_SETTINGS, ...LEASING_SETTINGS }
     client.once('connect', () => applySettings(client, settings).catch(() => undefined))
     return client

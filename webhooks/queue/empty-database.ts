@@ -1,5 +1,5 @@
-/** The database that embedded PostgreSQL starts from, with the tables of pg-boss and without jobs. It is stored,
- *  because creating one takes seconds and half a gigabyte of memory. */
+/** The database that embedded PostgreSQL starts from, with the tables of pg-boss and without jobs.
+ *  It is stored, because creating one takes seconds and half a gigabyte of memory. */
 import { PGlite } from '@electric-sql/pglite'
 
 export const EMPTY_DATABASE = new URL('./empty-database.tar.gz', import.meta.url)
@@ -15,7 +15,8 @@ const SERVER_SETTINGS = {
 }
 
 export const START_OPTIONS = {
-  // The only database that PostgreSQL needs. Each other one has another copy of the system catalogs.
+  // The only database that PostgreSQL needs. Each other one has another copy of the system
+  // catalogs.
   database: 'template1',
   startParams: [
     ...PGlite.defaultStartParams,

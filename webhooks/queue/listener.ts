@@ -1,4 +1,5 @@
-/** LISTEN on one channel. pg-boss reconnects by itself, but does not tell whether it is connected. */
+/** LISTEN on one channel. pg-boss reconnects by itself, but does not tell whether it is
+ *  connected. */
 import { randomUUID } from 'node:crypto'
 import type { PgBoss } from 'pg-boss'
 

@@ -24,8 +24,9 @@ const { serialize } = protocol
 /** The text of a lease statement contains the batch size, which has about forty values. */
 const MAX_STATEMENTS = 60
 
-// V8 would optimize one large function of PostgreSQL for 2 s with 600 MB of memory, and deliveries need no less
-// CPU time then. The flags are those of the process, but only WebAssembly that is compiled later obeys them.
+// V8 would optimize one large function of PostgreSQL for 2 s with 600 MB of memory, and deliveries
+// need no less CPU time then. The flags are those of the process, but only WebAssembly that is
+// compiled later obeys them.
 for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']) setFlagsFromString(flag)
 
 const port = parentPort
@@ -49,7 +50,8 @@ async function respond({ id, text, values }: PgliteRequest): Promise<void> {
     port?.postMessage({ id, rows: results.map((result) => result.rows) } satisfies PgliteResponse)
   } catch (error) {
     const { name, message, code } = error as Error & { code?: string }
-    // A crash of WebAssembly or Emscripten. It must end this thread too, so that the thread is restarted.
+    // A crash of WebAssembly or Emscripten. It must end this thread too, so that the thread is
+    // restarted.
     if (name === 'RuntimeError' || name === 'ExitStatus') throw error
     port?.postMessage({ id, error: { message, code } } satisfies PgliteResponse)
   }
@@ -74,7 +76,8 @@ function run(text: string, values: unknown[]): Promise<Results> {
   return hasLongList ? pglite.query(text, values) : runPrepared(text, values)
 }
 
-/** Runs a statement with its stored plan: planning a lease takes five times as long as executing it. */
+/** Runs a statement with its stored plan: planning a lease takes five times as long as executing
+ *  it. */
 async function runPrepared(text: string, values: unknown[]): Promise<Results> {
   const { name, types } = statements.get(text) ?? (await prepare(text))
   const bound = values.map((value, index) => {

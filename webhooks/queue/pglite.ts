@@ -22,14 +22,15 @@ export interface PgliteStart {
   settings: Record<string, string>
   /** A thread that was started before. Restarts use threads of their own. */
   thread?: Promise<Thread>
-  /** Creates the tables of the queue after a restart. After the first start the caller creates them. */
+  /** Creates the tables of the queue after a restart. After the first start the caller creates
+   *  them. */
   rebuild(fresh: Pglite): Promise<void>
   log: Logger
 }
 
 const RESTART_MS = 1_000
-/** Small, because a young generation of the default size would take memory for objects that are mostly garbage. Large
- *  enough for the results of a large lease. */
+/** Small, because a young generation of the default size would take memory for objects that are
+ *  mostly garbage. Large enough for the results of a large lease. */
 const MAX_YOUNG_GENERATION_MB = 12
 
 /** Between the end of a thread and the restart, every statement throws. */

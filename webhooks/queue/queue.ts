@@ -29,8 +29,8 @@ export interface Queue {
   isReady(): Promise<boolean>
   /** The connection pools by name. Embedded PostgreSQL has none. */
   pools(): Record<string, PoolUse>
-  /** After the clock of the queue went back: no job waits for a time of the clock before, and no lease or
-   *  round of pg-boss is from the future. */
+  /** After the clock of the queue went back: no job waits for a time of the clock before, and no
+   *  lease or round of pg-boss is from the future. */
   realign(): Promise<void>
   stop(graceMs: number): Promise<void>
 }
@@ -46,8 +46,8 @@ const VACUUM = ['vacuum pgboss.job_common', 'checkpoint']
 const VACUUM_AFTER_JOBS = 10_000
 const VACUUM_INTERVAL_MS = 60_000
 
-/** Corrects times in the tables of pg-boss that a clock which was ahead has left. A job starts when it is added,
- *  or at the time of its attempt. */
+/** Corrects times in the tables of pg-boss that a clock which was ahead has left. A job starts when
+ *  it is added, or at the time of its attempt. */
 const REALIGNMENT = [
   `update pgboss.job set start_after = now()
    where state in ('created', 'retry') and start_after > now() + interval '1 second'

@@ -1,5 +1,5 @@
-/** The session of a worker in PostgreSQL. It ends with the process, so that other workers see at once that the
- *  process has died. */
+/** The session of a worker in PostgreSQL. It ends with the process, so that other workers see at
+ *  once that the process has died. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Client } from 'pg'
@@ -27,8 +27,8 @@ export class WorkerSession {
   #isStopped = false
   #reconnection: Promise<void> | undefined
 
-  /** `newClient` returns a client that is not connected, and that sends statements without waiting for
-   *  earlier ones. */
+  /** `newClient` returns a client that is not connected, and that sends statements without waiting
+   *  for earlier ones. */
   constructor(newClient: () => Client, log: Logger) {
     this.#newClient = newClient
     this.#log = log
@@ -43,8 +43,8 @@ export class WorkerSession {
     await this.#connect()
   }
 
-  /** Calls `lease`. If it returns jobs, stores them and those in flight as the leased jobs of this session, in the same
-   *  transaction. Throws while the connection is lost. */
+  /** Calls `lease`. If it returns jobs, stores them and those in flight as the leased jobs of this
+   *  session, in the same transaction. Throws while the connection is lost. */
   async lease<Job extends LeasedJob>(
     inFlight: LeasedJob[],
     lease: (db: BossDb) => Promise<Job[]>,
@@ -52,7 +52,8 @@ export class WorkerSession {
     if (!this.#open) throw new Error('The session of this worker in PostgreSQL is lost')
     const { id, client } = this.#open
     const begun = client.query('begin')
-    // It is awaited only after `lease`, which saves a round trip. Until then its failure must not end the process.
+    // It is awaited only after `lease`, which saves a round trip. Until then its failure must not
+    // end the process.
     begun.catch(() => undefined)
     try {
       const jobs = await lease({ executeSql: (text, values) => client.query(text, values) })

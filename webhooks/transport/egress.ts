@@ -33,10 +33,11 @@ type Verdict = 'public' | 'allowed' | 'blocked'
 
 /** Classifies an IP address. Other text is blocked. */
 export function judgeAddress(address: string, allow: Cidr[]): Verdict {
-  // IPv4-compatible IPv6 (RFC 4291 §2.5.5.1, deprecated) is a different IP address, but ipaddr.js reads
-  // ::8.8.8.8 as 8.8.8.8.
+  // IPv4-compatible IPv6 (RFC 4291 §2.5.5.1, deprecated) is a different IP address, but ipaddr.js
+  // reads ::8.8.8.8 as 8.8.8.8.
   if (!ipaddr.isValid(address) || /^::\d+\./.test(address)) return 'blocked'
-  // `process` converts IPv4-mapped IPv6 (::ffff:127.0.0.1) to the IPv4 address that the system connects to.
+  // `process` converts IPv4-mapped IPv6 (::ffff:127.0.0.1) to the IPv4 address that the system
+  // connects to.
   const ip = ipaddr.process(address)
   const allowed = allow.some(
     ([range, bits]) => range.kind() === ip.kind() && ip.match([range, bits]),
@@ -48,7 +49,8 @@ export function judgeAddress(address: string, allow: Cidr[]): Verdict {
   return ip.match(GLOBAL_UNICAST) ? 'public' : 'blocked'
 }
 
-/** In a public range, but virtual machines on Azure reach their platform and its metadata through it. */
+/** In a public range, but virtual machines on Azure reach their platform and its metadata through
+ *  it. */
 const AZURE_PLATFORM = '168.63.129.16'
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3')
 
@@ -87,8 +89,8 @@ export function parseWebhookUrl(text: string, allow: Cidr[]): string {
     const loopback = /^(.*\.)?localhost$/i.test(host) ? '127.0.0.1' : undefined
     if (loopback && judgeAddress(loopback, allow) !== 'allowed')
       throw new UnpermittedUrl('The URL must point to a public IP address.')
-    // With http every IP address of the name must be in an allowed range. Without such ranges no connection can
-    // succeed.
+    // With http every IP address of the name must be in an allowed range. Without such ranges no
+    // connection can succeed.
     if (url.protocol === 'http:' && allow.length === 0)
       throw new UnpermittedUrl('The URL must begin with https://.')
     return url.href
@@ -106,9 +108,9 @@ export function parseWebhookUrl(text: string, allow: Cidr[]): string {
 const KEEP_ALIVE_MS = 4_000
 const MAX_HEADER_BYTES = 16 * 1024
 
-/** An agent that checks each connection twice: before it is opened, the IP literal or every IP address of the name, and
- *  once it is open, its IP address. A `Trace` in `opaque` of a
- *  request receives the connection that carries the request. */
+/** An agent that checks each connection twice: before it is opened, the IP literal or every IP
+ *  address of the name, and once it is open, its IP address. A `Trace` in `opaque` of a request
+ *  receives the connection that carries the request. */
 export function guardedAgent(
   allow: Cidr[],
   { lookup = newNameLookup() }: { lookup?: Lookup } = {},
@@ -263,8 +265,8 @@ function guardedConnector(
   }
 }
 
-/** The account whose request needs the connection, which limits its look-ups. A connector of undici has one function
- *  for the look-ups of all requests, so the account cannot be its argument. */
+/** The account whose request needs the connection, which limits its look-ups. A connector of undici
+ *  has one function for the look-ups of all requests, so the account cannot be its argument. */
 const lookingUpFor = new AsyncLocalStorage<string>()
 
 /** Refuses a name when any of its IP addresses is blocked: we do not choose the one that is

@@ -1,6 +1,6 @@
-/** Looks up the IP addresses of host names: first in the hosts file, then with c-ares. `dns.lookup` would
- *  take a thread of libuv for as long as a name server is silent. Each account has few look-ups at once, so
- *  that its names that hang delay only its own. */
+/** Looks up the IP addresses of host names: first in the hosts file, then with c-ares. `dns.lookup`
+ *  would take a thread of libuv for as long as a name server is silent. Each account has few
+ *  look-ups at once, so that its names that hang delay only its own. */
 import type { LookupAddress, LookupAllOptions } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { readFile, stat } from 'node:fs/promises'
@@ -28,15 +28,15 @@ const OTHER_FAMILY_MS = 1_000
 const RESOLVER_LIFETIME_MS = 30_000
 /** How often the hosts file is checked for a change. */
 const HOSTS_CHECK_MS = 5_000
-/** A failure is remembered for as long as its look-up took, and at least for this long: the deliveries of a
- *  webhook do not repeat it. */
+/** A failure is remembered for as long as its look-up took, and at least for this long: the
+ *  deliveries of a webhook do not repeat it. */
 const MIN_FAILURE_LIFETIME_MS = 2_000
 const MAX_FAILURES = 10_000
 /** The most concurrent look-ups of one account at name servers. Others wait for their turn. */
 const MAX_LOOKUPS = 8
 
-/** A look-up with the errors of `dns.lookup`: ENOTFOUND for a name without an IP address, EAI_AGAIN when
- *  no name server knows. Concurrent look-ups of a name by an account share one. */
+/** A look-up with the errors of `dns.lookup`: ENOTFOUND for a name without an IP address, EAI_AGAIN
+ *  when no name server knows. Concurrent look-ups of a name by an account share one. */
 export function newNameLookup(options: NameLookupOptions = {}): Lookup {
   const findInHosts = hostsReader(options.hostsFile ?? '/etc/hosts')
   const resolve = resolverOf(options.servers)

@@ -74,7 +74,8 @@ export function sealSecret(secretKey: string, webhookId: string, secret: string)
   return `${VERSION}.${Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64url')}`
 }
 
-/** Module state: secrets are read in many places, and metrics count the failures of the whole process. */
+/** Module state: secrets are read in many places, and metrics count the failures of the whole
+ *  process. */
 let readErrors = 0
 
 /** How often this process could not read a secret. */
@@ -165,7 +166,8 @@ function deriveKey(secretKey: string): Buffer {
 }
 
 /** Stored in the database, so that each start can prove that it has the same key. HKDF cannot be
- *  reversed, and its purposes are independent: the value reveals neither the key nor what encrypts. */
+ *  reversed, and its purposes are independent: the value reveals neither the key nor what
+ *  encrypts. */
 export function checkValueOf(secretKey: string): string {
   const known = checkValues.get(secretKey)
   if (known !== undefined) return known

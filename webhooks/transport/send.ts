@@ -143,7 +143,8 @@ class Exchange implements Dispatcher.DispatchHandler {
     })
   }
 
-  /** The status decides the outcome, whatever happens to the body (service-spec §6 "Delivery rules"). */
+  /** The status decides the outcome, whatever happens to the body (service-spec §6 "Delivery
+   *  rules"). */
   #classify(error: Error | undefined): Pick<SendResult, 'outcome' | 'error'> {
     const { url, timeoutMs } = this.#request
     if (this.#response) {

@@ -22,8 +22,9 @@ export function deliveryHeaders(
   }
 }
 
-/** The key of `X-Service-Signature` is the whole secret string (service-spec §5 "Webhook signature"), that
- *  of `webhook-signature` its decoded bytes (Standard Webhooks 1.0.0, "Signature scheme"). */
+/** The key of `X-Service-Signature` is the whole secret string (service-spec §5 "Webhook
+ *  signature"), that of `webhook-signature` its decoded bytes (Standard Webhooks 1.0.0, "Signature
+ *  scheme"). */
 export function signatureHeaders(
   keys: SigningKeys,
   deliveryId: string,

@@ -1,4 +1,5 @@
-/** The header `traceparent` of W3C Trace Context Level 1, https://www.w3.org/TR/trace-context-1/. */
+/** The header `traceparent` of W3C Trace Context Level 1,
+ *  https://www.w3.org/TR/trace-context-1/. */
 import { randomBytes } from 'node:crypto'
 import type { DeliveryIds } from './sign.ts'
 
@@ -19,9 +20,9 @@ export function traceIdOf(traceparent: string): string {
   return traceparent.slice(3, 35)
 }
 
-/** The parent of the attempts of a delivery: the request that caused the event. Without one, the deliveries of an
- *  event have one trace, whose ID is that of the event. Such a trace is sampled: receivers do not record traces
- *  that are not. */
+/** The parent of the attempts of a delivery: the request that caused the event. Without one, the
+ *  deliveries of an event have one trace, whose ID is that of the event. Such a trace is sampled:
+ *  receivers do not record traces that are not. */
 export function traceparentOfDelivery(
   { id, eventId }: DeliveryIds,
   request: string | null,

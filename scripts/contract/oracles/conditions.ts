@@ -66,8 +66,8 @@ export async function* conditionChecks(run: Run, operation: Operation): AsyncGen
     }
 }
 
-/** Sends the header for the current tag. Again when the service itself changes the record in between, as it does
- *  with an unfinished one. */
+/** Sends the header for the current tag. Again when the service itself changes the record in
+ *  between, as it does with an unfinished one. */
 async function sendVersion(
   run: Run,
   operation: Operation,

@@ -1,4 +1,5 @@
-/** Oracle: a webhook gets each event once, as asyncapi.yaml says, and again if it does not respond with 2xx. */
+/** Oracle: a webhook gets each event once, as asyncapi.yaml says, and again if it does not respond
+ *  with 2xx. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'

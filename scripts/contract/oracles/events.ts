@@ -182,8 +182,8 @@ interface Change {
   dependents: string[]
 }
 
-/** Types and IDs of records. The first declared type is about the record itself, and so are those with the same
- *  resource. The others are about the records that refer to it. */
+/** Types and IDs of records. The first declared type is about the record itself, and so are those
+ *  with the same resource. The others are about the records that refer to it. */
 export function listExpected(run: Run, operation: Operation, change: Change): [string, string][] {
   const { events } = run.contract
   const resourceOf = (type: string) => events.find((event) => event.type === type)?.resourceType

@@ -164,7 +164,8 @@ async function remove({ plain, target }: Run, { headers }: ReceivedResponse): Pr
     await plain({ method: 'DELETE', path, headers: {}, key: target.otherKey })
 }
 
-/** A record cannot refer to one of another account, and each account has its own idempotency keys. */
+/** A record cannot refer to one of another account, and each account has its own idempotency
+ *  keys. */
 async function* creationChecks(
   run: Run,
   operation: Operation,

@@ -1,4 +1,5 @@
-/** Records for the test of a list: with equal values, without values, and with text of all kinds. */
+/** Records for the test of a list: with equal values, without values, and with text of all
+ *  kinds. */
 import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
@@ -21,8 +22,8 @@ const TIMES = [
 ]
 const NUMBERS = [5, 3, 3_000_000_000, 40, 3]
 
-/** Creates the records below the path of the list and returns their IDs. Returns none if the list has no operation that
- *  creates records. */
+/** Creates the records below the path of the list and returns their IDs. Returns none if the list
+ *  has no operation that creates records. */
 export async function createSeeds(run: Run, list: Operation, path: string): Promise<string[]> {
   const create = findOperation(run.contract, 'post', list.path)
   if (create === undefined) return []
@@ -82,7 +83,8 @@ function candidatesOf({ type, format, enum: options, items }: Schema, index: num
 /** A longer enumeration, such as that of currencies, has too many values to meet each of them. */
 const MAX_OPTIONS = 10
 
-/** Sends another option of the first short enumeration for each `index`. The service may refuse it. */
+/** Sends another option of the first short enumeration for each `index`. The service may refuse
+ *  it. */
 async function chooseOption(
   run: Run,
   update: Operation,

@@ -1,4 +1,5 @@
-/** Oracle: every filter, sort and page of a list returns what a model computes from all its records. */
+/** Oracle: every filter, sort and page of a list returns what a model computes from all its
+ *  records. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Operation } from '../../model/operations.ts'
 import { inlineReferences } from '../../model/references.ts'

@@ -139,7 +139,8 @@ export function assertRules({ set_when = {} }: RecordWords, request: Request, re
   }
 }
 
-/** Throws unless the fields that were not sent have their defaults, and the times are those of now. */
+/** Throws unless the fields that were not sent have their defaults, and the times are those of
+ *  now. */
 function assertNew(
   { contract }: Run,
   operation: Operation,
@@ -167,8 +168,8 @@ function assertNew(
       throw broken(request, `${name} of a new record is ${show(record[name])}`)
 }
 
-/** Throws unless a GET returns the same record with the same ETag. The service itself may change a record that
- *  it has not finished. */
+/** Throws unless a GET returns the same record with the same ETag. The service itself may change a
+ *  record that it has not finished. */
 async function assertReadable(
   run: Run,
   operation: Operation,

@@ -1,4 +1,5 @@
-/** A proxy that breaks the contract of the service behind it. It shows which faults the contract tests find. */
+/** A proxy that breaks the contract of the service behind it. It shows which faults the contract
+ *  tests find. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

@@ -1,5 +1,5 @@
-/** Measures the contract tests: puts one fault after the other between them and the service, and counts those
- *  that they find. */
+/** Measures the contract tests: puts one fault after the other between them and the service, and
+ *  counts those that they find. */
 import { isMissing, newCoverage } from '../coverage.ts'
 import { runSuite } from '../suite.ts'
 import type { Run, Target } from '../test-run.ts'

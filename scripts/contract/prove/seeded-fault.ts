@@ -113,7 +113,8 @@ export function onRequest(
   return { request: (request) => (isFor(operation, request) ? change(request) : {}) }
 }
 
-/** Changes the JSON object that the operation's requests send, also one that breaks the contract. */
+/** Changes the JSON object that the operation's requests send, also one that breaks the
+ *  contract. */
 export function onAnyInput(operation: Operation, change: (input: Json) => Json): Fault {
   return onRequest(operation, ({ body }) => {
     const input = parseObject(body)
@@ -123,7 +124,8 @@ export function onAnyInput(operation: Operation, change: (input: Json) => Json):
   })
 }
 
-/** Changes only valid input, like a service that first validates it and then does something wrong. */
+/** Changes only valid input, like a service that first validates it and then does something
+ *  wrong. */
 export function onInput(operation: Operation, change: (input: Json) => Json): Fault {
   const isValid = bodies[operation.id as keyof typeof bodies]
   return onAnyInput(operation, (input) =>
@@ -145,8 +147,8 @@ export function onAnyQuery(operation: Operation, change: (query: URLSearchParams
   return onRequest(operation, (request) => changeQuery(request, change))
 }
 
-/** Changes only valid queries, like a service that first validates them: it sends each request unchanged, and again
- *  with the changed query if that succeeded. */
+/** Changes only valid queries, like a service that first validates them: it sends each request
+ *  unchanged, and again with the changed query if that succeeded. */
 export function onQuery(operation: Operation, change: (query: URLSearchParams) => void): Fault {
   return {
     async instead(request, forward) {

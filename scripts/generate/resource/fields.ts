@@ -1,4 +1,5 @@
-/** The fields of a generated resource: how each is stored, and where a new record gets its value from. */
+/** The fields of a generated resource: how each is stored, and where a new record gets its value
+ *  from. */
 import type { Contract } from '../../model/contract.ts'
 import { dereference } from '../../model/references.ts'
 import { readDefault, type Schema } from '../../model/schema.ts'
@@ -45,7 +46,8 @@ interface Schemas {
   change: Located<Schema> | undefined
 }
 
-/** Without `MANAGED_FIELDS`. Throws `ContractError` for a field that cannot be mapped to a column. */
+/** Without `MANAGED_FIELDS`. Throws `ContractError` for a field that cannot be mapped to a
+ *  column. */
 export function readFields(contract: Contract, schemas: Schemas): Field[] {
   const { sources } = contract
   const record = dereference(sources, schemas.record)
@@ -149,8 +151,8 @@ function referenceOf(contract: Contract, place: Place, type: string): Reference 
   return reference
 }
 
-/** The default, null, or the first value of an enumeration. Undefined for a required field without a default. `owner`
- *  is the schema that can have the default. */
+/** The default, null, or the first value of an enumeration. Undefined for a required field without
+ *  a default. `owner` is the schema that can have the default. */
 function initialOf(owner: Located<Schema>, field: Field, { value }: Located<Schema>): unknown {
   const { name, creation, isRequired, nullable, options } = field
   const byDefault = readDefault(creation ?? {}) ?? readDefault(value)

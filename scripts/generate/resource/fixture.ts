@@ -1,4 +1,5 @@
-/** The entry of a resource in test/resources.ts: what the tests of all resources create, sort and filter. */
+/** The entry of a resource in test/resources.ts: what the tests of all resources create, sort and
+ *  filter. */
 import type { MediaType } from '../../model/operations.ts'
 import { isNotBlankPattern, type Schema, TEXT_PATTERN } from '../../model/schema.ts'
 import { isObject } from '../../model/source.ts'
@@ -57,7 +58,8 @@ function writeNewBody({ fields, create: { body } }: Resource): string {
   return `${creates ? 'async (client)' : '()'} => ({ ${lines.join(', ')} })`
 }
 
-/** The code that creates the record that the example refers to. Undefined if the example has no reference there. */
+/** The code that creates the record that the example refers to. Undefined if the example has no
+ *  reference there. */
 export function writeNewId(
   fields: Field[],
   { example }: MediaType,
@@ -154,7 +156,8 @@ function changeOf({ fields, filters }: Resource): Body | undefined {
   return field && { [field.name]: field.options?.at(-1) ?? vary(field, undefined, 1) }
 }
 
-/** Filters that need cases by hand: neither an update nor different seeds make one record match and another not. */
+/** Filters that need cases by hand: neither an update nor different seeds make one record match and
+ *  another not. */
 export function filtersWithoutCases(resource: Resource): string[] {
   const seeds = seedsOf(resource)
   const change = changeOf(resource) ?? {}

@@ -29,9 +29,9 @@ export interface ResourceFiles {
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
-/** Writes the handlers, records file, migration, test and fixture of a resource. Throws `ContractError` if the
- *  contract does not describe it as needed, and `Refused` if a file exists that is not an unchanged stub. Then
- *  nothing is written. */
+/** Writes the handlers, records file, migration, test and fixture of a resource. Throws
+ *  `ContractError` if the contract does not describe it as needed, and `Refused` if a file exists
+ *  that is not an unchanged stub. Then nothing is written. */
 export async function generateResource(slug: string, root = ROOT): Promise<ResourceFiles> {
   if (isPlain(root))
     throw new Refused(
@@ -89,7 +89,8 @@ async function assertNoMigration(root: string, { table, slug }: Resource): Promi
     )
 }
 
-/** Throws `Refused` if the service removes the records that a field refers to: the removal would fail. */
+/** Throws `Refused` if the service removes the records that a field refers to: the removal would
+ *  fail. */
 async function assertKept(root: string, { fields }: Resource): Promise<void> {
   const file = 'records/removal-rules.ts'
   const rules = await readFile(join(root, file), 'utf8').catch(() => '')

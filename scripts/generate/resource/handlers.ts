@@ -26,7 +26,8 @@ const EVENT_OF_METHOD: Record<string, string> = {
   delete: 'deleted',
 }
 
-/** The event that the method stands for, for example `venue.created`. Empty if the operation does not emit it. */
+/** The event that the method stands for, for example `venue.created`. Empty if the operation does
+ *  not emit it. */
 export function emitted({ method, emits }: Operation): string {
   return emits.find((type) => type.endsWith(`.${EVENT_OF_METHOD[method]}`)) ?? ''
 }

@@ -17,8 +17,8 @@ export interface Reference {
   deletion: Operation | undefined
 }
 
-/** `task_id` refers to the records of the path `/tasks/{task}`. Throws `ContractError` if the contract has no such
- *  path. */
+/** `task_id` refers to the records of the path `/tasks/{task}`. Throws `ContractError` if the
+ *  contract has no such path. */
 export function readReference(contract: Contract, place: Place, field: string): Reference {
   const type = typeOf(field)
   for (const list of contract.operations) {

@@ -33,7 +33,8 @@ export interface Resource extends ListQuery {
   fields: Field[]
 }
 
-/** Throws `ContractError` for a resource that the contract does not have, or whose files cannot be derived. */
+/** Throws `ContractError` for a resource that the contract does not have, or whose files cannot be
+ *  derived. */
 export function readResource(contract: Contract, slug: string): Resource {
   const list = findList(contract, slug)
   const found = findRecordOperations(contract, list, contract.operations)

@@ -1,4 +1,5 @@
-/** Calls the API with a client that @hey-api/openapi-ts generated, and reports what it saw as JSON. */
+/** Calls the API with a client that @hey-api/openapi-ts generated, and reports what it saw as
+ *  JSON. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import {

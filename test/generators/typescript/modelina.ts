@@ -1,4 +1,5 @@
-/** Reads a delivery with the models that @asyncapi/modelina generated, and reports what it saw as JSON. */
+/** Reads a delivery with the models that @asyncapi/modelina generated, and reports what it saw as
+ *  JSON. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import type Webhook from './generated/modelina/Webhook'

@@ -1,4 +1,5 @@
-/** Calls the API with openapi-fetch and the types of openapi-typescript, and reports what it saw as JSON. */
+/** Calls the API with openapi-fetch and the types of openapi-typescript, and reports what it saw as
+ *  JSON. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import createClient from 'openapi-fetch'

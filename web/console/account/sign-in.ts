@@ -125,7 +125,8 @@ async function checkCredentials(
   return { to: toConsolePath(visit.form.get('next')) }
 }
 
-/** The response does not wait for the entry of the audit log: its time must not tell which emails exist. */
+/** The response does not wait for the entry of the audit log: its time must not tell which emails
+ *  exist. */
 function auditRefusal(visit: GuestVisit, user: User, details: { is_blocked: boolean }): void {
   insertRefusal(visit, user, details).catch((error: unknown) =>
     visit.log.error({ err: error }, 'A refused sign-in is missing in the audit log'),
@@ -171,8 +172,9 @@ async function countSignIn(
 /** The password was changed, or the user deactivated, after the password was verified. */
 class CredentialsChanged extends Refused {}
 
-/** Signs in a user whose password was verified against `passwordHash`. Throws `Refused` when the password has
- *  changed since: a change ends all sessions, so none may begin with the old password. */
+/** Signs in a user whose password was verified against `passwordHash`. Throws `Refused` when the
+ *  password has changed since: a change ends all sessions, so none may begin with the old
+ *  password. */
 export async function signInAs(
   visit: GuestVisit,
   user: User,
@@ -195,7 +197,8 @@ export async function signInAs(
   })
 }
 
-/** The path below /console, or '' for every other `next`: a link must not redirect to another site. */
+/** The path below /console, or '' for every other `next`: a link must not redirect to another
+ *  site. */
 function toConsolePath(next: string | null): string {
   if (next === null || !next.startsWith('/console/')) return ''
   const url = new URL(next, 'http://console.invalid')

@@ -30,8 +30,8 @@ function updateTimes() {
 updateTimes()
 setInterval(updateTimes, 1_000)
 
-// Pauses periodic reloads while the page is hidden, a dialog is open, or the user reads details inside the
-// element. Also drops a response that arrives during a pause.
+// Pauses periodic reloads while the page is hidden, a dialog is open, or the user reads details
+// inside the element. Also drops a response that arrives during a pause.
 for (const name of ['htmx:config:request', 'htmx:before:swap'])
   document.addEventListener(name, (event) => {
     const { sourceElement, sourceEvent } = event.detail.ctx
@@ -59,8 +59,8 @@ document.addEventListener('pointermove', ({ target, clientX, clientY }) => {
   tip.style.top = `${Math.max(8, clientY - tip.offsetHeight - 12)}px`
 })
 
-// Prevents a double click from submitting a form twice. The first response would be lost, and it may
-// contain a secret that is shown once.
+// Prevents a double click from submitting a form twice. The first response would be lost, and it
+// may contain a secret that is shown once.
 document.addEventListener('submit', (event) => {
   const form = event.target
   if (form.method !== 'post' || form.hasAttribute('hx-post')) return

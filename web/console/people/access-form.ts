@@ -37,7 +37,8 @@ export function formatGrants({ grants: granted }: Pick<User, 'grants'>): string 
 /** With a permission for every module. */
 type CompleteAccess = UserAccess & { permissions: Permissions }
 
-/** An invalid or missing role or permission is an error, and counts as the least access. Unknown grants are ignored. */
+/** An invalid or missing role or permission is an error, and counts as the least access. Unknown
+ *  grants are ignored. */
 export function readAccess(form: URLSearchParams): { access: CompleteAccess; errors: Errors } {
   const errors: Errors = {}
   const role = form.get('role')

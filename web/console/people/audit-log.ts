@@ -1,4 +1,5 @@
-/** The audit log: who changed API keys, webhooks, users and the account. Only the Account Owner sees it. */
+/** The audit log: who changed API keys, webhooks, users and the account. Only the Account Owner
+ *  sees it. */
 import { type AuditEntry, type AuditFilter, listAuditEntries } from '../../../records/audit-log.ts'
 import { listUsers, type User } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'

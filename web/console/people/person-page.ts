@@ -183,7 +183,8 @@ async function changeAccess(visit: Visit): Promise<PageResult> {
 async function createLink(visit: Visit): Promise<PageResult> {
   const person = await findPerson(visit)
   const link = await visit.change(async (scope) => {
-    // In the transaction: a link for someone who has just become the Owner would hand over the account.
+    // In the transaction: a link for someone who has just become the Owner would hand over the
+    // account.
     const current = await findUser(scope, person.id, { forUpdate: true })
     if (current?.role === 'owner') throw new Refused('Change your own password on your profile.')
     if (current?.status !== 'active')

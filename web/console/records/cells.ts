@@ -101,7 +101,8 @@ export function amountOf(
 }
 
 function money(minor: number, currency: string): string {
-  // The contract counts ISO 4217 minor units. Intl uses other digits for some currencies, such as 0 for HUF.
+  // The contract counts ISO 4217 minor units. Intl uses other digits for some currencies, such as 0
+  // for HUF.
   const digits = currencyByCode(currency)?.digits ?? 2
   const format = new Intl.NumberFormat('en', {
     style: 'currency',

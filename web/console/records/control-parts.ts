@@ -28,13 +28,14 @@ export function fieldOptions(field: FormField, context: ControlContext): FieldOp
     hint: fieldHint(field, context),
     value: draftValue(field, context),
     errors: context.errors,
-    // A select always has a value in an update, unless it is nullable: without one the update would send null.
+    // A select always has a value in an update, unless it is nullable: without one the update would
+    // send null.
     isRequired: isRequired || (!context.isNew && schema.enum !== undefined && !schema.nullable),
   }
 }
 
-/** The description in the contract or a hint of its own, the format and limits, and after a conflict the stored
- *  value. */
+/** The description in the contract or a hint of its own, the format and limits, and after a
+ *  conflict the stored value. */
 export function fieldHint(field: FormField, { stored = {} }: ControlContext): Content {
   const { path, schema, kind } = field
   const { description, maxLength, minimum, maximum } = schema

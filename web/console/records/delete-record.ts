@@ -37,8 +37,8 @@ export async function deletePage(
   )
 }
 
-/** The version that the visitor has seen. Left out for resources without an update operation, such as exports: only the
- *  service changes them. */
+/** The version that the visitor has seen. Left out for resources without an update operation, such
+ *  as exports: only the service changes them. */
 function versionInput({ operations: { update } }: Resource, { updated_at }: Item): Content {
   return update !== null && hiddenInput(VERSION_FIELD, String(updated_at))
 }

@@ -1,5 +1,5 @@
-/** Fields whose type depends on a field beside them: the expected value of a screening question depends on
- *  its operator. */
+/** Fields whose type depends on a field beside them: the expected value of a screening question
+ *  depends on its operator. */
 import type { Draft } from './draft.ts'
 import type { FormField } from './field.ts'
 

@@ -30,8 +30,8 @@ export interface RecordForm {
   hidden?: Record<string, string>
 }
 
-/** Buttons that submit the form without saving it. `find` and `choose` belong to references, `add` and
- *  `remove` to groups; `refresh` renders the form again. */
+/** Buttons that submit the form without saving it. `find` and `choose` belong to references, `add`
+ *  and `remove` to groups; `refresh` renders the form again. */
 export type FormAction = 'find' | 'choose' | 'add' | 'remove' | 'refresh'
 
 /** The colon keeps these names apart from fields: no field name in the contract contains one. */

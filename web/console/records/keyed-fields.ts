@@ -1,6 +1,7 @@
-/** Fields whose value is an object with keys that the contract leaves open (`additionalProperties`), because another
- *  record decides them: `filters` of an export has the filters of the exported list, and the answers of an application
- *  belong to the questions of its job. */
+/** Fields whose value is an object with keys that the contract leaves open
+ *  (`additionalProperties`), because another record decides them: `filters` of an export has the
+ *  filters of the exported list, and the answers of an application belong to the questions of its
+ *  job. */
 import { isDeepStrictEqual } from 'node:util'
 import { validate as isUuid } from 'uuid'
 import type { Resource } from '../../../generated/resources.ts'
@@ -136,8 +137,8 @@ interface Questions {
   value: string
 }
 
-/** The list field whose entries have a `key`, and a property that, for one of its options (`x-by-option`), has the same
- *  alternatives as an answer. */
+/** The list field whose entries have a `key`, and a property that, for one of its options
+ *  (`x-by-option`), has the same alternatives as an answer. */
 function findQuestions(resource: Resource, answer: Schema): Questions | undefined {
   for (const [name, { items }] of recordFields(resource)) {
     const properties = items?.properties ?? {}
@@ -167,8 +168,8 @@ export function keyLabels(schema: Schema, item: Item, known: KnownRecords): Reco
   return {}
 }
 
-/** The field for the answer to a question. Its hint shows the options of the question, such as "Must have.", but not
- *  the one that decides the type of the answer. */
+/** The field for the answer to a question. Its hint shows the options of the question, such as
+ *  "Must have.", but not the one that decides the type of the answer. */
 function questionPart(
   { path, schema }: FormField,
   { item, value }: Questions,
@@ -196,7 +197,8 @@ function questionPart(
   }
 }
 
-/** The keys with a value in the form. An answer also has an entry `PATH.KEY:kind` with the chosen type. */
+/** The keys with a value in the form. An answer also has an entry `PATH.KEY:kind` with the chosen
+ *  type. */
 function keysIn(draft: Draft, field: FormField): string[] {
   if (!isInForm(draft, field)) return []
   return [...draft.keys()]

@@ -101,7 +101,8 @@ function filterField({ name, description, schema }: Filter, context: FilterConte
   }
 }
 
-/** An input for an ID, labelled with the record's name. Lists the search results if the user typed a name. */
+/** An input for an ID, labelled with the record's name. Lists the search results if the user typed
+ *  a name. */
 function referenceField(
   name: string,
   options: FieldOptions,

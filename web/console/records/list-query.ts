@@ -6,8 +6,9 @@ import { toInstant } from './field-values.ts'
 
 export type Pairs = [name: string, value: string][]
 
-/** Converts a submitted filter form to an API query: drops empty and default values, joins options with
- *  commas, and converts datetime-local values to ISO 8601. Of other repeated values the last one counts. */
+/** Converts a submitted filter form to an API query: drops empty and default values, joins options
+ *  with commas, and converts datetime-local values to ISO 8601. Of other repeated values the last
+ *  one counts. */
 export function normalizeQuery(resource: Resource, all: Iterable<[string, string]>): Pairs {
   const { query }: OperationRow = operations[resource.operations.list]
   const times = new Set(
@@ -47,7 +48,8 @@ export function queryValue(pairs: Pairs, name: string): string {
   return pairs.find(([own]) => own === name)?.[1] ?? ''
 }
 
-/** Sets a parameter, or removes it if the value is undefined. Removes the page number, because the list changes. */
+/** Sets a parameter, or removes it if the value is undefined. Removes the page number, because the
+ *  list changes. */
 export function withValue(pairs: Pairs, name: string, value: string | undefined): Pairs {
   const rest = pairs.filter(([own]) => own !== name && own !== 'page[number]')
   return value === undefined ? rest : [...rest, [name, value]]

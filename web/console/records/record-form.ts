@@ -30,7 +30,8 @@ export function recordForm(form: RecordForm): Html {
   </form>`
 }
 
-/** Errors as sentences that begin with the label of their field. `rest` holds errors without a field. */
+/** Errors as sentences that begin with the label of their field. `rest` holds errors without a
+ *  field. */
 export function sentences({ fields, draft, errors = {} }: RecordForm): {
   errors: Errors
   rest: string[]

@@ -87,7 +87,8 @@ export function findKnownRecord(known: KnownRecords, name: string, id: string): 
   return resource && known.get(keyOf(resource, id))?.item
 }
 
-/** A link with the name of the record, or its ID if it has no name. Plain text if the user cannot view it. */
+/** A link with the name of the record, or its ID if it has no name. Plain text if the user cannot
+ *  view it. */
 export function referenceLink(known: KnownRecords, name: string, id: string): Html {
   const resource = referencedResource(name)
   const item = findKnownRecord(known, name, id)
@@ -112,8 +113,8 @@ export interface SearchResult {
 const MAX_CHOICES = 8
 const UNSEARCHABLE_PAGE_SIZE = 100
 
-/** Records whose name contains the text; the newest if it is empty. `others` are the other references of the
- *  form: a payment can only choose tasks of its participant. */
+/** Records whose name contains the text; the newest if it is empty. `others` are the other
+ *  references of the form: a payment can only choose tasks of its participant. */
 export async function searchRecords(
   visit: Visit,
   resource: Resource,

@@ -1,4 +1,5 @@
-/** Reads a submitted record form, and applies actions that do not save it, such as adding a group. */
+/** Reads a submitted record form, and applies actions that do not save it, such as adding a
+ *  group. */
 import { validate as isUuid } from 'uuid'
 import { type FieldErrors, InvalidInput, StatusError } from '../../../errors.ts'
 import type { OperationId } from '../../../generated/operations.ts'
@@ -47,7 +48,8 @@ function readDraft({ form, ctx }: Visit): Draft {
   return new URLSearchParams(form)
 }
 
-/** The submitted form without empty groups, so that indexes in errors match the groups on the page. */
+/** The submitted form without empty groups, so that indexes in errors match the groups on the
+ *  page. */
 export async function readSubmittedForm(
   visit: Visit,
   schema: Schema,
@@ -63,7 +65,8 @@ export async function readSubmittedForm(
   return loadForm(visit, schema, draft, current)
 }
 
-/** The form after its action, such as a search or an added group. Undefined if the form is to be saved. */
+/** The form after its action, such as a search or an added group. Undefined if the form is to be
+ *  saved. */
 export async function applyFormAction(
   visit: Visit,
   schema: Schema,
@@ -111,7 +114,8 @@ function groupsAt(schema: Schema, path: string): FormField | undefined {
   return schemaFields('', schema).find((field) => field.kind === 'groups' && field.path === path)
 }
 
-/** The form with the reason why it was not saved. Rethrows errors that are no fault of the input. */
+/** The form with the reason why it was not saved. Rethrows errors that are no fault of the
+ *  input. */
 export async function withProblem(
   visit: Visit,
   form: LoadedForm,
@@ -121,7 +125,8 @@ export async function withProblem(
     const { errors } = error
     return { ...form, errors, suggestions: await suggestRecords(visit, form, errors) }
   }
-  // 400: the body as a whole is invalid, for example too deep. 403: the user may not export these records.
+  // 400: the body as a whole is invalid, for example too deep. 403: the user may not export these
+  // records.
   if (error instanceof StatusError && (error.status === 400 || error.status === 403))
     return { ...form, problem: error.message }
   throw error

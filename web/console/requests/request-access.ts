@@ -1,4 +1,5 @@
-/** Hides parts of logged requests. Bodies and queries can contain records, so module permissions apply. */
+/** Hides parts of logged requests. Bodies and queries can contain records, so module permissions
+ *  apply. */
 import { resources } from '../../../generated/resources.ts'
 import type { RequestEntry } from '../../../records/request-log.ts'
 import type { Module, User } from '../../../records/users.ts'

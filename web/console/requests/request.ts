@@ -23,7 +23,8 @@ import { lookUpOperation, requestsTable } from './request-row.ts'
 
 export const requestRoutes: Route[] = [get('/requests/:request', isAdmin, requestPage)]
 
-/** A page with a single row of the list. The list takes the row from here when it opens or closes. */
+/** A page with a single row of the list. The list takes the row from here when it opens or
+ *  closes. */
 async function requestPage(visit: Visit): Promise<ConsolePage> {
   const { scope, params, query, ctx, user } = visit
   const found = (await findRequest(scope, params.request?.toLowerCase() ?? '')) ?? ctx.throw(404)
@@ -136,7 +137,8 @@ function bodyBlock(text: string | null, label: string, none: string): Content {
   ]
 }
 
-/** The log stores at most 64 KiB of a body, a little less after it splits no character and shortens keys. */
+/** The log stores at most 64 KiB of a body, a little less after it splits no character and shortens
+ *  keys. */
 const MIN_TRUNCATED_BYTES = 63 * 1024
 
 function isTruncated(text: string): boolean {

@@ -125,7 +125,8 @@ function allowedFilter({ user }: Visit, { filter }: RequestQuery): RequestFilter
     : { ...filter, isQueryHidden: true }
 }
 
-/** Searches no further back than the bucket that completes the first page. Rare matches are found faster. */
+/** Searches no further back than the bucket that completes the first page. Rare matches are found
+ *  faster. */
 function skipEmptyBuckets(filter: RequestFilter, buckets: Bucket[]): RequestFilter {
   const total = ({ ok, clientErrors, serverErrors }: Bucket) => ok + clientErrors + serverErrors
   let needed = REQUESTS_PER_PAGE + 1

@@ -1,5 +1,5 @@
-/** The request of a delivery, signed again with the current secret, with commands that verify the signature and send
- *  the request. */
+/** The request of a delivery, signed again with the current secret, with commands that verify the
+ *  signature and send the request. */
 import type { RecordedAttempt } from '../../../records/attempts.ts'
 import type { Delivery } from '../../../records/deliveries.ts'
 import { findSealedSecrets } from '../../../records/webhook-secrets.ts'

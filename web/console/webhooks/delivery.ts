@@ -41,7 +41,8 @@ async function loadDelivery({ scope, params, ctx }: Visit, webhook: Webhook): Pr
   return delivery?.webhookId === webhook.id ? delivery : ctx.throw(404)
 }
 
-/** A page with a single row of the log. The log takes the row from here when it opens, closes or changes. */
+/** A page with a single row of the log. The log takes the row from here when it opens, closes or
+ *  changes. */
 async function deliveryPage(visit: Visit): Promise<ConsolePage> {
   const webhook = await loadWebhook(visit)
   const delivery = await loadDelivery(visit, webhook)

@@ -45,8 +45,8 @@ export function isInTrouble({ state, isDisabledByService }: WebhookHealth): bool
   return state === 'failing' || isDisabledByService
 }
 
-/** Above the page of a webhook that sends nothing or fails. The element is always there, so that it can appear
- *  on an open page. */
+/** Above the page of a webhook that sends nothing or fails. The element is always there, so that it
+ *  can appear on an open page. */
 export function healthAlert(visit: Visit, webhook: Webhook, health: WebhookHealth): Html {
   return html`<div id="webhook-alert">${alertOf(visit, webhook, health)}</div>`
 }

@@ -62,7 +62,8 @@ export function readPeriod(input: { since?: string; until?: string }, errors: Er
   return { since, until }
 }
 
-/** The path of the log below /console with some filters changed. An empty value removes a filter. */
+/** The path of the log below /console with some filters changed. An empty value removes a
+ *  filter. */
 export function logPath(
   webhookId: string,
   input: Record<string, string>,

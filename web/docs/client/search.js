@@ -1,4 +1,5 @@
-/** The search dialog: a combobox over a list of links (WAI-ARIA Authoring Practices, "Combobox"). */
+/** The search dialog: a combobox over a list of links (WAI-ARIA Authoring Practices,
+ *  "Combobox"). */
 import MiniSearch from './minisearch.js'
 import { OPTIONS } from './search-words.js'
 

@@ -49,7 +49,8 @@ export function guidePage(context: PageContext, guide: Guide, root: string): Doc
   }
 }
 
-/** The URL for a relative link in a guide. Undefined for files that only readers of the repository have. */
+/** The URL for a relative link in a guide. Undefined for files that only readers of the repository
+ *  have. */
 export function resolveLink(context: PageContext, guide: Guide, href: string): string | undefined {
   const file = linkedFile(guide, href)
   const target = context.guides.find((known) => known.file === file)

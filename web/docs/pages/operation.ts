@@ -1,4 +1,5 @@
-/** The page of an operation: its parameters, responses and events, samples, and a form to try it. */
+/** The page of an operation: its parameters, responses and events, samples, and a form to try
+ *  it. */
 import { STATUS_CODES } from 'node:http'
 import type { MediaType, Operation, OperationResponse } from '../../../scripts/model/operations.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'

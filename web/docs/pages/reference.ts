@@ -1,4 +1,5 @@
-/** The reference sections of all statuses, rate-limit headers and lists, made from the contracts. */
+/** The reference sections of all statuses, rate-limit headers and lists, made from the
+ *  contracts. */
 import { STATUS_CODES } from 'node:http'
 import type { Operation, OperationResponse, Parameter } from '../../../scripts/model/operations.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'

@@ -20,7 +20,8 @@ import {
   section,
 } from './text.ts'
 
-/** The text of the guide. Its links lead to the Markdown of other pages; linked source files are included. */
+/** The text of the guide. Its links lead to the Markdown of other pages; linked source files are
+ *  included. */
 export function guideMarkdown(context: PageContext, guide: Guide, root: string): string {
   return guide.text
     .replaceAll(PLACEHOLDER, context.options.baseUrl)

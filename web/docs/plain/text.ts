@@ -30,7 +30,8 @@ export function exampleBlock(value: unknown): string | undefined {
     : codeBlock(JSON.stringify(value, null, 2), 'json')
 }
 
-/** The Markdown of a short fragment of a page. Elements other than code and links become their text. */
+/** The Markdown of a short fragment of a page. Elements other than code and links become their
+ *  text. */
 export function inlineText(content: Content): string {
   return html`${content}`.text
     .replace(/<code[^>]*>(.*?)<\/code>/gs, '`$1`')

@@ -117,7 +117,8 @@ function withReferences(body: unknown, references: [string, IdVariable][]): unkn
   return references.length === 0 ? body : { ...(body as object), ...Object.fromEntries(references) }
 }
 
-/** `kind` is the path parameter with the ID of a record. The path parameters of a plain document need not be IDs. */
+/** `kind` is the path parameter with the ID of a record. The path parameters of a plain document
+ *  need not be IDs. */
 function findVariable({ operations, isPlain }: Api, kind: string): IdVariable | undefined {
   if (isPlain) return undefined
   const get = operations.find(({ method, path }) => method === 'GET' && path.endsWith(`/{${kind}}`))

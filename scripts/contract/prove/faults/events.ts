@@ -137,7 +137,8 @@ function copyOf(event: Json, { id }: EventList): Json {
   return { ...event, [id.slice(1)]: otherId(event[id.slice(1)]) }
 }
 
-/** Adds one more event of the type to the list after each response that fits: a copy of the newest one. */
+/** Adds one more event of the type to the list after each response that fits: a copy of the newest
+ *  one. */
 function emitting(
   { list, items, type }: { list: EventList; items: string; type: string | undefined },
   fits: (response: ProxyResponse, request: ProxyRequest) => boolean,
