@@ -27,7 +27,7 @@ import {
 } from '../records/exports.ts'
 import { findQuotas, MIB, type Quotas } from '../records/quotas.ts'
 import { emit } from '../webhooks/emit.ts'
-import { Turns } from './turns.ts'
+import { Turns } from '../webhooks/turns.ts'
 
 const CHUNK_BYTES = 256 * 1024
 /** A fraction of the lease, for batches that are slow to read or do not fill a chunk. */

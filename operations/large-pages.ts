@@ -1,7 +1,7 @@
 /** Pages of many records, which may have 4 MiB, take turns. So many of them at once do not delay
  *  all other requests of a process. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { Turns } from './turns.ts'
+import { Turns } from '../webhooks/turns.ts'
 
 /** The default size of a page. */
 const MAX_SMALL_PAGE = 25

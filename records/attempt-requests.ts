@@ -7,6 +7,8 @@ import { ARE_PAUSED } from './delivery-pause.ts'
 export interface Endpoint {
   id: string
   url: string
+  /** With the port. */
+  host: string
   sealedSecret: string
   enabled: boolean
   deleted: boolean
@@ -106,6 +108,7 @@ function endpointFromRow(row: EndpointRow): Endpoint {
   return {
     id: row.id,
     url: row.url,
+    host: hostOf(row.url),
     sealedSecret: row.secret_encrypted,
     enabled: Boolean(row.enabled),
     deleted: row.deleted_at !== null,
@@ -113,3 +116,5 @@ function endpointFromRow(row: EndpointRow): Endpoint {
     paused: Boolean(row.paused),
   }
 }
+
+export const hostOf = (url: string): string => URL.parse(url)?.host ?? ''

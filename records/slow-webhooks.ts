@@ -1,4 +1,5 @@
 import { SHORT_SPAN_MS } from './attempt-counts.ts'
+import { hostOf } from './attempt-requests.ts'
 import type { Db } from './database/open.ts'
 import { select } from './database/statements.ts'
 import { binColumns, toBin } from './reports/request-counts.ts'
@@ -6,7 +7,8 @@ import { binColumns, toBin } from './reports/request-counts.ts'
 export interface SlowWebhook {
   webhookId: string
   accountId: string
-  url: string
+  /** With the port. */
+  host: string
   hasSucceeded: boolean
 }
 
@@ -41,7 +43,7 @@ export async function listSlowWebhooks(db: Db, rule: SlowRule): Promise<SlowWebh
   return rows.map(({ id, account_id, url, has_succeeded }) => ({
     webhookId: id,
     accountId: account_id,
-    url,
+    host: hostOf(url),
     hasSucceeded: Boolean(has_succeeded),
   }))
 }

@@ -13,6 +13,7 @@ import { send } from '../transport/send.ts'
 import { deliveryHeaders } from '../transport/sign.ts'
 import { newChildTraceparent, traceparentOfDelivery } from '../transport/traceparent.ts'
 import type { InFlight } from './in-flight.ts'
+import type { Leader } from './leader.ts'
 import type { PauseWatch } from './pause-watch.ts'
 import type { ResultStore } from './store.ts'
 
@@ -20,6 +21,7 @@ export interface DeliverOptions {
   db: Db
   jobs: AttemptJobs
   inFlight: InFlight
+  leader: Leader
   pause: PauseWatch
   store: ResultStore
   agent: Agent
@@ -91,7 +93,7 @@ async function startAttempts(
       else if (!request.endpoint.enabled) skip(options, attempt, request, request.endpoint)
       else {
         const keys = openKeysUnlessSuspended(options, request.endpoint)
-        if (keys && inFlight.mayStart(attempt, request.endpoint.url))
+        if (keys && inFlight.mayStart(attempt, request.endpoint.host))
           batch.started.push(
             makeAttempt(options, attempt, request, { endpoint: request.endpoint, keys }),
           )
@@ -116,13 +118,13 @@ async function startAttempts(
 /** Renews the leases, and returns the attempts whose lease this process still has. Those without a
  *  job belong to the leader. */
 async function keepLeased(
-  { jobs, inFlight }: DeliverOptions,
+  { jobs, inFlight, leader }: DeliverOptions,
   attempts: AttemptWith<'lease'>[],
 ): Promise<AttemptWith<'lease'>[]> {
   try {
     const owned = await jobs.renew(attempts)
     const isKept = (attempt: AttemptWith<'lease'>): boolean =>
-      owned.has(attempt.lease.jobId) && (hasJob(attempt) || inFlight.isLeader())
+      owned.has(attempt.lease.jobId) && (hasJob(attempt) || leader.isLeader)
     for (const attempt of attempts) if (!isKept(attempt)) inFlight.remove(attempt)
     return attempts.filter(isKept)
   } catch {
@@ -203,8 +205,7 @@ async function makeAttempt(
   logResult(options.log, attempt, sent)
   const isTest = eventId === null
   const result = { trigger, orderingKey, isTest, endedAt: now().getTime(), sent }
-  attempt.result = result
-  options.onAttempt({ ...attempt, result }, sent)
+  options.onAttempt(Object.assign(attempt, { result }), sent)
   store.add(attempt)
 }
 

@@ -16,13 +16,21 @@ import { startQueue } from '../queue/queue.ts'
 import { type Cidr, guardedAgent } from '../transport/egress.ts'
 import { newNameLookup } from '../transport/name-lookup.ts'
 import { type SecretKeys, secretOpener } from '../transport/secret.ts'
+import { Turns } from '../turns.ts'
 import { type BackgroundSweep, startBackgroundSweep } from './background.ts'
 import type { AttemptListener } from './deliver.ts'
+import { Deliveries } from './deliveries.ts'
 import { Enqueuer } from './enqueue.ts'
+import { ImmediateAttempts } from './immediate-attempts.ts'
 import { type EngineCounts, InFlight } from './in-flight.ts'
+import { Leader } from './leader.ts'
+import { LeaseRounds } from './lease-rounds.ts'
 import { PauseWatch } from './pause-watch.ts'
+import { QueueContents } from './queue-contents.ts'
+import { LeaseRenewal } from './renewal.ts'
 import { ResultStore } from './store.ts'
 import { Worker } from './worker.ts'
+import { Workers } from './workers.ts'
 
 export interface EngineConfig {
   /** Private IP ranges that webhooks may reach. */
@@ -89,11 +97,30 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
   const inFlight = new InFlight()
   const delaysMs = config.webhookRetryDelaysMs
-  const store = new ResultStore({ db, jobs, inFlight, delaysMs, log })
-  const sending = { agent, openSecret, timeoutMs, now, log, onAttempt }
+  const workers = queue.session && new Workers({ db, jobs, log })
+  const contents = new QueueContents({ db, inFlight, workers, now })
+  const leader = new Leader(db, queue.session, contents)
+  const store = new ResultStore({ db, jobs, inFlight, contents, leader, delaysMs, log })
   const pause = new PauseWatch(db, log)
-  const worker = new Worker({ db, jobs, inFlight, pause, store, ...sending })
-  const enqueuer = new Enqueuer({ db, queue, inFlight, worker, horizonMs, delaysMs, now, log })
+  const sending = { agent, openSecret, timeoutMs, now, log, onAttempt }
+  const deliveries = new Deliveries({ db, jobs, inFlight, leader, pause, store, ...sending })
+  const leases = new Turns(1)
+  const stages = { jobs, inFlight, contents, leader, deliveries, pause, leases, log }
+  const immediate = new ImmediateAttempts(stages)
+  const rounds = new LeaseRounds(stages)
+  const worker = new Worker({ db, immediate, rounds, ...stages })
+  const renewal = new LeaseRenewal(stages)
+  const enqueuer = new Enqueuer({
+    db,
+    queue,
+    worker,
+    workers,
+    immediate,
+    horizonMs,
+    delaysMs,
+    now,
+    ...stages,
+  })
   inFlight.onSlotFree(worker.onSlotFree)
   const sweeps: BackgroundSweep[] = []
   const wakeSweeps = (): void => {
@@ -107,11 +134,21 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   pause.onResume(wake)
   const subscriptions: (() => void)[] = []
 
+  async function releaseAll(): Promise<void> {
+    await jobs
+      .release(inFlight.list())
+      .catch((error: unknown) => log.warn({ err: error }, 'Leases could not be released'))
+    inFlight.clear()
+  }
+
   async function stop(graceMs: number): Promise<void> {
     const deadline = performance.now() + graceMs
     for (const unsubscribe of subscriptions) unsubscribe()
-    // The worker must not lease while the others finish their last query.
-    const drained = worker.drain(Math.max(0, graceMs - CLOSING_MS))
+    deliveries.stop()
+    // Nothing may be leased while the others finish their last query.
+    const drained = Promise.all([worker.stop(), immediate.stop()]).then(() =>
+      deliveries.drain(Math.max(0, graceMs - CLOSING_MS)),
+    )
     await Promise.all([
       pause.stop(),
       enqueuer.stop(),
@@ -119,7 +156,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       drained,
     ])
     await store.stop(Math.max(CLOSING_MS / 2, deadline - performance.now()))
-    await worker.stop()
+    renewal.stop()
+    await releaseAll()
     // Cuts off the remaining requests; their results could not be stored.
     await agent.destroy()
     await queue.stop(Math.max(CLOSING_MS / 2, deadline - performance.now()))
@@ -128,7 +166,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   try {
     const since = new Date(now().getTime() - SLOW_SINCE_MS)
     const slow = { since, slowMs: SLOW_ATTEMPT_MS, slowAttempts: SLOW_AFTER }
-    inFlight.rememberSlow(await listSlowWebhooks(db, slow))
+    inFlight.endpoints.rememberSlow(await listSlowWebhooks(db, slow))
     await enqueuer.start()
     for (const [name, jobs] of Object.entries(backgroundJobs))
       sweeps.push(await startBackgroundSweep({ queue, name, jobs, now, log }))
@@ -149,7 +187,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     ready: () => queue.isReady().catch(() => false),
     wake,
     stats: () => inFlight.counts(),
-    isLeader: () => enqueuer.isLeader,
+    isLeader: () => leader.isLeader,
     queueDepth: () => jobs.countReady(),
     isListening: () => queue.isListening(),
     pools: () => queue.pools(),

@@ -6,28 +6,37 @@ import { transaction } from '../../records/database/transaction.ts'
 import { ATTEMPTS_QUEUED } from '../../records/due-work.ts'
 import {
   clearQueuedMarks,
-  countQueued,
   findNextQueuedDueAt,
   listUnqueued,
   listUnqueuedWithinQuota,
   markQueued,
 } from '../../records/scheduled-attempts.ts'
-import { freeQuota, type QueueUse, type Selected, selectWithinQuota } from '../policy/fairness.ts'
+import type { Selected } from '../policy/fairness.ts'
 import type { Queue } from '../queue/queue.ts'
 import { RunLoop } from '../run-loop.ts'
+import type { Turns } from '../turns.ts'
+import type { ImmediateAttempts } from './immediate-attempts.ts'
 import type { InFlight } from './in-flight.ts'
-import { Leader } from './leader.ts'
+import type { Leader } from './leader.ts'
 import { Peers } from './peers.ts'
+import type { QueueContents } from './queue-contents.ts'
 import { Realignment } from './realign.ts'
 import { repair } from './repair.ts'
 import type { Worker } from './worker.ts'
-import { Workers } from './workers.ts'
+import type { Workers } from './workers.ts'
 
 export interface EnqueueOptions {
   db: Db
   queue: Queue
+  leader: Leader
+  contents: QueueContents
   inFlight: InFlight
   worker: Worker
+  immediate: ImmediateAttempts
+  /** One lease at a time. */
+  leases: Turns
+  /** Undefined: workers have no sessions. */
+  workers: Workers | undefined
   /** How far ahead attempts are enqueued. Later ones stay in the records. */
   horizonMs: number
   delaysMs: number[]
@@ -55,44 +64,28 @@ const LEADER_ENQUEUE_MS = 20
 /** A webhook that has none in the queue yet gets at most this many at first. */
 const FIRST_PART = 64
 
-/** The due attempts in the queue, as of the last count. */
-interface QueueFill {
-  /** By webhook ID, by account ID. */
-  counts: Map<string, Map<string, number>>
-  /** Webhooks that have reached their quota. */
-  full: ReadonlySet<string>
-  countedAtMs: number
-}
+/** Which attempts the next run looks for in the records: those that an announcement should have
+ *  named by now, or all. */
+type Search = 'none' | 'unannounced' | 'all'
 
 export class Enqueuer {
   readonly #options: EnqueueOptions
-  readonly #leader: Leader
   readonly #peers: Peers
   readonly #realignment: Realignment
-  /** Undefined: workers have no sessions. */
-  readonly #workers: Workers | undefined
-  /** Without sessions, other workers could lease the jobs that this process adds for its attempts
-   *  in flight. */
-  readonly #mayStartAtOnce: boolean
   readonly #loop: RunLoop
   readonly #timers = new Map<'sweep' | 'refill' | 'due' | 'lease', NodeJS.Timeout>()
   /** Attempts that this process has just scheduled: they need no query. */
   #announced: Attempt[] = []
-  #mustQuery = true
-  #mustSweep = false
-  #fill: QueueFill = { counts: new Map(), full: new Set(), countedAtMs: Number.NEGATIVE_INFINITY }
+  #search: Search = 'all'
   #repairedAtMs = performance.now()
   /** The value of `queue.restarts()` for which the queued marks were last cleared. */
   #knownRestarts: number
 
   constructor(options: EnqueueOptions) {
     this.#options = options
-    const { db, queue, inFlight, log } = options
-    this.#leader = new Leader(db, queue.session, inFlight)
-    this.#peers = new Peers(db, inFlight)
+    const { db, inFlight, contents, log } = options
+    this.#peers = new Peers(db, inFlight, contents)
     this.#realignment = new Realignment(options)
-    this.#workers = queue.session && new Workers({ db, jobs: queue.attempts, log })
-    this.#mayStartAtOnce = db.dialect === 'sqlite' || queue.session !== undefined
     this.#knownRestarts = db.dialect === 'sqlite' ? -1 : 0
     this.#loop = new RunLoop(
       () => this.#run(),
@@ -100,70 +93,61 @@ export class Enqueuer {
     )
     this.#timers.set(
       'sweep',
-      setInterval(() => this.#sweep(), SWEEP_MS),
+      setInterval(() => this.#searchFor('unannounced'), SWEEP_MS),
     )
-  }
-
-  get isLeader(): boolean {
-    return this.#leader.isLeader
   }
 
   async start(): Promise<void> {
     await this.#forgetLostJobs()
-    this.#query()
+    this.#searchFor('all')
   }
 
-  /** Attempts were scheduled. Without a list, queries for them. Returns true in the leader: only it
+  /** Attempts were scheduled. Without a list, searches for them. Returns true in the leader: only it
    *  needs to know. */
   readonly onScheduled = (attempts?: Attempt[]): boolean => {
-    if (!attempts || this.#announced.length + attempts.length > BATCH_SIZE) this.#mustQuery = true
-    else this.#announced.push(...attempts)
-    this.#loop.wake()
-    return this.isLeader
+    if (attempts && this.#announced.length + attempts.length <= BATCH_SIZE) {
+      this.#announced.push(...attempts)
+      this.#loop.wake()
+    } else this.#searchFor('all')
+    return this.#options.leader.isLeader
   }
 
   async stop(): Promise<void> {
     await this.#loop.stop()
     await this.#realignment.stop()
     for (const timer of this.#timers.values()) clearTimeout(timer)
-    const { inFlight, worker, log } = this.#options
-    // The next leader enqueues each attempt without a job.
-    await worker.addJobs(inFlight.listWithoutJob()).catch((error: unknown) => {
+    const { immediate, leader, log } = this.#options
+    await immediate.handOver().catch((error: unknown) => {
       log.warn({ err: error }, 'The jobs of attempts in flight could not be added')
     })
-    await this.#leader.stop()
+    await leader.stop()
   }
 
-  #query(): void {
-    this.#mustQuery = true
-    this.#loop.wake()
-  }
-
-  #sweep(): void {
-    this.#mustSweep = true
+  #searchFor(search: 'unannounced' | 'all'): void {
+    if (this.#search !== 'all') this.#search = search
     this.#loop.wake()
   }
 
   async #run(): Promise<void> {
-    if (!(await this.#leader.ensureLeadership())) {
+    const { leader, contents, now } = this.#options
+    if (!(await leader.ensureLeadership())) {
       this.#announced = []
       this.#realignment.restart()
       this.#leaseSoon()
-      return this.#setDueTimer(this.#options.now())
+      return this.#setDueTimer(now())
     }
     await this.#forgetLostJobs()
     await this.#enqueueAnnounced()
-    if (!this.#mustQuery && !this.#mustSweep) return
-    const minAgeMs = this.#mustQuery ? 0 : ANNOUNCED_WITHIN_MS
-    this.#mustQuery = false
-    this.#mustSweep = false
-    const startedAt = this.#options.now()
+    const search = this.#search
+    if (search === 'none') return
+    this.#search = 'none'
+    const startedAt = now()
     // First, because they count towards the concurrency limits of their webhooks.
     await this.#releaseEnded()
-    await this.#enqueueBacklog(minAgeMs)
+    await this.#enqueueBacklog(search === 'all' ? 0 : ANNOUNCED_WITHIN_MS)
     await this.#setDueTimer(startedAt)
     // Last, so that they do not delay attempts that are due.
-    await this.#mark(performance.now() - MARK_AFTER_MS)
+    await contents.mark(performance.now() - MARK_AFTER_MS)
     await this.#repair()
   }
 
@@ -179,28 +163,28 @@ export class Enqueuer {
 
   /** An embedded queue is empty after a start or restart. */
   async #forgetLostJobs(): Promise<void> {
-    const { db, queue, inFlight } = this.#options
+    const { db, queue, contents } = this.#options
     const restarts = queue.restarts()
     if (restarts === this.#knownRestarts) return
     await clearQueuedMarks(db)
-    inFlight.unmarked.clear()
+    contents.forget()
     this.#knownRestarts = restarts
-    this.#mustQuery = true
+    this.#search = 'all'
   }
 
   async #enqueueAnnounced(): Promise<void> {
-    const { inFlight, now, worker } = this.#options
+    const { contents, immediate, now, worker } = this.#options
     const at = now()
-    const announced = this.#announced.filter(({ deliveryId }) => !inFlight.unmarked.has(deliveryId))
+    const announced = this.#announced.filter(({ deliveryId }) => !contents.isUnmarked(deliveryId))
     this.#announced = []
     const due = announced.filter(
-      (attempt) => isDue(attempt, at) && !this.#fill.full.has(attempt.webhookId),
+      (attempt) => isDue(attempt, at) && !contents.full.has(attempt.webhookId),
     )
-    const mustWait = this.#mayStartAtOnce ? await worker.startAtOnce(due) : due
-    const selected = this.#takeQuota(mustWait, at)
+    const mustWait = await immediate.start(due)
+    const selected = contents.takeQuota(mustWait, at)
     // The rest are not due yet, or must wait behind the backlog of their webhook.
     const rest = announced.length - due.length + mustWait.length - selected.attempts.length
-    if (rest > 0) this.#mustQuery = true
+    if (rest > 0) this.#search = 'all'
     if (selected.attempts.length === 0) return
     await this.#enqueue(selected, at)
     // Then the next announced attempts can start at once: these are not in the queue any more.
@@ -209,39 +193,37 @@ export class Enqueuer {
 
   /** `minAgeMs`: see `isAwaitingAnnouncement`. */
   async #enqueueBacklog(minAgeMs: number): Promise<void> {
-    if (this.#fill.full.size > 0) await this.#countQueued()
-    while (await this.#enqueueBatch(minAgeMs)) await this.#countQueued()
-    const fullBefore = this.#fill.full.size
-    if (performance.now() - this.#fill.countedAtMs >= SWEEP_MS) await this.#countQueued()
+    const { contents } = this.#options
+    if (contents.full.size > 0) await this.#count()
+    while (await this.#enqueueBatch(minAgeMs)) await this.#count()
+    const fullBefore = contents.full.size
+    if (contents.ageMs >= SWEEP_MS) await this.#count()
     // Queue the backlog of webhooks that just fell below their quota before newly scheduled
     // attempts.
-    if (this.#fill.full.size < fullBefore) this.#query()
+    if (contents.full.size < fullBefore) this.#searchFor('all')
     this.#refillLater()
+  }
+
+  async #count(): Promise<void> {
+    const { contents } = this.#options
+    if (contents.full.size > 0) await this.#peers.removeFinished()
+    await contents.count()
   }
 
   /** Returns whether there may be more. Adding an attempt twice, or in two processes, is
    *  harmless. */
   async #enqueueBatch(minAgeMs: number): Promise<boolean> {
-    const { db, inFlight, horizonMs, now } = this.#options
+    const { db, contents, now } = this.#options
     const at = now()
-    const until = new Date(at.getTime() + horizonMs)
-    const { full } = this.#fill
-    const skip = [
-      ...inFlight.unmarked.deliveryIds(),
-      ...inFlight.listWithoutJob().map(({ deliveryId }) => deliveryId),
-    ]
-    const hasFull = full.size > 0
-    const free = { byWebhook: freeQuota(this.#queueUse), ofOthers: FIRST_PART }
-    const listed = hasFull
-      ? await listUnqueuedWithinQuota(db, until, skip, free)
-      : await listUnqueued(db, until, skip, BATCH_SIZE)
+    const hasFull = contents.full.size > 0
+    const listed = await this.#listBacklog(at)
     const announced = new Set(this.#announced.map(({ deliveryId }) => deliveryId))
     const backlog = listed.filter(
       (attempt) =>
         !announced.has(attempt.deliveryId) && !isAwaitingAnnouncement(attempt, at, minAgeMs),
     )
     if (backlog.length === 0) return false
-    const selected = this.#takeQuota(backlog, at)
+    const selected = contents.takeQuota(backlog, at)
     const later = selected.attempts.filter((attempt) => !isDue(attempt, at))
     await this.#enqueue(selected, at)
     if (later.length > 0) await transaction(db, (trx) => markQueued(trx, later, at))
@@ -250,36 +232,38 @@ export class Enqueuer {
     return backlog.length === BATCH_SIZE || selected.attempts.length < backlog.length
   }
 
+  /** The attempts up to the horizon that are neither in the queue nor in flight. */
+  #listBacklog(at: Date): Promise<Attempt[]> {
+    const { db, contents, inFlight, horizonMs } = this.#options
+    const until = new Date(at.getTime() + horizonMs)
+    const known = [...contents.listUnmarked(), ...inFlight.listWithoutJob()]
+    const skip = known.map(({ deliveryId }) => deliveryId)
+    if (contents.full.size === 0) return listUnqueued(db, until, skip, BATCH_SIZE)
+    const free = { byWebhook: contents.freeQuota(), ofOthers: FIRST_PART }
+    return listUnqueuedWithinQuota(db, until, skip, free)
+  }
+
   async #enqueue({ attempts, urgent }: Selected<Attempt>, at: Date): Promise<void> {
-    const { db, queue, inFlight, worker } = this.#options
+    const { db, queue, contents, worker, immediate, leases } = this.#options
+    if (attempts.length === 0) return
     // First: pg-boss counts the attempts of a webhook by their jobs, when another worker leases the
     // new ones.
-    if (attempts.length > 0) await worker.addJobs()
+    await leases.take(() => immediate.addJobs())
     await queue.attempts.add(attempts, at, urgent)
     const due = attempts.filter((attempt) => isDue(attempt, at))
-    inFlight.unmarked.add(due)
+    contents.add(due)
     if (due.length > 0) {
       if (urgent.size > 0) worker.onUrgent()
       else worker.wake()
       // Wake workers that found the queue empty.
       db.notifyOtherNodes(ATTEMPTS_QUEUED.name)
     }
-    if (inFlight.unmarked.size > MAX_UNMARKED) await this.#mark(performance.now())
-  }
-
-  /** Marks in the records what was enqueued up to `untilMs`. */
-  async #mark(untilMs: number): Promise<void> {
-    const { db, inFlight, now } = this.#options
-    const attempts = inFlight.unmarked.list(untilMs)
-    if (attempts.length === 0) return
-    await transaction(db, (trx) => markQueued(trx, attempts, now()))
-    inFlight.unmarked.remove(attempts)
-    for (const { webhookId } of attempts) inFlight.marked?.add(webhookId)
+    if (contents.unmarkedCount > MAX_UNMARKED) await contents.mark(performance.now())
   }
 
   async #releaseEnded(): Promise<void> {
-    const { db, worker, log } = this.#options
-    const released = await this.#workers?.releaseAttempts().catch((error: unknown) => {
+    const { db, worker, workers, log } = this.#options
+    const released = await workers?.releaseAttempts().catch((error: unknown) => {
       // Without it, their leases expire.
       log.warn({ err: error }, 'The attempts of ended workers could not be released; trying again')
     })
@@ -298,40 +282,14 @@ export class Enqueuer {
     if (repaired > 0) worker.wake()
   }
 
-  async #countQueued(): Promise<void> {
-    const { db, inFlight, now } = this.#options
-    const countedAtMs = performance.now()
-    if (this.#fill.full.size > 0) await this.#peers.removeFinished()
-    const counts: QueueFill['counts'] = new Map()
-    const queued = await countQueued(db, now())
-    for (const ofWebhook of queued) addCount(counts, ofWebhook, ofWebhook.count)
-    inFlight.marked = new Set(queued.map(({ webhookId }) => webhookId))
-    for (const attempt of inFlight.unmarked.list()) addCount(counts, attempt, 1)
-    this.#fill = { counts, full: new Set(), countedAtMs }
-    const full = [...freeQuota(this.#queueUse)].filter(([, free]) => free <= 0)
-    this.#fill.full = new Set(full.map(([webhookId]) => webhookId))
-  }
-
-  get #queueUse(): QueueUse {
-    return { accounts: this.#fill.counts, workers: this.#workers?.liveCount ?? 1 }
-  }
-
-  /** Selects the attempts that fit, and counts them. */
-  #takeQuota(attempts: Attempt[], at: Date): Selected<Attempt> {
-    const selected = selectWithinQuota(attempts, this.#queueUse, at.getTime())
-    for (const attempt of selected.attempts)
-      if (isDue(attempt, at)) addCount(this.#fill.counts, attempt, 1)
-    return selected
-  }
-
-  /** Queries again once attempts may have left the queue, while a webhook is at its quota. */
+  /** Searches again once attempts may have left the queue, while a webhook is at its quota. */
   #refillLater(): void {
+    const { inFlight, contents } = this.#options
     clearTimeout(this.#timers.get('refill'))
-    if (this.#fill.full.size === 0) return
-    const { inFlight } = this.#options
+    if (contents.full.size === 0) return
     const leasedCount = inFlight.leasedCount
     const refill = (): void => {
-      if (inFlight.leasedCount > leasedCount || this.#peers.areActive) this.#query()
+      if (inFlight.leasedCount > leasedCount || this.#peers.areActive) this.#searchFor('all')
       else this.#refillLater()
     }
     this.#timers.set('refill', setTimeout(refill, REFILL_MS))
@@ -347,7 +305,7 @@ export class Enqueuer {
     if (nextAt === undefined || nextAt - at > horizonMs) return
     const onDue = (): void => {
       worker.wake()
-      this.#query()
+      this.#searchFor('all')
     }
     // One more millisecond: a timer may fire a fraction too early.
     this.#timers.set('due', setTimeout(onDue, Math.max(nextAt - at + 1, MIN_TIMER_MS)))
@@ -367,14 +325,4 @@ function isAwaitingAnnouncement(
 
 function isDue({ scheduledAt }: Attempt, at: Date): boolean {
   return scheduledAt <= at.getTime()
-}
-
-function addCount(
-  counts: QueueFill['counts'],
-  { accountId, webhookId }: Pick<Attempt, 'accountId' | 'webhookId'>,
-  count: number,
-): void {
-  const webhooks = counts.get(accountId) ?? new Map<string, number>()
-  webhooks.set(webhookId, (webhooks.get(webhookId) ?? 0) + count)
-  counts.set(accountId, webhooks)
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Db } from '../../records/database/open.ts'
 import { acquireLease, type LeaseHolder, releaseLease } from '../../records/leases.ts'
 import type { Queue } from '../queue/queue.ts'
-import type { InFlight } from './in-flight.ts'
+import type { QueueContents } from './queue-contents.ts'
 
 /** Stored: nodes of older releases compete for the same lease. */
 const LEASE_NAME = 'dispatch'
@@ -17,7 +17,7 @@ const STANDBY_MS = 400
 export class Leader {
   readonly #db: Db
   readonly #session: Queue['session']
-  readonly #inFlight: InFlight
+  readonly #contents: QueueContents
   readonly #processId = randomUUID()
   /** Undefined while the session is lost. */
   #holder: LeaseHolder | undefined
@@ -25,11 +25,10 @@ export class Leader {
   #renewal: Promise<void> | undefined
   #renewedAtMs = Number.NEGATIVE_INFINITY
 
-  constructor(db: Db, session: Queue['session'], inFlight: InFlight) {
+  constructor(db: Db, session: Queue['session'], contents: QueueContents) {
     this.#db = db
     this.#session = session
-    this.#inFlight = inFlight
-    inFlight.isLeader = () => this.isLeader
+    this.#contents = contents
     // With SQLite there is only one worker.
     this.#isLeader = db.dialect === 'sqlite'
   }
@@ -96,6 +95,6 @@ export class Leader {
   #setLeader(isLeader: boolean): void {
     this.#isLeader = isLeader
     // Another leader is responsible for them now.
-    if (!isLeader) this.#inFlight.forgetQueue()
+    if (!isLeader) this.#contents.forget()
   }
 }

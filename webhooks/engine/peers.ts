@@ -1,6 +1,8 @@
+import type { Attempt } from '../../records/attempt.ts'
 import type { Db } from '../../records/database/open.ts'
 import { listStillScheduled } from '../../records/scheduled-attempts.ts'
 import type { InFlight } from './in-flight.ts'
+import type { QueueContents } from './queue-contents.ts'
 
 /** Peers count as active for this long after their last result. */
 const ACTIVE_MS = 5_000
@@ -11,12 +13,14 @@ const IDLE_POLL_MS = 1_000
 export class Peers {
   readonly #db: Db
   readonly #inFlight: InFlight
+  readonly #contents: QueueContents
   #polledAtMs = Number.NEGATIVE_INFINITY
   #activeAtMs = Number.NEGATIVE_INFINITY
 
-  constructor(db: Db, inFlight: InFlight) {
+  constructor(db: Db, inFlight: InFlight, contents: QueueContents) {
     this.#db = db
     this.#inFlight = inFlight
+    this.#contents = contents
   }
 
   get areActive(): boolean {
@@ -27,16 +31,18 @@ export class Peers {
   async removeFinished(): Promise<void> {
     if (this.#db.dialect === 'sqlite') return
     if (!this.areActive && performance.now() - this.#polledAtMs < IDLE_POLL_MS) return
-    const { unmarked } = this.#inFlight
-    const enqueued = unmarked.list().filter(({ deliveryId }) => !this.#inFlight.has(deliveryId))
-    const scheduled = await listStillScheduled(this.#db, enqueued)
+    const isElsewhere = ({ deliveryId }: Attempt): boolean => !this.#inFlight.has(deliveryId)
+    const queued = this.#contents.listUnmarked().filter(isElsewhere)
+    const scheduled = await listStillScheduled(this.#db, queued)
     this.#polledAtMs = performance.now()
     // This process may have leased and finished some of them meanwhile.
-    const finished = enqueued.filter(
-      ({ deliveryId }) =>
-        !scheduled.has(deliveryId) && unmarked.has(deliveryId) && !this.#inFlight.has(deliveryId),
+    const finished = queued.filter(
+      (attempt) =>
+        !scheduled.has(attempt.deliveryId) &&
+        this.#contents.isUnmarked(attempt.deliveryId) &&
+        isElsewhere(attempt),
     )
     if (finished.length > 0) this.#activeAtMs = this.#polledAtMs
-    unmarked.remove(finished)
+    this.#contents.remove(finished)
   }
 }

@@ -12,11 +12,15 @@ import { type AttemptJobs, hasJob } from '../queue/attempt-jobs.ts'
 import { RunLoop } from '../run-loop.ts'
 import { AttemptCounter } from './attempt-counter.ts'
 import type { InFlight } from './in-flight.ts'
+import type { Leader } from './leader.ts'
+import type { QueueContents } from './queue-contents.ts'
 
 export interface StoreOptions {
   db: Db
   jobs: AttemptJobs
   inFlight: InFlight
+  contents: QueueContents
+  leader: Leader
   delaysMs: number[]
   log: Logger
 }
@@ -130,7 +134,7 @@ export class ResultStore {
   }
 
   async #storeOnce(batch: AttemptWith<'lease'>[]): Promise<void> {
-    const { db, jobs, inFlight } = this.#options
+    const { db, jobs, leader } = this.#options
     const withoutJob = new Set(batch.filter((attempt) => !hasJob(attempt)))
     if (db.dialect === 'postgres') {
       const { owned, progress } = await transaction(db, async (trx) => {
@@ -140,7 +144,7 @@ export class ResultStore {
         const mayStore = (attempt: AttemptWith<'lease' | 'result'>): boolean =>
           hasSucceeded(attempt) ||
           completed.has(attempt.lease.jobId) ||
-          (inFlight.isLeader() && withoutJob.has(attempt))
+          (leader.isLeader && withoutJob.has(attempt))
         const owned = batch.filter(hasResult).filter(mayStore)
         return { owned, progress: await this.#storeIn(trx, owned) }
       })
@@ -178,7 +182,8 @@ export class ResultStore {
   }
 
   #finish(batch: AttemptWith<'lease'>[], progress: DeliveryProgress[]): void {
-    const { db, inFlight } = this.#options
+    const { db, inFlight, contents } = this.#options
+    contents.remove(batch)
     inFlight.finish(batch, progress)
     // Notify this process only: in other processes the leader's sweep finds retries in time.
     if (progress.some(({ nextAttemptAt }) => nextAttemptAt !== null))

@@ -78,6 +78,12 @@ export class AttemptJobs {
     await this.#boss.jobs.insert(QUEUE, jobs)
   }
 
+  /** Whether `addInFlight` is possible: without a session, another worker could lease the jobs before
+   *  this one does. An embedded queue has only one worker. */
+  get canAddInFlight(): boolean {
+    return this.#session !== undefined || this.#boss.embedded !== undefined
+  }
+
   /** Adds and leases jobs of attempts that are in flight without one, because pg-boss counts the
    *  attempts of a webhook by their jobs. Returns those attempts with their leases. `inFlight`: see
    *  `lease`. */

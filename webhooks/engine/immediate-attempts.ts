@@ -1,0 +1,114 @@
+/** Attempts that the leader starts as soon as they are scheduled, without a job. Only the leader
+ *  adds jobs, so no other process can have these attempts. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Attempt, AttemptWith } from '../../records/attempt.ts'
+import { isBelowLimit, isBelowSlotQuota } from '../policy/fairness.ts'
+import type { AttemptJobs } from '../queue/attempt-jobs.ts'
+import { RunLoop } from '../run-loop.ts'
+import type { Turns } from '../turns.ts'
+import { type Deliveries, untilStarted } from './deliveries.ts'
+import type { InFlight } from './in-flight.ts'
+import type { Leader } from './leader.ts'
+import type { PauseWatch } from './pause-watch.ts'
+import type { QueueContents } from './queue-contents.ts'
+
+export interface ImmediateAttemptsOptions {
+  jobs: AttemptJobs
+  inFlight: InFlight
+  contents: QueueContents
+  leader: Leader
+  deliveries: Deliveries
+  pause: PauseWatch
+  /** One lease at a time. */
+  leases: Turns
+  log: Logger
+}
+
+/** These attempts leave this many slots to attempts that have a job. */
+const MIN_FREE_SLOTS = 128
+/** Attempts that are scheduled within this time after others have started are loaded together. */
+const START_PAUSE_MS = 20
+
+export class ImmediateAttempts {
+  readonly #options: ImmediateAttemptsOptions
+  readonly #loop: RunLoop
+  /** They have slots and wait for `#loop`. */
+  #waiting: AttemptWith<'lease'>[] = []
+
+  constructor(options: ImmediateAttemptsOptions) {
+    this.#options = options
+    this.#loop = new RunLoop(
+      () => this.#startWaiting(),
+      (error) => options.log.error({ err: error }, 'Attempts could not be started'),
+    )
+  }
+
+  /** Starts the attempts of webhooks that have no other due attempt. Returns the other attempts. */
+  start(attempts: Attempt[]): Promise<Attempt[]> {
+    const { inFlight, jobs, contents, leader, leases } = this.#options
+    return leases.take(async () => {
+      const withDue = contents.webhooksWithDue()
+      // Another process may lead by now, and have found them, too.
+      if (!withDue || !leader.isLeader || !jobs.canAddInFlight) return attempts
+      const others: Attempt[] = []
+      for (const attempt of attempts)
+        if (!withDue.has(attempt.webhookId) && this.#mayStart(attempt))
+          this.#waiting.push(...inFlight.add([jobs.leaseWithoutJob(attempt)]))
+        else others.push(attempt)
+      if (this.#waiting.length > 0) this.#loop.wake()
+      return others
+    })
+  }
+
+  /** Adds and leases jobs for those that are still in flight, so that other processes know of them,
+   *  and pg-boss counts them: it knows the attempts of a webhook by their jobs. Call it in a turn
+   *  of `leases`. */
+  async addJobs(): Promise<void> {
+    const { inFlight } = this.#options
+    // An attempt with a result needs no job while this process leads.
+    await this.#addJobsOf(inFlight.listWithoutJob().filter(({ result }) => !result))
+  }
+
+  /** Starts no more of them. */
+  async stop(): Promise<void> {
+    // The next leader finds them in the records.
+    for (const attempt of this.#waiting.splice(0)) this.#options.inFlight.remove(attempt)
+    await this.#loop.stop()
+  }
+
+  /** Before another process leads: it enqueues each attempt without a job. */
+  async handOver(): Promise<void> {
+    const { inFlight, leases } = this.#options
+    await leases.take(() => this.#addJobsOf(inFlight.listWithoutJob()))
+  }
+
+  #mayStart({ webhookId, accountId }: Attempt): boolean {
+    const { inFlight, pause, deliveries } = this.#options
+    const { endpoints } = inFlight
+    return (
+      pause.mayLease &&
+      !deliveries.isStopping &&
+      inFlight.freeSharedSlots >= MIN_FREE_SLOTS &&
+      !inFlight.pauses.some((webhooks) => webhooks.has(webhookId)) &&
+      isBelowSlotQuota(endpoints.slots, accountId, true) &&
+      isBelowLimit(endpoints.health.get(webhookId), performance.now())
+    )
+  }
+
+  async #addJobsOf(attempts: AttemptWith<'lease'>[]): Promise<void> {
+    const { inFlight, jobs, deliveries } = this.#options
+    const leased = await jobs.addInFlight(attempts, inFlight.list())
+    // The attempts get the leases of their jobs. One that has ended meanwhile only completes its
+    // job.
+    void deliveries.startLeased(leased)
+  }
+
+  /** Loads the attempts of several transactions together. */
+  async #startWaiting(): Promise<void> {
+    const attempts = this.#waiting.splice(0)
+    if (attempts.length === 0) return
+    await untilStarted(this.#options.deliveries.start(attempts))
+    await delay(START_PAUSE_MS)
+  }
+}
