@@ -37,7 +37,8 @@ async function inSpan<T>(name: string, kind: SpanKind, outer: Context, work: Wor
   // Without an SDK, the span has the context of its parent, or none.
   const isOwn =
     isSpanContextValid(span.spanContext()) && spanId !== trace.getSpanContext(outer)?.spanId
-  const traceparent = isOwn ? `00-${traceId}-${spanId}-0${traceFlags & 1}` : undefined
+  if (!isOwn) return work(span, undefined)
+  const traceparent = `00-${traceId}-${spanId}-0${traceFlags & 1}`
   try {
     return await context.with(trace.setSpan(outer, span), () => work(span, traceparent))
   } finally {
