@@ -33,8 +33,7 @@ const STEPS: [table: string, remove: RemoveBatch][] = [
     'request_counts',
     ownRows('request_counts', 'account_id', 'span_ms', 'starts_at', 'operation_id', 'status'),
   ],
-  ['attempts', ownRows('attempts', 'delivery_id', 'number')],
-  ['deliveries', removeDeliveries],
+  ['deliveries', removeDeliveriesWithAttempts],
   ['events', ownRows('events', 'id')],
   ['attempt_counts', rowsOfWebhooks('attempt_counts', 'webhook_id', 'span_ms', 'starts_at')],
   ['webhook_health', rowsOfWebhooks('webhook_health', 'webhook_id')],
@@ -49,7 +48,7 @@ const STEPS: [table: string, remove: RemoveBatch][] = [
 ]
 
 /** The tables with rows of one account, apart from the account itself. */
-export const ERASED_TABLES = STEPS.map(([table]) => table)
+export const ERASED_TABLES = [...STEPS.map(([table]) => table), 'attempts']
 
 /** Removes the rows and then the account. Each batch is committed with the progress, so after a
  *  crash the next call continues. Stops when `signal` aborts. */
@@ -129,7 +128,10 @@ function removeIdempotencyKeys({ sql }: Trx, accountId: string): Promise<number>
 
 /** One webhook at a time: no index finds all deliveries of an account. Locks the deliveries, so
  *  that no attempt of them is stored before the commit. */
-async function removeDeliveries({ dialect, sql }: Trx, accountId: string): Promise<number> {
+async function removeDeliveriesWithAttempts(
+  { dialect, sql }: Trx,
+  accountId: string,
+): Promise<number> {
   const webhookIds: string[] = await sql('webhooks').where({ account_id: accountId }).pluck('id')
   for (const webhookId of webhookIds) {
     const batch = sql('deliveries').where({ webhook_id: webhookId }).orderBy('id').limit(BATCH_ROWS)
