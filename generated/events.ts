@@ -287,7 +287,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'export.completed': {
     name: 'export.completed',
     summary: 'An export is ready.',
-    description: 'Sent when the file of an export is ready. Download it from `GET /public/v1/exports/{export}/file` within 7 days.',
+    description: 'Sent when the file of an export is ready. Download it from `GET /public/v1/exports/{export_id}/file` within 7 days.',
     resourceType: 'export',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {

@@ -2,6 +2,7 @@
 import { findTag, mergeAlternatives } from '../model/alternatives.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
+import { recordTypeOf } from '../model/paths.ts'
 import { dereference, inlineReferences } from '../model/references.ts'
 import { mapSubschemas, readDefault, type Schema } from '../model/schema.ts'
 import { type Finding, fail, type Located, type Sources } from '../model/source.ts'
@@ -152,7 +153,7 @@ export function findRecordOperations(contract: Contract, list: Operation, operat
   const idParameter = get.path.slice(list.path.length + 2, -1)
   return {
     slug: list.path.split('/').at(-1) ?? '',
-    type: typeOf(idParameter),
+    type: recordTypeOf(idParameter),
     page,
     get,
     idParameter,
@@ -161,11 +162,6 @@ export function findRecordOperations(contract: Contract, list: Operation, operat
     delete: find('delete', get.path),
     file: find('get', `${get.path}/file`),
   }
-}
-
-/** `export_id` → `export`: events and references name the record like this. */
-export function typeOf(idParameter: string): string {
-  return idParameter.replace(/_id$/, '')
 }
 
 /** The table of a resource: `job_applications` for `job-applications`. */

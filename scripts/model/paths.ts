@@ -11,6 +11,12 @@ export function parameterNames(path: string): string[] {
   return [...path.matchAll(/\{(.*?)\}/g)].map(([, name = '']) => name)
 }
 
+/** The type of the record that a parameter identifies: `export` for `export_id`. Events and
+ *  references name the type like this. */
+export function recordTypeOf(idParameter: string): string {
+  return idParameter.replace(/_id$/, '')
+}
+
 /** `operations` are the paths of Operation Objects: `paths`, the template and the method. */
 export function findPathProblems(
   openapi: Source,

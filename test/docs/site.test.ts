@@ -51,6 +51,13 @@ function linksFrom(url: string, text: string): string[] {
   return listTargets(text).map(({ target }) => new URL(target, url).href.replace(/#.*$/, ''))
 }
 
+/** The URLs that the section with this heading links to. */
+function linksFromSection(url: string, id: string): string[] {
+  const text = site.get(url)?.text ?? ''
+  const [section = ''] = new RegExp(`<h2 id="${id}">.*?</section>`, 's').exec(text) ?? []
+  return linksFrom(url, section)
+}
+
 const pages = () =>
   [...site]
     .filter(([, fetched]) => isPage(fetched))
@@ -113,15 +120,23 @@ describe('the documentation', () => {
     for (const { id, type } of emitted) {
       const operation = `${app.url}/docs/operations/${id}`
       const event = `${app.url}/docs/events/${type}`
-      const sections = (url: string, name: string) =>
-        new RegExp(`<h2 id="${name}">.*?</section>`, 's').exec(site.get(url)?.text ?? '')?.[0] ?? ''
-      expect(linksFrom(operation, sections(operation, 'emits')), `${id} emits`).toContain(event)
-      expect(linksFrom(event, sections(event, 'triggers')), `${type} is triggered by`).toContain(
-        operation,
-      )
+      expect(linksFromSection(operation, 'emits'), `${id} emits`).toContain(event)
+      expect(linksFromSection(event, 'triggers'), `${type} is triggered by`).toContain(operation)
     }
     for (const type of bySystem)
       expect(pageAt(`events/${type}`)?.text).toContain('The system itself')
+  })
+
+  it('links each event to its resource, and to the operation that returns its record', () => {
+    for (const type of Object.keys(eventTypes)) {
+      const event = `${app.url}/docs/events/${type}`
+      const [get = ''] = linksFromSection(event, 'record')
+      expect(get, type).toMatch(/\/operations\/get\w+$/)
+      const [crumbs = ''] = /<p class="crumbs">.*?<\/p>/s.exec(site.get(event)?.text ?? '') ?? []
+      const resource = linksFrom(event, crumbs).at(-1) ?? ''
+      expect(linksFromSection(resource, 'events'), type).toContain(event)
+      expect(linksFromSection(resource, 'operations'), type).toContain(get)
+    }
   })
 
   it('shows every parameter, every field of a body and every status of each operation', async () => {

@@ -9,6 +9,7 @@ import {
   type ResponseHeader,
   readResponseHeader,
 } from '../../scripts/model/operations.ts'
+import { recordTypeOf } from '../../scripts/model/paths.ts'
 import { dereference } from '../../scripts/model/references.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
 import { readSecuritySchemes, type SecuritySchemes } from '../../scripts/model/security-schemes.ts'
@@ -26,8 +27,8 @@ export interface ApiEvent extends EventMessage {
   triggers: ApiOperation[]
   /** The service also emits it without a request. */
   isFromSystem: boolean
-  /** The operation that fetches the event's record. */
-  fetch: ApiOperation | undefined
+  /** The operation that returns the event's record. */
+  getRecord: ApiOperation | undefined
 }
 
 /** A tag of openapi.yaml with its operations and events. */
@@ -139,13 +140,27 @@ function addEvent(
   operations: ApiOperation[],
   event: EventMessage,
 ): ApiEvent {
-  const fetch = operations.find(
-    ({ method, path }) => method === 'GET' && path.endsWith(`/{${event.resourceType}}`),
-  )
+  const getRecord = findGetOperation(operations, event.resourceType)
   const triggers = operations.filter(({ emits }) => emits.includes(event.type))
-  const isFromSystem = emittedBySystem.includes(event.type)
-  const added: ApiEvent = { ...event, resource: fetch?.resource, triggers, isFromSystem, fetch }
-  fetch?.resource.events.push(added)
+  const added: ApiEvent = {
+    ...event,
+    resource: getRecord?.resource,
+    triggers,
+    isFromSystem: emittedBySystem.includes(event.type),
+    getRecord,
+  }
+  getRecord?.resource.events.push(added)
   for (const operation of triggers) operation.events.push(added)
   return added
+}
+
+/** The operation that returns one record of the type. */
+export function findGetOperation(
+  operations: ApiOperation[],
+  recordType: string,
+): ApiOperation | undefined {
+  return operations.find(({ method, path }) => {
+    const [, idParameter] = /\/\{([^/{}]+)\}$/.exec(path) ?? []
+    return method === 'GET' && idParameter && recordTypeOf(idParameter) === recordType
+  })
 }

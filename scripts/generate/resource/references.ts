@@ -1,8 +1,9 @@
 /** The fields of a generated resource that refer to other records. */
 import type { Contract } from '../../model/contract.ts'
 import type { Operation } from '../../model/operations.ts'
+import { recordTypeOf } from '../../model/paths.ts'
 import { fail, type Place } from '../../model/source.ts'
-import { findRecordOperations, nounOf, tableOf, typeOf } from '../resources.ts'
+import { findRecordOperations, nounOf, tableOf } from '../resources.ts'
 
 export interface Reference {
   /** The type of the records that the field refers to, for example `job_application`. */
@@ -20,7 +21,7 @@ export interface Reference {
 /** `task_id` refers to the records of the path `/tasks/{task}`. Throws `ContractError` if the
  *  contract has no such path. */
 export function readReference(contract: Contract, place: Place, field: string): Reference {
-  const type = typeOf(field)
+  const type = recordTypeOf(field)
   for (const list of contract.operations) {
     const found = findRecordOperations(contract, list, contract.operations)
     if (found?.type === type) return toReference(found)

@@ -65,7 +65,7 @@ export function operationLines({ link }: PageContext, { operations }: ApiResourc
 
 export function eventMarkdown(context: PageContext, event: ApiEvent): string {
   const { link } = context
-  const { type, summary, description, payload, headers, example, fetch } = event
+  const { type, summary, description, payload, headers, example, getRecord } = event
   const output = { ...context, isOutput: true }
   const triggers = event.triggers.map(({ id, summary }) =>
     listItem(`[${id}](${link(`operations/${id}`)}): ${summary}`),
@@ -81,10 +81,10 @@ export function eventMarkdown(context: PageContext, event: ApiEvent): string {
       event.isFromSystem ? 'The system itself, in the background.' : undefined,
       event.isSubscribable ? undefined : 'A user who tests a webhook in the web interface.',
     ),
-    fetch &&
+    getRecord &&
       section(
         'The record',
-        `Fetch it with \`resource.id\`: [${fetch.id}](${link(`operations/${fetch.id}`)}).`,
+        `Fetch it with \`resource.id\`: [${getRecord.id}](${link(`operations/${getRecord.id}`)}).`,
       ),
     section('Body', fieldLines(output, payload.value).join('\n'), exampleBlock(example)),
     section('Headers', fieldLines(output, headers.value).join('\n')),

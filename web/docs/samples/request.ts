@@ -1,6 +1,6 @@
 /** The request of a sample: the contract's examples, with variables for the IDs of records. */
-import { parameterNames } from '../../../scripts/model/paths.ts'
-import type { Api, ApiOperation } from '../api.ts'
+import { parameterNames, recordTypeOf } from '../../../scripts/model/paths.ts'
+import { type Api, type ApiOperation, findGetOperation } from '../api.ts'
 
 /** An environment variable with the ID of a record. */
 export class IdVariable {
@@ -121,8 +121,8 @@ function withReferences(body: unknown, references: [string, IdVariable][]): unkn
  *  need not be IDs. */
 function findVariable({ operations, isPlain }: Api, kind: string): IdVariable | undefined {
   if (isPlain) return undefined
-  const get = operations.find(({ method, path }) => method === 'GET' && path.endsWith(`/{${kind}}`))
-  const collection = get?.path.slice(0, -`/{${kind}}`.length)
+  const get = findGetOperation(operations, recordTypeOf(kind))
+  const collection = get?.path.replace(/\/[^/]*$/, '')
   const sources = operations.filter(({ path }) => path === collection)
   const source = ['POST', 'GET']
     .map((wanted) => sources.find(({ method }) => method === wanted))
@@ -132,7 +132,7 @@ function findVariable({ operations, isPlain }: Api, kind: string): IdVariable | 
 
 /** `TASK_ID` for `task` and `task_id`. */
 function variableName(kind: string): string {
-  return `${kind.replace(/_id$/, '').toUpperCase()}_ID`
+  return `${recordTypeOf(kind).toUpperCase()}_ID`
 }
 
 function findCreated(api: Api, { method, path, success }: ApiOperation): string | undefined {
