@@ -3,9 +3,8 @@
  *  ignore errors in Go and force TLS in Ruby. */
 import type { Api, ApiOperation } from './api.ts'
 import type { CodeSample } from './code.ts'
-import { plainCurl } from './credential.ts'
 import { client } from './samples/client.ts'
-import { curl } from './samples/curl.ts'
+import { curl, plainCurl } from './samples/curl.ts'
 import { go } from './samples/go.ts'
 import { php } from './samples/php.ts'
 import { python } from './samples/python.ts'

@@ -4,27 +4,31 @@ import { quoteForShell, quoteWithVariables } from './shell.ts'
 interface ApiRequest {
   method: string
   url: string
-  /** Parameters that curl encodes and adds to `url`. */
+  /** Parameters that curl encodes and adds to `url`. Only for GET. */
   query?: [name: string, value: string][]
+  /** The option that sends the API key. Null: the request needs none. */
+  keyOption?: string | null
   /** In addition to the API key and the type of the body. */
   headers?: [name: string, value: string][]
-  /** JSON. */
   body?: string | null
+  /** The media type of `body`. */
+  bodyType?: string
   /** `$NAME` in `url` and `body` stands for the value of these variables. */
   variables?: string[]
 }
 
+const BEARER_OPTION = '-H "Authorization: Bearer $MUSTER_API_KEY"'
+
 /** A request to the API. The shell takes the API key from the environment. */
 export function apiCurlCommand(request: ApiRequest): string {
   const { method, url, query = [], headers = [], body = null, variables = [] } = request
+  const { keyOption = BEARER_OPTION, bodyType = 'application/json' } = request
   return join([
     `curl ${methodOption(method, query.length > 0, body !== null)}${urlArgument(url, variables)}`,
-    '-H "Authorization: Bearer $MUSTER_API_KEY"',
+    ...(keyOption === null ? [] : [keyOption]),
     ...headers.map(([name, value]) => headerOption(name, value)),
     ...query.map(([name, value]) => `--data-urlencode ${quoteForShell(`${name}=${value}`)}`),
-    ...(body === null
-      ? []
-      : [headerOption('Content-Type', 'application/json'), bodyOption(body, variables)]),
+    ...(body === null ? [] : [headerOption('Content-Type', bodyType), bodyOption(body, variables)]),
   ])
 }
 

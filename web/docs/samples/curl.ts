@@ -1,4 +1,7 @@
 import { apiCurlCommand } from '../../shared/curl.ts'
+import { quoteForShell } from '../../shared/shell.ts'
+import type { Api, ApiOperation } from '../api.ts'
+import { findCredential } from '../credential.ts'
 import { queryText } from './notation.ts'
 import {
   bodyText,
@@ -37,4 +40,22 @@ function storeId(command: string, name: string): string {
     `printf '%s\\n' "$response"`,
     `export ${name}=$(printf '%s' "$response" | jq -r .id)`,
   ].join('\n')
+}
+
+/** A request of a plain document. Not every header with a key is that of this service. */
+export function plainCurl(api: Api, operation: ApiOperation, request: SampleRequest): string {
+  const { method, baseUrl, query, body } = request
+  const url = baseUrl + fillPath(request, ({ name }) => `$${name}`)
+  const search = new URLSearchParams(queryText(query)).toString()
+  const credential = findCredential(api, operation)
+  return apiCurlCommand({
+    method,
+    url: search === '' ? url : `${url}?${search}`,
+    keyOption:
+      credential === undefined
+        ? null
+        : `-H ${quoteForShell(`${credential.header}: ${credential.prefix}`)}"$API_KEY"`,
+    body: body === undefined || typeof body === 'string' ? body : bodyText(request),
+    bodyType: operation.body?.mediaType,
+  })
 }
