@@ -10,6 +10,8 @@ import { startHandlers, startMock } from '../../cli/document-service.ts'
 import { generate } from '../../scripts/generate/generate.ts'
 import { init } from '../../scripts/generate/init.ts'
 import { rename } from '../../scripts/rename/rename.ts'
+import { openSite } from '../../web/docs/site.ts'
+import { readTabs } from '../docs/pages.ts'
 import { LIBRARY, MEMBERS, UNSUPPORTED } from './documents.ts'
 import { newMuster } from './muster.ts'
 
@@ -208,6 +210,16 @@ describe('a document of OpenAPI 3.1 in two files', () => {
     expect((await testDocument({ root: library, mock: true })).output.text).toMatch(
       /^7 operations, \d+ requests: the document holds\.$/,
     )
+  })
+
+  it('has pages whose samples and forms send what the document declares', () => {
+    const site = openSite({ baseUrl: 'https://library.example', edition: 'server', root: library })
+    const page = (id: string) => site.page(`operations/${id}`) ?? ''
+    // With -X HEAD, curl would wait for a body.
+    expect(readTabs(page('hasShelf'), 'request').curl).toContain('curl --head ')
+    expect(page('postNotes')).toContain('data-media-type="text/plain"')
+    expect(page('uploadCover')).toContain('data-in="header"')
+    expect(page('uploadCover')).not.toContain('data-in="cookie"')
   })
 
   it('renames an operation, and refuses to rename a field', async () => {

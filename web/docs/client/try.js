@@ -53,15 +53,14 @@ async function send(form) {
   )
   const query = new URLSearchParams(readParameters(form, 'query'))
   const headers = Object.fromEntries(readParameters(form, 'header'))
-  const { key } = form.elements
+  const { key, body } = form.elements
   if (key) headers[key.dataset.header] = key.dataset.prefix + key.value.trim()
-  const body = form.elements.body?.value
-  if (body !== undefined) headers['Content-Type'] = 'application/json'
+  if (body) headers['Content-Type'] = body.dataset.mediaType
   const start = performance.now()
   const response = await fetch(query.size > 0 ? `${path}?${query}` : path, {
     method,
     headers,
-    body,
+    body: body?.value,
     redirect: 'error',
     cache: 'no-store',
   })

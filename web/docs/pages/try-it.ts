@@ -1,5 +1,5 @@
 /** A form that sends a real request with the reader's key. client/try.js runs it. */
-import type { Operation, Parameter } from '../../../scripts/model/operations.ts'
+import type { MediaType, Operation, Parameter } from '../../../scripts/model/operations.ts'
 import { readDefault, type Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { findCredential } from '../credential.ts'
@@ -10,6 +10,10 @@ const WRITE_NOTE = html`<strong>This form sends a real request and changes recor
 
 export function tryIt(context: PageContext, operation: Operation): Html {
   const { method, path, parameters, body } = operation
+  // Browsers do not let scripts set cookies of a request.
+  const inputs = parameters
+    .filter((parameter) => parameter.in !== 'cookie')
+    .map((parameter) => parameterInput(context, parameter))
   return html`<details class="try" id="try">
     <summary>Try it</summary>
     <form data-try data-method="${method}" data-url="${context.rootLink}${path.slice(1)}">
@@ -18,8 +22,8 @@ export function tryIt(context: PageContext, operation: Operation): Html {
         Your key stays in this tab and is sent only to this server.
       </p>
       ${keyInput(context, operation)}
-      ${parameters.map((parameter) => parameterInput(context, parameter))}
-      ${body && bodyInput(body.example)}
+      ${inputs}
+      ${body && bodyInput(body)}
       <p><button type="submit" class="button primary">Send ${method}</button></p>
     </form>
     <div class="try-response" data-response role="status" hidden></div>
@@ -37,11 +41,12 @@ function keyInput({ api }: PageContext, operation: Operation): Content {
   </div>`
 }
 
-function bodyInput(example: unknown): Html {
-  const text = JSON.stringify(example ?? {}, null, 2)
+function bodyInput({ mediaType, example }: MediaType): Html {
+  const text = typeof example === 'string' ? example : JSON.stringify(example ?? {}, null, 2)
   return html`<div class="input">
     <label for="try-body">Body</label>
-    <textarea id="try-body" name="body" rows="10" spellcheck="false">${text}</textarea>
+    <textarea id="try-body" name="body" rows="10" spellcheck="false"
+      data-media-type="${mediaType}">${text}</textarea>
   </div>`
 }
 
