@@ -202,6 +202,22 @@ describe('the documentation', () => {
     }
   })
 
+  it('has style rules for each language of its samples, and for pages without that language', () => {
+    const [, css] = [...site].find(([url]) => url.endsWith('/docs.css')) ?? []
+    const languages = pages().flatMap(({ text }) =>
+      [...text.matchAll(/data-language="(\w+)"/g)].map(([, language]) => language),
+    )
+    expect(new Set(languages).size).toBeGreaterThan(6)
+    for (const language of new Set(languages))
+      for (const panel of [
+        `.tab-panel[data-language="${language}"]`,
+        `.tabs:not(:has([data-language="${language}"])) .tab-panel:nth-child(2)`,
+      ])
+        expect(css?.text.replace(/\s+/g, ' ')).toContain(
+          `.js[data-language="${language}"] ${panel}`,
+        )
+  })
+
   it('loads at most 1.5 MiB for a page', () => {
     const weights = pages().map(({ url, text }) => {
       const assets = [...new Set(linksFrom(url, text))].filter((link) =>
