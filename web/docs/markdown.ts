@@ -9,7 +9,7 @@ export interface MarkdownOptions {
   resolve?(href: string): string | undefined
   /** The URL of the page about the operation or event named in `code`. */
   subject?(code: string): string | undefined
-  /** The text of a linked source file. A list that contains only such links becomes tabs. */
+  /** Reads a linked source file. A list that contains only such links becomes tabs. */
   readCode?(href: string): string
 }
 
@@ -26,7 +26,8 @@ export interface Rendered {
   headings: Heading[]
 }
 
-const CODE_LANGUAGES: Record<string, string> = {
+/** The languages of source files by the end of their names. */
+const LANGUAGES_BY_EXTENSION: Record<string, string> = {
   ts: 'typescript',
   py: 'python',
   php: 'php',
@@ -87,22 +88,20 @@ function addHeadingIds(tokens: Token[]): Heading[] {
   })
 }
 
+/** Links with a scheme and links within the page stay as they are. */
 function resolveLinks(tokens: Token[], { resolve }: MarkdownOptions): void {
-  for (const { children } of tokens) {
-    if (!children) continue
-    for (const [index, token] of children.entries()) {
+  for (const { children } of tokens)
+    for (const [index, token] of (children ?? []).entries()) {
       const href = token.type === 'link_open' ? String(token.attrGet('href')) : ''
       if (href === '' || /^([a-z]+:|#)/.test(href)) continue
-      const target = resolve?.(href)
       token.meta = { href }
+      const target = resolve?.(href)
       if (target !== undefined) token.attrSet('href', target)
       else {
-        const close = children.findIndex(({ type }, at) => at > index && type === 'link_close')
-        for (const removed of [token, children[close]])
-          Object.assign(removed ?? {}, { type: 'text', content: '', hidden: true })
+        const close = children?.slice(index).find(({ type }) => type === 'link_close')
+        for (const tag of [token, close]) Object.assign(tag ?? {}, { type: 'text', content: '' })
       }
     }
-  }
 }
 
 function isInLink(tokens: Token[], index: number): boolean {
@@ -114,20 +113,15 @@ function isInLink(tokens: Token[], index: number): boolean {
 function withTabs(tokens: Token[], { readCode }: MarkdownOptions): Token[] {
   if (!readCode) return tokens
   const result: Token[] = []
-  let end = -1
-  for (const [index, token] of tokens.entries()) {
-    const isReplaced = index <= end
-    if (isReplaced) continue
+  for (let index = 0; index < tokens.length; index++) {
+    const token = tokens[index] as Token
     const list = token.type === 'bullet_list_open' ? listAt(tokens, index) : []
-    const items = list.filter(({ type }) => type === 'inline')
-    const samples = items.map((item) => sampleOf(item, readCode))
-    if (samples.length === 0 || samples.includes(undefined)) {
-      result.push(token)
-      continue
-    }
-    const content = languageTabs(`code-${index}`, 'Code', samples as CodeSample[]).text
-    result.push(Object.assign(Object.create(token), { type: 'html_block', content }))
-    end = index + list.length - 1
+    const samples = readSamples(list, readCode)
+    result.push(token)
+    if (samples.length === 0) continue
+    const content = languageTabs(`code-${index}`, 'Code', samples).text
+    Object.assign(token, { type: 'html_block', content })
+    index += list.length - 1
   }
   return result
 }
@@ -141,10 +135,20 @@ function listAt(tokens: Token[], index: number): Token[] {
   return tokens.slice(index, end + 1)
 }
 
-function sampleOf({ children }: Token, readCode: (href: string) => string): CodeSample | undefined {
+/** The linked files, or none if an item of the list is not only a link to a source file. */
+function readSamples(list: Token[], readCode: (href: string) => string): CodeSample[] {
+  const items = list.filter(({ type }) => type === 'inline')
+  const samples = items.map((item) => readSample(item, readCode))
+  return samples.every((sample) => sample !== undefined) ? samples : []
+}
+
+/** A link has three tokens: its start, its text and its end. */
+function readSample(
+  { children }: Token,
+  readCode: (href: string) => string,
+): CodeSample | undefined {
   const href: unknown = children?.[0]?.meta?.href
-  const isAlone = children?.length === 3
-  if (typeof href !== 'string' || !isAlone) return undefined
-  const language = CODE_LANGUAGES[href.split('.').at(-1) ?? '']
+  if (typeof href !== 'string' || children?.length !== 3) return undefined
+  const language = LANGUAGES_BY_EXTENSION[href.split('.').at(-1) ?? '']
   return language === undefined ? undefined : { language, code: readCode(href) }
 }

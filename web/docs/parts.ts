@@ -4,7 +4,7 @@ import { type Content, type Html, html } from '../shared/html.ts'
 import type { ApiEvent } from './api.ts'
 import { renderMarkdown } from './markdown.ts'
 import type { PageContext } from './page.ts'
-import { constraintList, formatType } from './schema.ts'
+import { fieldItem } from './schema.ts'
 
 const METHOD_TONES: Record<string, string> = { GET: 'ok', POST: 'busy', DELETE: 'bad' }
 /** By the first digit of the status. */
@@ -41,23 +41,11 @@ export function eventList(context: PageContext, events: ApiEvent[]): Html {
 }
 
 export function headerList(context: PageContext, headers: ResponseHeader[]): Html {
-  return html`<ul class="fields">${headers.map((header) => headerItem(context, header))}</ul>`
-}
-
-function headerItem(
-  context: PageContext,
-  { name, description, schema, required, example }: ResponseHeader,
-): Html {
-  return html`<li class="field">
-    <div class="field-head">
-      <code class="field-name">${name}</code>
-      <span class="type">${formatType(context, schema.value)}</span>
-      ${!required && html`<span class="type">optional</span>`}
-    </div>
-    ${context.markdown(description)}
-    ${constraintList(context, schema.value)}
-    ${example !== undefined && html`<p class="rule">for example <code>${String(example)}</code></p>`}
-  </li>`
+  const output = { ...context, isOutput: true }
+  const items = headers.map((header) =>
+    fieldItem(output, { ...header, schema: header.schema.value, isRequired: header.required }),
+  )
+  return html`<ul class="fields">${items}</ul>`
 }
 
 /** A table that scrolls if it is wider than the page. */

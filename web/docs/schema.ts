@@ -11,9 +11,10 @@ import type { Api } from './api.ts'
 export interface SchemaContext {
   api: Api
   markdown(text: string): Html
-  /** The service sends it: mark the optional fields. Otherwise mark the required fields. */
+  /** True for what the service sends: optional fields are marked. Otherwise required ones are. */
   isOutput?: boolean
-  /** Components that are deeper are linked, not listed. Unlimited by default. */
+  /** Fields below this depth are not listed; the type links to their component. Unlimited by
+   *  default. */
   maxDepth?: number
   /** The URL of a component's description. */
   schemaLink(name: string): string | undefined
@@ -27,13 +28,13 @@ export function fieldList(
   ancestors: Schema[] = [],
 ): Content {
   const schema = context.api.follow(reference)
-  if (ancestors.includes(schema) || ancestors.length >= (context.maxDepth ?? ancestors.length + 1))
+  if (ancestors.includes(schema) || ancestors.length >= (context.maxDepth ?? Infinity))
     return undefined
   const path = [...ancestors, schema]
   if (schema.items) return fieldList(context, schema.items, path)
   const branches = listBranches(schema)
   if (branches.length > 0) {
-    const lists = branches.map((branch) => alternative(context, branch, path)).filter(Boolean)
+    const lists = branches.map((branch) => branchFields(context, branch, path)).filter(Boolean)
     return lists.length > 0 ? lists : undefined
   }
   if (!schema.properties) return undefined
@@ -48,8 +49,8 @@ export function listBranches({ oneOf = [], anyOf = [], allOf = [] }: Schema): Sc
   return [...oneOf, ...anyOf, ...allOf]
 }
 
-/** The fields of an alternative. The fields of a component are folded below its name. */
-function alternative(context: SchemaContext, branch: Schema, path: Schema[]): Content {
+/** The fields of a component are folded below its name. */
+function branchFields(context: SchemaContext, branch: Schema, path: Schema[]): Content {
   const fields = fieldList(context, branch, path)
   const name = componentName(branch)
   if (!fields || name === undefined) return fields
@@ -62,25 +63,29 @@ export interface FieldInput {
   isRequired: boolean
   /** Replaces the description of the schema. */
   description?: string
+  example?: unknown
+  /** The ID of the element. */
   id?: string
 }
 
 export function fieldItem(
   context: SchemaContext,
-  { name, schema, isRequired, description, id }: FieldInput,
+  { name, schema, isRequired, description, example, id }: FieldInput,
   ancestors: Schema[] = [],
 ): Html {
   const target = context.api.follow(schema)
   const children = fieldList(context, schema, ancestors)
+  const presence = describePresence(context, isRequired)
   return html`<li class="field"${id !== undefined && html` id="${id}"`}>
     <div class="field-head">
       <code class="field-name">${name}</code>
       <span class="type">${formatType(context, schema)}</span>
-      ${presenceNote(context, isRequired)}
+      ${presence && html` <span class="${isRequired ? 'required' : 'type'}">${presence}</span>`}
       ${target.deprecated && html`<span class="pill warn">deprecated</span>`}
     </div>
     ${context.markdown(description ?? schema.description ?? target.description ?? '')}
     ${constraintList(context, schema)}
+    ${example !== undefined && html`<p class="rule">for example <code>${String(example)}</code></p>`}
     ${children && folded(html`Fields of <code>${name}</code>`, children)}
   </li>`
 }
@@ -92,9 +97,13 @@ function folded(summary: Html, content: Content): Html {
   </details>`
 }
 
-function presenceNote({ isOutput }: SchemaContext, isRequired: boolean): Content {
-  if (isOutput) return !isRequired && html` <span class="type">optional</span>`
-  return isRequired && html` <span class="required">required</span>`
+/** Undefined for the usual case: required in what the service sends, optional in what it takes. */
+export function describePresence(
+  { isOutput }: SchemaContext,
+  isRequired: boolean,
+): 'optional' | 'required' | undefined {
+  if (isOutput) return isRequired ? undefined : 'optional'
+  return isRequired ? 'required' : undefined
 }
 
 /** Returns the type in words, for example `array of string or null`. */
@@ -109,8 +118,8 @@ export function formatType(context: SchemaContext, reference: Schema): Content {
   if (schema.items) return html`array of ${formatType(context, schema.items)}${orNull}`
   const branches = (schema.oneOf ?? schema.anyOf)?.map((branch) => formatType(context, branch))
   if (branches) return joinContent(branches, ' or ')
-  const isPlain = schema.format === undefined || /^(int(32|64)|double)$/.test(schema.format)
-  const format = isPlain ? '' : ` (${schema.format})`
+  const isShown = schema.format !== undefined && !/^(int(32|64)|double)$/.test(schema.format)
+  const format = isShown ? ` (${schema.format})` : ''
   return `${[schema.type ?? 'any'].flat().join(' or ')}${format}${orNull}`
 }
 
@@ -170,10 +179,10 @@ function describeOwnConstraints(context: SchemaContext, schema: Schema): Content
   return [
     schema.const !== undefined && html`always ${code(schema.const)}`,
     options && !descriptions && html`one of ${joinContent(options.map(code), ' ')}`,
-    range(minimum, maximum, ''),
-    range(minLength, maxLength, 'character'),
-    range(minItems, maxItems, 'item'),
-    range(undefined, maxProperties, 'entry', 'entries'),
+    describeRange(minimum, maximum, ''),
+    describeRange(minLength, maxLength, 'character'),
+    describeRange(minItems, maxItems, 'item'),
+    describeRange(undefined, maxProperties, 'entry', 'entries'),
     uniqueItems && 'no item twice',
     pattern !== undefined && describePattern(pattern),
     readDefault(schema) !== undefined && html`default ${code(readDefault(schema))}`,
@@ -197,7 +206,7 @@ function describePattern(pattern: string): Content {
   return pattern === TEXT_PATTERN ? 'no NUL' : html`matches <code class="pattern">${pattern}</code>`
 }
 
-function range(
+function describeRange(
   low: number | undefined,
   high: number | undefined,
   unit: string,

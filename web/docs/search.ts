@@ -95,31 +95,33 @@ function fieldNames({ properties = {} }: Schema): string[] {
 
 /** One entry for each section, so that results link to sections. */
 function guideEntries({ id, title, text, group }: Guide): Omit<Entry, 'id'>[] {
+  const kind: Entry['kind'] = group === 'internals' ? 'Internals' : 'Guide'
   const { headings } = renderMarkdown(text)
   const [intro = '', ...sections] = text
     .replace(/^# .*$/m, '')
     .replace(/^```.*$/gm, '')
     .split(/^##+ .*$/m)
-  const entry = (target: string, heading: string, hint: string, content: string) => ({
-    target,
-    kind: group === 'internals' ? ('Internals' as const) : ('Guide' as const),
-    title: heading,
-    hint,
-    names: target === id ? id : '',
-    text: content.replace(/[[\]()#*`|]/g, ' '),
-  })
+  const [summary = ''] = intro.trim().split('\n\n')
   return [
-    entry(
-      id,
+    {
+      target: id,
+      kind,
       title,
-      intro
-        .trim()
-        .split('\n\n')[0]
-        ?.replace(/[`*]|\]\(.*?\)|\[/g, '') ?? '',
-      intro,
-    ),
-    ...sections.map((content, index) =>
-      entry(`${id}#${headings[index]?.id}`, headings[index]?.text ?? title, title, content),
-    ),
+      hint: summary.replace(/[`*]|\]\(.*?\)|\[/g, ''),
+      names: id,
+      text: withoutMarkup(intro),
+    },
+    ...sections.map((section, index) => ({
+      target: `${id}#${headings[index]?.id}`,
+      kind,
+      title: headings[index]?.text ?? title,
+      hint: title,
+      names: '',
+      text: withoutMarkup(section),
+    })),
   ]
+}
+
+function withoutMarkup(markdown: string): string {
+  return markdown.replace(/[[\]()#*`|]/g, ' ')
 }

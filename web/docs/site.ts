@@ -7,6 +7,15 @@ import { readContracts, readDocsAssets } from './assets.ts'
 import { type Guide, readGuides } from './guides.ts'
 import { renderLayout } from './layout.ts'
 import { renderMarkdown } from './markdown.ts'
+import { siteIndex } from './markdown-pages/llms.ts'
+import { operationMarkdown } from './markdown-pages/operation.ts'
+import {
+  eventMarkdown,
+  guideMarkdown,
+  overviewMarkdown,
+  resourceMarkdown,
+  schemasMarkdown,
+} from './markdown-pages/pages.ts'
 import type { DocsPage, PageContext, SiteOptions } from './page.ts'
 import { eventPage } from './pages/event.ts'
 import { guidePage } from './pages/guide.ts'
@@ -15,15 +24,6 @@ import { operationPage } from './pages/operation.ts'
 import { overviewPage } from './pages/overview.ts'
 import { resourcePage } from './pages/resource.ts'
 import { schemasPage } from './pages/schemas.ts'
-import { siteIndex } from './plain/index.ts'
-import { operationMarkdown } from './plain/operation.ts'
-import {
-  eventMarkdown,
-  guideMarkdown,
-  overviewMarkdown,
-  resourceMarkdown,
-  schemasMarkdown,
-} from './plain/pages.ts'
 import { searchIndex } from './search.ts'
 
 export interface Site {
@@ -43,8 +43,9 @@ export interface Site {
   contracts: ReadonlyMap<string, Asset>
 }
 
-/** The objects of some public documents refer to nearly all others. */
-const PLAIN_DEPTH = 3
+/** How deep the fields of a plain document are listed: the objects of some documents refer to nearly
+ *  all others. */
+const MAX_PLAIN_DEPTH = 3
 
 interface Page {
   render(context: PageContext): DocsPage
@@ -67,7 +68,7 @@ export function openSite(options: SiteOptions): Site {
     return renderLayout({ id, page: render(context), context, folder, suffix, markdownName })
   }
   const writeAt = (id: string, write: Page['markdown']): string =>
-    write(plainContext(newPageContext({ ...input, id, suffix: '.md' })))
+    write(markdownContext(newPageContext({ ...input, id, suffix: '.md' })))
   return {
     pages: [...pages.keys()],
     page(id) {
@@ -133,8 +134,8 @@ function contractPage({ title, description }: Api['webhooks']): Page {
   }
 }
 
-/** Descriptions stay Markdown. */
-function plainContext(context: PageContext): PageContext {
+/** For pages in Markdown: descriptions stay as they are. */
+function markdownContext(context: PageContext): PageContext {
   return { ...context, markdown: (text) => html`${text}` }
 }
 
@@ -187,7 +188,7 @@ function newPageContext(input: ContextInput): PageContext {
     rootLink: `../${up}`,
     render,
     markdown: (text) => render(text).body,
-    maxDepth: api.isPlain ? PLAIN_DEPTH : undefined,
+    maxDepth: api.isPlain ? MAX_PLAIN_DEPTH : undefined,
     schemaLink: (name) => (api.schemas.has(name) ? link('schemas', name) : undefined),
   }
 }

@@ -27,7 +27,7 @@ export const PARAMETER_SECTIONS = {
 }
 
 export function operationPage(context: PageContext, operation: ApiOperation): DocsPage {
-  const { summary, description, resource, responses, success, events } = operation
+  const { summary, description, resource, responses, ranges, success, events } = operation
   const isServer = context.options.edition === 'server'
   return {
     title: summary,
@@ -52,11 +52,8 @@ export function operationPage(context: PageContext, operation: ApiOperation): Do
           ${bodySection(context, operation)}
           <section>
             <h2 id="responses">Responses</h2>
-            ${responses.map((response) => {
-              const isOpen = response.status === success.status
-              return responseDetails(context, response, isOpen)
-            })}
-            ${operation.ranges.map((response) => responseDetails(context, response, false, response.range))}
+            ${responses.map((response) => responseDetails(context, response, success))}
+            ${ranges.map((response) => responseDetails(context, response, success, response.range))}
           </section>
         </div>
         <aside class="column samples" aria-label="Samples">
@@ -167,18 +164,20 @@ function bodySection(context: PageContext, { body, bodies }: Operation): Content
   </section>`
 }
 
-/** `range` is the name of a response for several statuses. */
+/** `range` is the name of a response for several statuses. The example of `success` is in the other
+ *  column. */
 function responseDetails(
   context: PageContext,
   response: OperationResponse,
-  isOpen: boolean,
+  success: OperationResponse,
   range?: string,
 ): Html {
+  const isSuccess = response.status === success.status
   const { status, description, headers, content } = response
   const output = { ...context, isOutput: true }
   const media = Object.values(content)
   const [first] = media
-  return html`<details class="response" id="response-${range ?? status}"${isOpen && html` open`}>
+  return html`<details class="response" id="response-${range ?? status}"${isSuccess && html` open`}>
     <summary>
       ${range === undefined ? statusBadge(status) : html`<span class="pill">${range}</span>`}
       <span>${range === undefined ? STATUS_CODES[status] : 'other statuses'}</span>
@@ -189,7 +188,7 @@ function responseDetails(
         html`<p class="media"><code>${mediaType}</code> ${formatType(output, schema.value)}</p>`,
     )}
     ${first && fieldList(output, first.schema.value)}
-    ${!isOpen && first?.example !== undefined && html`<h3>Example</h3>${mediaExample(first)}`}
+    ${!isSuccess && first?.example !== undefined && html`<h3>Example</h3>${mediaExample(first)}`}
     ${Object.keys(headers).length > 0 && headerDetails(context, headers)}
   </details>`
 }

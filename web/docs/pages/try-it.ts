@@ -2,6 +2,7 @@
 import type { MediaType, Operation, Parameter } from '../../../scripts/model/operations.ts'
 import { readDefault, type Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import type { Api } from '../api.ts'
 import { findCredential } from '../credential.ts'
 import type { PageContext } from '../page.ts'
 
@@ -51,16 +52,12 @@ function bodyInput({ mediaType, example }: MediaType): Html {
 }
 
 function parameterInput({ api }: PageContext, parameter: Parameter): Html {
-  const { name, in: place, required, schema, example } = parameter
+  const { name, in: place } = parameter
   const id = `try-${place}-${name.replace(/\W+/g, '-')}`
-  const target = api.follow(schema.value)
-  const placeholder =
-    readDefault(target) ??
-    (place === 'path' ? example : undefined) ??
-    exampleOptions(target, api.follow)
+  const schema = api.follow(parameter.schema.value)
   return html`<div class="input">
     <label for="${id}"><code>${name}</code></label>
-    ${target.enum ? select(id, parameter, target.enum) : textInput(id, parameter, placeholder, required)}
+    ${schema.enum ? select(id, parameter, schema.enum) : textInput(id, parameter, findPlaceholder(api, parameter, schema))}
   </div>`
 }
 
@@ -73,20 +70,24 @@ function select(id: string, { name, in: place }: Parameter, options: readonly un
 
 function textInput(
   id: string,
-  { name, in: place }: Parameter,
+  { name, in: place, required }: Parameter,
   placeholder: unknown,
-  isRequired: boolean,
 ): Html {
   const attributes: Content = [
-    place === 'path' && html` value=""`,
     placeholder !== undefined && html` placeholder="${String(placeholder)}"`,
-    isRequired && html` required`,
+    required && html` required`,
   ]
   return html`<input id="${id}" name="${name}" data-in="${place}"
     autocomplete="off" spellcheck="false"${attributes}>`
 }
 
-/** The first two options of a list, separated by a comma. */
-function exampleOptions(schema: Schema, follow: (schema: Schema) => Schema): string | undefined {
+/** The default, the example of a path parameter, or the first two options of a list. */
+function findPlaceholder(
+  { follow }: Api,
+  { in: place, example }: Parameter,
+  schema: Schema,
+): unknown {
+  if (readDefault(schema) !== undefined) return readDefault(schema)
+  if (place === 'path' && example !== undefined) return example
   return schema.items && follow(schema.items).enum?.slice(0, 2).join(',')
 }

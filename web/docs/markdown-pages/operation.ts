@@ -1,6 +1,11 @@
 /** The Markdown of an operation's page. */
 import { STATUS_CODES } from 'node:http'
-import type { Operation, OperationResponse } from '../../../scripts/model/operations.ts'
+import type {
+  Operation,
+  OperationResponse,
+  Parameter,
+  ResponseHeader,
+} from '../../../scripts/model/operations.ts'
 import type { ApiOperation } from '../api.ts'
 import type { PageContext } from '../page.ts'
 import { listFacts, PARAMETER_SECTIONS } from '../pages/operation.ts'
@@ -13,7 +18,6 @@ import {
   codeBlock,
   eventLines,
   exampleBlock,
-  headerLines,
   inlineText,
   joinBlocks,
   listItem,
@@ -32,9 +36,10 @@ export function operationMarkdown(context: PageContext, operation: ApiOperation)
       .map(([label, value]) => listItem(`${inlineText(label)}: ${inlineText(value)}`))
       .join('\n'),
     section('Emits', eventLines(context, events)),
-    ...Object.entries(PARAMETER_SECTIONS).map(([place, title]) =>
-      section(title, parameterLines(context, operation, place)),
-    ),
+    ...Object.entries(PARAMETER_SECTIONS).map(([place, title]) => {
+      const parameters = operation.parameters.filter((parameter) => parameter.in === place)
+      return section(title, fieldItems(context, parameters))
+    }),
     bodySection(context, operation),
     sample && section('Request', codeBlock(sample.code, 'sh')),
     '## Responses',
@@ -43,9 +48,8 @@ export function operationMarkdown(context: PageContext, operation: ApiOperation)
   ])
 }
 
-function parameterLines(context: PageContext, { parameters }: Operation, place: string): string {
-  return parameters
-    .filter((parameter) => parameter.in === place)
+function fieldItems(context: PageContext, fields: (Parameter | ResponseHeader)[]): string {
+  return fields
     .map(({ name, schema, required, description }) =>
       listItem(
         describeField(context, { name, schema: schema.value, isRequired: required, description }),
@@ -84,6 +88,6 @@ function responseBlock(context: PageContext, response: OperationResponse, range?
     first && fieldLines(output, first.schema.value).join('\n'),
     ...media.map(({ example }) => exampleBlock(example)),
     listed.length > 0 && 'Headers:',
-    headerLines(context, listed),
+    fieldItems(output, listed),
   ])
 }

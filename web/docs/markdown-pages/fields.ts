@@ -1,7 +1,8 @@
-/** Fields of a schema as a Markdown list. */
+/** Fields of a schema, parameters and headers as Markdown lists. */
 import type { Schema } from '../../../scripts/model/schema.ts'
 import {
   componentName,
+  describePresence,
   type FieldInput,
   formatType,
   listBranches,
@@ -24,7 +25,7 @@ export function fieldLines(
   if (schema.items) return fieldLines(context, schema.items, path, depth)
   const branches = listBranches(schema)
   if (branches.length > 0)
-    return branches.flatMap((branch) => alternativeLines(context, branch, path, depth))
+    return branches.flatMap((branch) => branchLines(context, branch, path, depth))
   const required = new Set(schema.required)
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => [
     listItem(
@@ -36,7 +37,7 @@ export function fieldLines(
 }
 
 /** The fields of a component stand below its name. */
-function alternativeLines(
+function branchLines(
   context: SchemaContext,
   branch: Schema,
   path: Schema[],
@@ -54,10 +55,9 @@ export function describeField(
   { name, schema, isRequired, description }: FieldInput,
 ): string {
   const target = context.api.follow(schema)
-  const presence = context.isOutput ? !isRequired && 'optional' : isRequired && 'required'
   const notes = [
     inlineText(formatType(context, schema)),
-    presence,
+    describePresence(context, isRequired),
     target.deprecated && 'deprecated',
     ...listConstraints(context, schema).map(inlineText),
   ]

@@ -1,9 +1,7 @@
-/** Pieces of Markdown, in pages that are written from the contracts. */
-import type { ResponseHeader } from '../../../scripts/model/operations.ts'
+/** Pieces of Markdown. */
 import { type Content, html } from '../../shared/html.ts'
 import type { ApiEvent } from '../api.ts'
 import type { PageContext } from '../page.ts'
-import { formatType, listConstraints } from '../schema.ts'
 
 /** Joins the parts that are not empty, with an empty line between them. */
 export function joinBlocks(blocks: (string | false | undefined)[]): string {
@@ -48,17 +46,6 @@ export function listItem(text: string, depth = 0): string {
   const indent = '  '.repeat(depth)
   const lines = text.trim().split('\n')
   return `${indent}- ${lines.map((line, index) => (index > 0 && line ? `${indent}  ${line}` : line)).join('\n')}`
-}
-
-export function headerLines(context: PageContext, headers: ResponseHeader[]): string {
-  return headers
-    .map(({ name, description, schema, required }) => {
-      const rules = listConstraints(context, schema.value).map(inlineText)
-      const type = inlineText(formatType(context, schema.value))
-      const head = `\`${name}\` (${[type, ...(required ? [] : ['optional']), ...rules].join('; ')})`
-      return listItem(`${head}: ${description}`)
-    })
-    .join('\n')
 }
 
 export function eventLines({ link }: PageContext, events: ApiEvent[]): string {
