@@ -13,7 +13,7 @@ import {
 
 /** A request that creates a record also sets the variable for its ID. */
 export function curl(request: SampleRequest): string {
-  const { method, baseUrl, query, headers, body, created } = request
+  const { method, baseUrl, query, headers, body, createdVariable } = request
   const command = apiCurlCommand({
     method,
     url: baseUrl + fillPath(request, ({ name }) => `$${name}`),
@@ -23,17 +23,18 @@ export function curl(request: SampleRequest): string {
     variables: request.variables.map(({ name }) => name),
   })
   return [
-    ...request.variables.map((variable) => `# ${preparation(variable)}`),
-    created === undefined ? command : storeId(command, created),
+    ...request.variables.map((variable) => `# ${describeSource(variable)}`),
+    createdVariable === undefined ? command : storeId(command, createdVariable),
   ].join('\n')
 }
 
-function preparation(variable: IdVariable): string {
-  const { name, source, isCreated } = variable
-  return isCreated ? `"${source}" sets ${name} in the same shell.` : describeVariable(variable)
+function describeSource(variable: IdVariable): string {
+  const { name, source, isOfCreatedRecord } = variable
+  if (!isOfCreatedRecord) return describeVariable(variable)
+  return `"${source.summary}" sets ${name} in the same shell.`
 }
 
-/** `echo` would replace escape sequences of the response in some shells. */
+/** In some shells, `echo` would replace escape sequences of the response. */
 function storeId(command: string, name: string): string {
   return [
     `response=$(${command})`,
@@ -42,7 +43,7 @@ function storeId(command: string, name: string): string {
   ].join('\n')
 }
 
-/** A request of a plain document. Not every header with a key is that of this service. */
+/** A request of a plain document, with the header that the document declares for its key. */
 export function plainCurl(api: Api, operation: ApiOperation, request: SampleRequest): string {
   const { method, baseUrl, query, body } = request
   const url = baseUrl + fillPath(request, ({ name }) => `$${name}`)

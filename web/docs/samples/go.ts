@@ -60,10 +60,8 @@ function urlOf(request: SampleRequest): string {
 
 /** The JSON of the body as a raw string. */
 function textOf(request: SampleRequest): string {
-  const text = bodyText(request).replaceAll('\n', '\n\t').replaceAll('`', '` + "`" + `')
-  const filled = request.variables.reduce(
-    (code, { name }) => code.replaceAll(`$${name}`, `\` + os.Getenv("${name}") + \``),
-    text,
-  )
-  return `\`${filled}\``
+  let text = bodyText(request).replaceAll('\n', '\n\t').replaceAll('`', '` + "`" + `')
+  for (const { name } of request.variables)
+    text = text.replaceAll(`$${name}`, `\` + os.Getenv("${name}") + \``)
+  return `\`${text}\``
 }

@@ -20,7 +20,7 @@ export interface Notation {
 
 const MAX_LINE_LENGTH = 80
 
-/** Writes a value on one line if it fits. */
+/** Writes a value on one line if it fits. An object with several entries takes several lines. */
 export function valueWriter(notation: Notation): (value: unknown, indent?: string) => string {
   const { arrow = ': ', object, empty } = notation
   return function write(value: unknown, indent = ''): string {
@@ -40,17 +40,12 @@ export function valueWriter(notation: Notation): (value: unknown, indent?: strin
     if (parts.length === 0) return isList ? '[]' : (empty ?? open + close)
     const pad = open === '{' ? ' ' : ''
     const line = `${open}${pad}${parts.join(', ')}${pad}${close}`
-    if (
-      !line.includes('\n') &&
-      indent.length + line.length <= MAX_LINE_LENGTH &&
-      (isList || parts.length === 1)
-    )
-      return line
+    const fits = !line.includes('\n') && indent.length + line.length <= MAX_LINE_LENGTH
+    if (fits && (isList || parts.length === 1)) return line
     return `${open}\n${parts.map((part) => `${inner}${part},\n`).join('')}${indent}${close}`
   }
 }
 
-/** The query as it is in a URL, as text. */
 export function queryText(query: [name: string, value: unknown][]): [string, string][] {
   return query.map(([name, value]) => [name, String(value)])
 }
@@ -59,7 +54,8 @@ export function single(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\n', '\\n')}'`
 }
 
-/** Ruby would run `#{` in a string as code. A test runs all samples, and no example contains it. */
+/** For text without `#{`, which Ruby would run as code. No example contains it; a test runs all
+ *  samples. */
 export function double(text: string): string {
   return JSON.stringify(text)
 }

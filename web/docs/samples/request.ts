@@ -5,14 +5,16 @@ import { type Api, type ApiOperation, findGetOperation } from '../api.ts'
 /** An environment variable with the ID of a record. */
 export class IdVariable {
   readonly name: string
-  /** The summary of the operation that returns the ID. */
-  readonly source: string
-  readonly isCreated: boolean
+  /** The operation that creates the record, or that lists such records. */
+  readonly source: ApiOperation
 
-  constructor(name: string, { method, summary }: ApiOperation) {
+  constructor(name: string, source: ApiOperation) {
     this.name = name
-    this.source = summary
-    this.isCreated = method === 'POST'
+    this.source = source
+  }
+
+  get isOfCreatedRecord(): boolean {
+    return this.source.method === 'POST'
   }
 }
 
@@ -27,15 +29,14 @@ export interface SampleRequest {
   headers: [name: string, value: string][]
   /** With an `IdVariable` for each reference to a record. */
   body: unknown
-  /** The format of the response. */
   responseFormat: 'json' | 'text' | 'none'
   /** The variables of the path and the body. */
   variables: IdVariable[]
-  /** The variable for the ID of the record that the request creates. */
-  created: string | undefined
+  /** The name of the variable for the ID of the record that the request creates. */
+  createdVariable: string | undefined
 }
 
-/** Uses the contract's examples for query parameters with an example. */
+/** The query has only the parameters with an example in the contract. */
 export function exampleRequest(api: Api, operation: ApiOperation, baseUrl: string): SampleRequest {
   const { id, method, path, parameters } = operation
   const pathValues = listPathValues(api, operation)
@@ -56,7 +57,7 @@ export function exampleRequest(api: Api, operation: ApiOperation, baseUrl: strin
     variables: [...pathValues, ...references]
       .map(([, value]) => value)
       .filter((value) => value instanceof IdVariable),
-    created: findCreated(api, operation),
+    createdVariable: findCreatedVariable(api, operation),
   }
 }
 
@@ -72,7 +73,7 @@ export function fillPath(
   })
 }
 
-/** The JSON of the body, with `$TASK_ID` for a variable. */
+/** The JSON of the body, with `$TASK_ID` for the variable of that name. */
 export function bodyText({ body }: SampleRequest): string {
   const write = (_: string, value: unknown) =>
     value instanceof IdVariable ? `$${value.name}` : value
@@ -84,8 +85,8 @@ export function listPreparations({ variables }: SampleRequest): string[] {
   return variables.map(describeVariable)
 }
 
-export function describeVariable({ name, source, isCreated }: IdVariable): string {
-  return `Set ${name} to ${isCreated ? 'the' : 'an'} ID that "${source}" prints.`
+export function describeVariable({ name, source, isOfCreatedRecord }: IdVariable): string {
+  return `Set ${name} to ${isOfCreatedRecord ? 'the' : 'an'} ID that "${source.summary}" prints.`
 }
 
 function formatOf({ success }: ApiOperation): SampleRequest['responseFormat'] {
@@ -106,8 +107,8 @@ function listReferences(api: Api, { body }: ApiOperation): [field: string, varia
   const { properties = {} } = body ? api.follow(body.schema.value) : {}
   const { example } = body ?? {}
   return Object.entries(properties).flatMap(([field, schema]) => {
-    const kind = api.follow(schema)['x-refers-to']
-    const variable = typeof kind === 'string' ? findVariable(api, kind) : undefined
+    const recordType = api.follow(schema)['x-refers-to']
+    const variable = typeof recordType === 'string' ? findVariable(api, recordType) : undefined
     const isSent = typeof (example as Record<string, unknown> | undefined)?.[field] === 'string'
     return variable && isSent ? [[field, variable] as [string, IdVariable]] : []
   })
@@ -117,28 +118,29 @@ function withReferences(body: unknown, references: [string, IdVariable][]): unkn
   return references.length === 0 ? body : { ...(body as object), ...Object.fromEntries(references) }
 }
 
-/** `kind` is the path parameter with the ID of a record. The path parameters of a plain document
- *  need not be IDs. */
-function findVariable({ operations, isPlain }: Api, kind: string): IdVariable | undefined {
+/** The path parameters of a plain document need not be IDs of records. */
+function findVariable({ operations, isPlain }: Api, idParameter: string): IdVariable | undefined {
   if (isPlain) return undefined
-  const get = findGetOperation(operations, recordTypeOf(kind))
+  const get = findGetOperation(operations, recordTypeOf(idParameter))
   const collection = get?.path.replace(/\/[^/]*$/, '')
-  const sources = operations.filter(({ path }) => path === collection)
-  const source = ['POST', 'GET']
-    .map((wanted) => sources.find(({ method }) => method === wanted))
-    .find((operation) => operation !== undefined)
-  return source && new IdVariable(variableName(kind), source)
+  const find = (wanted: string) =>
+    operations.find(({ method, path }) => method === wanted && path === collection)
+  const source = find('POST') ?? find('GET')
+  return source && new IdVariable(variableName(idParameter), source)
 }
 
 /** `TASK_ID` for `task` and `task_id`. */
-function variableName(kind: string): string {
-  return `${recordTypeOf(kind).toUpperCase()}_ID`
+function variableName(idParameter: string): string {
+  return `${recordTypeOf(idParameter).toUpperCase()}_ID`
 }
 
-function findCreated(api: Api, { method, path, success }: ApiOperation): string | undefined {
+function findCreatedVariable(
+  api: Api,
+  { method, path, success }: ApiOperation,
+): string | undefined {
   const schema = success.content['application/json']?.schema.value
   if (method !== 'POST' || !schema || !api.follow(schema).properties?.id) return undefined
-  const items = api.operations.map((other) => [other.path.replace(/\/\{[^/]+\}$/, ''), other.path])
-  const item = items.find(([collection, whole]) => collection === path && whole !== path)?.[1]
-  return item && variableName(item.slice(path.length + 2, -1))
+  const [record] = api.operations.filter((other) => other.path.startsWith(`${path}/{`))
+  const [idParameter] = record ? parameterNames(record.path) : []
+  return idParameter && variableName(idParameter)
 }
