@@ -49,8 +49,8 @@ interface ApiInfo {
 
 export interface Api extends ApiInfo {
   webhooks: ApiInfo
-  /** An OpenAPI document without asyncapi.yaml: the pages say nothing about keys and limits of this
-   *  service. */
+  /** It comes from an OpenAPI document that was not written for this toolchain. Its pages have no
+   *  events, and no rules of this service, for example about keys and limits. */
   isPlain: boolean
   resources: ApiResource[]
   operations: ApiOperation[]
@@ -107,7 +107,7 @@ function readInfo({ root }: Source): ApiInfo {
   return { title: title ?? '', version: version ?? '', description: description ?? '' }
 }
 
-/** Operations without a tag. */
+/** The name of the resource of operations without a tag. */
 const UNTAGGED = 'Operations'
 
 function listResources({ tags }: Contract): ApiResource[] {

@@ -8,7 +8,7 @@ export interface CodeSample {
   code: string
 }
 
-/** The names of the languages. The selectors of client/code.css list the languages, too. */
+/** By language. client/code.css has selectors for each of them. */
 const NAMES: Record<string, string> = {
   curl: 'curl',
   client: 'Client',

@@ -21,7 +21,7 @@ toggle.addEventListener('click', () => {
 prefersDark.addEventListener('change', showTheme)
 showTheme()
 
-// The style sheet shows the panel of the chosen language. This marks its tab.
+/** Marks the tab of the chosen language. The style sheet shows the panel. */
 function showLanguage() {
   for (const list of document.querySelectorAll('[role=tablist]')) {
     const tabs = [...list.children]
@@ -33,7 +33,7 @@ function showLanguage() {
   }
 }
 
-/** Keeps the tab in place on the screen although panels above it change their height. */
+/** Panels above the tab change their height, so scrolls the tab back to its place on the screen. */
 function chooseLanguage(tab) {
   const before = tab.getBoundingClientRect().top
   savePreference('language', tab.dataset.language)
@@ -41,30 +41,26 @@ function chooseLanguage(tab) {
   scrollBy(0, tab.getBoundingClientRect().top - before)
 }
 
-const STEPS = {
-  ArrowRight: 1,
-  ArrowLeft: -1,
-  Home: Number.NEGATIVE_INFINITY,
-  End: Number.POSITIVE_INFINITY,
+/** The tab to which the key moves. Undefined for other keys. */
+function tabFor(key, tabs) {
+  const at = tabs.indexOf(document.activeElement)
+  if (key === 'ArrowRight') return tabs[(at + 1) % tabs.length]
+  if (key === 'ArrowLeft') return tabs.at(at - 1)
+  if (key === 'Home') return tabs[0]
+  if (key === 'End') return tabs.at(-1)
 }
+
 for (const list of document.querySelectorAll('[role=tablist]')) {
   list.addEventListener(
     'click',
     ({ target }) => target.matches('[role=tab]') && chooseLanguage(target),
   )
   list.addEventListener('keydown', (event) => {
-    if (!(event.key in STEPS)) return
+    const tab = tabFor(event.key, [...list.children])
+    if (!tab) return
     event.preventDefault()
-    const tabs = [...list.children]
-    const at = tabs.indexOf(document.activeElement)
-    const step = STEPS[event.key]
-    const next = Number.isFinite(step)
-      ? (at + step + tabs.length) % tabs.length
-      : step < 0
-        ? 0
-        : tabs.length - 1
-    tabs[next].focus()
-    chooseLanguage(tabs[next])
+    tab.focus()
+    chooseLanguage(tab)
   })
 }
 showLanguage()
@@ -83,7 +79,7 @@ document.addEventListener('click', async ({ target }) => {
   }, 1500)
 })
 
-// Opens folded sections around the target of a link.
+/** Opens the folded sections around the target of a link, and scrolls to it. */
 function openTarget() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)))
   if (!target) return

@@ -11,7 +11,9 @@ const list = dialog.querySelector('[role=listbox]')
 const note = dialog.querySelector('[role=status]')
 const { up, suffix } = document.documentElement.dataset
 
+/** The search index. Undefined until it is loaded. */
 let index
+/** The position of the selected result, or -1 without results. */
 let active = -1
 
 export async function open() {
@@ -26,22 +28,18 @@ async function load() {
   return MiniSearch.loadJSON(await response.text(), OPTIONS)
 }
 
-function resultUrl(target) {
-  const [page, fragment] = target.split('#')
-  return `${up}${page}${suffix}${fragment ? `#${fragment}` : ''}`
-}
-
 function show() {
   const query = input.value.trim()
   const results = query === '' || !index ? [] : index.search(query).slice(0, MAX_RESULTS)
   list.replaceChildren(...results.map(resultItem))
-  note.textContent =
-    query === ''
-      ? 'Type to search. ↑ ↓ to select, ↵ to open.'
-      : results.length === 0
-        ? `No results for “${query}”.`
-        : ''
+  note.textContent = describeResults(query, results)
   activate(results.length > 0 ? 0 : -1)
+}
+
+function describeResults(query, results) {
+  if (query === '') return 'Type to search. ↑ ↓ to select, ↵ to open.'
+  if (!index) return 'Loading …'
+  return results.length === 0 ? `No results for “${query}”.` : ''
 }
 
 function resultItem({ target, kind, title, hint }, number) {
@@ -59,6 +57,11 @@ function resultItem({ target, kind, title, hint }, number) {
   }
   item.append(link)
   return item
+}
+
+function resultUrl(target) {
+  const [page, fragment] = target.split('#')
+  return `${up}${page}${suffix}${fragment ? `#${fragment}` : ''}`
 }
 
 function activate(number) {
@@ -89,6 +92,6 @@ input.addEventListener('keydown', (event) => {
     activate((active - 1 + count) % count)
   }
 })
-// A result may be a section of this page, so close the dialog.
+// A result can be a section of this page. Then no other page replaces the dialog.
 list.addEventListener('click', () => dialog.close())
 dialog.addEventListener('click', ({ target }) => target === dialog && dialog.close())

@@ -47,10 +47,8 @@ function readParameters(form, location) {
 
 async function send(form) {
   const { method, url } = form.dataset
-  const path = readParameters(form, 'path').reduce(
-    (text, [name, value]) => text.replace(`{${name}}`, encodeURIComponent(value)),
-    url,
-  )
+  const pathValues = new Map(readParameters(form, 'path'))
+  const path = url.replace(/\{(.*?)\}/g, (_, name) => encodeURIComponent(pathValues.get(name)))
   const query = new URLSearchParams(readParameters(form, 'query'))
   const headers = Object.fromEntries(readParameters(form, 'header'))
   const { key, body } = form.elements

@@ -5,7 +5,7 @@ import type { Schema } from '../../../scripts/model/schema.ts'
 import type { ApiEvent, ApiResource } from '../api.ts'
 import { type Guide, linkedFile } from '../guides.ts'
 import type { PageContext } from '../page.ts'
-import { PLACEHOLDER, resolveLink } from '../pages/guide.ts'
+import { EXAMPLE_URL, resolveLink } from '../pages/guide.ts'
 import { findRecord } from '../pages/resource.ts'
 import { deprecationNote } from '../parts.ts'
 import { formatType, listConstraints } from '../schema.ts'
@@ -24,7 +24,7 @@ import {
  *  included. */
 export function guideMarkdown(context: PageContext, guide: Guide, root: string): string {
   return guide.text
-    .replaceAll(PLACEHOLDER, context.options.baseUrl)
+    .replaceAll(EXAMPLE_URL, context.options.baseUrl)
     .replace(/^- \[([^\]]*)\]\((\S*\/receivers\/\S*)\)$/gm, (_, label, href) => {
       const code = readFileSync(join(root, linkedFile(guide, href)), 'utf8')
       return `${label}:\n\n${codeBlock(code, extname(href).slice(1))}\n`

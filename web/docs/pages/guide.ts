@@ -29,11 +29,11 @@ const REFERENCES: Record<string, Reference> = {
   },
 }
 
-/** Guides use this URL for the service. */
-export const PLACEHOLDER = 'https://api.example.com'
+/** The URL of the service in the text of guides. */
+export const EXAMPLE_URL = 'https://api.example.com'
 
 export function guidePage(context: PageContext, guide: Guide, root: string): DocsPage {
-  const text = guide.text.replaceAll(PLACEHOLDER, context.options.baseUrl)
+  const text = guide.text.replaceAll(EXAMPLE_URL, context.options.baseUrl)
   const { body, title, headings } = context.render(text, {
     resolve: (href) => resolveLink(context, guide, href),
     readCode: (href) => readFileSync(join(root, linkedFile(guide, href)), 'utf8'),
