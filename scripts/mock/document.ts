@@ -1,4 +1,3 @@
-/** The mock with state of an OpenAPI document. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { isJson } from '../model/plain-operations.ts'
@@ -7,7 +6,8 @@ import { respondWithExample } from '../service/examples.ts'
 import type { Call, Result, Tools } from '../service/service.ts'
 import { MockRecords } from './records.ts'
 
-/** Responds with the records that requests create, and with examples where the document has no
+/** The handler of a mock with state, for a document that was not written for this toolchain. It
+ *  responds with the records that requests create, and with examples where the document has no
  *  records. */
 export function newRecordHandler(
   contract: Contract,
@@ -16,15 +16,15 @@ export function newRecordHandler(
   return async (call, tools) => {
     const { operation, path, query, body, request } = call
     const example = () => respondWithExample(call, tools)
-    if (/\bcode=/.test(String(request.headers.prefer ?? ''))) return await example()
+    if (/\bcode=/.test(String(request.headers.prefer ?? ''))) return example()
     records ??= new MockRecords(contract, (one) => sampleOf(tools, one))
     records.assertFound(operation, path)
     const sent = isObject(body) && !Array.isArray(body) ? body : {}
     const isMergePatch = /merge-patch\+json/.test(request.headers['content-type'] ?? '')
     const outcome = records.perform({ operation, path, query, sent, isMergePatch })
     const result = await example()
-    const isRecord = outcome?.body !== undefined && isJson(result.mediaType ?? '')
-    return isRecord ? { ...result, body: outcome.body } : result
+    if (outcome?.body === undefined || !isJson(result.mediaType ?? '')) return result
+    return { ...result, body: outcome.body }
   }
 }
 

@@ -7,8 +7,7 @@ import { responses } from '../../generated/validators.js'
 // The package is CommonJS: its default export is one level down.
 const OpenAPIBackend = OpenAPIBackendModule.default ?? OpenAPIBackendModule
 
-/** The example of one response. */
-export interface Example {
+interface Example {
   /** By lower-case name. */
   headers: Record<string, string>
   /** Null if the response has no body. */

@@ -11,7 +11,7 @@ import { type Examples, readExamples } from './examples.ts'
 import { type Change, MockRecords, type RecordCall } from './records.ts'
 
 /** The parts of the service that the mock uses, so that both check requests alike. */
-export interface ServiceParts {
+interface ServiceParts {
   acceptedHeaders: string
   /** Throws what the service throws for a record that is too large. */
   assertRecordSize(write: { record: object; before: object | undefined; sent: object }): void
@@ -34,9 +34,10 @@ export interface ServiceParts {
   ): Promise<{ input: { input?: object; query?: object }; mergePatch?: object }>
 }
 
-/** Stores the records that requests create. */
+/** For a mock that keeps the records that requests create. */
 export interface MockState {
   contract: Contract
+  /** Called after each request that created, updated or deleted a record. */
   onChange?(operation: Operation, change: Change, request: Context): void
 }
 
@@ -113,24 +114,24 @@ async function withDeclaredHeaders(ctx: Context, next: Next, examples: Examples)
 async function respond(mock: Mock, ctx: Context, id: OperationId): Promise<void> {
   const { service, examples, state } = mock
   const operation: OperationRow = operations[id]
-  const read = await service.readInput(ctx, id)
-  const { input: sent } = read.input
-  const { status: preferred, name } = readPreference(ctx, id, operation, examples)
-  const isExample = preferred !== undefined || name !== undefined
-  const call = state && !isExample ? findCall(state, ctx, id, read) : undefined
+  const request = await service.readInput(ctx, id)
+  const preferred = readPreference(ctx, id, operation, examples)
+  const prefersExample = preferred.status !== undefined || preferred.name !== undefined
+  const call = state && !prefersExample ? toRecordCall(state, ctx, id, request) : undefined
   if (call) state?.records.assertFound(call.operation, call.path)
   const stored = call && state?.records.find(call.operation, call.path)
-  const current = stored ? jsonBody(stored) : currentRecord(ctx, operation, examples)
+  const current = stored ? jsonBody(stored) : currentExample(ctx, operation, examples)
+  const { input: sent } = request.input
   if (sent) {
     const before = current?.value as object | undefined
     service.assertRecordSize({ record: { ...before, ...sent }, before, sent })
   }
   const status =
-    preferred ?? conditionalStatus(service, ctx, operation, current) ?? operation.success
+    preferred.status ?? conditionalStatus(service, ctx, operation, current) ?? operation.success
   const outcome = call && status === operation.success ? state?.records.perform(call) : undefined
   const body =
     outcome?.body === undefined
-      ? exampleBody(ctx, id, examples, { status, name })
+      ? exampleBody(ctx, id, examples, { status, name: preferred.name })
       : jsonBody(outcome.body)
   send(ctx, body, status)
   if (status === 304 && current !== null) ctx.set('ETag', service.etagOf(current.text))
@@ -141,23 +142,22 @@ async function respond(mock: Mock, ctx: Context, id: OperationId): Promise<void>
   if (call && outcome?.change) state?.onChange?.(call.operation, outcome.change, ctx)
 }
 
-/** What the request asks of the stored records. */
-function findCall(
+/** Undefined if the contract of the state does not have the operation. */
+function toRecordCall(
   { contract }: MockState,
   ctx: Context,
   id: OperationId,
   { input, mergePatch }: Awaited<ReturnType<ServiceParts['readInput']>>,
 ): RecordCall | undefined {
   const operation = contract.operations.find((one) => one.id === id)
-  return (
-    operation && {
-      operation,
-      path: ctx.state.pathParameters,
-      query: { ...input.query },
-      sent: { ...(mergePatch ?? input.input) },
-      isMergePatch: mergePatch !== undefined,
-    }
-  )
+  if (operation === undefined) return undefined
+  return {
+    operation,
+    path: ctx.state.pathParameters,
+    query: { ...input.query },
+    sent: { ...(mergePatch ?? input.input) },
+    isMergePatch: mergePatch !== undefined,
+  }
 }
 
 function send(ctx: Context, body: Body | null, status: number): void {
@@ -185,16 +185,7 @@ function readPreference(
   operation: OperationRow,
   examples: Examples,
 ): Preference {
-  const preferences = new Map(
-    [
-      ...ctx
-        .get('Prefer')
-        .matchAll(/(?:^|[,;])\s*([^\s=,;]+)\s*(?:=\s*(?:"([^"]*)"|([^\s,;]*)))?/g),
-    ].map(([, name = '', quoted, plain]): [string, string] => [
-      name.toLowerCase(),
-      quoted ?? plain ?? '',
-    ]),
-  )
+  const preferences = parsePreferences(ctx.get('Prefer'))
   const [code, name] = [preferences.get('code'), preferences.get('example')]
   const status = code === undefined ? undefined : Number(code)
   if (status !== undefined && !operation.statuses.includes(status))
@@ -209,6 +200,15 @@ function readPreference(
   return { status, name }
 }
 
+/** The values by lower-case name. A preference without a value has an empty one. */
+function parsePreferences(header: string): Map<string, string> {
+  const found = header.matchAll(/(?:^|[,;])\s*([^\s=,;]+)\s*(?:=\s*(?:"([^"]*)"|([^\s,;]*)))?/g)
+  const preferences = new Map<string, string>()
+  for (const [, name = '', quoted, plain] of found)
+    preferences.set(name.toLowerCase(), quoted ?? plain ?? '')
+  return preferences
+}
+
 function refusePreference(
   id: OperationId,
   what: string,
@@ -219,8 +219,8 @@ function refusePreference(
   throw new InvalidInput({ Prefer: [`${id} does not have ${what}: ${choice}.`] })
 }
 
-/** The response of GET for the same path. Null if it has no ETag. */
-function currentRecord(ctx: Context, { path }: OperationRow, examples: Examples): Body | null {
+/** The example of GET for the same path. Null if the response of GET has no ETag. */
+function currentExample(ctx: Context, { path }: OperationRow, examples: Examples): Body | null {
   const id = operationIds.find(
     (other) => operations[other].path === path && operations[other].method === 'get',
   )

@@ -9,7 +9,14 @@ import type { Operation } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import { readDefault } from '../model/schema.ts'
 import { isObject } from '../model/source.ts'
-import { type Json, newRecord, type RecordRules, readRules, updatedRecord } from './values.ts'
+import {
+  type Json,
+  newFinishedRecord,
+  newRecord,
+  type RecordRules,
+  readRules,
+  updatedRecord,
+} from './values.ts'
 
 export interface RecordCall {
   operation: Operation
@@ -21,22 +28,24 @@ export interface RecordCall {
   isMergePatch: boolean
 }
 
-/** Undefined: the record did not exist, or does not exist any longer. */
+/** A created, updated or deleted record. */
 export interface Change {
+  /** Undefined: the record is new. */
   before: Json | undefined
+  /** Undefined: the record was deleted. */
   after: Json | undefined
 }
 
-export interface Outcome {
-  /** Undefined: the response is that of the contract's example. */
+interface Outcome {
+  /** Undefined: the response has the body of the example. */
   body: unknown
   change?: Change
 }
 
-/** Operations that may be about one kind of record. */
+/** Operations that are about one kind of record, if the records have an ID. */
 interface Candidate {
   /** The last path parameter. */
-  name: string
+  idParameter: string
   create: Operation
   get: Operation
 }
@@ -65,10 +74,10 @@ export class MockRecords {
       contract.operations.filter(({ method }) => method === 'post').map((one) => [one.path, one]),
     )
     for (const get of contract.operations) {
-      const [, collection = '', name = ''] = /^(.*)\/\{([^/}]+)\}$/.exec(get.path) ?? []
+      const [, collection = '', idParameter = ''] = /^(.*)\/\{([^/}]+)\}$/.exec(get.path) ?? []
       const create = creations.get(collection)
       if (get.method !== 'get' || !create) continue
-      const candidate = { name, create, get }
+      const candidate = { idParameter, create, get }
       this.#collections.set(collection, candidate)
       this.#items.set(get.path, candidate)
     }
@@ -82,9 +91,10 @@ export class MockRecords {
     return this.#kinds.get(candidate)
   }
 
-  #readKind({ name, create, get }: Candidate): Kind | undefined {
+  #readKind({ idParameter, create, get }: Candidate): Kind | undefined {
     const example = this.#exampleOf(get)
-    const idField = isObject(example) ? ['id', name].find((field) => field in example) : undefined
+    if (!isObject(example)) return undefined
+    const idField = ['id', idParameter].find((field) => field in example)
     if (idField === undefined) return undefined
     return { get, ...readRules(this.#contract, { idField, create, get }) }
   }
@@ -128,12 +138,12 @@ export class MockRecords {
     const created = this.#exampleOf(operation)
     const current = this.#exampleOf(kind.get) as Json
     const record = newRecord(kind, isRecord(kind, created) ? created : current, sent)
-    const id = { [kind.idField]: record[kind.idField] }
-    // The service itself finishes such a record. Here, that takes no time.
+    const id = record[kind.idField]
+    const key = `${fillTemplate(operation.path, path)}/${id}`
+    // The service finishes such a record in the background. Here, that takes no time.
     const stored = kind.words.finished_when
-      ? newRecord(kind, current, { ...sent, ...id }, true)
+      ? newFinishedRecord(kind, current, { ...sent, [kind.idField]: id })
       : record
-    const key = `${fillTemplate(operation.path, path)}/${record[kind.idField]}`
     this.#records.set(key, stored)
     const change = { before: undefined, after: record }
     return { body: this.#bodyOf(kind, operation, record), change }
@@ -146,26 +156,25 @@ export class MockRecords {
 
   #list({ operation, path, query }: RecordCall): Outcome {
     const collection = fillTemplate(operation.path, path)
-    const records = [...this.#records]
+    let records: unknown[] = [...this.#records]
       .filter(([key]) => posix.dirname(key) === collection)
       .map(([, record]) => record)
     const words = readListWords(this.#contract)
-    const example = structuredClone(this.#exampleOf(operation))
-    if (!words) return { body: replaceList(example, records) }
+    const body = structuredClone(this.#exampleOf(operation))
+    if (!words) return { body: replaceList(body, records) }
+    for (const filter of listFilters(operation))
+      records = filterBy(records, filter, query[filter.parameter.name])
     const option = (name: string): unknown => query[name] ?? this.#defaultOf(operation, name)
-    const found = listFilters(operation).reduce<unknown[]>(
-      (rest, filter) => filterBy(rest, filter, query[filter.parameter.name]),
-      records,
-    )
-    const { page, sort, meta, items } = words
-    const sorted = applySort(found, sort, (option(sort.parameter) ?? []) as string[])
-    const [number, size] = [Number(option(page.parameter)), Number(option(page.size))]
-    write(example, items, sorted.slice((number - 1) * size, number * size))
+    const sorted = applySort(records, words.sort, (option(words.sort.parameter) ?? []) as string[])
+    const page = Number(option(words.page.parameter))
+    const size = Number(option(words.page.size))
     const total = sorted.length
-    const lastPage = Math.max(1, Math.ceil(total / size))
-    for (const [name, value] of Object.entries({ page: number, size, total, last_page: lastPage }))
-      write(example, meta[name as keyof typeof meta], value)
-    return { body: example }
+    writeAt(body, words.items, sorted.slice((page - 1) * size, page * size))
+    writeAt(body, words.meta.page, page)
+    writeAt(body, words.meta.size, size)
+    writeAt(body, words.meta.total, total)
+    writeAt(body, words.meta.last_page, Math.max(1, Math.ceil(total / size)))
+    return { body }
   }
 
   #defaultOf({ parameters }: Operation, name: string): unknown {
@@ -182,7 +191,7 @@ function isRecord({ idField }: Kind, example: unknown): example is Json {
   return isObject(example) && idField in example
 }
 
-export function fillTemplate(template: string, values: Json): string {
+function fillTemplate(template: string, values: Json): string {
   return template.replace(/\{(.*?)\}/g, (_, name) => String(values[name] ?? ''))
 }
 
@@ -191,13 +200,14 @@ function filterBy(records: unknown[], filter: Filter, value: unknown): unknown[]
 }
 
 /** The example with the records in the place of its only list. */
-function replaceList(example: unknown, records: Json[]): unknown {
+function replaceList(example: unknown, records: unknown[]): unknown {
   if (!isObject(example) || Array.isArray(example)) return records
   const lists = Object.keys(example).filter((name) => Array.isArray(example[name]))
   return lists.length === 1 ? { ...example, [lists[0] ?? '']: records } : example
 }
 
-function write(target: unknown, pointer: string | undefined, value: unknown): void {
+/** Without a pointer, the contract has no such value. */
+function writeAt(target: unknown, pointer: string | undefined, value: unknown): void {
   if (pointer === undefined) return
   const parent = readPointer(target, posix.dirname(pointer)) ?? target
   Object.assign(parent as Json, { [posix.basename(pointer)]: value })

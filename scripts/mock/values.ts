@@ -25,7 +25,7 @@ export interface RecordRules {
   record: Schema
 }
 
-/** Without references. A schema that contains itself has no rules. */
+/** The schemas have no references. Records whose schema contains itself have no rules. */
 export function readRules(
   contract: Contract,
   { idField, create, get }: { idField: string; create: Operation; get: Operation },
@@ -42,18 +42,16 @@ export function readRules(
   }
 }
 
-/** Fields that the service computes have the values of the example, with its times moved to now. A
- *  finished record does not have the initial values of `words`. */
+/** Fields that the service computes have the values of the example, with its times moved to now. */
 export function newRecord(
   { idField, words, creation, record: { properties = {} } }: RecordRules,
   example: Json,
   sent: Json,
-  isFinished = false,
 ): Json {
   const now = new Date()
   const base = moveTimes(example, properties, words.created, now)
   const own = {
-    ...(isFinished ? {} : words.initial),
+    ...words.initial,
     ...nullsOf(creation),
     ...(complete(creation, sent) as Json),
     [idField]: sent[idField] ?? newId(example[idField]),
@@ -62,6 +60,11 @@ export function newRecord(
     .filter(([name]) => name in base || name in properties)
     .map(([name, value]) => [name, complete(properties[name] ?? {}, value)])
   return applyRules(words, properties, { ...base, ...Object.fromEntries(known) })
+}
+
+/** A record that the service has finished after its creation, for example a completed export. */
+export function newFinishedRecord(rules: RecordRules, example: Json, sent: Json): Json {
+  return newRecord({ ...rules, words: { ...rules.words, initial: undefined } }, example, sent)
 }
 
 export function updatedRecord(
@@ -101,21 +104,22 @@ function complete(schema: Schema, value: unknown): unknown {
     return complete(fits ?? {}, value)
   }
   if (Array.isArray(value)) return value.map((item) => complete(schema.items ?? {}, item))
-  if (isObject(value)) {
-    const { properties = {}, required = [] } = schema
-    const defaults = Object.entries(properties).flatMap(([name, part]) => {
-      const only = required.includes(name) && part.enum?.length === 1 ? part.enum[0] : undefined
-      const preset = readDefault(part) ?? only
-      return preset === undefined ? [] : [[name, preset]]
-    })
-    const sent = Object.entries(value).map(([name, part]) => [
-      name,
-      complete(properties[name] ?? {}, part),
-    ])
-    return { ...Object.fromEntries(defaults), ...Object.fromEntries(sent) }
-  }
+  if (isObject(value)) return completeObject(schema, value)
   const isTime = schema.format === 'date-time' && typeof value === 'string'
   return isTime && !Number.isNaN(Date.parse(value)) ? new Date(value).toISOString() : value
+}
+
+function completeObject({ properties = {}, required = [] }: Schema, value: Json): Json {
+  const defaults = Object.entries(properties).flatMap(([name, part]) => {
+    const onlyOption = required.includes(name) && part.enum?.length === 1 ? part.enum[0] : undefined
+    const preset = readDefault(part) ?? onlyOption
+    return preset === undefined ? [] : [[name, preset]]
+  })
+  const sent = Object.entries(value).map(([name, part]) => [
+    name,
+    complete(properties[name] ?? {}, part),
+  ])
+  return { ...Object.fromEntries(defaults), ...Object.fromEntries(sent) }
 }
 
 function nullsOf({ properties = {} }: Schema): Json {
@@ -123,7 +127,7 @@ function nullsOf({ properties = {} }: Schema): Json {
   return Object.fromEntries(nullable.map(([name]) => [name, null]))
 }
 
-/** Adds the age of the example to its times. */
+/** Moves the times of the example so that it is created `now`. */
 function moveTimes(
   example: Json,
   properties: Readonly<Record<string, Schema>>,
@@ -141,7 +145,7 @@ function moveTimes(
   return Object.fromEntries(Object.entries(example).map(move))
 }
 
-/** Later IDs are greater. */
+/** For IDs that are numbers: later ones are greater. */
 let lastNumber = Date.now()
 
 function newId(example: unknown): unknown {
@@ -149,7 +153,7 @@ function newId(example: unknown): unknown {
   return isUuid(example) ? uuidv7() : randomUUID()
 }
 
-/** RFC 7396. */
+/** JSON Merge Patch (RFC 7396). */
 function merge(target: unknown, patch: unknown): unknown {
   if (!isObject(patch) || Array.isArray(patch)) return patch
   const result: Json = isObject(target) && !Array.isArray(target) ? { ...target } : {}

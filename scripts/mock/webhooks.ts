@@ -31,7 +31,7 @@ export interface Delivered {
 
 const TIMEOUT_MS = 15_000
 
-/** Sends each event of the change, with one attempt. */
+/** Delivers each event of the change, with one attempt. */
 export async function deliverEvents(
   contract: Contract,
   { url, secret }: MockWebhook,
@@ -54,19 +54,24 @@ export async function deliverEvents(
   )
 }
 
-/** The events about the record. The mock does not change other records. */
-function listEvents(contract: Contract, operation: Operation, { before, after }: Change) {
+/** The events of the changed record. The mock does not change other records. */
+function listEvents(
+  contract: Contract,
+  operation: Operation,
+  { before, after }: Change,
+): EventMessage[] {
   const events = operation.emits.flatMap(
     (type) => contract.events.find((event) => event.type === type) ?? [],
   )
   const own = events.filter(({ resourceType }) => resourceType === events[0]?.resourceType)
   if (!before || !after) return own
   const { updated } = readRecordWords(contract, operation)
-  const isSame = Object.keys(after).every(
+  const isUnchanged = Object.keys(after).every(
     (name) => name === updated || isDeepStrictEqual(before[name], after[name]),
   )
+  if (isUnchanged) return []
   const conditions = readEmitConditions(operation)
-  return isSame ? [] : own.filter(({ type }) => meetsCondition(conditions[type], before, after))
+  return own.filter(({ type }) => meetsCondition(conditions[type], before, after))
 }
 
 function newDelivery(
@@ -79,19 +84,19 @@ function newDelivery(
   }: { event: EventMessage; record: Json; secret: string; traceparent: string },
 ): Delivery {
   const payload = payloadOf(event, record)
-  const values = { payload: payload.id, event: uuidv7() }
+  const ids = { payload: payload.id, event: uuidv7() }
   const delivery: Delivery = { method: 'POST', headers: {}, body: JSON.stringify(payload) }
   const headers = listDeliveryHeaders(contract)
   for (const header of headers)
     if (!header['x-signature'])
-      delivery.headers[header.name] = headerValue(header, values, traceparent)
+      delivery.headers[header.name] = headerValue(header, ids, traceparent)
   // The signatures cover other headers.
   for (const { name, 'x-signature': words } of headers)
     if (words) delivery.headers[name] = signDelivery(words, secret, delivery)
   return delivery
 }
 
-/** The example of the event, about the record. */
+/** The payload of the example, with the ID and the fields of the record. */
 function payloadOf({ example }: EventMessage, record: Json): Json & { id: string } {
   const { data, resource, ...rest } = example as Json
   return {
