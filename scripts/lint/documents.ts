@@ -1,6 +1,7 @@
 /** Checks the guides and READMEs: operation IDs that the contract does not have, and broken
  *  links. */
-import { access, readFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { listFiles, listFilesBelow } from '../generate/files.ts'
 import type { Contract } from '../model/contract.ts'
@@ -11,16 +12,16 @@ import type { LintProblem } from './problem.ts'
 interface Document {
   /** Relative to the root. */
   file: string
-  /** With code blocks left out: text and links. */
+  /** The lines, with empty ones instead of code blocks. */
   prose: string[]
-  /** With text left out: code blocks and the code within lines. */
+  /** The lines of code blocks, and the code within other lines. */
   code: string[]
 }
 
 const FOLDERS = ['docs', 'client', 'deploy']
 /** Released contracts are never changed. */
 const RELEASED = 'docs/released/'
-/** It names what earlier versions had. */
+/** It may name operations that earlier versions had. */
 const HISTORY = 'CHANGELOG.md'
 
 /** The problems of the Markdown files of `root`. */
@@ -30,10 +31,10 @@ export async function findDocumentProblems(
 ): Promise<LintProblem[]> {
   const names = await listDocuments(root)
   const documents = await Promise.all(names.map((file) => readDocument(root, file)))
-  const guides = documents.filter(({ file }) => file !== HISTORY)
+  const current = documents.filter(({ file }) => file !== HISTORY)
   return [
-    ...guides.flatMap((document) => findStaleOperations(document, contract)),
-    ...(await findBrokenLinks(root, documents)),
+    ...current.flatMap((document) => findStaleOperations(document, contract)),
+    ...findBrokenLinks(root, documents),
   ]
 }
 
@@ -65,8 +66,8 @@ function onlyCode(line: string): string {
     .join('`')
 }
 
-/** Code that has the form of an operation ID, with a verb and a noun of the contract, and is
- *  none. */
+/** Code that looks like an operation ID but is none: its verb and its noun are those of other
+ *  operations. */
 function findStaleOperations({ file, code }: Document, { operations }: Contract): LintProblem[] {
   const ids = operations.map(({ id }) => id)
   const verbs = new Set(ids.map((id) => partsOf(id).verb))
@@ -94,18 +95,16 @@ function partsOf(id: string): { verb: string; noun: string } {
   return { verb, noun: id.slice(verb.length).replace(/s$/, '') }
 }
 
-async function findBrokenLinks(root: string, documents: Document[]): Promise<LintProblem[]> {
-  const found = documents.map(async ({ file, prose }) => {
-    const links = prose.flatMap((line, index) =>
-      linksIn(line).map((link) => ({ ...link, line: index + 1 })),
-    )
-    const problems = links.map(async ({ href, line, column }): Promise<LintProblem[]> => {
-      const message = await describeBreak(root, documents, file, href)
-      return message === undefined ? [] : [{ file, line, column, rule: 'broken-link', message }]
-    })
-    return (await Promise.all(problems)).flat()
-  })
-  return (await Promise.all(found)).flat()
+function findBrokenLinks(root: string, documents: Document[]): LintProblem[] {
+  const problems: LintProblem[] = []
+  for (const { file, prose } of documents)
+    for (const [index, text] of prose.entries())
+      for (const { href, column } of linksIn(text)) {
+        const message = describeBreak(root, documents, file, href)
+        if (message !== undefined)
+          problems.push({ file, line: index + 1, column, rule: 'broken-link', message })
+      }
+  return problems
 }
 
 /** Relative links and their columns. Links with a scheme lead to other sites. */
@@ -121,27 +120,22 @@ function linksIn(line: string): { href: string; column: number }[] {
 
 /** Says why a link in `file` is broken, and what to do. Returns undefined if it leads to a file or
  *  heading. */
-async function describeBreak(
+function describeBreak(
   root: string,
   documents: Document[],
   file: string,
   href: string,
-): Promise<string | undefined> {
+): string | undefined {
   const [path = '', heading] = href.split('#')
   const target = path === '' ? file : posix.join(posix.dirname(file), decodeURIComponent(path))
-  const page = documents.find((document) => document.file === target)
-  if (page === undefined) {
-    const exists = await access(posix.join(root, target)).then(
-      () => true,
-      () => false,
-    )
-    if (exists) return undefined
-    const files = documents.map((document) => document.file)
+  const document = documents.find((other) => other.file === target)
+  if (document === undefined) {
+    if (existsSync(posix.join(root, target))) return undefined
+    const files = documents.map((other) => other.file)
     return `${target} does not exist: link to another file, for example ${nearest(target, files)}`
   }
-  if (heading === undefined) return undefined
-  const ids = headingIdsOf(page)
-  if (ids.includes(heading)) return undefined
+  const ids = headingIdsOf(document)
+  if (heading === undefined || ids.includes(heading)) return undefined
   return `${target} has no heading #${heading}: link to #${nearest(heading, ids)}, or add the heading`
 }
 

@@ -4,7 +4,7 @@ import type { Operation, Parameter } from '../model/operations.ts'
 import type { Finding, Source } from '../model/source.ts'
 import { listUnquotedFlowScalars } from '../model/yaml.ts'
 
-export function dreddSafe(contract: Contract): Finding[] {
+export function findDreddProblems(contract: Contract): Finding[] {
   return [
     ...contract.operations.flatMap((operation) => [
       ...operation.parameters.flatMap((parameter) => checkParameter(operation, parameter)),
@@ -17,14 +17,9 @@ export function dreddSafe(contract: Contract): Finding[] {
 
 function checkParameter(operation: Operation, parameter: Parameter): Finding[] {
   const problem = findParameterProblem(parameter)
-  return problem === undefined
-    ? []
-    : [
-        {
-          ...parameter.place,
-          problem: `parameter ${parameter.name} of ${operation.id} ${problem}`,
-        },
-      ]
+  if (problem === undefined) return []
+  const { name, place } = parameter
+  return [{ ...place, problem: `parameter ${name} of ${operation.id} ${problem}` }]
 }
 
 function findParameterProblem(parameter: Parameter): string | undefined {

@@ -3,7 +3,7 @@ import type { Contract } from '../model/contract.ts'
 import { type Finding, type Source, valueAt } from '../model/source.ts'
 
 /** Every message belongs to a channel: generators of documents and clients start there. */
-export function eventsOnChannel(contract: Contract): Finding[] {
+export function findEventsWithoutChannel(contract: Contract): Finding[] {
   const sent = listSentMessages(contract)
   return contract.events
     .filter(({ place }) => !sent.includes(valueAt(place.source.root, place.path)))
@@ -14,7 +14,7 @@ export function eventsOnChannel(contract: Contract): Finding[] {
 }
 
 /** The schema EventTypeName lists the subscribable events of asyncapi.yaml. */
-export function eventTypesListed({ sources, events }: Contract): Finding[] {
+export function findEventTypeMismatches({ sources, events }: Contract): Finding[] {
   const openapi = sources['openapi.yaml'] as Source
   const path = ['components', 'schemas', 'EventTypeName', 'enum']
   const listed = valueAt(openapi.root, path)

@@ -5,7 +5,7 @@ import type { EventMessage } from '../model/events.ts'
 import type { Schema } from '../model/schema.ts'
 import { type Finding, isObject, type Located, type Path, valueAt } from '../model/source.ts'
 
-export function checkExamples({ sources, operations, events }: Contract): Finding[] {
+export function findInvalidExamples({ sources, operations, events }: Contract): Finding[] {
   const compiler = newCompiler(sources)
   const headers = operations.flatMap(({ responses }) =>
     responses.flatMap((response) => Object.values(response.headers)),

@@ -1,7 +1,6 @@
 /** Checks the contract with Redocly's rules for OpenAPI and AsyncAPI documents and with our own,
  *  and the guides and READMEs. */
 import { fileURLToPath } from 'node:url'
-import { isDeepStrictEqual } from 'node:util'
 import { type Fault, findUngenerated } from '../generate/faults.ts'
 import { buildContract } from '../model/contract.ts'
 import { UnsupportedDocument } from '../model/document.ts'
@@ -12,7 +11,7 @@ import { readYaml } from '../model/yaml.ts'
 import { readAnyContract } from '../service/read.ts'
 import { findDocumentProblems } from './documents.ts'
 import type { LintProblem } from './problem.ts'
-import { redocly, redoclySpec } from './redocly.ts'
+import { lintByRedocly, lintBySpecification } from './redocly.ts'
 import { rules } from './rules.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -22,11 +21,12 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export async function lint(root = ROOT): Promise<LintProblem[]> {
   try {
     if (isPlain(root)) return await lintDocument(root)
-    // Redocly runs in a process of its own. `findOwnProblems` reports a file that cannot be read.
-    const others = redocly(root)
+    // Redocly runs in a process of its own, meanwhile. If both fail, our error is the better one.
+    const others = lintByRedocly(root)
     others.catch(() => undefined)
     const problems = [...(await findOwnProblems(root)), ...(await others)]
     const unique = new Map(problems.map((problem) => [formatProblem(problem), problem]))
+    // By file from Z to A: openapi.yaml comes first.
     return [...unique.values()].sort(
       (a, b) => b.file.localeCompare(a.file) || a.line - b.line || a.column - b.column,
     )
@@ -41,7 +41,7 @@ export async function lint(root = ROOT): Promise<LintProblem[]> {
 async function lintDocument(root: string): Promise<LintProblem[]> {
   try {
     await readAnyContract(root)
-    return await redoclySpec(root, findDocument(root) as string)
+    return await lintBySpecification(root, findDocument(root) as string)
   } catch (error) {
     if (!(error instanceof UnsupportedDocument)) throw error
     return error.findings.map(({ source, path, problem }) => ({
@@ -53,7 +53,7 @@ async function lintDocument(root: string): Promise<LintProblem[]> {
   }
 }
 
-/** `openapi.yaml:66:7 operation-id-unique — …` */
+/** For example `openapi.yaml:66:7 operation-id-unique — …`. */
 export function formatProblem({ file, line, column, rule, message }: LintProblem): string {
   return `${file}:${line}:${column} ${rule} — ${message}`
 }
@@ -72,16 +72,20 @@ export async function findOwnProblems(root: string): Promise<LintProblem[]> {
         message: problem,
       })),
     )
-    const isNew = (problem: LintProblem): boolean =>
-      !broken.some(({ file, line, message }) =>
-        isDeepStrictEqual([file, line, message], [problem.file, problem.line, problem.message]),
+    const isReported = ({ file, line, message }: LintProblem): boolean =>
+      broken.some(
+        (other) => other.file === file && other.line === line && other.message === message,
       )
     const ungenerated = (await isGenerated(root, contract))
       ? []
-      : findUngenerated(contract).map(toProblem).filter(isNew)
-    return [...broken, ...ungenerated, ...(await findDocumentProblems(root, contract))]
+      : findUngenerated(contract).map(toProblem)
+    return [
+      ...broken,
+      ...ungenerated.filter((problem) => !isReported(problem)),
+      ...(await findDocumentProblems(root, contract)),
+    ]
   } catch (error) {
-    // Our rules need a complete model.
+    // The model is incomplete, so the rules cannot run.
     if (error instanceof ContractError) return [toProblem(error)]
     throw error
   }

@@ -6,7 +6,7 @@ import type { Schema } from '../model/schema.ts'
 import { type Finding, valueAt } from '../model/source.ts'
 
 /** Lists declare their pages, sorts and filters, and their examples agree. */
-export function lists(contract: Contract): Finding[] {
+export function findListProblems(contract: Contract): Finding[] {
   return contract.operations
     .filter((operation) => isList(contract, operation))
     .flatMap((operation) => checkList(contract, operation))
@@ -63,9 +63,6 @@ function readExampleSorts({ place }: Operation['success']): string[] | undefined
 
 function listOptions({ sources }: Contract, { schema }: Parameter): string[] {
   const { items = {} } = dereference(sources, schema).value as Schema
-  return (
-    ((dereference(sources, { ...schema, value: items }).value as Schema).enum as
-      | string[]
-      | undefined) ?? []
-  )
+  const options = dereference(sources, { ...schema, value: items }).value as Schema
+  return (options.enum ?? []).map(String)
 }

@@ -16,18 +16,19 @@ interface Report {
   }[]
 }
 
-/** Redocly's problems with both files of `root`. Throws `Refused` if it is not installed. */
-export function redocly(root: string): Promise<LintProblem[]> {
+/** The problems of both files of `root` by the rules of redocly.yaml. Throws `Refused` if Redocly is
+ *  not installed. */
+export function lintByRedocly(root: string): Promise<LintProblem[]> {
   return lintFiles(root, ['openapi.yaml', 'asyncapi.yaml'], `--config=${CONFIG}`)
 }
 
 /** The problems by the rules of Redocly's set `recommended-strict`. */
-export function redoclyStrict(root: string, file: string): Promise<LintProblem[]> {
+export function lintByStrictRules(root: string, file: string): Promise<LintProblem[]> {
   return lintFiles(root, [file], '--extends=recommended-strict')
 }
 
 /** The problems by the OpenAPI specification alone. */
-export function redoclySpec(root: string, file: string): Promise<LintProblem[]> {
+export function lintBySpecification(root: string, file: string): Promise<LintProblem[]> {
   return lintFiles(root, [file], '--extends=spec')
 }
 
@@ -58,7 +59,7 @@ async function lintFiles(root: string, files: string[], rules: string): Promise<
   )
 }
 
-/** The exit status is ignored: the report has the problems. */
+/** Ignores the exit status: the report has the problems. */
 function run(
   args: string[],
   options: { cwd: string; env: NodeJS.ProcessEnv },

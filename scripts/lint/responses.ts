@@ -46,7 +46,7 @@ const SERVER_STATUSES: ServerStatus[] = [
 ]
 
 /** Every status that the server itself can return is declared. */
-export function statuses({ operations }: Contract): Finding[] {
+export function findUndeclaredStatuses({ operations }: Contract): Finding[] {
   return operations.flatMap((operation) => {
     const { id, place, responses } = operation
     const declared = new Set(responses.map(({ status }) => status))
@@ -61,7 +61,7 @@ export function statuses({ operations }: Contract): Finding[] {
 }
 
 /** Every error uses a shared schema: ApiError, or ApiValidationError for 422. */
-export function errorSchema({ operations }: Contract): Finding[] {
+export function findOtherErrorSchemas({ operations }: Contract): Finding[] {
   const errors = operations.flatMap(({ responses }) =>
     responses.filter(({ status }) => status >= 400),
   )

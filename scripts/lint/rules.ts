@@ -6,42 +6,47 @@ import { earliestSunset } from '../model/deprecations.ts'
 import type { Schema } from '../model/schema.ts'
 import { type Finding, valueAt } from '../model/source.ts'
 import { findUnsupportedParts } from '../model/supported.ts'
-import { dreddSafe } from './dredd.ts'
-import { eventsOnChannel, eventTypesListed } from './events.ts'
-import { checkExamples } from './examples.ts'
-import { lists } from './lists.ts'
-import { errorSchema, statuses } from './responses.ts'
-import { described, portableDefaults, sameInBothFiles, selfContained } from './schemas.ts'
-import { mistypedWords } from './words.ts'
+import { findDreddProblems } from './dredd.ts'
+import { findEventsWithoutChannel, findEventTypeMismatches } from './events.ts'
+import { findInvalidExamples } from './examples.ts'
+import { findListProblems } from './lists.ts'
+import { findOtherErrorSchemas, findUndeclaredStatuses } from './responses.ts'
+import {
+  findDifferentSchemas,
+  findOutsideReferences,
+  findUndescribed,
+  findUnportableDefaults,
+} from './schemas.ts'
+import { findMistypedWords } from './words.ts'
 
-/** Our rules by name. */
+/** Our rules by name, each with the function that finds what breaks it. */
 export const rules: Record<string, (contract: Contract) => Finding[]> = {
   'operation-id-unique': findRepeatedIds,
-  'operation-id-form': operationIdForm,
+  'operation-id-form': findOperationIdsWithoutVerb,
   supported: findUnsupportedParts,
   defaults: findFaultyDefaults,
-  'error-schema': errorSchema,
-  statuses,
-  examples: checkExamples,
-  'dredd-safe': dreddSafe,
+  'error-schema': findOtherErrorSchemas,
+  statuses: findUndeclaredStatuses,
+  examples: findInvalidExamples,
+  'dredd-safe': findDreddProblems,
   emits: findEmitMismatches,
-  'event-on-channel': eventsOnChannel,
-  'event-types-listed': eventTypesListed,
-  lists,
-  described,
-  'portable-default': portableDefaults,
-  'self-contained': selfContained,
-  'same-in-both-files': sameInBothFiles,
+  'event-on-channel': findEventsWithoutChannel,
+  'event-types-listed': findEventTypeMismatches,
+  lists: findListProblems,
+  described: findUndescribed,
+  'portable-default': findUnportableDefaults,
+  'self-contained': findOutsideReferences,
+  'same-in-both-files': findDifferentSchemas,
   modules: findMissingModules,
-  currencies,
-  'sunset-in-time': sunsetInTime,
+  currencies: findCurrencyProblems,
+  'sunset-in-time': findEarlySunsets,
   unreferenced: findUnusedComponents,
-  'mistyped-word': mistypedWords,
+  'mistyped-word': findMistypedWords,
 }
 
-/** Handler and test files are named after the operation ID. The verb-noun form tells them apart
- *  from other files. */
-function operationIdForm({ operations }: Contract): Finding[] {
+/** Handler and test files are named after the operation ID. A verb and a noun tell them apart from
+ *  other files. */
+function findOperationIdsWithoutVerb({ operations }: Contract): Finding[] {
   return operations
     .filter(({ id }) => !/^[a-z]+[A-Z]/.test(id))
     .map(({ id, place: { source, path } }) => ({
@@ -51,8 +56,8 @@ function operationIdForm({ operations }: Contract): Finding[] {
     }))
 }
 
-/** Without its currency, the console would show an amount in minor units. */
-function currencies({ sources }: Contract): Finding[] {
+/** Without its currency, the console would show an amount in minor units, for example cents. */
+function findCurrencyProblems({ sources }: Contract): Finding[] {
   const source = sources['openapi.yaml']
   if (!source) return []
   const schemas = valueAt(source.root, ['components', 'schemas']) as
@@ -75,7 +80,7 @@ function currencies({ sources }: Contract): Finding[] {
 }
 
 /** docs/versioning.md promises at least one year between deprecation and removal. */
-function sunsetInTime({ operations }: Contract): Finding[] {
+function findEarlySunsets({ operations }: Contract): Finding[] {
   return operations.flatMap(({ id, place: { source, path }, deprecation }) => {
     if (!deprecation?.sunset || deprecation.since === null) return []
     const { since, sunset } = deprecation

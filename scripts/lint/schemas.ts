@@ -10,7 +10,7 @@ interface Component extends Located<Schema> {
 }
 
 /** Some generators refuse `default` for an array or object. */
-export function portableDefaults({ sources }: Contract): Finding[] {
+export function findUnportableDefaults({ sources }: Contract): Finding[] {
   return Object.values(sources).flatMap((source) =>
     listValues(source)
       .filter(({ value, path }) => path.at(-1) === 'default' && isObject(value))
@@ -23,7 +23,7 @@ export function portableDefaults({ sources }: Contract): Finding[] {
 }
 
 /** AsyncAPI tools read asyncapi.yaml alone. */
-export function selfContained({ asyncapi }: Contract): Finding[] {
+export function findOutsideReferences({ asyncapi }: Contract): Finding[] {
   return listValues(asyncapi)
     .filter(({ path, value }) => path.at(-1) === '$ref' && !String(value).startsWith('#'))
     .map(({ path, value }) => ({
@@ -34,7 +34,7 @@ export function selfContained({ asyncapi }: Contract): Finding[] {
 }
 
 /** A schema that both files have under one name means the same in both. */
-export function sameInBothFiles({ sources, openapi, asyncapi }: Contract): Finding[] {
+export function findDifferentSchemas({ sources, openapi, asyncapi }: Contract): Finding[] {
   const others = new Map(listSchemas(openapi).map((component) => [component.name, component]))
   return listSchemas(asyncapi).flatMap((component) => {
     const other = others.get(component.name)
@@ -48,7 +48,8 @@ export function sameInBothFiles({ sources, openapi, asyncapi }: Contract): Findi
   })
 }
 
-/** Without annotations, and with one form for a constant and for a schema that allows null. */
+/** Without annotations. The two files write constants and `null` differently: here, they have one
+ *  form. */
 function normalize(schema: Schema): Schema {
   const {
     description: _description,
@@ -68,7 +69,7 @@ function orNull({ type, enum: options }: Schema): object {
 }
 
 /** Each component schema, property and value of an enumeration has a description. */
-export function described({ openapi, asyncapi }: Contract): Finding[] {
+export function findUndescribed({ openapi, asyncapi }: Contract): Finding[] {
   return [openapi, asyncapi].flatMap((source) =>
     listSchemas(source).flatMap(({ name, path, value }) => [
       ...(value.description
@@ -81,25 +82,22 @@ export function described({ openapi, asyncapi }: Contract): Finding[] {
 
 function findUndescribedParts(source: Source, name: string, path: Path, schema: Schema): Finding[] {
   const options = schema.enum?.length ?? 0
-  const isDescribed = options === (schema['x-enum-descriptions']?.length ?? 0)
-  const ofOptions = {
-    source,
-    path: [...path, 'enum'],
-    problem: `${name} has ${options} values: describe each in x-enum-descriptions, in the same order`,
-  }
-  const ofParts = listSubschemas(schema).flatMap(({ subschema, steps }) => {
+  const findings: Finding[] = []
+  if (options !== (schema['x-enum-descriptions']?.length ?? 0))
+    findings.push({
+      source,
+      path: [...path, 'enum'],
+      problem: `${name} has ${options} values: describe each in x-enum-descriptions, in the same order`,
+    })
+  for (const { subschema, steps } of listSubschemas(schema)) {
     const here = [...path, ...steps]
     const isProperty = steps[0] === 'properties'
     const part = isProperty ? `${name}.${steps[1]}` : name
-    const problem = `${part} has no description: add one`
-    return [
-      ...(isProperty && !subschema.$ref && !subschema.description
-        ? [{ source, path: here, problem }]
-        : []),
-      ...findUndescribedParts(source, part, here, subschema),
-    ]
-  })
-  return [...(isDescribed ? [] : [ofOptions]), ...ofParts]
+    if (isProperty && !subschema.$ref && !subschema.description)
+      findings.push({ source, path: here, problem: `${part} has no description: add one` })
+    findings.push(...findUndescribedParts(source, part, here, subschema))
+  }
+  return findings
 }
 
 function listSchemas(source: Source): Component[] {

@@ -1,10 +1,10 @@
-/** Words of the contract that are mistyped: a tool would ignore them without a message. */
+/** Mistyped `x-` keywords of the contract. Tools ignore unknown ones without a message. */
 import type { Contract } from '../model/contract.ts'
 import { distanceBetween } from '../model/nearest.ts'
 import { isMapOfNames, listNodes } from '../model/nodes.ts'
 import type { Finding, Path, Source } from '../model/source.ts'
 
-/** The words that the toolchain reads. */
+/** The `x-` keywords that the toolchain reads. */
 const WORDS = [
   'x-at-most',
   'x-counts-down',
@@ -49,12 +49,12 @@ const WORDS = [
   'x-when-deleted',
 ]
 
-/** More mistakes make another word. */
+/** The most wrong letters of a mistyped word. With more, it is a word of the author's own. */
 const MAX_DISTANCE = 2
-/** Of short words, such as `x-id` and `x-at`, most are near each other. */
+/** Shorter words, such as `x-id` and `x-at`, differ in few letters anyway. */
 const MIN_LENGTH = 6
 
-export function mistypedWords({ sources }: Contract): Finding[] {
+export function findMistypedWords({ sources }: Contract): Finding[] {
   return Object.values(sources).flatMap((source) =>
     listNodes(source.root).flatMap(({ path, value }) =>
       isMapOfNames(path)
@@ -65,14 +65,13 @@ export function mistypedWords({ sources }: Contract): Finding[] {
 }
 
 function findMistyped(source: Source, path: Path, key: string): Finding[] {
-  const meant = findMeant(key)
-  if (meant === undefined) return []
-  const problem = `${key} is unknown and has no effect: write ${meant}, or another name for a word of your own`
+  const intended = findIntendedWord(key)
+  if (intended === undefined) return []
+  const problem = `${key} is unknown and has no effect: write ${intended}, or another name for a word of your own`
   return [{ source, path: [...path, key], problem }]
 }
 
-/** The known word that the unknown one resembles. */
-function findMeant(key: string): string | undefined {
+function findIntendedWord(key: string): string | undefined {
   if (!key.startsWith('x-') || key.length < MIN_LENGTH || WORDS.includes(key)) return undefined
   return WORDS.find((word) => distanceBetween(key, word) <= MAX_DISTANCE)
 }
