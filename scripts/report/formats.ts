@@ -2,8 +2,8 @@
 import { escaped } from './junit.ts'
 import { formatPlace, type Result } from './result.ts'
 
-/** Workflow commands of GitHub Actions, which shows each at its line:
- *  `::error file=openapi.yaml,line=66,title=lists::…` */
+/** Workflow commands of GitHub Actions, for example
+ *  `::error file=openapi.yaml,line=66,title=lists::…`. GitHub shows each result at its line. */
 export function toAnnotations(results: Result[]): string[] {
   return results.map(({ level, rule, message, file, line }) => {
     const properties = { file, line, title: rule }
@@ -25,19 +25,18 @@ function escapeProperty(text: string): string {
 /** A heading and a table, for example for a comment on a pull request. */
 export function toMarkdown(title: string, results: Result[]): string {
   const cell = (text: string): string => text.replace(/[\\|<]/g, '\\$&').replace(/\s*\n\s*/g, ' ')
-  const rows = results.map(
-    (result) =>
-      `| ${[result.level, formatPlace(result), result.rule, result.message].map(cell).join(' | ')} |`,
-  )
-  const table = ['| level | place | rule | result |', '| --- | --- | --- | --- |', ...rows]
-  return `${[`## ${title}`, '', count(results), ...(rows.length > 0 ? ['', ...table] : [])].join('\n')}\n`
+  const lines = [`## ${title}`, '', countByLevel(results)]
+  if (results.length > 0)
+    lines.push('', '| level | place | rule | result |', '| --- | --- | --- | --- |')
+  for (const result of results) lines.push(`| ${cellsOf(result).map(cell).join(' | ')} |`)
+  return `${lines.join('\n')}\n`
 }
 
-/** One file without external parts. */
+/** An HTML file that loads nothing else. */
 export function toPage(title: string, results: Result[]): string {
   const rows = results.map((result) => {
-    const cells = [result.level, formatPlace(result), result.rule, result.message]
-    return `<tr class="${result.level}">${cells.map((text) => `<td>${escaped(text)}</td>`).join('')}</tr>`
+    const cells = cellsOf(result).map((text) => `<td>${escaped(text)}</td>`)
+    return `<tr class="${result.level}">${cells.join('')}</tr>`
   })
   return `<!doctype html>
 <html lang="en">
@@ -53,7 +52,7 @@ th, td { border: 1px solid #8886; padding: .2rem .5rem; text-align: left; vertic
 .warning td:first-child { background: #da35 }
 </style>
 <h1>${escaped(title)}</h1>
-<p>${count(results)}</p>
+<p>${countByLevel(results)}</p>
 <table>
 <tr><th>level</th><th>place</th><th>rule</th><th>result</th></tr>
 ${rows.join('\n')}
@@ -62,10 +61,15 @@ ${rows.join('\n')}
 `
 }
 
-function count(results: Result[]): string {
-  const of = (level: Result['level'], name: string): string => {
-    const number = results.filter((result) => result.level === level).length
-    return `${number} ${name}${number === 1 ? '' : 's'}`
-  }
-  return `${of('error', 'error')}, ${of('warning', 'warning')}, ${of('notice', 'notice')}.`
+function cellsOf(result: Result): string[] {
+  return [result.level, formatPlace(result), result.rule, result.message]
+}
+
+/** For example `2 errors, 1 warning, 0 notices.` */
+function countByLevel(results: Result[]): string {
+  const counts = (['error', 'warning', 'notice'] as const).map((level) => {
+    const count = results.filter((result) => result.level === level).length
+    return `${count} ${level}${count === 1 ? '' : 's'}`
+  })
+  return `${counts.join(', ')}.`
 }

@@ -1,7 +1,6 @@
 import { type Finding, lineOf } from '../model/source.ts'
 
-/** One result of lint, diff, generate --check or contract. `--format` says how these commands print
- *  their results. */
+/** One result of lint, diff, generate --check or contract. */
 export interface Result {
   /** Only an error fails the command. */
   level: 'error' | 'warning' | 'notice'
@@ -14,7 +13,7 @@ export interface Result {
   line: number | null
 }
 
-/** A result of a command that gives all its results one rule. */
+/** A result without its rule, for commands whose results all have the same one. */
 export type Remark = Pick<Result, 'file' | 'line' | 'message'>
 
 export function toRemark(finding: Finding): Remark {
