@@ -1,11 +1,9 @@
 /** The examples of openapi.yaml. */
-import OpenAPIBackendModule, { type Document } from 'openapi-backend'
 import { Refused } from '../../errors.ts'
 import { type OperationId, operations } from '../../generated/operations.ts'
 import { responses } from '../../generated/validators.js'
-
-// The package is CommonJS: its default export is one level down.
-const OpenAPIBackend = OpenAPIBackendModule.default ?? OpenAPIBackendModule
+import { dereference } from '../model/references.ts'
+import { START, valueAt } from '../model/source.ts'
 
 interface Example {
   /** By lower-case name. */
@@ -22,19 +20,24 @@ export interface Examples {
   find(id: OperationId, status: number, options?: { name?: string; mediaType?: string }): Example
 }
 
-interface DeclaredResponse {
-  headers?: Record<string, { example?: unknown; required?: boolean }>
-  content?: Record<string, DeclaredMedia>
+interface DeclaredHeader {
+  example?: unknown
+  required?: boolean
 }
 
 interface DeclaredMedia {
   example?: unknown
-  examples?: Record<string, { value?: unknown }>
+  examples?: Record<string, unknown>
+}
+
+interface DeclaredResponse {
+  headers?: Record<string, unknown>
+  content?: Record<string, DeclaredMedia>
 }
 
 /** Throws `Refused` if an example breaks the contract. */
-export async function readExamples(document: unknown): Promise<Examples> {
-  const examples = await loadExamples(document)
+export function readExamples(document: unknown): Examples {
+  const examples = findExamples(document)
   const problems = (Object.keys(operations) as OperationId[]).flatMap((id) =>
     checkExamples(id, examples),
   )
@@ -42,46 +45,34 @@ export async function readExamples(document: unknown): Promise<Examples> {
   return examples
 }
 
-async function loadExamples(document: unknown): Promise<Examples> {
-  // A copy: `init` replaces references by their targets.
-  const api = new OpenAPIBackend({
-    definition: structuredClone(document) as Document,
-    quick: true,
-    validate: false,
-  })
-  await api.init()
-  // `getOperation` builds all operations for each look-up, which takes quadratic time in all.
-  const known = new Map(
-    api.router.getOperations().map(({ operationId, responses }) => [operationId, responses]),
-  )
-  const declared = (id: OperationId, status: number): DeclaredResponse =>
-    (known.get(id)?.[status] ?? {}) as DeclaredResponse
-  const mediaTypes: Examples['mediaTypes'] = (id, status) =>
-    Object.keys(declared(id, status).content ?? {})
+function findExamples(document: unknown): Examples {
+  const source = { file: 'openapi.json', text: '', root: document, position: () => START }
+  const follow = <T>(value: unknown): T => dereference({}, { source, path: [], value }).value as T
+  const responseOf = (id: OperationId, status: number): DeclaredResponse => {
+    const { path, method } = operations[id]
+    return follow(valueAt(document, ['paths', path, method, 'responses', status]) ?? {})
+  }
+  const contentOf = (id: OperationId, status: number) => responseOf(id, status).content ?? {}
   return {
-    mediaTypes,
+    mediaTypes: (id, status) => Object.keys(contentOf(id, status)),
     names: (id, status) =>
-      Object.values(declared(id, status).content ?? {}).flatMap(({ examples = {} }) =>
-        Object.keys(examples),
-      ),
-    find(id, status, { name, mediaType = mediaTypes(id, status)[0] } = {}) {
+      Object.values(contentOf(id, status)).flatMap(({ examples = {} }) => Object.keys(examples)),
+    find(id, status, { name, mediaType = Object.keys(contentOf(id, status))[0] } = {}) {
       // An optional header would be wrong here, for example Idempotent-Replayed.
-      const required = Object.entries(declared(id, status).headers ?? {}).filter(
-        ([, header]) => header.required,
-      )
-      const headers = Object.fromEntries(
-        required.map(([header, { example }]) => [header.toLowerCase(), String(example ?? '')]),
-      )
-      if (mediaType === undefined) return { headers, mediaType: null, body: undefined }
-      return { headers, mediaType, body: findBody(declared(id, status).content?.[mediaType], name) }
+      const headers = Object.entries(responseOf(id, status).headers ?? {})
+        .map(([header, value]) => [header, follow<DeclaredHeader>(value)] as const)
+        .filter(([, { required }]) => required)
+        .map(([header, { example }]) => [header.toLowerCase(), String(example ?? '')])
+      const { example, examples = {} } = contentOf(id, status)[mediaType ?? ''] ?? {}
+      // Without a name, the first of `examples`. `muster lint` reports a body without an example.
+      const named = examples[name ?? ''] ?? (example === undefined && Object.values(examples)[0])
+      return {
+        headers: Object.fromEntries(headers),
+        mediaType: mediaType ?? null,
+        body: named ? follow<{ value?: unknown }>(named).value : example,
+      }
     },
   }
-}
-
-/** The example of that name, or the first. `muster lint` reports a body without an example. */
-function findBody({ example, examples = {} }: DeclaredMedia = {}, name?: string): unknown {
-  const named = name === undefined ? undefined : examples[name]
-  return named ? named.value : (example ?? Object.values(examples)[0]?.value)
 }
 
 function checkExamples(id: OperationId, examples: Examples): string[] {

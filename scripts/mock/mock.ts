@@ -69,7 +69,7 @@ export async function createMock({
   document = ownDocument(),
   state,
 }: MockOptions): Promise<Koa> {
-  const examples = await readExamples(document)
+  const examples = readExamples(document)
   const mock: Mock = {
     service,
     examples,
