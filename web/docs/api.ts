@@ -55,7 +55,7 @@ export interface Api extends ApiInfo {
   resources: ApiResource[]
   operations: ApiOperation[]
   events: ApiEvent[]
-  /** Component schemas of openapi.yaml by name. */
+  /** Component schemas of openapi.yaml by name, sorted. */
   schemas: Map<string, Schema>
   securitySchemes: SecuritySchemes
   /** Component headers of openapi.yaml. */
@@ -82,6 +82,7 @@ export function readApi(root: string): Api {
       value,
     }),
   )
+  const schemas = readComponents(openapi, 'schemas') as Record<string, Schema>
   return {
     ...readInfo(openapi),
     webhooks: readInfo(asyncapi),
@@ -89,7 +90,7 @@ export function readApi(root: string): Api {
     resources,
     operations,
     events,
-    schemas: new Map(Object.entries(readComponents(openapi, 'schemas') as Record<string, Schema>)),
+    schemas: new Map(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1))),
     securitySchemes: readSecuritySchemes(openapi),
     headers,
     // Generated references name their file, so the source that they are followed from does not

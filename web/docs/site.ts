@@ -61,14 +61,14 @@ export function openSite(options: SiteOptions): Site {
   const { folder, assets } = readDocsAssets(searchIndex(api, guides))
   const contracts = readContracts(root, options.baseUrl)
 
-  const input = { api, guides, options, pages, contracts }
+  const content = { api, guides, options, pages, contracts }
   const renderAt = (id: string, render: Page['render']): string => {
-    const context = newPageContext({ ...input, id, suffix })
+    const context = newPageContext(content, id, suffix)
     const markdownName = pages.has(id) ? `${id.split('/').at(-1)}.md` : undefined
     return renderLayout({ id, page: render(context), context, folder, suffix, markdownName })
   }
   const writeAt = (id: string, write: Page['markdown']): string =>
-    write(markdownContext(newPageContext({ ...input, id, suffix: '.md' })))
+    write(markdownContext(newPageContext(content, id, '.md')))
   return {
     pages: [...pages.keys()],
     page(id) {
@@ -150,18 +150,20 @@ function notFoundPage(context: PageContext): DocsPage {
   }
 }
 
-interface ContextInput {
-  id: string
+interface SiteContent {
   api: Api
   guides: Guide[]
   options: SiteOptions
   pages: ReadonlyMap<string, Page>
-  suffix: string
   contracts: ReadonlyMap<string, Asset>
 }
 
-function newPageContext(input: ContextInput): PageContext {
-  const { id, api, guides, options, pages, suffix, contracts } = input
+/** `suffix` is the end of the URLs of other pages. */
+function newPageContext(
+  { api, guides, options, pages, contracts }: SiteContent,
+  id: string,
+  suffix: string,
+): PageContext {
   const up = '../'.repeat(id.split('/').length - 1)
   const link: PageContext['link'] = (target, fragment) => {
     if (!pages.has(target))

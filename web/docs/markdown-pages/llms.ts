@@ -43,8 +43,6 @@ const CONTRACT_CONTENTS: Record<string, string> = {
 function guideLines({ guides, link }: PageContext, group: Guide['group']): string {
   return guides
     .filter((guide) => guide.group === group)
-    .map(({ id, title, text }) =>
-      listItem(`[${title}](${link(id)}): ${firstSentence(text.replace(/^# .*$/m, ''))}`),
-    )
+    .map(({ id, title, text }) => listItem(`[${title}](${link(id)}): ${firstSentence(text)}`))
     .join('\n')
 }

@@ -92,11 +92,10 @@ export function eventMarkdown(context: PageContext, event: ApiEvent): string {
 }
 
 export function schemasMarkdown(context: PageContext): string {
-  const schemas = [...context.api.schemas].sort(([a], [b]) => (a < b ? -1 : 1))
   return joinBlocks([
     '# Schemas',
     'The schemas of requests and responses.',
-    ...schemas.map(([name, schema]) => schemaSection(context, name, schema)),
+    ...[...context.api.schemas].map(([name, schema]) => schemaSection(context, name, schema)),
   ])
 }
 

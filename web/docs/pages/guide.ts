@@ -41,7 +41,7 @@ export function guidePage(context: PageContext, guide: Guide, root: string): Doc
   const reference = REFERENCES[guide.id]
   return {
     title: title ?? guide.title,
-    summary: firstSentence(guide.text.replace(/^# .*$/m, '')),
+    summary: firstSentence(guide.text),
     headings: reference ? [...headings, reference.heading] : headings,
     body: html`<div class="prose">${body}</div>
       ${reference && html`<h2 id="${reference.heading.id}">${reference.heading.text}</h2>`}

@@ -64,7 +64,7 @@ function guideSection(context: PageContext): Html {
 function guideCard(context: PageContext, { id, title, text }: Guide): Html {
   return html`<li>
     <a href="${context.link(id)}">${title}</a>
-    <p>${firstSentence(text.replace(/^# .*$/m, ''))}</p>
+    <p>${firstSentence(text)}</p>
   </li>`
 }
 

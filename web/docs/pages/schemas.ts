@@ -5,7 +5,6 @@ import type { DocsPage, PageContext } from '../page.ts'
 import { constraintList, fieldList, formatType } from '../schema.ts'
 
 export function schemasPage(context: PageContext): DocsPage {
-  const schemas = [...context.api.schemas].sort(([a], [b]) => (a < b ? -1 : 1))
   // Each component has its own section here.
   const shallow = { ...context, maxDepth: context.maxDepth && 1 }
   return {
@@ -16,7 +15,7 @@ export function schemasPage(context: PageContext): DocsPage {
         The schemas of requests and responses. For tools:
         <a href="${context.contractLink('openapi.json')}">openapi.json</a>.
       </p>
-      ${schemas.map(([name, schema]) => schemaSection(shallow, name, schema))}`,
+      ${[...context.api.schemas].map(([name, schema]) => schemaSection(shallow, name, schema))}`,
   }
 }
 
