@@ -247,7 +247,9 @@ export interface paths {
         put?: never;
         /**
          * Request an export
-         * @description Requests a file with all records of one resource that match the filters. The file is created in the background, and the event `export.completed` or `export.failed` reports the end. A record that changes during the export appears once, in its old or its new state. An export of payments needs the Finance permission. An account may have 3 unfinished exports: above that, the request gets 429 with `Retry-After`. The files of an account may take 1 GiB together: while they do, the request gets 422 on `exports`, and an export whose file would exceed it fails. Delete exports that you no longer need. Operators can change these limits.
+         * @description Requests a file with all records of one resource that match the filters. The file is created in the background, and the event `export.completed` or `export.failed` reports the end. A record that changes during the export appears once, in its old or its new state. An export of payments needs the Finance permission.
+         *
+         *     An account may have 3 unfinished exports: above that, the request gets 429 with `Retry-After`. The files of an account may have 1 GiB together. When they have reached it, the request gets 422 on `exports`. An export whose file would exceed it fails. Delete exports that you no longer need. Operators can change these limits.
          */
         post: operations["createExport"];
         delete?: never;
@@ -595,7 +597,7 @@ export interface components {
          */
         ScreeningResult: "meets_all" | "missing_must_have" | "missing_nice_to_have";
         /**
-         * @description Whether an application needs the expected answer, or is only better with it.
+         * @description Whether the expected answer is necessary, or only an advantage.
          * @enum {string}
          */
         ScreeningRequirement: "must_have" | "nice_to_have";
@@ -1252,7 +1254,7 @@ export interface components {
         JobApplicationCreatedData: {
             screening_outcome: components["schemas"]["ScreeningOutcome"];
         };
-        /** @description The IDs of the event's deliveries, one for each webhook. Only `GET /public/v1/events/{event}` returns them. Deliveries that were removed by the retention are missing. */
+        /** @description The IDs of the event's deliveries, one for each webhook. Only `GET /public/v1/events/{event}` returns them. IDs of deliveries that were deleted after the retention period are missing. */
         DeliveryIds: components["schemas"]["Id"][];
         /** @description A page of events. */
         EventList: {
@@ -2420,7 +2422,7 @@ export interface components {
                 "application/json": components["schemas"]["ApiError"];
             };
         };
-        /** @description The input is invalid, or your account may have no more records; `errors` names each invalid field, or `records`. */
+        /** @description The input is invalid, or would exceed a quota of your account. `errors` names each invalid field, or the quota: `records` or `exports`. */
         ValidationFailed: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2445,7 +2447,7 @@ export interface components {
                 "application/json": components["schemas"]["ApiValidationError"];
             };
         };
-        /** @description You have reached the rate limit of this minute, or have too many requests in progress or too many unfinished exports, or your account has caused too many events today. `message` says which. */
+        /** @description You have reached the rate limit of this minute, or have too many requests in progress. Or your account has too many unfinished exports, or has caused too many events today. `message` says which. */
         TooManyRequests: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -460,7 +460,7 @@ export const resources: readonly Resource[] = [
               },
               requirement: {
                 type: 'string',
-                description: 'Whether an application needs the expected answer, or is only better with it.',
+                description: 'Whether the expected answer is necessary, or only an advantage.',
                 enum: ['must_have', 'nice_to_have'],
                 'x-enum-descriptions': [
                   'Without the expected answer, the outcome is `missing_must_have`.',
@@ -575,7 +575,7 @@ export const resources: readonly Resource[] = [
               },
               requirement: {
                 type: 'string',
-                description: 'Whether an application needs the expected answer, or is only better with it.',
+                description: 'Whether the expected answer is necessary, or only an advantage.',
                 enum: ['must_have', 'nice_to_have'],
                 'x-enum-descriptions': [
                   'Without the expected answer, the outcome is `missing_must_have`.',
@@ -686,7 +686,7 @@ export const resources: readonly Resource[] = [
               },
               requirement: {
                 type: 'string',
-                description: 'Whether an application needs the expected answer, or is only better with it.',
+                description: 'Whether the expected answer is necessary, or only an advantage.',
                 enum: ['must_have', 'nice_to_have'],
                 'x-enum-descriptions': [
                   'Without the expected answer, the outcome is `missing_must_have`.',
@@ -799,7 +799,7 @@ export const resources: readonly Resource[] = [
           enum: ['submitted', 'shortlisted', 'accepted', 'rejected', 'withdrawn'],
           'x-enum-descriptions': [
             'New, and not reviewed.',
-            'In the closer selection.',
+            'On the shortlist.',
             'The participant gets the job. Final.',
             'The participant does not get the job. Final.',
             'The participant no longer applies. Final.',
@@ -868,7 +868,7 @@ export const resources: readonly Resource[] = [
           enum: ['submitted', 'shortlisted', 'accepted', 'rejected', 'withdrawn'],
           'x-enum-descriptions': [
             'New, and not reviewed.',
-            'In the closer selection.',
+            'On the shortlist.',
             'The participant gets the job. Final.',
             'The participant does not get the job. Final.',
             'The participant no longer applies. Final.',
@@ -903,7 +903,7 @@ export const resources: readonly Resource[] = [
             enum: ['submitted', 'shortlisted', 'accepted', 'rejected', 'withdrawn'],
             'x-enum-descriptions': [
               'New, and not reviewed.',
-              'In the closer selection.',
+              'On the shortlist.',
               'The participant gets the job. Final.',
               'The participant does not get the job. Final.',
               'The participant no longer applies. Final.',
