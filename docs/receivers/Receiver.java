@@ -24,7 +24,7 @@ public class Receiver {
     private static final int MAX_BODY_BYTES = 1024 * 1024;
     private static final Duration TOLERANCE = Duration.ofMinutes(5);
 
-    /** Both secrets are valid while you rotate them. Anyone can sign with an empty one. */
+    /** Both secrets while you rotate them. */
     private final List<String> secrets;
 
     /** In production, use a unique column in your database. */
@@ -98,13 +98,14 @@ public class Receiver {
     }
 
     public static void main(String[] args) throws IOException {
+        // Ignore empty secrets: anyone can sign with them.
         List<String> secrets = Stream.of("MUSTER_WEBHOOK_SECRET", "MUSTER_WEBHOOK_NEXT_SECRET")
             .map(name -> System.getenv().getOrDefault(name, ""))
             .filter(secret -> !secret.isEmpty())
             .toList();
         if (secrets.isEmpty()) throw new IllegalStateException("Set MUSTER_WEBHOOK_SECRET");
 
-        // Seconds until an upload ends that a sender does not finish.
+        // Ends uploads that a sender does not finish after 10 seconds.
         System.setProperty("sun.net.httpserver.maxReqTime", "10");
         int port = Integer.parseInt(System.getenv().getOrDefault("PORT", "4000"));
         HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 0);

@@ -63,7 +63,7 @@ func isSigned(secret string, header http.Header, body []byte) bool {
 		hmac.Equal([]byte(header.Get("webhook-signature")), []byte(timedSignature))
 }
 
-// isRecent reports whether the delivery is new: an older one may be a replay.
+// isRecent reports whether the delivery is recent: an older one may be a replay.
 func isRecent(header http.Header) bool {
 	seconds, err := strconv.ParseInt(header.Get("webhook-timestamp"), 10, 64)
 	return err == nil && time.Since(time.Unix(seconds, 0)).Abs() <= tolerance
@@ -108,6 +108,7 @@ func (rc *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func main() {
 	rc := &receiver{}
+	// Ignore empty secrets: anyone can sign with them.
 	for _, name := range []string{"MUSTER_WEBHOOK_SECRET", "MUSTER_WEBHOOK_NEXT_SECRET"} {
 		if secret := os.Getenv(name); secret != "" {
 			rc.secrets = append(rc.secrets, secret)

@@ -17,7 +17,7 @@ MAX_LINE_BYTES = 1024
 TOLERANCE_SECONDS = 5 * 60
 REQUEST_SECONDS = 10
 
-# Both secrets are valid while you rotate them. Anyone can sign with an empty one.
+# Both secrets are valid while you rotate them. Ignore empty ones: anyone can sign with them.
 VARIABLES = ("MUSTER_WEBHOOK_SECRET", "MUSTER_WEBHOOK_NEXT_SECRET")
 SECRETS = [secret for name in VARIABLES if (secret := os.environ.get(name))]
 if not SECRETS:

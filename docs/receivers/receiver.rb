@@ -7,7 +7,7 @@ require "webrick"
 MAX_BODY_BYTES = 1024 * 1024
 TOLERANCE_SECONDS = 5 * 60
 
-# Both secrets are valid while you rotate them. Anyone can sign with an empty one.
+# Both secrets are valid while you rotate them. Ignore empty ones: anyone can sign with them.
 SECRETS = ENV.values_at("MUSTER_WEBHOOK_SECRET", "MUSTER_WEBHOOK_NEXT_SECRET").compact.reject(&:empty?)
 abort "Set MUSTER_WEBHOOK_SECRET" if SECRETS.empty?
 

@@ -11,7 +11,7 @@ interface Delivery {
 const MAX_BODY_BYTES = 1024 * 1024
 const TOLERANCE_SECONDS = 5 * 60
 
-// Both secrets are valid while you rotate them. Anyone can sign with an empty one.
+// Both secrets are valid while you rotate them. Ignore empty ones: anyone can sign with them.
 const secrets = [process.env.MUSTER_WEBHOOK_SECRET, process.env.MUSTER_WEBHOOK_NEXT_SECRET].filter(
   (secret): secret is string => Boolean(secret),
 )
