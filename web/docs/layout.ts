@@ -17,8 +17,8 @@ interface Layout {
   markdownName: string | undefined
 }
 
-/** Static pages have it in a `meta` element. Only a header can forbid frames
- *  (`frame-ancestors`). */
+/** The Content-Security-Policy of all pages. Static pages have it in a `meta` element, which cannot
+ *  forbid frames (`frame-ancestors`). */
 export const DOCS_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -32,7 +32,7 @@ export const DOCS_POLICY = [
 
 const MIN_CONTENTS_SECTIONS = 3
 
-/** The complete HTML of a page. The Content-Security-Policy forbids inline scripts and styles. */
+/** The complete HTML of a page. `DOCS_POLICY` forbids inline scripts and styles. */
 export function renderLayout(layout: Layout): string {
   const { id, page, context, folder, suffix, markdownName } = layout
   const up = '../'.repeat(id.split('/').length - 1)
@@ -162,7 +162,7 @@ function navigation(id: string, context: PageContext): Html {
     ])}`
 }
 
-/** The files that people write; of a document, the one that has all its parts. */
+/** The files that people write. For a plain document, the file that has all its parts. */
 function isMainFile({ api }: PageContext): (name: string) => boolean {
   return (name) => (api.isPlain ? name === 'openapi.json' : name.endsWith('.yaml'))
 }
