@@ -163,28 +163,17 @@ export function componentName({ $ref }: Schema): string | undefined {
 }
 
 function describeOwnConstraints(context: SchemaContext, schema: Schema): Content[] {
-  const {
-    minLength,
-    maxLength,
-    minItems,
-    maxItems,
-    minimum,
-    maximum,
-    maxProperties,
-    pattern,
-    uniqueItems,
-  } = schema
   const options = schema.enum?.filter((value) => value !== null)
   const descriptions = schema['x-enum-descriptions']
   return [
     schema.const !== undefined && html`always ${code(schema.const)}`,
     options && !descriptions && html`one of ${joinContent(options.map(code), ' ')}`,
-    describeRange(minimum, maximum, ''),
-    describeRange(minLength, maxLength, 'character'),
-    describeRange(minItems, maxItems, 'item'),
-    describeRange(undefined, maxProperties, 'entry', 'entries'),
-    uniqueItems && 'no item twice',
-    pattern !== undefined && describePattern(pattern),
+    describeRange(schema.minimum, schema.maximum, ''),
+    describeRange(schema.minLength, schema.maxLength, 'character'),
+    describeRange(schema.minItems, schema.maxItems, 'item'),
+    describeRange(undefined, schema.maxProperties, 'entry', 'entries'),
+    schema.uniqueItems && 'no item twice',
+    schema.pattern !== undefined && describePattern(schema.pattern),
     readDefault(schema) !== undefined && html`default ${code(readDefault(schema))}`,
     options && descriptions && html`one of${optionList(context, options, descriptions)}`,
   ].filter((rule) => rule !== false && rule !== undefined)

@@ -1,4 +1,4 @@
-import { double, queryText } from './notation.ts'
+import { double, joinLines, queryText } from './notation.ts'
 import { bodyText, fillPath, listPreparations, type SampleRequest } from './request.ts'
 
 export function go(request: SampleRequest): string {
@@ -6,7 +6,7 @@ export function go(request: SampleRequest): string {
   const imports = ['fmt', 'io', 'log', 'net/http', 'os']
   if (query.length > 0) imports.push('net/url')
   if (body !== undefined) imports.push('strings')
-  return [
+  return joinLines([
     ...listPreparations(request).map((sentence) => `// ${sentence}`),
     'package main',
     '',
@@ -47,9 +47,7 @@ export function go(request: SampleRequest): string {
       ? '\tfmt.Println(response.Status, string(responseBody))'
       : '\tfmt.Println(string(responseBody))',
     '}',
-  ]
-    .filter((line) => line !== false)
-    .join('\n')
+  ])
 }
 
 function urlOf(request: SampleRequest): string {

@@ -50,6 +50,11 @@ export function queryText(query: [name: string, value: unknown][]): [string, str
   return query.map(([name, value]) => [name, String(value)])
 }
 
+/** Leaves out lines that are false. */
+export function joinLines(lines: (string | false)[]): string {
+  return lines.filter((line) => line !== false).join('\n')
+}
+
 export function single(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\n', '\\n')}'`
 }

@@ -1,4 +1,4 @@
-import { queryText, single, valueWriter } from './notation.ts'
+import { joinLines, queryText, single, valueWriter } from './notation.ts'
 import { fillPath, listPreparations, type SampleRequest } from './request.ts'
 
 const write = valueWriter({
@@ -16,12 +16,11 @@ const write = valueWriter({
 
 export function php(request: SampleRequest): string {
   const { method, query, headers, body, responseFormat } = request
-  return [
+  return joinLines([
     '<?php',
     ...listPreparations(request).map((sentence) => `// ${sentence}`),
-    query.length > 0
-      ? `$query = http_build_query(${write(Object.fromEntries(queryText(query)))});`
-      : false,
+    query.length > 0 &&
+      `$query = http_build_query(${write(Object.fromEntries(queryText(query)))});`,
     `$curl = curl_init(${urlOf(request)});`,
     'curl_setopt_array($curl, [',
     method !== 'GET' && `    CURLOPT_CUSTOMREQUEST => '${method}',`,
@@ -42,9 +41,7 @@ export function php(request: SampleRequest): string {
       text: 'echo $body;',
       none: 'echo $status, PHP_EOL;',
     }[responseFormat],
-  ]
-    .filter((line) => line !== false)
-    .join('\n')
+  ])
 }
 
 function urlOf(request: SampleRequest): string {

@@ -1,4 +1,4 @@
-import { double, queryText, valueWriter } from './notation.ts'
+import { double, joinLines, queryText, valueWriter } from './notation.ts'
 import { fillPath, listPreparations, type SampleRequest } from './request.ts'
 
 const write = valueWriter({
@@ -14,13 +14,10 @@ const write = valueWriter({
 
 export function python(request: SampleRequest): string {
   const { method, query, headers, body, responseFormat } = request
-  const imports = [
-    body !== undefined || responseFormat === 'json' ? 'import json' : undefined,
-    'import os',
-  ]
-  return [
+  return joinLines([
     ...listPreparations(request).map((sentence) => `# ${sentence}`),
-    ...imports,
+    (body !== undefined || responseFormat === 'json') && 'import json',
+    'import os',
     query.length > 0 && 'from urllib.parse import urlencode',
     'from urllib.request import Request, urlopen',
     '',
@@ -41,9 +38,7 @@ export function python(request: SampleRequest): string {
       text: '    print(response.read().decode())',
       none: '    print(response.status)',
     }[responseFormat],
-  ]
-    .filter((line) => line !== false && line !== undefined)
-    .join('\n')
+  ])
 }
 
 /** Before Python 3.12, an expression in a text cannot contain the quotation marks of the text. */

@@ -1,4 +1,4 @@
-import { double, queryText, valueWriter } from './notation.ts'
+import { double, joinLines, queryText, valueWriter } from './notation.ts'
 import { fillPath, listPreparations, type SampleRequest } from './request.ts'
 
 const write = valueWriter({
@@ -17,7 +17,7 @@ export function ruby(request: SampleRequest): string {
   const { method, query, headers, body, responseFormat } = request
   const className = method.charAt(0) + method.slice(1).toLowerCase()
   const path = fillPath(request, ({ name }) => `#{ENV.fetch("${name}")}`)
-  return [
+  return joinLines([
     ...listPreparations(request).map((sentence) => `# ${sentence}`),
     (body !== undefined || responseFormat === 'json') && 'require "json"',
     'require "net/http"',
@@ -39,7 +39,5 @@ export function ruby(request: SampleRequest): string {
       text: 'puts response.body',
       none: 'puts response.code',
     }[responseFormat],
-  ]
-    .filter((line) => line !== false)
-    .join('\n')
+  ])
 }

@@ -1,4 +1,4 @@
-import { type Notation, queryText, single, valueWriter } from './notation.ts'
+import { joinLines, type Notation, queryText, single, valueWriter } from './notation.ts'
 import { fillPath, listPreparations, type SampleRequest } from './request.ts'
 
 export const typescriptNotation: Notation = {
@@ -21,7 +21,7 @@ export function typescript(request: SampleRequest): string {
     ...(body === undefined ? [] : ["'Content-Type': 'application/json'"]),
     ...headers.map(([name, text]) => `${single(name)}: ${single(text)}`),
   ]
-  return [
+  return joinLines([
     ...listPreparations(request).map((sentence) => `// ${sentence}`),
     query.length > 0 &&
       `const query = new URLSearchParams(${write(Object.fromEntries(queryText(query)))})`,
@@ -38,9 +38,7 @@ export function typescript(request: SampleRequest): string {
       text: 'console.log(await response.text())',
       none: 'console.log(response.status)',
     }[responseFormat],
-  ]
-    .filter((line) => line !== false)
-    .join('\n')
+  ])
 }
 
 function urlOf(request: SampleRequest): string {
