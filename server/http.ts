@@ -60,27 +60,31 @@ export async function listen(
     handle,
   )
   server.maxConnections = maxConnections
-  // Connections without a request in flight. Node closes only those that have had a response.
-  const waiting = new Set<Socket>()
+  const sockets = new Set<Socket>()
   const inFlight = new Set<ServerResponse>()
   let isDraining = false
   let isStopping = false
 
   server.on('connection', (socket) => {
-    waiting.add(socket)
-    socket.once('close', () => waiting.delete(socket))
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
   })
   server.prependListener('request', ({ socket }, response) => {
-    waiting.delete(socket)
     inFlight.add(response)
     if (isDraining) closeAfter(response)
     response.once('close', () => {
       inFlight.delete(response)
       if (isStopping) socket.end()
-      else waiting.add(socket)
     })
   })
-  server.on('clientError', respondToUnreadable)
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    // The client would read the error as the rest of a response that has begun.
+    const hasBegun = [...inFlight].some(
+      ({ req, headersSent }) => req.socket === socket && headersSent,
+    )
+    if (!socket.writable || error.code === 'ECONNRESET' || hasBegun) socket.destroy()
+    else respondToUnreadable(error, socket)
+  })
   const slowReaders = setInterval(newSlowReaderCheck(inFlight, clientTimeoutMs), checkMs)
   slowReaders.unref()
   server.once('close', () => clearInterval(slowReaders))
@@ -100,7 +104,9 @@ export async function listen(
       drain()
       isStopping = true
       const closed = promisify(server.close.bind(server))()
-      for (const socket of waiting) socket.destroy()
+      // Node itself closes only idle connections that have had a response.
+      const busy = new Set([...inFlight].map(({ req }) => req.socket))
+      for (const socket of sockets.difference(busy)) socket.destroy()
       const force = setTimeout(() => server.closeAllConnections(), graceMs)
       await closed
       clearTimeout(force)
@@ -139,7 +145,6 @@ const UNREADABLE: Record<string, { status: number; message: string }> = {
 
 /** Responds to what Node's parser refuses, in the form of every other error. */
 function respondToUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
   const { status, message } = UNREADABLE[error.code ?? ''] ?? {
     status: 400,
     message: 'This is not a valid HTTP request.',

@@ -1,9 +1,11 @@
-/** Clients that send or read slowly lose their connections. */
+/** Clients that send or read slowly, or not at all, lose their connections. */
 import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
-import { expect, test } from 'vitest'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { expect, test, vi } from 'vitest'
 import { listen } from '../../server/http.ts'
 
 const TIMEOUT_MS = 600
@@ -112,4 +114,36 @@ test('connections above the limit are closed at once', async () => {
   await Promise.all(open.map((socket) => once(socket, 'connect')))
   expect(await closedAfter(connect(server.port, '127.0.0.1'))).toBeLessThan(TIMEOUT_MS / 2)
   for (const socket of open) socket.destroy()
+})
+
+test('the server forgets clients that disconnect before their response', async () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage: () => void = runInNewContext('gc')
+  const sockets: WeakRef<Socket>[] = []
+  await using server = await serve(({ socket }) => void sockets.push(new WeakRef(socket)))
+  for (let count = 1; count <= 20; count++) {
+    const client = download(server.port)
+    await vi.waitFor(() => expect(sockets).toHaveLength(count))
+    client.destroy()
+  }
+  await vi.waitFor(() => {
+    collectGarbage()
+    expect(sockets.filter((socket) => socket.deref() !== undefined).length).toBeLessThan(5)
+  })
+})
+
+test('a request that cannot be read does not write into the response before it', async () => {
+  await using server = await serve((_, response) => {
+    response.setHeader('Content-Length', 1_000)
+    response.write('first')
+  })
+  const socket = download(server.port)
+  let received = ''
+  socket.on('data', (chunk) => {
+    received += chunk
+  })
+  await vi.waitFor(() => expect(received).toContain('first'))
+  socket.write('not HTTP\r\n\r\n')
+  await closedAfter(socket)
+  expect(received.endsWith('first')).toBe(true)
 })
