@@ -87,6 +87,9 @@ test('reads the hosts file first, and again after a change', async () => {
   await writeFile(hostsFile, '# Ours\n10.0.0.1\tShop.internal shop # both\nno-address shop\n')
   expect(await find(lookup, 'shop.internal')).toEqual([ip4('10.0.0.1')])
   expect(await find(lookup, 'SHOP')).toEqual([ip4('10.0.0.1')])
+  const atOnce = newNameLookup({ hostsFile, servers: ['127.0.0.1:9'] })
+  const found = await Promise.all(['shop.internal', 'shop'].map((name) => find(atOnce, name)))
+  expect(found).toEqual([[ip4('10.0.0.1')], [ip4('10.0.0.1')]])
   await writeFile(hostsFile, '10.0.0.2 shop\n')
   await utimes(hostsFile, new Date(), new Date(Date.now() + 1_000))
   await vi.waitFor(async () => expect(await find(lookup, 'shop')).toEqual([ip4('10.0.0.2')]), {

@@ -3,7 +3,7 @@
  *  look-ups at once, so that its names that hang delay only its own. */
 import type { LookupAddress, LookupAllOptions } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
-import { readFile, stat } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
@@ -26,8 +26,8 @@ const TRIES = 3
 const OTHER_FAMILY_MS = 1_000
 /** A new resolver reads resolv.conf again. */
 const RESOLVER_LIFETIME_MS = 30_000
-/** How often the hosts file is checked for a change. */
-const HOSTS_CHECK_MS = 5_000
+/** The hosts file is read again after this time. */
+const HOSTS_LIFETIME_MS = 5_000
 /** A failure is remembered for as long as its look-up took, and at least for this long: the
  *  deliveries of a webhook do not repeat it. */
 const MIN_FAILURE_LIFETIME_MS = 2_000
@@ -142,23 +142,19 @@ function resolverOf(servers: string[] | undefined): (name: string) => Promise<Lo
 
 const withFamily = (address: string): LookupAddress => ({ address, family: isIP(address) })
 
-/** The IP addresses of a name in a hosts file, which is read again after a change. */
+/** The IP addresses of a name in a hosts file. */
 function hostsReader(file: string): (name: string) => Promise<LookupAddress[]> {
-  let hosts = new Map<string, LookupAddress[]>()
-  let changedAtMs: number | undefined
-  let checkedAtMs = Number.NEGATIVE_INFINITY
+  let hosts = Promise.resolve(new Map<string, LookupAddress[]>())
+  let readAtMs = Number.NEGATIVE_INFINITY
   return async (name) => {
-    if (performance.now() - checkedAtMs > HOSTS_CHECK_MS) {
-      checkedAtMs = performance.now()
-      const modifiedAtMs = await stat(file).then(
-        ({ mtimeMs }) => mtimeMs,
-        () => undefined,
-      )
-      if (modifiedAtMs !== changedAtMs)
-        hosts = parseHosts(await readFile(file, 'utf8').catch(() => ''))
-      changedAtMs = modifiedAtMs
+    if (performance.now() - readAtMs > HOSTS_LIFETIME_MS) {
+      readAtMs = performance.now()
+      // A promise, so that concurrent look-ups wait for it, too.
+      hosts = readFile(file, 'utf8')
+        .catch(() => '')
+        .then(parseHosts)
     }
-    return hosts.get(name) ?? []
+    return (await hosts).get(name) ?? []
   }
 }
 
