@@ -28,7 +28,7 @@ export interface Caller {
 export interface ValidInput<Id extends OperationId> {
   path: PathParams<Id>
   query: QueryParams<Id>
-  input: Body<Id>
+  body: Body<Id>
 }
 
 export interface Call<Id extends OperationId> extends ValidInput<Id> {
@@ -36,9 +36,9 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
    *  the response is sent. */
   scope: (typeof operations)[Id]['access'] extends 'write' ? WriteScope : Scope
   caller: Caller
-  /** Those of the account, for an operation that writes. */
+  /** The account's quotas, for an operation that writes. */
   quotas: (typeof operations)[Id]['access'] extends 'write' ? Quotas : undefined
-  /** The body as sent, if it is a JSON Merge Patch: `input` lacks the nulls that remove entries of
+  /** The body as sent, if it is a JSON Merge Patch: `body` lacks the nulls that remove entries of
    *  its objects. */
   mergePatch: MergePatch | undefined
   now: Date
@@ -60,8 +60,8 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
  *  from the result. */
 export type Handler<Id extends OperationId> = (call: Call<Id>) => Promise<SuccessBody<Id>>
 
-/** The handler of an operation that nobody has implemented: 501. The request is authenticated and
- *  validated all the same. */
+/** The handler of an operation without an implementation: it responds with 501 to requests that are
+ *  authenticated and valid. */
 export function notImplemented<Id extends OperationId>(id: Id): Handler<Id> {
   const handler: Handler<Id> = async () => {
     throw new StatusError(501, `${id} is not implemented yet.`)

@@ -8,10 +8,10 @@ import {
 import type { Call } from './call.ts'
 
 export async function createExport(call: Call<'createExport'>): Promise<Export> {
-  const { scope, input, caller, quotas, now, emit } = call
-  assertExportPermitted(input, caller)
+  const { scope, body, caller, quotas, now, emit } = call
+  assertExportPermitted(body, caller)
   await assertExportQuotas(scope, quotas)
-  const created = await insertExport(scope, input, now)
+  const created = await insertExport(scope, body, now)
   await emit('export.created', created.id)
   scope.trx.announce(JOBS_DUE)
   return created

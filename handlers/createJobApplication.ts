@@ -4,8 +4,8 @@ import type { Call } from './call.ts'
 export async function createJobApplication(
   call: Call<'createJobApplication'>,
 ): Promise<JobApplication> {
-  const { scope, input, now, emit } = call
-  const application = await insertJobApplication(scope, input, now)
+  const { scope, body, now, emit } = call
+  const application = await insertJobApplication(scope, body, now)
   await emit('job_application.created', application.id, {
     screening_outcome: application.screening_outcome,
   })

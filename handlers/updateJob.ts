@@ -6,12 +6,12 @@ import { withOperator } from '../records/screening.ts'
 import type { Call } from './call.ts'
 
 export async function updateJob(call: Call<'updateJob'>): Promise<Job> {
-  const { scope, path, input, now, emit, assertMatch } = call
+  const { scope, path, body, now, emit, assertMatch } = call
   const current = await findRecord(scope, jobListing, path.job, { forUpdate: true })
   assertFound(current, 'job')
   assertMatch(current)
 
-  const { screening_questions: questions, ...fields } = input
+  const { screening_questions: questions, ...fields } = body
   const changes = findChanges(current, {
     ...fields,
     ...(questions && { screening_questions: questions.map(withOperator) }),

@@ -32,11 +32,11 @@ export async function updateJobApplication(
 
 /** Throws `InvalidInput` when a merge patch adds too many answers. */
 function readUpdate(
-  { input, mergePatch }: Call<'updateJobApplication'>,
+  { body, mergePatch }: Call<'updateJobApplication'>,
   { answers }: JobApplication,
 ): Body<'updateJobApplication'> {
-  if (!mergePatch?.answers) return input
-  const merged = { ...input, answers: applyMergePatch(answers, mergePatch.answers) }
+  if (!mergePatch?.answers) return body
+  const merged = { ...body, answers: applyMergePatch(answers, mergePatch.answers) }
   assertValid(bodies.updateJobApplication as Validator, merged)
   return merged as Body<'updateJobApplication'>
 }

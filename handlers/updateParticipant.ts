@@ -9,12 +9,12 @@ import {
 import type { Call } from './call.ts'
 
 export async function updateParticipant(call: Call<'updateParticipant'>): Promise<Participant> {
-  const { scope, path, input, now, emit, assertMatch } = call
+  const { scope, path, body, now, emit, assertMatch } = call
   const current = await findRecord(scope, participantListing, path.participant, { forUpdate: true })
   assertFound(current, 'participant')
   assertMatch(current)
 
-  const changes = findChanges(current, input)
+  const changes = findChanges(current, body)
   if (changes === undefined) return current
   const updated = await updateParticipantFields(scope, current, changes, now)
   await emit('participant.updated', current.id)

@@ -5,12 +5,12 @@ import { type Payment, paymentListing, updatePaymentFields } from '../records/pa
 import type { Call } from './call.ts'
 
 export async function updatePayment(call: Call<'updatePayment'>): Promise<Payment> {
-  const { scope, path, input, now, emit, assertMatch } = call
+  const { scope, path, body, now, emit, assertMatch } = call
   const current = await findRecord(scope, paymentListing, path.payment, { forUpdate: true })
   assertFound(current, 'payment')
   assertMatch(current)
 
-  const changes = findChanges(current, input)
+  const changes = findChanges(current, body)
   if (changes === undefined) return current
   const updated = await updatePaymentFields(scope, current, changes, now)
   await emit('payment.updated', current.id)

@@ -5,12 +5,12 @@ import { type Task, taskListing, updateTaskFields } from '../records/tasks.ts'
 import type { Call } from './call.ts'
 
 export async function updateTask(call: Call<'updateTask'>): Promise<Task> {
-  const { scope, path, input, now, emit, assertMatch } = call
+  const { scope, path, body, now, emit, assertMatch } = call
   const current = await findRecord(scope, taskListing, path.task, { forUpdate: true })
   assertFound(current, 'task')
   assertMatch(current)
 
-  const changes = findChanges(current, input)
+  const changes = findChanges(current, body)
   if (changes === undefined) return current
   const updated = await updateTaskFields(scope, current, changes, now)
   await emit('task.updated', current.id)

@@ -66,7 +66,7 @@ export function validate<Id extends OperationId>(
   if (bodyValidator) assertValid(bodyValidator, body)
   assertBodyRules(id, body)
   if (!expected.path(path)) throw new StatusError(404, 'There is no such record.')
-  return { path, query, input: body } as ValidInput<Id>
+  return { path, query, body } as ValidInput<Id>
 }
 
 export interface ExecuteServices {
@@ -196,7 +196,7 @@ async function handle<Id extends OperationId>(
     },
   }
   const result = await handlers[id](call as Call<Id>)
-  if (input.input) assertRecordSize({ record: result, before, sent: input.input })
+  if (input.body) assertRecordSize({ record: result, before, sent: input.body })
   if (!isFile(result))
     checkResponse(id, { status: operations[id].success, body: result }, requestId)
   return result

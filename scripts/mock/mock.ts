@@ -31,7 +31,7 @@ interface ServiceParts {
   readInput(
     ctx: Context,
     id: OperationId,
-  ): Promise<{ input: { input?: object; query?: object }; mergePatch?: object }>
+  ): Promise<{ input: { body?: object; query?: object }; mergePatch?: object }>
 }
 
 /** For a mock that keeps the records that requests create. */
@@ -121,7 +121,7 @@ async function respond(mock: Mock, ctx: Context, id: OperationId): Promise<void>
   if (call) state?.records.assertFound(call.operation, call.path)
   const stored = call && state?.records.find(call.operation, call.path)
   const current = stored ? jsonBody(stored) : currentExample(ctx, operation, examples)
-  const { input: sent } = request.input
+  const { body: sent } = request.input
   if (sent) {
     const before = current?.value as object | undefined
     service.assertRecordSize({ record: { ...before, ...sent }, before, sent })
@@ -155,7 +155,7 @@ function toRecordCall(
     operation,
     path: ctx.state.pathParameters,
     query: { ...input.query },
-    sent: { ...(mergePatch ?? input.input) },
+    sent: { ...(mergePatch ?? input.body) },
     isMergePatch: mergePatch !== undefined,
   }
 }

@@ -8,7 +8,7 @@ describe('generated/handlers.ts', () => {
   Body, OperationId, PathParams, QueryParams, SuccessBody
 } from '../generated/operations.ts'
 export interface Call<Id extends OperationId> {
-  path: PathParams<Id>; query: QueryParams<Id>; input: Body<Id>
+  path: PathParams<Id>; query: QueryParams<Id>; body: Body<Id>
 }
 export type Handler<Id extends OperationId> = (call: Call<Id>) => Promise<SuccessBody<Id>>
 export declare function notImplemented<Id extends OperationId>(id: Id): Handler<Id>
@@ -20,9 +20,9 @@ export declare function notImplemented<Id extends OperationId>(id: Id): Handler<
       void [page, sort]
       return { data: [] }`,
     createNote:
-      'return { title: call.input.title, colour: call.input.colour, due_at: null, owner: null }',
+      'return { title: call.body.title, colour: call.body.colour, due_at: null, owner: null }',
     getNote: 'return { headers: {}, stream: Readable.from(call.path.note) }',
-    deleteNote: 'const none: never = call.input; void none',
+    deleteNote: 'const none: never = call.body; void none',
   }
   const handler = (name: string, body: string, operationId = name) =>
     `import { Readable } from 'node:stream'

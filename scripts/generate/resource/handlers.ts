@@ -55,8 +55,8 @@ function writeCreate({ slug, typeName, variable }: Resource, id: string, event: 
 import type { Call } from './call.ts'
 
 export async function ${id}(call: Call<'${id}'>): Promise<${typeName}> {
-  const { ${withEmit(event, 'scope, input, now')} } = call
-  const ${variable} = await insert${typeName}(scope, input, now)${emitLine(event, `${variable}.id`)}
+  const { ${withEmit(event, 'scope, body, now')} } = call
+  const ${variable} = await insert${typeName}(scope, body, now)${emitLine(event, `${variable}.id`)}
   return ${variable}
 }
 `
@@ -91,10 +91,10 @@ import { type ${typeName}, ${variable}Listing, update${typeName}Fields } from '.
 import type { Call } from './call.ts'
 
 export async function ${id}(call: Call<'${id}'>): Promise<${typeName}> {
-  const { ${withEmit(event, 'scope, path, input, now')}, assertMatch } = call
+  const { ${withEmit(event, 'scope, path, body, now')}, assertMatch } = call
   ${findForUpdate(resource)}
 
-  const changes = findChanges(current, input)
+  const changes = findChanges(current, body)
   if (changes === undefined) return current
   const updated = await update${typeName}Fields(scope, current, changes, now)${emitLine(event, 'current.id')}
   return updated
