@@ -1,11 +1,19 @@
-import type { KeyStatus, Principal } from '../records/api-keys.ts'
+/** Finds the owners of API keys. */
+import { findPrincipal, type KeyStatus, type Principal } from '../records/api-keys.ts'
 import { findCountedPrincipal } from '../records/counted-keys.ts'
 import type { Db } from '../records/database/open.ts'
-import { authenticator, hashToken, isWellFormed } from './api-key.ts'
+import type { Sql } from '../records/database/statements.ts'
+import { hashApiKey, isWellFormed } from './api-key.ts'
 import { coalesce } from './coalesce.ts'
 import { newRateLimiter, type RateLimit, type RateLimitState, stateAfter } from './rate-limit.ts'
 
-export type Authentication =
+/** Finds the status and the owner of a key by its token. Undefined: the token is malformed or
+ *  unknown. */
+type Authenticate = (token: string) => Promise<KeyStatus | undefined>
+
+type CountingAuthenticate = (token: string) => Promise<Authentication | undefined>
+
+type Authentication =
   | {
       principal: Principal
       /** The state of the owner's rate limit, including this request. */
@@ -17,25 +25,21 @@ export type Authentication =
  *  them. */
 const GATHER_MS = 5
 
-/** Finds the owner of an API key and counts the request against their rate limit. Undefined when
- *  the key is malformed or unknown. A rejected key is not counted, so that nobody can use up the
- *  limit of its owner with it. */
-export function countingAuthenticator(
-  db: Db,
-  limit: RateLimit,
-): (token: string) => Promise<Authentication | undefined> {
+/** Also counts the request against the rate limit of the owner. A rejected key is not counted, so
+ *  that nobody can use up the limit of its owner with it. */
+export function countingAuthenticator(db: Db, limit: RateLimit): CountingAuthenticate {
   return db.dialect === 'postgres' ? inOneStatement(db, limit) : inTwoSteps(db, limit)
 }
 
 /** Concurrent requests with the same key share a statement: see `coalesce`. */
-function inOneStatement(db: Db, limit: RateLimit): ReturnType<typeof countingAuthenticator> {
+function inOneStatement(db: Db, limit: RateLimit): CountingAuthenticate {
   const find = coalesce(
     (tokenHash, requests) => findCountedPrincipal(db, tokenHash, { ...limit, requests }),
     GATHER_MS,
   )
   return async (token) => {
     if (!isWellFormed(token)) return undefined
-    const { result, ...placeInBatch } = await find(hashToken(token))
+    const { result, ...placeInBatch } = await find(hashApiKey(token))
     if (!result || 'rejected' in result) return result
     return {
       principal: result.principal,
@@ -44,7 +48,7 @@ function inOneStatement(db: Db, limit: RateLimit): ReturnType<typeof countingAut
   }
 }
 
-function inTwoSteps(db: Db, limit: RateLimit): ReturnType<typeof countingAuthenticator> {
+function inTwoSteps(db: Db, limit: RateLimit): CountingAuthenticate {
   const authenticate = authenticator(db.read)
   const rateLimiter = newRateLimiter(db, limit)
   return async (token) => {
@@ -52,4 +56,9 @@ function inTwoSteps(db: Db, limit: RateLimit): ReturnType<typeof countingAuthent
     if (!status || 'rejected' in status) return status
     return { ...status, rateLimit: await rateLimiter.consume(status.principal.userId) }
   }
+}
+
+export function authenticator(sql: Sql): Authenticate {
+  const find = coalesce((tokenHash) => findPrincipal(sql, tokenHash))
+  return async (token) => (isWellFormed(token) ? (await find(hashApiKey(token))).result : undefined)
 }

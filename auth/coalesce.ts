@@ -1,7 +1,7 @@
 /** Coalesces concurrent calls with the same key into one. */
 import { setTimeout as delay } from 'node:timers/promises'
 
-export interface Coalesced<T> {
+interface Coalesced<T> {
   result: T
   /** How many calls share the result. */
   calls: number
@@ -11,7 +11,7 @@ export interface Coalesced<T> {
 
 interface Batch<T> {
   calls: number
-  result?: Promise<T>
+  result: Promise<T>
 }
 
 /** While `work` runs for a key, further calls with this key wait and then share the next run. So
@@ -21,38 +21,35 @@ export function coalesce<T>(
   work: (key: string, calls: number) => Promise<T>,
   gatherMs = 0,
 ): (key: string) => Promise<Coalesced<T>> {
-  const running = new Map<string, Promise<unknown>>()
+  const running = new Map<string, Promise<T>>()
   const waiting = new Map<string, Batch<T>>()
 
-  function run(key: string, batch: Batch<T>): Promise<T> {
-    if (waiting.get(key) === batch) waiting.delete(key)
-    const result = work(key, batch.calls)
+  function run(key: string, calls: number): Promise<T> {
+    const result = work(key, calls)
     running.set(key, result)
-    const done = (): void => {
+    const forget = (): void => {
       if (running.get(key) === result) running.delete(key)
     }
-    result.then(done, done)
+    result.then(forget, forget)
     return result
   }
 
-  function newBatch(key: string): Batch<T> {
-    const batch: Batch<T> = { calls: 0 }
-    const previous = running.get(key)
-    if (previous) {
-      waiting.set(key, batch)
-      const next = async (): Promise<T> => {
-        if (gatherMs > 0) await delay(gatherMs)
-        return run(key, batch)
-      }
-      batch.result = previous.then(next, next)
+  function newBatch(key: string, current: Promise<T>): Batch<T> {
+    const next = async (): Promise<T> => {
+      if (gatherMs > 0) await delay(gatherMs)
+      waiting.delete(key)
+      return run(key, batch.calls)
     }
+    const batch = { calls: 0, result: current.then(next, next) }
+    waiting.set(key, batch)
     return batch
   }
 
   return async (key) => {
-    const batch = waiting.get(key) ?? newBatch(key)
+    const current = running.get(key)
+    const batch = waiting.get(key) ?? (current && newBatch(key, current))
+    if (batch === undefined) return { result: await run(key, 1), calls: 1, index: 0 }
     const index = batch.calls++
-    batch.result ??= run(key, batch)
     const result = await batch.result
     return { result, calls: batch.calls, index }
   }

@@ -9,7 +9,7 @@ import { Refused, StatusError } from '../errors.ts'
 const COST = { memory: 19_456, passes: 2, parallelism: 1 }
 const SALT_BYTES = 16
 const TAG_BYTES = 32
-export const MIN_LENGTH = 8
+export const MIN_PASSWORD_LENGTH = 8
 const MAX_LENGTH = 200
 const HASHING_THREADS = Math.max(1, availableParallelism() - 1)
 /** A hash takes about 60 ms, so the last one in the queue waits for about two seconds. */
@@ -27,47 +27,16 @@ const hashing = new Piscina<Argon2Parameters, Uint8Array>({
   idleTimeout: IDLE_THREAD_MS,
 })
 
-let formsInProgress = 0
-
-/** Runs the part of a form that hashes a password. Throws 503 at once when the queue would not have
- *  room for its hash: a refused form sends no statement, and does not count as a wrong password. */
-export async function whileQueueHasRoom<T>(work: () => Promise<T>): Promise<T> {
-  if (formsInProgress >= HASHING_THREADS + MAX_QUEUED_HASHES) throwBusy()
-  formsInProgress++
-  try {
-    return await work()
-  } finally {
-    formsInProgress--
-  }
-}
-
-function throwBusy(): never {
-  throw new StatusError(503, 'The service is busy. Try again in a few seconds.', {
-    'Retry-After': String(RETRY_AFTER_SECONDS),
-  })
-}
-
-type Cost = Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>
-
-/** NIST SP 800-63B, 5.1.1.2: normalised, because keyboards compose characters differently. Throws
- *  503 while the queue is full. */
-async function tagOf(password: string, nonce: Buffer, cost: Cost): Promise<Buffer> {
-  if (hashing.queueSize >= MAX_QUEUED_HASHES) throwBusy()
-  const message = password.normalize('NFKC')
-  return Buffer.from(await hashing.run({ message, nonce, tagLength: TAG_BYTES, ...cost }))
-}
-
-const base64 = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '')
-
 /** Passwords of published leaks, in small letters. */
 const COMMON_PASSWORDS = new Set(dictionary['passwords-common'])
 
-/** Throws `Refused` when it is too short or too long, or easy to guess: a common password, or one
- *  of `names`, such as the user's email. There are no other rules (NIST SP 800-63B, 5.1.1.2). */
+/** Throws `Refused` for a password that is too short, too long or easy to guess: a common one, or
+ *  one of `names`, such as the user's email. There are no other rules (NIST SP 800-63B,
+ *  5.1.1.2). */
 export function assertPassword(password: string, names: string[] = []): void {
   const length = [...password].length
-  if (length < MIN_LENGTH)
-    throw new Refused(`The password must be at least ${MIN_LENGTH} characters long`)
+  if (length < MIN_PASSWORD_LENGTH)
+    throw new Refused(`The password must be at least ${MIN_PASSWORD_LENGTH} characters long`)
   if (length > MAX_LENGTH)
     throw new Refused(`The password must be at most ${MAX_LENGTH} characters long`)
   const lowerCase = password.normalize('NFKC').toLowerCase()
@@ -114,3 +83,35 @@ export function newPassword(): string {
     Array.from({ length: 5 }, () => READABLE[randomInt(READABLE.length)]).join('')
   return Array.from({ length: 4 }, group).join('-')
 }
+
+let formsInProgress = 0
+
+/** Runs the part of a form that hashes a password. Throws 503 at once when the queue would not have
+ *  room for its hash: a refused form sends no statement, and does not count as a wrong password. */
+export async function whileQueueHasRoom<T>(work: () => Promise<T>): Promise<T> {
+  if (formsInProgress >= HASHING_THREADS + MAX_QUEUED_HASHES) throwBusy()
+  formsInProgress++
+  try {
+    return await work()
+  } finally {
+    formsInProgress--
+  }
+}
+
+function throwBusy(): never {
+  throw new StatusError(503, 'The service is busy. Try again in a few seconds.', {
+    'Retry-After': String(RETRY_AFTER_SECONDS),
+  })
+}
+
+type Cost = Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>
+
+/** NIST SP 800-63B, 5.1.1.2: normalised, because keyboards compose characters differently. Throws
+ *  503 while the queue is full. */
+async function tagOf(password: string, nonce: Buffer, cost: Cost): Promise<Buffer> {
+  if (hashing.queueSize >= MAX_QUEUED_HASHES) throwBusy()
+  const message = password.normalize('NFKC')
+  return Buffer.from(await hashing.run({ message, nonce, tagLength: TAG_BYTES, ...cost }))
+}
+
+const base64 = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '')

@@ -1,6 +1,6 @@
 import type { ParameterizedContext } from 'koa'
-import type { Principal } from '../auth/api-key.ts'
 import type { OperationId } from '../generated/operations.ts'
+import type { Principal } from '../records/api-keys.ts'
 
 /** State that middleware stores for the middleware after it. */
 export interface RequestState {

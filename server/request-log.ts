@@ -2,8 +2,7 @@
  *  written. */
 
 import type { Logger } from 'pino'
-import type { Principal } from '../auth/api-key.ts'
-import { updateLastUsed } from '../records/api-keys.ts'
+import { type Principal, updateLastUsed } from '../records/api-keys.ts'
 import { isUnavailable } from '../records/database/errors.ts'
 import type { Db } from '../records/database/open.ts'
 import { transaction } from '../records/database/transaction.ts'

@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import {
-  authenticator,
-  hashToken,
-  issueApiKey,
-  isWellFormed,
-  newApiKey,
-} from '../../auth/api-key.ts'
+import { hashApiKey, issueApiKey, isWellFormed, newApiKey } from '../../auth/api-key.ts'
+import { authenticator } from '../../auth/authenticator.ts'
 import { createFirstAccount } from '../../auth/first-account.ts'
 import { verifyPassword } from '../../auth/password.ts'
 import {
@@ -75,10 +70,10 @@ async function newAdmin(made: Installation) {
 
 describe('newApiKey', () => {
   it('has the documented format, and a checksum that detects each changed character', () => {
-    const { token, hash, prefix } = newApiKey()
+    const { token, tokenHash, tokenPrefix } = newApiKey()
     expect(token).toMatch(/^mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/)
-    expect(prefix).toBe(token.slice(0, 8))
-    expect(hash).toBe(hashToken(token))
+    expect(tokenPrefix).toBe(token.slice(0, 8))
+    expect(tokenHash).toBe(hashApiKey(token))
     expect(isWellFormed(token)).toBe(true)
     for (let at = 0; at < token.length; at++) {
       const slip = token[at] === 'x' ? 'y' : 'x'
@@ -98,9 +93,9 @@ describe('newApiKey', () => {
   })
 })
 
-describe('hashToken', () => {
+describe('hashApiKey', () => {
   it('is SHA-256 (FIPS 180-2, B.1)', () => {
-    expect(hashToken('abc')).toBe(
+    expect(hashApiKey('abc')).toBe(
       'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
     )
   })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { authenticator } from '../../auth/api-key.ts'
+import { authenticator } from '../../auth/authenticator.ts'
 import { verifyPassword } from '../../auth/password.ts'
 import { openDatabase } from '../../records/database/open.ts'
 import { findCredentials } from '../../records/passwords.ts'

@@ -1,5 +1,5 @@
 /** Sign-in, sign-out and the theme. */
-import { deviceCookieValue, isKnownDevice } from '../../../auth/device.ts'
+import { deviceCookieValue, isKnownDevice } from '../../../auth/device-cookie.ts'
 import { verifyPassword, whileQueueHasRoom } from '../../../auth/password.ts'
 import type { TooOften } from '../../../auth/rate-limit.ts'
 import { describeDevice } from '../../../auth/session.ts'

@@ -1,5 +1,5 @@
 /** Fields for a user's name, email and password. */
-import { MIN_LENGTH, verifyPassword, whileQueueHasRoom } from '../../../auth/password.ts'
+import { MIN_PASSWORD_LENGTH, verifyPassword, whileQueueHasRoom } from '../../../auth/password.ts'
 import { findPasswordHash } from '../../../records/passwords.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { type Errors, type FieldOptions, passwordField, textField } from '../form-fields.ts'
@@ -14,7 +14,7 @@ export function emailField(options: FieldOptions & { autocomplete?: 'email' | 'u
 }
 
 export function newPasswordField(options: FieldOptions): Html {
-  const hint = `At least ${MIN_LENGTH} characters. Several words make a good password.`
+  const hint = `At least ${MIN_PASSWORD_LENGTH} characters. Several words make a good password.`
   return passwordField({ ...options, hint, autocomplete: 'new-password' })
 }
 

@@ -7,7 +7,7 @@ export function deviceCookieValue(secretKey: string, userId: string): string {
   return createHmac('sha256', secretKey).update(`a device of ${userId}`).digest('base64url')
 }
 
-/** `secretKeys`: a cookie that any of them created is valid. */
+/** Whether any of `secretKeys` created the cookie, for this user. */
 export function isKnownDevice(
   secretKeys: string[],
   userId: string,
