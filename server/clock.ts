@@ -15,22 +15,23 @@ import { useClockForIds } from '../records/ids.ts'
 /** How often the time is read. In embedded mode this needs no query. */
 const READ_EVERY_MS = { postgres: 10_000, sqlite: 1_000 }
 const MARK_EVERY_MS = 60_000
-/** Nodes whose own clock differs by more report it. */
+/** A node whose own clock differs by more writes a warning. */
 const MAX_OFFSET_MS = 1_000
 const HOUR_MS = 60 * 60_000
 
 export interface ServerClock {
   now(): Date
-  /** How far the clock of this machine is ahead of the time. */
+  /** How far the clock of this machine is ahead of `now`. */
   offsetMs(): number
   isInDoubt(): boolean
-  /** The time for deletions by age. Undefined: nothing may be deleted now. Every deletion by age
-   *  asks first, and uses this time to its end. */
+  /** The time for deletions by age. Undefined: the clock is in doubt, and nothing may be deleted.
+   *  Call it at the start of each deletion by age, and use its result until the end. */
   findDeletionTime(): Promise<DeletionTime | undefined>
   stop(): Promise<void>
 }
 
-/** Reads and marks the time, now and regularly. `now` replaces the clock of the database. */
+/** Reads and marks the time, now and regularly. `now` replaces the clock of the database. Throws
+ *  when SQLite cannot write: `muster serve` explains this error. */
 export async function startClock(db: Db, log: Logger, now?: () => Date): Promise<ServerClock> {
   const clock = await Clock.open(db, now)
   if (now === undefined) useClockForIds(clock.now)
@@ -40,13 +41,14 @@ export async function startClock(db: Db, log: Logger, now?: () => Date): Promise
       { err: error },
       'The time could not be read or marked. No row is deleted by its age meanwhile.',
     )
-  const check = (): Promise<void> => watch.check({}).catch(reportFailure)
-  // A start on a database that cannot be written fails, with a sentence of the command.
-  await watch.check({}).catch((error: unknown) => {
+  await watch.check().catch((error: unknown) => {
     if (errorCode(error) === 'SQLITE_READONLY') throw error
     reportFailure(error)
   })
-  const timer = setInterval(check, READ_EVERY_MS[db.dialect]).unref()
+  const timer = setInterval(
+    () => watch.check().catch(reportFailure),
+    READ_EVERY_MS[db.dialect],
+  ).unref()
   return {
     now: clock.now,
     offsetMs: () => clock.offsetMs(),
@@ -70,7 +72,7 @@ class ClockWatch {
   /** By the monotonic clock. */
   #markedAtMs: number | undefined
   #loggedOffsetMs = 0
-  #last: Promise<void> = Promise.resolve()
+  #lastCheck: Promise<void> = Promise.resolve()
 
   constructor(db: Db, log: Logger, clock: Clock) {
     this.#db = db
@@ -85,9 +87,9 @@ class ClockWatch {
 
   /** Reads the time, and marks it when that is due. A time after a jump counts only once it is
    *  marked, so no row has a time that no span covers. */
-  check({ mustMark = false }: { mustMark?: boolean }): Promise<void> {
+  check({ mustMark = false } = {}): Promise<void> {
     // One after the other, and also after a failure.
-    this.#last = this.#last
+    this.#lastCheck = this.#lastCheck
       .catch(() => undefined)
       .then(() =>
         this.#clock.read(async (differenceMs, now) => {
@@ -96,11 +98,11 @@ class ClockWatch {
         }),
       )
       .then(() => this.#reportOffset())
-    return this.#last
+    return this.#lastCheck
   }
 
   async finish(): Promise<void> {
-    await this.#last.catch(() => undefined)
+    await this.#lastCheck.catch(() => undefined)
   }
 
   #isMarkDue(): boolean {
@@ -118,7 +120,7 @@ class ClockWatch {
 
   #reportDoubt(before: ClockSpan[]): void {
     const leftMs = doubtLeftMs(this.spans)
-    const [last, newest] = this.spans.slice(-2)
+    const [previous, newest] = this.spans.slice(-2)
     if (leftMs === 0) {
       if (doubtLeftMs(before) > 0)
         this.#log.info('The clock is no longer in doubt: outdated rows are deleted again')
@@ -127,7 +129,7 @@ class ClockWatch {
     if (doubtLeftMs(before) > 0 && before.at(-1)?.number === newest?.number) return
     this.#log.warn(
       {
-        last_mark: new Date(last?.markedAt ?? 0),
+        last_mark: new Date(previous?.markedAt ?? 0),
         now: new Date(newest?.markedAt ?? 0),
         hours_left: Math.ceil(leftMs / HOUR_MS),
       },
@@ -145,7 +147,7 @@ class ClockWatch {
     if (Math.abs(offsetMs) > MAX_OFFSET_MS)
       this.#log.warn(
         fields,
-        'The clock of this node differs from that of PostgreSQL, which counts. Synchronise both.',
+        'The clock of this node differs from that of PostgreSQL, which the service uses. Synchronise both.',
       )
     else this.#log.info(fields, 'The clock of this node agrees with that of PostgreSQL again')
   }

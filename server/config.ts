@@ -17,7 +17,7 @@ import { CLIENT_TIMEOUT_MS, KEEP_ALIVE_TIMEOUT_MS, MAX_CONNECTIONS, urlOf } from
 import { type SecretKeyFiles, secretKeyFiles } from './secret-key-files.ts'
 
 /** The message names every invalid setting. */
-export class ConfigError extends Refused {
+class ConfigError extends Refused {
   override name = 'ConfigError'
 }
 
@@ -82,7 +82,7 @@ export interface Config {
 }
 
 /** service-spec §8: two quick retries, then 1 min, 5 min, 30 min, 2 h, 5 h, 10 h and 24 h. */
-export const RETRY_DELAYS_SECONDS = [5, 5, 60, 300, 1_800, 7_200, 18_000, 36_000, 86_400]
+const RETRY_DELAYS_SECONDS = [5, 5, 60, 300, 1_800, 7_200, 18_000, 36_000, 86_400]
 
 const splitList = (input: string): string[] =>
   input
@@ -210,25 +210,11 @@ export function readConfig(
   environment: Record<string, string | undefined>,
   { createsFiles = true }: { createsFiles?: boolean } = {},
 ): Config {
-  // An empty variable counts as not set.
-  const variables = Object.fromEntries(
-    Object.entries(environment).filter(([, value]) => value !== ''),
-  )
-  const env = {
-    ...cleanEnv(variables, settings, {
-      reporter({ errors }) {
-        const lines = Object.entries(errors).map(
-          ([name, error]) =>
-            `${name} ${error instanceof EnvMissingError ? 'is missing' : error?.message}`,
-        )
-        if (lines.length > 0) throw new ConfigError(lines.join('\n'))
-      },
-    }),
-  }
+  const env = readSettings(environment)
   assertConsistent(env, environment)
   const dataDir = resolve(env.DATA_DIR)
-  const keyFiles =
-    env.SECRET_KEY === undefined ? openSecretKeyFiles(dataDir, createsFiles) : undefined
+  const keyFiles = env.SECRET_KEY === undefined ? secretKeyFiles(dataDir) : undefined
+  if (keyFiles && createsFiles) createFirstKey(dataDir, keyFiles)
 
   return {
     port: env.PORT,
@@ -256,7 +242,7 @@ export function readConfig(
     pausesDeliveries: env.DELIVERIES === 'paused',
     secretKeys: keyFiles ?? secretKeysOf(env.SECRET_KEY ?? '', env.SECRET_KEY_PREVIOUS),
     secretKeyFiles: keyFiles,
-    isProduction: isProduction(env),
+    isProduction: env.NODE_ENV === 'production',
     isSignUpOpen: env.SIGN_UP === 'on',
     logLevel: env.LOG_LEVEL,
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
@@ -288,12 +274,25 @@ export function readConfig(
 
 type Settings = CleanedEnv<typeof settings>
 
-const isProduction = ({ NODE_ENV }: Pick<Settings, 'NODE_ENV'>): boolean =>
-  NODE_ENV === 'production'
+function readSettings(environment: Record<string, string | undefined>): Settings {
+  // An empty variable counts as not set.
+  const variables = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== ''),
+  )
+  return cleanEnv(variables, settings, {
+    reporter({ errors }) {
+      const lines = Object.entries(errors).map(
+        ([name, error]) =>
+          `${name} ${error instanceof EnvMissingError ? 'is missing' : error?.message}`,
+      )
+      if (lines.length > 0) throw new ConfigError(lines.join('\n'))
+    },
+  })
+}
 
 /** Throws `ConfigError` when settings contradict each other. */
 function assertConsistent(env: Settings, environment: Record<string, string | undefined>): void {
-  if (isProduction(env) && environment.NODE_TLS_REJECT_UNAUTHORIZED === '0')
+  if (env.NODE_ENV === 'production' && environment.NODE_TLS_REJECT_UNAUTHORIZED === '0')
     throw new ConfigError(
       'NODE_TLS_REJECT_UNAUTHORIZED 0 would send webhooks to anyone who claims to be the receiver. ' +
         'Remove it, and trust a private certificate authority with NODE_EXTRA_CA_CERTS',
@@ -318,14 +317,10 @@ function assertConsistent(env: Settings, environment: Record<string, string | un
 /** Creates the key of a new installation. A key that is missing beside data is never replaced: the
  *  signing secrets in the database are encrypted with it. Commands that need no key still work
  *  then. */
-function openSecretKeyFiles(dataDir: string, createsFiles: boolean): SecretKeyFiles {
-  if (!createsFiles) return secretKeyFiles(dataDir)
+function createFirstKey(dataDir: string, files: SecretKeyFiles): void {
   createDataDir(dataDir)
-  // Look for data first: a process that creates the database has created the key by then.
-  const hasData = existsSync(sqliteFile(dataDir))
-  const files = secretKeyFiles(dataDir)
-  if (!hasData) files.createMissing()
-  return files
+  // A process that creates the database has created the key before.
+  if (!existsSync(sqliteFile(dataDir))) files.createMissing()
 }
 
 function createDataDir(dataDir: string): void {

@@ -1,7 +1,8 @@
 /** Disables webhooks without a successful attempt for days, in the background. */
 import type { Logger } from 'pino'
+import type { DeletionTime } from '../records/clock-spans.ts'
 import type { Db } from '../records/database/open.ts'
-import { disableDeadWebhooks } from '../webhooks/dead-webhooks.ts'
+import { disableDeadWebhook, listDeadWebhooks } from '../records/dead-webhooks.ts'
 import { type BackgroundWork, repeat } from '../webhooks/run-loop.ts'
 import type { ServerClock } from './clock.ts'
 
@@ -10,22 +11,46 @@ const DAY_MS = 86_400_000
 
 interface Options {
   db: Db
-  clock: Pick<ServerClock, 'findDeletionTime'>
   log: Logger
-  /** 0: never. */
+  /** How long all attempts of a webhook must have failed. */
   afterDays: number
 }
 
-/** Looks for dead webhooks every minute, unless the clock is in doubt. */
-export function startDisabling({ db, clock, log, afterDays }: Options): BackgroundWork {
+interface BackgroundOptions extends Options {
+  clock: Pick<ServerClock, 'findDeletionTime'>
+}
+
+/** Looks for dead webhooks every minute, unless the clock is in doubt or `afterDays` is 0. */
+export function startDisablingDeadWebhooks({
+  clock,
+  ...options
+}: BackgroundOptions): BackgroundWork {
   return repeat(
     INTERVAL_MS,
     async (signal) => {
-      const time = afterDays === 0 ? undefined : await clock.findDeletionTime()
-      if (time !== undefined)
-        await disableDeadWebhooks({ db, log, time, afterMs: afterDays * DAY_MS, signal })
+      const time = options.afterDays === 0 ? undefined : await clock.findDeletionTime()
+      if (time !== undefined) await disableDeadWebhooks(options, time, signal)
     },
     (error) =>
-      log.warn({ err: error }, 'Dead webhooks could not be disabled; trying again in a minute'),
+      options.log.warn(
+        { err: error },
+        'Dead webhooks could not be disabled; trying again in a minute',
+      ),
   )
+}
+
+export async function disableDeadWebhooks(
+  { db, log, afterDays }: Options,
+  time: DeletionTime,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const dead of await listDeadWebhooks(db, time, afterDays * DAY_MS)) {
+    if (signal.aborted) return
+    const { id, accountId, failingSince } = dead
+    if (await disableDeadWebhook(db, dead, new Date(time.now)))
+      log.warn(
+        { webhook: id, account: accountId, failing_since: new Date(failingSince).toISOString() },
+        'A webhook was disabled: no attempt has succeeded for days',
+      )
+  }
 }

@@ -14,14 +14,13 @@ import { runBulkJob } from '../webhooks/bulk.ts'
 import { watchInvalidEvents } from '../webhooks/emit.ts'
 import { type Engine, type EngineOptions, startEngine } from '../webhooks/engine/engine.ts'
 import { warnOfPause } from '../webhooks/engine/pause-watch.ts'
-import type { QueuePlace } from '../webhooks/queue/boss.ts'
 import type { Thread } from '../webhooks/queue/pglite.ts'
 import type { BackgroundWork } from '../webhooks/run-loop.ts'
 import { proveSecretKeys } from '../webhooks/secret-keys.ts'
 import { createApp, createMetricsApp } from './app.ts'
 import { type ServerClock, startClock } from './clock.ts'
 import type { Config } from './config.ts'
-import { startDisabling } from './dead-webhooks.ts'
+import { startDisablingDeadWebhooks } from './dead-webhooks.ts'
 import { startHousekeeping, warnOfFixedSize } from './housekeeping.ts'
 import { type HttpServer, listen, urlOf } from './http.ts'
 import { newMetrics } from './metrics.ts'
@@ -37,9 +36,9 @@ import { newReadiness, type Readiness } from './readiness.ts'
 import { type RequestLog, startRequestLog } from './request-log.ts'
 import { startSchemaWatch } from './schema-watch.ts'
 
-/** Each is of another account. They take turns: see `makeExport`. */
+/** Of different accounts, which take turns: see `makeExport`. */
 const CONCURRENT_EXPORTS = 8
-/** For requests and attempts in flight. A stop may take 20 s in all. */
+/** How long requests and attempts in flight may take at a stop. The whole stop may take 20 s. */
 const GRACE_MS = 18_000
 
 export interface Running {
@@ -76,7 +75,7 @@ interface Parts {
   engine?: Engine
   /** Set when the engine is stopping. */
   engineStopped?: Promise<void>
-  housekeeping: BackgroundWork[]
+  backgroundWork: BackgroundWork[]
 }
 
 /** Starts a server on a migrated database. Throws when the port is in use, the database is not
@@ -85,19 +84,18 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
   const { log } = options
   const isWorker = config.role !== 'api'
   if (isWorker) await assertWorkerDatabase(config)
-  const database = isWorker ? withoutPooler(config.database) : config.database
-  const db = openDatabase(database, config)
+  const db = openDatabase(isWorker ? withoutPooler(config.database) : config.database, config)
   const metrics = newMetrics()
-  reportPools(metrics.registry, () => ({ ...db.pools(), ...parts.engine?.pools() }))
-  reportSecrets(metrics.registry)
-  const removals = newRemovalMetrics(metrics.registry)
+  const { registry } = metrics
   const parts: Parts = {
     db,
-    housekeeping: [],
+    backgroundWork: [],
     unwatch: watchInvalidEvents((event, errors) =>
       metrics.recordViolation({ event, ...problemIn(errors) }),
     ),
   }
+  reportPools(registry, () => ({ ...db.pools(), ...parts.engine?.pools() }))
+  reportSecrets(registry)
   let stopped: Promise<void> | undefined
   const stop = (): Promise<void> => (stopped ??= stopParts(parts, log))
 
@@ -106,17 +104,16 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
     await proveSecretKeys(db, config.secretKeys)
     const clock = await startClock(db, log, options.now)
     parts.clock = clock
-    reportClock(metrics.registry, db, clock)
+    reportClock(registry, db, clock)
     const { now } = clock
     const maxBytesPerDay = config.requestLogBytesPerDay
     const requestLog = startRequestLog({ db, log, now, maxBytesPerDay })
     parts.requestLog = requestLog
-    reportRequestLog(metrics.registry, requestLog)
-    parts.housekeeping.push(startHousekeeping('minute', { db, config, clock, log, removals }))
+    reportRequestLog(registry, requestLog)
+    const removals = newRemovalMetrics(registry)
+    const housekeeping = { db, config, clock, log, removals }
+    parts.backgroundWork.push(startHousekeeping('minute', housekeeping))
     if (config.pausesDeliveries) await pauseDeliveries(db, now())
-    // Workers write this line themselves.
-    const pausedAt = await findPausedAt(db.read)
-    if (config.role === 'api' && pausedAt !== undefined) warnOfPause(log, pausedAt)
     const readiness = newReadiness(db, config, schema, () => parts.engine)
     parts.readiness = readiness
     const app = createApp({ db, config, log, now, metrics, requestLog, readiness })
@@ -130,16 +127,20 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
         port: config.metricsPort,
       })
     if (isWorker) {
-      const onAttempt = newAttemptObserver(metrics.registry)
+      const onAttempt = newAttemptObserver(registry)
       const thread = options.queueThread
       parts.engine = await startDelivery({ db, config, now, log, onAttempt, thread })
-      reportDeliveries(metrics.registry, parts.engine)
-      reportDatabase(metrics.registry, db, now)
-      const hourly = startHousekeeping('hour', { db, config, clock, log, removals })
+      reportDeliveries(registry, parts.engine)
+      reportDatabase(registry, db, now)
+      const hourly = startHousekeeping('hour', housekeeping)
       const afterDays = config.disableWebhooksAfterDays
-      parts.housekeeping.push(hourly, startDisabling({ db, clock, log, afterDays }))
+      parts.backgroundWork.push(hourly, startDisablingDeadWebhooks({ db, clock, log, afterDays }))
       hourly.wake()
       await warnOfFixedSize(db, log)
+    } else {
+      // The engine of a worker writes this line itself.
+      const pausedAt = await findPausedAt(db.read)
+      if (pausedAt !== undefined) warnOfPause(log, pausedAt)
     }
     return {
       url: urlOf(config.host, http.port),
@@ -168,7 +169,7 @@ async function drainParts(
 }
 
 async function stopParts(parts: Parts, log: Logger): Promise<void> {
-  const { db, clock, requestLog, housekeeping, http, engine } = parts
+  const { db, clock, requestLog, backgroundWork, http, engine } = parts
   const deadline = performance.now() + GRACE_MS
   const errors: unknown[] = []
   // An error of one part must not keep the others open.
@@ -178,7 +179,7 @@ async function stopParts(parts: Parts, log: Logger): Promise<void> {
   // The engine starts no more attempts, while requests in flight still get their responses.
   const engineStopped = parts.engineStopped ?? engine?.stop(GRACE_MS)
   await Promise.all(
-    [http?.stop(GRACE_MS), engineStopped, ...housekeeping.map((part) => part.stop())].map(ended),
+    [http?.stop(GRACE_MS), engineStopped, ...backgroundWork.map((work) => work.stop())].map(ended),
   )
   await ended(parts.metricsHttp?.stop(0))
   await ended(requestLog?.stop())
@@ -190,7 +191,7 @@ async function stopParts(parts: Parts, log: Logger): Promise<void> {
       'Some requests or attempts did not finish in time; the next start repeats these attempts',
     )
   if (errors.length > 0)
-    throw new AggregateError(errors, 'The server could not be stopped in order')
+    throw new AggregateError(errors, 'Some parts of the server could not be stopped')
 }
 
 interface DeliveryOptions extends Pick<EngineOptions, 'db' | 'log' | 'onAttempt' | 'thread'> {
@@ -215,15 +216,11 @@ function startDelivery(options: DeliveryOptions): Promise<Engine> {
     run: (id: string, signal: AbortSignal) => eraseAccount(db, id, now, signal),
   }
   return startEngine({
-    ...queuePlace(config),
+    // The queue is in the same PostgreSQL. Without a databaseUrl, it is in an embedded one.
+    ...withoutPooler(config.database),
     ...options,
     backgroundJobs: { exports, bulk, deletions },
   })
-}
-
-/** The queue is in the same PostgreSQL, or in an embedded one. */
-function queuePlace({ database }: Config): QueuePlace {
-  return 'databaseUrl' in database ? withoutPooler(database) : {}
 }
 
 /** CockroachDB and YugabyteDB number their sessions in another way, and are not checked. */

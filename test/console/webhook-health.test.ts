@@ -5,7 +5,7 @@ import { type CountedAttempt, countAttempts } from '../../records/attempt-counts
 import { DeletionTime } from '../../records/clock-spans.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { findWebhookHealth } from '../../records/reports/webhook-health.ts'
-import { startDisabling } from '../../server/dead-webhooks.ts'
+import { startDisablingDeadWebhooks } from '../../server/dead-webhooks.ts'
 import { emitMany } from '../../webhooks/emit.ts'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
@@ -105,7 +105,7 @@ describe('webhook health', () => {
       app.db.read('webhook_health').where({ webhook_id: id }).first(),
     )
     aheadMs = 0
-    const disabling = startDisabling({
+    const disabling = startDisablingDeadWebhooks({
       db: app.db,
       log: app.log,
       clock: { findDeletionTime: async () => new DeletionTime(now()) },

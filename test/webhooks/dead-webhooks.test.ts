@@ -12,7 +12,7 @@ import {
   findWebhook,
   updateWebhook,
 } from '../../records/webhooks.ts'
-import { disableDeadWebhooks } from '../../webhooks/dead-webhooks.ts'
+import { disableDeadWebhooks } from '../../server/dead-webhooks.ts'
 import { type Bench, newBench, newTenant, type Tenant } from './harness.ts'
 
 const HOUR_MS = 3_600_000
@@ -51,13 +51,11 @@ async function newWebhook(): Promise<Webhook> {
 
 /** Whether the service disables the webhook. */
 async function isDisabled({ tenant, id }: Webhook): Promise<boolean> {
-  await disableDeadWebhooks({
-    db: bench.db,
-    log: pino({ level: 'silent' }),
-    time: new DeletionTime(new Date(NOW)),
-    afterMs: 5 * 24 * HOUR_MS,
-    signal: new AbortController().signal,
-  })
+  await disableDeadWebhooks(
+    { db: bench.db, log: pino({ level: 'silent' }), afterDays: 5 },
+    new DeletionTime(new Date(NOW)),
+    new AbortController().signal,
+  )
   return (await findWebhook(tenant.scope, id))?.enabled === false
 }
 
