@@ -13,7 +13,7 @@ export function isOperatorPath(path: string): boolean {
   return OPERATOR_PATHS.includes(path)
 }
 
-/** Without secrets. */
+/** The path without secrets, and not longer than a log line may be. */
 export function loggablePath(path: string): string {
   return maskSecrets(maskInvitation(path)).slice(0, MAX_PATH_LENGTH)
 }

@@ -3,7 +3,7 @@ import { HttpError } from 'http-errors'
 import type { Logger } from 'pino'
 import { InvalidInput, StatusError } from '../errors.ts'
 import { isUnavailable } from '../records/database/errors.ts'
-import { maskInvitation } from '../web/console/errors.ts'
+import { loggablePath } from './access-log.ts'
 import type { Context, Next } from './context.ts'
 
 const RETRY_AFTER_SECONDS = 5
@@ -38,7 +38,7 @@ function respondTo(error: unknown, ctx: Context, log: Logger): void {
     reply(ctx, error.status, { message: error.message })
   } else if (isUnavailable(error) || (error instanceof HttpError && error.status === 503)) {
     log.error(
-      { err: error, requestId, path: maskInvitation(ctx.path) },
+      { err: error, requestId, path: loggablePath(ctx.path) },
       'The database cannot be reached or is overloaded',
     )
     ctx.set('Retry-After', String(RETRY_AFTER_SECONDS))
@@ -52,7 +52,7 @@ function respondTo(error: unknown, ctx: Context, log: Logger): void {
         requestId,
         operationId: ctx.state.operationId,
         method: ctx.method,
-        path: maskInvitation(ctx.path),
+        path: loggablePath(ctx.path),
       },
       'A request failed',
     )

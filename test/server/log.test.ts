@@ -49,6 +49,15 @@ test('info: paths show neither invitation tokens nor API keys', async () => {
   ])
 })
 
+test('error: paths show no API keys', async () => {
+  const { app, lines } = await startLogged('error')
+  await using _ = app
+  const account = await app.newAccount()
+  await app.db.read.destroy()
+  await app.as(account).get(`/tasks/${account.key}`)
+  expect(lines.map(({ path }) => path)).toEqual([`/public/v1/tasks/${account.key.slice(0, 8)}…`])
+})
+
 test('info: probes and scrapes are logged at debug only', async () => {
   const { app, lines } = await startLogged('info')
   await using _ = app
