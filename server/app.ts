@@ -21,7 +21,7 @@ import type { RequestLog } from './request-log.ts'
 import { checkErrorResponses } from './respond.ts'
 import { traceRequests } from './tracing.ts'
 
-export interface AppServices {
+interface AppServices {
   db: Db
   config: Config
   log: Logger

@@ -8,7 +8,7 @@ const JSON_TYPE = 'application/json'
 /** RFC 7396 */
 const MERGE_PATCH_TYPE = 'application/merge-patch+json'
 
-export interface JsonBody {
+interface JsonBody {
   text: string
   value: unknown
   isMergePatch: boolean

@@ -16,9 +16,8 @@ export interface RequestState {
   rejected?: Principal
   /** The key is not accepted only because its account is suspended. */
   isSuspended?: boolean
-  /** The JSON bodies, as text. */
+  /** The JSON body of the request, as text. */
   requestText?: string
-  responseText?: string
 }
 
 export type Context = ParameterizedContext<RequestState>

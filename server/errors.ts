@@ -5,6 +5,7 @@ import { InvalidInput, StatusError } from '../errors.ts'
 import { isUnavailable } from '../records/database/errors.ts'
 import { loggablePath } from './access-log.ts'
 import type { Context, Next } from './context.ts'
+import { sendJson } from './respond.ts'
 
 const RETRY_AFTER_SECONDS = 5
 
@@ -30,13 +31,10 @@ function respondTo(error: unknown, ctx: Context, log: Logger): void {
   ctx.set('Cache-Control', 'no-store')
   if (error instanceof InvalidInput) {
     reply(ctx, 422, { message: error.message, errors: error.errors })
-  } else if (error instanceof StatusError) {
-    ctx.set(error.headers)
-    reply(ctx, error.status, { message: error.message })
-  } else if (error instanceof HttpError && error.expose) {
+  } else if (error instanceof StatusError || (error instanceof HttpError && error.expose)) {
     ctx.set(error.headers ?? {})
     reply(ctx, error.status, { message: error.message })
-  } else if (isUnavailable(error) || (error instanceof HttpError && error.status === 503)) {
+  } else if (isUnavailable(error)) {
     log.error(
       { err: error, requestId, path: loggablePath(ctx.path) },
       'The database cannot be reached or is overloaded',
@@ -63,7 +61,5 @@ function respondTo(error: unknown, ctx: Context, log: Logger): void {
 }
 
 function reply(ctx: Context, status: number, body: object): void {
-  ctx.status = status
-  ctx.set('Content-Type', 'application/json')
-  ctx.body = JSON.stringify(body)
+  sendJson(ctx, status, JSON.stringify(body))
 }

@@ -36,7 +36,7 @@ export async function warnOfFixedSize(db: Db, log: Logger): Promise<void> {
     )
 }
 
-export interface HousekeepingOptions {
+interface HousekeepingOptions {
   db: Db
   config: Config
   clock: Pick<ServerClock, 'now' | 'findDeletionTime'>

@@ -1,7 +1,7 @@
 /** Limits the requests of each user that this node works on at once. */
 import type { Context } from './context.ts'
 
-/** A wait that most requests do not take. */
+/** Most requests take less than this. */
 const RETRY_AFTER_SECONDS = 1
 
 /** Returns middleware that throws 429 for a request of a user above the limit. A request counts

@@ -44,7 +44,7 @@ class CompiledRouter extends OpenAPIRouter {
   }
 }
 
-export interface OperationDispatch {
+interface OperationDispatch {
   /** Throws 401 unless the request has a valid API key. */
   assertAuthenticated(ctx: Context): void
   serve(id: OperationId, ctx: Context): Promise<void>

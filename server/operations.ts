@@ -20,7 +20,6 @@ import { idempotencyFingerprint, type KeysInUse } from '../operations/idempotenc
 import { assertPermitted } from '../operations/permissions.ts'
 import type { ResponseChecker } from '../operations/response-check.ts'
 import type { Db } from '../records/database/open.ts'
-import type { KeyedRequest } from '../records/idempotency-keys.ts'
 import type { Config } from './config.ts'
 import type { Context } from './context.ts'
 import { limitInFlight } from './in-flight-requests.ts'
@@ -29,7 +28,7 @@ import { newDispatcher } from './openapi.ts'
 import { respondFromStore, sendResult, storableResponse } from './respond.ts'
 import { findOperation } from './router.ts'
 
-export interface OperationServices {
+interface OperationServices {
   db: Db
   config: Pick<Config, 'rateLimitPerMinute' | 'requestsInFlightPerUser' | 'isProduction'>
   log: Logger
@@ -50,14 +49,14 @@ const operationIds = Object.keys(operations) as OperationId[]
 export function serveOperations(services: OperationServices): (ctx: Context) => Promise<void> {
   checkHandlersImplemented(services)
   const authenticate = newAuthentication(services)
-  const limited = limitInFlight(services.config.requestsInFlightPerUser)
+  const withinLimit = limitInFlight(services.config.requestsInFlightPerUser)
   const dispatch = newDispatcher({
     assertAuthenticated,
     serve: (id, ctx) => serve(services, id, ctx),
   })
   return async (ctx) => {
     await authenticate(ctx)
-    await limited(ctx, async () => {
+    await withinLimit(ctx, async () => {
       const id = findOperation(ctx, assertAuthenticated)
       if (id !== undefined) await dispatch(id, ctx)
     })
@@ -119,6 +118,17 @@ function newAuthentication({
   }
 }
 
+function applyRateLimit(ctx: Context, state: RateLimitState, now: Date): void {
+  ctx.set({
+    'X-RateLimit-Limit': String(state.limit),
+    'X-RateLimit-Remaining': String(state.remaining),
+    'X-RateLimit-Reset': String(Math.ceil((now.getTime() + state.msBeforeNext) / 1000)),
+    RateLimit: `"default";r=${state.remaining};t=${Math.ceil(state.msBeforeNext / 1000)}`,
+    'RateLimit-Policy': `"default";q=${state.limit};w=${WINDOW_SECONDS}`,
+  })
+  if (!state.allowed) throwTooManyRequests(ctx, state)
+}
+
 function throwTooManyRequests(ctx: Context, { msBeforeNext }: RateLimitState): never {
   const seconds = Math.max(1, Math.ceil(msBeforeNext / 1000))
   const unit = seconds === 1 ? 'second' : 'seconds'
@@ -135,52 +145,30 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
   assertPermitted(operation, principal)
   const { input, text, mergePatch } = await readInput(ctx, id)
   const ifMatch = ctx.headers['if-match']
+  const key = operation.idempotent ? ctx.get('Idempotency-Key') : ''
+  const { userId } = principal
+  const once =
+    key === ''
+      ? undefined
+      : { userId, key, fingerprint: idempotencyFingerprint(ctx.method, ctx.url, text) }
   const { stored } = await execute(services, id, {
     input,
     caller: {
       ...principal,
-      apiKey: { id: principal.keyId, rateLimit: rateLimitOf(services) },
+      apiKey: {
+        id: principal.keyId,
+        rateLimit: { limit: services.config.rateLimitPerMinute, window_seconds: WINDOW_SECONDS },
+      },
     },
     requestId: ctx.state.requestId,
     traceparent: ctx.state.traceparent,
     mergePatch,
     isMatch: (current: object) => ifMatchHolds(ifMatch, etagOf(JSON.stringify(current))),
-    once: keyedRequest(operation, ctx, text),
+    once,
     respond(result) {
       sendResult(services, id, ctx, result)
       return storableResponse(ctx)
     },
   })
   if (stored) respondFromStore(ctx, stored)
-}
-
-/** Undefined without an Idempotency-Key. */
-function keyedRequest(
-  { idempotent }: OperationRow,
-  ctx: Context,
-  text: string,
-): KeyedRequest | undefined {
-  const key = idempotent ? ctx.get('Idempotency-Key') : ''
-  const { principal } = ctx.state
-  if (key === '' || !principal) return undefined
-  return {
-    userId: principal.userId,
-    key,
-    fingerprint: idempotencyFingerprint(ctx.method, ctx.url, text),
-  }
-}
-
-function rateLimitOf({ config }: OperationServices) {
-  return { limit: config.rateLimitPerMinute, window_seconds: WINDOW_SECONDS }
-}
-
-function applyRateLimit(ctx: Context, state: RateLimitState, now: Date): void {
-  ctx.set({
-    'X-RateLimit-Limit': String(state.limit),
-    'X-RateLimit-Remaining': String(state.remaining),
-    'X-RateLimit-Reset': String(Math.ceil((now.getTime() + state.msBeforeNext) / 1000)),
-    RateLimit: `"default";r=${state.remaining};t=${Math.ceil(state.msBeforeNext / 1000)}`,
-    'RateLimit-Policy': `"default";q=${state.limit};w=${WINDOW_SECONDS}`,
-  })
-  if (!state.allowed) throwTooManyRequests(ctx, state)
 }

@@ -7,13 +7,7 @@ import { findSecretKeyProblem } from '../webhooks/secret-keys.ts'
 import type { Config } from './config.ts'
 import type { SchemaWatch } from './schema-watch.ts'
 
-export type UnreadyReason =
-  | 'draining'
-  | 'database'
-  | 'schema'
-  | 'writes'
-  | 'secret_key'
-  | 'schedule'
+type UnreadyReason = 'draining' | 'database' | 'schema' | 'writes' | 'secret_key' | 'schedule'
 
 const PROBE_MS = 3_000
 

@@ -6,7 +6,7 @@ import type { ResponseChecker } from '../operations/response-check.ts'
 import type { StoredResponse } from '../records/idempotency-keys.ts'
 import type { Context, Next } from './context.ts'
 
-/** Throws `ContractViolation` for a status or headers that break the contract, when that is
+/** Throws `ContractViolation` for a status or headers that break the contract, when violations are
  *  enforced. `execute` has checked the body. */
 export function sendResult(
   { checkResponse }: { checkResponse: ResponseChecker },
@@ -44,8 +44,7 @@ function isNotModified(ctx: Context): boolean {
   return header !== '' && ifNoneMatchHolds(header, ctx.response.get('ETag'))
 }
 
-function sendJson(ctx: Context, status: number, text: string): void {
-  ctx.state.responseText = text
+export function sendJson(ctx: Context, status: number, text: string): void {
   ctx.status = status
   // Before the body, or Koa adds a charset, which JSON does not have (RFC 8259 §11).
   ctx.set('Content-Type', 'application/json')
@@ -54,11 +53,12 @@ function sendJson(ctx: Context, status: number, text: string): void {
 
 /** The response, as it is stored for repeats with the same Idempotency-Key. */
 export function storableResponse(ctx: Context): StoredResponse {
-  const headers = ['Location', 'ETag']
-    .map((name): [string, string] => [name, ctx.response.get(name)])
-    .filter(([, value]) => value !== '')
-  const body = ctx.state.responseText ?? ''
-  return { status: ctx.status, headers: Object.fromEntries(headers), body }
+  const headers: Record<string, string> = {}
+  for (const name of ['Location', 'ETag']) {
+    const value = ctx.response.get(name)
+    if (value !== '') headers[name] = value
+  }
+  return { status: ctx.status, headers, body: typeof ctx.body === 'string' ? ctx.body : '' }
 }
 
 export function respondFromStore(ctx: Context, { status, headers, body }: StoredResponse): void {
@@ -67,11 +67,11 @@ export function respondFromStore(ctx: Context, { status, headers, body }: Stored
   sendJson(ctx, status, body)
 }
 
-/** A handler that is not implemented. The contract does not have this status. */
+/** The status of a handler that is not implemented. The contract does not have it. */
 const NOT_IMPLEMENTED = 501
 
 /** Koa middleware around `respondToErrors`: checks error responses, too. Throws `ContractViolation`
- *  when that is enforced. */
+ *  when violations are enforced. */
 export function checkErrorResponses(checkResponse: ResponseChecker) {
   return async (ctx: Context, next: Next): Promise<void> => {
     await next()

@@ -1,14 +1,13 @@
 /** Finds the operation of a request by a map of fixed paths and one compiled pattern per path
  *  template. */
-
 import { type OperationId, operations } from '../generated/operations.ts'
 import type { Context } from './context.ts'
 import { deprecationHeaders } from './deprecation.ts'
 
-interface PathRoute {
+interface Route {
   path: string
   pattern: RegExp
-  names: string[]
+  parameters: string[]
   /** By method, in upper case. */
   operations: Map<string, OperationId>
   /** The documented methods, with HEAD for GET, and OPTIONS. */
@@ -16,46 +15,25 @@ interface PathRoute {
 }
 
 interface Match {
-  route: PathRoute
-  params: Record<string, string>
+  route: Route
+  pathParameters: Record<string, string>
 }
 
-const matchPath = compileRoutes()
+const MAX_URL_BYTES = 8 * 1024
+const TEMPLATE_PARAMETER = /\{(.*?)\}/g
 
-function compileRoutes(): (path: string) => Match | undefined {
-  const routes = new Map<string, PathRoute>()
-  for (const [id, { path, method }] of Object.entries(operations)) {
-    const route = routes.get(path) ?? newRoute(path)
-    route.operations.set(method.toUpperCase(), id as OperationId)
-    routes.set(path, route)
-  }
-  for (const route of routes.values()) route.allow = allowOf(route)
-  // A fixed path takes precedence over a template, and a longer template over a shorter one.
-  const templates = [...routes.values()]
-    .filter((route) => route.names.length > 0)
-    .sort((a, b) => b.path.replace(/\{.*?\}/g, '').length - a.path.replace(/\{.*?\}/g, '').length)
-
-  return (path) => {
-    const fixed = routes.get(path)
-    if (fixed && fixed.names.length === 0) return { route: fixed, params: {} }
-    for (const route of templates) {
-      const found = route.pattern.exec(path)
-      if (found)
-        return {
-          route,
-          params: Object.fromEntries(
-            route.names.map((name, index) => [name, decodeURIComponent(found[index + 1] ?? '')]),
-          ),
-        }
-    }
-    return undefined
-  }
-}
+const operationIds = Object.keys(operations) as OperationId[]
+const routes = [...Map.groupBy(operationIds, (id) => operations[id].path)].map(newRoute)
+const fixedRoutes = new Map(
+  routes.filter(({ parameters }) => parameters.length === 0).map((route) => [route.path, route]),
+)
+/** The template with more fixed text takes precedence. */
+const templateRoutes = routes
+  .filter(({ parameters }) => parameters.length > 0)
+  .sort((a, b) => fixedLength(b) - fixedLength(a))
 
 /** Throws 401. */
 type AssertAuthenticated = (ctx: Context, id: OperationId | undefined) => void
-
-const MAX_URL_BYTES = 8 * 1024
 
 /** Stores the operation and its path parameters in the request's state. Sets the headers of a
  *  deprecated operation here, so that its errors have them, too. Responds to OPTIONS itself and
@@ -65,7 +43,7 @@ export function findOperation(
   ctx: Context,
   assertAuthenticated: AssertAuthenticated,
 ): OperationId | undefined {
-  const { route, params } = findRoute(ctx)
+  const { route, pathParameters } = findRoute(ctx)
   if (ctx.method === 'OPTIONS') {
     ctx.set('Allow', route.allow)
     ctx.status = 204
@@ -73,7 +51,7 @@ export function findOperation(
   }
   const operationId = route.operations.get(ctx.method === 'HEAD' ? 'GET' : ctx.method)
   ctx.state.operationId = operationId
-  ctx.state.pathParameters = params
+  ctx.state.pathParameters = pathParameters
   if (operationId !== undefined) ctx.set(deprecationHeaders(operations[operationId]))
   assertAuthenticated(ctx, operationId)
   if (operationId === undefined)
@@ -90,19 +68,34 @@ function findRoute(ctx: Context): Match {
   } catch {
     ctx.throw(400, 'The URL has a broken percent-encoding.')
   }
-  const found = matchPath(ctx.path)
-  if (found === undefined) ctx.throw(404, 'There is nothing at this URL.')
-  return found
+  const fixed = fixedRoutes.get(ctx.path)
+  if (fixed) return { route: fixed, pathParameters: {} }
+  for (const route of templateRoutes) {
+    const values = route.pattern.exec(ctx.path)?.slice(1).map(decodeURIComponent)
+    if (values === undefined) continue
+    const pairs = route.parameters.map((name, index): [string, string] => [
+      name,
+      values[index] ?? '',
+    ])
+    return { route, pathParameters: Object.fromEntries(pairs) }
+  }
+  return ctx.throw(404, 'There is nothing at this URL.')
 }
 
-function newRoute(path: string): PathRoute {
-  const names = [...path.matchAll(/\{(.*?)\}/g)].map(([, name]) => name ?? '')
-  const source = path.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{.*?\}/g, '([^/]+)')
-  return { path, names, pattern: new RegExp(`^${source}$`), operations: new Map(), allow: '' }
+function newRoute([path, ids]: [string, OperationId[]]): Route {
+  const source = path.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(TEMPLATE_PARAMETER, '([^/]+)')
+  const byMethod = new Map(ids.map((id) => [operations[id].method.toUpperCase(), id]))
+  const methods = [...byMethod.keys()]
+  if (byMethod.has('GET')) methods.push('HEAD')
+  return {
+    path,
+    pattern: new RegExp(`^${source}$`),
+    parameters: [...path.matchAll(TEMPLATE_PARAMETER)].map(([, name = '']) => name),
+    operations: byMethod,
+    allow: [...methods, 'OPTIONS'].join(', '),
+  }
 }
 
-function allowOf({ operations }: PathRoute): string {
-  const methods = [...operations.keys()]
-  if (operations.has('GET')) methods.push('HEAD')
-  return [...methods, 'OPTIONS'].join(', ')
+function fixedLength({ path }: Route): number {
+  return path.replace(TEMPLATE_PARAMETER, '').length
 }

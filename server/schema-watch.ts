@@ -13,7 +13,7 @@ import type { Config } from './config.ts'
 const RECHECK_MS = 10_000
 
 export interface SchemaWatch {
-  /** Can this version use the schema? Reads the catalogue at most every 10 s. */
+  /** Whether this version can use the schema. Reads the catalogue at most every 10 s. */
   isIntact(): Promise<boolean>
 }
 
@@ -46,7 +46,7 @@ export async function startSchemaWatch(
     isIntact() {
       if (hasComparableCatalogue(database) && performance.now() - checkedAt >= RECHECK_MS) {
         checkedAt = performance.now()
-        // The catalogue cannot be read while the database is away, which is another reason.
+        // The catalogue cannot be read while the database is unavailable. Another check reports that.
         result = check().catch(() => true)
       }
       return result
