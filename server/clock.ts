@@ -147,7 +147,8 @@ class ClockWatch {
     if (Math.abs(offsetMs) > MAX_OFFSET_MS)
       this.#log.warn(
         fields,
-        'The clock of this node differs from that of PostgreSQL, which the service uses. Synchronise both.',
+        'The clock of this node differs from that of PostgreSQL, which the service uses. ' +
+          'Synchronise both.',
       )
     else this.#log.info(fields, 'The clock of this node agrees with that of PostgreSQL again')
   }

@@ -294,8 +294,8 @@ function readSettings(environment: Record<string, string | undefined>): Settings
 function assertConsistent(env: Settings, environment: Record<string, string | undefined>): void {
   if (env.NODE_ENV === 'production' && environment.NODE_TLS_REJECT_UNAUTHORIZED === '0')
     throw new ConfigError(
-      'NODE_TLS_REJECT_UNAUTHORIZED 0 would send webhooks to anyone who claims to be the receiver. ' +
-        'Remove it, and trust a private certificate authority with NODE_EXTRA_CA_CERTS',
+      'NODE_TLS_REJECT_UNAUTHORIZED 0 would send webhooks to anyone who claims to be the ' +
+        'receiver. Remove it, and trust a private certificate authority with NODE_EXTRA_CA_CERTS',
     )
   const isEmbedded = env.DATABASE_URL === undefined
   if (isEmbedded && env.ROLE !== 'all')
@@ -308,7 +308,8 @@ function assertConsistent(env: Settings, environment: Record<string, string | un
     )
   if (!isEmbedded && env.SECRET_KEY === undefined)
     throw new ConfigError(
-      'SECRET_KEY is missing: with DATABASE_URL every node needs the same one, of at least 32 characters',
+      'SECRET_KEY is missing: with DATABASE_URL every node needs the same one, ' +
+        'of at least 32 characters',
     )
   if (env.SECRET_KEY === undefined && env.SECRET_KEY_PREVIOUS !== undefined)
     throw new ConfigError('SECRET_KEY_PREVIOUS needs SECRET_KEY, the key that replaces it')
@@ -328,7 +329,8 @@ function createDataDir(dataDir: string): void {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   } catch (error) {
     throw new ConfigError(
-      `DATA_DIR ${dataDir} cannot be created: ${(error as Error).message}. Set DATA_DIR to another folder.`,
+      `DATA_DIR ${dataDir} cannot be created: ${(error as Error).message}. ` +
+        'Set DATA_DIR to another folder.',
       { cause: error },
     )
   }

@@ -38,7 +38,8 @@ function throwTooMany(ctx: Context, limit: number): never {
   const requests = limit === 1 ? 'request' : 'requests'
   return ctx.throw(
     429,
-    `You have ${limit} ${requests} in progress, the most at once. Wait until one of them has ended.`,
+    `You have ${limit} ${requests} in progress, the most at once. ` +
+      'Wait until one of them has ended.',
     { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } },
   )
 }

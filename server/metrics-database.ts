@@ -114,8 +114,8 @@ export function newRemovalMetrics(registry: Registry): RemovalMetrics {
   const lastRun = new Gauge({
     name: 'muster_retention_last_run_timestamp_seconds',
     help:
-      'When this process last completed a removal of expired rows: retention runs hourly in workers, ' +
-      'housekeeping each minute in all nodes.',
+      'When this process last completed a removal of expired rows: ' +
+      'retention runs hourly in workers, housekeeping each minute in all nodes.',
     labelNames: ['kind'],
     registers: [registry],
   })

@@ -16,7 +16,9 @@ export function newAttemptObserver(registry: Registry): NonNullable<EngineOption
   })
   const firstAttempt = new Histogram({
     name: 'muster_delivery_first_attempt_delay_seconds',
-    help: 'Time from the creation of a delivery, with its event, to the start of its first attempt.',
+    help:
+      'Time from the creation of a delivery, with its event, ' +
+      'to the start of its first attempt.',
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800],
     registers: [registry],
   })
@@ -31,7 +33,9 @@ export function newAttemptObserver(registry: Registry): NonNullable<EngineOption
 export function reportSecrets(registry: Registry): void {
   const errors = new Counter({
     name: 'muster_secret_read_errors_total',
-    help: 'How often this process could not decrypt the signing secret of a webhook since the start.',
+    help:
+      'How often this process could not decrypt the signing secret of a webhook ' +
+      'since the start.',
     registers: [registry],
     collect() {
       errors.reset()
@@ -54,7 +58,8 @@ export function reportDeliveries(registry: Registry, engine: Engine): void {
   )
   gauge(
     'muster_delivery_paused_webhooks',
-    'Webhooks whose deliveries this process has paused, because it cannot read their signing secrets.',
+    'Webhooks whose deliveries this process has paused, ' +
+      'because it cannot read their signing secrets.',
     () => engine.stats().pausedWebhooks,
   )
   gauge(

@@ -28,8 +28,8 @@ export async function startSchemaWatch(
   if (additional.length > 0)
     log.warn(
       { additional },
-      'The database has tables, columns, keys or indexes that this version of Muster does not use. ' +
-        'Remove them, unless a newer version or you added them on purpose.',
+      'The database has tables, columns, keys or indexes that this version of Muster ' +
+        'does not use. Remove them, unless a newer version or you added them on purpose.',
     )
   let reported: string | undefined
   const check = async (): Promise<boolean> => {
@@ -46,7 +46,7 @@ export async function startSchemaWatch(
     isIntact() {
       if (hasComparableCatalogue(database) && performance.now() - checkedAt >= RECHECK_MS) {
         checkedAt = performance.now()
-        // The catalogue cannot be read while the database is unavailable. Another check reports that.
+        // The catalogue cannot be read while the database is unavailable: another check says so.
         result = check().catch(() => true)
       }
       return result

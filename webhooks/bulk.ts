@@ -33,9 +33,9 @@ import {
   resumeDeliveries,
   retryFailedDeliveries,
 } from '../records/delivery-commands.ts'
-import { type EventRow, listEventRows } from '../records/events.ts'
+import { listEventRows } from '../records/events.ts'
 import { findWebhook, type Webhook } from '../records/webhooks.ts'
-import { newDelivery } from './emit.ts'
+import { newDelivery, payloadOf } from './emit.ts'
 
 /** Deliveries per second. */
 export const DEFAULT_RATE = 50
@@ -44,22 +44,22 @@ export const MAX_RATE = 500
 /** The clocks of two machines may differ by this much. */
 const CLOCK_SKEW_MS = 10_000
 
-export interface Span {
+interface Period {
   since?: Date
   until?: Date
 }
 
-/** Selects the events that a webhook missed in the span, or since it was last disabled. Delivered
- *  events are excluded later, so a slightly longer span is harmless. Throws `Refused` without a
- *  start. */
+/** Selects the events that a webhook missed in the period, or since it was last disabled. Delivered
+ *  events are excluded later, so a slightly longer period is harmless. Throws `Refused` for a
+ *  webhook that was never disabled, without `since`. */
 export function selectMissedEvents(
   webhook: Webhook,
-  { since, until }: Span,
+  { since, until }: Period,
   now: Date,
 ): BulkSelection {
   if (since === undefined && webhook.disabledAt === null)
     throw new Refused(
-      `Webhook ${webhook.id} has not been disabled: say since when it has missed events.`,
+      `Webhook ${webhook.id} has not been disabled. Set the time since which it has missed events.`,
     )
   return {
     kind: 'send_missed',
@@ -71,11 +71,11 @@ export function selectMissedEvents(
   }
 }
 
-/** Selects the deliveries that failed in the span; without `eventTypes`, of all types. */
+/** Selects the deliveries that failed in the period; without `eventTypes`, of all types. */
 export function selectFailedDeliveries(
   webhookId: string | null,
   eventTypes: string[] | null,
-  { since, until }: Span & { since: Date },
+  { since, until }: Period & { since: Date },
   now: Date,
 ): BulkSelection {
   // Excludes deliveries that fail again after the job has started.
@@ -83,7 +83,7 @@ export function selectFailedDeliveries(
   return { kind: 'retry_failed', webhookId, eventTypes, since: since.getTime(), until: end }
 }
 
-export interface BulkJobOptions {
+interface BulkJobOptions {
   selection: BulkSelection
   /** Deliveries per second, from 1 to `MAX_RATE`. */
   rate: number
@@ -109,7 +109,7 @@ const TURN_MS = 5_000
 const BATCHES_PER_SECOND = 4
 /** How much time a job may make up for after an interruption. */
 const MAX_CATCH_UP_MS = 1_000
-/** The longest wait for the next batch, also after the clock went back. */
+/** The longest wait for the next batch. */
 const MAX_WAIT_MS = 1_000
 const COMMIT_WAIT_MS = 200
 
@@ -125,17 +125,17 @@ export async function runBulkJob(
     const job = await findRunningBulkJob(db, id)
     if (job === undefined) return
     if (!(await isAllCommitted(db, job, now()))) {
-      await pause(COMMIT_WAIT_MS, signal)
+      await wait(COMMIT_WAIT_MS, signal)
       continue
     }
-    // Limited, because the wall clock may jump.
-    await pause(Math.min(job.nextAt - now().getTime(), MAX_WAIT_MS), signal)
+    // At most `MAX_WAIT_MS`, because the clock may have gone back.
+    await wait(Math.min(job.nextAt - now().getTime(), MAX_WAIT_MS), signal)
     const batch = await readBatch(db, job, Math.ceil(job.rate / BATCHES_PER_SECOND))
     if (!signal.aborted) await transaction(db, (trx) => doBatch(trx, job, batch, now()))
   }
 }
 
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
+async function wait(ms: number, signal: AbortSignal): Promise<void> {
   if (ms > 0) await delay(ms, undefined, { signal }).catch(() => undefined)
 }
 
@@ -150,10 +150,10 @@ async function doBatch(
   const blockingReason = job.webhookId && (await findBlockingReason(scope, job.webhookId))
   if (blockingReason) return stopBlockedJob(trx, job.id, blockingReason, now)
   const done = ids.length === 0 ? 0 : await WORK[job.stage](scope, job, ids, now)
-  // The second limit is for a clock that went back.
-  const earliest = Math.max(job.nextAt, now.getTime() - MAX_CATCH_UP_MS)
-  const nextAt =
-    Math.min(earliest, now.getTime() + MAX_WAIT_MS) + Math.round((done * 1_000) / job.rate)
+  const at = now.getTime()
+  // At most `MAX_WAIT_MS` ahead, because the clock may have gone back.
+  const startsAt = Math.min(Math.max(job.nextAt, at - MAX_CATCH_UP_MS), at + MAX_WAIT_MS)
+  const nextAt = startsAt + Math.round((done * 1_000) / job.rate)
   await storeProgress(trx, job, { done, nextAt, next }, now)
 }
 
@@ -176,17 +176,9 @@ async function createDeliveries(
   const webhook = webhookId === null ? undefined : await findWebhook(scope, webhookId)
   if (webhook === undefined) return 0
   const events = await listEventRows(scope, eventIds)
-  const deliveries = events.map((event) => newDelivery(webhook, event.id, toPayload(event)))
+  const deliveries = events.map((event) =>
+    newDelivery(webhook, payloadOf(event, JSON.parse(event.data))),
+  )
   await insertDeliveries(scope, deliveries, now)
   return deliveries.length
-}
-
-function toPayload(event: EventRow): Parameters<typeof newDelivery>[2] {
-  const { id, event_type, resource_type, resource_id, data } = event
-  return {
-    id,
-    event_type,
-    resource: { type: resource_type, id: resource_id },
-    data: JSON.parse(data),
-  }
 }

@@ -38,28 +38,21 @@ export async function emitMany(scope: WriteScope, events: NewEvent[], now: Date)
   const rows: EventRow[] = []
   const deliveries: NewDelivery[] = []
   for (const event of events) {
-    const id = newId()
-    const row = eventRow(id, event, now)
-    const payload = {
-      id,
-      event_type: row.event_type,
-      resource: { type: row.resource_type, id: row.resource_id },
-      data: event.data,
-    }
+    const row = newEventRow(event, now)
+    const payload = payloadOf(row, event.data)
     assertPayload(payload)
     rows.push(row)
-    for (const webhook of webhooks) {
-      if (!webhook.eventTypes.includes('*') && !webhook.eventTypes.includes(event.eventType))
-        continue
-      deliveries.push(newDelivery(webhook, id, payload))
-    }
+    const subscribed = webhooks.filter(
+      ({ eventTypes }) => eventTypes.includes('*') || eventTypes.includes(event.eventType),
+    )
+    deliveries.push(...subscribed.map((webhook) => newDelivery(webhook, payload)))
   }
   await insertEvents(scope, rows)
   await insertDeliveries(scope, deliveries, now)
 }
 
-/** The list of the transaction's begin is current until the transaction waits for another
- *  statement. */
+/** The subscriptions that were read with BEGIN are current until the transaction has waited for
+ *  another statement. */
 async function findSubscriptions({
   sql,
   accountId,
@@ -69,9 +62,9 @@ async function findSubscriptions({
   return subscriptions && !trx.isUsed() ? subscriptions : listSubscriptions(sql, accountId)
 }
 
-function eventRow(id: string, event: NewEvent, now: Date): EventRow {
+function newEventRow(event: NewEvent, now: Date): EventRow {
   return {
-    id,
+    id: newId(),
     event_type: event.eventType,
     resource_type: eventTypes[event.eventType].resourceType,
     resource_id: event.resourceId,
@@ -80,13 +73,19 @@ function eventRow(id: string, event: NewEvent, now: Date): EventRow {
   }
 }
 
-/** The body of a delivery. It is validated with the ID of the event and sent with the ID of the
- *  delivery. */
+/** The body of a delivery, before it has the ID of the delivery. */
 interface Payload {
+  /** The ID of the event. */
   id: string
   event_type: DeliveredType
   resource: { type: string; id: string }
   data: unknown
+}
+
+/** `data` is the data of the event, parsed. */
+export function payloadOf(event: EventRow, data: unknown): Payload {
+  const { id, event_type, resource_type, resource_id } = event
+  return { id, event_type, resource: { type: resource_type, id: resource_id }, data }
 }
 
 type InvalidEventWatcher = (eventType: DeliveredType, errors: Validator['errors']) => void
@@ -118,20 +117,17 @@ function assertPayload(payload: Payload): void {
  *  shown. */
 export function newDelivery(
   { id: webhookId, ordering }: Pick<Webhook, 'id' | 'ordering'>,
-  eventId: string,
   payload: Payload,
 ): NewDelivery {
   const id = newId()
-  const { event_type: eventType, resource } = payload
-  const orderingKey = ordering === 'by_resource' ? resource.id : undefined
   return {
     id,
     webhookId,
-    eventId,
-    eventType,
+    eventId: payload.id,
+    eventType: payload.event_type,
     body: Buffer.from(JSON.stringify({ ...payload, id })),
     trigger: 'schedule',
-    orderingKey,
+    orderingKey: ordering === 'by_resource' ? payload.resource.id : undefined,
   }
 }
 

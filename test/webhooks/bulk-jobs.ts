@@ -3,7 +3,7 @@ import { type BulkJob, type BulkSelection, findBulkJob } from '../../records/bul
 import type { Delivery } from '../../records/deliveries.ts'
 import { cancelDelivery } from '../../records/delivery-commands.ts'
 import { disableWebhook, enableWebhook, findWebhook } from '../../records/webhooks.ts'
-import { MAX_RATE, type Span, selectMissedEvents, startBulkJob } from '../../webhooks/bulk.ts'
+import { MAX_RATE, selectMissedEvents, startBulkJob } from '../../webhooks/bulk.ts'
 import { until } from '../helpers.ts'
 import type { Receiver } from '../receiver.ts'
 import { type Accounts, newSubscriber, type Subscriber, type Tenant } from './harness.ts'
@@ -12,11 +12,11 @@ import { type Accounts, newSubscriber, type Subscriber, type Tenant } from './ha
 export async function selectMissed(
   { scope }: Tenant,
   webhookId: string,
-  span: Span = {},
+  range: { since?: Date; until?: Date } = {},
 ): Promise<BulkSelection> {
   const webhook = await findWebhook(scope, webhookId)
   if (!webhook) throw new Error('There is no webhook')
-  return selectMissedEvents(webhook, span, new Date())
+  return selectMissedEvents(webhook, range, new Date())
 }
 
 /** Starts a bulk job. `rate` is in deliveries per second. */

@@ -66,7 +66,8 @@ const SESSION_SETTINGS = {
  *  10 % per job. */
 const REMOVE_OVERHEAD = `
   alter table pgboss.job_common set unlogged;
-  alter table pgboss.job_common drop constraint if exists q_fkey, drop constraint if exists dlq_fkey`
+  alter table pgboss.job_common
+    drop constraint if exists q_fkey, drop constraint if exists dlq_fkey`
 /** A lost connection must not block the workers for ever. Long enough for the migrations of
  *  pg-boss. */
 const CONNECTION_LIMITS = {

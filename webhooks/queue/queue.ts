@@ -51,7 +51,8 @@ const VACUUM_INTERVAL_MS = 60_000
 const REALIGNMENT = [
   `update pgboss.job set start_after = now()
    where state in ('created', 'retry') and start_after > now() + interval '1 second'
-     and start_after > to_timestamp(coalesce((data ->> 'dueAt')::float8, 0) / 1000) + interval '1 second'`,
+     and start_after > interval '1 second'
+       + to_timestamp(coalesce((data ->> 'dueAt')::float8, 0) / 1000)`,
   `update pgboss.job set started_on = now(), heartbeat_on = now()
    where state = 'active' and greatest(started_on, heartbeat_on) > now() + interval '1 second'`,
   `update pgboss.queue set monitor_on = now(), monitor_claim_on = now(), maintain_on = now()

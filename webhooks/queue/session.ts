@@ -99,7 +99,8 @@ export class WorkerSession {
     if (this.#open !== session) return
     this.#open = undefined
     this.#log.warn(
-      'The session of this worker in PostgreSQL is lost: it leases no attempts until it has another one',
+      'The session of this worker in PostgreSQL is lost. ' +
+        'The worker leases no attempts until it has another one.',
     )
     this.#reconnection = this.#reconnect(session.id)
   }
