@@ -13,8 +13,8 @@ const QUEUE = 'deliveries'
 const URGENT_PRIORITY = 1
 const MIN_IN_FLIGHT_PRIORITY = 2
 const MAX_PRIORITY = 2 ** 31 - 1
-/** Effectively unlimited: pg-boss counts each released or expired lease as a retry. schedule.ts
- *  decides when a delivery is retried. */
+/** Effectively unlimited: pg-boss counts each released or expired lease as a retry. The retries of
+ *  deliveries are decided in schedule.ts. */
 const NO_RETRY_LIMIT = 2_000_000_000
 /** Time to store the result of an attempt before another process may repeat the attempt. */
 const RESULT_STORAGE_SECONDS = 45
@@ -92,8 +92,8 @@ export class AttemptJobs {
     inFlight: AttemptWith<'lease'>[],
   ): Promise<AttemptWith<'lease'>[]> {
     if (attempts.length === 0) return []
-    // Names the jobs of this call. Those of an earlier one, whose leases have ended, stay in the
-    // queue.
+    // Marks the jobs of this call, so that none of an earlier call is leased instead: its lease may
+    // have ended.
     const priority = randomInt(MIN_IN_FLIGHT_PRIORITY, MAX_PRIORITY)
     const jobs = attempts.map((attempt) => ({ ...toJob(attempt), priority }))
     return this.#lease(inFlight, async (options) => {
@@ -120,12 +120,12 @@ export class AttemptJobs {
       ignoreGroups: skip,
       ...(onlyUrgent ? { minPriority: URGENT_PRIORITY } : {}),
     }
-    return this.#lease(inFlight, (db) =>
-      this.#boss.jobs.fetch<JobData>(QUEUE, { ...options, ...db }),
+    return this.#lease(inFlight, (database) =>
+      this.#boss.jobs.fetch<JobData>(QUEUE, { ...options, ...database }),
     )
   }
 
-  /** A lease without a job, which takes no statement: only the leader may have the attempt. */
+  /** A lease without a job, which takes no statement. Only the leader may use it. */
   leaseWithoutJob(attempt: Attempt): AttemptWith<'lease'> {
     const id = jobId(attempt.deliveryId, attempt.scheduledAt)
     return { ...attempt, lease: { jobId: id, retryCount: NO_JOB } }
@@ -175,15 +175,15 @@ export class AttemptJobs {
     return stats?.readyCount ?? 0
   }
 
-  /** Runs `lease` in one transaction if there are other workers, which see the jobs only when they
-   *  are leased. */
+  /** Calls `fetch`, which leases jobs. With a session it runs in one transaction, so that other
+   *  workers see added jobs only once they are leased. */
   async #lease(
     inFlight: AttemptWith<'lease'>[],
-    lease: (options: { db?: BossDb }) => Promise<Job<JobData>[]>,
+    fetch: (options: { db?: BossDb }) => Promise<Job<JobData>[]>,
   ): Promise<AttemptWith<'lease'>[]> {
     const jobs = this.#session
-      ? await this.#session.lease(inFlight.filter(hasJob).map(jobKey), (db) => lease({ db }))
-      : await lease({})
+      ? await this.#session.lease(inFlight.filter(hasJob).map(jobKey), (db) => fetch({ db }))
+      : await fetch({})
     return jobs.map(leasedAttempt)
   }
 

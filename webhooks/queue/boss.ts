@@ -37,7 +37,7 @@ export interface Boss {
   stop(graceMs: number): Promise<void>
 }
 
-export interface QueueSettings {
+interface QueueSettings {
   policy: 'standard' | 'exclusive'
   retryLimit: number
   expireInSeconds: number
@@ -50,12 +50,13 @@ const LEASING_SETTINGS = { idle_in_transaction_session_timeout: LEASE_SECONDS * 
 /** How often pg-boss looks for expired leases. One process at a time does so. If it dies, another
  *  one begins within twice this time. */
 const SUPERVISE_SECONDS = 2
-const NO_WARNING_SIZE = 1_000_000
-/** Leases that a database crash loses are simply made again, so commits need not wait for the disk.
- *  The table is empty one moment and full the next, so planner statistics are useless. Without the
- *  `enable_` settings, each lease reads and sorts the whole queue instead of its first rows by
- *  index. With these settings PostgreSQL before 18 overestimates the cost of a sequential scan that
- *  it cannot avoid, and would compile the query for it, if `jit` were on. */
+/** Effectively unlimited: pg-boss need not warn of a long queue. */
+const WARNING_QUEUE_SIZE = 1_000_000
+/** Leases that a database crash loses are simply repeated, so commits need not wait for the disk.
+ *  The table of jobs is empty one moment and full the next, so planner statistics are useless.
+ *  Without the `enable_` settings, each lease reads and sorts the whole queue instead of its first
+ *  rows by index. With these settings PostgreSQL before 18 overestimates the cost of a sequential
+ *  scan that it cannot avoid, and would compile the query for it, if `jit` were on. */
 const SESSION_SETTINGS = {
   synchronous_commit: 'off',
   enable_bitmapscan: 'off',
@@ -68,8 +69,8 @@ const REMOVE_OVERHEAD = `
   alter table pgboss.job_common set unlogged;
   alter table pgboss.job_common
     drop constraint if exists q_fkey, drop constraint if exists dlq_fkey`
-/** A lost connection must not block the workers for ever. Long enough for the migrations of
- *  pg-boss. */
+/** A lost connection must not block the workers for ever. The migrations of pg-boss take less
+ *  time. */
 const CONNECTION_LIMITS = {
   connectionTimeoutMillis: 5_000,
   query_timeout: 30_000,
@@ -87,8 +88,7 @@ const PIPELINED: object = { pipeline: true }
 export async function startBoss(options: BossOptions): Promise<Boss> {
   const { databaseUrl, backend = 'postgres', thread, log } = options
   const queues = new Map<string, QueueSettings>()
-  // The other pg-boss does not notice the restart, so another one makes the tables and queues
-  // again.
+  // `jobs` does not notice the restart, so a temporary pg-boss creates the tables and queues.
   const rebuild = async (fresh: Pglite): Promise<void> => {
     const rebuilding = createBoss({ db: fromPglite(fresh), backend: 'pglite' }, log)
     try {
@@ -106,7 +106,7 @@ export async function startBoss(options: BossOptions): Promise<Boss> {
   const jobs = createBoss(
     embedded
       ? { db: fromPglite(embedded), backend: 'pglite' }
-      : { ...connection(options), backend },
+      : { ...connectionOptions(options), backend },
     log,
   )
   try {
@@ -132,7 +132,7 @@ export async function startBoss(options: BossOptions): Promise<Boss> {
   }
 }
 
-function connection({
+function connectionOptions({
   databaseUrl,
   queuePoolSize = DEFAULT_LIMITS.queuePoolSize,
   keepAliveMs = DEFAULT_LIMITS.keepAliveMs,
@@ -157,13 +157,13 @@ function applySettings(client: pg.Client, settings: Record<string, unknown>): Pr
   return client.query(statements.join(';'))
 }
 
-/** Makes clients for the sessions of workers, each with a connection of its own to the database of
+/** Returns a function that creates clients for the sessions of workers, each with a connection of its own to the database of
  *  the queue. Undefined: that database has no advisory locks that end with a session. */
 export function sessionClient(place: QueuePlace): (() => pg.Client) | undefined {
   const { databaseUrl, backend = 'postgres' } = place
   if (databaseUrl === undefined || !/^(postgres|citus)$/.test(backend)) return undefined
   return () => {
-    const client = new PreparingClient({ ...connection(place), ...PIPELINED })
+    const client = new PreparingClient({ ...connectionOptions(place), ...PIPELINED })
     // Only a pool calls `onConnect`. pg sends these settings before the statements that follow
     // `connect()`.
     const settings = { ...SESSION_SETTINGS, ...LEASING_SETTINGS }
@@ -192,7 +192,7 @@ function createBoss(database: ConstructorOptions, log: Logger): PgBoss {
     schedule: false,
     superviseIntervalSeconds: SUPERVISE_SECONDS,
     monitorIntervalSeconds: SUPERVISE_SECONDS,
-    warningQueueSize: NO_WARNING_SIZE,
+    warningQueueSize: WARNING_QUEUE_SIZE,
   })
   boss.on('error', (error) => log.error({ err: error }, 'The queue reported an error'))
   boss.on('warning', (warning) => log.warn({ warning }, 'The queue reported a warning'))

@@ -24,9 +24,9 @@ const { serialize } = protocol
 /** The text of a lease statement contains the batch size, which has about forty values. */
 const MAX_STATEMENTS = 60
 
-// V8 would optimize one large function of PostgreSQL for 2 s with 600 MB of memory, and deliveries
-// need no less CPU time then. The flags are those of the process, but only WebAssembly that is
-// compiled later obeys them.
+// V8 would optimize one large function of PostgreSQL for 2 s with 600 MB of memory, which saves no
+// CPU time of deliveries. The flags are those of the process, but only WebAssembly that is compiled
+// later obeys them.
 for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']) setFlagsFromString(flag)
 
 const port = parentPort

@@ -17,7 +17,7 @@ export interface RunningPglite extends Pglite {
   stop(): Promise<void>
 }
 
-export interface PgliteStart {
+interface PgliteStart {
   /** Session settings. */
   settings: Record<string, string>
   /** A thread that was started before. Restarts use threads of their own. */
@@ -75,7 +75,7 @@ export async function startPglite({
     const fresh = await startThread()
     try {
       await fresh.run(settingsText)
-      await rebuild(statements(() => fresh))
+      await rebuild(clientOf(() => fresh))
       if (!stopped) return fresh
       await fresh.end()
       return undefined
@@ -89,7 +89,7 @@ export async function startPglite({
   await first.run(settingsText)
   use(first)
   return {
-    ...statements(() => thread),
+    ...clientOf(() => thread),
     restarts: () => restarts,
     async stop() {
       stopped = true
@@ -99,7 +99,7 @@ export async function startPglite({
   }
 }
 
-function statements(currentThread: () => Thread | undefined): Pglite {
+function clientOf(currentThread: () => Thread | undefined): Pglite {
   const run: Thread['run'] = async (text, values) => {
     const thread = currentThread()
     if (!thread) throw new Error('The embedded queue is not running')

@@ -26,16 +26,17 @@ export interface Queue {
   listen(channel: string, onNotify: (payload?: string) => void): Promise<void>
   /** Whether notifications arrive. Undefined when `listen` was not called. */
   isListening(): Promise<boolean | undefined>
+  /** Whether the database of the queue responds. Never throws. */
   isReady(): Promise<boolean>
   /** The connection pools by name. Embedded PostgreSQL has none. */
   pools(): Record<string, PoolUse>
-  /** After the clock of the queue went back: no job waits for a time of the clock before, and no
-   *  lease or round of pg-boss is from the future. */
+  /** Corrects the times of jobs, of leases and of pg-boss's own rounds that lie in the future,
+   *  after the clock of the queue went back. */
   realign(): Promise<void>
   stop(graceMs: number): Promise<void>
 }
 
-export interface QueueOptions extends BossOptions {
+interface QueueOptions extends BossOptions {
   /** The longest time of one attempt. */
   attemptTimeoutMs: number
 }
@@ -46,8 +47,7 @@ const VACUUM = ['vacuum pgboss.job_common', 'checkpoint']
 const VACUUM_AFTER_JOBS = 10_000
 const VACUUM_INTERVAL_MS = 60_000
 
-/** Corrects times in the tables of pg-boss that a clock which was ahead has left. A job starts when
- *  it is added, or at the time of its attempt. */
+/** The statements of `realign`. A job starts when it is added, or at the time of its attempt. */
 const REALIGNMENT = [
   `update pgboss.job set start_after = now()
    where state in ('created', 'retry') and start_after > now() + interval '1 second'
@@ -89,8 +89,11 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
     },
     isListening: async () => listener?.isConnected(),
     async isReady() {
-      await boss.jobs.getDb().executeSql('select 1')
-      return true
+      const statement = boss.jobs.getDb().executeSql('select 1')
+      return statement.then(
+        () => true,
+        () => false,
+      )
     },
     async realign() {
       for (const statement of REALIGNMENT) await boss.jobs.getDb().executeSql(statement)

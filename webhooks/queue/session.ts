@@ -43,20 +43,20 @@ export class WorkerSession {
     await this.#connect()
   }
 
-  /** Calls `lease`. If it returns jobs, stores them and those in flight as the leased jobs of this
-   *  session, in the same transaction. Throws while the connection is lost. */
+  /** Calls `fetch`, which leases jobs. If it returns some, stores them and those in flight as the
+   *  leased jobs of this session, in the same transaction. Throws while the connection is lost. */
   async lease<Job extends LeasedJob>(
     inFlight: LeasedJob[],
-    lease: (db: BossDb) => Promise<Job[]>,
+    fetch: (db: BossDb) => Promise<Job[]>,
   ): Promise<Job[]> {
     if (!this.#open) throw new Error('The session of this worker in PostgreSQL is lost')
     const { id, client } = this.#open
     const begun = client.query('begin')
-    // It is awaited only after `lease`, which saves a round trip. Until then its failure must not
+    // It is awaited only after `fetch`, which saves a round trip. Until then its failure must not
     // end the process.
     begun.catch(() => undefined)
     try {
-      const jobs = await lease({ executeSql: (text, values) => client.query(text, values) })
+      const jobs = await fetch({ executeSql: (text, values) => client.query(text, values) })
       await begun
       const stored =
         jobs.length > 0 ? storeLeasedJobs(client, id, [...inFlight, ...jobs.map(toKey)]) : undefined
