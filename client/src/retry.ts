@@ -1,6 +1,6 @@
 import { retryAfterSeconds } from './error.ts'
 
-export interface RetryOptions {
+interface RetryOptions {
   fetch(request: Request): Promise<Response>
   maxRetries: number
   /** The longest sum of the pauses of one call. */

@@ -265,8 +265,8 @@ function guardedConnector(
   }
 }
 
-/** The account whose request needs the connection, which limits its look-ups. A connector of undici
- *  has one function for the look-ups of all requests, so the account cannot be its argument. */
+/** The account whose request needs the connection. The concurrent look-ups of an account are
+ *  limited. undici calls one look-up function for all requests, without the account. */
 const lookingUpFor = new AsyncLocalStorage<string>()
 
 /** Refuses a name when any of its IP addresses is blocked: we do not choose the one that is
@@ -286,7 +286,7 @@ function guardedLookup(protocol: string, allow: Cidr[], lookup: Lookup): LookupF
         .find((each) => each !== undefined)
       if (blocked) return callback(blocked, [])
       const [first] = addresses
-      if (!first) return callback(new Error(`${hostname} has no address`), [])
+      if (!first) return callback(new Error(`${hostname} has no IP address.`), [])
       return options.all ? callback(null, addresses) : callback(null, first.address, first.family)
     })
   }

@@ -14,7 +14,7 @@ export type Lookup = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-export interface NameLookupOptions {
+interface NameLookupOptions {
   hostsFile?: string
   /** By default those of resolv.conf. */
   servers?: string[]
@@ -28,7 +28,7 @@ const OTHER_FAMILY_MS = 1_000
 const RESOLVER_LIFETIME_MS = 30_000
 /** The hosts file is read again after this time. */
 const HOSTS_LIFETIME_MS = 5_000
-/** A failure is remembered for as long as its look-up took, and at least for this long: the
+/** A failure is remembered for as long as its look-up took, but at least this long, so that the
  *  deliveries of a webhook do not repeat it. */
 const MIN_FAILURE_LIFETIME_MS = 2_000
 const MAX_FAILURES = 10_000

@@ -4,7 +4,7 @@ import { type Agent, type Dispatcher, errors } from 'undici'
 import type { Phases, SendResult } from '../../records/attempt.ts'
 import { BlockedAddress, type Connection, Trace, type TracedOptions } from './egress.ts'
 
-export interface SendRequest {
+interface SendRequest {
   accountId: string
   url: string
   headers: Record<string, string>
@@ -34,7 +34,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: SendRequest
   readonly #resolve: (result: SendResult) => void
   readonly #trace: Trace
+  /** Epoch milliseconds. */
   readonly #startedAt = Date.now()
+  /** Like all later times, in milliseconds of `performance.now()`. */
   readonly #started = performance.now()
   readonly #timer: NodeJS.Timeout
   #controller: Dispatcher.DispatchController | undefined
@@ -60,7 +62,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     // Only complete http and https URLs are stored; this is a second check.
     if (!target || !/^https?:$/.test(target.protocol)) {
       this.#end(
-        new BlockedAddress('Nothing was sent: the URL is not a complete http or https address.'),
+        new BlockedAddress('Nothing was sent: the URL is not a complete http or https URL.'),
       )
       return
     }
