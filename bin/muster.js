@@ -50,8 +50,9 @@ if (isSupported && isServe && canReplaceProcess()) {
 } else {
   const node = installedNode()
   if (node === undefined || node === realpathSync(process.execPath)) {
+    const required = MIN_VERSION.join('.')
     console.error(
-      `Muster needs Node.js ${MIN_VERSION.join('.')} or newer. This is Node.js ${process.versions.node}.`,
+      `Muster needs Node.js ${required} or newer. This is Node.js ${process.versions.node}.`,
     )
     console.error('Run "npm ci" in the folder of Muster to install the right version.')
     process.exit(1)

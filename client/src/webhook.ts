@@ -100,10 +100,9 @@ function assertFresh(
 ) {
   const timestamp = header(headers, 'webhook-timestamp')
   if (timestamp === '' && !requireTimestamp) return
-  const age = Math.abs(
-    now().getTime() / 1000 - (/^\d+$/.test(timestamp) ? Number(timestamp) : Number.NaN),
-  )
-  if (!(age <= toleranceSeconds))
+  const ageSeconds = now().getTime() / 1000 - Number(timestamp)
+  const isFresh = /^\d+$/.test(timestamp) && Math.abs(ageSeconds) <= toleranceSeconds
+  if (!isFresh)
     throw new WebhookRefused(
       'timestamp',
       'The delivery is too old, too new or has no time: it may be a replay',
