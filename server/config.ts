@@ -44,7 +44,7 @@ export interface Config {
   /** How long a client may take to send a request, and to read what has been written of its
    *  response. */
   clientTimeoutMs: number
-  /** Open connections of clients to this node. */
+  /** The most open connections of clients to this node. */
   maxConnections: number
   /** The start pauses the deliveries of the installation. */
   pausesDeliveries: boolean

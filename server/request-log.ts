@@ -56,7 +56,7 @@ export function startRequestLog({ db, log, now, maxBytesPerDay }: RequestLogOpti
       entries.shift()
       dropped++
     }
-    // Not beyond: with no database, each request would cause another flush.
+    // Once for each batch: without a database, every further request would cause another flush.
     if (entries.length === FLUSH_ENTRIES) flushes.wake()
   }
 

@@ -18,7 +18,7 @@ import {
 /** Rows stay locked for one batch, and attempts of their webhooks wait. */
 const BATCH_SIZE = 100
 
-/** Does the newest key encrypt all secrets? Throws `WrongSecretKey`. */
+/** Whether the newest key encrypts all secrets. Throws `WrongSecretKey`. */
 export async function isRotated(db: Db, keys: SecretKeys): Promise<boolean> {
   const { current, previous } = await transaction(db, (trx) => lockSecretKeys(trx, keys))
   return current === checkValueOf(keys.newest()) && previous === undefined

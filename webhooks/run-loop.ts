@@ -4,7 +4,7 @@ export class RunLoop {
   readonly #onError: (error: unknown) => void
   #running: Promise<void> | undefined
   #mustRunAgain = false
-  #stopped = false
+  #isStopped = false
 
   /** `run` must handle everything that is due: several calls of `wake` may become one run. */
   constructor(run: () => Promise<void>, onError: (error: unknown) => void) {
@@ -15,10 +15,10 @@ export class RunLoop {
   /** Never throws; cheap to call often. */
   readonly wake = (): void => {
     this.#mustRunAgain = true
-    if (!this.#stopped) this.#running ??= this.#runUntilDone()
+    if (!this.#isStopped) this.#running ??= this.#runUntilDone()
   }
 
-  /** Wakes it, and resolves when nothing is left to run. */
+  /** Wakes the loop, and resolves when nothing is left to run. */
   async run(): Promise<void> {
     this.wake()
     await this.#running
@@ -26,7 +26,7 @@ export class RunLoop {
 
   /** Starts no more runs; resolves when the current one has ended. */
   async stop(): Promise<void> {
-    this.#stopped = true
+    this.#isStopped = true
     await this.#running
   }
 
@@ -34,7 +34,7 @@ export class RunLoop {
     do {
       this.#mustRunAgain = false
       await this.#run().catch(this.#onError)
-    } while (this.#mustRunAgain && !this.#stopped)
+    } while (this.#mustRunAgain && !this.#isStopped)
     this.#running = undefined
   }
 }

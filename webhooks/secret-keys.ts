@@ -38,7 +38,8 @@ export async function findSealingKey(trx: TrxSql, keys: SecretKeys): Promise<str
   return key
 }
 
-/** The proven state. `lock` defaults to the one that permits other transactions to seal. */
+/** Locks the state until the end of the transaction, and returns it if the keys fit. With
+ *  `for share`, other transactions can seal meanwhile. Throws `WrongSecretKey`. */
 export async function lockSecretKeys(
   { dialect, sql }: TrxSql,
   keys: SecretKeys,

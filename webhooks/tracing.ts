@@ -13,8 +13,8 @@ export { type Span, SpanStatusCode } from '@opentelemetry/api'
 
 type Work<T> = (span: Span, traceparent: string | undefined) => Promise<T>
 
-/** Runs `work` in the span of a request. `parent` is the `traceparent` of the client. `work` gets
- *  the one of the span; undefined without an SDK. */
+/** Runs `work` in the span of a request to this service. `parent` is the `traceparent` of the
+ *  client. `work` gets the `traceparent` of the span; undefined without an SDK. */
 export function inServerSpan<T>(
   name: string,
   parent: string | undefined,
@@ -25,8 +25,8 @@ export function inServerSpan<T>(
   return inSpan(name, SpanKind.SERVER, outer, work)
 }
 
-/** The same for a request of this service. It ignores the active span: the attempts of many
- *  deliveries may follow from one request. */
+/** Runs `work` in the span of a request that this service sends. It ignores the active span: the
+ *  attempts of many deliveries may follow from one request. */
 export function inClientSpan<T>(name: string, parent: string, work: Work<T>): Promise<T> {
   return inSpan(name, SpanKind.CLIENT, toContext(parent), work)
 }

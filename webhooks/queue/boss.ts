@@ -157,8 +157,9 @@ function applySettings(client: pg.Client, settings: Record<string, unknown>): Pr
   return client.query(statements.join(';'))
 }
 
-/** Returns a function that creates clients for the sessions of workers, each with a connection of its own to the database of
- *  the queue. Undefined: that database has no advisory locks that end with a session. */
+/** Returns a function that creates clients for the sessions of workers, each with a connection of
+ *  its own to the database of the queue. Undefined: that database has no advisory locks that end
+ *  with a session. */
 export function sessionClient(place: QueuePlace): (() => pg.Client) | undefined {
   const { databaseUrl, backend = 'postgres' } = place
   if (databaseUrl === undefined || !/^(postgres|citus)$/.test(backend)) return undefined

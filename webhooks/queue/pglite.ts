@@ -46,20 +46,20 @@ export async function startPglite({
   let thread: Thread | undefined
   let restarting: Promise<void> | undefined
   let restarts = 0
-  let stopped = false
+  let isStopped = false
 
   function use(started: Thread): void {
     thread = started
     started.ended.then((error) => {
       thread = undefined
-      if (stopped) return
+      if (isStopped) return
       log.error({ err: error }, 'The embedded queue ended; rebuilding it from the records')
       restarting = restart()
     })
   }
 
   async function restart(): Promise<void> {
-    while (!stopped) {
+    while (!isStopped) {
       const fresh = await startRebuilt().catch((error: unknown) =>
         log.error({ err: error }, 'The embedded queue could not be restarted; trying again'),
       )
@@ -76,7 +76,7 @@ export async function startPglite({
     try {
       await fresh.run(settingsText)
       await rebuild(clientOf(() => fresh))
-      if (!stopped) return fresh
+      if (!isStopped) return fresh
       await fresh.end()
       return undefined
     } catch (error) {
@@ -92,7 +92,7 @@ export async function startPglite({
     ...clientOf(() => thread),
     restarts: () => restarts,
     async stop() {
-      stopped = true
+      isStopped = true
       await thread?.end()
       await restarting
     },

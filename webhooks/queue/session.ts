@@ -52,7 +52,7 @@ export class WorkerSession {
     if (!this.#open) throw new Error('The session of this worker in PostgreSQL is lost')
     const { id, client } = this.#open
     const begun = client.query('begin')
-    // It is awaited only after `fetch`, which saves a round trip. Until then its failure must not
+    // It is awaited only after `fetch`, which saves a round trip. Until then its rejection must not
     // end the process.
     begun.catch(() => undefined)
     try {
