@@ -1,10 +1,16 @@
 /** Lets a few of many tasks work at once, in the order in which they ask. */
 export class Turns {
-  #free: number
+  readonly #atOnce: number
   readonly #waiting: (() => void)[] = []
+  #free: number
 
   constructor(atOnce: number) {
+    this.#atOnce = atOnce
     this.#free = atOnce
+  }
+
+  get isIdle(): boolean {
+    return this.#free === this.#atOnce
   }
 
   async take<T>(work: () => Promise<T>): Promise<T> {

@@ -78,8 +78,8 @@ export class AttemptJobs {
     await this.#boss.jobs.insert(QUEUE, jobs)
   }
 
-  /** Whether `addInFlight` is possible: without a session, another worker could lease the jobs before
-   *  this one does. An embedded queue has only one worker. */
+  /** Whether `addInFlight` is possible: without a session, another worker could lease the jobs
+   *  before this one does. An embedded queue has only one worker. */
   get canAddInFlight(): boolean {
     return this.#session !== undefined || this.#boss.embedded !== undefined
   }

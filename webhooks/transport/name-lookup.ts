@@ -6,6 +6,7 @@ import { Resolver } from 'node:dns/promises'
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { Turns } from '../turns.ts'
 
 /** All IP addresses of a name, as `dns.lookup` finds them. */
 export type Lookup = (
@@ -93,20 +94,14 @@ export function newNameLookup(options: NameLookupOptions = {}): Lookup {
 
 /** Runs at most `MAX_LOOKUPS` at once for each account, in the order of the calls. */
 function turnsByAccount() {
-  const turns = new Map<string, { running: number; waiting: (() => void)[] }>()
+  const turns = new Map<string, Turns>()
   return async <T>(accountId: string, run: () => Promise<T>): Promise<T> => {
-    const turn = turns.get(accountId) ?? { running: 0, waiting: [] }
-    turns.set(accountId, turn)
-    if (turn.running >= MAX_LOOKUPS)
-      await new Promise<void>((resolve) => turn.waiting.push(resolve))
-    else turn.running++
+    const own = turns.get(accountId) ?? new Turns(MAX_LOOKUPS)
+    turns.set(accountId, own)
     try {
-      return await run()
+      return await own.take(run)
     } finally {
-      const next = turn.waiting.shift()
-      // The next one takes over this turn.
-      if (next) next()
-      else if (--turn.running === 0) turns.delete(accountId)
+      if (own.isIdle) turns.delete(accountId)
     }
   }
 }
