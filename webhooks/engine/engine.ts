@@ -184,7 +184,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   worker.wake()
 
   return {
-    ready: () => queue.isReady().catch(() => false),
+    ready: () => queue.isReady(),
     wake,
     stats: () => inFlight.counts(),
     isLeader: () => leader.isLeader,
