@@ -7,7 +7,7 @@ import { deleteAccount } from '../records/account-suspension.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountTransaction } from '../records/database/scope.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
-import { lookUpAccount } from './lookup.ts'
+import { ACCOUNT_MEANING, lookUpAccount } from './lookup.ts'
 import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
 
 const POLL_MS = 500
@@ -30,7 +30,7 @@ export function addDelete(account: Command, shell: Shell): void {
         'shows the progress, and Ctrl-C only ends the command. One entry without personal data remains: ' +
         'muster account list --deleted shows it.',
     )
-    .argument('<account>', 'the ID or the name of the account')
+    .argument('<account>', ACCOUNT_MEANING)
     .option('--confirm <name>', 'the name of the account, to confirm that you mean it')
     .option('--no-wait', 'do not wait until the account is erased')
     .addHelpText(

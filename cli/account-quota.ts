@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { accountTransaction } from '../records/database/scope.ts'
 import { countUse, findQuotas, type QuotaName, quotaNames, setQuota } from '../records/quotas.ts'
 import { auditCommand } from './audit.ts'
-import { lookUpAccount } from './lookup.ts'
+import { ACCOUNT_MEANING, lookUpAccount } from './lookup.ts'
 import { type CommandDatabase, examples, formatTable, type Output, type Shell } from './shell.ts'
 
 type QuotaChange = number | 'default'
@@ -27,7 +27,7 @@ export function addQuota(account: Command, shell: Shell): void {
       'Show what an account uses and may use, or set its quotas. Running nodes follow within a minute. A ' +
         'smaller quota deletes nothing: it only refuses more.',
     )
-    .argument('<account>', 'the ID or the name of the account')
+    .argument('<account>', ACCOUNT_MEANING)
     .addHelpText(
       'after',
       examples(

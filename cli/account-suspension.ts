@@ -5,7 +5,7 @@ import { type Account, listAccounts } from '../records/accounts.ts'
 import { accountTransaction, type WriteScope } from '../records/database/scope.ts'
 import { formatDeletions } from './account-delete.ts'
 import { auditCommand } from './audit.ts'
-import { lookUpAccount } from './lookup.ts'
+import { ACCOUNT_MEANING, lookUpAccount } from './lookup.ts'
 import {
   type CommandDatabase,
   examples,
@@ -52,7 +52,7 @@ export function addSuspend(account: Command, shell: Shell): void {
         'sign in, and no attempt of its deliveries starts. Nothing is lost: muster account resume continues ' +
         'each delivery with the attempt that is next on its schedule.',
     )
-    .argument('<account>', 'the ID or the name of the account')
+    .argument('<account>', ACCOUNT_MEANING)
     .addHelpText('after', examples('muster account suspend 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
       shell.databaseAction((database, account: string) =>
@@ -76,7 +76,7 @@ export function addResume(account: Command, shell: Shell): void {
       'End the suspension of an account. Its API keys work again, its users can sign in again, and within ' +
         'five seconds the attempts that became due meanwhile begin.',
     )
-    .argument('<account>', 'the ID or the name of the account')
+    .argument('<account>', ACCOUNT_MEANING)
     .addHelpText('after', examples('muster account resume 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
       shell.databaseAction((database, account: string) =>

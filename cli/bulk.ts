@@ -13,13 +13,14 @@ import {
 import type { Db } from '../records/database/open.ts'
 import { accountTransaction, readScope, type WriteScope } from '../records/database/scope.ts'
 import { DEFAULT_RATE, MAX_RATE, startBulkJob } from '../webhooks/bulk.ts'
-import { assertAccount, lookUpBulkJobAccount } from './lookup.ts'
+import { ACCOUNT_MEANING, lookUpAccount, lookUpBulkJobAccount } from './lookup.ts'
 import {
   type CommandDatabase,
   examples,
   formatTable,
   formatTime,
   type Output,
+  parseInteger,
   type Shell,
   UsageError,
 } from './shell.ts'
@@ -43,12 +44,12 @@ function addList(bulk: Command, shell: Shell): void {
     .command('list')
     .summary('list the bulk jobs of an account')
     .description('List the bulk jobs of an account, newest first.')
-    .requiredOption('--account <id>', 'the account')
+    .requiredOption('--account <account>', ACCOUNT_MEANING)
     .addHelpText('after', examples('muster bulk list --account ID'))
     .action(
       shell.databaseAction(async ({ db }, { account }: { account: string }) => {
-        await assertAccount(db, account)
-        const jobs = await listBulkJobs(readScope(db, account))
+        const { id } = await lookUpAccount(db, account)
+        const jobs = await listBulkJobs(readScope(db, id))
         return {
           document: jobs.map(toDocument),
           text: jobs.length === 0 ? 'No bulk jobs yet.' : toTable(jobs),
@@ -187,7 +188,7 @@ export function addBulkOptions(command: Command): Command {
     .option(
       '--rate <n>',
       `maximum deliveries per second, up to ${MAX_RATE}`,
-      parseRate,
+      parseInteger(1, MAX_RATE),
       DEFAULT_RATE,
     )
     .option('--preview', 'only count the deliveries')
@@ -204,13 +205,6 @@ export async function startOrPreview(
   return formatStarted(
     await startBulkJob(db, accountId, { selection, rate, createdBy: null }, now()),
   )
-}
-
-/** Parses an option that takes deliveries per second. */
-function parseRate(text: string): number {
-  if (!/^[1-9]\d{0,2}$/.test(text) || Number(text) > MAX_RATE)
-    throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_RATE}.`)
-  return Number(text)
 }
 
 /** Parses an option that takes a time, or a day in UTC. */

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { type Command, InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
 import { operations } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
 import { type Coverage, isMissing, newCoverage } from '../scripts/contract/coverage.ts'
@@ -28,6 +28,7 @@ import {
   examples,
   type Output,
   parseHttpUrl,
+  parseInteger,
   parseList,
   parsePort,
   parseSigningSecret,
@@ -110,12 +111,12 @@ export function addCommand(program: Command, shell: Shell): void {
     .option(
       '--seed <n>',
       'repeat the random data of an earlier run (default: random)',
-      integerFrom(0, MAX_SEED),
+      parseInteger(0, MAX_SEED),
     )
     .option(
       '--runs <n>',
       'random requests per operation: this many valid and this many invalid',
-      integerFrom(1, 10_000),
+      parseInteger(1, 10_000),
       DEFAULT_RUNS,
     )
     .option('--only <ids>', 'test these operations only, separated by commas', parseList(...IDS))
@@ -177,15 +178,6 @@ async function proveOwnService({ prove = true, url, seed }: Options): Promise<Ch
     throw new UsageError("option '--prove' tests this installation, without option '--url <url>'")
   const { proveContract } = await import('./contract-prove.ts')
   return await proveContract(await readContract(ROOT), { prove, seed })
-}
-
-function integerFrom(min: number, max: number): (argument: string) => number {
-  return (argument) => {
-    const number = Number(argument)
-    if (!/^\d+$/.test(argument) || number < min || number > max)
-      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
-    return number
-  }
 }
 
 /** The report has what was found until an error ended the run. */

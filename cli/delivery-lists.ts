@@ -1,5 +1,5 @@
 /** The `deliveries` commands that read: list, undelivered, attempts. */
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
 import { listAttempts, type RecordedAttempt } from '../records/attempts.ts'
@@ -15,8 +15,16 @@ import {
   type Undelivered,
 } from '../records/deliveries.ts'
 import { findAccountOfWebhook } from '../records/webhooks.ts'
-import { assertAccount, lookUpDeliveryAccount, lookUpWebhookAccount } from './lookup.ts'
-import { examples, formatTable, formatTime, type Shell } from './shell.ts'
+import {
+  ACCOUNT_MEANING,
+  lookUpAccount,
+  lookUpDeliveryAccount,
+  lookUpWebhookAccount,
+} from './lookup.ts'
+import { examples, formatTable, formatTime, parseInteger, type Shell } from './shell.ts'
+
+const MAX_LIMIT = 1_000_000_000
+const PAGE_ROWS = 1_000
 
 interface ListOptions {
   webhook: string
@@ -62,8 +70,8 @@ interface UndeliveredOptions {
 }
 
 function limitOption(): Option {
-  return new Option('--limit <n>', 'most rows to print')
-    .argParser(parseCount)
+  return new Option('--limit <n>', 'the most rows to print')
+    .argParser(parseInteger(1, MAX_LIMIT))
     .default(Number.POSITIVE_INFINITY, 'all')
 }
 
@@ -74,15 +82,15 @@ export function addUndelivered(deliveries: Command, shell: Shell): void {
     .description(
       'List the deliveries of an account that are pending, retrying or failed, newest first.',
     )
-    .requiredOption('--account <id>', 'the account')
+    .requiredOption('--account <account>', ACCOUNT_MEANING)
     .option('--webhook <id>', 'only deliveries of this webhook')
     .addOption(limitOption())
     .addHelpText('after', examples('muster deliveries undelivered --account ID --limit 20'))
     .action(
       shell.databaseAction(async ({ db }, { account, webhook, limit }: UndeliveredOptions) => {
-        await assertAccount(db, account)
-        if (webhook !== undefined) await assertWebhookOfAccount(db, webhook, account)
-        const scope = readScope(db, account)
+        const { id: accountId } = await lookUpAccount(db, account)
+        if (webhook !== undefined) await assertWebhookOfAccount(db, webhook, accountId)
+        const scope = readScope(db, accountId)
         const found = await readAllPages(limit, (page) =>
           listUndelivered(scope, { webhookId: webhook, ...page }),
         )
@@ -94,9 +102,9 @@ export function addUndelivered(deliveries: Command, shell: Shell): void {
     )
 }
 
-async function assertWebhookOfAccount(db: Db, webhook: string, account: string): Promise<void> {
-  if (!isUuid(webhook) || (await findAccountOfWebhook(db.read, webhook)) !== account)
-    throw new Refused(`There is no webhook ${webhook} in account ${account}`)
+async function assertWebhookOfAccount(db: Db, webhookId: string, accountId: string): Promise<void> {
+  if (!isUuid(webhookId) || (await findAccountOfWebhook(db.read, webhookId)) !== accountId)
+    throw new Refused(`There is no webhook ${webhookId} in account ${accountId}`)
 }
 
 export function addAttempts(deliveries: Command, shell: Shell): void {
@@ -120,14 +128,6 @@ export function addAttempts(deliveries: Command, shell: Shell): void {
       }),
     )
 }
-
-function parseCount(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text))
-    throw new InvalidArgumentError('It must be a whole number, 1 or more.')
-  return Number(text)
-}
-
-const PAGE_ROWS = 1_000
 
 async function readAllPages<T extends { id: string }>(
   limit: number,

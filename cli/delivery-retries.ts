@@ -18,7 +18,7 @@ import {
   parseTime,
   startOrPreview,
 } from './bulk.ts'
-import { assertAccount, lookUpDeliveryAccount, lookUpWebhookAccount } from './lookup.ts'
+import { lookUpAccount, lookUpDeliveryAccount, lookUpWebhookAccount } from './lookup.ts'
 import { examples, type Output, parseList, type Shell, UsageError } from './shell.ts'
 
 export function addRetry(deliveries: Command, shell: Shell): void {
@@ -96,7 +96,10 @@ export function addRetryFailed(deliveries: Command, shell: Shell): void {
         'one attempt. Runs in the background and continues after a restart.',
     )
     .addOption(new Option('--webhook <id>', 'deliveries of this webhook').conflicts('account'))
-    .option('--account <id>', 'deliveries of all enabled webhooks of this account')
+    .option(
+      '--account <account>',
+      'deliveries of all enabled webhooks of this account: its ID or its name',
+    )
     .option(
       '--type <list>',
       'only these event types, for example participant.created,task.completed',
@@ -117,11 +120,13 @@ export function addRetryFailed(deliveries: Command, shell: Shell): void {
 function retryFailed(shell: Shell, options: RetryFailedOptions): Promise<Output> {
   const { webhook, account, type: types } = options
   if (webhook === undefined && account === undefined)
-    throw new UsageError("use one of the options '--webhook <id>' and '--account <id>'")
+    throw new UsageError("use one of the options '--webhook <id>' and '--account <account>'")
   assertPeriod(options)
   return shell.withDatabase(async ({ db, now }) => {
-    if (account !== undefined) await assertAccount(db, account)
-    const accountId = account ?? (await lookUpWebhookAccount(db, webhook ?? ''))
+    const accountId =
+      webhook === undefined
+        ? (await lookUpAccount(db, account ?? '')).id
+        : await lookUpWebhookAccount(db, webhook)
     const selection = selectFailedDeliveries(webhook ?? null, types ?? null, options, now())
     return startOrPreview({ db, accountId, now }, selection, options)
   })

@@ -1,7 +1,7 @@
 /** Looks up the records that a command names. Throws `Refused` if one does not exist. */
 import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
-import { type Account, isAccount, listAccounts } from '../records/accounts.ts'
+import { type Account, listAccountIds, listAccounts } from '../records/accounts.ts'
 import { findAccountOfBulkJob } from '../records/bulk-jobs.ts'
 import type { Db } from '../records/database/open.ts'
 import type { Sql } from '../records/database/statements.ts'
@@ -9,11 +9,10 @@ import { findAccountOfDelivery } from '../records/deliveries.ts'
 import { findUserByEmail, type User } from '../records/users.ts'
 import { findAccountOfWebhook } from '../records/webhooks.ts'
 
-export async function assertAccount(db: Db, id: string): Promise<void> {
-  if (!isUuid(id) || !(await isAccount(db.read, id))) throw new Refused(`There is no account ${id}`)
-}
+/** The description of arguments and options that `lookUpAccount` reads. */
+export const ACCOUNT_MEANING = 'the ID or the name of the account'
 
-/** `account`: an ID, or a name that only one account has. */
+/** `account` is an ID, or a name that only one account has. */
 export async function lookUpAccount(db: Db, account: string): Promise<Account> {
   const by = isUuid(account) ? { id: account } : { name: account }
   const [found, ...others] = await listAccounts(db.read, by)
@@ -24,6 +23,13 @@ export async function lookUpAccount(db: Db, account: string): Promise<Account> {
         [found, ...others].map(({ id }) => id).join(', '),
     )
   return found
+}
+
+/** The IDs of all accounts, or of the one that the option `--account` names. */
+export async function lookUpAccountIds(db: Db, account: string | undefined): Promise<string[]> {
+  return account === undefined
+    ? await listAccountIds(db.read)
+    : [(await lookUpAccount(db, account)).id]
 }
 
 export async function lookUpUser(db: Db, email: string): Promise<User> {

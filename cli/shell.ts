@@ -27,7 +27,7 @@ export interface Shell {
   environment: Environment
   config(): Promise<Config>
   /** Opens the database, runs pending migrations and then `work`, and closes the database. */
-  withDatabase<T>(work: (records: CommandDatabase) => Promise<T>): Promise<T>
+  withDatabase<T>(work: (database: CommandDatabase) => Promise<T>): Promise<T>
   /** Converts a function of the command's arguments and options to an action of commander. The
    *  action prints the returned output. A function that returns nothing prints its own output. */
   action<Args extends unknown[]>(
@@ -132,7 +132,7 @@ export function readSecret(argument: string): string {
   return argument === '-' ? readFileSync(0, 'utf8').replace(/\r?\n$/, '') : argument
 }
 
-/** Parses an option that takes a whole signing secret. Both signatures are computed with it. */
+/** Parses a signing secret. The prefix is part of the key of X-Service-Signature. */
 export function parseSigningSecret(text: string): string {
   const secret = readSecret(text)
   if (!/^whsec_[A-Za-z0-9+/]+={0,2}$/.test(secret))
@@ -140,7 +140,7 @@ export function parseSigningSecret(text: string): string {
   return secret
 }
 
-/** Parses an option with a comma-separated list of `choices`. */
+/** Returns a parser of comma-separated lists of `choices`. */
 export function parseList<Choice extends string>(
   ...choices: Choice[]
 ): (argument: string) => Choice[] {
@@ -159,8 +159,14 @@ export function parseHttpUrl(argument: string): string {
   return argument
 }
 
-export function parsePort(argument: string): number {
-  if (!/^\d{1,5}$/.test(argument) || Number(argument) > 65_535)
-    throw new InvalidArgumentError('Use a whole number from 0 to 65535.')
-  return Number(argument)
+/** Returns a parser of whole numbers from `min` to `max`. */
+export function parseInteger(min: number, max: number): (argument: string) => number {
+  return (argument) => {
+    const number = Number(argument)
+    if (!/^\d+$/.test(argument) || number < min || number > max)
+      throw new InvalidArgumentError(`Use a whole number from ${min} to ${max}.`)
+    return number
+  }
 }
+
+export const parsePort = parseInteger(0, 65_535)

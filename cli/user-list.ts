@@ -1,12 +1,11 @@
 import type { Command } from 'commander'
 import { deactivateUser } from '../auth/deactivation.ts'
-import { listAccountIds } from '../records/accounts.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountTransaction, readScope } from '../records/database/scope.ts'
 import { listJoinedIds } from '../records/passwords.ts'
 import { listUsers, type User, userTarget } from '../records/users.ts'
 import { auditCommand } from './audit.ts'
-import { lookUpAccount, lookUpUser } from './lookup.ts'
+import { lookUpAccountIds, lookUpUser } from './lookup.ts'
 import { examples, formatTable, formatTime, type Shell } from './shell.ts'
 
 export function addList(user: Command, shell: Shell): void {
@@ -18,10 +17,7 @@ export function addList(user: Command, shell: Shell): void {
     .addHelpText('after', examples('muster user list', "muster user list --account 'Acme' --json"))
     .action(
       shell.databaseAction(async ({ db }, { account }: { account?: string }) => {
-        const accountIds =
-          account === undefined
-            ? await listAccountIds(db.read)
-            : [(await lookUpAccount(db, account)).id]
+        const accountIds = await lookUpAccountIds(db, account)
         const users = (await Promise.all(accountIds.map((id) => listUserStates(db, id)))).flat()
         const text = users.length === 0 ? 'No users yet.' : toTable(users)
         return { document: users.map(toDocument), text }

@@ -16,7 +16,7 @@ import {
 } from '../records/users.ts'
 import { createKeyHint, toDefaultName } from './account.ts'
 import { auditCommand } from './audit.ts'
-import { assertAccount } from './lookup.ts'
+import { ACCOUNT_MEANING, lookUpAccount } from './lookup.ts'
 import { examples, formatTime, type Output, parseList, readSecret, type Shell } from './shell.ts'
 import { addDeactivate, addList } from './user-list.ts'
 import { addUpdate } from './user-update.ts'
@@ -47,7 +47,7 @@ function addCreate(user: Command, shell: Shell): void {
     .command('create')
     .summary('create an admin or a member')
     .description('Create a user of an account. The Owner is created with the account.')
-    .requiredOption('--account <id>', 'the account')
+    .requiredOption('--account <account>', ACCOUNT_MEANING)
     .requiredOption('--email <email>', 'the email to sign in with, unique in the installation')
     .addOption(
       new Option('--role <role>', 'the role of the user')
@@ -87,7 +87,7 @@ function addCreate(user: Command, shell: Shell): void {
 
 async function createUser(db: Db, options: CreateOptions, now: Date): Promise<Output> {
   const { account, email, role, finance } = options
-  await assertAccount(db, account)
+  const { id: accountId } = await lookUpAccount(db, account)
   const passwordHash = await hashPassword(readSecret(options.password))
   const fullName = options.fullName ?? toDefaultName(email)
   const newUser = {
@@ -98,7 +98,7 @@ async function createUser(db: Db, options: CreateOptions, now: Date): Promise<Ou
     grants: options.grant,
     permissions: { finance },
   }
-  const userId = await accountTransaction(db, account, async (scope) => {
+  const userId = await accountTransaction(db, accountId, async (scope) => {
     const id = await insertUser(scope, newUser, now)
     const target = { type: 'user', id, name: fullName.trim() } as const
     const details = { email, role, finance, grants: options.grant }

@@ -1,10 +1,9 @@
 import type { Command } from 'commander'
-import { listAccountIds } from '../records/accounts.ts'
 import type { Db } from '../records/database/open.ts'
 import { readScope } from '../records/database/scope.ts'
 import { findWebhookHealth, type WebhookHealth } from '../records/reports/webhook-health.ts'
 import { listWebhooks, type Webhook } from '../records/webhooks.ts'
-import { assertAccount } from './lookup.ts'
+import { lookUpAccountIds } from './lookup.ts'
 import { examples, formatTable, formatTime, type Shell } from './shell.ts'
 
 interface ListedWebhook {
@@ -20,16 +19,15 @@ export function addList(webhook: Command, shell: Shell): void {
       'List webhooks with their health, oldest first. SUCCEEDED counts the attempts of the last 24 hours, ' +
         'and WAITING the deliveries that have an attempt left.',
     )
-    .option('--account <id>', 'only webhooks of this account')
+    .option('--account <account>', 'only webhooks of this account: its ID or its name')
     .addHelpText(
       'after',
       examples('muster webhook list', 'muster webhook list --account ID --json'),
     )
     .action(
       shell.databaseAction(async ({ db, now }, { account }: { account?: string }) => {
-        if (account !== undefined) await assertAccount(db, account)
-        const accounts = account === undefined ? await listAccountIds(db.read) : [account]
-        const webhooks = await listWithHealth(db, accounts, now())
+        const accountIds = await lookUpAccountIds(db, account)
+        const webhooks = await listWithHealth(db, accountIds, now())
         const text =
           webhooks.length === 0
             ? 'No webhooks yet. Create one:\n' +
@@ -40,10 +38,10 @@ export function addList(webhook: Command, shell: Shell): void {
     )
 }
 
-async function listWithHealth(db: Db, accounts: string[], now: Date): Promise<ListedWebhook[]> {
+async function listWithHealth(db: Db, accountIds: string[], now: Date): Promise<ListedWebhook[]> {
   const listed: ListedWebhook[] = []
-  for (const account of accounts) {
-    const scope = readScope(db, account)
+  for (const accountId of accountIds) {
+    const scope = readScope(db, accountId)
     const webhooks = await listWebhooks(scope)
     const ids = webhooks.map(({ id }) => id)
     const healths = await findWebhookHealth(scope, ids, now)

@@ -15,7 +15,7 @@ import {
   parseTime,
   startOrPreview,
 } from './bulk.ts'
-import { assertAccount, lookUpWebhookAccount } from './lookup.ts'
+import { ACCOUNT_MEANING, lookUpAccount, lookUpWebhookAccount } from './lookup.ts'
 import { type CommandDatabase, examples, type Output, type Shell } from './shell.ts'
 import { addDelete, addUpdate } from './webhook-changes.ts'
 import {
@@ -59,7 +59,7 @@ function addCreate(webhook: Command, shell: Shell): void {
     .command('create')
     .summary('create a webhook')
     .description('Create a webhook in an account. Prints its signing secret, which is shown once.')
-    .requiredOption('--account <id>', 'the account')
+    .requiredOption('--account <account>', ACCOUNT_MEANING)
     .requiredOption('--url <url>', URL_MEANING)
     .requiredOption(
       '--events <list>',
@@ -83,13 +83,13 @@ async function createWebhook(
   { db, config, now }: CommandDatabase,
   options: CreateOptions,
 ): Promise<Output> {
-  const { account, ordering } = options
+  const { ordering } = options
   const eventTypes = parseEventTypes(options.events)
-  await assertAccount(db, account)
+  const { id: accountId } = await lookUpAccount(db, options.account)
   const url = readWebhookUrl(options.url, config)
   const description = readDescription(options.description)
   const secret = newSecret()
-  const { id } = await accountTransaction(db, account, async (scope) => {
+  const { id } = await accountTransaction(db, accountId, async (scope) => {
     const key = await findSealingKey(scope.trx, config.secretKeys)
     const created = await insertWebhook(
       scope,

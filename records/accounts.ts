@@ -67,10 +67,6 @@ export async function hasAccounts(sql: Sql): Promise<boolean> {
   return (await sql('accounts').first('id')) !== undefined
 }
 
-export async function isAccount(sql: Sql, id: string): Promise<boolean> {
-  return (await sql('accounts').where({ id }).first('id')) !== undefined
-}
-
 export interface Account {
   id: string
   name: string

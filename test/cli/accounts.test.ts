@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
 import { newMuster, PASSWORD } from './muster.ts'
 
 describe('account list, suspend and resume', () => {
@@ -38,6 +38,23 @@ describe('account list, suspend and resume', () => {
       stderr: `2 accounts have the name Bolt. Use the ID of one of them: ${ids[1]}, ${ids[2]}\n`,
     })
     expect((await run('account', 'suspend', 'Nobody')).stderr).toBe('There is no account Nobody\n')
+  })
+})
+
+test('the option --account takes the ID or the name of an account', async () => {
+  await using muster = await newMuster()
+  const owner = ['--name', 'Acme', '--email', 'ann@example.com', '--password', PASSWORD]
+  const { account_id } = await muster.json(['account', 'create', ...owner])
+  const member = ['--email', 'bob@example.com', '--role', 'member', '--password', PASSWORD]
+  await muster.json(['user', 'create', '--account', 'Acme', ...member])
+  for (const account of [account_id, 'Acme']) {
+    expect(await muster.json(['user', 'list', '--account', account])).toHaveLength(2)
+    for (const command of ['webhook list', 'bulk list', 'deliveries undelivered'])
+      expect(await muster.json([...command.split(' '), '--account', account]), command).toEqual([])
+  }
+  expect(await muster.run(['webhook', 'list', '--account', 'Nobody'])).toMatchObject({
+    status: 1,
+    stderr: 'There is no account Nobody\n',
   })
 })
 

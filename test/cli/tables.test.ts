@@ -1,7 +1,7 @@
 import { readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { isAccount } from '../../records/accounts.ts'
+import { listAccountIds } from '../../records/accounts.ts'
 import { openDatabase } from '../../records/database/open.ts'
 import { newAccount, newMuster } from './muster.ts'
 
@@ -42,7 +42,7 @@ describe('backup', () => {
     expect(await readdir(restored.dataDir)).toEqual(['muster.sqlite'])
 
     const db = openDatabase({ dataDir: restored.dataDir })
-    expect(await isAccount(db.read, account)).toBe(true)
+    expect(await listAccountIds(db.read)).toEqual([account])
     await db.close()
   })
 

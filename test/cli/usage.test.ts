@@ -141,7 +141,7 @@ describe('wrong usage', () => {
       ],
       [
         ['deliveries', 'retry-failed', '--since', '2026-11-21'],
-        /'--webhook <id>' and '--account <id>'/,
+        /'--webhook <id>' and '--account <account>'/,
       ],
       [
         ['deliveries', 'retry-failed', '--since', '2026-11-21', '--webhook', 'x', '--account', 'x'],
