@@ -26,21 +26,18 @@ export function addDelete(account: Command, shell: Shell): void {
     .summary('delete an account and everything in it')
     .description(
       'Suspend an account at once, then erase its users, records, events, deliveries, files and logs. This ' +
-        'cannot be undone. Workers do the work in small batches, and continue after a restart. The command ' +
-        'shows the progress, and Ctrl-C only ends the command. One entry without personal data remains: ' +
-        'muster account list --deleted shows it.',
+        'cannot be undone. Running workers erase the account in the background. The command shows their ' +
+        'progress; Ctrl-C ends only the command. One entry without personal data remains: "muster account ' +
+        'list --deleted" shows it.',
     )
     .argument('<account>', ACCOUNT_MEANING)
-    .option('--confirm <name>', 'the name of the account, to confirm that you mean it')
+    .option('--confirm <name>', 'the name of the account, to confirm the deletion')
     .option('--no-wait', 'do not wait until the account is erased')
-    .addHelpText(
-      'after',
-      examples("muster account delete 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11 --confirm 'Acme'"),
-    )
+    .addHelpText('after', examples('muster account delete Acme --confirm Acme'))
     .action(
       shell.databaseAction(async ({ db, now }, account: string, options: DeleteOptions) => {
         const earlier = await findEarlierDeletion(db, account)
-        const id = earlier?.id ?? (await orderDeletion(db, account, options.confirm, now))
+        const id = earlier?.id ?? (await requestDeletion(db, account, options.confirm, now))
         const onProgress = (rows: number): void => {
           if (!options.json) shell.print(`Erased ${rows} rows.`)
         }
@@ -52,21 +49,21 @@ export function addDelete(account: Command, shell: Shell): void {
     )
 }
 
-/** The deletion of an account that is erased already. */
+/** The deletion of an account that is already erased, so only its ID is left. */
 async function findEarlierDeletion(db: Db, account: string): Promise<AccountDeletion | undefined> {
   const deletion = isUuid(account) ? await findAccountDeletion(db.read, account) : undefined
   return deletion?.completedAt == null ? undefined : deletion
 }
 
 /** Returns the ID of the account. */
-async function orderDeletion(
+async function requestDeletion(
   db: Db,
   account: string,
-  confirmed: string | undefined,
+  confirm: string | undefined,
   now: () => Date,
 ): Promise<string> {
   const { id, name } = await lookUpAccount(db, account)
-  if (confirmed !== name)
+  if (confirm !== name)
     throw new Refused(
       `This erases the account ${name} with everything in it, and cannot be undone. ` +
         `To confirm, add --confirm ${quoteForShell(name)}`,
@@ -81,13 +78,13 @@ async function waitForDeletion(
   id: string,
   onProgress: (removedRows: number) => void,
 ): Promise<void> {
-  const leaving = new AbortController()
-  const leave = (): void => leaving.abort()
-  process.once('SIGINT', leave)
+  const interrupt = new AbortController()
+  const onInterrupt = (): void => interrupt.abort()
+  process.once('SIGINT', onInterrupt)
   try {
     let removedRows = 0
     let changedAtMs = performance.now()
-    while (!leaving.signal.aborted && performance.now() - changedAtMs < MAX_WAIT_MS) {
+    while (!interrupt.signal.aborted && performance.now() - changedAtMs < MAX_WAIT_MS) {
       const deletion = await findAccountDeletion(db.read, id)
       if (deletion && deletion.removedRows > removedRows) {
         removedRows = deletion.removedRows
@@ -95,10 +92,10 @@ async function waitForDeletion(
         onProgress(removedRows)
       }
       if (deletion?.completedAt != null) return
-      await delay(POLL_MS, undefined, { signal: leaving.signal }).catch(() => undefined)
+      await delay(POLL_MS, undefined, { signal: interrupt.signal }).catch(() => undefined)
     }
   } finally {
-    process.off('SIGINT', leave)
+    process.off('SIGINT', onInterrupt)
   }
 }
 

@@ -9,7 +9,7 @@ type QuotaChange = number | 'default'
 type QuotaChanges = Partial<Record<QuotaName, QuotaChange>>
 
 const MEANINGS: Record<QuotaName, string> = {
-  records: 'the most records, or "default"',
+  records: 'the most records',
   events_per_day: 'the most events within a day (UTC)',
   webhooks: 'the most webhooks',
   users: 'the most users',
@@ -24,8 +24,9 @@ export function addQuota(account: Command, shell: Shell): void {
     .command('quota')
     .summary('show or set the quotas of an account')
     .description(
-      'Show what an account uses and may use, or set its quotas. Running nodes follow within a minute. A ' +
-        'smaller quota deletes nothing: it only refuses more.',
+      'Show what an account uses and may use, or set its quotas. The value "default" restores the quota of the ' +
+        'settings. Running nodes apply a new quota within a minute. A quota below the use deletes nothing: it ' +
+        'only refuses more.',
     )
     .argument('<account>', ACCOUNT_MEANING)
     .addHelpText(
@@ -61,10 +62,10 @@ function parseQuota(value: string): QuotaChange {
 
 async function setAndShowQuotas(
   { db, config, now }: CommandDatabase,
-  idOrName: string,
+  account: string,
   changes: QuotaChanges,
 ): Promise<Output> {
-  const { id, name } = await lookUpAccount(db, idOrName)
+  const { id, name } = await lookUpAccount(db, account)
   const rows = await accountTransaction(db, id, async (scope) => {
     const before = await findQuotas(scope, config.quotas)
     for (const quota of quotaNames) {

@@ -5,8 +5,9 @@ import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
 import { addDelete } from './account-delete.ts'
+import { addList } from './account-list.ts'
 import { addQuota } from './account-quota.ts'
-import { addList, addResume, addSuspend } from './account-suspension.ts'
+import { addResume, addSuspend } from './account-suspension.ts'
 import { auditCommand } from './audit.ts'
 import { examples, readSecret, type Shell } from './shell.ts'
 
@@ -21,7 +22,7 @@ export function addCommand(program: Command, shell: Shell): void {
   const account = program
     .command('account')
     .description(
-      'Create, list, suspend, resume and delete accounts, and set their quotas: each account has its own users, ' +
+      'Create, list, suspend, resume and delete accounts, and set their quotas. Each account has its own users, ' +
         'records and webhooks.',
     )
   addCreate(account, shell)
@@ -35,15 +36,20 @@ export function addCommand(program: Command, shell: Shell): void {
 function addCreate(account: Command, shell: Shell): void {
   account
     .command('create')
-    .summary('create an account and its Owner')
-    .description('Create an account and its Owner, who signs in with the email and password.')
+    .summary('create an account and its Account Owner')
+    .description(
+      'Create an account and its Account Owner, who signs in with the email and password.',
+    )
     .requiredOption('--name <name>', 'the name of the account')
-    .requiredOption('--email <email>', "the Owner's email")
+    .requiredOption('--email <email>', 'the email of the Account Owner')
     .requiredOption(
       '--password <password>',
       'from 8 to 200 characters, or - to read it from standard input',
     )
-    .option('--full-name <name>', "the Owner's name (default: the part before the @)")
+    .option(
+      '--full-name <name>',
+      'the name of the Account Owner (default: the part of the email before the @)',
+    )
     .addHelpText(
       'after',
       examples("muster account create --name 'Acme' --email ann@example.com --password -"),
@@ -67,7 +73,7 @@ function addCreate(account: Command, shell: Shell): void {
         return {
           document: { account_id: accountId, user_id: userId },
           text: [
-            `Account ${accountId} was created. Its Owner is ${email}, user ${userId}.`,
+            `Account ${accountId} was created. Its Account Owner is ${email}, user ${userId}.`,
             createKeyHint(email),
           ].join('\n'),
         }

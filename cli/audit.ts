@@ -11,12 +11,12 @@ export function auditCommand(
   return insertAuditEntry(scope, { ...entry, user: null, ip: null }, now)
 }
 
-/** Does nothing if the webhook was deleted meanwhile. */
+/** Does nothing for an undefined webhook: it was deleted meanwhile. */
 export async function auditWebhook(
   scope: WriteScope,
   webhook: Webhook | undefined,
-  verb: string,
-  { now, details }: { now: Date; details?: Record<string, unknown> },
+  { verb, details }: { verb: string; details?: Record<string, unknown> },
+  now: Date,
 ): Promise<void> {
   if (!webhook) return
   const target = webhookTarget(webhook)

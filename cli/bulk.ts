@@ -25,8 +25,6 @@ import {
   UsageError,
 } from './shell.ts'
 
-const EXAMPLE_ID = '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
-
 export function addCommand(program: Command, shell: Shell): void {
   const bulk = program
     .command('bulk')
@@ -36,7 +34,7 @@ export function addCommand(program: Command, shell: Shell): void {
     )
   addList(bulk, shell)
   addShow(bulk, shell)
-  addSwitches(bulk, shell)
+  addChanges(bulk, shell)
 }
 
 function addList(bulk: Command, shell: Shell): void {
@@ -45,7 +43,7 @@ function addList(bulk: Command, shell: Shell): void {
     .summary('list the bulk jobs of an account')
     .description('List the bulk jobs of an account, newest first.')
     .requiredOption('--account <account>', ACCOUNT_MEANING)
-    .addHelpText('after', examples('muster bulk list --account ID'))
+    .addHelpText('after', examples('muster bulk list --account Acme'))
     .action(
       shell.databaseAction(async ({ db }, { account }: { account: string }) => {
         const { id } = await lookUpAccount(db, account)
@@ -64,7 +62,7 @@ function addShow(bulk: Command, shell: Shell): void {
     .summary('show the progress of a bulk job')
     .description('Show the progress of a bulk job.')
     .argument('<id>', 'the bulk job')
-    .addHelpText('after', examples(`muster bulk show ${EXAMPLE_ID}`))
+    .addHelpText('after', examples(`muster bulk show ID`))
     .action(
       shell.databaseAction(async ({ db }, id: string) => {
         const scope = readScope(db, await lookUpBulkJobAccount(db, id))
@@ -73,28 +71,44 @@ function addShow(bulk: Command, shell: Shell): void {
     )
 }
 
-function addSwitches(bulk: Command, shell: Shell): void {
-  const switches = [
-    { name: 'pause', summary: 'pause a bulk job', change: pauseBulkJob },
-    { name: 'resume', summary: 'resume a paused bulk job', change: resumeBulkJob },
-    { name: 'cancel', summary: 'cancel a bulk job', change: cancelBulkJob },
-  ] as const
-  for (const { name, summary, change } of switches)
+const CHANGES = [
+  {
+    name: 'pause',
+    summary: 'pause a bulk job',
+    description:
+      'Pause a bulk job. It stops within a second. Attempts that it has already scheduled are still made.',
+    change: pauseBulkJob,
+  },
+  {
+    name: 'resume',
+    summary: 'resume a paused bulk job',
+    description: 'Resume a paused bulk job. A running worker continues it within a second.',
+    change: resumeBulkJob,
+  },
+  {
+    name: 'cancel',
+    summary: 'cancel a bulk job for good',
+    description:
+      'Cancel a bulk job for good. It stops within a second. Attempts that it has already scheduled are ' +
+      'still made.',
+    change: cancelBulkJob,
+  },
+] as const
+
+function addChanges(bulk: Command, shell: Shell): void {
+  for (const { name, summary, description, change } of CHANGES)
     bulk
       .command(name)
       .summary(summary)
-      .description(
-        `${summary.charAt(0).toUpperCase()}${summary.slice(1)}. Running servers apply this within a ` +
-          'second. Attempts that it has already scheduled will still be made.',
-      )
+      .description(description)
       .argument('<id>', 'the bulk job')
-      .addHelpText('after', examples(`muster bulk ${name} ${EXAMPLE_ID}`))
-      .action(shell.databaseAction((database, id: string) => switchJob(database, id, change)))
+      .addHelpText('after', examples(`muster bulk ${name} ID`))
+      .action(shell.databaseAction((database, id: string) => changeJob(database, id, change)))
 }
 
 type JobChange = (scope: WriteScope, id: string, now: Date) => Promise<BulkJob | undefined>
 
-async function switchJob(
+async function changeJob(
   { db, now }: CommandDatabase,
   id: string,
   change: JobChange,
@@ -150,7 +164,7 @@ function formatStarted(job: BulkJob): Output {
   return {
     document: toDocument(job),
     text: [
-      `Started bulk job ${job.id}. A running server sends ${job.total} deliveries, ` +
+      `Started bulk job ${job.id}. A running worker sends ${job.total} deliveries, ` +
         `at most ${job.rate} per second.`,
       `See its progress:  muster bulk show ${job.id}`,
       `Pause it:          muster bulk pause ${job.id}`,
@@ -207,14 +221,14 @@ export async function startOrPreview(
   )
 }
 
-/** Parses an option that takes a time, or a day in UTC. */
+/** Parses a time, or a day in UTC. */
 export function parseTime(text: string): Date {
   const time = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/i.test(text)
     ? Date.parse(text)
     : Number.NaN
   if (Number.isNaN(time))
     throw new InvalidArgumentError(
-      'It must be a time or a day, for example 2026-11-21T09:30:00Z or 2026-11-21.',
+      'Use a time or a day, for example 2026-11-21T09:30:00Z or 2026-11-21.',
     )
   return new Date(time)
 }

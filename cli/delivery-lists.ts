@@ -113,10 +113,7 @@ export function addAttempts(deliveries: Command, shell: Shell): void {
     .summary('list the attempts of a delivery')
     .description('List the attempts of a delivery, oldest first, with their responses.')
     .argument('<id>', 'the delivery')
-    .addHelpText(
-      'after',
-      examples('muster deliveries attempts 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'),
-    )
+    .addHelpText('after', examples('muster deliveries attempts ID'))
     .action(
       shell.databaseAction(async ({ db }, id: string) => {
         const scope = readScope(db, await lookUpDeliveryAccount(db, id))

@@ -31,7 +31,7 @@ export function addRetry(deliveries: Command, shell: Shell): void {
         'Running this again before the attempt starts changes nothing.',
     )
     .argument('<id>', 'the delivery')
-    .addHelpText('after', examples('muster deliveries retry 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
+    .addHelpText('after', examples('muster deliveries retry ID'))
     .action(
       shell.databaseAction(async ({ db, now }, id: string) => {
         const accountId = await lookUpDeliveryAccount(db, id)
@@ -51,32 +51,32 @@ export function addRetry(deliveries: Command, shell: Shell): void {
 
 type AttemptTrigger = 'schedule' | 'retry' | 'resend'
 
-/** Plans an attempt and returns its trigger. Throws `DeliveryRefused`. */
+/** Schedules an attempt and returns its trigger. Throws `DeliveryRefused`. */
 async function attemptByState(scope: WriteScope, id: string, now: Date): Promise<AttemptTrigger> {
   const delivery = await findDelivery(scope, id)
-  const [trigger, plan] = (
-    {
-      pending: ['schedule', attemptNow],
-      retrying: ['schedule', attemptNow],
-      failed: ['retry', retryDelivery],
-      delivered: ['resend', resendDelivery],
-    } as const
-  )[delivery?.state ?? 'failed']
-  const planned = await plan(scope, id, now)
-  if (!planned) throw new Refused(`There is no delivery ${id}`)
-  if (trigger === 'schedule' && planned.nextAttemptAt === null)
+  if (!delivery) throw new Refused(`There is no delivery ${id}`)
+  if (delivery.state === 'failed') {
+    await retryDelivery(scope, id, now)
+    return 'retry'
+  }
+  if (delivery.state === 'delivered') {
+    await resendDelivery(scope, id, now)
+    return 'resend'
+  }
+  const scheduled = await attemptNow(scope, id, now)
+  if (scheduled?.nextAttemptAt === null)
     throw new Refused(
       `Delivery ${id} is waiting until an earlier event of its resource is delivered.`,
     )
-  return trigger
+  return 'schedule'
 }
 
 const ATTEMPT_MESSAGES: Record<AttemptTrigger, (id: string) => string> = {
   schedule: (id) =>
-    `Delivery ${id}: a running server makes the next scheduled attempt within a second.`,
-  retry: (id) => `Retrying delivery ${id}: a running server makes one attempt within a second.`,
+    `Delivery ${id}: a running worker makes the next scheduled attempt within a second.`,
+  retry: (id) => `Retrying delivery ${id}: a running worker makes one attempt within a second.`,
   resend: (id) =>
-    `Resending delivery ${id}: a running server makes one attempt within a second. ` +
+    `Resending delivery ${id}: a running worker makes one attempt within a second. ` +
     'The delivery stays delivered whatever the response.',
 }
 
@@ -141,7 +141,7 @@ export function addCancel(deliveries: Command, shell: Shell): void {
         'succeeds, the delivery is delivered nevertheless. A cancelled delivery can be retried.',
     )
     .argument('<id>', 'the delivery')
-    .addHelpText('after', examples('muster deliveries cancel 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
+    .addHelpText('after', examples('muster deliveries cancel ID'))
     .action(
       shell.databaseAction(async ({ db, now }, id: string) => {
         const accountId = await lookUpDeliveryAccount(db, id)

@@ -40,7 +40,7 @@ function confirmTime(shell: Shell): Promise<Output> {
       document: { time: time.toISOString(), in_doubt: false },
       text:
         `The time ${time.toISOString()} is confirmed. ` +
-        'Running nodes delete outdated rows again within a minute.',
+        'Running nodes delete outdated rows again within an hour.',
     }
   })
 }

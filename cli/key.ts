@@ -111,11 +111,9 @@ function addRevoke(key: Command, shell: Shell): void {
   key
     .command('revoke')
     .summary('revoke an API key for good')
-    .description(
-      'Revoke an API key. Running servers refuse its next request. This cannot be undone.',
-    )
+    .description('Revoke an API key. Running nodes refuse its next request. This cannot be undone.')
     .argument('<id>', 'the ID of the key, from `muster key list`')
-    .addHelpText('after', examples('muster key revoke 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
+    .addHelpText('after', examples('muster key revoke ID'))
     .action(
       shell.databaseAction(async ({ db, now }, id: string) => {
         const found = isUuid(id) ? await findApiKey(db.read, id) : undefined

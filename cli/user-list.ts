@@ -1,11 +1,9 @@
 import type { Command } from 'commander'
-import { deactivateUser } from '../auth/deactivation.ts'
 import type { Db } from '../records/database/open.ts'
-import { accountTransaction, readScope } from '../records/database/scope.ts'
+import { readScope } from '../records/database/scope.ts'
 import { listJoinedIds } from '../records/passwords.ts'
-import { listUsers, type User, userTarget } from '../records/users.ts'
-import { auditCommand } from './audit.ts'
-import { lookUpAccountIds, lookUpUser } from './lookup.ts'
+import { listUsers, type User } from '../records/users.ts'
+import { lookUpAccountIds } from './lookup.ts'
 import { examples, formatTable, formatTime, type Shell } from './shell.ts'
 
 export function addList(user: Command, shell: Shell): void {
@@ -67,40 +65,4 @@ function toTable(users: UserState[]): string {
       state,
     ]),
   )
-}
-
-export function addDeactivate(user: Command, shell: Shell): void {
-  user
-    .command('deactivate')
-    .summary('stop the sign-in and the API keys of a user')
-    .description(
-      'Deactivate a user. Running servers end the sessions and refuse the API keys with the next request. The ' +
-        'data of the user stays. The Account Owner cannot be deactivated, and can reactivate users in the ' +
-        'console.',
-    )
-    .requiredOption('--email <email>', 'the user')
-    .addHelpText('after', examples('muster user deactivate --email bob@example.com'))
-    .action(
-      shell.databaseAction(async ({ db, now }, { email }: { email: string }) => {
-        const user = await lookUpUser(db, email)
-        await deactivate(db, user, now())
-        return {
-          document: { user_id: user.id, status: 'deactivated' },
-          text:
-            user.status === 'active'
-              ? `${user.email} is deactivated and signed out. The API keys of this user are refused.`
-              : `${user.email} is deactivated already.`,
-        }
-      }),
-    )
-}
-
-function deactivate(db: Db, user: User, now: Date): Promise<void> {
-  return accountTransaction(db, user.accountId, async (scope) => {
-    // Also of a user who is deactivated: it ends what is left of sessions. Only a change is
-    // audited.
-    await deactivateUser(scope, user.id, now)
-    if (user.status !== 'active') return
-    await auditCommand(scope, { action: 'user.deactivated', target: userTarget(user) }, now)
-  })
 }

@@ -5,7 +5,6 @@ import { Refused } from '../errors.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountTransaction } from '../records/database/scope.ts'
 import {
-  findUserByEmail,
   type Grant,
   grants,
   insertUser,
@@ -16,10 +15,10 @@ import {
 } from '../records/users.ts'
 import { createKeyHint, toDefaultName } from './account.ts'
 import { auditCommand } from './audit.ts'
-import { ACCOUNT_MEANING, lookUpAccount } from './lookup.ts'
+import { ACCOUNT_MEANING, lookUpAccount, lookUpUser } from './lookup.ts'
 import { examples, formatTime, type Output, parseList, readSecret, type Shell } from './shell.ts'
-import { addDeactivate, addList } from './user-list.ts'
-import { addUpdate } from './user-update.ts'
+import { addDeactivate, addUpdate } from './user-changes.ts'
+import { addList } from './user-list.ts'
 
 interface CreateOptions {
   account: string
@@ -27,7 +26,7 @@ interface CreateOptions {
   role: Exclude<Role, 'owner'>
   password: string
   fullName?: string
-  grant: Grant[]
+  grant?: Grant[]
   finance: Permission
 }
 
@@ -63,7 +62,6 @@ function addCreate(user: Command, shell: Shell): void {
       '--grant <list>',
       'what an admin may manage: api_keys, webhooks or both',
       parseList(...grants),
-      [],
     )
     .addOption(
       new Option(
@@ -86,8 +84,8 @@ function addCreate(user: Command, shell: Shell): void {
 }
 
 async function createUser(db: Db, options: CreateOptions, now: Date): Promise<Output> {
-  const { account, email, role, finance } = options
-  const { id: accountId } = await lookUpAccount(db, account)
+  const { email, role, finance, grant = [] } = options
+  const { id: accountId } = await lookUpAccount(db, options.account)
   const passwordHash = await hashPassword(readSecret(options.password))
   const fullName = options.fullName ?? toDefaultName(email)
   const newUser = {
@@ -95,13 +93,13 @@ async function createUser(db: Db, options: CreateOptions, now: Date): Promise<Ou
     fullName,
     passwordHash,
     role,
-    grants: options.grant,
+    grants: grant,
     permissions: { finance },
   }
   const userId = await accountTransaction(db, accountId, async (scope) => {
     const id = await insertUser(scope, newUser, now)
     const target = { type: 'user', id, name: fullName.trim() } as const
-    const details = { email, role, finance, grants: options.grant }
+    const details = { email, role, finance, grants: grant }
     await auditCommand(scope, { action: 'user.created', target, details }, now)
     return id
   })
@@ -123,30 +121,21 @@ function addLink(user: Command, shell: Shell): void {
     .addHelpText('after', examples('muster user link --email ann@example.com'))
     .action(
       shell.databaseAction(async ({ db, config, now }, { email }: { email: string }) => {
-        const found = await findUserByEmail(db.read, email)
-        if (!found) throw new Refused(`There is no user ${email}`)
-        if (found.status !== 'active')
+        const user = await lookUpUser(db, email)
+        if (user.status !== 'active')
           throw new Refused(
             `${email} is deactivated. The Account Owner can reactivate users in the console.`,
           )
-        const { token, expiresAt } = await accountTransaction(
-          db,
-          found.accountId,
-          async (scope) => {
-            const at = now()
-            await auditCommand(
-              scope,
-              { action: 'user.password_link_made', target: userTarget(found) },
-              at,
-            )
-            return invite(scope, found.id, at)
-          },
-        )
+        const { token, expiresAt } = await accountTransaction(db, user.accountId, async (scope) => {
+          const action = 'user.password_link_made'
+          await auditCommand(scope, { action, target: userTarget(user) }, now())
+          return invite(scope, user.id, now())
+        })
         const url = `${config.baseUrl}/console/invitation/${token}`
         return {
-          document: { user_id: found.id, url, expires_at: formatTime(expiresAt) },
+          document: { user_id: user.id, url, expires_at: formatTime(expiresAt) },
           text: [
-            `Open this link to set a new password for ${found.email}. It is shown only once:`,
+            `Open this link to set a new password for ${user.email}. It is shown only once:`,
             '',
             `  ${url}`,
           ].join('\n'),

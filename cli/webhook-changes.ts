@@ -23,7 +23,7 @@ interface UpdateOptions {
 }
 
 export function addUpdate(webhook: Command, shell: Shell): void {
-  const command = 'muster webhook update 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
+  const command = 'muster webhook update ID'
   webhook
     .command('update')
     .summary('change the URL, the events, the order or the description')
@@ -63,11 +63,10 @@ function changeWebhook(shell: Shell, id: string, options: UpdateOptions): Promis
       const after = await updateWebhook(scope, id, change, now())
       if (!before || !after) throw new Refused(`There is no webhook ${id}`)
       const differences = changesBetween(toAuditDetails(before), toAuditDetails(after))
-      if (differences)
-        await auditWebhook(scope, after, 'updated', {
-          now: now(),
-          details: { changes: differences },
-        })
+      if (differences) {
+        const details = { changes: differences }
+        await auditWebhook(scope, after, { verb: 'updated', details }, now())
+      }
       return differences ?? {}
     })
     const names = Object.keys(changes).map((name) => name.replace('_', ' '))
@@ -91,16 +90,14 @@ export function addDelete(webhook: Command, shell: Shell): void {
         'while, use disable.',
     )
     .argument('<id>', 'the webhook')
-    .addHelpText('after', examples('muster webhook delete 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
+    .addHelpText('after', examples('muster webhook delete ID'))
     .action(
       shell.databaseAction(async ({ db, now }, id: string) => {
         const accountId = await lookUpWebhookAccount(db, id)
         const deleted = await accountTransaction(db, accountId, async (scope) => {
           const webhook = await deleteWebhook(scope, id, now())
-          await auditWebhook(scope, webhook, 'deleted', {
-            now: now(),
-            details: { url: webhook?.url },
-          })
+          const details = { url: webhook?.url }
+          await auditWebhook(scope, webhook, { verb: 'deleted', details }, now())
           return webhook
         })
         if (!deleted) throw new Refused(`There is no webhook ${id}`)

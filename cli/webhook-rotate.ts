@@ -14,16 +14,13 @@ export function addRotate(webhook: Command, shell: Shell): void {
     .summary('rotate the signing secret without downtime')
     .description(
       'Rotate the signing secret without downtime. Run this once to prepare a new secret, add it ' +
-        'to your endpoint beside the current one, then run this again with --activate.',
+        'to your receiver beside the current one, then run this again with --activate.',
     )
     .argument('<id>', 'the webhook')
     .option('--activate', 'sign with the prepared secret from the next attempt on')
     .addHelpText(
       'after',
-      examples(
-        'muster webhook rotate 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11',
-        'muster webhook rotate 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11 --activate',
-      ),
+      examples('muster webhook rotate ID', 'muster webhook rotate ID --activate'),
     )
     .action(
       shell.databaseAction((database, id: string, { activate = false }: { activate?: boolean }) =>
@@ -42,7 +39,7 @@ async function prepareNextSecret(
     const sealed = sealSecret(await findSealingKey(scope.trx, config.secretKeys), id, secret)
     const webhook = await prepareSecret(scope, id, sealed, now())
     if (!webhook) throw new Refused(`There is no webhook ${id}`)
-    await auditWebhook(scope, webhook, 'secret_prepared', { now: now() })
+    await auditWebhook(scope, webhook, { verb: 'secret_prepared' }, now())
   })
   return {
     document: { id, next_secret: secret },
@@ -51,7 +48,7 @@ async function prepareNextSecret(
       '',
       `  ${secret}`,
       '',
-      'The current secret stays active. Add the new one to your endpoint, then activate it:',
+      'The current secret stays active. Add the new one to your receiver, then activate it:',
       `  muster webhook rotate ${id} --activate`,
     ].join('\n'),
   }
@@ -61,7 +58,7 @@ async function activateNextSecret({ db, now }: CommandDatabase, id: string): Pro
   const accountId = await lookUpWebhookAccount(db, id)
   await accountTransaction(db, accountId, async (scope) => {
     const activated = await activateSecret(scope, id, now())
-    await auditWebhook(scope, activated, 'secret_activated', { now: now() })
+    await auditWebhook(scope, activated, { verb: 'secret_activated' }, now())
   })
   return {
     document: { id, activated: true },

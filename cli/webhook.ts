@@ -33,12 +33,13 @@ export function addCommand(program: Command, shell: Shell): void {
     .command('webhook')
     .description(
       'Create, list, update, enable, disable, test and delete webhooks, and rotate their signing secrets. ' +
-        'Running servers apply changes immediately.',
+        'Running nodes apply changes at once.',
     )
   addCreate(webhook, shell)
   addList(webhook, shell)
   addUpdate(webhook, shell)
-  addSwitches(webhook, shell)
+  addDisable(webhook, shell)
+  addEnable(webhook, shell)
   addSendMissed(webhook, shell)
   addTest(webhook, shell)
   addRotate(webhook, shell)
@@ -50,7 +51,7 @@ interface CreateOptions {
   url: string
   events: string
   ordering: Ordering
-  description: string
+  description?: string
 }
 
 function addCreate(webhook: Command, shell: Shell): void {
@@ -66,7 +67,7 @@ function addCreate(webhook: Command, shell: Shell): void {
       "event types, for example participant.created,task.completed, or '*' for all",
     )
     .addOption(newOrderingOption().default('none'))
-    .option('--description <text>', 'a name for the webhook', '')
+    .option('--description <text>', 'a name for the webhook')
     .addHelpText(
       'after',
       examples(
@@ -74,9 +75,7 @@ function addCreate(webhook: Command, shell: Shell): void {
         `${create} --events participant.created,task.completed --description "Order system"`,
       ),
     )
-    .action(
-      shell.databaseAction((database, options: CreateOptions) => createWebhook(database, options)),
-    )
+    .action(shell.databaseAction(createWebhook))
 }
 
 async function createWebhook(
@@ -87,7 +86,7 @@ async function createWebhook(
   const eventTypes = parseEventTypes(options.events)
   const { id: accountId } = await lookUpAccount(db, options.account)
   const url = readWebhookUrl(options.url, config)
-  const description = readDescription(options.description)
+  const description = readDescription(options.description ?? '')
   const secret = newSecret()
   const { id } = await accountTransaction(db, accountId, async (scope) => {
     const key = await findSealingKey(scope.trx, config.secretKeys)
@@ -97,10 +96,8 @@ async function createWebhook(
       (id) => sealSecret(key, id, secret),
       now(),
     )
-    await auditWebhook(scope, created, 'created', {
-      now: now(),
-      details: { url, event_types: eventTypes },
-    })
+    const details = { url, event_types: eventTypes }
+    await auditWebhook(scope, created, { verb: 'created', details }, now())
     return created
   })
   return {
@@ -116,51 +113,56 @@ async function createWebhook(
   }
 }
 
-function addSwitches(webhook: Command, shell: Shell): void {
-  const switches = [
-    {
-      name: 'disable',
-      summary: 'stop sending to a webhook',
-      description:
-        'Stop sending to a webhook. Scheduled attempts are cancelled and their deliveries marked ' +
+function addDisable(webhook: Command, shell: Shell): void {
+  webhook
+    .command('disable')
+    .summary('stop sending to a webhook')
+    .description(
+      'Stop sending to a webhook. Scheduled attempts are cancelled and their deliveries marked ' +
         'failed. After enabling it again, send-missed sends the events that it missed.',
-    },
-    {
-      name: 'enable',
-      summary: 'send to a webhook again',
-      description:
-        'Send to a webhook again, starting with the next event. ' +
-        'To send the events that it missed, use send-missed.',
-    },
-  ]
-  for (const { name, summary, description } of switches)
-    webhook
-      .command(name)
-      .summary(summary)
-      .description(description)
-      .argument('<id>', 'the webhook')
-      .addHelpText('after', examples(`muster webhook ${name} 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11`))
-      .action(
-        shell.databaseAction((database, id: string) => setEnabled(database, id, name === 'enable')),
-      )
+    )
+    .argument('<id>', 'the webhook')
+    .addHelpText('after', examples('muster webhook disable ID'))
+    .action(
+      shell.databaseAction(async ({ db, now }, id: string) => {
+        const accountId = await lookUpWebhookAccount(db, id)
+        await accountTransaction(db, accountId, async (scope) => {
+          const disabled = await disableWebhook(scope, id, now())
+          await auditWebhook(scope, disabled, { verb: 'disabled' }, now())
+        })
+        return {
+          document: { id, enabled: false },
+          text: `Disabled webhook ${id}. Its scheduled attempts are cancelled.`,
+        }
+      }),
+    )
 }
 
-async function setEnabled(
-  { db, now }: CommandDatabase,
-  id: string,
-  enabled: boolean,
-): Promise<Output> {
-  const accountId = await lookUpWebhookAccount(db, id)
-  const change = enabled ? enableWebhook : disableWebhook
-  await accountTransaction(db, accountId, async (scope) => {
-    const changed = await change(scope, id, now())
-    await auditWebhook(scope, changed, enabled ? 'enabled' : 'disabled', { now: now() })
-  })
-  const text = enabled
-    ? `Enabled webhook ${id}. It receives events from now on.\n` +
-      `Count the events it missed:  muster webhook send-missed ${id} --preview`
-    : `Disabled webhook ${id}. Its scheduled attempts are cancelled.`
-  return { document: { id, enabled }, text }
+function addEnable(webhook: Command, shell: Shell): void {
+  webhook
+    .command('enable')
+    .summary('send to a webhook again')
+    .description(
+      'Send to a webhook again, starting with the next event. ' +
+        'To send the events that it missed, use send-missed.',
+    )
+    .argument('<id>', 'the webhook')
+    .addHelpText('after', examples('muster webhook enable ID'))
+    .action(
+      shell.databaseAction(async ({ db, now }, id: string) => {
+        const accountId = await lookUpWebhookAccount(db, id)
+        await accountTransaction(db, accountId, async (scope) => {
+          const enabled = await enableWebhook(scope, id, now())
+          await auditWebhook(scope, enabled, { verb: 'enabled' }, now())
+        })
+        return {
+          document: { id, enabled: true },
+          text:
+            `Enabled webhook ${id}. It receives events from now on.\n` +
+            `Count the events that it missed:  muster webhook send-missed ${id} --preview`,
+        }
+      }),
+    )
 }
 
 interface MissedOptions extends BulkOptions {
@@ -168,7 +170,7 @@ interface MissedOptions extends BulkOptions {
 }
 
 function addSendMissed(webhook: Command, shell: Shell): void {
-  const command = 'muster webhook send-missed 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
+  const command = 'muster webhook send-missed ID'
   const sendMissedCommand = webhook
     .command('send-missed')
     .summary('send the events that a webhook missed')
@@ -208,28 +210,26 @@ function addTest(webhook: Command, shell: Shell): void {
     .summary('send a test event to a webhook')
     .description(
       'Send a webhook.test event to a webhook, whatever events it is subscribed to. ' +
-        'A running server makes one attempt within a second.',
+        'A running worker makes one attempt within a second.',
     )
     .argument('<id>', 'the webhook')
-    .addHelpText('after', examples('muster webhook test 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
-    .action(shell.databaseAction((database, id: string) => sendTest(database, id)))
+    .addHelpText('after', examples('muster webhook test ID'))
+    .action(shell.databaseAction(sendTest))
 }
 
 async function sendTest({ db, now }: CommandDatabase, id: string): Promise<Output> {
   const accountId = await lookUpWebhookAccount(db, id)
   const deliveryId = await accountTransaction(db, accountId, async (scope) => {
     const created = await emitTest(scope, id, now())
-    await auditWebhook(scope, await findWebhook(scope, id), 'test_sent', {
-      now: now(),
-      details: { delivery_id: created },
-    })
+    const details = { delivery_id: created }
+    await auditWebhook(scope, await findWebhook(scope, id), { verb: 'test_sent', details }, now())
     return created
   })
   if (deliveryId === undefined) throw new Refused(`There is no webhook ${id}`)
   return {
     document: { id: deliveryId, webhook_id: id },
     text: [
-      `Created test delivery ${deliveryId}. A running server makes one attempt within a second.`,
+      `Created test delivery ${deliveryId}. A running worker makes one attempt within a second.`,
       `See the result:  muster deliveries attempts ${deliveryId}`,
     ].join('\n'),
   }

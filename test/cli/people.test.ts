@@ -311,7 +311,7 @@ describe('user link', () => {
       'bob@example.com',
     ])
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-    expect(stderr).toContain('There is no user bob@example.com')
+    expect(stderr).toContain('There is no user with the email bob@example.com')
   })
 })
 
