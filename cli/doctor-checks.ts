@@ -31,7 +31,7 @@ export interface Installation {
   config: Config
 }
 
-/** Reading a larger file takes minutes. */
+/** To look for damage in a larger file takes minutes. */
 const MAX_CHECKED_BYTES = 2 * GIGABYTE
 const LOW_DISK_BYTES = 2 * GIGABYTE
 const FULL_DISK_BYTES = 200 * MEGABYTE
@@ -83,8 +83,8 @@ async function checkSqlite(db: Db): Promise<Findings> {
   return ok(`SQLite ${await findSqliteVersion(db)}, ${formatBytes(bytes)}, ${result}.`)
 }
 
-/** Settings of PostgreSQL that lose data or refuse writes. */
-export async function checkSettings({ db }: Installation): Promise<Findings> {
+/** Finds settings of PostgreSQL that lose data or refuse writes. */
+export async function checkPostgresSettings({ db }: Installation): Promise<Findings> {
   if (db.dialect === 'sqlite') return []
   const { settings, isStandby } = await findPostgresState(db)
   const findings: Finding[] = []
@@ -136,8 +136,8 @@ export async function checkClock({ db }: Installation): Promise<Findings> {
   if (doubtMs > 0)
     findings.push(
       warning(
-        `The clock is in doubt for another ${Math.ceil(doubtMs / HOUR_MS)} h: nothing is deleted by its age.`,
-        'If the time is right:  muster doctor --confirm-clock',
+        `The clock is in doubt for another ${Math.ceil(doubtMs / HOUR_MS)} h: no row is deleted by its age.`,
+        'If the time is right, run:  muster doctor --confirm-clock',
       ),
     )
   const whose = db.dialect === 'postgres' ? 'PostgreSQL' : 'this machine'
@@ -153,10 +153,10 @@ export async function checkSchema({ db, config }: Installation): Promise<Finding
       `Migrations that have not run: ${pending.length}.`,
       'The next start runs them. To run them now:  muster migrate',
     )
-  const difference = await findSchemaDifference(db)
-  const found = describeSchemaProblem(difference, db.dialect)
   if (!hasComparableCatalogue(config.database))
     return ok('All migrations have run. The schema cannot be compared on this database.')
+  const difference = await findSchemaDifference(db)
+  const found = describeSchemaProblem(difference, db.dialect)
   if (found !== undefined) return problem(found)
   const { additional } = difference
   if (additional.length > 0)
@@ -175,7 +175,7 @@ export async function checkSecretKey({ db, config }: Installation): Promise<Find
   return ok(`${secretKeys.place} fits the database.`)
 }
 
-/** Whether another node would find enough connections. */
+/** Warns if PostgreSQL has too few free connections for one more node. */
 export async function checkConnections({ db, config }: Installation): Promise<Findings> {
   const { database, role } = config
   if ('dataDir' in database) {
@@ -185,7 +185,7 @@ export async function checkConnections({ db, config }: Installation): Promise<Fi
     return ok(`Up to ${pools.join(' and ')}.`)
   }
   const { poolSize, queuePoolSize } = { ...DEFAULT_LIMITS, ...database }
-  // One more listens for notifications, and one is the session of the worker.
+  // A worker needs one more for LISTEN, and one for its session.
   const needed = poolSize + (role === 'api' ? 0 : queuePoolSize + 2)
   const { settings, usedConnections } = await findPostgresState(db)
   const max = Number(settings.max_connections) - Number(settings.superuser_reserved_connections)

@@ -24,7 +24,7 @@ export const ok = newFinding('ok')
 export const warning = newFinding('warning')
 export const problem = newFinding('problem')
 
-/** A check that fails is a problem itself. */
+/** Runs a check. An error that it throws becomes a problem. */
 export async function runCheck(
   check: string,
   environment: Environment,

@@ -18,11 +18,10 @@ const WEBHOOKS_PER_QUERY = 500
 
 export async function checkAccounts({ db }: Installation): Promise<Findings> {
   const { accounts, suspended, deleting } = await countAccounts(db.read)
-  const text = `Accounts: ${accounts}, suspended: ${suspended}, being deleted: ${deleting}.`
-  return ok(text)
+  return ok(`Accounts: ${accounts}, suspended: ${suspended}, being deleted: ${deleting}.`)
 }
 
-/** Webhooks whose signing secrets no key can read. */
+/** Finds webhooks whose signing secrets no key can read. */
 export async function checkWebhooks({ db, config }: Installation): Promise<Findings> {
   const unreadable: string[] = []
   let count = 0
@@ -43,7 +42,7 @@ export async function checkWebhooks({ db, config }: Installation): Promise<Findi
   const names = unreadable.slice(0, MAX_NAMED_WEBHOOKS).join(', ')
   const others = unreadable.length - MAX_NAMED_WEBHOOKS
   return problem(
-    'Webhooks whose deliveries are paused, because their signing secrets cannot be read: ' +
+    'The signing secrets of these webhooks cannot be read, so their deliveries are paused: ' +
       `${names}${others > 0 ? ` and ${others} more` : ''}.`,
     'Restore the key, or rotate each secret:  muster webhook rotate ID',
   )
@@ -70,20 +69,17 @@ export async function checkDeliveries(installation: Installation): Promise<Findi
   const pausedAt = await findPausedAt(db.read)
   if (pausedAt !== undefined)
     return warning(
-      `All deliveries are paused since ${formatTime(pausedAt)}: ${counts}.`,
+      `All deliveries have been paused since ${formatTime(pausedAt)}: ${counts}.`,
       'To continue:  muster deliveries unpause',
     )
-  const isRunning = await hasWorker(installation)
-  if (!isRunning)
-    return (lateMs > LATE_MS ? problem : warning)(
-      `No worker is running: ${counts}. ${describeLateness(lateMs)}`,
-      'Start one:  muster serve',
-    )
-  if (lateMs <= LATE_MS) return ok(`A worker is running: ${counts}. ${describeLateness(lateMs)}`)
-  return (lateMs > TOO_LATE_MS ? problem : warning)(
-    `${describeLateness(lateMs)} ${counts}.`,
-    'See "MusterDeliveriesLate" in docs/operations.md.',
-  )
+  const lateness = describeLateness(lateMs)
+  if (!(await hasWorker(installation))) {
+    const report = lateMs > LATE_MS ? problem : warning
+    return report(`No worker is running: ${counts}. ${lateness}`, 'Start one:  muster serve')
+  }
+  if (lateMs <= LATE_MS) return ok(`A worker is running: ${counts}. ${lateness}`)
+  const report = lateMs > TOO_LATE_MS ? problem : warning
+  return report(`${lateness} ${counts}.`, 'See "MusterDeliveriesLate" in docs/operations.md.')
 }
 
 const describeLateness = (lateMs: number): string =>

@@ -13,8 +13,8 @@ export function addCommand(program: Command, shell: Shell): void {
     .command('doctor')
     .description(
       'Check the installation: configuration, database, clock, schema, secret key, connections, disk and ' +
-        'pending work. Each line says what to do. Runs beside the service, and changes nothing without ' +
-        '--confirm-clock. The exit status is 1 when there is a problem.',
+        'pending work. Each warning and problem says what to do. The service may run meanwhile. Only ' +
+        '--confirm-clock changes anything. The exit status is 1 if there is a problem.',
     )
     .option(
       '--confirm-clock',
@@ -26,7 +26,7 @@ export function addCommand(program: Command, shell: Shell): void {
     )
     .action(
       shell.action(({ confirmClock = false }: { confirmClock?: boolean }) =>
-        confirmClock ? confirmTime(shell) : examine(shell),
+        confirmClock ? confirmTime(shell) : checkInstallation(shell),
       ),
     )
 }
@@ -45,8 +45,8 @@ function confirmTime(shell: Shell): Promise<Output> {
   })
 }
 
-async function examine(shell: Shell): Promise<Output> {
-  const findings = await findAll(shell)
+async function checkInstallation(shell: Shell): Promise<Output> {
+  const findings = await listFindings(shell)
   const hasProblem = findings.some(({ level }) => level === 'problem')
   return {
     document: { healthy: !hasProblem, findings },
@@ -55,19 +55,20 @@ async function examine(shell: Shell): Promise<Output> {
   }
 }
 
-async function findAll({ environment }: Shell): Promise<NamedFinding[]> {
+async function listFindings({ environment }: Shell): Promise<NamedFinding[]> {
   const { checkConfiguration } = await import('./doctor-checks.ts')
   const { readConfig } = await import('../server/config.ts')
   let config: Config | undefined
-  const ofConfiguration = await runCheck('configuration', environment, async () => {
+  const findings = await runCheck('configuration', environment, () => {
     config = readConfig(environment, { createsFiles: false })
     return checkConfiguration(config)
   })
-  if (config === undefined) return ofConfiguration
-  return [...ofConfiguration, ...(await findInDatabase(config, environment))]
+  // Without valid settings, no database can be opened.
+  if (config === undefined) return findings
+  return [...findings, ...(await openAndCheckDatabase(config, environment))]
 }
 
-async function findInDatabase(
+async function openAndCheckDatabase(
   config: Config,
   environment: Shell['environment'],
 ): Promise<NamedFinding[]> {
@@ -82,13 +83,13 @@ async function findInDatabase(
     )
   const db = openDatabase(withoutPooler(database), { statementTimeoutMs: STATEMENT_TIMEOUT_MS })
   try {
-    return await runAll(db, config, environment)
+    return await runDatabaseChecks(db, config, environment)
   } finally {
     await db.close()
   }
 }
 
-async function runAll(
+async function runDatabaseChecks(
   db: Db,
   config: Config,
   environment: Shell['environment'],
@@ -100,13 +101,14 @@ async function runAll(
   const run = (name: string, check: (input: typeof installation) => Promise<Findings>) =>
     runCheck(name, environment, () => check(installation))
   const findings = await run('database', checks.checkDatabase)
+  // A database that cannot be used makes all other checks fail.
   if (findings.some(({ level }) => level === 'problem')) return findings
-  findings.push(...(await run('database', checks.checkSettings)))
+  findings.push(...(await run('database', checks.checkPostgresSettings)))
   findings.push(...(await run('connections', checks.checkConnections)))
   findings.push(...(await run('disk', checks.checkDisk)))
   const schema = await run('schema', checks.checkSchema)
   findings.push(...schema)
-  // The other checks need the tables of this version. Pending migrations are only a warning above.
+  // The other checks need the tables of this version. `checkSchema` only warns of pending migrations.
   const lacksTables =
     schema.some(({ level }) => level === 'problem') || (await listPendingMigrations(db)).length > 0
   if (lacksTables) return findings

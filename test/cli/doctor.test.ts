@@ -138,7 +138,7 @@ const BROKEN: Broken[] = [
     },
     level: 'problem',
     check: 'webhooks',
-    says: /^Webhooks whose deliveries are paused, because their signing secrets cannot be read: [\w-]{36}\.$/,
+    says: /^The signing secrets of these webhooks cannot be read, so their deliveries are paused: [\w-]{36}\.$/,
   },
   {
     state: 'paused deliveries',
@@ -148,7 +148,7 @@ const BROKEN: Broken[] = [
     },
     level: 'warning',
     check: 'deliveries',
-    says: /^All deliveries are paused since /,
+    says: /^All deliveries have been paused since /,
   },
   {
     state: 'late deliveries without a worker',
