@@ -1,7 +1,7 @@
 import { request } from 'undici'
 
 /** The response to a forwarded delivery. */
-export interface Forwarded {
+export interface ForwardedResponse {
   /** 502 or 504 if there is no response. */
   status: number
   /** Only the headers that the sender uses or shows. */
@@ -31,9 +31,13 @@ const RETURNED_HEADERS = ['content-type', 'retry-after']
 
 /** Sends the same bytes and headers to `url` and returns its response.
  *  Does not follow redirects. Never throws. */
-export async function forward(url: string, rawHeaders: string[], body: Buffer): Promise<Forwarded> {
+export async function forward(
+  url: string,
+  rawHeaders: string[],
+  body: Buffer,
+): Promise<ForwardedResponse> {
   const startedAt = performance.now()
-  const toForwarded = (response: Omit<Forwarded, 'durationMs'>): Forwarded => ({
+  const withDuration = (response: Omit<ForwardedResponse, 'durationMs'>): ForwardedResponse => ({
     ...response,
     durationMs: Math.round(performance.now() - startedAt),
   })
@@ -54,7 +58,7 @@ export async function forward(url: string, rawHeaders: string[], body: Buffer): 
       const value = response.headers[name]
       return typeof value === 'string' ? [[name, value]] : []
     })
-    return toForwarded({
+    return withDuration({
       status: response.statusCode,
       headers: Object.fromEntries(headers),
       body: Buffer.concat(chunks),
@@ -64,7 +68,7 @@ export async function forward(url: string, rawHeaders: string[], body: Buffer): 
     const isTimeout = (error as Error).name === 'TimeoutError'
     const { message, code } = error as NodeJS.ErrnoException
     const reason = isTimeout ? `no response within ${TIMEOUT_MS / 1000} s` : message || String(code)
-    return toForwarded({
+    return withDuration({
       status: isTimeout ? 504 : 502,
       headers: {},
       body: Buffer.alloc(0),

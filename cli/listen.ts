@@ -5,7 +5,7 @@ import { events } from '../generated/validators.js'
 import { parseJson } from '../scripts/model/json.ts'
 import { type SigningKeys, signingKeys } from '../webhooks/transport/secret.ts'
 import { signatureHeaders } from '../webhooks/transport/sign.ts'
-import { type Forwarded, forward } from './forward.ts'
+import { type ForwardedResponse, forward } from './forward.ts'
 import { listenLocally } from './local-server.ts'
 import { examples, parseHttpUrl, parsePort, parseSigningSecret, type Shell } from './shell.ts'
 import { nextStopSignal } from './stop-signals.ts'
@@ -17,8 +17,8 @@ interface ListenOptions {
   json?: boolean
 }
 
-/** A request and the findings about it. */
-interface Received {
+/** A delivery, and what is wrong with it. */
+interface Inspection {
   receivedAt: string
   /** Null: without a secret the signature cannot be verified. */
   verified: boolean | null
@@ -29,11 +29,11 @@ interface Received {
   body: unknown
 }
 
-interface Handled extends Received {
-  /** The status that the sender got. */
+interface Receipt extends Inspection {
+  /** The status of our response. */
   status: number
   /** Null: not forwarded. */
-  forwarded: Forwarded | null
+  forwarded: ForwardedResponse | null
 }
 
 const DEFAULT_PORT = 4000
@@ -79,13 +79,13 @@ async function listen(
   shell: Shell,
   { port, secret, forward: target, json = false }: ListenOptions,
 ): Promise<undefined> {
-  const receive = newReceive(secret)
-  const format = (handled: Handled): string =>
-    json ? escapeControls(JSON.stringify(toDocument(handled))) : formatHandled(handled, target)
+  const inspect = newInspect(secret)
+  const format = (receipt: Receipt): string =>
+    json ? escapeControls(JSON.stringify(toDocument(receipt))) : formatReceipt(receipt, target)
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
-      const handled = await respond(request, response, receive, target)
-      if (handled) shell.print(format(handled))
+      const receipt = await receive(request, response, inspect, target)
+      if (receipt) shell.print(format(receipt))
     } catch (error) {
       console.error(`A request was aborted: ${(error as Error).message}`)
     }
@@ -100,10 +100,61 @@ async function listen(
   await server.stop(0)
 }
 
-type Headers = IncomingMessage['headers']
-type Receive = (headers: Headers, body: Buffer) => Received
+/** Responds to a request. Undefined: it is no delivery. */
+async function receive(
+  request: IncomingMessage,
+  response: ServerResponse,
+  inspect: Inspect,
+  target: string | undefined,
+): Promise<Receipt | undefined> {
+  if (request.method !== 'POST') {
+    response.writeHead(405, { allow: 'POST' }).end()
+    return undefined
+  }
+  // A page in a browser on this machine, of any site: webhooks have no Origin.
+  if (request.headers.origin !== undefined) {
+    response.writeHead(403).end()
+    return undefined
+  }
+  const body = await readBody(request, response)
+  if (body === undefined) return undefined
+  const inspection = inspect(request.headers, body)
+  if (inspection.verified === false) {
+    response.writeHead(403).end()
+    return { ...inspection, status: 403, forwarded: null }
+  }
+  if (target === undefined) {
+    response.writeHead(204).end()
+    return { ...inspection, status: 204, forwarded: null }
+  }
+  const forwarded = await forward(target, request.rawHeaders, body)
+  response.writeHead(forwarded.status, forwarded.headers).end(forwarded.body)
+  return { ...inspection, status: forwarded.status, forwarded }
+}
 
-function newReceive(secret: string | undefined): Receive {
+/** Responds with 413 and returns undefined if the body is too large. */
+async function readBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = []
+  let byteSize = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    byteSize += chunk.length
+    if (byteSize > MAX_BODY_BYTES) {
+      // Before the end of the loop, which closes the connection.
+      response.writeHead(413, { connection: 'close' }).end()
+      return undefined
+    }
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+type Headers = IncomingMessage['headers']
+type Inspect = (headers: Headers, body: Buffer) => Inspection
+
+function newInspect(secret: string | undefined): Inspect {
   const seenIds = new Set<string>()
   const keys = secret === undefined ? undefined : signingKeys(secret)
 
@@ -111,23 +162,24 @@ function newReceive(secret: string | undefined): Receive {
     const now = new Date()
     const body = parseJson(bytes.toString('utf8'))
     const id = isRecord(body) && typeof body.id === 'string' ? body.id : undefined
-    const received = {
+    const inspection = {
       receivedAt: now.toISOString(),
       verified: keys ? isVerified(headers, bytes, keys, now) : null,
       problems: body === undefined ? ['body: is not JSON'] : findProblems(headers, body),
       repeated: id !== undefined && seenIds.has(id),
       body: body ?? bytes.toString('utf8'),
     }
-    if (id !== undefined && received.verified !== false) seenIds.add(id)
+    if (id !== undefined && inspection.verified !== false) seenIds.add(id)
     if (seenIds.size > MAX_SEEN_IDS) seenIds.clear()
-    return received
+    return inspection
   }
 }
 
 /** Signs the body again and compares. Every signature must be present and correct. */
 function isVerified(headers: Headers, body: Buffer, keys: SigningKeys, now: Date): boolean {
   const signedAt = new Date(Number(headers['webhook-timestamp']) * 1000)
-  if (!(Math.abs(now.getTime() - signedAt.getTime()) <= TOLERANCE_MS)) return false
+  const ageMs = Math.abs(now.getTime() - signedAt.getTime())
+  if (Number.isNaN(ageMs) || ageMs > TOLERANCE_MS) return false
   const expected = signatureHeaders(keys, String(headers['webhook-id']), body, signedAt)
   return ['x-service-signature', 'webhook-signature'].every((name) =>
     isSame(String(headers[name] ?? ''), expected[name] ?? ''),
@@ -145,41 +197,6 @@ function findProblems(headers: Headers, body: unknown): string[] {
       ? []
       : ['header webhook-id: differs from the ID in the body']),
   ]
-}
-
-async function respond(
-  request: IncomingMessage,
-  response: ServerResponse,
-  receive: Receive,
-  target: string | undefined,
-): Promise<Handled | undefined> {
-  if (request.method !== 'POST') {
-    response.writeHead(405, { allow: 'POST' }).end()
-    return undefined
-  }
-  // A page in a browser on this machine, of any site: webhooks have no Origin.
-  if (request.headers.origin !== undefined) {
-    response.writeHead(403).end()
-    return undefined
-  }
-  const chunks: Buffer[] = []
-  let byteSize = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    byteSize += chunk.length
-    if (byteSize > MAX_BODY_BYTES) {
-      response.writeHead(413, { connection: 'close' }).end()
-      return undefined
-    }
-    chunks.push(chunk)
-  }
-  const body = Buffer.concat(chunks)
-  const received = receive(request.headers, body)
-  const isRefused = received.verified === false
-  const forwarded =
-    isRefused || target === undefined ? null : await forward(target, request.rawHeaders, body)
-  const status = isRefused ? 403 : (forwarded?.status ?? 204)
-  response.writeHead(status, forwarded?.headers).end(forwarded?.body)
-  return { ...received, status, forwarded }
 }
 
 function isSame(actual: string, expected: string): boolean {
@@ -213,26 +230,25 @@ function formatDetail({
   return detail === undefined ? '' : `: ${[detail].flat().join(', ')}`
 }
 
-function toDocument({ receivedAt, forwarded, ...handled }: Handled) {
+function toDocument({ receivedAt, forwarded, ...receipt }: Receipt) {
   const response = forwarded && {
     status: forwarded.status,
     duration_ms: forwarded.durationMs,
     error: forwarded.error,
   }
-  return { received_at: receivedAt, ...handled, forwarded: response }
+  return { received_at: receivedAt, ...receipt, forwarded: response }
 }
 
-function formatHandled(
-  { receivedAt, verified, problems, repeated, body, status, forwarded }: Handled,
+function formatReceipt(
+  { receivedAt, verified, problems, repeated, body, status, forwarded }: Receipt,
   target: string | undefined,
 ): string {
-  const verdict = verified === null ? 'not checked (no --secret)' : verified ? 'valid' : 'INVALID'
   const { event_type: type, id, resource, data } = isRecord(body) ? body : {}
   const lines = [
     ['Delivery', `${id}${repeated ? '  (seen before)' : ''}`],
     ['Resource', isRecord(resource) ? `${resource.type} ${resource.id}` : 'none'],
     ['Data', JSON.stringify(data)],
-    ['Signature', `${verdict}${forwarded === null ? `, responded ${status}` : ''}`],
+    ['Signature', `${formatVerdict(verified)}${forwarded === null ? `, responded ${status}` : ''}`],
     ...problems.map((problem) => ['Problem', problem]),
     ...(forwarded === null ? [] : [['Forwarded', formatForwarded(forwarded, target)]]),
   ]
@@ -241,6 +257,11 @@ function formatHandled(
     ...lines.map(([name = '', value = '']) => `  ${name.padEnd(10)}${escapeControls(value)}`),
     '',
   ].join('\n')
+}
+
+function formatVerdict(verified: Inspection['verified']): string {
+  if (verified === null) return 'not checked (no --secret)'
+  return verified ? 'valid' : 'INVALID'
 }
 
 /** A sender must not control the terminal. The escapes are valid in JSON, too. */
@@ -255,7 +276,7 @@ const MAX_SHOWN_CHARACTERS = 200
 
 /** Includes the start of the response body unless the status is 2xx. */
 function formatForwarded(
-  { status, body, durationMs, error }: Forwarded,
+  { status, body, durationMs, error }: ForwardedResponse,
   target: string | undefined,
 ): string {
   if (error !== null)
@@ -271,10 +292,11 @@ function formatWelcome(url: string, hasSecret: boolean, target: string | undefin
   const forwarding = target === undefined ? '' : `\nForwarding deliveries to ${target}`
   const hint = hasSecret
     ? ''
-    : '\nTo verify signatures, restart with the secret that this prints:  muster listen --secret whsec_…\n'
+    : '\nTo verify signatures, restart with the secret that the second command prints:\n' +
+      '\n  muster listen --secret whsec_…\n'
   return `Listening on ${url} (press Ctrl-C to stop).${forwarding}
 
-Point a webhook at this URL. Both commands need permission to reach this machine:
+Point a webhook at this URL. Both commands need the setting that permits this machine:
 
   WEBHOOK_ALLOW_ADDRESSES=127.0.0.0/8 muster serve
   WEBHOOK_ALLOW_ADDRESSES=127.0.0.0/8 muster webhook create --account ID --url ${url} --events '*'
