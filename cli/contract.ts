@@ -158,6 +158,7 @@ async function run(options: Options): Promise<Checked> {
     const { testDocument } = await import('./document-contract.ts')
     return await testDocument({ ...options, root, key: key && readSecret(key) })
   }
+  if (options.mock) throw new UsageError("option '--mock' needs option '--root <folder>'")
   if (options.prove !== undefined) return await proveOwnService(options)
   const report = await buildReport(options)
   if (options.har !== undefined) await writeFile(options.har, contractHar(report))

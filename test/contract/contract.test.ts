@@ -91,6 +91,7 @@ onSqlite('wrong usage: a URL without a key, an unknown operation', async () => {
     [['--url', target.app.url], /must be used together/],
     [['--only', 'createCat'], /"createCat" is not one of/],
     [['--seed', '-1'], /whole number/],
+    [['--mock'], /'--mock' needs option '--root <folder>'/],
     [['--receiver-url', 'https://example.com'], /needs option '--receiver-port <port>'/],
     [['--url', 'ftp://example.com', '--key', 'x'], /http or https/],
   ] as const) {
