@@ -6,48 +6,50 @@ import { respondWithExample } from '../scripts/service/examples.ts'
 import { loadHandlers } from '../scripts/service/handlers.ts'
 import { readAnyContract } from '../scripts/service/read.ts'
 import { createService, type ServiceOptions } from '../scripts/service/service.ts'
-import { type HttpServer, urlOf } from '../server/http.ts'
+import { urlOf } from '../server/http.ts'
 import { docsRoutes } from '../web/docs/routes.ts'
-import { listenLocally } from './local-server.ts'
+import { type LocalService, listenLocally } from './local-server.ts'
 
-interface Listening {
+interface HandlersOptions {
   host: string
   port: number
-  /** The URL at which clients reach the service. Default: that of the host and port. */
+  /** The URL at which clients reach the service. By default that of the host and port. */
   baseUrl?: string
+}
+
+interface MockOptions {
+  host: string
+  port: number
   onResponse?(ctx: Context): void
 }
 
-export interface LocalService extends HttpServer {
-  url: string
-}
-
 /** Serves the handlers of the folder, and the documentation at /docs/. */
-export async function startHandlers(root: string, listening: Listening): Promise<LocalService> {
-  const handle = await loadHandlers(root)
-  const docs = docsRoutes({
-    baseUrl: listening.baseUrl ?? urlOf(listening.host, listening.port),
-    root,
+export async function startHandlers(root: string, options: HandlersOptions): Promise<LocalService> {
+  const { host, port, baseUrl = urlOf(host, port) } = options
+  const docs = docsRoutes({ baseUrl, root })
+  const app = createService({
+    contract: readGeneratedDocument(root),
+    handle: await loadHandlers(root),
+    extend: (service) => service.use(docs.routes()),
+    onError: printError,
   })
-  const extend: ServiceOptions['extend'] = (app) => app.use(docs.routes())
-  return await start({ contract: readGeneratedDocument(root), handle, extend }, listening)
+  return await listenLocally(app.callback(), { host, port, portName: 'PORT' })
 }
 
-/** Responds with examples, or as `newHandler` says. Needs no generated code. */
+/** Responds with examples, or with the handler of `newHandler`. Needs no generated code. */
 export async function startMock(
   root: string,
-  listening: Listening,
+  { host, port, onResponse }: MockOptions,
   newHandler: (contract: Contract) => ServiceOptions['handle'] = () => respondWithExample,
 ): Promise<LocalService> {
   const contract = await readAnyContract(root)
-  return await start({ contract, handle: newHandler(contract) }, listening)
-}
-
-async function start(options: ServiceOptions, listening: Listening): Promise<LocalService> {
-  const { host, port, onResponse } = listening
-  const app = createService({ ...options, onResponse, onError: printError })
-  const server = await listenLocally(app.callback(), { host, port })
-  return { ...server, url: urlOf(host, server.port) }
+  const app = createService({
+    contract,
+    handle: newHandler(contract),
+    onResponse,
+    onError: printError,
+  })
+  return await listenLocally(app.callback(), { host, port })
 }
 
 function printError(error: unknown): void {

@@ -92,7 +92,7 @@ async function listen(
   }
   const stopping = nextStopSignal()
   const server = await listenLocally(handle, { host: HOST, port })
-  const url = `http://${HOST}:${server.port}/`
+  const url = `${server.url}/`
   const welcome = formatWelcome(url, secret !== undefined, target)
   if (json) console.error(welcome)
   else shell.print(welcome)

@@ -1,20 +1,36 @@
-/** The servers of `muster listen` and `muster mock`. */
+/** The servers of `muster mock`, `muster listen` and `muster serve --root`. */
 import type { RequestListener } from 'node:http'
 import { Refused } from '../errors.ts'
-import { type HttpServer, listen } from '../server/http.ts'
+import { type HttpServer, listen, urlOf } from '../server/http.ts'
 
-/** Listens where `--host` and `--port` say. Throws `Refused` when this is not possible. */
+export interface LocalService extends HttpServer {
+  url: string
+}
+
+interface Place {
+  host: string
+  port: number
+  /** The option or the setting that chooses the port. */
+  portName?: '--port' | 'PORT'
+}
+
+/** Throws `Refused` when the place is not free. */
 export async function listenLocally(
   handle: RequestListener,
-  { host, port }: { host: string; port: number },
-): Promise<HttpServer> {
-  return listen(handle, { host, port }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'EADDRINUSE')
-      throw new Refused(`Port ${port} of ${host} is in use. Choose another one with --port.`, {
-        cause: error,
-      })
-    if (error.syscall === 'listen' || error.syscall === 'getaddrinfo')
-      throw new Refused(`Cannot listen on ${host}: ${error.message}`, { cause: error })
+  { host, port, portName = '--port' }: Place,
+): Promise<LocalService> {
+  try {
+    const server = await listen(handle, { host, port })
+    return { ...server, url: urlOf(host, server.port) }
+  } catch (error) {
+    const { code, syscall, message } = error as NodeJS.ErrnoException
+    if (code === 'EADDRINUSE')
+      throw new Refused(
+        `Port ${port} of ${host} is already in use. Set ${portName} to another port.`,
+        { cause: error },
+      )
+    if (syscall === 'listen' || syscall === 'getaddrinfo')
+      throw new Refused(`Cannot listen on ${host}: ${message}`, { cause: error })
     throw error
-  })
+  }
 }

@@ -4,6 +4,7 @@ import type { Context } from 'koa'
 import type { MockState } from '../scripts/mock/mock.ts'
 import type { Delivered, MockWebhook } from '../scripts/mock/webhooks.ts'
 import { newSecret } from '../webhooks/transport/secret.ts'
+import type { LocalService } from './local-server.ts'
 import { parseDocumentRoot, ROOT_OPTION } from './root.ts'
 import {
   examples,
@@ -83,43 +84,53 @@ Ctrl-C stops the mock.
 }
 
 async function mock(shell: Shell, options: MockOptions): Promise<undefined> {
-  const { port, host, root, json = false } = options
+  const { root, json = false } = options
   const webhook = readWebhook(options)
-  if (root !== undefined) return await mockDocument(shell, root, options)
-  const [{ createMock }, { listenLocally }, { urlOf }, { newLogger }, { serviceParts }] =
-    await Promise.all([
-      import('../scripts/mock/mock.ts'),
-      import('./local-server.ts'),
-      import('../server/http.ts'),
-      import('../server/log.ts'),
-      import('../server/service-parts.ts'),
-    ])
   const stopping = nextStopSignal()
   const print = json ? () => undefined : shell.print
-  const app = await createMock({
-    service: serviceParts,
-    log: newLogger('error'),
-    onResponse: json ? undefined : (ctx) => print(formatResponse(ctx)),
-    state: options.stateful ? await newState(webhook, print) : undefined,
-  })
-  const server = await listenLocally(app.callback(), { host, port })
-  const url = urlOf(host, server.port)
-  shell.print(
-    json ? JSON.stringify({ url, secret: webhook?.secret }) : formatListening(url, webhook),
-  )
+  const server =
+    root === undefined
+      ? await startOwnMock(options, webhook, print)
+      : await startDocumentMock(root, options, print)
+  const { url } = server
+  shell.print(json ? JSON.stringify({ url, secret: webhook?.secret }) : formatReady(url, webhook))
+  if (root === undefined)
+    print(`\n  curl ${url}/public/v1/participants -H 'Authorization: Bearer any'\n`)
   await stopping
   await server.stop(GRACE_MS)
 }
 
 function readWebhook({ root, stateful, webhook, secret }: MockOptions): MockWebhook | undefined {
   if (webhook === undefined) {
-    if (secret !== undefined) throw new UsageError('--secret is for --webhook: add its URL.')
+    if (secret !== undefined)
+      throw new UsageError("option '--secret <secret>' needs option '--webhook <url>'")
     return undefined
   }
-  if (!stateful) throw new UsageError('--webhook is for --stateful: examples cause no events.')
+  if (!stateful) throw new UsageError("option '--webhook <url>' needs option '--stateful'")
   if (root !== undefined)
-    throw new UsageError('--webhook is not for --root: the document has no events.')
+    throw new UsageError("option '--webhook <url>' cannot be used with option '--root <folder>'")
   return { url: webhook, secret: secret ?? newSecret() }
+}
+
+/** The mock of the contracts of this installation. */
+async function startOwnMock(
+  { port, host, stateful, json = false }: MockOptions,
+  webhook: MockWebhook | undefined,
+  print: (line: string) => void,
+): Promise<LocalService> {
+  const [{ createMock }, { listenLocally }, { newLogger }, { serviceParts }] = await Promise.all([
+    import('../scripts/mock/mock.ts'),
+    import('./local-server.ts'),
+    import('../server/log.ts'),
+    import('../server/service-parts.ts'),
+  ])
+  const app = await createMock({
+    service: serviceParts,
+    log: newLogger('error'),
+    onResponse: json ? undefined : (ctx) => print(formatResponse(ctx)),
+    state: stateful ? await newState(webhook, print) : undefined,
+  })
+  return await listenLocally(app.callback(), { host, port })
 }
 
 async function newState(
@@ -143,36 +154,26 @@ async function newState(
   }
 }
 
-async function mockDocument(
-  shell: Shell,
+async function startDocumentMock(
   root: string,
-  { port, host, stateful, json = false }: MockOptions,
-): Promise<undefined> {
+  { port, host, stateful }: MockOptions,
+  print: (line: string) => void,
+): Promise<LocalService> {
   const { startMock } = await import('./document-service.ts')
   const newHandler = stateful
     ? (await import('../scripts/mock/document.ts')).newRecordHandler
     : undefined
-  const stopping = nextStopSignal()
-  const onResponse = ({ method, url, status }: Context) =>
-    shell.print(`${status}  ${method} ${url}`)
-  const listening = { host, port, onResponse: json ? undefined : onResponse }
-  const server = await startMock(root, listening, newHandler)
-  const { url } = server
-  shell.print(json ? JSON.stringify({ url }) : `The mock listens at ${url} (press Ctrl-C to stop).`)
-  await stopping
-  await server.stop(GRACE_MS)
+  const onResponse = ({ method, url, status }: Context) => print(`${status}  ${method} ${url}`)
+  return await startMock(root, { host, port, onResponse }, newHandler)
 }
 
 function formatDelivered({ url }: MockWebhook, { event, status }: Delivered): string {
   return `${status ?? '---'}  POST ${url}  ${event}`
 }
 
-function formatListening(url: string, webhook: MockWebhook | undefined): string {
-  const secret = webhook ? `\nThe signing secret of the webhook is ${webhook.secret}\n` : ''
-  return `The mock listens at ${url} (press Ctrl-C to stop).
-${secret}
-  curl ${url}/public/v1/participants -H 'Authorization: Bearer any'
-`
+function formatReady(url: string, webhook: MockWebhook | undefined): string {
+  const secret = webhook ? `\n\nThe signing secret of the webhook is ${webhook.secret}` : ''
+  return `The mock listens at ${url} (press Ctrl-C to stop).${secret}`
 }
 
 /** One line for the response, and one for each fault of the request. */

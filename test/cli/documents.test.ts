@@ -62,6 +62,15 @@ describe('the Petstore', () => {
     }
   })
 
+  it('names the setting of a port that is in use', async () => {
+    const taken = await startHandlers(pets, LOCAL)
+    const { port } = new URL(taken.url)
+    await expect(startHandlers(pets, { ...LOCAL, port: Number(port) })).rejects.toThrow(
+      `Port ${port} of 127.0.0.1 is already in use. Set PORT to another port.`,
+    )
+    await taken.stop(0)
+  })
+
   it('has a mock that passes the tests of the document', async () => {
     expect(await testDocument({ root: pets, mock: true })).toMatchObject({
       output: { failed: false, text: '20 operations, 83 requests: the document holds.' },

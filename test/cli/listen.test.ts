@@ -212,7 +212,7 @@ describe('listen', () => {
     expect(await muster.run(['listen', '--port', port])).toEqual({
       status: 1,
       stdout: '',
-      stderr: `Port ${port} of 127.0.0.1 is in use. Choose another one with --port.\n`,
+      stderr: `Port ${port} of 127.0.0.1 is already in use. Set --port to another port.\n`,
     })
   })
 })

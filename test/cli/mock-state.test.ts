@@ -211,8 +211,8 @@ it('sends the events of a record to the webhook, signed and valid', async () => 
 
 describe('the options', () => {
   it.each([
-    [['--secret', secret], '--secret is for --webhook'],
-    [['--webhook', 'http://127.0.0.1:1/'], '--webhook is for --stateful'],
+    [['--secret', secret], "'--secret <secret>' needs option '--webhook <url>'"],
+    [['--webhook', 'http://127.0.0.1:1/'], "'--webhook <url>' needs option '--stateful'"],
   ])('%j is refused', async (options, reason) => {
     const { status, stderr } = await muster.run(['mock', ...options])
     expect([status, stderr]).toEqual([2, expect.stringContaining(reason)])
@@ -274,7 +274,9 @@ it('--root: keeps the records of a document that is not ours', async () => {
   try {
     const webhook = ['--webhook', receiver.url]
     const refused = await muster.run(['mock', '--stateful', ...webhook, '--root', root])
-    expect(refused.stderr).toContain('--webhook is not for --root')
+    expect(refused.stderr).toContain(
+      "'--webhook <url>' cannot be used with option '--root <folder>'",
+    )
     const notes = newClient(`${mock.url}/folders`)
     const note = await expectSuccess(notes.post('/1/notes', { text: 'Milk' }))
     expect(note).toEqual({ noteId: expect.any(Number), text: 'Milk', color: 'white' })

@@ -305,7 +305,7 @@ describe('the command', () => {
     expect(await muster.run(['mock', '--port', port])).toEqual({
       status: 1,
       stdout: '',
-      stderr: `Port ${port} of 127.0.0.1 is in use. Choose another one with --port.\n`,
+      stderr: `Port ${port} of 127.0.0.1 is already in use. Set --port to another port.\n`,
     })
     started.process.kill('SIGINT')
     expect(await started.ended).toMatchObject({
