@@ -19,8 +19,6 @@ import { type Config, readConfig } from '../server/config.ts'
 import { type Running, start } from '../server/main.ts'
 import { createContractWebhook } from './contract-webhook.ts'
 
-type Disposable<T> = T & AsyncDisposable
-
 /** A rate limit that no test reaches. */
 const UNREACHABLE_LIMIT = 1_000_000
 
@@ -105,71 +103,60 @@ function newCall(url: string): Server['call'] {
   }
 }
 
-/** Adds a disposer to the result of `work`. It runs the cleanups, the latest first. */
-async function withDirectories<T>(
-  work: (
-    newDirectory: () => Promise<string>,
-    onEnd: (cleanup: () => Promise<void>) => void,
-  ) => Promise<T>,
-) {
-  const cleanups: (() => Promise<void>)[] = []
-  const newDirectory = async (): Promise<string> => {
-    const directory = await mkdtemp(join(tmpdir(), 'muster-contract-'))
-    cleanups.push(() => rm(directory, { recursive: true, force: true }))
-    return directory
-  }
-  const end = async (): Promise<void> => {
-    for (const cleanup of cleanups.reverse()) await cleanup()
-  }
-  try {
-    return {
-      ...(await work(newDirectory, (cleanup) => cleanups.push(cleanup))),
-      [Symbol.asyncDispose]: end,
-    }
-  } catch (error) {
-    await end()
-    throw error
-  }
-}
-
 type OwnTarget = Target & Required<Pick<Target, 'restrictedKey' | 'otherKey' | 'createWebhook'>>
 
-/** The whole service, with an account for the tests. */
-export function startOwnService(): Promise<Disposable<OwnTarget>> {
-  return withDirectories(async (newDirectory, onEnd) => {
-    const server = await startServer({ directory: await newDirectory(), role: 'all' })
-    onEnd(server.stop)
-    const account = await server.newAccount()
-    const { userId } = await server.newUser(account.accountId)
-    const other = await server.newAccount()
-    return {
-      url: server.url,
-      key: account.key,
-      restrictedKey: await server.newKey({ ...account, userId }, 'read_only'),
-      otherKey: other.key,
-      createWebhook: ({ url }) => createContractWebhook(server, account.accountId, url),
-    }
-  })
+/** Starts the whole service, with an account for the tests. */
+export async function startOwnService(): Promise<OwnTarget & AsyncDisposable> {
+  await using cleanup = new AsyncDisposableStack()
+  const server = await startServer({ directory: await newDirectory(cleanup), role: 'all' })
+  cleanup.defer(server.stop)
+  const account = await server.newAccount()
+  const { userId } = await server.newUser(account.accountId)
+  const other = await server.newAccount()
+  const target = {
+    url: server.url,
+    key: account.key,
+    restrictedKey: await server.newKey({ ...account, userId }, 'read_only'),
+    otherKey: other.key,
+    createWebhook: ({ url }: { url: string }) =>
+      createContractWebhook(server, account.accountId, url),
+  }
+  return withCleanup(target, cleanup)
 }
 
-/** The servers for Dredd. They run no export jobs, so that an export stays unfinished. */
-export function startDreddServers(): Promise<Disposable<Servers>> {
-  return withDirectories(async (newDirectory, onEnd) => {
-    const startApi = async (directory: string, perMinute?: number) => {
-      const server = await startServer({ directory, role: 'api', perMinute })
-      onEnd(server.stop)
-      return server
-    }
-    const directory = await newDirectory()
-    const app = await startApi(directory)
-    const limited = await startApi(directory, 1)
-    const broken = await startApi(await newDirectory())
-    const { key: brokenKey } = await broken.newAccount()
-    await broken.db.write.raw('alter table api_keys rename to lost_keys')
-    const down = await startApi(await newDirectory())
-    await down.db.close()
-    return { app, limited, broken, brokenKey, down, changes: newDatabaseChanges(app.db) }
-  })
+/** Starts the servers for Dredd. They run no export jobs, so that an export stays unfinished. */
+export async function startDreddServers(): Promise<Servers & AsyncDisposable> {
+  await using cleanup = new AsyncDisposableStack()
+  const startApi = async (directory: string, perMinute?: number) => {
+    const server = await startServer({ directory, role: 'api', perMinute })
+    cleanup.defer(server.stop)
+    return server
+  }
+  const directory = await newDirectory(cleanup)
+  const app = await startApi(directory)
+  const limited = await startApi(directory, 1)
+  const broken = await startApi(await newDirectory(cleanup))
+  const { key: brokenKey } = await broken.newAccount()
+  await broken.db.write.raw('alter table api_keys rename to lost_keys')
+  const down = await startApi(await newDirectory(cleanup))
+  await down.db.close()
+  const changes = newDatabaseChanges(app.db)
+  return withCleanup({ app, limited, broken, brokenKey, down, changes }, cleanup)
+}
+
+async function newDirectory(cleanup: AsyncDisposableStack): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'muster-contract-'))
+  cleanup.defer(() => rm(directory, { recursive: true, force: true }))
+  return directory
+}
+
+/** Returns the value with a disposer that cleans up. The stack is empty afterwards. */
+function withCleanup<T extends object>(
+  value: T,
+  cleanup: AsyncDisposableStack,
+): T & AsyncDisposable {
+  const moved = cleanup.move()
+  return { ...value, [Symbol.asyncDispose]: () => moved.disposeAsync() }
 }
 
 export function newDatabaseChanges(db: Db): DatabaseChanges {

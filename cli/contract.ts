@@ -7,7 +7,6 @@ import * as validators from '../generated/validators.js'
 import { type Coverage, isMissing, newCoverage } from '../scripts/contract/coverage.ts'
 import { contractHar } from '../scripts/contract/har.ts'
 import { listUnused, ORACLES } from '../scripts/contract/oracles.ts'
-import type { Servers } from '../scripts/contract/provoke-status.ts'
 import {
   assertReachable,
   startContractReceiver,
@@ -72,8 +71,8 @@ export function addCommand(program: Command, shell: Shell): void {
     .description(
       'Test a service against openapi.yaml: send valid and invalid requests to each operation, with ' +
         'boundary and random values, and check every response. Without --url, the command starts the ' +
-        'service of this installation on a temporary database. For a deployed service use a dedicated ' +
-        'account with no other traffic.',
+        'service of this installation on a temporary database. For a deployed service, use a separate ' +
+        'account without other traffic.',
     )
     .option('--url <url>', 'the URL of a deployed service', (argument) =>
       parseHttpUrl(argument).replace(/\/+$/, ''),
@@ -123,12 +122,12 @@ export function addCommand(program: Command, shell: Shell): void {
     .option('--har <file>', 'also write the requests of all failures as an HTTP Archive')
     .option(
       '--prove [part]',
-      'measure these tests: break the responses of this installation in many ways, one at a time, and ' +
-        'print how many they find; with a part, only faults that have it in their name',
+      'measure these tests: put faults into the responses of this installation, one at a time, and print ' +
+        'how many the tests find; with a part, only faults that have it in their name',
     )
     .option(
       ROOT_OPTION,
-      'test the service of this folder, which "muster init" made, against its OpenAPI document',
+      'test the service of this folder, which "muster init" created, against its OpenAPI document',
       parseDocumentRoot,
     )
     .option('--mock', 'with --root: test the mock of the document instead')
@@ -138,10 +137,9 @@ export function addCommand(program: Command, shell: Shell): void {
 Each operation is tested for:
 ${ORACLES.map(({ promise }) => `  - ${promise}`).join('\n')}
 
-Exit status: 0 if the contract holds, 1 if a check failed or a documented status or event never occurred, 2 for wrong
-usage.
-With --prove: 0 if at least 95 % of all faults are found, and every fault in the isolation of accounts and in
-signatures.
+Exit status: 0 if the contract holds, 1 if a check failed or a documented status or event never occurred, 2 for
+wrong usage. With --prove: 0 if the tests find at least 95 % of all faults, and every fault in the isolation of
+accounts and in signatures.
 `,
     )
     .action(
@@ -159,8 +157,9 @@ async function run(options: Options): Promise<Checked> {
     return await testDocument({ ...options, root, key: key && readSecret(key) })
   }
   if (options.mock) throw new UsageError("option '--mock' needs option '--root <folder>'")
-  if (options.prove !== undefined) return await proveOwnService(options)
-  const report = await buildReport(options)
+  const contract = await readContract(ROOT)
+  if (options.prove !== undefined) return await proveOwnService(contract, options)
+  const report = await buildReport(contract, options)
   if (options.har !== undefined) await writeFile(options.har, contractHar(report))
   return {
     output: {
@@ -168,81 +167,50 @@ async function run(options: Options): Promise<Checked> {
       text: formatReport(report),
       failed: isFailed(report),
     },
-    results: listResults(await readContract(ROOT), report),
+    results: listResults(contract, report),
     junit: contractJunit(report),
     page: contractPage(report),
   }
 }
 
-async function proveOwnService({ prove = true, url, seed }: Options): Promise<Checked> {
+async function proveOwnService(
+  contract: Contract,
+  { prove = true, url, seed }: Options,
+): Promise<Checked> {
   if (url !== undefined)
     throw new UsageError("option '--prove' tests this installation, without option '--url <url>'")
   const { proveContract } = await import('./contract-prove.ts')
-  return await proveContract(await readContract(ROOT), { prove, seed })
+  return await proveContract(contract, { prove, seed })
 }
 
-/** The report has what was found until an error ended the run. */
-async function buildReport(options: Options): Promise<Report> {
-  const contract = await readContract(ROOT)
+interface TestRun {
+  contract: Contract
+  options: Options
+  seed: number
+  coverage: Coverage
+  /** Filled during the run, so that a run that ends early has a report. */
+  results: Pick<Report, 'url' | 'dredd' | 'cases'>
+}
+
+/** If an error ends the run early, the report has the results until then. */
+async function buildReport(contract: Contract, options: Options): Promise<Report> {
   const target = readTarget(options)
   const { seed = randomInt(MAX_SEED), only = IDS, url = 'this installation' } = options
   const hasRestrictedKey = target === undefined || target.restrictedKey !== undefined
   const coverage = newCoverage(contract, only, { hasRestrictedKey })
-  const found: Findings = { url, dredd: null, cases: [] }
-  const error = await testTarget(contract, target, { options, seed, coverage, found }).then(
+  const results: TestRun['results'] = { url, dredd: null, cases: [] }
+  const testRun = { contract, options, seed, coverage, results }
+  const error = await testTarget(testRun, target).then(
     () => null,
     ({ message }: Error) => message,
   )
   const cells = coverage.cells().filter((cell) => error === null || !isMissing(cell))
   const refusals = coverage.refusals.list()
-  const unused = error === null ? listUnused(found.cases) : []
-  return { ...found, seed, error, cells, untested: coverage.untested(), unused, refusals }
+  const unused = error === null ? listUnused(results.cases) : []
+  return { ...results, seed, error, cells, untested: coverage.untested(), unused, refusals }
 }
 
-type Findings = Pick<Report, 'url' | 'dredd' | 'cases'>
-
-interface Work {
-  options: Options
-  seed: number
-  coverage: Coverage
-  /** Gets the results at once. */
-  found: Findings
-}
-
-/** Without a target, tests the service of this installation. */
-async function testTarget(
-  contract: Contract,
-  target: Target | undefined,
-  work: Work,
-): Promise<void> {
-  const { receiverPort, receiverUrl } = work.options
-  await using receiver =
-    receiverPort === undefined ? undefined : await startContractReceiver(receiverPort)
-  if (receiver !== undefined && receiverUrl !== undefined)
-    await assertReachable(receiver, receiverUrl)
-  if (target !== undefined) {
-    await test(contract, { ...target, receiver }, work)
-    return
-  }
-  const { startDreddServers, startOwnService } = await import('./contract-service.ts')
-  work.found.dredd = await runDredd(contract, work.options, startDreddServers)
-  await using service = await startOwnService()
-  await test(contract, service, work)
-}
-
-/** Dredd tests this installation only: some statuses need a database that the test can damage. */
-async function runDredd(
-  contract: Contract,
-  { only = IDS }: Options,
-  startServers: () => Promise<Servers & AsyncDisposable>,
-) {
-  // Dredd's old dependencies trigger Node.js warnings.
-  process.removeAllListeners('warning')
-  const { runDreddSuite } = await import('../scripts/contract/dredd-suite.ts')
-  await using servers = await startServers()
-  return await runDreddSuite(contract, servers, only)
-}
-
+/** Undefined: the service of this installation. */
 function readTarget(options: Options): Target | undefined {
   const { url, key, restrictedKey, otherKey, webhookSecret, receiverPort, receiverUrl } = options
   if ((url === undefined) !== (key === undefined))
@@ -254,19 +222,21 @@ function readTarget(options: Options): Target | undefined {
   if (receiverUrl !== undefined && receiverPort === undefined)
     throw new UsageError("option '--receiver-url <url>' needs option '--receiver-port <port>'")
   if (url === undefined || key === undefined) {
-    for (const option of ['restrictedKey', 'otherKey', 'webhookSecret'] as const)
-      if (options[option] !== undefined)
-        throw new UsageError(`option '--${toKebabCase(option)}' needs option '--url <url>'`)
+    for (const [option, value] of [
+      ['--restricted-key <key>', restrictedKey],
+      ['--other-key <key>', otherKey],
+      ['--webhook-secret <secret>', webhookSecret],
+    ])
+      if (value !== undefined) throw new UsageError(`option '${option}' needs option '--url <url>'`)
     return undefined
   }
   if ([key, restrictedKey, otherKey].filter((value) => value === '-').length > 1)
     throw new UsageError('only one of the keys can be read from standard input')
-  const read = (value: string | undefined) => (value === undefined ? undefined : readSecret(value))
   return {
     url,
     key: readSecret(key),
-    restrictedKey: read(restrictedKey),
-    otherKey: read(otherKey),
+    restrictedKey: restrictedKey && readSecret(restrictedKey),
+    otherKey: otherKey && readSecret(otherKey),
     createWebhook:
       webhookSecret === undefined ? undefined : async () => openExistingWebhook(webhookSecret),
   }
@@ -277,24 +247,48 @@ function openExistingWebhook(secret: string): TestedWebhook {
   return { secret, async [Symbol.asyncDispose]() {} }
 }
 
-function toKebabCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+/** Without a target, tests the service of this installation. */
+async function testTarget(testRun: TestRun, target: Target | undefined): Promise<void> {
+  const { receiverPort, receiverUrl } = testRun.options
+  await using receiver =
+    receiverPort === undefined ? undefined : await startContractReceiver(receiverPort)
+  if (receiver !== undefined && receiverUrl !== undefined)
+    await assertReachable(receiver, receiverUrl)
+  if (target !== undefined) {
+    await sendRequests(testRun, { ...target, receiver })
+    return
+  }
+  await runDredd(testRun)
+  const { startOwnService } = await import('./contract-service.ts')
+  await using service = await startOwnService()
+  await sendRequests(testRun, service)
 }
 
-async function test(contract: Contract, target: Target, work: Work): Promise<void> {
-  const { options, seed, coverage, found } = work
-  const { runs, only = IDS } = options
-  found.url = target.url
-  for (const { operation, status } of found.dredd?.passed ?? [])
-    coverage.sawStatus(operation, status)
+/** Dredd tests this installation only: some statuses need a database that the test can damage. */
+async function runDredd({ contract, options, coverage, results }: TestRun): Promise<void> {
+  // Dredd's old dependencies trigger Node.js warnings.
+  process.removeAllListeners('warning')
+  const { runDreddSuite } = await import('../scripts/contract/dredd-suite.ts')
+  const { startDreddServers } = await import('./contract-service.ts')
+  await using servers = await startDreddServers()
+  const dredd = await runDreddSuite(contract, servers, options.only ?? IDS)
+  results.dredd = dredd
+  for (const { operation, status } of dredd.passed) coverage.sawStatus(operation, status)
+}
+
+async function sendRequests(
+  { contract, options, seed, coverage, results }: TestRun,
+  target: Target,
+): Promise<void> {
+  results.url = target.url
   await runSuite({
     contract,
     validators,
     target,
-    options: { ids: only, seed, randomRequests: runs },
+    options: { ids: options.only ?? IDS, seed, randomRequests: options.runs },
     coverage,
     onCase: (done) => {
-      found.cases.push(done)
+      results.cases.push(done)
       return false
     },
     toCurl: (request) => toContractCurl(target.url, request, target.key),

@@ -7,13 +7,13 @@ import { readAnyContract } from '../scripts/service/read.ts'
 import { startHandlers, startMock } from './document-service.ts'
 import type { Checked } from './reports.ts'
 
-export interface DocumentTarget {
+interface DocumentTarget {
   root: string
   /** The URL of a running service. Without it, `testDocument` starts the service of the folder. */
   url?: string
   /** The credential for every security scheme. */
   key?: string
-  /** Starts the mock instead. */
+  /** Starts the mock of the document instead. */
   mock?: boolean
 }
 
@@ -29,9 +29,8 @@ export async function testDocument({
   const start = mock ? startMock : startHandlers
   const server = url === undefined ? await start(root, { host: '127.0.0.1', port: 0 }) : undefined
   try {
-    const ids = contract.operations.map(({ id }) => id)
     const target = url ?? server?.url ?? ''
-    const outcomes = await checkService({ contract, url: target, key, ids })
+    const outcomes = await checkService({ contract, url: target, key })
     const failed = outcomes.some(({ failures }) => failures.length > 0)
     return {
       output: { document: { url: target, operations: outcomes }, text: format(outcomes), failed },
@@ -42,7 +41,7 @@ export async function testDocument({
   }
 }
 
-/** Each failure at the operation in the document. */
+/** Each failure has the line of the operation in the document. */
 function listResults({ operations }: Contract, { operation, failures }: Outcome): Result[] {
   const place = operations.find(({ id }) => id === operation)?.place
   return failures.map((message) => ({

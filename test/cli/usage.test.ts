@@ -168,7 +168,7 @@ describe('wrong usage', () => {
       [['mock', 'now'], /too many arguments/],
       [['diff', 'main', '--release'], /option '--release'.*leave the base out/],
       [['docs'], /required option '--out <dir>'/],
-      [['contract', '--restricted-key', 'mst_x'], /'--restricted-key' needs option '--url/],
+      [['contract', '--restricted-key', 'mst_x'], /'--restricted-key <key>' needs option '--url/],
       [
         ['contract', '--url', 'http://127.0.0.1:1', '--key', '-', '--restricted-key', '-'],
         /only one of the keys/,
