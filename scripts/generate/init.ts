@@ -1,7 +1,7 @@
 /** Makes a service from an OpenAPI document: a folder with the document, its generated code and
  *  stubs. */
 import { existsSync } from 'node:fs'
-import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, extname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Refused } from '../../errors.ts'
@@ -13,17 +13,27 @@ import { type GenerateResult, generate } from './generate.ts'
 const PROGRAM = fileURLToPath(new URL('../../bin/muster.js', import.meta.url))
 
 /** Copies the document and the files that it refers to into `directory`, which must be empty or not
- *  exist yet. Throws `Refused` for another directory, and `UnsupportedDocument` with every
- *  reason. */
+ *  exist yet. Throws `Refused` for another directory, and `UnsupportedDocument` with every reason.
+ *  After an error, the directory is empty or does not exist. */
 export async function init(directory: string, document: string): Promise<GenerateResult> {
   if (existsSync(directory) && (await readdir(directory)).length > 0)
     throw new Refused(`${directory} is not empty. Choose a folder that does not exist yet.`)
   if (!existsSync(document)) throw new Refused(`There is no file ${document}.`)
-  await copyDocument(directory, document)
-  const program = relative(directory, PROGRAM)
-  for (const [file, text] of Object.entries(projectFiles(basename(directory), program)))
-    await writeFile(join(directory, file), text)
-  return await generate({ check: false, root: directory })
+  try {
+    await copyDocument(directory, document)
+    const program = relative(directory, PROGRAM)
+    for (const [file, text] of Object.entries(projectFiles(basename(directory), program)))
+      await writeFile(join(directory, file), text)
+    return await generate({ check: false, root: directory })
+  } catch (error) {
+    // Otherwise the folder would not be empty when the document is corrected.
+    if (existsSync(directory)) await empty(directory)
+    throw error
+  }
+}
+
+async function empty(directory: string): Promise<void> {
+  for (const name of await readdir(directory)) await rm(join(directory, name), { recursive: true })
 }
 
 async function copyDocument(directory: string, document: string): Promise<void> {

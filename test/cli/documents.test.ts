@@ -326,6 +326,14 @@ describe('refusals', () => {
     }
   })
 
+  it('init: after a refusal, the corrected document can use the same folder', async () => {
+    const documents = await newFolder('corrected', { 'bad.yaml': UNSUPPORTED.text })
+    const root = join(documents, 'service')
+    await expect(init(root, join(documents, 'bad.yaml'))).rejects.toThrow('is not supported')
+    const { written } = await init(root, PETSTORE)
+    expect(written.length).toBeGreaterThan(0)
+  })
+
   it('mock: selects a response by Prefer, and refuses one that is not declared', async () => {
     const root = await newFolder('mocked', {
       'openapi.yaml': LIBRARY,
