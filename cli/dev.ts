@@ -11,7 +11,7 @@ import { nextStopSignal } from './stop-signals.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const CONTRACTS = ['openapi.yaml', 'asyncapi.yaml']
-/** Folders with the code of the service. */
+/** Folders whose files the service reads. */
 const CODE = [
   'auth',
   'cli',
@@ -34,9 +34,10 @@ export function addCommand(program: Command, shell: Shell): void {
   program
     .command('dev')
     .description(
-      'Run the service in development. Changes to openapi.yaml or asyncapi.yaml rerun the generator; ' +
-        'code changes restart the service. Errors are printed, and the next change tries again.',
+      'Run the service in development. A change of openapi.yaml or asyncapi.yaml runs the generator, and a ' +
+        'change of code restarts the service. After an error, the next change tries again.',
     )
+    .option('--json', 'print the document of "muster serve --json" at each start, and nothing else')
     .addHelpText(
       'after',
       `${examples('muster dev', 'PORT=8080 muster dev')}
@@ -44,12 +45,13 @@ Ctrl-C stops the service and the command.
 `,
     )
     .action(
-      shell.action(async (): Promise<undefined> => {
-        const regenerate = newGenerator(shell)
+      shell.action(async ({ json = false }: { json?: boolean }): Promise<undefined> => {
+        const print = json ? console.error : shell.print
+        const regenerate = newGenerator(print)
         await regenerate()
         const watchers = watchContract(regenerate)
         try {
-          await serveWatched(shell)
+          await serveWatched(print, json ? ['--json'] : [])
         } finally {
           for (const watcher of watchers) watcher.close()
         }
@@ -57,9 +59,9 @@ Ctrl-C stops the service and the command.
     )
 }
 
-/** Prints errors in the contract. The service continues with the files of the last successful
- *  run. */
-function newGenerator(shell: Shell): () => Promise<void> {
+/** Returns a function that generates. It prints an error in a contract, and the service continues
+ *  with the files of the last successful run. */
+function newGenerator(print: (text: string) => void): () => Promise<void> {
   let printedRemarks = ''
   return async () => {
     const startedAt = performance.now()
@@ -67,7 +69,7 @@ function newGenerator(shell: Shell): () => Promise<void> {
       const result = await generate({ check: false })
       const remarks = [...result.orphans, ...result.missingColumns].map(formatRemark).join('\n')
       if (result.written.length + result.removed.length > 0 || remarks !== printedRemarks)
-        shell.print(
+        print(
           `${formatGenerated(result)}\nGenerated in ${Math.round(performance.now() - startedAt)} ms.`,
         )
       printedRemarks = remarks
@@ -142,16 +144,16 @@ function watchCode(onChange: () => void): { close(): void } {
 }
 
 /** Runs `muster serve` and restarts it at each change of code, until SIGINT or SIGTERM. */
-async function serveWatched(shell: Shell): Promise<void> {
-  let service = startService()
+async function serveWatched(print: (text: string) => void, options: string[]): Promise<void> {
+  let service = startService(options)
   let isStopping = false
   const restart = debounce(async () => {
     if (isStopping) return
-    shell.print('Code changed. Restarting the service.')
+    print('Code changed. Restarting the service.')
     // The service has no handler for SIGHUP, so it ends at once. That is safe: a crash loses no
     // data.
     await stopService(service, 'SIGHUP')
-    if (!isStopping) service = startService()
+    if (!isStopping) service = startService(options)
   })
   const watcher = watchCode(restart)
   const signal = await nextStopSignal()
@@ -160,8 +162,8 @@ async function serveWatched(shell: Shell): Promise<void> {
   await stopService(service, signal)
 }
 
-function startService(): ChildProcess {
-  const args = [join(ROOT, 'bin/muster.js'), 'serve', '--allow-stale']
+function startService(options: string[]): ChildProcess {
+  const args = [join(ROOT, 'bin/muster.js'), 'serve', '--allow-stale', ...options]
   const service = spawn(process.execPath, args, {
     cwd: process.cwd(),
     stdio: 'inherit',

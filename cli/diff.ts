@@ -19,7 +19,7 @@ import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Shell, UsageError } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-/** With more than four operations, the first three are listed. */
+/** A longer list of operations is cut. */
 const MAX_NAMES = 4
 
 interface Options extends ReportOptions {
@@ -41,8 +41,8 @@ export function addCommand(program: Command, shell: Shell): void {
   addReportOptions(program.command('diff'))
     .description(
       'Compare openapi.yaml and asyncapi.yaml with the last release or another revision. ' +
-        'Each change is breaking, risky or safe for clients and receivers, or concerns generated code only. ' +
-        'The removal of a deprecated operation after its sunset is not breaking.',
+        'Each change is breaking, risky or safe for clients and receivers, or affects only generated code. ' +
+        'It is not breaking to remove a deprecated operation after its sunset.',
     )
     .argument(
       '[base]',
@@ -51,8 +51,9 @@ export function addCommand(program: Command, shell: Shell): void {
     .option(
       '--revision <folder>',
       'the folder of the two changed files (default: this installation)',
+      (folder) => resolve(folder),
     )
-    .option(ROOT_OPTION, 'the same as --revision, as other commands have it', parseRoot)
+    .option(ROOT_OPTION, 'another name for --revision', parseRoot)
     .option('--changelog', 'add an entry to CHANGELOG.md beside the changed files')
     .option(
       '--release',
@@ -79,7 +80,7 @@ Exit status: 0 without breaking changes, 1 with breaking changes or if the contr
 async function compare(base: string | undefined, options: Options): Promise<Checked> {
   if (options.release && base !== undefined)
     throw new UsageError("option '--release' compares with the last release: leave the base out")
-  const root = options.revision === undefined ? (options.root ?? ROOT) : resolve(options.revision)
+  const root = options.revision ?? options.root ?? ROOT
   const today = new Date()
   const difference = await diff({ base, root, today })
   const isBreaking = difference.changes.some(({ level }) => level === 'breaking')
@@ -105,7 +106,7 @@ const RESULT_LEVELS = {
   safe: 'notice',
 } as const
 
-/** The changed files have no line for a part that is gone. */
+/** Without a line for a part that is gone: the changed files do not have it. */
 function toResult({ level, id, file, line, isGone, concerns, part, what }: Change): Result {
   return {
     level: RESULT_LEVELS[level],
@@ -140,21 +141,21 @@ async function addEntry(file: string, difference: Difference, today: Date): Prom
 function formatDifference(difference: Difference, isReleased: boolean): string {
   const released = `${difference.to} is now the last release. Commit ${RELEASED}/ and CHANGELOG.md.`
   if (isReleased && difference.from === null) return released
-  const problems = difference.problems.map(
-    ({ file, line, problem }) => `${file}:${line} ${problem}`,
-  )
-  return [
-    ...formatChanges(difference),
-    ...(problems.length > 0 ? ['', ...problems] : []),
-    ...(isReleased ? ['', released] : []),
-  ].join('\n')
+  const lines = formatChanges(difference)
+  if (difference.problems.length > 0) lines.push('', ...difference.problems.map(formatProblem))
+  if (isReleased) lines.push('', released)
+  return lines.join('\n')
+}
+
+function formatProblem({ file, line, problem }: Problem): string {
+  return `${file}:${line} ${problem}`
 }
 
 function formatChanges({ from, changes }: Difference): string[] {
   if (from === null)
     return [
       'There is no release to compare with. ' +
-        `Run muster diff --release to create the first in ${RELEASED}/.`,
+        `To create the first in ${RELEASED}/, run:  muster diff --release`,
     ]
   if (changes.length === 0) return ['No change for clients or receivers.']
   const count = (level: Change['level']): string =>

@@ -6,7 +6,7 @@ import { addReportOptions, type Checked, type ReportOptions, reportResults } fro
 import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
-interface GenerateFlags extends ReportOptions {
+interface Options extends ReportOptions {
   check?: boolean
   resource?: string
   root?: string
@@ -17,8 +17,8 @@ export function addCommand(program: Command, shell: Shell): void {
     .description(
       'Write generated/ from openapi.yaml and asyncapi.yaml. For each operation without a handler, also ' +
         'create handlers/<operationId>.ts, which responds with 501, and a failing test. ' +
-        'List the files and mentions that belong to removed operations; they are never deleted. ' +
-        'List the filters and sorts that the database has no column for. ' +
+        'List the files and lines that mention removed operations, without deleting them, and the filters and ' +
+        'sorts that have no column in the database. ' +
         '--resource also writes the code of a resource that both contracts describe: handlers to list, create, ' +
         'get, update and delete its records, the records file, a migration, a test and the test data.',
     )
@@ -36,12 +36,12 @@ export function addCommand(program: Command, shell: Shell): void {
     .addHelpText(
       'after',
       `${examples('muster generate', 'muster generate --check', 'muster generate --resource venues')}
---resource derives columns from the schema of the record, and new values from that of the create request: a
-default, null, or the first value of an enumeration. A field task_id refers to a task: the table has a foreign
+--resource derives columns from the schema of the record. A field that the create request lacks begins with its
+default, null, or the first value of its enumeration. A field task_id refers to a task: the table has a foreign
 key, requests with an unknown task get 422, and a task with such records cannot be deleted. filter[search] with
-x-filter becomes a search. It refuses, with the line, what it cannot derive: lists below another record, other
-filters that are no plain comparison with a field, fields of several types. It overwrites only unchanged stubs.
-A service that muster init made stores nothing, so --resource refuses it: write its handlers by hand.
+x-filter becomes a search. --resource refuses, with the line, what it cannot derive: lists below another record,
+other filters that are no plain comparison with a field, fields of several types. It overwrites only unchanged stubs.
+A service that muster init created stores nothing, so --resource refuses it: write its handlers by hand.
 
 Exit status: 0 for success, 1 if the contract is faulty, 2 for wrong usage. With --check: 1 also if a file is stale
 or orphaned, or a column is missing.
@@ -49,13 +49,13 @@ or orphaned, or a column is missing.
     )
     .action(
       shell.action(
-        (flags: GenerateFlags): Promise<Output> =>
-          reportResults('muster generate', flags, () => run(flags)),
+        (options: Options): Promise<Output> =>
+          reportResults('muster generate', options, () => run(options)),
       ),
     )
 }
 
-async function run({ check = false, resource, root }: GenerateFlags): Promise<Checked> {
+async function run({ check = false, resource, root }: Options): Promise<Checked> {
   const files = resource === undefined ? undefined : await generateResource(resource, root)
   const result = await generate({ check, root })
   const { stale, orphans, missingColumns } = result
@@ -71,7 +71,9 @@ async function run({ check = false, resource, root }: GenerateFlags): Promise<Ch
         missing_columns: missingColumns.map(formatRemark),
         resource: files,
       },
-      text: check ? formatCheck(result) : formatResource(files) + formatGenerated(result),
+      text: check
+        ? formatCheck(result)
+        : [...(files ? [formatResource(files)] : []), formatGenerated(result)].join('\n'),
       failed: check && remarks.length > 0,
     },
     results: remarks.map((remark) => ({ level, rule: 'generated', ...remark })),
@@ -86,31 +88,26 @@ function formatCheck({ stale, orphans, missingColumns }: GenerateResult): string
   return [...lines, ...[...orphans, ...missingColumns].map(formatRemark)].join('\n')
 }
 
-/** One line for each file, and one for each task that is left. */
-function formatResource(files: ResourceFiles | undefined): string {
-  if (files === undefined) return ''
+function formatResource({ written, changed, removed, left }: ResourceFiles): string {
   return [
-    ...files.written.map((file) => `wrote ${file}`),
-    ...files.changed.map((file) => `changed ${file}`),
-    ...files.removed.map((file) => `removed ${file}`),
-    ...files.left.map((task) => `left for you: ${task}`),
-    '',
+    ...written.map((file) => `wrote ${file}`),
+    ...changed.map((file) => `changed ${file}`),
+    ...removed.map((file) => `removed ${file}`),
+    ...left.map((task) => `left for you: ${task}`),
   ].join('\n')
 }
 
-/** One line for each file. */
 export function formatGenerated({
   written,
   removed,
   orphans,
   missingColumns,
 }: GenerateResult): string {
-  const lines = [
+  const isFresh = written.length + removed.length === 0
+  return [
+    ...(isFresh ? ['generated/ was already fresh.'] : []),
     ...written.map((file) => `wrote ${file}`),
     ...removed.map((file) => `removed ${file}`),
-  ]
-  return [
-    ...(lines.length === 0 ? ['generated/ was already fresh.'] : lines),
     ...[...orphans, ...missingColumns].map(formatRemark),
   ].join('\n')
 }

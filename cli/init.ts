@@ -6,9 +6,9 @@ export function addCommand(program: Command, shell: Shell): void {
   program
     .command('init')
     .description(
-      'Make a service from an OpenAPI 3.0 or 3.1 document: handlers that respond with 501, types, ' +
-        'documentation, a mock and contract tests. A document with anything that is not supported is ' +
-        'refused with every reason. docs/documents.md lists what is supported.',
+      'Create a service from an OpenAPI 3.0 or 3.1 document: handlers that respond with 501, types, ' +
+        'documentation, a mock and contract tests. If the document has something unsupported, the command ' +
+        'lists all reasons and writes nothing. docs/documents.md lists what is supported.',
     )
     .argument('<folder>', 'the folder of the new service; it must be empty, or not exist yet')
     .requiredOption('--from <file>', 'the OpenAPI document, YAML or JSON')

@@ -15,7 +15,7 @@ export function addCommand(program: Command, shell: Shell): void {
         '"file:line:column rule — problem: how to correct it".',
     )
     .argument('[folder]', 'the folder of the two files (default: this installation)')
-    .option(ROOT_OPTION, 'the same as the argument, as other commands have it', parseRoot)
+    .option(ROOT_OPTION, 'another name for the argument', parseRoot)
     .addHelpText(
       'after',
       `${examples('muster lint', 'muster lint ../next --json')}

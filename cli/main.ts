@@ -15,27 +15,30 @@ const COMMANDS: Record<string, [summary: string, load: () => Promise<CommandModu
   migrate: ['run the pending database migrations', () => import('./migrate.ts')],
   backup: ['copy the SQLite database into a new file', () => import('./backup.ts')],
   copy: ['copy the embedded database to PostgreSQL', () => import('./copy.ts')],
-  init: ['make a service from an OpenAPI document', () => import('./init.ts')],
+  init: ['create a service from an OpenAPI document', () => import('./init.ts')],
   generate: ['generate code from the contracts', () => import('./generate.ts')],
   rename: ['rename an operation or a field everywhere', () => import('./rename.ts')],
   lint: ['check the contracts', () => import('./lint.ts')],
   docs: ['write the documentation as static files', () => import('./docs.ts')],
   diff: ['compare the contracts with an earlier version', () => import('./diff.ts')],
   contract: ['test a service against the contract', () => import('./contract.ts')],
-  account: ['create, list, suspend, resume and delete accounts', () => import('./account.ts')],
-  user: ['create, list and deactivate users', () => import('./user.ts')],
+  account: [
+    'create, list, suspend, resume and delete accounts, and set their quotas',
+    () => import('./account.ts'),
+  ],
+  user: ['create, list, update and deactivate users', () => import('./user.ts')],
   key: ['create, list and revoke API keys', () => import('./key.ts')],
   webhook: [
     'create, list, update, enable, disable, test, rotate and delete webhooks',
     () => import('./webhook.ts'),
   ],
   deliveries: ['list, retry, cancel and pause deliveries', () => import('./deliveries.ts')],
-  bulk: ['show, pause, resume and cancel bulk jobs', () => import('./bulk.ts')],
+  bulk: ['list, pause, resume and cancel bulk jobs', () => import('./bulk.ts')],
   'secret-key': [
-    'rotate the key that encrypts the signing secrets',
+    'rotate or reset the key that encrypts the signing secrets',
     () => import('./secret-key.ts'),
   ],
-  doctor: ['check the installation, and say what to do', () => import('./doctor.ts')],
+  doctor: ['check the installation', () => import('./doctor.ts')],
   mock: ['run a mock of the API', () => import('./mock.ts')],
   listen: ['run a receiver that verifies and prints deliveries', () => import('./listen.ts')],
   'check-receiver': ['check a webhook receiver', () => import('./check-receiver.ts')],
@@ -44,6 +47,7 @@ const COMMANDS: Record<string, [summary: string, load: () => Promise<CommandModu
 const OK = 0
 const REFUSED = 1
 const WRONG_USAGE = 2
+const USAGE_HINT = 'Add --help to see the usage.'
 
 /** Runs one command. Returns the exit status: 0 for success, 1 for an error, 2 for wrong usage. */
 export async function main(args: string[], environment: Environment): Promise<number> {
@@ -74,11 +78,11 @@ async function newProgram(shell: Shell, args: string[]): Promise<Command> {
     .version(version)
     .exitOverride()
     .configureHelp({ subcommandTerm: (command) => command.name() })
-    .showHelpAfterError('Add --help to see the usage.')
+    .showHelpAfterError(USAGE_HINT)
     .addHelpText(
       'after',
       `
-With --json, every command prints one JSON document and nothing else.
+With --json, a command prints only JSON.
 Exit status: 0 for success, 1 for an error (the message is on standard error), 2 for wrong usage.
 Settings are environment variables. DATA_DIR is the folder of the embedded database (./data by default).
 DATABASE_URL selects a PostgreSQL database instead.
@@ -88,7 +92,7 @@ Start with:
 `,
     )
   for (const [name, [summary, load]] of Object.entries(COMMANDS)) {
-    // The help needs only the name and the summary of the other commands.
+    // Of the other commands, the help shows only the name and the summary.
     if (args.includes(name)) (await load()).addCommand(program, shell)
     else program.command(name)
     program.commands.at(-1)?.summary(summary)
@@ -108,21 +112,21 @@ async function reportError(error: unknown, environment: Environment): Promise<nu
   // commander has already printed the error, or the help.
   if (error instanceof CommanderError) return error.exitCode === 0 ? OK : WRONG_USAGE
   if (error instanceof UsageError) {
-    console.error(`error: ${error.message}`)
+    console.error(`error: ${error.message}\n${USAGE_HINT}`)
     return WRONG_USAGE
   }
   console.error(await describeError(error, environment))
   return REFUSED
 }
 
-/** A sentence for the user. An unexpected error is printed with its stack. */
+/** Returns a sentence for the user. An unexpected error is returned as it is, to show its stack. */
 async function describeError(error: unknown, environment: Environment): Promise<unknown> {
   if (error instanceof Refused) return error.message
   const { describeDatabaseError } = await import('./database-errors.ts')
   return describeDatabaseError(error, environment) ?? error
 }
 
-/** `muster … | head` closes our standard output early, which is not an error. */
+/** `muster … | head` closes our standard output early. This is not an error. */
 function exitWhenOutputCloses(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(OK)

@@ -8,11 +8,11 @@ export function addCommand(program: Command, shell: Shell): void {
     .command('rename')
     .description(
       'Rename an operation or a field in both contracts, the code, the tests and the guides, and generate. ' +
-        'Print what changed, and what is left for you.',
+        'Print what changed, and what you must change yourself.',
     )
     .argument('<old>', 'an operation ID, or a field as Schema.field')
     .argument('<new>', 'the new operation ID, or the new name of the field')
-    .option('--force', 'also with uncommitted changes, and for a field that a release has')
+    .option('--force', 'allow uncommitted changes, and a field that a release has')
     .option(ROOT_OPTION, 'the folder of the contract (default: this installation)', parseRoot)
     .addHelpText(
       'after',
@@ -25,7 +25,7 @@ filters and sorts, and in the handlers, the records file, the tests and the test
 migration renames the column. Other resources can have a field of the same name, so mentions in other files are
 listed.
 
-In a service that muster init made, an operation that is a common word, such as login, is renamed in the document, its
+In a service that muster init created, an operation that is a common word, such as login, is renamed in the document, its
 handler and imports of it. Its other mentions are listed. A field is renamed in its schema, and in the handlers that
 use the schema if no other schema has the field. Its other mentions are listed, examples among them.
 ${examples(

@@ -44,12 +44,12 @@ export function addCommand(program: Command, shell: Shell): void {
   program
     .command('serve')
     .description(
-      'Run the service: the API, the console and webhook deliveries. The first start creates an account ' +
-        'and shows its password and an API key once.',
+      'Run the service: the API, the console and webhook deliveries. The first start creates an account, and ' +
+        'shows its password and an API key once.',
     )
     .option(
       ROOT_OPTION,
-      'serve the handlers of this folder, which "muster init" made, and nothing of this installation',
+      'serve only the handlers of this folder, which "muster init" created',
       parseDocumentRoot,
     )
     .option('--allow-stale', 'start even if a contract was changed after generated/ was written')
@@ -57,8 +57,8 @@ export function addCommand(program: Command, shell: Shell): void {
       'after',
       `${EXAMPLES}
 The log goes to standard error, as JSON lines.
-SIGTERM makes /readyz respond with 503, and serves requests for another DRAIN_MS. Then it stops the service
-within ${STOP_TIMEOUT_MS / SECOND} seconds. Ctrl-C or a second SIGTERM skips the drain, and a further signal exits at once.
+After SIGTERM, /readyz responds with 503, and the service serves requests for another DRAIN_MS. Then it stops within
+${STOP_TIMEOUT_MS / SECOND} seconds. Ctrl-C or a second SIGTERM skips this drain. A further signal ends the process at once.
 With --json, the command prints one document {"url", "first_account"} when the service is ready.
 `,
     )
@@ -86,7 +86,7 @@ With --json, the command prints one document {"url", "first_account"} when the s
     )
 }
 
-/** `npm start` of a folder that `muster init` made. It has no database. */
+/** `npm start` of a folder that `muster init` created. It has no database. */
 async function serveDocument(shell: Shell, root: string, json: boolean): Promise<undefined> {
   const { startHandlers } = await import('./document-service.ts')
   const { host, port, baseUrl } = await shell.config()

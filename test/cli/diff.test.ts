@@ -43,7 +43,7 @@ describe('diff without a base', () => {
     expect(await project.diff('--junit', xml)).toEqual({
       status: 0,
       stdout:
-        'There is no release to compare with. Run muster diff --release to create the first in docs/released/.\n',
+        'There is no release to compare with. To create the first in docs/released/, run:  muster diff --release\n',
       stderr: '',
     })
     expect(await readFile(xml, 'utf8')).toContain('tests="1" failures="0"')
