@@ -8,14 +8,14 @@ export function addCommand(program: Command, shell: Shell): void {
   program
     .command('backup')
     .description(
-      'Copy a snapshot of all records into a new SQLite file. Safe beside a running server.',
+      'Copy a snapshot of all records into a new SQLite file. The service may run meanwhile.',
     )
     .argument('<file>', 'the file to create; it must not exist')
     .addHelpText(
       'after',
       `${examples('muster backup muster-2026-11-21.sqlite')}
-To restore: stop the server, move DATA_DIR/muster.sqlite* away and copy the file to DATA_DIR/muster.sqlite. Then start
-the server with DELIVERIES=paused, so that it sends nothing before "muster deliveries unpause".
+To restore: stop the service, move DATA_DIR/muster.sqlite* away and copy the file to DATA_DIR/muster.sqlite. Then start
+the service with DELIVERIES=paused, so that it sends nothing before "muster deliveries unpause".
 Also back up DATA_DIR/secret.key (or SECRET_KEY) in another place: it encrypts the signing secrets.
 `,
     )

@@ -5,7 +5,7 @@ import { listSeededFaults } from '../scripts/contract/prove/faults.ts'
 import { isEnough, type Proof, prove, scoresOf } from '../scripts/contract/prove/prove.ts'
 import type { Contract } from '../scripts/model/contract.ts'
 import { startOwnService } from './contract-service.ts'
-import type { Checked } from './reports.ts'
+import type { CheckReport } from './reports.ts'
 import { formatTable } from './shell.ts'
 
 export interface ProveOptions {
@@ -19,7 +19,7 @@ export interface ProveOptions {
 export async function proveContract(
   contract: Contract,
   { prove: part, seed = 1 }: ProveOptions,
-): Promise<Checked> {
+): Promise<CheckReport> {
   await using service = await startOwnService()
   const faults = listSeededFaults(contract, service).filter(
     ({ category, what }) => part === true || `${category}: ${what}`.includes(part),

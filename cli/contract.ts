@@ -21,7 +21,7 @@ import { readContract } from '../scripts/model/yaml.ts'
 import { toContractCurl } from './contract-curl.ts'
 import { formatReport, toDocument } from './contract-output.ts'
 import type { ProveOptions } from './contract-prove.ts'
-import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
+import { addReportOptions, type CheckReport, type ReportOptions, reportResults } from './reports.ts'
 import { parseDocumentRoot, ROOT_OPTION } from './root.ts'
 import {
   examples,
@@ -150,7 +150,7 @@ accounts and in signatures.
     )
 }
 
-async function run(options: Options): Promise<Checked> {
+async function run(options: Options): Promise<CheckReport> {
   const { root, key } = options
   if (root !== undefined) {
     const { testDocument } = await import('./document-contract.ts')
@@ -176,7 +176,7 @@ async function run(options: Options): Promise<Checked> {
 async function proveOwnService(
   contract: Contract,
   { prove = true, url, seed }: Options,
-): Promise<Checked> {
+): Promise<CheckReport> {
   if (url !== undefined)
     throw new UsageError("option '--prove' tests this installation, without option '--url <url>'")
   const { proveContract } = await import('./contract-prove.ts')

@@ -19,17 +19,18 @@ export function addCommand(program: Command, shell: Shell): void {
     .command('copy')
     .description(
       'Copy the embedded database in DATA_DIR to an empty PostgreSQL database: all records, events, ' +
-        'deliveries, users, keys and logs. Stop the service first. The copy appears complete or not at all.',
+        'deliveries, users, keys and logs. Stop the service first. A copy that fails leaves no rows, so you can ' +
+        'repeat it.',
     )
     .requiredOption(
       '--to <url>',
-      'the PostgreSQL database; "-" reads the URL from standard input',
+      'the URL of the PostgreSQL database, or - to read it from standard input',
       parseUrl,
     )
     .addHelpText(
       'after',
       `${examples('muster copy --to postgres://muster@127.0.0.1/muster')}
-The signing secrets stay encrypted with the same key. So start the service on the copy with SECRET_KEY set to the
+The signing secrets stay encrypted with the same key. Start the service on the copy with SECRET_KEY set to the
 contents of DATA_DIR/secret.key, or to your present SECRET_KEY.
 `,
     )

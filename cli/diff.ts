@@ -14,7 +14,7 @@ import {
 } from '../scripts/diff/diff.ts'
 import { LEVELS } from '../scripts/diff/rules.ts'
 import type { Result } from '../scripts/report/result.ts'
-import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
+import { addReportOptions, type CheckReport, type ReportOptions, reportResults } from './reports.ts'
 import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Shell, UsageError } from './shell.ts'
 
@@ -77,7 +77,7 @@ Exit status: 0 without breaking changes, 1 with breaking changes or if the contr
     )
 }
 
-async function compare(base: string | undefined, options: Options): Promise<Checked> {
+async function compare(base: string | undefined, options: Options): Promise<CheckReport> {
   if (options.release && base !== undefined)
     throw new UsageError("option '--release' compares with the last release: leave the base out")
   const root = options.revision ?? options.root ?? ROOT

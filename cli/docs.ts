@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { Command } from 'commander'
+import type { Site } from '../web/docs/site.ts'
 import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
@@ -15,8 +16,8 @@ export function addCommand(program: Command, shell: Shell): void {
     .command('docs')
     .description(
       'Write the documentation as static files that any host can serve under any path. ' +
-        'Each page is also there as Markdown, and llms.txt lists them for language models. ' +
-        'A running service has the same pages at /docs, with forms to try each operation.',
+        'Each page is also written as Markdown, and llms.txt lists the pages for language models. ' +
+        'A running service has the same pages at /docs, with a form to try each operation.',
     )
     .requiredOption('--out <dir>', 'the folder for the files; existing files are replaced')
     .option(ROOT_OPTION, 'the folder of the contract (default: this installation)', parseRoot)
@@ -33,27 +34,26 @@ export function addCommand(program: Command, shell: Shell): void {
         const { openSite } = await import('../web/docs/site.ts')
         const baseUrl = (serverUrl ?? (await shell.config()).baseUrl).replace(/\/$/, '')
         const site = openSite({ baseUrl, root, edition: 'static' })
-        const files = new Map<string, string | Buffer>([
-          ...site.pages.map((id): [string, string] => [`${id}.html`, site.page(id) ?? '']),
-          ...[...site.texts].map(([path, text]): [string, Buffer] => [path, text().bytes]),
-          ...[...site.assets, ...site.contracts].map(([path, { bytes }]): [string, Buffer] => [
-            path,
-            bytes,
-          ]),
-        ])
+        const files = listFiles(site)
         const directory = resolve(out)
-        await Promise.all(
-          [...files.keys()].map((path) =>
-            mkdir(dirname(join(directory, path)), { recursive: true }),
-          ),
-        )
-        await Promise.all(
-          [...files].map(([path, content]) => writeFile(join(directory, path), content)),
-        )
+        for (const [path, content] of files) {
+          const file = join(directory, path)
+          await mkdir(dirname(file), { recursive: true })
+          await writeFile(file, content)
+        }
         return {
           document: { directory, pages: site.pages.length, files: files.size },
           text: `Wrote ${site.pages.length} pages to ${directory}. Open index.html first.`,
         }
       }),
     )
+}
+
+/** The content of each file, by its path. */
+function listFiles(site: Site): Map<string, string | Buffer> {
+  const files = new Map<string, string | Buffer>()
+  for (const id of site.pages) files.set(`${id}.html`, site.page(id) ?? '')
+  for (const [path, text] of site.texts) files.set(path, text().bytes)
+  for (const [path, { bytes }] of [...site.assets, ...site.contracts]) files.set(path, bytes)
+  return files
 }

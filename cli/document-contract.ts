@@ -5,7 +5,7 @@ import type { Result } from '../scripts/report/result.ts'
 import { checkService, type Outcome } from '../scripts/service/checks.ts'
 import { readAnyContract } from '../scripts/service/read.ts'
 import { startHandlers, startMock } from './document-service.ts'
-import type { Checked } from './reports.ts'
+import type { CheckReport } from './reports.ts'
 
 interface DocumentTarget {
   root: string
@@ -24,7 +24,7 @@ export async function testDocument({
   url,
   key = 'any',
   mock,
-}: DocumentTarget): Promise<Checked> {
+}: DocumentTarget): Promise<CheckReport> {
   const contract = await readAnyContract(root)
   const start = mock ? startMock : startHandlers
   const server = url === undefined ? await start(root, { host: '127.0.0.1', port: 0 }) : undefined

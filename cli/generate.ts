@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander'
 import { type GenerateResult, generate } from '../scripts/generate/generate.ts'
 import { generateResource, type ResourceFiles } from '../scripts/generate/resource/generate.ts'
 import { formatRemark } from '../scripts/report/result.ts'
-import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
+import { addReportOptions, type CheckReport, type ReportOptions, reportResults } from './reports.ts'
 import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
@@ -55,7 +55,7 @@ or orphaned, or a column is missing.
     )
 }
 
-async function run({ check = false, resource, root }: Options): Promise<Checked> {
+async function run({ check = false, resource, root }: Options): Promise<CheckReport> {
   const files = resource === undefined ? undefined : await generateResource(resource, root)
   const result = await generate({ check, root })
   const { stale, orphans, missingColumns } = result

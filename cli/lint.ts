@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { formatProblem, lint } from '../scripts/lint/lint.ts'
 import type { LintProblem } from '../scripts/lint/problem.ts'
 import { isPlain } from '../scripts/model/document-folder.ts'
-import { addReportOptions, type Checked, type ReportOptions, reportResults } from './reports.ts'
+import { addReportOptions, type CheckReport, type ReportOptions, reportResults } from './reports.ts'
 import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
@@ -32,7 +32,7 @@ Exit status: 0 without problems, 1 with problems or if the files cannot be read,
     )
 }
 
-async function check(root: string | undefined): Promise<Checked> {
+async function check(root: string | undefined): Promise<CheckReport> {
   const problems = await lint(root)
   return {
     output: {

@@ -8,7 +8,8 @@ export function addCommand(program: Command, shell: Shell): void {
   program
     .command('migrate')
     .description(
-      'Run the pending migrations. Every other command does so too; use this as a deployment step.',
+      'Run the pending migrations. Other commands that open the database do so, too. Use this one as a ' +
+        'separate step of a deployment.',
     )
     .addHelpText(
       'after',
@@ -16,8 +17,8 @@ export function addCommand(program: Command, shell: Shell): void {
         'muster migrate',
         'DATABASE_URL=postgres://muster@127.0.0.1/muster SECRET_KEY=… muster migrate',
       )}
-In embedded mode, while the service is stopped, this also converts the database file of an earlier version, once:
-from then on the file shrinks when rows are deleted. The conversion needs free space of about twice the contents.
+In embedded mode, while the service is stopped, this also converts the database file of an earlier version once. From
+then on, the file shrinks when rows are deleted. The conversion needs free space of about twice the contents.
 `,
     )
     .action(
@@ -31,22 +32,19 @@ from then on the file shrinks when rows are deleted. The conversion needs free s
 /** Checks the schema and converts the database file. */
 async function finishMigration(
   shell: Shell,
-  { db, config: { database }, appliedMigrations }: CommandDatabase,
+  { db, config: { database }, appliedMigrations: migrations }: CommandDatabase,
   json: boolean,
 ): Promise<Output> {
   await assertSchema(db, database)
-  const migrations =
-    appliedMigrations.length === 0
+  const text =
+    migrations.length === 0
       ? 'The tables are up to date.'
-      : ['The tables are up to date. Migrations that ran:', ...appliedMigrations].join('\n  ')
-  const lines = [migrations]
-  const document = { migrations: appliedMigrations }
-  if (!('dataDir' in database)) return { document, text: lines.join('\n') }
+      : ['The tables are up to date. Migrations that ran:', ...migrations].join('\n  ')
+  if (!('dataDir' in database)) return { document: { migrations }, text }
   const print = json ? () => undefined : shell.print
   const conversion = await convertIfNeeded(db, database.dataDir, print)
-  if (conversion !== undefined) lines.push(conversion)
   return {
-    document: { ...document, returns_free_space: await isSpaceReturned(db) },
-    text: lines.join('\n'),
+    document: { migrations, returns_free_space: await isSpaceReturned(db) },
+    text: conversion === undefined ? text : `${text}\n${conversion}`,
   }
 }

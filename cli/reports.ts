@@ -16,7 +16,7 @@ export interface ReportOptions {
   github?: boolean
 }
 
-export interface Checked {
+export interface CheckReport {
   /** `results` is added to its document. */
   output: Output
   results: Result[]
@@ -42,7 +42,7 @@ export function addReportOptions(command: Command): Command {
 export async function reportResults(
   title: string,
   options: ReportOptions,
-  check: () => Promise<Checked>,
+  check: () => Promise<CheckReport>,
 ): Promise<Output> {
   try {
     const checked = await check()
@@ -88,7 +88,7 @@ function toResult(error: unknown): Result {
 async function writeReports(
   title: string,
   { junit, report, markdown }: ReportOptions,
-  { results, ...texts }: Omit<Checked, 'output'>,
+  { results, ...texts }: Omit<CheckReport, 'output'>,
 ): Promise<void> {
   if (junit !== undefined) await writeFile(junit, texts.junit ?? resultsJunit(title, results))
   if (report !== undefined) await writeFile(report, texts.page ?? toPage(title, results))

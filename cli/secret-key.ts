@@ -38,7 +38,7 @@ With SECRET_KEY:
 Without SECRET_KEY, this command writes the new key to DATA_DIR/secret.key and keeps the previous one in
 DATA_DIR/secret.key.previous. A running service reads the new key by itself.
 
-Keep the previous key for as long as you keep backups that were made with it.
+Keep the previous key for as long as you keep older backups.
 ${examples('SECRET_KEY=… SECRET_KEY_PREVIOUS=… muster secret-key rotate')}`,
     )
     .action(
@@ -77,8 +77,9 @@ function formatResult({ config }: CommandDatabase, { webhooks, unreadable }: Ree
   return [
     `The new key encrypts the signing secrets of ${webhooks} webhooks.`,
     config.secretKeyFiles
-      ? 'Back up DATA_DIR/secret.key. Keep DATA_DIR/secret.key.previous as long as older backups.'
-      : 'Remove SECRET_KEY_PREVIOUS and restart every node. Keep the previous key as long as older backups.',
+      ? 'Back up DATA_DIR/secret.key. Keep DATA_DIR/secret.key.previous for as long as you keep older backups.'
+      : 'Remove SECRET_KEY_PREVIOUS and restart every node. Keep the previous key for as long as you keep older ' +
+        'backups.',
     ...(unreadable.length > 0
       ? [
           'No key can read the signing secrets of these webhooks, so their deliveries are paused. Rotate them:',
@@ -96,7 +97,7 @@ function addResetKey(secretKey: Command, shell: Shell): void {
       'Start over after SECRET_KEY was lost. All signing secrets stay unreadable: the deliveries of each ' +
         'webhook are paused until you rotate its signing secret. No delivery is lost.',
     )
-    .option('--confirm', 'the key is lost')
+    .option('--confirm', 'confirm that the key is lost')
     .addHelpText('after', examples('muster secret-key reset --confirm'))
     .action(
       shell.databaseAction((database, { confirm = false }: { confirm?: boolean }) =>
@@ -109,7 +110,7 @@ async function resetKey({ db, config }: CommandDatabase, isConfirmed: boolean): 
   const { secretKeys, secretKeyFiles } = config
   if (!isConfirmed)
     throw new Refused(
-      'This makes all signing secrets unreadable for ever. Look for the key in your backups first. ' +
+      'This makes all signing secrets unreadable for good. Look for the key in your backups first. ' +
         'If it is lost, add --confirm.',
     )
   await withSetupLock(config.database, async () => {

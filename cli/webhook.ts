@@ -38,8 +38,7 @@ export function addCommand(program: Command, shell: Shell): void {
   addCreate(webhook, shell)
   addList(webhook, shell)
   addUpdate(webhook, shell)
-  addDisable(webhook, shell)
-  addEnable(webhook, shell)
+  addSwitches(webhook, shell)
   addSendMissed(webhook, shell)
   addTest(webhook, shell)
   addRotate(webhook, shell)
@@ -113,56 +112,51 @@ async function createWebhook(
   }
 }
 
-function addDisable(webhook: Command, shell: Shell): void {
-  webhook
-    .command('disable')
-    .summary('stop sending to a webhook')
-    .description(
-      'Stop sending to a webhook. Scheduled attempts are cancelled and their deliveries marked ' +
-        'failed. After enabling it again, send-missed sends the events that it missed.',
-    )
-    .argument('<id>', 'the webhook')
-    .addHelpText('after', examples('muster webhook disable ID'))
-    .action(
-      shell.databaseAction(async ({ db, now }, id: string) => {
-        const accountId = await lookUpWebhookAccount(db, id)
-        await accountTransaction(db, accountId, async (scope) => {
-          const disabled = await disableWebhook(scope, id, now())
-          await auditWebhook(scope, disabled, { verb: 'disabled' }, now())
-        })
-        return {
-          document: { id, enabled: false },
-          text: `Disabled webhook ${id}. Its scheduled attempts are cancelled.`,
-        }
-      }),
-    )
-}
-
-function addEnable(webhook: Command, shell: Shell): void {
-  webhook
-    .command('enable')
-    .summary('send to a webhook again')
-    .description(
+const SWITCHES = [
+  {
+    name: 'disable',
+    summary: 'stop sending to a webhook',
+    description:
+      'Stop sending to a webhook. Scheduled attempts are cancelled and their deliveries marked failed. ' +
+      'After enabling it again, send-missed sends the events that it missed.',
+    change: disableWebhook,
+    verb: 'disabled',
+    enabled: false,
+    describe: (id: string) => `Disabled webhook ${id}. Its scheduled attempts are cancelled.`,
+  },
+  {
+    name: 'enable',
+    summary: 'send to a webhook again',
+    description:
       'Send to a webhook again, starting with the next event. ' +
-        'To send the events that it missed, use send-missed.',
-    )
-    .argument('<id>', 'the webhook')
-    .addHelpText('after', examples('muster webhook enable ID'))
-    .action(
-      shell.databaseAction(async ({ db, now }, id: string) => {
-        const accountId = await lookUpWebhookAccount(db, id)
-        await accountTransaction(db, accountId, async (scope) => {
-          const enabled = await enableWebhook(scope, id, now())
-          await auditWebhook(scope, enabled, { verb: 'enabled' }, now())
-        })
-        return {
-          document: { id, enabled: true },
-          text:
-            `Enabled webhook ${id}. It receives events from now on.\n` +
-            `Count the events that it missed:  muster webhook send-missed ${id} --preview`,
-        }
-      }),
-    )
+      'To send the events that it missed, use send-missed.',
+    change: enableWebhook,
+    verb: 'enabled',
+    enabled: true,
+    describe: (id: string) =>
+      `Enabled webhook ${id}. It receives events from now on.\n` +
+      `Count the events that it missed:  muster webhook send-missed ${id} --preview`,
+  },
+]
+
+function addSwitches(webhook: Command, shell: Shell): void {
+  for (const { name, summary, description, change, verb, enabled, describe } of SWITCHES)
+    webhook
+      .command(name)
+      .summary(summary)
+      .description(description)
+      .argument('<id>', 'the webhook')
+      .addHelpText('after', examples(`muster webhook ${name} ID`))
+      .action(
+        shell.databaseAction(async ({ db, now }, id: string) => {
+          const accountId = await lookUpWebhookAccount(db, id)
+          await accountTransaction(db, accountId, async (scope) => {
+            const changed = await change(scope, id, now())
+            await auditWebhook(scope, changed, { verb }, now())
+          })
+          return { document: { id, enabled }, text: describe(id) }
+        }),
+      )
 }
 
 interface MissedOptions extends BulkOptions {

@@ -54,7 +54,7 @@ describe('secret-key rotate', { timeout: 240_000 }, () => {
     expect(stdout).toBe(
       'Encrypted the secrets of 1 of 1 webhooks.\n' +
         'The new key encrypts the signing secrets of 1 webhooks.\n' +
-        'Back up DATA_DIR/secret.key. Keep DATA_DIR/secret.key.previous as long as older backups.\n',
+        'Back up DATA_DIR/secret.key. Keep DATA_DIR/secret.key.previous for as long as you keep older backups.\n',
     )
     expect(status).toBe(0)
     expect(await readKey(muster, 'secret.key.previous')).toBe(before)
