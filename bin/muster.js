@@ -37,8 +37,8 @@ if (isSupported && isServe && canReplaceProcess()) {
   })
 } else if (isSupported) {
   exitWithParent()
-  // Halves the duration of a short command. Threads read the variable. Node ignores a folder that
-  // it cannot write.
+  // The cache halves the duration of a short command. Worker threads read the variable. Node ignores
+  // a folder that it cannot write.
   process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
     new URL('../node_modules/.cache/muster', import.meta.url),
   )

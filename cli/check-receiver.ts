@@ -40,9 +40,9 @@ export function addCommand(program: Command, shell: Shell): void {
   program
     .command('check-receiver')
     .description(
-      'Test a webhook receiver: send it valid, forged, unusual and hostile requests and check its ' +
-        'responses. Exits with 1 if the receiver breaks a rule. Use a test environment: the ' +
-        'deliveries describe records that do not exist.',
+      'Test a webhook receiver: send it valid, forged, unusual and hostile requests, and check its ' +
+        'responses. The exit status is 1 if the receiver breaks a required rule. Use a test environment: ' +
+        'the deliveries describe records that do not exist.',
     )
     .argument('<url>', "the receiver's URL", parseHttpUrl)
     .requiredOption(
@@ -52,7 +52,7 @@ export function addCommand(program: Command, shell: Shell): void {
     )
     .option(
       '--next-secret <secret>',
-      'the second secret that the receiver accepts during a rotation; - as above',
+      'the second secret that the receiver accepts during a rotation, or - to read it from standard input',
       parseSigningSecret,
     )
     .option('--strict', 'also exit with 1 if the receiver ignores a recommendation')
@@ -68,13 +68,13 @@ function formatHelp(rules: Rule[]): string {
       .map(({ id, title }) => `  ${id.padEnd(19)}${title}`)
       .join('\n')
   return `
-Required:
+Required rules:
 ${list(true)}
 
-Recommended:
+Recommendations:
 ${list(false)}
 
-The next-secret rule needs --next-secret. For each broken rule, the output says what to change.
+The rule next-secret is tested with --next-secret. For each broken rule, the output says what to change.
 
 The command cannot see how the receiver processes a delivery. It prints the number of deliveries
 that the receiver must have processed. Compare it with the receiver's data: a larger number means
@@ -111,16 +111,17 @@ async function checkReceiver(
   }
 }
 
-/** Sends the requests one after another, because some repeat an earlier one.
- *  Stops when the receiver does not respond. */
+/** Sends the requests one after another, because some repeat an earlier one. Stops at the first
+ *  request without a response. */
 async function runRules(url: string, rules: Rule[]): Promise<RuleResult[]> {
   const finished: RuleResult[] = []
-  let hasStopped = false
+  let isResponding = true
   for (const rule of rules) {
     const results: CheckResult[] = []
     for (const check of rule.checks) {
-      const result: CheckResult = hasStopped ? skipCheck(check) : await runCheck(url, check)
-      hasStopped ||= result.status === null && !result.passed
+      const result = isResponding ? await runCheck(url, check) : skipCheck(check)
+      // A closed connection passes where `tolerateClose` permits it.
+      if (result.status === null && !result.passed) isResponding = false
       results.push(result)
     }
     finished.push({ rule, results })

@@ -10,12 +10,12 @@ export function addPause(deliveries: Command, shell: Shell): void {
     .description(
       'Pause the deliveries of all accounts, also on running nodes: no attempt is made, and retries, test ' +
         'events and bulk jobs are refused. Attempts in flight end. No delivery is lost. ' +
-        'The pause lasts until "muster deliveries unpause", over restarts.',
+        'The pause survives restarts, and ends with "muster deliveries unpause".',
     )
     .addHelpText(
       'after',
       `${examples('muster deliveries pause')}
-A start with DELIVERIES=paused does the same before it makes any attempt, for example on a restored database.
+A start with DELIVERIES=paused pauses deliveries before any attempt is made, for example on a restored database.
 `,
     )
     .action(

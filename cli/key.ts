@@ -85,9 +85,9 @@ function addList(key: Command, shell: Shell): void {
     .command('list')
     .summary("list a user's API keys")
     .description(
-      "List a user's API keys, also the revoked ones. Of each token only the beginning can be shown.",
+      "List a user's API keys, also the revoked ones. Only the beginning of each token can be shown.",
     )
-    .requiredOption('--email <email>', 'the user whose keys they are')
+    .requiredOption('--email <email>', 'the user who owns the keys')
     .addHelpText(
       'after',
       examples(

@@ -57,8 +57,8 @@ export function replaceSignatures(
   return { headers: Object.fromEntries([...others, ...replaced]), body }
 }
 
-/** Forges a signature of the same length and alphabet. */
-export function changeFirstDigit(signature: string): string {
+/** Returns another signature of the same length and alphabet. */
+export function forgeSignature(signature: string): string {
   return signature.replace(
     /^(v1,)?(.)/,
     (_, scheme = '', first) => `${scheme}${first === 'a' ? 'b' : 'a'}`,

@@ -16,9 +16,8 @@ export type Send = (
 ) => Promise<number | null>
 
 const CHUNK_BYTES = 256 * 1024
-/** A receiver whose process is ended by the aborted upload accepts no more connections after this
- *  time. */
-const EXIT_MS = 500
+/** The time for a receiver to crash after an aborted upload. Then it accepts no more connections. */
+const CRASH_MS = 500
 
 export async function post(
   url: string,
@@ -69,7 +68,7 @@ export async function postAfterAbort(
 ): Promise<number> {
   const upload = await startUpload(url, delivery, signal)
   upload.destroy()
-  await delay(EXIT_MS)
+  await delay(CRASH_MS)
   return await post(url, delivery, signal)
 }
 
@@ -112,8 +111,8 @@ async function startUpload(
     signal,
   })
   await new Promise<void>((resolve, reject) => {
-    // Also handles the errors of `destroy`, after the promise has resolved: unhandled ones would
-    // end this process.
+    // Still needed after the promise has resolved: an unhandled error of `destroy` would end this
+    // process.
     upload.on('error', reject)
     upload.write(body.subarray(0, body.length / 2), (error) => (error ? reject(error) : resolve()))
   })

@@ -3,9 +3,9 @@ import { v7 as uuidv7 } from 'uuid'
 import { eventTypes } from '../generated/events.ts'
 import { newSecret } from '../webhooks/transport/secret.ts'
 import {
-  changeFirstDigit,
   deliveryId,
   escapeLetters,
+  forgeSignature,
   indent,
   newSigner,
   replaceSignatures,
@@ -137,7 +137,7 @@ function wrongSignature({ delivery }: Signer): Rule {
       'Compare the whole of X-Service-Signature with the HMAC-SHA256 of the body, in constant ' +
       'time. Do not process the request.',
     checks: [
-      refuses('with a forged signature', () => replaceSignatures(delivery(), changeFirstDigit)),
+      refuses('with a forged signature', () => replaceSignatures(delivery(), forgeSignature)),
       refuses('with a truncated signature', () =>
         replaceSignatures(delivery(), (signature) => signature.slice(0, -8)),
       ),

@@ -20,7 +20,7 @@ export interface CheckReport {
   /** `results` is added to its document. */
   output: Output
   results: Result[]
-  /** Instead of the files with the results only. */
+  /** Contents for --junit and --report, if `results` alone would say less. */
   junit?: string
   page?: string
 }
@@ -37,8 +37,8 @@ export function addReportOptions(command: Command): Command {
     )
 }
 
-/** Runs the check and writes its reports. If it cannot run, the error is the only result: it is in
- *  all reports and in the JSON document, and is thrown again. */
+/** Runs the check and writes its reports. If the check cannot run, its error is the only result, in
+ *  all reports and in the JSON document. Then it is thrown again. */
 export async function reportResults(
   title: string,
   options: ReportOptions,

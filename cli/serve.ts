@@ -100,7 +100,7 @@ async function serveDocument(shell: Shell, root: string, json: boolean): Promise
 }
 
 async function serve(shell: Shell, config: Config, json: boolean): Promise<void> {
-  // Starts while the modules load, which takes about as long.
+  // The thread starts while the modules load, which takes about as long.
   const queueThread = 'dataDir' in config.database ? startThread() : undefined
   // The engine reports the error.
   queueThread?.catch(() => undefined)

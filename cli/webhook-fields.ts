@@ -30,7 +30,7 @@ export function readWebhookUrl(text: string, { webhookAllowedRanges }: Config): 
   } catch (error) {
     if (!(error instanceof UnpermittedUrl)) throw error
     throw new Refused(
-      `${error.message}\nTo permit addresses that are not public, and http to them, set ` +
+      `${error.message}\nTo permit IP addresses that are not public, and http to them, set ` +
         'WEBHOOK_ALLOW_ADDRESSES for this command and for the service. For this machine:\n' +
         '  export WEBHOOK_ALLOW_ADDRESSES=127.0.0.0/8',
       { cause: error },
