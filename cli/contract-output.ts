@@ -1,7 +1,7 @@
 /** The results of `muster contract` as text and as JSON. */
 import { describeMissing, isMissing } from '../scripts/contract/coverage.ts'
 import { describeRefusal } from '../scripts/contract/refusals.ts'
-import { describeUnused, isFailed, listStatuses, type Report } from '../scripts/contract/report.ts'
+import { describeUnused, listStatuses, type Report } from '../scripts/contract/report.ts'
 import { formatTable } from './shell.ts'
 
 /** The document of `--json`. */
@@ -17,46 +17,49 @@ export function toDocument({ cases, ...report }: Report): object {
 }
 
 export function formatReport(report: Report): string {
-  const { url, seed, error, dredd, cases, cells, untested, unused } = report
-  const dreddFailures = (dredd?.failures ?? []).map((failure) => `FAIL  ${failure}\n`)
-  const failures = cases.flatMap(({ operation, name, failures }) =>
-    failures.map(
-      ({ check, what, message, curl }) =>
-        `FAIL  ${operation} ${name} (${check})\n      ${what}: ${message}\n${indent(curl)}\n`,
-    ),
-  )
-  const missing = cells
-    .filter(isMissing)
-    .map((cell) => `FAIL  ${cell.operation}: ${describeMissing(cell)}`)
-  const waivedReasons = new Map(
-    cells
-      .filter(({ seen, reason }) => seen === 0 && reason !== null)
-      .map(({ name, reason }) => [name, reason]),
-  )
-  const requests = cases.reduce((sum, { requests }) => sum + requests, 0)
-  const failureCount =
-    dreddFailures.length + failures.length + missing.length + (error === null ? 0 : 1)
-  const verdict = isFailed(report) ? `${failureCount} failures.` : 'the contract holds.'
+  const { url, seed, dredd, cases, untested, unused, refusals } = report
+  const failures = formatFailures(report)
+  const verdict = failures.length > 0 ? `${failures.length} failures.` : 'the contract holds.'
+  const requestCount = cases.reduce((sum, { requests }) => sum + requests, 0)
   return [
     formatMatrix(report),
     '',
-    ...[...waivedReasons].map(
-      ([name, reason]) => `"-" under ${name}: not required, because it ${reason}.`,
-    ),
+    ...formatWaivers(report),
     '',
-    ...dreddFailures,
     ...failures,
-    ...missing,
     ...untested.map(({ operation, reason }) => `SKIP  ${operation}: ${reason}`),
     ...unused.map((oracle) => `SKIP  ${oracle.name}: ${describeUnused(oracle)}`),
-    ...(error === null ? [] : [`FAIL  the run ended early: ${error}`]),
-    ...report.refusals.map((refusal) => `Note  ${refusal.operation}: ${describeRefusal(refusal)}`),
+    ...refusals.map((refusal) => `Note  ${refusal.operation}: ${describeRefusal(refusal)}`),
     ...(dredd ? [`Dredd: ${dredd.passed.length} documented responses verified.`] : []),
-    `${requests} requests to ${url} with --seed ${seed}: ${verdict}`,
+    `${requestCount} requests to ${url} with --seed ${seed}: ${verdict}`,
   ].join('\n')
 }
 
+function formatFailures({ error, dredd, cases, cells }: Report): string[] {
+  return [
+    ...(dredd?.failures ?? []).map((failure) => `FAIL  ${failure}\n`),
+    ...cases.flatMap(({ operation, name, failures }) =>
+      failures.map(
+        ({ check, what, message, curl }) =>
+          `FAIL  ${operation} ${name} (${check})\n      ${what}: ${message}\n${indent(curl)}\n`,
+      ),
+    ),
+    ...cells.filter(isMissing).map((cell) => `FAIL  ${cell.operation}: ${describeMissing(cell)}`),
+    ...(error === null ? [] : [`FAIL  the run ended early: ${error}`]),
+  ]
+}
+
 const indent = (text: string): string => text.replace(/^/gm, '      ')
+
+/** Explains each "-" of the matrix. */
+function formatWaivers({ cells }: Report): string[] {
+  const reasons = new Map<string, string>()
+  for (const { name, seen, reason } of cells)
+    if (seen === 0 && reason !== null) reasons.set(name, reason)
+  return [...reasons].map(
+    ([name, reason]) => `"-" under ${name}: not required, because it ${reason}.`,
+  )
+}
 
 /** A row for each operation: how often each documented status and event occurred. */
 function formatMatrix({ cells }: Report): string {
