@@ -67,13 +67,39 @@ const EXAMPLES = examples(
 )
 
 export function addCommand(program: Command, shell: Shell): void {
-  addReportOptions(program.command('contract'))
+  const command = program
+    .command('contract')
     .description(
       'Test a service against openapi.yaml: send valid and invalid requests to each operation, with ' +
         'boundary and random values, and check every response. Without --url, the command starts the ' +
         'service of this installation on a temporary database. For a deployed service, use a separate ' +
         'account without other traffic.',
     )
+  addTargetOptions(command)
+  addRunOptions(command)
+  addReportOptions(command)
+    .addHelpText(
+      'after',
+      `${EXAMPLES}
+Each operation is tested for:
+${ORACLES.map(({ promise }) => `  - ${promise}`).join('\n')}
+
+Exit status: 0 if the contract holds, 1 if a check failed or a documented status or event never occurred, 2 for
+wrong usage. With --prove: 0 if the tests find at least 95 % of all faults, and every fault in the isolation of
+accounts and in signatures.
+`,
+    )
+    .action(
+      shell.action(
+        (options: Options): Promise<Output> =>
+          reportResults('muster contract', options, () => run(options)),
+      ),
+    )
+}
+
+/** The options that describe a deployed service. */
+function addTargetOptions(command: Command): void {
+  command
     .option('--url <url>', 'the URL of a deployed service', (argument) =>
       parseHttpUrl(argument).replace(/\/+$/, ''),
     )
@@ -107,6 +133,10 @@ export function addCommand(program: Command, shell: Shell): void {
         '--receiver-port',
       parseHttpUrl,
     )
+}
+
+function addRunOptions(command: Command): void {
+  command
     .option(
       '--seed <n>',
       'repeat the random data of an earlier run (default: random)',
@@ -131,23 +161,6 @@ export function addCommand(program: Command, shell: Shell): void {
       parseDocumentRoot,
     )
     .option('--mock', 'with --root: test the mock of the document instead')
-    .addHelpText(
-      'after',
-      `${EXAMPLES}
-Each operation is tested for:
-${ORACLES.map(({ promise }) => `  - ${promise}`).join('\n')}
-
-Exit status: 0 if the contract holds, 1 if a check failed or a documented status or event never occurred, 2 for
-wrong usage. With --prove: 0 if the tests find at least 95 % of all faults, and every fault in the isolation of
-accounts and in signatures.
-`,
-    )
-    .action(
-      shell.action(
-        (options: Options): Promise<Output> =>
-          reportResults('muster contract', options, () => run(options)),
-      ),
-    )
 }
 
 async function run(options: Options): Promise<CheckReport> {

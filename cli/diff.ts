@@ -38,7 +38,8 @@ const EXAMPLES = examples(
 )
 
 export function addCommand(program: Command, shell: Shell): void {
-  addReportOptions(program.command('diff'))
+  const command = program
+    .command('diff')
     .description(
       'Compare openapi.yaml and asyncapi.yaml with the last release or another revision. ' +
         'Each change is breaking, risky or safe for clients and receivers, or affects only generated code. ' +
@@ -59,6 +60,7 @@ export function addCommand(program: Command, shell: Shell): void {
       '--release',
       `if no change is breaking, add the entry and copy the changed files to ${RELEASED}/`,
     )
+  addReportOptions(command)
     .addHelpText(
       'after',
       `${EXAMPLES}

@@ -13,7 +13,8 @@ interface Options extends ReportOptions {
 }
 
 export function addCommand(program: Command, shell: Shell): void {
-  addReportOptions(program.command('generate'))
+  const command = program
+    .command('generate')
     .description(
       'Write generated/ from openapi.yaml and asyncapi.yaml. For each operation without a handler, also ' +
         'create handlers/<operationId>.ts, which responds with 501, and a failing test. ' +
@@ -33,6 +34,7 @@ export function addCommand(program: Command, shell: Shell): void {
       'the last part of the path, for example venues for /public/v1/venues',
     )
     .option(ROOT_OPTION, 'the folder of the contract (default: this installation)', parseRoot)
+  addReportOptions(command)
     .addHelpText(
       'after',
       `${examples('muster generate', 'muster generate --check', 'muster generate --resource venues')}

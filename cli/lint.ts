@@ -8,7 +8,8 @@ import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
 export function addCommand(program: Command, shell: Shell): void {
-  addReportOptions(program.command('lint'))
+  const command = program
+    .command('lint')
     .description(
       'Check openapi.yaml and asyncapi.yaml for mistakes, and the guides and READMEs for operations that do ' +
         'not exist and for broken links. Each line of the output is ' +
@@ -16,6 +17,7 @@ export function addCommand(program: Command, shell: Shell): void {
     )
     .argument('[folder]', 'the folder of the two files (default: this installation)')
     .option(ROOT_OPTION, 'another name for the argument', parseRoot)
+  addReportOptions(command)
     .addHelpText(
       'after',
       `${examples('muster lint', 'muster lint ../next --json')}
