@@ -158,7 +158,9 @@ describe('check-receiver', () => {
     const { status, stdout } = await muster.run(['check-receiver', '--help'])
     expect(status).toBe(0)
     const [required = '', recommended = ''] = stdout.split('\nRecommendations:\n')
-    expect(required).toMatch(/\nRequired rules:\n(.*\n)* {2}held-upload {8}Accepts a delivery while /)
+    expect(required).toMatch(
+      /\nRequired rules:\n(.*\n)* {2}held-upload {8}Accepts a delivery while /,
+    )
     expect(recommended).toMatch(/^ {2}late-delivery .*\n {2}oversized-body .*\n\n/)
     for (const rule of new Set(FAULTS.flatMap(({ breaks }) => breaks)))
       expect(stdout).toContain(`\n  ${rule} `)
