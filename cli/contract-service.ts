@@ -13,11 +13,14 @@ import { type Db, openDatabase } from '../records/database/open.ts'
 import { accountScope, accountTransaction } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { insertUser } from '../records/users.ts'
+import { deleteWebhook, insertWebhook } from '../records/webhooks.ts'
 import type { DatabaseChanges, Server, Servers } from '../scripts/contract/provoke-status.ts'
+import type { TestedWebhook } from '../scripts/contract/receiver.ts'
 import type { Target } from '../scripts/contract/test-run.ts'
 import { type Config, readConfig } from '../server/config.ts'
 import { type Running, start } from '../server/main.ts'
-import { createContractWebhook } from './contract-webhook.ts'
+import { findSealingKey } from '../webhooks/secret-keys.ts'
+import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
 
 /** A rate limit that no test reaches. */
 const UNREACHABLE_LIMIT = 1_000_000
@@ -122,6 +125,30 @@ export async function startOwnService(): Promise<OwnTarget & AsyncDisposable> {
       createContractWebhook(server, account.accountId, url),
   }
   return withCleanup(target, cleanup)
+}
+
+/** Creates a webhook of the account that is subscribed to all events, until its disposal. */
+export async function createContractWebhook(
+  { db, config }: { db: Db; config: Pick<Config, 'secretKeys'> },
+  accountId: string,
+  url: string,
+): Promise<TestedWebhook> {
+  const secret = newSecret()
+  const { id } = await accountTransaction(db, accountId, async (scope) => {
+    const key = await findSealingKey(scope.trx, config.secretKeys)
+    return insertWebhook(
+      scope,
+      { url, description: 'Contract tests', eventTypes: ['*'], createdBy: null },
+      (webhookId) => sealSecret(key, webhookId, secret),
+      new Date(),
+    )
+  })
+  return {
+    secret,
+    async [Symbol.asyncDispose]() {
+      await accountTransaction(db, accountId, (scope) => deleteWebhook(scope, id, new Date()))
+    },
+  }
 }
 
 /** Starts the servers for Dredd. They run no export jobs, so that an export stays unfinished. */

@@ -107,25 +107,16 @@ async function receive(
   inspect: Inspect,
   target: string | undefined,
 ): Promise<Receipt | undefined> {
-  if (request.method !== 'POST') {
-    response.writeHead(405, { allow: 'POST' }).end()
-    return undefined
-  }
+  if (request.method !== 'POST') return void response.writeHead(405, { allow: 'POST' }).end()
   // A page in a browser on this machine, of any site: webhooks have no Origin.
-  if (request.headers.origin !== undefined) {
-    response.writeHead(403).end()
-    return undefined
-  }
+  if (request.headers.origin !== undefined) return void response.writeHead(403).end()
   const body = await readBody(request, response)
   if (body === undefined) return undefined
   const inspection = inspect(request.headers, body)
-  if (inspection.verified === false) {
-    response.writeHead(403).end()
-    return { ...inspection, status: 403, forwarded: null }
-  }
-  if (target === undefined) {
-    response.writeHead(204).end()
-    return { ...inspection, status: 204, forwarded: null }
+  if (inspection.verified === false || target === undefined) {
+    const status = inspection.verified === false ? 403 : 204
+    response.writeHead(status).end()
+    return { ...inspection, status, forwarded: null }
   }
   const forwarded = await forward(target, request.rawHeaders, body)
   response.writeHead(forwarded.status, forwarded.headers).end(forwarded.body)

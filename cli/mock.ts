@@ -114,7 +114,7 @@ function readWebhook({ root, stateful, webhook, secret }: MockOptions): MockWebh
 
 /** The mock of the contracts of this installation. */
 async function startOwnMock(
-  { port, host, stateful, json = false }: MockOptions,
+  { port, host, stateful }: MockOptions,
   webhook: MockWebhook | undefined,
   print: (line: string) => void,
 ): Promise<LocalService> {
@@ -127,7 +127,7 @@ async function startOwnMock(
   const app = await createMock({
     service: serviceParts,
     log: newLogger('error'),
-    onResponse: json ? undefined : (ctx) => print(formatResponse(ctx)),
+    onResponse: (ctx) => print(formatResponse(ctx)),
     state: stateful ? await newState(webhook, print) : undefined,
   })
   return await listenLocally(app.callback(), { host, port })

@@ -1,8 +1,7 @@
 import type { Command } from 'commander'
 import { deactivateUser } from '../auth/deactivation.ts'
-import type { Db } from '../records/database/open.ts'
 import { accountTransaction } from '../records/database/scope.ts'
-import { type User, updateEmail, userTarget } from '../records/users.ts'
+import { updateEmail, userTarget } from '../records/users.ts'
 import { auditCommand } from './audit.ts'
 import { lookUpUser } from './lookup.ts'
 import { type CommandDatabase, examples, type Output, type Shell } from './shell.ts'
@@ -67,23 +66,19 @@ export function addDeactivate(user: Command, shell: Shell): void {
     .action(
       shell.databaseAction(async ({ db, now }, { email }: { email: string }) => {
         const user = await lookUpUser(db, email)
-        await deactivate(db, user, now())
+        const isActive = user.status === 'active'
+        await accountTransaction(db, user.accountId, async (scope) => {
+          // Also for a user who is deactivated already: it ends sessions that remain.
+          await deactivateUser(scope, user.id, now())
+          const target = userTarget(user)
+          if (isActive) await auditCommand(scope, { action: 'user.deactivated', target }, now())
+        })
         return {
           document: { user_id: user.id, status: 'deactivated' },
-          text:
-            user.status === 'active'
-              ? `${user.email} is deactivated and signed out. The API keys of this user are refused.`
-              : `${user.email} is deactivated already.`,
+          text: isActive
+            ? `${user.email} is deactivated and signed out. The API keys of this user are refused.`
+            : `${user.email} is deactivated already.`,
         }
       }),
     )
-}
-
-function deactivate(db: Db, user: User, now: Date): Promise<void> {
-  return accountTransaction(db, user.accountId, async (scope) => {
-    // Also for a user who is deactivated already: it ends sessions that remain.
-    await deactivateUser(scope, user.id, now)
-    if (user.status !== 'active') return
-    await auditCommand(scope, { action: 'user.deactivated', target: userTarget(user) }, now)
-  })
 }

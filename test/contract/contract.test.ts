@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { createContractWebhook } from '../../cli/contract-webhook.ts'
+import { createContractWebhook } from '../../cli/contract-service.ts'
 import { startFaultyProxy } from '../../scripts/contract/prove/faulty-proxy.ts'
 import { newMuster } from '../cli/muster.ts'
 import { operationIds } from '../helpers.ts'
