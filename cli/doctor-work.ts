@@ -27,10 +27,7 @@ export async function checkWebhooks({ db, config }: Installation): Promise<Findi
   let count = 0
   let afterId: string | undefined
   do {
-    const webhooks = await listSealedSecrets(
-      { dialect: db.dialect, sql: db.read },
-      { afterId, limit: WEBHOOKS_PER_QUERY },
-    )
+    const webhooks = await listSealedSecrets(db.read, { afterId, limit: WEBHOOKS_PER_QUERY })
     for (const { id, current } of webhooks.filter(({ enabled }) => enabled)) {
       count++
       if (!canOpen(config, id, current)) unreadable.push(id)

@@ -128,14 +128,15 @@ function removeIdempotencyKeys({ sql }: Trx, accountId: string): Promise<number>
 
 /** One webhook at a time: no index finds all deliveries of an account. Locks the deliveries, so
  *  that no attempt of them is stored before the commit. */
-async function removeDeliveriesWithAttempts(
-  { dialect, sql }: Trx,
-  accountId: string,
-): Promise<number> {
+async function removeDeliveriesWithAttempts({ sql }: Trx, accountId: string): Promise<number> {
   const webhookIds: string[] = await sql('webhooks').where({ account_id: accountId }).pluck('id')
   for (const webhookId of webhookIds) {
-    const batch = sql('deliveries').where({ webhook_id: webhookId }).orderBy('id').limit(BATCH_ROWS)
-    const ids: string[] = await (dialect === 'postgres' ? batch.forUpdate() : batch).pluck('id')
+    const ids: string[] = await sql('deliveries')
+      .where({ webhook_id: webhookId })
+      .orderBy('id')
+      .limit(BATCH_ROWS)
+      .forUpdate()
+      .pluck('id')
     if (ids.length === 0) continue
     const attempts = await sql('attempts').whereIn('delivery_id', ids).delete()
     return attempts + (await sql('deliveries').whereIn('id', ids).delete())

@@ -56,10 +56,11 @@ export async function updateAccountName(scope: Scope, input: string, now: Date):
 export async function lockAccount(
   scope: WriteScope,
 ): Promise<{ suspendedAt: number | null } | undefined> {
-  const query = scope.sql('accounts').where({ id: scope.accountId }).first('suspended_at')
-  const row: { suspended_at: number | null } | undefined = await (scope.dialect === 'postgres'
-    ? query.forUpdate()
-    : query)
+  const row: { suspended_at: number | null } | undefined = await scope
+    .sql('accounts')
+    .where({ id: scope.accountId })
+    .forUpdate()
+    .first('suspended_at')
   return row && { suspendedAt: row.suspended_at }
 }
 

@@ -278,7 +278,7 @@ interface LockedRow {
 }
 
 async function lockDeliveries(trx: Trx, ids: string[]): Promise<Map<string, LockedDelivery>> {
-  const query = trx
+  const rows: LockedRow[] = await trx
     .sql('deliveries')
     .join('webhooks', 'webhooks.id', 'deliveries.webhook_id')
     .whereIn('deliveries.id', ids)
@@ -295,9 +295,7 @@ async function lockDeliveries(trx: Trx, ids: string[]): Promise<Map<string, Lock
       'enabled',
       'deleted_at',
     )
-  const rows: LockedRow[] = await (trx.dialect === 'postgres'
-    ? query.forUpdate('deliveries')
-    : query)
+    .forUpdate('deliveries')
   return new Map(rows.map((row) => [row.id, lockedFromRow(row)]))
 }
 

@@ -186,9 +186,12 @@ export async function lockBulkJob(
   trx: Trx,
   { id, stage, cursor }: RunningBulkJob,
 ): Promise<boolean> {
-  const query = trx.sql('bulk_jobs').where({ id, state: 'running', stage, cursor }).select('id')
-  const rows = await (trx.dialect === 'postgres' ? query.forUpdate() : query)
-  return rows.length > 0
+  const row: unknown = await trx
+    .sql('bulk_jobs')
+    .where({ id, state: 'running', stage, cursor })
+    .forUpdate()
+    .first('id')
+  return row !== undefined
 }
 
 /** Records a completed batch of a locked job. `next`: as in `BulkBatch`. */

@@ -138,8 +138,7 @@ export async function insertBulkJob(
 ): Promise<BulkJob> {
   const { kind, webhookId, eventTypes, since, until } = selection
   // Locks the account: otherwise two concurrent inserts would both find no other job.
-  const account = scope.sql('accounts').where({ id: scope.accountId }).select('id')
-  await (scope.dialect === 'postgres' ? account.forNoKeyUpdate() : account)
+  await scope.sql('accounts').where({ id: scope.accountId }).forNoKeyUpdate().select('id')
   await assertNotPaused(scope)
   if (webhookId !== null) await assertWebhookEnabled(scope, webhookId)
   const same = unfinishedJobs(scope).where({ kind })

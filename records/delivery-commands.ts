@@ -221,8 +221,11 @@ interface WebhookState {
 /** On PostgreSQL the webhook stays locked until the transaction ends, so that nobody enables it
  *  before the reason is stored. */
 function findWebhookState(scope: WriteScope, id: string): Promise<WebhookState | undefined> {
-  const query = scope.rows('webhooks').where({ id }).first('enabled', 'deleted_at', 'suspended_at')
-  return scope.dialect === 'postgres' ? query.forShare() : query
+  return scope
+    .rows('webhooks')
+    .where({ id })
+    .forShare()
+    .first('enabled', 'deleted_at', 'suspended_at')
 }
 
 function blockingReasonOf(webhook: WebhookState | undefined): BlockingReason | undefined {

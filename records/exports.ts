@@ -84,8 +84,7 @@ export async function assertExportQuotas(
   scope: Scope,
   { unfinished_exports, export_mib }: Quotas,
 ): Promise<void> {
-  const account = scope.sql('accounts').where({ id: scope.accountId }).select('id')
-  await (scope.dialect === 'postgres' ? account.forNoKeyUpdate() : account)
+  await scope.sql('accounts').where({ id: scope.accountId }).forNoKeyUpdate().select('id')
   const unfinished = await countFound(scope.rows('exports').whereRaw(UNFINISHED_EXPORTS))
   if (unfinished >= unfinished_exports)
     throw new StatusError(

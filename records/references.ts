@@ -44,9 +44,8 @@ export async function assertReference(
   id: string | null | undefined,
 ): Promise<void> {
   if (id === null || id === undefined) return
-  const query = scope.rows(table).where({ id }).select('id')
-  const rows = await (scope.dialect === 'postgres' ? query.forKeyShare() : query)
-  if (rows.length > 0) return
+  const row: unknown = await scope.rows(table).where({ id }).forKeyShare().first('id')
+  if (row !== undefined) return
   const noun = field.replace(/_id$/, '').replaceAll('_', ' ')
   const article = /^[aeiou]/.test(noun) ? 'an' : 'a'
   throw new InvalidInput({ [field]: [`does not name ${article} ${noun} of your account.`] })
@@ -60,7 +59,7 @@ export async function findRow<Row>(
   { forUpdate = false } = {},
 ): Promise<Row | undefined> {
   const query: Knex.QueryBuilder = scope.rows(table).where({ id: toStoredId(id) })
-  const [row] = await (forUpdate && scope.dialect === 'postgres' ? query.forUpdate() : query)
+  const [row] = await (forUpdate ? query.forUpdate() : query)
   return row as Row | undefined
 }
 

@@ -113,11 +113,10 @@ const deliveriesOfNoEvent: Removal['remove'] = (trx, ids) =>
 
 /** Locks the deliveries, so that no attempt starts before the commit. */
 async function deleteWithAttempts(
-  { dialect, sql }: Trx,
+  { sql }: Trx,
   deliveries: Knex.QueryBuilder,
 ): Promise<RemovedRows> {
-  const ended = deliveries.whereRaw(`not ${IS_UNFINISHED}`)
-  const ids: string[] = await (dialect === 'postgres' ? ended.forUpdate() : ended).pluck('id')
+  const ids: string[] = await deliveries.whereRaw(`not ${IS_UNFINISHED}`).forUpdate().pluck('id')
   return {
     attempts: await sql('attempts').whereIn('delivery_id', ids).delete(),
     deliveries: await sql('deliveries').whereIn('id', ids).delete(),

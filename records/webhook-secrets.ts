@@ -2,7 +2,6 @@
 import { Refused } from '../errors.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
-import type { Trx } from './database/transaction.ts'
 import { findWebhook, notDeleted, type Webhook, type WebhookRow, writeColumns } from './webhooks.ts'
 
 /** The encrypted secrets of a webhook. */
@@ -52,7 +51,7 @@ const BELOW_EVERY_ID = '00000000-0000-0000-0000-000000000000'
 
 /** The encrypted secrets of webhooks of all accounts, without deleted webhooks, by ID. */
 export async function listSealedSecrets(
-  { dialect, sql }: Pick<Trx, 'dialect' | 'sql'>,
+  sql: Sql,
   { afterId = BELOW_EVERY_ID, limit, forUpdate = false }: SecretsPage,
 ): Promise<WebhookSecrets[]> {
   const query = sql('webhooks')
@@ -61,8 +60,7 @@ export async function listSealedSecrets(
     .orderBy('id')
     .limit(limit)
     .select('id', 'enabled', 'secret_encrypted as current', 'next_secret_encrypted as next')
-  const rows: (SealedSecrets & { id: string; enabled: boolean | number })[] = await (forUpdate &&
-  dialect === 'postgres'
+  const rows: (SealedSecrets & { id: string; enabled: boolean | number })[] = await (forUpdate
     ? query.forUpdate()
     : query)
   return rows.map((row) => ({ ...row, enabled: Boolean(row.enabled) }))

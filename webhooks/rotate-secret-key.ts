@@ -82,7 +82,7 @@ async function reencryptBatch(
   afterId: string | undefined,
 ): Promise<Batch> {
   const key = await findSealingKey(trx, keys)
-  const rows = await listSealedSecrets(trx, { afterId, limit: BATCH_SIZE, forUpdate: true })
+  const rows = await listSealedSecrets(trx.sql, { afterId, limit: BATCH_SIZE, forUpdate: true })
   const unreadable: string[] = []
   for (const { id, current, next } of rows) {
     const reseal = (sealed: string): string =>

@@ -1,6 +1,7 @@
 /** Proves at each start that the keys fit the database, and decides which key encrypts. */
 import { Refused } from '../errors.ts'
 import type { Db } from '../records/database/open.ts'
+import type { Sql } from '../records/database/statements.ts'
 import { type Trx, transaction } from '../records/database/transaction.ts'
 import {
   findSecretKeyState,
@@ -48,7 +49,7 @@ export async function lockSecretKeys(
   const find = () => findSecretKeyState(sql, dialect === 'postgres' ? lock : '')
   let state = await find()
   if (!state) {
-    await insertFirstSecretKey(sql, checkValueOf(await findFirstKey({ dialect, sql }, keys)))
+    await insertFirstSecretKey(sql, checkValueOf(await findFirstKey(sql, keys)))
     state = await find()
   }
   if (!state) throw new Error('The check value of the secret key was not stored')
@@ -58,8 +59,8 @@ export async function lockSecretKeys(
 }
 
 /** The key that encrypted the first secret, or the newest key without any secret. */
-async function findFirstKey(trx: TrxSql, keys: SecretKeys): Promise<string> {
-  const [first] = await listSealedSecrets(trx, { limit: 1, forUpdate: true })
+async function findFirstKey(sql: Sql, keys: SecretKeys): Promise<string> {
+  const [first] = await listSealedSecrets(sql, { limit: 1, forUpdate: true })
   if (!first) return keys.newest()
   const key = listKeys(keys).find(
     (candidate) => openWithKey(candidate, first.id, first.current) !== undefined,
