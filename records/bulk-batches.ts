@@ -5,7 +5,6 @@ import {
   type BulkPosition,
   type BulkSelection,
   type BulkStage,
-  FIRST_CURSOR,
   type RunningBulkJob,
 } from './bulk-jobs.ts'
 import type { Db } from './database/open.ts'
@@ -13,7 +12,7 @@ import type { Scope } from './database/scope.ts'
 import { select } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
 import { TEST_EVENT } from './deliveries.ts'
-import { lowestIdAt } from './ids.ts'
+import { LOWEST_ID, lowestIdAt } from './ids.ts'
 import { UNDELIVERED } from './index-predicates.ts'
 import type { Condition } from './list.ts'
 
@@ -152,7 +151,7 @@ export async function readBatch(db: Db, job: RunningBulkJob, size: number): Prom
 function stageAfter({ kind, stage }: RunningBulkJob): BulkPosition | null {
   const stages = BULK_STAGES[kind]
   const next = stages[stages.indexOf(stage) + 1]
-  return next === undefined ? null : { stage: next, cursor: FIRST_CURSOR }
+  return next === undefined ? null : { stage: next, cursor: LOWEST_ID }
 }
 
 /** Stop waiting after this long: older transactions are not ours. */

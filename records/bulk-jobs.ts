@@ -7,7 +7,7 @@ import type { Sql } from './database/statements.ts'
 import { assertNotPaused, assertWebhookEnabled, type BlockingReason } from './delivery-commands.ts'
 import { ARE_PAUSED } from './delivery-pause.ts'
 import { JOBS_DUE } from './due-work.ts'
-import { lowestIdAt, newId } from './ids.ts'
+import { LOWEST_ID, lowestIdAt, newId } from './ids.ts'
 import { RUNNING_BULK_JOBS } from './index-predicates.ts'
 
 /** `send_missed`: schedules what a webhook missed while it was disabled. `retry_failed`: one manual
@@ -119,8 +119,6 @@ export const BULK_STAGES: Record<BulkKind, readonly [BulkStage, ...BulkStage[]]>
   send_missed: ['cut_off', 'missed'],
   retry_failed: ['failed'],
 }
-/** Sorts before all IDs. */
-export const FIRST_CURSOR = '00000000-0000-0000-0000-000000000000'
 
 export interface NewBulkJob {
   selection: BulkSelection
@@ -163,7 +161,7 @@ export async function insertBulkJob(
     state: 'running',
     total,
     stage: BULK_STAGES[kind][0],
-    cursor: FIRST_CURSOR,
+    cursor: LOWEST_ID,
     next_at: now.getTime(),
     made_by_transaction:
       scope.dialect === 'postgres' ? scope.sql.raw('pg_current_xact_id()::text::bigint') : null,

@@ -1,4 +1,7 @@
-import { v7 as uuidv7 } from 'uuid'
+import { NIL, v7 as uuidv7 } from 'uuid'
+
+/** Sorts before all IDs. */
+export const LOWEST_ID: string = NIL
 
 const ZERO_BYTES = new Uint8Array(16)
 /** The IDs of a process keep their order when its clock goes back by less. */

@@ -1,9 +1,9 @@
 /** Records, and lists with the filters, sorts and pages that openapi.yaml declares. Indexes serve
  *  every query. */
-
 import type { OperationRow } from '../generated/operations.ts'
 import type { Scope } from './database/scope.ts'
 import { select } from './database/statements.ts'
+import { LOWEST_ID } from './ids.ts'
 import { findRow, withStoredIds } from './references.ts'
 
 /** How the records of a table are read and listed. */
@@ -109,11 +109,12 @@ export async function* eachBatch<Row extends { id: string }, Item>(
 ): AsyncGenerator<Item[]> {
   const { table, fromRow } = listing
   const where = matching(scope, listing, filters)
-  for (let after = ''; ; ) {
-    const [rest, bindings] =
-      after === '' ? ['', where.bindings] : [` and ${table}.id > ?`, [...where.bindings, after]]
-    const text = `select ${table}.* from ${table} where ${where.sql}${rest} order by ${table}.id limit ?`
-    const rows = await select<Row>(scope.sql, text, [...bindings, size])
+  const text = `select ${table}.* from ${table}
+    where ${where.sql} and ${table}.id > ?
+    order by ${table}.id
+    limit ?`
+  for (let after = LOWEST_ID; ; ) {
+    const rows = await select<Row>(scope.sql, text, [...where.bindings, after, size])
     if (rows.length > 0) yield rows.map(fromRow)
     const last = rows.at(-1)
     if (last === undefined || rows.length < size) return

@@ -4,7 +4,7 @@
  *  stays, with its event and its attempts. */
 import type { Knex } from 'knex'
 import type { Trx } from './database/transaction.ts'
-import { lowestIdAt } from './ids.ts'
+import { LOWEST_ID, lowestIdAt } from './ids.ts'
 import { daysBefore, type RemovalRun, type RemovedRows, removeRows } from './removal-run.ts'
 
 const BATCH_ROWS = 500
@@ -61,11 +61,17 @@ async function removeBelow(
   { db, batch }: RemovalRun,
   { table, id, below, batchRows, remove }: Removal,
 ): Promise<void> {
-  for (let after: string | undefined; ; ) {
-    const rows = db.read(table).where(id, '<', below).orderBy(id).limit(batchRows)
-    const ids: string[] = await (after === undefined ? rows : rows.where(id, '>', after)).pluck(id)
-    if (ids.length === 0 || !(await batch((trx) => remove(trx, [...new Set(ids)])))) return
-    after = ids.at(-1)
+  for (let after = LOWEST_ID; ; ) {
+    const ids: string[] = await db
+      .read(table)
+      .where(id, '>', after)
+      .where(id, '<', below)
+      .orderBy(id)
+      .limit(batchRows)
+      .pluck(id)
+    const last = ids.at(-1)
+    if (last === undefined || !(await batch((trx) => remove(trx, [...new Set(ids)])))) return
+    after = last
   }
 }
 

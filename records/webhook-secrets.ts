@@ -2,6 +2,7 @@
 import { Refused } from '../errors.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
+import { LOWEST_ID } from './ids.ts'
 import { findWebhook, notDeleted, type Webhook, type WebhookRow, writeColumns } from './webhooks.ts'
 
 /** The encrypted secrets of a webhook. */
@@ -47,12 +48,10 @@ interface SecretsPage {
   forUpdate?: boolean
 }
 
-const BELOW_EVERY_ID = '00000000-0000-0000-0000-000000000000'
-
 /** The encrypted secrets of webhooks of all accounts, without deleted webhooks, by ID. */
 export async function listSealedSecrets(
   sql: Sql,
-  { afterId = BELOW_EVERY_ID, limit, forUpdate = false }: SecretsPage,
+  { afterId = LOWEST_ID, limit, forUpdate = false }: SecretsPage,
 ): Promise<WebhookSecrets[]> {
   const query = sql('webhooks')
     .whereNull('deleted_at')
