@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import { stringify } from 'csv-stringify/sync'
 import type { Db } from '../records/database/open.ts'
 import { readScope, writeScope } from '../records/database/scope.ts'
+import { inBatches } from '../records/database/statements.ts'
 import { type Trx, transaction } from '../records/database/transaction.ts'
 import { JOBS_DUE } from '../records/due-work.ts'
 import {
@@ -180,9 +181,7 @@ const RECORDS_PER_PART = 10
 
 /** Parts of the batches, so that the text of many large records does not hold the event loop. */
 async function* slices(batches: AsyncIterable<object[]>): AsyncGenerator<object[]> {
-  for await (const records of batches)
-    for (let from = 0; from < records.length; from += RECORDS_PER_PART)
-      yield records.slice(from, from + RECORDS_PER_PART)
+  for await (const records of batches) yield* inBatches(records, RECORDS_PER_PART)
 }
 
 /** RFC 4180 with a header line. As in PostgreSQL's COPY, null is an empty field and empty text is

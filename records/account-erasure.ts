@@ -5,6 +5,7 @@ import { lockAccount } from './accounts.ts'
 import type { Db } from './database/open.ts'
 import { writeScope } from './database/scope.ts'
 import { type Trx, transaction } from './database/transaction.ts'
+import { HOUR_MS } from './time-units.ts'
 
 const BATCH_ROWS = 500
 /** Chunks of files: 16 MiB. */
@@ -86,7 +87,7 @@ async function removeAccount(db: Db, id: string, now: Date): Promise<void> {
   })
 }
 
-const MAX_DELETE_MS = 60 * 60_000
+const MAX_DELETE_MS = HOUR_MS
 
 /** Without the limit of other statements: the database searches every table for references to the
  *  account. It reads all deliveries, because no index finds those of an account. */

@@ -1,6 +1,6 @@
 import { Refused } from '../errors.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
-import { countFound, type Sql, select } from './database/statements.ts'
+import { countFound, inBatches, type Sql, select } from './database/statements.ts'
 import { newId } from './ids.ts'
 import { parseName } from './names.ts'
 import { FIXED_DEFAULTS, findQuotas } from './quotas.ts'
@@ -239,9 +239,7 @@ const MAX_UPDATED_KEYS = 500
 export async function updateLastUsed(sql: Sql, uses: { id: string; at: number }[]): Promise<void> {
   const latest = new Map<string, number>()
   for (const { id, at } of uses) latest.set(id, Math.max(at, latest.get(id) ?? 0))
-  const entries = [...latest]
-  for (let from = 0; from < entries.length; from += MAX_UPDATED_KEYS) {
-    const batch = entries.slice(from, from + MAX_UPDATED_KEYS)
+  for (const batch of inBatches([...latest], MAX_UPDATED_KEYS)) {
     const cases = batch.map(() => 'when ? then cast(? as bigint)').join(' ')
     await sql('api_keys')
       .whereIn(
@@ -254,7 +252,7 @@ export async function updateLastUsed(sql: Sql, uses: { id: string; at: number }[
 
 /** A revoked key stays as long as the audit log and the request log name it. Requests with a
  *  revoked key are logged too. */
-export function removeRevokedKeys(run: RemovalRun): Promise<void> {
+export function removeRevokedApiKeys(run: RemovalRun): Promise<void> {
   return removeRows(run, {
     table: 'api_keys',
     key: ['id'],

@@ -1,21 +1,13 @@
 /** Counts of attempts by 5 minutes and by hour, and the outage of each webhook. The health of
  *  webhooks is computed from them, because reading the attempts themselves would be too slow. */
 import type { Outcome } from './attempt.ts'
+import { Counts, type CountTable } from './counts.ts'
 import { jsonRows } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
+import { binColumn, binColumns } from './duration-bins.ts'
 import { type RemovalRun, removeRows } from './removal-run.ts'
-import {
-  addCounts,
-  binColumns,
-  type CountTable,
-  findOrAddRow,
-  HOUR_MS,
-  increment,
-  MINUTE_MS,
-  toBin,
-} from './reports/request-counts.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from './time-units.ts'
 
-export const DAY_MS = 24 * HOUR_MS
 export const SHORT_SPAN_MS = 5 * MINUTE_MS
 /** A count of the last 24 hours may begin an hour earlier. */
 const KEPT_MS = DAY_MS + HOUR_MS
@@ -36,26 +28,26 @@ export interface CountedAttempt {
 
 const COUNTS: CountTable = {
   name: 'attempt_counts',
-  keys: ['webhook_id', 'span_ms', 'starts_at'],
+  key: ['webhook_id', 'span_ms', 'starts_at'],
   counts: ['succeeded', 'failed', ...binColumns],
 }
-const FIRST_BIN = COUNTS.counts.length - binColumns.length
 
 /** Adds attempts, in the order of their ends. Ignores those of removed webhooks. */
 export async function countAttempts(trx: Trx, attempts: CountedAttempt[]): Promise<void> {
-  const counts = new Map<string, number[]>()
+  const counts = new Counts(COUNTS)
   const outages = new Map<string, OutageRow>()
   for (const attempt of attempts) {
     const { webhookId, endedAt, durationMs, outcome } = attempt
     outages.set(webhookId, outageAfter(outages.get(webhookId), attempt))
-    for (const spanMs of [SHORT_SPAN_MS, HOUR_MS]) {
-      const row = findOrAddRow(counts, [webhookId, spanMs, endedAt - (endedAt % spanMs)], COUNTS)
-      increment(row, outcome === 'success' ? 0 : 1)
-      increment(row, FIRST_BIN + toBin(durationMs))
-    }
+    for (const spanMs of [SHORT_SPAN_MS, HOUR_MS])
+      counts.increment(
+        [webhookId, spanMs, endedAt - (endedAt % spanMs)],
+        outcome === 'success' ? 'succeeded' : 'failed',
+        binColumn(durationMs),
+      )
   }
   await storeOutages(trx, [...outages.values()])
-  await addCounts(trx.sql, COUNTS, counts)
+  await counts.store(trx.sql)
 }
 
 const OUTAGE_COLUMNS = {
@@ -134,7 +126,7 @@ export function removeOldAttemptCounts(run: RemovalRun): Promise<void> {
   const until = run.time.createdBefore(KEPT_MS)
   return removeRows(run, {
     table: COUNTS.name,
-    key: COUNTS.keys,
+    key: COUNTS.key,
     condition: (rows) => rows.where('starts_at', '<', until),
   })
 }

@@ -120,7 +120,7 @@ export function changesBetween<T extends object>(before: T, after: T): Changes |
   return changes.length === 0 ? undefined : Object.fromEntries(changes)
 }
 
-export function removeOldEntries(run: RemovalRun): Promise<void> {
+export function removeOldAuditEntries(run: RemovalRun): Promise<void> {
   const until = daysBefore(run, run.retention.auditLog)
   return removeRows(run, {
     table: 'audit_log',

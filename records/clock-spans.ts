@@ -4,13 +4,14 @@
 import type { Db } from './database/open.ts'
 import { type Sql, select } from './database/statements.ts'
 import { type Trx, transaction } from './database/transaction.ts'
+import { DAY_MS, HOUR_MS } from './time-units.ts'
 
 /** A jump against the monotonic clock. */
 export const MAX_STEP_MS = 60_000
 /** Between the last mark and a start. A deploy is shorter. */
-const MAX_GAP_MS = 60 * 60_000
+const MAX_GAP_MS = HOUR_MS
 /** Running time, summed over restarts. */
-export const STEADY_MS = 24 * 60 * 60_000
+export const STEADY_MS = DAY_MS
 /** PostgreSQL advisory lock: any number that nothing else locks. */
 const LOCK_KEY = 7_305_518_843
 

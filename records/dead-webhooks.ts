@@ -1,11 +1,11 @@
 /** Webhooks without a successful attempt for days. The service disables them. */
-import { DAY_MS } from './attempt-counts.ts'
 import { insertAuditEntry } from './audit-log.ts'
 import type { DeletionTime } from './clock-spans.ts'
 import type { Db } from './database/open.ts'
 import { accountTransaction } from './database/scope.ts'
 import { select } from './database/statements.ts'
 import { ARE_PAUSED } from './delivery-pause.ts'
+import { DAY_MS } from './time-units.ts'
 import { disableWebhook, type Webhook, webhookTarget } from './webhooks.ts'
 
 export interface DeadWebhook {

@@ -7,13 +7,13 @@ import type { Export, ExportRow, ExportSelection } from './exports.ts'
 import { lowestIdAt } from './ids.ts'
 import { UNFINISHED_EXPORTS } from './index-predicates.ts'
 import { daysBefore, expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
+import { DAY_MS, HOUR_MS } from './time-units.ts'
 
 /** Runs per export. A run that a stop of the service interrupts does not count. */
 export const MAX_TRIES = 3
 const LEASE_MS = 60_000
 /** The contract promises this. */
 export const EXPORT_FILE_DAYS = 7
-const DAY_MS = 24 * 60 * 60_000
 
 /** An export that this process writes until the lease expires. Another process that leases the
  *  export then increments `tries`, so that this process loses its lease. */
@@ -197,7 +197,7 @@ export async function deleteLeasedChunks(
 }
 
 /** Time for downloads that began before the file expired. */
-const REMOVAL_DELAY_MS = 60 * 60_000
+const REMOVAL_DELAY_MS = HOUR_MS
 const MAX_REMOVED_FILES = 100
 
 /** Removes files that expired more than an hour ago. The exports stay. */

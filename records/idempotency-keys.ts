@@ -5,8 +5,9 @@ import { uniqueViolation } from './database/errors.ts'
 import { type Sql, select } from './database/statements.ts'
 import { LockTaken, type Source, type Trx } from './database/transaction.ts'
 import { expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
+import { DAY_MS } from './time-units.ts'
 
-const RETENTION_MS = 24 * 60 * 60_000
+const RETENTION_MS = DAY_MS
 
 /** A response that is stored for repeated requests. */
 export interface StoredResponse {
@@ -121,7 +122,7 @@ export async function insertIdempotencyKey(
   })
 }
 
-export function removeExpiredKeys(run: RemovalRun): Promise<void> {
+export function removeExpiredIdempotencyKeys(run: RemovalRun): Promise<void> {
   return removeRows(run, {
     table: 'idempotency_keys',
     key: ['user_id', 'key'],

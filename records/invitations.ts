@@ -2,12 +2,12 @@
 import type { Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
+import { DAY_MS } from './time-units.ts'
 import { type User, type UserRow, userFromRow } from './users.ts'
 
 const LIFETIME_DAYS = 7
 /** The console shows when an unused link expired. */
 const EXPIRED_DAYS = 30
-const DAY_MS = 86_400_000
 
 export interface Invitation {
   user: User

@@ -3,6 +3,7 @@ import type { Scope } from './database/scope.ts'
 import { select } from './database/statements.ts'
 import { lowestIdAt } from './ids.ts'
 import { UNFINISHED_EXPORTS } from './index-predicates.ts'
+import { DAY_MS } from './time-units.ts'
 
 /** An operator can set these for each account. */
 export const quotaNames = [
@@ -21,7 +22,6 @@ export type Quotas = Record<QuotaName, number>
 export const FIXED_DEFAULTS = { webhooks: 50, users: 500, keys_per_user: 100 }
 export const MIB = 1024 ** 2
 const RECORD_TABLES = ['participants', 'tasks', 'jobs', 'job_applications', 'payments', 'exports']
-const DAY_MS = 86_400_000
 
 /** The quotas of the account. `defaults`: those of an account for which none is set. */
 export async function findQuotas<Some extends Partial<Quotas>>(

@@ -2,6 +2,7 @@
 import type { Db } from './database/open.ts'
 import { select } from './database/statements.ts'
 import { type RemovalRun, removeRows } from './removal-run.ts'
+import { HOUR_MS } from './time-units.ts'
 
 /** A window that ends later than this after its length is from a clock that was ahead. */
 const TOLERANCE_MS = 60_000
@@ -52,11 +53,11 @@ export async function deletePoints(db: Db, key: string): Promise<void> {
 }
 
 /** Older nodes count by their own clocks, which may differ by this much. */
-const EXPIRED_MS = 60 * 60_000
+const EXPIRED_MS = HOUR_MS
 
 /** Reads the whole table, which holds the windows of about an hour: an index on `expire` would slow
  *  down each request, because each one updates it. */
-export async function removeExpiredCounts(run: RemovalRun): Promise<void> {
+export async function removeExpiredRateLimits(run: RemovalRun): Promise<void> {
   if (run.db.dialect === 'sqlite') return
   await removeRows(run, {
     table: 'rate_limits',

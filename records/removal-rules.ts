@@ -1,14 +1,14 @@
 /** When the rows of each table are removed. docs/operations.md repeats these tables for operators;
  *  test/records/removal-rules.test.ts compares both with the schema. */
-import { removeRevokedKeys } from './api-keys.ts'
+import { removeRevokedApiKeys } from './api-keys.ts'
 import { removeOldAttemptCounts } from './attempt-counts.ts'
-import { removeOldEntries } from './audit-log.ts'
+import { removeOldAuditEntries } from './audit-log.ts'
 import { removeExpiredFiles, removeOldExports } from './export-runs.ts'
-import { removeExpiredKeys } from './idempotency-keys.ts'
+import { removeExpiredIdempotencyKeys } from './idempotency-keys.ts'
 import { removeExpiredInvitations } from './invitations.ts'
-import { removeExpiredCounts } from './rate-limits.ts'
+import { removeExpiredRateLimits } from './rate-limits.ts'
 import type { RemovalRun } from './removal-run.ts'
-import { removeOldCounts, removeOldMinutes } from './reports/request-counts.ts'
+import { removeOldRequestCounts, removeOldRequestMinutes } from './reports/request-counts.ts'
 import { removeOldRequests } from './request-log.ts'
 import {
   removeAttempts,
@@ -35,13 +35,13 @@ export const removalRules: RemovalRule[] = [
     table: 'idempotency_keys',
     every: 'minute',
     rule: '24 hours after the first request with the key',
-    remove: removeExpiredKeys,
+    remove: removeExpiredIdempotencyKeys,
   },
   {
     table: 'rate_limits',
     every: 'minute',
     rule: 'An hour after the end of the window',
-    remove: removeExpiredCounts,
+    remove: removeExpiredRateLimits,
   },
   {
     table: 'sessions',
@@ -61,14 +61,14 @@ export const removalRules: RemovalRule[] = [
     every: 'minute',
     rule: 'With the requests that it counts',
     setting: 'REQUEST_LOG_RETENTION_DAYS',
-    remove: removeOldMinutes,
+    remove: removeOldRequestMinutes,
   },
   {
     table: 'request_counts',
     every: 'minute',
     rule: 'With the requests that it counts',
     setting: 'REQUEST_LOG_RETENTION_DAYS',
-    remove: removeOldCounts,
+    remove: removeOldRequestCounts,
   },
   {
     table: 'attempt_counts',
@@ -135,7 +135,7 @@ export const removalRules: RemovalRule[] = [
       '400 days after the revocation. A key that clients still send stays until its last logged request ' +
       'is deleted',
     setting: 'AUDIT_LOG_RETENTION_DAYS',
-    remove: removeRevokedKeys,
+    remove: removeRevokedApiKeys,
   },
   {
     table: 'invitations',
@@ -148,7 +148,7 @@ export const removalRules: RemovalRule[] = [
     every: 'hour',
     rule: '400 days after the entry',
     setting: 'AUDIT_LOG_RETENTION_DAYS',
-    remove: removeOldEntries,
+    remove: removeOldAuditEntries,
   },
 ]
 

@@ -5,8 +5,8 @@ import type { Knex } from 'knex'
 import type { DeletionTime } from './clock-spans.ts'
 import type { Db } from './database/open.ts'
 import { type Trx, transaction } from './database/transaction.ts'
+import { DAY_MS } from './time-units.ts'
 
-const DAY_MS = 86_400_000
 const BATCH_ROWS = 500
 /** Between two batches, so that other writers get their turn. */
 const BATCH_PAUSE_MS = 50

@@ -2,7 +2,7 @@
 import { insertText } from './database/inserts.ts'
 import { UNPREPARED } from './database/knex-internals.ts'
 import type { Scope } from './database/scope.ts'
-import { type Sql, select } from './database/statements.ts'
+import { inBatches, type Sql, select } from './database/statements.ts'
 import type { Condition } from './list.ts'
 import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
 import { countRequests } from './reports/request-counts.ts'
@@ -59,8 +59,7 @@ export async function insertRequests(sql: Sql, requests: LoggedRequest[]): Promi
     omitted_bytes: request.omittedBytes,
     created_at: request.at,
   }))
-  for (let from = 0; from < rows.length; from += BATCH_ROWS)
-    await insertRows(sql, rows.slice(from, from + BATCH_ROWS))
+  for (const batch of inBatches(rows, BATCH_ROWS)) await insertRows(sql, batch)
   await countRepeats(sql, requests)
   await countRequests(sql, requests)
 }

@@ -3,12 +3,12 @@ import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { newId } from './ids.ts'
 import { expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
+import { DAY_MS } from './time-units.ts'
 import { type User, type UserRow, userFromRow } from './users.ts'
 
 /** A session expires after this long without a request, and at the end of its lifetime. */
 const IDLE_DAYS = 14
 const LIFETIME_DAYS = 30
-const DAY_MS = 86_400_000
 const LAST_SEEN_PRECISION_MS = 60_000
 
 /** A message on the next page about the last action. */

@@ -2,7 +2,7 @@ import { SHORT_SPAN_MS } from './attempt-counts.ts'
 import { hostOf } from './attempt-requests.ts'
 import type { Db } from './database/open.ts'
 import { select } from './database/statements.ts'
-import { binColumns, toBin } from './reports/request-counts.ts'
+import { binColumnsFrom } from './duration-bins.ts'
 
 export interface SlowWebhook {
   webhookId: string
@@ -30,7 +30,7 @@ export interface SlowRule {
 
 /** The webhooks whose attempts were slow, also deleted ones. */
 export async function listSlowWebhooks(db: Db, rule: SlowRule): Promise<SlowWebhook[]> {
-  const slow = `sum(${binColumns.slice(toBin(rule.slowMs)).join(' + ')})`
+  const slow = `sum(${binColumnsFrom(rule.slowMs).join(' + ')})`
   const rows = await select<SlowRow>(
     db.read,
     `select id, account_id, url, has_succeeded from webhooks join (

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { Subscription } from '../subscriptions.ts'
 import type { Db, Dialect } from './open.ts'
-import type { Sql } from './statements.ts'
+import { inBatches, type Sql } from './statements.ts'
 import { type Trx, transaction } from './transaction.ts'
 
 const MAX_INSERTED_ROWS = 500
@@ -76,8 +76,8 @@ export function writeScope(
         MAX_INSERTED_ROWS,
         Math.max(1, Math.floor(MAX_VARIABLES / columns.length)),
       )
-      for (let from = 0; from < rows.length; from += size)
-        await trx.insert({ table, columns, rows: rows.slice(from, from + size), translate })
+      for (const batch of inBatches(rows, size))
+        await trx.insert({ table, columns, rows: batch, translate })
     },
   }
 }

@@ -46,6 +46,13 @@ export async function runInOrder<Results extends unknown[]>(
   return results as Results
 }
 
+/** Parts of at most `size` items: the variables of a statement are limited. */
+export function inBatches<Item>(items: Item[], size: number): Item[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, batch) =>
+    items.slice(batch * size, (batch + 1) * size),
+  )
+}
+
 /** A `from` item named `input`: the rows of one JSON parameter. `columns` maps names to PostgreSQL
  *  types. One parameter for any number of rows keeps one plan. */
 export function jsonRows(dialect: Dialect, columns: Record<string, string>): string {

@@ -1,6 +1,6 @@
 import type { Scope } from '../database/scope.ts'
 import { select } from '../database/statements.ts'
-import { MINUTE_MS } from './request-counts.ts'
+import { MINUTE_MS } from '../time-units.ts'
 import { findSearchableStart, toBucket } from './traffic.ts'
 
 export interface RateLimitUse {

@@ -3,13 +3,15 @@
  *  they search only the newest. */
 import type { Scope } from '../database/scope.ts'
 import { select } from '../database/statements.ts'
+import { type Bin, binColumns, percentile, toBins } from '../duration-bins.ts'
 import {
   eachRequest,
   matchingRequests,
   type RequestEntry,
   type RequestFilter,
 } from '../request-log.ts'
-import { BINS, binColumns, binEdges, HOUR_MS, MINUTE_MS } from './request-counts.ts'
+import { HOUR_MS, MINUTE_MS } from '../time-units.ts'
+import { type StatusColumn, statusColumn } from './request-counts.ts'
 
 /** Requests read without a filter. Reading takes about 50 ms. */
 const MAX_READ_REQUESTS = 50_000
@@ -26,13 +28,13 @@ export interface Bucket {
 }
 
 /** Milliseconds, accurate to a few per cent. */
-export interface Durations {
+interface Durations {
   p50: number
   p95: number
   p99: number
 }
 
-export interface OperationCount {
+interface OperationCount {
   operationId: string | null
   status: number
   requests: number
@@ -76,81 +78,77 @@ export async function findSearchableStart(scope: Scope, filter: RequestFilter): 
   return found?.first ?? found?.newest ?? filter.from
 }
 
-export function isFiltered({ from, until, ...rest }: RequestFilter): boolean {
+function isFiltered({ from, until, ...rest }: RequestFilter): boolean {
   return Object.values(rest).some((value) => value !== undefined)
 }
 
-/** `width`: milliseconds per bucket. The last bucket ends at `end` and includes all later
- *  requests. */
+/** The last bucket ends at `end` and includes all later requests. */
 export async function findTraffic(
   scope: Scope,
   filter: RequestFilter,
-  width: number,
+  bucketMs: number,
   end: number,
 ): Promise<Traffic> {
-  const range = { ...filter, width, buckets: Math.max(1, Math.ceil((end - filter.from) / width)) }
+  const bucketCount = Math.max(1, Math.ceil((end - filter.from) / bucketMs))
+  const range = { ...filter, bucketMs, bucketCount }
   if (isFiltered(filter)) return readTraffic(scope, range)
-  const counted = await countByMinutes(scope, range)
-  const requests = counted.buckets.reduce(
-    (sum, { ok, clientErrors, serverErrors }) => sum + ok + clientErrors + serverErrors,
-    0,
-  )
-  if (requests <= MAX_READ_REQUESTS) return readTraffic(scope, range)
-  return toTraffic(counted, await countOperations(scope, filter))
+  const { buckets, bins } = await countByMinutes(scope, range)
+  if (sumBuckets(buckets).requests <= MAX_READ_REQUESTS) return readTraffic(scope, range)
+  return toTraffic(buckets, bins, await countOperations(scope, filter))
 }
 
-type Range = RequestFilter & { width: number; buckets: number }
+type Range = RequestFilter & { bucketMs: number; bucketCount: number }
 
-interface Counted {
-  buckets: Bucket[]
-  bins: Bin[]
-}
-
-/** A number of requests with durations from `low` to `high`, in milliseconds. */
-export interface Bin {
-  requests: number
-  low: number
-  high: number
-}
-
-function toTraffic({ buckets, bins }: Counted, operations: OperationCount[]): Traffic {
-  const sum = (name: 'ok' | 'clientErrors' | 'serverErrors'): number =>
-    buckets.reduce((total, bucket) => total + bucket[name], 0)
-  const [clientErrors, serverErrors] = [sum('clientErrors'), sum('serverErrors')]
-  const requests = sum('ok') + clientErrors + serverErrors
+function toTraffic(buckets: Bucket[], bins: Bin[], operations: OperationCount[]): Traffic {
+  const total = sumBuckets(buckets)
   const durations =
-    requests === 0
+    total.requests === 0
       ? null
       : {
           p50: percentile(bins, 0.5),
           p95: percentile(bins, 0.95),
           p99: percentile(bins, 0.99),
         }
-  return { buckets, requests, clientErrors, serverErrors, durations, operations }
+  return { buckets, ...total, durations, operations }
 }
 
-/** Nearest rank, interpolated in its bin. */
-export function percentile(bins: Bin[], share: number): number {
-  const rank = Math.ceil(share * bins.reduce((total, { requests }) => total + requests, 0))
-  let before = 0
-  for (const { requests, low, high } of bins) {
-    if (before + requests >= rank)
-      return requests === 1 ? low : low + ((high - low) * (rank - before - 1)) / (requests - 1)
-    before += requests
+function sumBuckets(
+  buckets: Bucket[],
+): Pick<Traffic, 'requests' | 'clientErrors' | 'serverErrors'> {
+  const total = { requests: 0, clientErrors: 0, serverErrors: 0 }
+  for (const { ok, clientErrors, serverErrors } of buckets) {
+    total.requests += ok + clientErrors + serverErrors
+    total.clientErrors += clientErrors
+    total.serverErrors += serverErrors
   }
-  return 0
+  return total
 }
 
 /** The cast is for SQLite, where numbers from JavaScript are not integers. */
 export const toBucket = (column: string): string => `cast(floor((${column} - ?) / ?) as integer)`
 
-function emptyBuckets({ from, width, buckets }: Range): Bucket[] {
-  return Array.from({ length: buckets }, (_, index) => ({
-    startsAt: from + index * width,
+const BUCKET_FIELDS = {
+  ok: 'ok',
+  client_errors: 'clientErrors',
+  server_errors: 'serverErrors',
+} as const satisfies Record<StatusColumn, keyof Bucket>
+
+/** `counts`: numbers of requests, each with the index of its bucket. */
+function toBuckets(
+  { from, bucketMs, bucketCount }: Range,
+  counts: { bucket: number; column: StatusColumn; requests: number }[],
+): Bucket[] {
+  const buckets = Array.from({ length: bucketCount }, (_, index) => ({
+    startsAt: from + index * bucketMs,
     ok: 0,
     clientErrors: 0,
     serverErrors: 0,
   }))
+  for (const { bucket: index, column, requests } of counts) {
+    const bucket = buckets[Math.min(index, bucketCount - 1)]
+    if (bucket) bucket[BUCKET_FIELDS[column]] += requests
+  }
+  return buckets
 }
 
 function minutesInRange(
@@ -162,36 +160,31 @@ function minutesInRange(
     : { sql: 'account_id = ? and minute >= ? and minute < ?', bindings: [accountId, from, until] }
 }
 
-type MinuteRow = {
-  bucket: number
-  ok: number
-  client_errors: number
-  server_errors: number
-} & Record<string, number>
+type MinuteRow = { bucket: number } & Record<StatusColumn, number> & Record<string, number>
 
-async function countByMinutes(scope: Scope, range: Range): Promise<Counted> {
+async function countByMinutes(
+  scope: Scope,
+  range: Range,
+): Promise<{ buckets: Bucket[]; bins: Bin[] }> {
   const { sql, bindings } = minutesInRange(scope, range)
-  const sums = ['ok', 'client_errors', 'server_errors', ...binColumns]
+  const statusColumns = Object.keys(BUCKET_FIELDS) as StatusColumn[]
+  const sums = [...statusColumns, ...binColumns]
     .map((column) => `sum(${column}) as ${column}`)
     .join(', ')
   const rows = await select<MinuteRow>(
     scope.sql,
     `select ${toBucket('minute')} as bucket, ${sums} from request_minutes where ${sql} group by 1`,
-    [range.from, range.width, ...bindings],
+    [range.from, range.bucketMs, ...bindings],
   )
-  const buckets = emptyBuckets(range)
-  for (const row of rows) {
-    const bucket = buckets[Math.min(row.bucket, buckets.length - 1)]
-    if (!bucket) continue
-    bucket.ok += Number(row.ok)
-    bucket.clientErrors += Number(row.client_errors)
-    bucket.serverErrors += Number(row.server_errors)
-  }
-  const bins = Array.from({ length: BINS }, (_, bin): Bin => {
-    const [low, high] = binEdges(bin)
-    return { requests: rows.reduce((total, row) => total + Number(row[`d${bin}`]), 0), low, high }
-  })
-  return { buckets, bins }
+  const counts = rows.flatMap((row) =>
+    statusColumns.map((column) => ({
+      bucket: row.bucket,
+      column,
+      requests: Number(row[column]),
+    })),
+  )
+  const bins = toBins((column) => rows.reduce((total, row) => total + Number(row[column]), 0))
+  return { buckets: toBuckets(range, counts), bins }
 }
 
 /** Reads whole hours, and the minutes before and after them. */
@@ -277,25 +270,28 @@ async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
      from counted
      group by status, operation_id
      order by low`,
-    [range.from, range.width, ...bindings, range.from, range.width, ...bindings],
+    [range.from, range.bucketMs, ...bindings, range.from, range.bucketMs, ...bindings],
   )
   const rowsIn = (part: ReadRow['part']): ReadRow[] =>
     rows
       .filter((row) => row.part === part)
       .map((row) => ({ ...row, requests: Number(row.requests) }))
-  const buckets = emptyBuckets(range)
-  for (const row of rowsIn('buckets')) {
-    const bucket = buckets[Math.min(row.bucket, buckets.length - 1)]
-    if (bucket)
-      bucket[row.status < 400 ? 'ok' : row.status < 500 ? 'clientErrors' : 'serverErrors'] +=
-        row.requests
-  }
+  const counts = rowsIn('buckets').map(({ bucket, status, requests }) => ({
+    bucket,
+    column: statusColumn(status),
+    requests,
+  }))
+  const bins = rowsIn('durations').map(({ requests, low, high }) => ({
+    count: requests,
+    low,
+    high,
+  }))
   const operations = rowsIn('operations').map((row) => ({
     operationId: row.operation_id,
     status: row.status,
     requests: row.requests,
   }))
-  return toTraffic({ buckets, bins: rowsIn('durations') }, operations)
+  return toTraffic(toBuckets(range, counts), bins, operations)
 }
 
 const BATCH_ROWS = 1_000

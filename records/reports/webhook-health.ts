@@ -2,14 +2,14 @@
  *  Reads counts of attempts and a limited number of deliveries, so the cost does not grow with
  *  either. */
 import type { Outcome } from '../attempt.ts'
-import { DAY_MS, SHORT_SPAN_MS } from '../attempt-counts.ts'
+import { SHORT_SPAN_MS } from '../attempt-counts.ts'
 import type { Db } from '../database/open.ts'
 import type { Scope } from '../database/scope.ts'
 import { jsonRows, select } from '../database/statements.ts'
 import { TEST_EVENT, undeliveredCondition } from '../deliveries.ts'
+import { binColumns, percentile, toBins } from '../duration-bins.ts'
 import { lowestIdAt } from '../ids.ts'
-import { binColumns, binEdges, HOUR_MS } from './request-counts.ts'
-import { percentile } from './traffic.ts'
+import { DAY_MS, HOUR_MS } from '../time-units.ts'
 
 /** A webhook is failing after this many failed attempts in a row. */
 const FAILING_ATTEMPTS = 3
@@ -236,13 +236,13 @@ async function findDurations(
     .groupBy('webhook_id')
     .select('webhook_id', scope.sql.raw(sums))
   return new Map(
-    rows.map((row) => {
-      const bins = binColumns.map((column, bin) => {
-        const [low, high] = binEdges(bin)
-        return { requests: Number(row[column]), low, high }
-      })
-      return [row.webhook_id, percentile(bins, 0.95)]
-    }),
+    rows.map((row) => [
+      row.webhook_id,
+      percentile(
+        toBins((column) => Number(row[column])),
+        0.95,
+      ),
+    ]),
   )
 }
 

@@ -1,13 +1,13 @@
 /** The overview: requests and deliveries of the last 24 hours. Members see record counts. */
 import { resources } from '../../generated/resources.ts'
 import { listRateLimitUse, type RateLimitUse } from '../../records/reports/rate-limit-use.ts'
-import { HOUR_MS, MINUTE_MS } from '../../records/reports/request-counts.ts'
 import { findTraffic, type Traffic } from '../../records/reports/traffic.ts'
 import {
   findWebhookHealth,
   type Undelivered,
   type WebhookHealth,
 } from '../../records/reports/webhook-health.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../records/time-units.ts'
 import { findOwner } from '../../records/users.ts'
 import { listWebhooks, type Webhook, webhookName } from '../../records/webhooks.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
@@ -36,7 +36,6 @@ import { findPausedWebhooks } from './webhooks/paused.ts'
 export const overviewRoutes: Route[] = [get('', anyUser, overview)]
 
 const REFRESH_SECONDS = 15
-const DAY_MS = 24 * HOUR_MS
 const BUCKET_MS = 30 * MINUTE_MS
 const MAX_WEBHOOKS = 6
 const MAX_USERS = 6

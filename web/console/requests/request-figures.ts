@@ -1,6 +1,7 @@
 /** Figures of many requests: totals, a chart, and the most frequent operations and errors. */
-import { HOUR_MS, MINUTE_MS } from '../../../records/reports/request-counts.ts'
+
 import type { Bucket, Traffic } from '../../../records/reports/traffic.ts'
+import { HOUR_MS, MINUTE_MS } from '../../../records/time-units.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { meter, type Series, sparkline, stackedBars } from '../charts.ts'
 import { count, counted, duration } from '../format.ts'

@@ -1,16 +1,14 @@
 /** The filters, the period and the page of the request list, as written in its URL. */
 import { type OperationId, operations } from '../../../generated/operations.ts'
-import { HOUR_MS, MINUTE_MS } from '../../../records/reports/request-counts.ts'
 import {
   REQUEST_LOG_DAYS,
   type RequestCursor,
   type RequestFilter,
 } from '../../../records/request-log.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../records/time-units.ts'
 import { DATE_TIME_ERROR, parseDateTimeInput } from '../../shared/date-time-input.ts'
 import type { Errors } from '../form-fields.ts'
 import { parseId, withQuery } from '../query.ts'
-
-const DAY_MS = 24 * HOUR_MS
 
 export const ranges = {
   '1h': { lengthMs: HOUR_MS, label: '1 h', title: 'The last hour' },

@@ -2,6 +2,7 @@
 import { Refused } from '../../../errors.ts'
 import { countSelected } from '../../../records/bulk-batches.ts'
 import { type BulkKind, type BulkSelection, insertBulkJob } from '../../../records/bulk-jobs.ts'
+import { DAY_MS } from '../../../records/time-units.ts'
 import { type Webhook, webhookTarget } from '../../../records/webhooks.ts'
 import {
   DEFAULT_RATE,
@@ -37,8 +38,6 @@ export const bulkStartRoutes: Route[] = (['send_missed', 'retry_failed'] as cons
     ]
   },
 )
-
-const DAY_MS = 86_400_000
 
 interface BulkForm {
   /** The fields as typed, or their defaults. */

@@ -1,0 +1,51 @@
+/** Durations, counted in bins: the first below 1 ms, the last from 10 s, and between them each is
+ *  16 % wider than the previous one. A table has one column for each bin. */
+
+const BINS = 64
+const LAST_BIN_FROM_MS = 10_000
+const GROWTH = Math.log(LAST_BIN_FROM_MS) / (BINS - 2)
+
+/** From the shortest to the longest durations. */
+export const binColumns = Array.from({ length: BINS }, (_, bin) => `d${bin}`)
+
+/** The columns of a duration and of all longer ones. */
+export function binColumnsFrom(durationMs: number): string[] {
+  return binColumns.slice(toBin(durationMs))
+}
+
+export function binColumn(durationMs: number): string {
+  return `d${toBin(durationMs)}`
+}
+
+function toBin(durationMs: number): number {
+  if (durationMs < 1) return 0
+  return durationMs >= LAST_BIN_FROM_MS ? BINS - 1 : 1 + Math.floor(Math.log(durationMs) / GROWTH)
+}
+
+/** A number of durations from `low` to `high`, in milliseconds. */
+export interface Bin {
+  count: number
+  low: number
+  high: number
+}
+
+/** All bins, with the counts of their columns. */
+export function toBins(countOf: (column: string) => number): Bin[] {
+  return binColumns.map((column, bin) => ({
+    count: countOf(column),
+    low: bin === 0 ? 0 : Math.exp((bin - 1) * GROWTH),
+    high: Math.exp(bin * GROWTH),
+  }))
+}
+
+/** Nearest rank, interpolated in its bin. `bins` are sorted. */
+export function percentile(bins: Bin[], share: number): number {
+  const rank = Math.ceil(share * bins.reduce((total, { count }) => total + count, 0))
+  let before = 0
+  for (const { count, low, high } of bins) {
+    if (before + count >= rank)
+      return count === 1 ? low : low + ((high - low) * (rank - before - 1)) / (count - 1)
+    before += count
+  }
+  return 0
+}
