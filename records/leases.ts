@@ -1,4 +1,5 @@
 /** Leases: work that one node does for all until its lease expires. PostgreSQL only. */
+import { NOW_SQL } from './database/clock.ts'
 import type { Db } from './database/open.ts'
 import { hasEndedSql } from './worker-sessions.ts'
 
@@ -20,11 +21,10 @@ export async function acquireLease(
   { id, isSession }: LeaseHolder,
   durationMs: number,
 ): Promise<boolean> {
-  const now = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
   const { rows } = await sql.raw(
-    `insert into leases (name, holder, expires_at) values (?, ?, ${now} + ?::bigint)
+    `insert into leases (name, holder, expires_at) values (?, ?, ${NOW_SQL} + ?::bigint)
      on conflict (name) do update set holder = excluded.holder, expires_at = excluded.expires_at
-     where leases.holder = excluded.holder or leases.expires_at < ${now}
+     where leases.holder = excluded.holder or leases.expires_at < ${NOW_SQL}
        or leases.expires_at > excluded.expires_at + ${TOLERANCE_MS}
        ${isSession ? `or ${hasEndedSql('leases.holder')}` : ''}
      returning holder`,

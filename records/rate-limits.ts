@@ -1,4 +1,5 @@
 /** The counts of rate limits that nodes share. PostgreSQL only. */
+import { NOW_SQL } from './database/clock.ts'
 import type { Db } from './database/open.ts'
 import { select } from './database/statements.ts'
 import { type RemovalRun, removeRows } from './removal-run.ts'
@@ -15,15 +16,14 @@ export interface RateLimitWindow {
 /** Counts points in their windows, which begin with the first of them, by the clock of the
  *  database. `source` returns the key and the points. */
 export function countPointsSql(source: string, windowMs: number): string {
-  const now = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
   const hasEnded = `(counted.expire <= excluded.expire - ${windowMs}
     or counted.expire > excluded.expire + ${TOLERANCE_MS})`
   return `insert into rate_limits as counted (key, points, expire)
-    select key, points, ${now} + ${windowMs} from (${source}) as input (key, points)
+    select key, points, ${NOW_SQL} + ${windowMs} from (${source}) as input (key, points)
     on conflict (key) do update set
       points = case when ${hasEnded} then excluded.points else counted.points + excluded.points end,
       expire = case when ${hasEnded} then excluded.expire else counted.expire end
-    returning points, expire - ${now} as ms_left`
+    returning points, expire - ${NOW_SQL} as ms_left`
 }
 
 export interface CountedRow {

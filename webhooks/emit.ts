@@ -51,15 +51,13 @@ export async function emitMany(scope: WriteScope, events: NewEvent[], now: Date)
   await insertDeliveries(scope, deliveries, now)
 }
 
-/** The subscriptions that were read with BEGIN are current until the transaction has waited for
- *  another statement. */
 async function findSubscriptions({
   sql,
   accountId,
   trx,
   subscriptions,
 }: WriteScope): Promise<Subscription[]> {
-  return subscriptions && !trx.isUsed() ? subscriptions : listSubscriptions(sql, accountId)
+  return subscriptions && trx.isOpeningCurrent() ? subscriptions : listSubscriptions(sql, accountId)
 }
 
 function newEventRow(event: NewEvent, now: Date): EventRow {

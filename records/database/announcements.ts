@@ -4,17 +4,13 @@ import { Notifier } from './notifier.ts'
 /** A subject that a transaction announces after its commit. */
 export interface Topic<Payload = undefined> {
   name: string
-  /** Makes one payload of those that a transaction has announced. A topic without `merge` has no
+  /** Combines the payloads that one transaction has announced. A topic without `merge` has no
    *  payload. */
   merge?(payloads: (Payload | undefined)[]): Payload | undefined
 }
 
 /** Returns true when no other node needs the announcement. */
 type Listener<Payload> = (payload: Payload | undefined) => unknown
-
-interface Subscription {
-  receive: Listener<unknown>
-}
 
 /** Delivers announcements to the subscribers in this process and, on PostgreSQL, to those on other
  *  nodes. A payload never leaves the process. Delivery is not guaranteed: a node may miss a
@@ -44,28 +40,28 @@ export function createAnnouncements(
   /** PostgreSQL also notifies the node that announced, which ignores its own ID. */
   const nodeId = randomUUID()
   const notifier = send && new Notifier(send)
-  const subscriptions = new Map<string, Set<Subscription>>()
+  const listeners = new Map<string, Set<Listener<unknown>>>()
   const publish: Announcements['publish'] = (topicName, payload) => {
     let mustNotify = true
-    for (const { receive } of subscriptions.get(topicName) ?? [])
-      if (receive(payload) === true) mustNotify = false
+    for (const listener of listeners.get(topicName) ?? [])
+      if (listener(payload) === true) mustNotify = false
     return mustNotify
   }
   return {
     publish,
     subscribe(topic, listener) {
-      // An object of its own, so that the same listener can subscribe twice.
-      const subscription: Subscription = { receive: listener as Listener<unknown> }
-      const ofTopic = subscriptions.get(topic.name) ?? new Set()
-      subscriptions.set(topic.name, ofTopic.add(subscription))
-      return () => void ofTopic.delete(subscription)
+      // A function of its own, so that the same listener can subscribe twice.
+      const own: Listener<unknown> = (payload) => (listener as Listener<unknown>)(payload)
+      const ofTopic = listeners.get(topic.name) ?? new Set()
+      listeners.set(topic.name, ofTopic.add(own))
+      return () => void ofTopic.delete(own)
     },
     notifyOtherNodes: (topicName) => notifier?.notify(`${nodeId} ${topicName}`),
     flushNotifications: async () => notifier?.flush(),
     receiveNotification(text) {
       const [sender, name] = text?.split(' ') ?? []
       if (sender === nodeId) return
-      for (const topicName of name ? [name] : subscriptions.keys()) publish(topicName)
+      for (const topicName of name ? [name] : listeners.keys()) publish(topicName)
     },
   }
 }

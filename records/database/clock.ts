@@ -1,6 +1,9 @@
 import type { Db } from './open.ts'
 import { select } from './statements.ts'
 
+/** The time of PostgreSQL, in epoch milliseconds, as SQL. */
+export const NOW_SQL = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+
 /** The clock of the database showed a time in this range, in epoch milliseconds, at `takenAtMs` of
  *  the monotonic clock. */
 interface Reading {

@@ -11,8 +11,8 @@ const ROWS_PER_BATCH = 200
 /** A piece of an export has up to 256 KiB. */
 const CHUNKS_PER_BATCH = 8
 
-/** The columns of the copy that differ: the queue of the copy is empty. */
-const CHANGED: Record<string, Record<string, unknown>> = { deliveries: { queued_at: null } }
+/** Columns that are not copied, and their new values: the queue of the copy is empty. */
+const REPLACED: Record<string, Record<string, unknown>> = { deliveries: { queued_at: null } }
 
 type Row = Record<string, unknown> & { copied_rowid: number }
 
@@ -32,9 +32,8 @@ export interface CopyProgress {
   rows: number
 }
 
-/** Copies all rows to a migrated database without rows, in one transaction: a copy that is
- *  interrupted leaves none. Returns the number of rows by table. Throws `Refused` when the target
- *  has rows. */
+/** Copies all rows to a migrated, empty database, in one transaction: an interrupted copy leaves no
+ *  rows. Returns the number of rows by table. Throws `Refused` when the target has rows. */
 export async function copyRows(
   source: Db,
   target: Db,
@@ -77,18 +76,19 @@ async function copyTable(
   onProgress: (progress: CopyProgress) => void,
 ): Promise<number> {
   const limit = table === 'export_chunks' ? CHUNKS_PER_BATCH : ROWS_PER_BATCH
-  let rows = 0
-  for (let afterRowid = Number.MIN_SAFE_INTEGER; ; ) {
-    const batch = await select<Row>(
+  const readBatch = (afterRowid: number): Promise<Row[]> =>
+    select(
       from.sql,
       `select rowid as copied_rowid, * from ${table} where rowid > ? order by rowid limit ?`,
       [afterRowid, limit],
     )
-    if (batch.length > 0) await insertBatch(to.sql, table, batch)
+  let rows = 0
+  let batch = await readBatch(Number.MIN_SAFE_INTEGER)
+  for (let last = batch.at(-1); last !== undefined; last = batch.at(-1)) {
+    await insertBatch(to.sql, table, batch)
     rows += batch.length
-    afterRowid = batch.at(-1)?.copied_rowid ?? afterRowid
-    if (batch.length > 0) onProgress({ table, rows })
-    if (batch.length < limit) break
+    onProgress({ table, rows })
+    batch = await readBatch(last.copied_rowid)
   }
   const [stored] = await select<{ rows: number }>(
     to.sql,
@@ -104,7 +104,7 @@ async function copyTable(
 async function insertBatch(sql: Sql, table: string, batch: Row[]): Promise<void> {
   const rows = batch.map((row) =>
     Object.fromEntries(
-      Object.entries({ ...row, ...CHANGED[table] }).map(([column, value]) => [
+      Object.entries({ ...row, ...REPLACED[table] }).map(([column, value]) => [
         column,
         Buffer.isBuffer(value) ? `\\x${value.toString('hex')}` : value,
       ]),
@@ -117,7 +117,7 @@ async function insertBatch(sql: Sql, table: string, batch: Row[]): Promise<void>
 }
 
 /** Each table after those that its foreign keys reference. */
-export function inOrderOfReferences(schema: DatabaseSchema): string[] {
+function inOrderOfReferences(schema: DatabaseSchema): string[] {
   const ordered = new Set<string>()
   const add = (table: string): void => {
     for (const key of Object.values(schema[table]?.keys ?? {})) {

@@ -1,11 +1,11 @@
 /** Prepared statements for SQLite, and connections of knex. The only file that relies on private
  *  parts of knex and sqlite3; test/records/knex-internals.test.ts fails when an update changes them.
- *  - The SQLite client prepares each statement once per connection. knex and sqlite3 prepare it for each
- *    query, which takes about as long as a small query itself.
- *  - Transactions use a connection of the pool directly. knex.transaction() creates a Knex instance with
- *    over a hundred functions. That costs as much as a small query, and the instance stays in memory until
- *    the next full garbage collection. On SQLite it also rolls back without waiting for running
- *    statements. */
+ *  - The SQLite client prepares each statement once per connection. knex and sqlite3 prepare it for
+ *    each query, which takes about as long as a small query itself.
+ *  - Transactions use a connection of the pool directly. knex.transaction() creates a Knex instance
+ *    with over a hundred functions, which costs as much as a small query. The instance stays in
+ *    memory until the next full garbage collection. On SQLite, knex.transaction() also rolls back
+ *    without waiting for running statements. */
 import { createRequire } from 'node:module'
 import type { Knex } from 'knex'
 import type pg from 'pg'
@@ -91,7 +91,7 @@ export class TransactionConnection {
     return pooled.query?.(...args)
   }
 
-  /** PostgreSQL: runs a statement past knex, which alone would cost 5 % of the CPU time of a
+  /** PostgreSQL: runs a statement without knex, which would cost 5 % of the CPU time of a
    *  change. */
   get direct(): ((statement: NamedStatement) => Promise<{ rows: unknown[] }>) | undefined {
     if (!this.#connection.query) return undefined
@@ -129,11 +129,10 @@ export class TransactionConnection {
     try {
       await this.#connection.query?.(combineInserts(inserts))
     } catch (error) {
-      // The error may come from each of the inserts. They translate only their own.
-      this.failure ??= inserts.reduce(
-        (translated, { translate }) => translate?.(translated) ?? translated,
-        error,
-      )
+      // Any of the inserts may have failed. Each translates only its own errors.
+      let translated = error
+      for (const { translate } of inserts) if (translate) translated = translate(translated)
+      this.failure ??= translated
     }
   }
 }

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import { Refused } from '../../errors.ts'
+import { withConnection } from './connection.ts'
 import { acquireFileLock } from './lock.ts'
 import { type Migration, readMigrations } from './migration-files.ts'
 import { type DatabaseOptions, type Db, type PostgresPlace, withoutPooler } from './open.ts'
@@ -31,23 +32,17 @@ async function withFileLock<T>(file: string, work: () => Promise<T>): Promise<T>
 
 /** Uses a connection of its own: the lock ends with it, also when this process is killed. The lock
  *  belongs to a transaction, because a pooler in transaction mode shares sessions. */
-async function withAdvisoryLock<T>(database: PostgresPlace, work: () => Promise<T>): Promise<T> {
-  const client = new pg.Client({
+function withAdvisoryLock<T>(database: PostgresPlace, work: () => Promise<T>): Promise<T> {
+  const config = {
     connectionString: database.databaseUrl,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-  })
-  // A lost connection also rejects the running query. Without a listener it would end the process.
-  client.on('error', () => undefined)
-  await client.connect()
-  try {
+  }
+  return withConnection(config, async (client) => {
     if (hasComparableCatalogue(database))
       await assertVersion(async (text) => (await client.query(text)).rows)
     await acquireAdvisoryLock(client)
-    return await work()
-  } finally {
-    await client.query('commit').catch(() => undefined)
-    await client.end()
-  }
+    return work().finally(() => client.query('commit').catch(() => undefined))
+  })
 }
 
 /** Waits without an open transaction: behind a pooler, waiting nodes could occupy all connections
@@ -103,8 +98,8 @@ async function hasMigrationsTable({ write }: Db): Promise<boolean> {
   if (await write.schema.hasTable('migrations')) return true
   if (await write.schema.hasTable('knex_migrations'))
     throw new Refused(
-      'A version before 1.1.0 created this database, and this version cannot upgrade it. Set DATA_DIR to a ' +
-        'new folder, or DATABASE_URL to an empty database.',
+      'A version before 1.1.0 created this database, and this version cannot upgrade it. Set DATA_DIR to ' +
+        'a new folder, or DATABASE_URL to an empty database.',
     )
   return false
 }

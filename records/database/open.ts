@@ -42,6 +42,8 @@ export interface PostgresPlace {
   databaseUrl: string
   /** Without the pooler that may be in front of the database. */
   directUrl?: string
+  /** The product that speaks the protocol of PostgreSQL, for example `cockroachdb`. */
+  backend?: string
 }
 
 export type DatabaseOptions = (PostgresPlace & Partial<ConnectionLimits>) | { dataDir: string }

@@ -3,6 +3,7 @@
  *  locks, LISTEN. */
 import pg from 'pg'
 import { Refused } from '../../errors.ts'
+import { withConnection } from './connection.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
 /** In transaction mode, nearly every round finds a shared session. */
@@ -58,8 +59,13 @@ export class PoolerTolerantConnection extends pg.Client {
 /** Throws `Refused` when connections to the URL share sessions: its pooler is in transaction
  *  mode. */
 export async function assertOwnSessions(databaseUrl: string): Promise<void> {
-  const areShared = await withConnection(databaseUrl, (first) =>
-    withConnection(databaseUrl, async (second) => {
+  const config = {
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: CONNECT_TIMEOUT_MS,
+  }
+  const areShared = await withConnection(config, (first) =>
+    withConnection(config, async (second) => {
       for (let round = 0; round < ROUNDS; round++)
         if (await haveSharedSession(first, second)) return true
       return false
@@ -68,7 +74,7 @@ export async function assertOwnSessions(databaseUrl: string): Promise<void> {
   if (areShared)
     throw new Refused(
       'Workers need a session of PostgreSQL for each connection, but a pooler in transaction mode shares ' +
-        'them: set DATABASE_DIRECT_URL to the URL of PostgreSQL itself.',
+        'them. Set DATABASE_DIRECT_URL to the URL of PostgreSQL itself.',
     )
 }
 
@@ -78,21 +84,6 @@ async function haveSharedSession(first: pg.Client, second: pg.Client): Promise<b
   const isShared = (await findBackendId(second)) === id || (await findBackendId(first)) !== id
   await second.query('rollback')
   return isShared
-}
-
-async function withConnection<T>(
-  connectionString: string,
-  use: (client: pg.Client) => Promise<T>,
-): Promise<T> {
-  const client = new pg.Client({
-    connectionString,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: CONNECT_TIMEOUT_MS,
-  })
-  // A lost connection also rejects the running query. Without a listener it would end the process.
-  client.on('error', () => undefined)
-  await client.connect()
-  return use(client).finally(() => client.end())
 }
 
 /** The process ID of the session in which PostgreSQL runs the statement. */

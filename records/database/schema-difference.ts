@@ -40,7 +40,8 @@ export async function assertSchema(db: Db, database: DatabaseOptions): Promise<S
 
 /** CockroachDB and YugabyteDB describe the same indexes and types in other words. */
 export function hasComparableCatalogue(database: DatabaseOptions): boolean {
-  return !('backend' in database) || !/^(cockroachdb|yugabytedb)$/.test(String(database.backend))
+  const backend = 'databaseUrl' in database ? database.backend : undefined
+  return backend !== 'cockroachdb' && backend !== 'yugabytedb'
 }
 
 /** Definitions by name. A table that `other` does not have stands for all that is in it. */

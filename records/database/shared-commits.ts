@@ -16,7 +16,7 @@ const MAX_TRANSACTIONS = 64
 const JOIN_MS = 20
 const WAIT_MS = 15_000
 
-export type Work<T> = (own: TransactionConnection) => Promise<T>
+type Work<T> = (connection: TransactionConnection) => Promise<T>
 
 /** Another transaction with the same commit has failed. The transaction was rolled back and may run
  *  again, alone. */
@@ -90,7 +90,7 @@ export class SharedCommits {
     try {
       for (const next of this.#joining()) {
         group.push(next)
-        const outcome = await run(next.work, connection)
+        const outcome = await runWork(next.work, connection)
         if ('error' in outcome && outcome.hasWritten) throw outcome.error
         outcomes.push(outcome)
       }
@@ -131,14 +131,14 @@ export class SharedCommits {
   }
 }
 
-async function run(work: Work<unknown>, connection: PooledConnection): Promise<Outcome> {
-  const own = new TransactionConnection(connection)
+async function runWork(work: Work<unknown>, pooled: PooledConnection): Promise<Outcome> {
+  const connection = new TransactionConnection(pooled)
   try {
-    const value = await work(own)
-    await own.end()
+    const value = await work(connection)
+    await connection.end()
     return { value }
   } catch (error) {
-    await own.end()
-    return { error, hasWritten: own.hasWritten }
+    await connection.end()
+    return { error, hasWritten: connection.hasWritten }
   }
 }

@@ -11,25 +11,26 @@ import {
   TransactionConnection,
 } from './knex-internals.ts'
 import type { Db, Dialect } from './open.ts'
-import { SharedRollback } from './shared-commits.ts'
+import { type SharedCommits, SharedRollback } from './shared-commits.ts'
 import type { Sql } from './statements.ts'
+
+export interface Source {
+  dialect: Dialect
+  sql: Sql
+}
 
 /** An open transaction. */
 export interface Trx extends Source {
   /** On PostgreSQL, resolves at once and sends the insert with the next statement of the
    *  transaction or with COMMIT, which saves round trips. Then its error ends the transaction. */
   insert(insert: Insert): Promise<void>
-  /** Has it sent a statement since the reads at its begin? */
-  isUsed(): boolean
+  /** Are the results of the opening still current? PostgreSQL: until the transaction sends another
+   *  statement. SQLite: always, because no other transaction writes. */
+  isOpeningCurrent(): boolean
   /** Calls `listener` after the commit or rollback. */
   onEnd(listener: () => void): void
   /** Publishes the topic once, after the commit, however often it was announced. */
   announce<Payload>(topic: Topic<Payload>, payload?: Payload): void
-}
-
-export interface Source {
-  dialect: Dialect
-  sql: Sql
 }
 
 /** PostgreSQL: deadlock_detected and serialization_failure. The transaction was rolled back and may
@@ -49,8 +50,8 @@ export interface Opening<Result> {
   /** On PostgreSQL sent together with BEGIN, which saves a round trip. It must not write: when
    *  BEGIN fails, PostgreSQL commits every write that was sent after it. */
   read(source: Source): Promise<Result>
-  /** PostgreSQL: gives the transaction its ID before it reads anything, so that others can wait for
-   *  its end: see `isAllCommitted`. */
+  /** PostgreSQL: gives the transaction its ID before it reads anything, so that `isAllCommitted` can
+   *  wait for its end. */
   isIdentified?: boolean
   /** PostgreSQL: locks this name until the end of the transaction. Throws `LockTaken`. With SQLite
    *  only one transaction writes. */
@@ -85,10 +86,10 @@ interface Run<Result, T> {
   isAlone: boolean
 }
 
-async function runOnce<Result, T>(db: Db, { opening, work, isAlone }: Run<Result, T>): Promise<T> {
+async function runOnce<Result, T>(db: Db, run: Run<Result, T>): Promise<T> {
   const announced = new Map<Topic<unknown>, unknown[]>()
   const endListeners: (() => void)[] = []
-  const listeners = {
+  const listeners: Listeners = {
     onEnd: (listener: () => void) => void endListeners.push(listener),
     announce(topic: Topic<unknown>, payload?: unknown) {
       const payloads = announced.get(topic)
@@ -97,15 +98,10 @@ async function runOnce<Result, T>(db: Db, { opening, work, isAlone }: Run<Result
     },
   }
   try {
-    const { dialect } = db
     const result = await (db.sharedCommits
-      ? db.sharedCommits.run(async (own) => {
-          const source = { dialect, sql: sqlOn(db.write, own) }
-          const found = await opening.read(source)
-          return work({ ...source, ...listeners, ...insertAtOnce(source) }, found)
-        }, isAlone)
-      : runOnConnection(db, opening, (source, own, found) =>
-          work({ ...source, ...listeners, ...collectInto(own) }, found),
+      ? runSharingCommit(db, db.sharedCommits, run, listeners)
+      : runOnConnection(db, run.opening, (source, connection, found) =>
+          run.work({ ...source, ...listeners, ...collectInto(connection) }, found),
         ))
     for (const [topic, payloads] of announced) {
       const mustNotify = db.publish(topic.name, topic.merge?.(payloads))
@@ -120,6 +116,22 @@ async function runOnce<Result, T>(db: Db, { opening, work, isAlone }: Run<Result
   }
 }
 
+type Listeners = Pick<Trx, 'onEnd' | 'announce'>
+
+/** SQLite only. */
+function runSharingCommit<Result, T>(
+  { dialect, write }: Db,
+  commits: SharedCommits,
+  { opening, work, isAlone }: Run<Result, T>,
+  listeners: Listeners,
+): Promise<T> {
+  return commits.run(async (connection) => {
+    const source = { dialect, sql: sqlOn(write, connection) }
+    const found = await opening.read(source)
+    return work({ ...source, ...listeners, ...insertAtOnce(source) }, found)
+  }, isAlone)
+}
+
 /** PostgreSQL only: calls `use` while the rows that `read` has locked cannot change. `read` must
  *  not write: see `transactionAfter`. Runs once. */
 export function withLockedRows<T>(
@@ -127,7 +139,7 @@ export function withLockedRows<T>(
   read: (source: Source) => Promise<T>,
   use: (result: T) => void,
 ): Promise<void> {
-  return runOnConnection(db, { read }, async (_source, _own, result) => use(result))
+  return runOnConnection(db, { read }, async (_source, _connection, result) => use(result))
 }
 
 /** PostgreSQL only: commits after `work` has resolved. Otherwise rolls back and throws the error of
@@ -135,12 +147,12 @@ export function withLockedRows<T>(
 async function runOnConnection<Result, T>(
   { dialect, write: knex }: Db,
   opening: Opening<Result>,
-  work: (source: Source, own: TransactionConnection, result: Result) => Promise<T>,
+  work: (source: Source, connection: TransactionConnection, result: Result) => Promise<T>,
 ): Promise<T> {
-  const connection = await acquireConnection(knex)
-  const own = new TransactionConnection(connection)
-  const source = { dialect, sql: sqlOn(knex, own) }
-  const send = (text: string) => connection.query?.({ text }) as Promise<unknown>
+  const pooled = await acquireConnection(knex)
+  const connection = new TransactionConnection(pooled)
+  const source = { dialect, sql: sqlOn(knex, connection) }
+  const send = (text: string) => pooled.query?.({ text }) as Promise<unknown>
   let hasEnded = false
   const begun = send(beginText(opening))
   begun.catch(() => undefined)
@@ -148,29 +160,29 @@ async function runOnConnection<Result, T>(
     const result = await opening.read(source)
     if (opening.lock !== undefined && !isLocked(await begun)) throw new LockTaken()
     await begun
-    own.isUsed = false
-    const value = await work(source, own, result)
-    const collected = own.sendCollected()
-    await own.end()
+    connection.isUsed = false
+    const value = await work(source, connection, result)
+    const collected = connection.sendCollected()
+    await connection.end()
     const ended = (await send('COMMIT;')) as { command?: string } | undefined
     hasEnded = true
     await collected
-    if (own.failure !== undefined) throw own.failure
+    if (connection.failure !== undefined) throw connection.failure
     // PostgreSQL responds to COMMIT with ROLLBACK when a statement failed and `work` ignored the
     // error.
     if (ended?.command === 'ROLLBACK')
       throw new Error('The transaction was rolled back, because one of its statements had failed')
     return value
   } catch (error) {
-    await own.end()
-    // Also when the opening has failed: its message may have failed after BEGIN.
+    await connection.end()
+    // Also when the opening has failed: its BEGIN may have succeeded.
     if (!hasEnded)
       await withTimeout(send('ROLLBACK;')).catch((failure: Error) =>
-        discardConnection(connection, failure.message),
+        discardConnection(pooled, failure.message),
       )
-    throw own.failure ?? error
+    throw connection.failure ?? error
   } finally {
-    releaseConnection(knex, connection)
+    releaseConnection(knex, pooled)
   }
 }
 
@@ -187,28 +199,32 @@ function lockNumber(name: string): bigint {
   return hash('sha256', name, 'buffer').readBigInt64BE()
 }
 
-/** `begun`: the results of `beginText`, of which the last one is that of the lock. */
+/** `begun`: the results of `beginText`. The last one is that of the lock. */
 function isLocked(begun: unknown): boolean {
   const { rows } = (begun as { rows: { locked?: boolean }[] }[]).at(-1) ?? { rows: [] }
   return rows[0]?.locked === true
 }
 
-function sqlOn(knex: Knex, own: TransactionConnection): Sql {
-  const raw: Sql['raw'] = (text, bindings = []) => knex.raw(text, bindings).connection(own)
-  const table = (name: string | Knex.QueryBuilder) => knex(name as string).connection(own)
-  return Object.assign(table, { raw, direct: own.direct })
+function sqlOn(knex: Knex, connection: TransactionConnection): Sql {
+  const raw: Sql['raw'] = (text, bindings = []) => knex.raw(text, bindings).connection(connection)
+  const table = (name: string | Knex.QueryBuilder) => knex(name as string).connection(connection)
+  return Object.assign(table, { raw, direct: connection.direct })
 }
 
-type Writing = Pick<Trx, 'insert' | 'isUsed'>
+type Inserting = Pick<Trx, 'insert' | 'isOpeningCurrent'>
 
-function collectInto(own: TransactionConnection): Writing {
-  return { insert: (insert) => own.collect(insert), isUsed: () => own.isUsed }
-}
-
-/** SQLite. What a transaction has read is always current: no other one writes. */
-function insertAtOnce({ sql }: Source): Writing {
+/** PostgreSQL. */
+function collectInto(connection: TransactionConnection): Inserting {
   return {
-    isUsed: () => false,
+    isOpeningCurrent: () => !connection.isUsed,
+    insert: (insert) => connection.collect(insert),
+  }
+}
+
+/** SQLite. */
+function insertAtOnce({ sql }: Source): Inserting {
+  return {
+    isOpeningCurrent: () => true,
     async insert({ table, columns, rows, translate = (error) => error }) {
       const values = rows.flatMap((row) => columns.map((column) => row[column]))
       const text = insertText(table, columns, rows.length)

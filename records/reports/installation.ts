@@ -1,4 +1,5 @@
 /** The queries of `muster doctor`: the server, its connections, and pending work. */
+import { NOW_SQL } from '../database/clock.ts'
 import type { Db } from '../database/open.ts'
 import { countFound, type Sql, select } from '../database/statements.ts'
 
@@ -51,8 +52,7 @@ export async function findDamage({ read }: Db): Promise<string | undefined> {
 
 /** Whether a worker leads, by the clock of the database. PostgreSQL only. */
 export async function hasLeader({ read }: Db): Promise<boolean> {
-  const now = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
-  return (await read('leases').whereRaw(`expires_at > ${now}`).first('name')) !== undefined
+  return (await read('leases').whereRaw(`expires_at > ${NOW_SQL}`).first('name')) !== undefined
 }
 
 export interface AccountCounts {

@@ -11,8 +11,8 @@ import { subscribe } from './subscribe.ts'
 const isOnPostgres = inject('database') === 'postgres'
 const behindPgBouncer = describe.skipIf(!isOnPostgres || !isPgBouncerInstalled)
 const REFUSAL =
-  'Workers need a session of PostgreSQL for each connection, but a pooler in transaction mode shares them: ' +
-  'set DATABASE_DIRECT_URL to the URL of PostgreSQL itself.'
+  'Workers need a session of PostgreSQL for each connection, but a pooler in transaction mode shares them. ' +
+  'Set DATABASE_DIRECT_URL to the URL of PostgreSQL itself.'
 const RECORDS = 40
 
 test.runIf(isOnPostgres && process.env.REQUIRE_PGBOUNCER)('PgBouncer is installed', () => {

@@ -1,0 +1,13 @@
+import pg from 'pg'
+
+/** Uses a connection to PostgreSQL outside of the pool, and closes it. */
+export async function withConnection<T>(
+  config: pg.ClientConfig,
+  use: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  const client = new pg.Client(config)
+  // A lost connection also rejects the running query. Without a listener it would end the process.
+  client.on('error', () => undefined)
+  await client.connect()
+  return use(client).finally(() => client.end())
+}
