@@ -4,7 +4,7 @@ import { type FieldErrors, InvalidInput } from './errors.ts'
 import type { QueryParameter } from './generated/operations.ts'
 import type { Validator } from './generated/validators.js'
 
-/** Throws InvalidInput unless `value` is valid. `fieldOf` turns a path into the name that the
+/** Throws `InvalidInput` unless `value` is valid. `fieldOf` turns a path into the name that the
  *  client used. */
 export function assertValid(
   validator: Validator,
@@ -24,7 +24,7 @@ export function convertParameter(value: string, type: QueryParameter['type'] | u
   return value
 }
 
-/** More would make the response long without making it more helpful. */
+/** More errors make a response longer, but not more helpful. */
 const MAX_ERRORS = 100
 
 function fieldErrors(errors: ErrorObject[], fieldOf: (path: string[]) => string): FieldErrors {
@@ -40,14 +40,14 @@ function fieldErrors(errors: ErrorObject[], fieldOf: (path: string[]) => string)
     }
     const message = toMessage(error, alternativeTypes.get(field))
     if (message === undefined) continue
-    const isInside = (name: string): boolean => name === field || name.startsWith(`${field}.`)
-    // An earlier error in one of the alternatives is clearer.
-    if (error.keyword === 'oneOf' && Object.keys(fields).some(isInside)) continue
+    const isFieldOrPart = (name: string): boolean => name === field || name.startsWith(`${field}.`)
+    // An earlier error of one of the alternatives is clearer.
+    if (error.keyword === 'oneOf' && Object.keys(fields).some(isFieldOrPart)) continue
     fields[field] ??= []
-    // Empty text breaks both rules.
-    const sameAs = message === BLANK ? EMPTY : message
-    if (![message, sameAs].some((known) => fields[field]?.includes(known)))
-      fields[field].push(message)
+    // Empty text breaks both rules, and one message is enough.
+    const isKnown =
+      fields[field].includes(message) || (message === BLANK && fields[field].includes(EMPTY))
+    if (!isKnown) fields[field].push(message)
   }
   return fields
 }

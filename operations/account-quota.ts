@@ -13,19 +13,19 @@ import {
 import { countNoun } from '../records/references.ts'
 
 const MAX_AGE_MS = 60_000
-/** Limits the memory. The accounts are then counted again. */
+/** Limits the memory. With more, all accounts are counted again. */
 const MAX_ACCOUNTS = 10_000
 const CREATED = 201
 
-export interface QuotaServices {
+interface QuotaServices {
   db: Db
   now: () => Date
   /** The quotas of an account for which an operator has set no others. */
   quotas: Quotas
 }
 
-/** Counts the changes of each account in memory, and the rows in the database once a minute: a
- *  change then needs no statement. Several nodes together can exceed a quota by what they add
+/** Counts the changes of each account in memory, and reads the counts from the database once a
+ *  minute, so that a change needs no statement. Several nodes together can exceed a quota by what they add
  *  within a minute. */
 export class AccountQuotas {
   readonly #services: QuotaServices
@@ -58,7 +58,7 @@ export class AccountQuotas {
   }
 }
 
-export class AccountQuota {
+class AccountQuota {
   readonly limits: Quotas
   readonly #use: WriteUse
 
@@ -67,7 +67,7 @@ export class AccountQuota {
     this.#use = use
   }
 
-  /** Throws InvalidInput for a record and 429 for an event above the quota. */
+  /** Throws `InvalidInput` for a record above the quota, and 429 for an event above it. */
   assertWithin({ success }: OperationRow, now: Date): void {
     const { records, events_per_day } = this.limits
     if (success === CREATED && this.#use.records >= records)
@@ -87,8 +87,8 @@ export class AccountQuota {
     )
   }
 
-  /** Counts a change that is committed. Those that cause several events are counted in full a
-   *  minute later. */
+  /** Counts a committed change as one event. A change with several events is counted in full at the
+   *  next read of the database. */
   count({ success }: OperationRow): void {
     if (success === CREATED) this.#use.records += 1
     this.#use.events_per_day += 1

@@ -24,7 +24,7 @@ import { listSubscriptions, type Subscription } from '../records/subscriptions.t
 import { assertValid } from '../validation.ts'
 import { emit, emitMany } from '../webhooks/emit.ts'
 import type { AccountQuotas } from './account-quota.ts'
-import { findResponse, type KeysInUse } from './idempotency.ts'
+import { type KeysInUse, takeKey } from './idempotency.ts'
 import { LargePages } from './large-pages.ts'
 import { assertRecordSize } from './record-size.ts'
 import { assertBodyRules, assertDistinctSorts } from './request-rules.ts'
@@ -36,8 +36,8 @@ export interface RawInput {
   path?: Record<string, string>
   /** Converted by the contract's types: lists are arrays, integers are numbers. */
   query?: Record<string, unknown>
-  /** The spelling of the client, by the name in the contract, of query parameters whose name it
-   *  spelled differently. */
+  /** Query parameters whose name the client spelled differently: its spelling by the name in the
+   *  contract. */
   spellings?: ReadonlyMap<string, string>
   /** By lower-case name. */
   headers?: Record<string, unknown>
@@ -69,7 +69,7 @@ export function validate<Id extends OperationId>(
   return { path, query, body } as ValidInput<Id>
 }
 
-export interface ExecuteServices {
+interface ExecuteServices {
   db: Db
   now: () => Date
   checkResponse: ResponseChecker
@@ -77,39 +77,38 @@ export interface ExecuteServices {
   quotas: AccountQuotas
 }
 
-export interface Execution<Id extends OperationId> {
+interface Execution<Id extends OperationId> {
   input: ValidInput<Id>
   caller: Caller
   requestId?: string
   /** The trace of the request. */
   traceparent?: string
   mergePatch?: MergePatch
-  /** Is this the version of the record that the client requires? Otherwise nothing is changed and
-   *  412 is thrown. */
+  /** Is this the version of the record that the client requires? If not, `execute` throws 412 and
+   *  changes nothing. */
   isMatch?: (current: object) => boolean
-  /** The request is repeated with this key: only the first one changes something, the others get
-   *  its response. */
+  /** Only the first request with this key changes something. The others get its response. */
   once?: KeyedRequest
-  /** Builds the response, keeps it for the caller and returns it. */
+  /** Builds the response from the result of the handler. */
   respond?: (result: unknown) => StoredResponse
 }
 
 /** The result of the handler, or the stored response to an earlier request with the same key. */
-export type Outcome = { result: unknown; stored?: undefined } | { stored: StoredResponse }
+type ExecutionResult = { result: unknown; stored?: undefined } | { stored: StoredResponse }
 
 /** Throws StatusError or InvalidInput. */
 export async function execute<Id extends OperationId>(
   services: ExecuteServices,
   id: Id,
   execution: Execution<Id>,
-): Promise<Outcome> {
+): Promise<ExecutionResult> {
   if (operations[id].access === 'write')
     return services.keysInUse.use(execution.once, () => change(services, id, execution))
   const { db } = services
   const { accountId } = execution.caller
   const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
   const query: Record<string, unknown> = execution.input.query
-  return largePages.take(accountId, query['page[size]'], async () => {
+  return largePages.run(accountId, query['page[size]'], async () => {
     const result = await handle(services, id, execution, { scope, now: services.now() })
     execution.respond?.(result)
     return { result }
@@ -126,16 +125,16 @@ async function change<Id extends OperationId>(
   services: ExecuteServices,
   id: Id,
   execution: Execution<Id>,
-): Promise<Outcome> {
+): Promise<ExecutionResult> {
   const { caller, traceparent, once, respond } = execution
   const now = services.now()
   const quota = await services.quotas.of(caller.accountId)
-  const outcome: Outcome = await transactionAfter(
+  const outcome: ExecutionResult = await transactionAfter(
     services.db,
     // 1. With BEGIN: the state of the key, and the webhooks that want the event.
     opening(id, execution, now),
     async (trx, { key, subscriptions }) => {
-      const stored = once && key && (await findResponse(trx, once, key))
+      const stored = once && key && (await takeKey(trx, once, key))
       if (stored) return { stored }
       quota.assertWithin(operations[id], now)
       const scope = writeScope(trx, caller.accountId, { traceparent, subscriptions })

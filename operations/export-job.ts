@@ -12,6 +12,7 @@ import {
   completeExport,
   deleteLeasedChunks,
   type ExportLease,
+  type FinishedFile,
   failExport,
   insertChunk,
   LeaseLost,
@@ -39,7 +40,7 @@ const FAILURE = 'An unexpected error occurred several times. Create a new export
  *  other for long and all of them together do not slow down requests. */
 const turns = new Turns(2)
 
-export interface ExportServices {
+interface ExportServices {
   db: Db
   now: () => Date
   /** The quotas of an account for which an operator has set no others. */
@@ -62,12 +63,12 @@ export async function makeExport(
   const lease = await transaction(db, ({ sql }) => leaseExport(sql, id, now()))
   if (lease === undefined) return
   try {
-    // Each try ended with a crash of its process.
+    // The process of each try was killed.
     if (lease.tries > MAX_TRIES) return await fail(services, lease, FAILURE)
     await makeFile(services, lease, signal)
   } catch (error) {
     if (error instanceof LeaseLost) return
-    await giveUp(services, lease, { error, signal })
+    await retryOrFail(services, lease, { cause: error, signal })
     if (!signal.aborted && !(error instanceof StorageFull)) throw error
   }
 }
@@ -145,7 +146,7 @@ class ExportFile {
     if (this.#now().getTime() - this.#renewedAt >= RENEWAL_MS) await this.#store()
   }
 
-  async finish(): Promise<{ rowCount: number; byteSize: number; sha256: string }> {
+  async finish(): Promise<FinishedFile> {
     if (this.#buffer.length > 0) await this.#store(this.#buffer)
     return {
       rowCount: this.#rowCount,
@@ -179,8 +180,8 @@ interface Part {
 /** Ten of the largest records take about 20 ms as CSV. */
 const RECORDS_PER_PART = 10
 
-/** Parts of the batches, so that the text of many large records does not hold the event loop. */
-async function* slices(batches: AsyncIterable<object[]>): AsyncGenerator<object[]> {
+/** Splits the batches, so that the text of many large records does not hold up the event loop. */
+async function* split(batches: AsyncIterable<object[]>): AsyncGenerator<object[]> {
   for await (const records of batches) yield* inBatches(records, RECORDS_PER_PART)
 }
 
@@ -200,7 +201,7 @@ async function* csv(
       escape_formulas: format === 'csv',
     })
   yield { text: lines([fields]), records: 0 }
-  for await (const records of slices(batches))
+  for await (const records of split(batches))
     yield { text: lines(records), records: records.length }
 }
 
@@ -208,7 +209,7 @@ async function* csv(
 async function* json(batches: AsyncIterable<object[]>): AsyncGenerator<Part> {
   yield { text: '[', records: 0 }
   let separator = '\n'
-  for await (const records of slices(batches)) {
+  for await (const records of split(batches)) {
     yield {
       text: separator + records.map((record) => JSON.stringify(record)).join(',\n'),
       records: records.length,
@@ -218,11 +219,12 @@ async function* json(batches: AsyncIterable<object[]>): AsyncGenerator<Part> {
   yield { text: '\n]\n', records: 0 }
 }
 
-/** Does not throw when another process has leased the export. */
-async function giveUp(
+/** Queues the export again, or fails it when another try is useless. Does nothing when another
+ *  process has leased it. */
+async function retryOrFail(
   services: ExportServices,
   lease: ExportLease,
-  { error: cause, signal }: { error: unknown; signal: AbortSignal },
+  { cause, signal }: { cause: unknown; signal: AbortSignal },
 ): Promise<void> {
   const { db, now } = services
   try {

@@ -12,7 +12,8 @@ import {
 
 /** How long a request waits for an earlier one with the same key. */
 const WAIT_MS = 1_000
-const LOOK_MS = 50
+/** Between two tries to lock a key. */
+const LOCK_RETRY_MS = 50
 
 export class KeyOfOtherRequest extends InvalidInput {
   constructor() {
@@ -31,7 +32,7 @@ export function idempotencyFingerprint(method: string, url: string, body: string
   return createHash('sha256').update(`${method} ${url}\n${body}`).digest('base64url')
 }
 
-/** The keys of the requests that this process is working on. Repeats wait here, where they need no
+/** The keys of the requests in progress in this process. Repeated requests wait here without a
  *  connection to the database: many of them could occupy the pool. */
 export class KeysInUse {
   /** The end of the request by user and key. */
@@ -73,15 +74,15 @@ async function untilUnlocked<T>(work: () => Promise<T>, deadline: number): Promi
       return await work()
     } catch (error) {
       if (!(error instanceof LockTaken)) throw error
-      if (performance.now() + LOOK_MS > deadline) throw new StillInProgress()
+      if (performance.now() + LOCK_RETRY_MS > deadline) throw new StillInProgress()
     }
-    await delay(LOOK_MS)
+    await delay(LOCK_RETRY_MS)
   }
 }
 
-/** The stored response of an earlier request with this key, or undefined when the request is the
- *  first. */
-export async function findResponse(
+/** Takes the key for a request, and frees it when it has expired. Returns the stored response if the
+ *  request repeats an earlier one. Throws `StillInProgress` or `KeyOfOtherRequest`. */
+export async function takeKey(
   trx: Trx,
   request: KeyedRequest,
   state: KeyState,

@@ -1,5 +1,5 @@
-/** Pages of many records, which may have 4 MiB, take turns. So many of them at once do not delay
- *  all other requests of a process. */
+/** Large pages, of up to 4 MiB, take turns, so that many of them at once do not delay all other
+ *  requests of a process. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Turns } from '../webhooks/turns.ts'
 
@@ -12,9 +12,9 @@ export class LargePages {
   readonly #turns = new Turns(1)
   readonly #accounts = new Map<string, { turns: Turns; pages: number }>()
 
-  /** Runs `build` at once for a small page or no page. One large page is built at a time, of each
+  /** Runs `build` at once for a small page or no page. Builds one large page at a time, for each
    *  account in turn. */
-  async take<T>(accountId: string, size: unknown, build: () => Promise<T>): Promise<T> {
+  async run<T>(accountId: string, size: unknown, build: () => Promise<T>): Promise<T> {
     if (!(Number(size) > MAX_SMALL_PAGE)) return build()
     const account = this.#accounts.get(accountId) ?? { turns: new Turns(1), pages: 0 }
     this.#accounts.set(accountId, account)
@@ -26,8 +26,8 @@ export class LargePages {
     }
   }
 
-  /** The turn ends after a pause as long as the work on the page. So large pages take at most half
-   *  of the time of the event loop. The page itself does not wait for the pause. */
+  /** A pause as long as the work on the page belongs to its turn, so that large pages take at most
+   *  half of the time of the event loop. The page itself does not wait for the pause. */
   #build<T>(build: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       void this.#turns.take(async () => {

@@ -1,11 +1,10 @@
-/** Checks responses against the contract. VALIDATE_RESPONSES decides what follows from a
- *  violation. */
+/** Checks responses against the contract. The setting VALIDATE_RESPONSES is the mode. */
 import type { Logger } from 'pino'
 import type { OperationId } from '../generated/operations.ts'
 import { responses } from '../generated/validators.js'
 import { HEADERS, type Problem, problemIn, type Violation } from './violations.ts'
 
-export interface ResponseCheckOptions {
+interface ResponseCheckOptions {
   /** `off`: no checks. `log`: checks a sample of the responses and logs violations. `enforce`:
    *  checks every response and throws on a violation. */
   mode: 'off' | 'log' | 'enforce'
@@ -14,7 +13,7 @@ export interface ResponseCheckOptions {
 }
 
 /** The parts of a response that are to be checked. */
-export interface ResponseParts {
+interface ResponseParts {
   status: number
   headers?: unknown
   body?: unknown
@@ -35,8 +34,8 @@ class ContractViolation extends Error {
   override name = 'ContractViolation'
 }
 
-/** In mode `log`, for each operation and part (headers or body): in each second, the last check
- *  begins below both limits. The check of a page costs as much as fetching it. */
+/** Mode `log` checks no more once one of the limits is reached, in each second for each operation
+ *  and part (headers or body). Checking a page takes as long as reading it. */
 const CHECKS_PER_SECOND = 10
 const MAX_MS_PER_SECOND = 5
 

@@ -4,7 +4,7 @@ import type { DeliveredType } from '../generated/asyncapi.ts'
 import type { OperationId } from '../generated/operations.ts'
 
 /** An error of Ajv. */
-export interface SchemaError {
+interface SchemaError {
   instancePath: string
   message?: string
   params: object
@@ -32,13 +32,13 @@ export interface SeenViolation {
   last_seen_at: string
 }
 
-export interface Violations {
+interface Violations {
   record(violation: Violation, now: Date): void
   /** Most recent first. */
   list(): SeenViolation[]
 }
 
-/** Distinct violations. The least recent ones are dropped. */
+/** The least recent one is dropped when there are more. */
 const MAX_VIOLATIONS = 100
 
 export function newViolations(): Violations {
@@ -63,7 +63,8 @@ export function newViolations(): Violations {
         first_seen_at: before?.first_seen_at ?? at,
         last_seen_at: at,
       })
-      for (const oldest of seen.keys()) if (seen.size > MAX_VIOLATIONS) seen.delete(oldest)
+      const [oldest] = seen.keys()
+      if (oldest !== undefined && seen.size > MAX_VIOLATIONS) seen.delete(oldest)
     },
     list: () => [...seen.values()].reverse(),
   }

@@ -1,4 +1,4 @@
-/** Lets a few of many tasks work at once, in the order in which they ask. */
+/** Limits how many tasks run at once. The others wait in the order of their calls. */
 export class Turns {
   readonly #atOnce: number
   readonly #waiting: (() => void)[] = []

@@ -7,7 +7,7 @@ test('large pages: one at a time, of each account in turn; small ones at once', 
   const started: string[] = []
   const ends = new Map<string, () => void>()
   const build = (accountId: string, size: unknown, name: string): Promise<void> =>
-    pages.take(accountId, size, () => {
+    pages.run(accountId, size, () => {
       started.push(name)
       return new Promise((resolve) => ends.set(name, resolve))
     })
@@ -35,7 +35,7 @@ test('large pages: the next one begins after a pause as long as the work on the 
   const pages = new LargePages()
   const times: number[] = []
   const build = (): Promise<void> =>
-    pages.take('a', 100, async () => {
+    pages.run('a', 100, async () => {
       times.push(performance.now())
       await delay(20)
       times.push(performance.now())

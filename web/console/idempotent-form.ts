@@ -2,7 +2,7 @@
  *  reload. */
 import { createHash, randomUUID } from 'node:crypto'
 import { StatusError } from '../../errors.ts'
-import { findResponse, KeyOfOtherRequest, StillInProgress } from '../../operations/idempotency.ts'
+import { KeyOfOtherRequest, StillInProgress, takeKey } from '../../operations/idempotency.ts'
 import type { WriteScope } from '../../records/database/scope.ts'
 import {
   findKeyState,
@@ -58,7 +58,7 @@ export async function createOnce<T extends { id: string }>(
   const request = formRequest(visit)
   if (!request) return create()
   const state = await findKeyState(trx, request, visit.now.getTime())
-  const stored = await findResponse(trx, request, state).catch(throwFormError)
+  const stored = await takeKey(trx, request, state).catch(throwFormError)
   if (stored) throw new AlreadyCreated(stored.body)
   const created = await create()
   await insertIdempotencyKey(trx, request, toStoredForm(created), visit.now.getTime())
