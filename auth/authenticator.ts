@@ -1,5 +1,10 @@
 /** Finds the owners of API keys. */
-import { findPrincipal, type KeyStatus, type Principal } from '../records/api-keys.ts'
+import {
+  type AcceptedKey,
+  findPrincipal,
+  type KeyStatus,
+  type RejectedKey,
+} from '../records/api-keys.ts'
 import { findCountedPrincipal } from '../records/counted-keys.ts'
 import type { Db } from '../records/database/open.ts'
 import type { Sql } from '../records/database/statements.ts'
@@ -13,13 +18,12 @@ type Authenticate = (token: string) => Promise<KeyStatus | undefined>
 
 type CountingAuthenticate = (token: string) => Promise<Authentication | undefined>
 
-type Authentication =
-  | {
-      principal: Principal
-      /** The state of the owner's rate limit, including this request. */
-      rateLimit: RateLimitState
-    }
-  | Extract<KeyStatus, { rejected: Principal }>
+interface CountedKey extends AcceptedKey {
+  /** The state of the owner's rate limit, including this request. */
+  rateLimit: RateLimitState
+}
+
+type Authentication = CountedKey | RejectedKey
 
 /** When requests with a key wait for a statement, the next one waits this much longer for more of
  *  them. */

@@ -1,7 +1,12 @@
 import { Readable } from 'node:stream'
 import { assertFound, StatusError } from '../errors.ts'
 import type { FileBody } from '../generated/operations.ts'
-import { assertExportPermitted, type Export, exportListing, readFile } from '../records/exports.ts'
+import {
+  assertExportPermitted,
+  type Export,
+  exportListing,
+  readExportFile,
+} from '../records/exports.ts'
 import { findRecord } from '../records/list.ts'
 import type { Call } from './call.ts'
 
@@ -28,7 +33,7 @@ export async function getExportFile(call: Call<'getExportFile'>): Promise<FileBo
     },
     // Reads chunk by chunk. When the client disconnects, the stream is destroyed and the reading
     // stops.
-    stream: Readable.from(readFile(scope, found), { objectMode: false }),
+    stream: Readable.from(readExportFile(scope, found), { objectMode: false }),
   }
 }
 

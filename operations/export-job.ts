@@ -20,7 +20,7 @@ import {
   MAX_TRIES,
   releaseExport,
   renewLease,
-} from '../records/export-runs.ts'
+} from '../records/export-files.ts'
 import {
   describeFullStorage,
   exportedRecords,

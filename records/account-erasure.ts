@@ -8,7 +8,7 @@ import { type Trx, transaction } from './database/transaction.ts'
 import { HOUR_MS } from './time-units.ts'
 
 const BATCH_ROWS = 500
-/** Chunks of files: 16 MiB. */
+/** 16 MiB of files. */
 const BATCH_CHUNKS = 64
 /** Between two batches, so that other writers get their turn. */
 const BATCH_PAUSE_MS = 50
@@ -20,13 +20,13 @@ type RemoveBatch = (trx: Trx, accountId: string) => Promise<number>
  *  A table comes before those that it refers to. */
 const STEPS: [table: string, remove: RemoveBatch][] = [
   ['bulk_jobs', ownRows('bulk_jobs', 'id')],
-  ['export_chunks', removeChunks],
+  ['export_chunks', rowsOf('exports', 'export_chunks', ['export_id', 'position'], BATCH_CHUNKS)],
   ['exports', ownRows('exports', 'id')],
   ['account_quotas', ownRows('account_quotas', 'account_id', 'name')],
   ['sessions', ownRows('sessions', 'id')],
   ['invitations', ownRows('invitations', 'token_hash')],
   ['api_keys', ownRows('api_keys', 'id')],
-  ['idempotency_keys', removeIdempotencyKeys],
+  ['idempotency_keys', rowsOf('users', 'idempotency_keys', ['user_id', 'key'])],
   ['users', ownRows('users', 'id')],
   ['request_log', ownRows('request_log', 'id')],
   ['request_minutes', ownRows('request_minutes', 'account_id', 'minute')],
@@ -36,8 +36,8 @@ const STEPS: [table: string, remove: RemoveBatch][] = [
   ],
   ['deliveries', removeDeliveriesWithAttempts],
   ['events', ownRows('events', 'id')],
-  ['attempt_counts', rowsOfWebhooks('attempt_counts', 'webhook_id', 'span_ms', 'starts_at')],
-  ['webhook_health', rowsOfWebhooks('webhook_health', 'webhook_id')],
+  ['attempt_counts', rowsOf('webhooks', 'attempt_counts', ['webhook_id', 'span_ms', 'starts_at'])],
+  ['webhook_health', rowsOf('webhooks', 'webhook_health', ['webhook_id'])],
   ['webhooks', ownRows('webhooks', 'id')],
   ['payments', ownRows('payments', 'id')],
   ['job_applications', ownRows('job_applications', 'id')],
@@ -104,27 +104,18 @@ function ownRows(table: string, ...key: string[]): RemoveBatch {
   }
 }
 
-/** The same, for a table without the account. */
-function rowsOfWebhooks(table: string, ...key: string[]): RemoveBatch {
+/** Rows without an account ID: the first column of their key refers to a row of `parent`. */
+function rowsOf(
+  parent: string,
+  table: string,
+  key: [string, ...string[]],
+  limit = BATCH_ROWS,
+): RemoveBatch {
   return ({ sql }, accountId) => {
-    const webhooks = sql('webhooks').where({ account_id: accountId }).select('id')
-    const batch = sql(table).whereIn('webhook_id', webhooks).limit(BATCH_ROWS).select(key)
+    const parents = sql(parent).where({ account_id: accountId }).select('id')
+    const batch = sql(table).whereIn(key[0], parents).limit(limit).select(key)
     return sql(table).whereIn(key, batch).delete()
   }
-}
-
-function removeChunks({ sql }: Trx, accountId: string): Promise<number> {
-  const key = ['export_id', 'position']
-  const exports = sql('exports').where({ account_id: accountId }).select('id')
-  const batch = sql('export_chunks').whereIn('export_id', exports).limit(BATCH_CHUNKS).select(key)
-  return sql('export_chunks').whereIn(key, batch).delete()
-}
-
-function removeIdempotencyKeys({ sql }: Trx, accountId: string): Promise<number> {
-  const key = ['user_id', 'key']
-  const users = sql('users').where({ account_id: accountId }).select('id')
-  const batch = sql('idempotency_keys').whereIn('user_id', users).limit(BATCH_ROWS).select(key)
-  return sql('idempotency_keys').whereIn(key, batch).delete()
 }
 
 /** One webhook at a time: no index finds all deliveries of an account. Locks the deliveries, so

@@ -4,7 +4,7 @@ import { insertAccountDeletion, isBeingDeleted } from './account-deletions.ts'
 import { lockAccount } from './accounts.ts'
 import type { WriteScope } from './database/scope.ts'
 import { deleteAccountSessions } from './sessions.ts'
-import { leavePauseOut } from './webhook-outages.ts'
+import { excludePauseFromOutages } from './webhook-outages.ts'
 import { updateSuspendedAt } from './webhooks.ts'
 
 /** Stops the account's API keys, sign-in, sessions and deliveries on every node. Returns false when
@@ -45,6 +45,6 @@ async function changeSuspension(
     .where({ id: scope.accountId })
     .update({ suspended_at: suspendedAt, updated_at: now.getTime() })
   await updateSuspendedAt(scope, suspendedAt)
-  if (suspendedAt === null) await leavePauseOut(scope.sql, now, scope.accountId)
+  if (suspendedAt === null) await excludePauseFromOutages(scope.sql, now, scope.accountId)
   return true
 }

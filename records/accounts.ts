@@ -98,8 +98,12 @@ function accountFromRow(row: AccountRow): Account {
   }
 }
 
-const accountsWithOwners = (sql: Sql) =>
-  sql('accounts')
+/** All accounts, or those with the ID or the name. Several may have the same name. Oldest first. */
+export async function listAccounts(
+  sql: Sql,
+  filter?: { id: string } | { name: string },
+): Promise<Account[]> {
+  const query = sql('accounts')
     .leftJoin('users', (join) => join.on('users.account_id', 'accounts.id').onVal('role', 'owner'))
     .leftJoin('account_deletions', 'account_deletions.id', 'accounts.id')
     .orderBy('accounts.id')
@@ -111,13 +115,6 @@ const accountsWithOwners = (sql: Sql) =>
       'account_deletions.requested_at',
       'accounts.created_at',
     )
-
-/** All accounts, or those with the ID or the name. Several may have the same name. Oldest first. */
-export async function listAccounts(
-  sql: Sql,
-  filter: { id: string } | { name: string } | undefined = undefined,
-): Promise<Account[]> {
-  const query = accountsWithOwners(sql)
   if (filter) query.where('id' in filter ? { 'accounts.id': filter.id } : filter)
   const rows: AccountRow[] = await query
   return rows.map(accountFromRow)

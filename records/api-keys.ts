@@ -51,7 +51,7 @@ function fromRow(row: ApiKeyRow): ApiKey {
   }
 }
 
-export interface NewApiKeyRecord {
+interface NewApiKeyRecord {
   userId: string
   name: string
   accessLevel: AccessLevel
@@ -163,7 +163,7 @@ const ownedFromRow = (row: OwnedApiKeyRow): OwnedApiKey => ({
   owner: { id: row.user_id, fullName: row.owner_name, status: row.owner_status },
 })
 
-export interface KeyFilter {
+interface KeyFilter {
   isRevoked: boolean
   /** Only older keys: the last ID of the previous page. */
   beforeId?: string
@@ -197,9 +197,18 @@ export interface Principal {
   finance: Permission
 }
 
-/** Rejected: the key is revoked, its owner is deactivated or its account is suspended.
- *  `isSuspended`: the suspension is the only reason. */
-export type KeyStatus = { principal: Principal } | { rejected: Principal; isSuspended: boolean }
+export interface AcceptedKey {
+  principal: Principal
+}
+
+/** The key is revoked, its owner is deactivated or its account is suspended. */
+export interface RejectedKey {
+  rejected: Principal
+  /** The suspension of the account is the only reason. */
+  isSuspended: boolean
+}
+
+export type KeyStatus = AcceptedKey | RejectedKey
 
 export interface PrincipalRow extends Principal {
   isAccepted: boolean | number

@@ -38,7 +38,7 @@ export interface Lease {
 }
 
 /** A request and its outcome, or nothing sent because the webhook is disabled or deleted. */
-export type AttemptResult = {
+type AttemptResult = {
   trigger: Trigger
   /** Null: the webhook does not ask for order. */
   orderingKey: string | null

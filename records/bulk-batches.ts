@@ -141,11 +141,13 @@ export async function readBatch(db: Db, job: RunningBulkJob, size: number): Prom
      order by ${table}.id`,
     [...filter.bindings, ...range.bindings, job.cursor],
   )
-  const found = rows.flatMap(({ id, matches }, index) => (matches ? [{ id, index }] : []))
-  const last = found[size - 1]?.index ?? rows.length - 1
-  const ids = found.slice(0, size).map(({ id }) => id)
-  if (last === rows.length - 1 && rows.length < MAX_ROWS_READ) return { ids, next: stageAfter(job) }
-  return { ids, next: { stage: job.stage, cursor: rows[last]?.id ?? job.cursor } }
+  const items = rows.filter(({ matches }) => matches).slice(0, size)
+  const ids = items.map(({ id }) => id)
+  // A full batch ends with its last item, any other one with the last row.
+  const last = items.length === size ? items.at(-1) : rows.at(-1)
+  const isEndOfStage = last === rows.at(-1) && rows.length < MAX_ROWS_READ
+  if (last === undefined || isEndOfStage) return { ids, next: stageAfter(job) }
+  return { ids, next: { stage: job.stage, cursor: last.id } }
 }
 
 function stageAfter({ kind, stage }: RunningBulkJob): BulkPosition | null {
@@ -154,7 +156,7 @@ function stageAfter({ kind, stage }: RunningBulkJob): BulkPosition | null {
   return next === undefined ? null : { stage: next, cursor: LOWEST_ID }
 }
 
-/** Stop waiting after this long: older transactions are not ours. */
+/** An older open transaction is not one of Muster's: those end sooner. */
 const MAX_TRANSACTION_MS = 60_000
 
 /** Are all events of the job committed or rolled back? On PostgreSQL a transaction that began while

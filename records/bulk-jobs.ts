@@ -120,7 +120,7 @@ export const BULK_STAGES: Record<BulkKind, readonly [BulkStage, ...BulkStage[]]>
   retry_failed: ['failed'],
 }
 
-export interface NewBulkJob {
+interface NewBulkJob {
   selection: BulkSelection
   rate: number
   total: number

@@ -11,7 +11,7 @@ export const MAX_STEP_MS = 60_000
 /** Between the last mark and a start. A deploy is shorter. */
 const MAX_GAP_MS = HOUR_MS
 /** Running time, summed over restarts. */
-export const STEADY_MS = DAY_MS
+const STEADY_MS = DAY_MS
 /** PostgreSQL advisory lock: any number that nothing else locks. */
 const LOCK_KEY = 7_305_518_843
 
@@ -59,7 +59,7 @@ export const IS_CLOCK_IN_DOUBT = `exists (
   where number > 1 and steady_ms < ${STEADY_MS}
     and number = (select max(number) from clock_spans))`
 
-export interface Mark {
+interface Mark {
   now: Date
   /** By the monotonic clock, since the last mark of this process; undefined for its first mark. */
   elapsedMs: number | undefined

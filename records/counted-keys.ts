@@ -1,5 +1,11 @@
 /** API keys and the rate limits of their owners, in one statement. PostgreSQL only. */
-import { FIND_PRINCIPAL, type KeyStatus, keyStatusFromRow, type PrincipalRow } from './api-keys.ts'
+import {
+  type AcceptedKey,
+  FIND_PRINCIPAL,
+  keyStatusFromRow,
+  type PrincipalRow,
+  type RejectedKey,
+} from './api-keys.ts'
 import type { Db } from './database/open.ts'
 import { select } from './database/statements.ts'
 import {
@@ -10,11 +16,9 @@ import {
 } from './rate-limits.ts'
 
 /** The window includes the requests that were counted. */
-export type CountedKeyStatus =
-  | (Extract<KeyStatus, { principal: unknown }> & { window: RateLimitWindow })
-  | Extract<KeyStatus, { rejected: unknown }>
+type CountedKeyStatus = (AcceptedKey & { window: RateLimitWindow }) | RejectedKey
 
-export interface CountedRequests {
+interface CountedRequests {
   /** The name of the rate limit. */
   name: string
   windowSeconds: number

@@ -8,7 +8,7 @@ import { ARE_PAUSED } from './delivery-pause.ts'
 import { DAY_MS } from './time-units.ts'
 import { disableWebhook, type Webhook, webhookTarget } from './webhooks.ts'
 
-export interface DeadWebhook {
+interface DeadWebhook {
   id: string
   accountId: string
   /** Epoch milliseconds. */

@@ -2,7 +2,7 @@ import type { DeliveredType } from '../generated/asyncapi.ts'
 import type { Trigger } from './attempt.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
-import { joinQueue, listBusyOrderings } from './delivery-order.ts'
+import { findFirstInOrder } from './delivery-order.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 import { UNDELIVERED } from './index-predicates.ts'
 
@@ -112,7 +112,7 @@ export async function insertDeliveries(
   now: Date,
 ): Promise<void> {
   if (deliveries.length === 0) return
-  const busy = await listBusyOrderings(scope, deliveries)
+  const first = await findFirstInOrder(scope, deliveries)
   const nowMs = now.getTime()
   const rows = deliveries.map((delivery) => ({
     id: delivery.id,
@@ -124,8 +124,7 @@ export async function insertDeliveries(
     attempts: 0,
     ordering_key: delivery.orderingKey ?? null,
     traceparent: scope.traceparent ?? null,
-    // Marks the resource as busy for the deliveries that follow.
-    next_attempt_at: joinQueue(delivery, busy) ? nowMs : null,
+    next_attempt_at: first.has(delivery) ? nowMs : null,
     next_trigger: delivery.trigger,
     created_at: nowMs,
     updated_at: nowMs,
@@ -144,7 +143,7 @@ export async function insertDeliveries(
   )
 }
 
-export interface DeliveryFilter {
+interface DeliveryFilter {
   webhookId?: string
   eventId?: string
   state?: DeliveryState

@@ -10,7 +10,7 @@ import {
   type FailureReason,
   findDelivery,
 } from './deliveries.ts'
-import { joinQueue, listBusyOrderings } from './delivery-order.ts'
+import { findFirstInOrder } from './delivery-order.ts'
 import { findPausedAt } from './delivery-pause.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 
@@ -19,10 +19,10 @@ const MAX_CLOCK_DIFFERENCE_MS = 1_000
 const REFUSALS = {
   not_failed: 'Only a failed delivery can be retried.',
   not_delivered: 'Only a delivered delivery can be resent.',
-  not_scheduled: 'Only a pending or retrying delivery is on the schedule, and this one has ended.',
+  not_scheduled: 'The delivery has ended. Only a pending or retrying delivery has a next attempt.',
   webhook_disabled: 'The webhook is disabled. Enable it first.',
   webhook_deleted: 'The webhook was deleted.',
-  account_suspended: 'The account is suspended. Resume it first, with `muster account resume`.',
+  account_suspended: 'The account is suspended. Resume it first with "muster account resume".',
   deliveries_paused:
     'All deliveries are paused. The operator ends the pause with "muster deliveries unpause".',
 }
@@ -47,15 +47,6 @@ export const retryDelivery = (scope: WriteScope, id: string, now: Date) =>
 /** The same for a delivered delivery. */
 export const resendDelivery = (scope: WriteScope, id: string, now: Date) =>
   scheduleManualAttempt(scope, id, 'resend', now)
-
-/** Now, or 1 ms after the last update: the due time identifies an attempt, so it must be unique
- *  within the delivery. */
-function uniqueDueTime({ sql }: Scope, now: Date): ReturnType<Sql['raw']> {
-  return sql.raw('case when updated_at < ? then cast(? as bigint) else updated_at + 1 end', [
-    now.getTime(),
-    now.getTime(),
-  ])
-}
 
 /** The state that each manual attempt needs, and the refusal in any other state. */
 const MANUAL = {
@@ -92,6 +83,15 @@ async function scheduleManualAttempt(
   const current = await findDelivery(scope, id)
   if (current && current.state !== state) throw new DeliveryRefused(refusal)
   return current
+}
+
+/** Now, or 1 ms after the last update: the due time identifies an attempt, so it must be unique
+ *  within the delivery. */
+function uniqueDueTime({ sql }: Scope, now: Date): ReturnType<Sql['raw']> {
+  return sql.raw('case when updated_at < ? then cast(? as bigint) else updated_at + 1 end', [
+    now.getTime(),
+    now.getTime(),
+  ])
 }
 
 /** Schedules a manual retry of each failed delivery whose webhook is enabled and that has no
@@ -139,15 +139,15 @@ export async function resumeDeliveries(
     webhookId: row.webhook_id,
     orderingKey: row.ordering_key ?? undefined,
   }))
-  const busy = await listBusyOrderings(scope, deliveries)
-  for (const row of deliveries) {
-    const nextAttemptAt = joinQueue(row, busy) ? now.getTime() : null
+  const first = await findFirstInOrder(scope, deliveries)
+  for (const delivery of deliveries) {
+    const nextAttemptAt = first.has(delivery) ? now.getTime() : null
     await scope
       .rows('deliveries')
-      .where({ id: row.id })
+      .where({ id: delivery.id })
       .update({
         // A pending delivery without a time is scheduled when the one before it ends.
-        state: row.attempts === 0 || nextAttemptAt === null ? 'pending' : 'retrying',
+        state: delivery.attempts === 0 || nextAttemptAt === null ? 'pending' : 'retrying',
         failure_reason: null,
         next_attempt_at: nextAttemptAt,
         next_trigger: 'schedule',
@@ -202,7 +202,7 @@ export async function cancelDelivery(
 ): Promise<Delivery | undefined> {
   const [row]: DeliveryRow[] = await unfinishedDeliveries(scope)
     .where({ id })
-    .update(failed('cancelled', now))
+    .update(failedColumns('cancelled', now))
     .returning(DELIVERY_COLUMNS)
   if (row) return deliveryFromRow(row)
   if (await findDelivery(scope, id)) throw new DeliveryRefused('not_scheduled')
@@ -263,7 +263,9 @@ export async function endScheduledDeliveries(
   reason: BlockingReason,
   now: Date,
 ): Promise<void> {
-  await unfinishedDeliveries(scope).where({ webhook_id: webhookId }).update(failed(reason, now))
+  await unfinishedDeliveries(scope)
+    .where({ webhook_id: webhookId })
+    .update(failedColumns(reason, now))
 }
 
 function unfinishedDeliveries(scope: WriteScope): ReturnType<Scope['rows']> {
@@ -271,7 +273,7 @@ function unfinishedDeliveries(scope: WriteScope): ReturnType<Scope['rows']> {
 }
 
 /** The columns of a delivery that has failed. */
-function failed(reason: FailureReason, now: Date) {
+function failedColumns(reason: FailureReason, now: Date) {
   return {
     state: 'failed',
     failure_reason: reason,

@@ -4,7 +4,7 @@ import type { Topic } from './database/announcements.ts'
 import type { Db } from './database/open.ts'
 import { type Sql, select } from './database/statements.ts'
 import { transaction } from './database/transaction.ts'
-import { leavePauseOut } from './webhook-outages.ts'
+import { excludePauseFromOutages } from './webhook-outages.ts'
 
 /** Deliveries were paused, or the pause has ended. */
 export const PAUSE_CHANGED: Topic = { name: 'pause' }
@@ -46,7 +46,7 @@ export function unpauseDeliveries(db: Db, now: Date): Promise<number | undefined
   return transaction(db, async (trx) => {
     const pausedAt = await findPausedAt(trx.sql)
     await trx.sql('delivery_pauses').delete()
-    if (pausedAt !== undefined) await leavePauseOut(trx.sql, now)
+    if (pausedAt !== undefined) await excludePauseFromOutages(trx.sql, now)
     trx.announce(PAUSE_CHANGED)
     return pausedAt
   })

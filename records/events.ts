@@ -18,7 +18,7 @@ export interface EventRow {
 }
 
 /** The event without its `delivery_ids`. */
-export function eventFromRow(row: EventRow): PublicEvent {
+function eventFromRow(row: EventRow): PublicEvent {
   const event = {
     id: row.id,
     event_type: row.event_type,

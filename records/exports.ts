@@ -20,9 +20,9 @@ import { taskListing } from './tasks.ts'
 import type { Permission } from './users.ts'
 
 export type Export = components['schemas']['Export']
-export type NewExport = Body<'createExport'>
+type NewExport = Body<'createExport'>
 export type ExportResource = Export['resource']
-export type ExportFilters = Export['filters']
+type ExportFilters = Export['filters']
 
 export interface ExportRow {
   id: string
@@ -77,6 +77,8 @@ export function assertExportPermitted(
     )
 }
 
+const UNFINISHED_RETRY_SECONDS = 10
+
 /** Throws 429 when the account has too many unfinished exports, and InvalidInput when its files
  *  take too much space. On PostgreSQL, other transactions that call this wait until the end of this
  *  one. */
@@ -96,8 +98,6 @@ export async function assertExportQuotas(
   if ((await findStoredBytes(scope)) >= export_mib * MIB)
     throw new InvalidInput({ exports: [describeFullStorage(export_mib)] })
 }
-
-const UNFINISHED_RETRY_SECONDS = 10
 
 export function describeFullStorage(maxMib: number): string {
   const most = `${maxMib.toLocaleString('en')} MiB`
@@ -148,7 +148,10 @@ export async function deleteExportRow(scope: Scope, id: string): Promise<void> {
 }
 
 /** Reads the file in chunks, one in memory at a time. Throws when a chunk is missing. */
-export async function* readFile(scope: Scope, { id, byte_size }: Export): AsyncGenerator<Buffer> {
+export async function* readExportFile(
+  scope: Scope,
+  { id, byte_size }: Export,
+): AsyncGenerator<Buffer> {
   for (let position = 0, read = 0; read < (byte_size ?? 0); position++) {
     const chunk: { bytes: Buffer } | undefined = await scope
       .rows('exports')
@@ -223,11 +226,10 @@ export function exportedRecords(
   db: Db,
   { accountId, resource, filters }: ExportSelection,
 ): AsyncGenerator<object[]> {
-  const { listing: records, batchRows } = CONTENTS[resource]
-  const scope = readScope(db, accountId)
+  const { listing, batchRows } = CONTENTS[resource]
   return eachBatch(
-    scope,
-    records as Listing<{ id: string }, object>,
+    readScope(db, accountId),
+    listing as Listing<{ id: string }, object>,
     readFilters(resource, filters),
     batchRows,
   )

@@ -10,14 +10,14 @@ import type { Condition } from './list.ts'
 const TOLERANCE_MS = 2_000
 const BATCH_ROWS = 1_000
 
-export interface Schedule {
+interface Schedule {
   now: Date
   /** The delays before attempts 2, 3 and so on. */
   delaysMs: readonly number[]
 }
 
-/** Reschedules the attempts that are later than their delay from now. Returns how many. Reads every
- *  scheduled attempt. */
+/** Reschedules the attempts that are later than the delay of their number from now. Returns how
+ *  many. Reads every scheduled attempt. */
 export async function rescheduleLateAttempts(db: Db, schedule: Schedule): Promise<number> {
   const latest = schedule.now.getTime() + TOLERANCE_MS
   const isLate = `next_attempt_at > cast(? as bigint) + ${delayOf(schedule)}`
@@ -33,8 +33,9 @@ export async function rescheduleLateAttempts(db: Db, schedule: Schedule): Promis
   return (await reschedule(db, schedule, unqueued)) + (await reschedule(db, schedule, queued))
 }
 
-/** Reschedules the attempts that are later than every delay from now. Normally reads no row. */
-export function rescheduleLatestAttempts(db: Db, schedule: Schedule): Promise<number> {
+/** Reschedules only the attempts that are later than the longest delay from now. Normally reads no
+ *  row. */
+export function rescheduleAttemptsBeyondDelays(db: Db, schedule: Schedule): Promise<number> {
   const latest = schedule.now.getTime() + TOLERANCE_MS + Math.max(0, ...schedule.delaysMs)
   return reschedule(db, schedule, {
     sql: `${UNQUEUED} and next_attempt_at > ?`,

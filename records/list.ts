@@ -46,7 +46,7 @@ export async function findRecord<Row, Item>(
 }
 
 /** A validated query of a list operation. */
-export type PageQuery = { 'page[number]': number; 'page[size]': number; sort?: string[] } & {
+type PageQuery = { 'page[number]': number; 'page[size]': number; sort?: string[] } & {
   [filter: string]: unknown
 }
 
@@ -137,36 +137,41 @@ function matching<Row, Item>(
   { table, filters = {} }: Listing<Row, Item>,
   input: Record<string, unknown>,
 ): Condition {
-  const all = Object.entries(withStoredIds(input)).map(([name, value]) => {
-    const special = filters[name]
-    const time = /^(.+)_(after|before)$/.exec(name)
-    if (special) return special(String(value), scope)
-    if (time)
-      return {
-        sql: `${column(table, `${time[1]}_at`)} ${time[2] === 'after' ? '>' : '<'} ?`,
-        bindings: [toMillis(String(value))],
-      }
-    const values: string[] = Array.isArray(value) ? value : [value]
-    return {
-      sql: `${column(table, name)} in (${values.map(() => '?').join(', ')})`,
-      bindings: values,
-    }
-  })
+  const all = Object.entries(withStoredIds(input)).map(
+    ([name, value]) => filters[name]?.(String(value), scope) ?? columnFilter(table, name, value),
+  )
   return {
     sql: [`${table}.account_id = ?`, ...all.map(({ sql }) => sql)].join(' and '),
     bindings: [scope.accountId, ...all.flatMap(({ bindings }) => bindings)],
   }
 }
 
+function columnFilter(table: string, name: string, value: unknown): Condition {
+  const [, time, bound] = /^(.+)_(after|before)$/.exec(name) ?? []
+  if (time !== undefined)
+    return {
+      sql: `${column(table, `${time}_at`)} ${bound === 'after' ? '>' : '<'} ?`,
+      bindings: [toMillis(String(value))],
+    }
+  const values: string[] = Array.isArray(value) ? value : [value]
+  return {
+    sql: `${column(table, name)} in (${values.map(() => '?').join(', ')})`,
+    bindings: values,
+  }
+}
+
 function order<Row, Item>({ table, nullable = [] }: Listing<Row, Item>, sorts: string[]): string {
-  const fields = sorts.map((sort) => sort.replace(/^-/, ''))
-  const direction = (sort: string | undefined): string => (sort?.startsWith('-') ? 'desc' : 'asc')
-  const terms = fields.map(
-    (field, index) =>
-      `${column(table, field)} ${direction(sorts[index])}${nullable.includes(field) ? ' nulls last' : ''}`,
-  )
+  const terms = sorts.map((sort) => {
+    const field = sort.replace(/^-/, '')
+    const nulls = nullable.includes(field) ? ' nulls last' : ''
+    return `${column(table, field)} ${directionOf(sort)}${nulls}`
+  })
   // Ties are sorted by ID in the direction of the last field, like the index.
-  return [...terms, `${table}.id ${direction(sorts.at(-1))}`].join(', ')
+  return [...terms, `${table}.id ${directionOf(sorts.at(-1))}`].join(', ')
+}
+
+function directionOf(sort: string | undefined): string {
+  return sort?.startsWith('-') ? 'desc' : 'asc'
 }
 
 /** Names come from the contract and were validated. The check keeps anything else out of the

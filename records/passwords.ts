@@ -3,7 +3,7 @@ import type { Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { emailKey, type User, type UserRow, userFromRow } from './users.ts'
 
-export interface Credentials {
+interface Credentials {
   user: User
   /** Null: the user has not set a password. */
   passwordHash: string | null

@@ -49,7 +49,7 @@ export async function countWriteUse(scope: Scope, now: Date): Promise<WriteUse> 
   const id = scope.accountId
   const [use] = await select<WriteUse>(
     scope.sql,
-    `select ${RECORD_TABLES.map(countRows).join(' + ')} as records,
+    `select ${RECORD_TABLES.map(countOf).join(' + ')} as records,
       (select count(*) from events where account_id = ? and id >= ?) as events_per_day`,
     [...RECORD_TABLES.map(() => id), id, lowestIdAt(startOfDay(now))],
   )
@@ -65,7 +65,7 @@ export async function countUse(scope: Scope, now: Date): Promise<Quotas> {
   const [use] = await select<Omit<Quotas, keyof WriteUse>>(
     scope.sql,
     `select (select count(*) from webhooks where account_id = ? and deleted_at is null) as webhooks,
-      ${countRows('users')} as users,
+      ${countOf('users')} as users,
       (select max(active) from (
         select count(*) as active from api_keys where account_id = ? and revoked_at is null group by user_id
       ) as by_user) as keys_per_user,
@@ -83,7 +83,7 @@ export async function countUse(scope: Scope, now: Date): Promise<Quotas> {
   }
 }
 
-const countRows = (table: string): string => `(select count(*) from ${table} where account_id = ?)`
+const countOf = (table: string): string => `(select count(*) from ${table} where account_id = ?)`
 
 /** Midnight in UTC, in epoch milliseconds. */
 function startOfDay(now: Date): number {

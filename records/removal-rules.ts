@@ -3,7 +3,7 @@
 import { removeRevokedApiKeys } from './api-keys.ts'
 import { removeOldAttemptCounts } from './attempt-counts.ts'
 import { removeOldAuditEntries } from './audit-log.ts'
-import { removeExpiredFiles, removeOldExports } from './export-runs.ts'
+import { removeExpiredFiles, removeOldExports } from './export-files.ts'
 import { removeExpiredIdempotencyKeys } from './idempotency-keys.ts'
 import { removeExpiredInvitations } from './invitations.ts'
 import { removeExpiredRateLimits } from './rate-limits.ts'

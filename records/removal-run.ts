@@ -36,7 +36,7 @@ export interface RemovalRun {
   hasEndedEarly(): boolean
 }
 
-export interface RemovalOptions extends Pick<RemovalRun, 'db' | 'time' | 'retention'> {
+interface RemovalOptions extends Pick<RemovalRun, 'db' | 'time' | 'retention'> {
   /** PostgreSQL advisory lock: of the nodes that run with the same key, one removes rows at a
    *  time. */
   lockKey: number
@@ -82,13 +82,13 @@ export function daysBefore({ time }: RemovalRun, days: number): number {
   return time.createdBefore(days * DAY_MS)
 }
 
-/** Rows that expire `lifetimeMs` after their creation are outdated until this expiry, in epoch
- *  milliseconds; with `delayMs`, only that long after their expiry. */
+/** Rows that expire at or before this time, in epoch milliseconds, are outdated. They were created
+ *  `lifetimeMs` before they expire. `delayMs` keeps them for that long after they have expired. */
 export function expiredUntil({ time }: RemovalRun, lifetimeMs: number, delayMs = 0): number {
   return time.createdBefore(lifetimeMs + delayMs) + lifetimeMs
 }
 
-export interface OutdatedRows {
+interface OutdatedRows {
   table: string
   /** The columns of the primary key. */
   key: string[]

@@ -248,7 +248,7 @@ export interface RequestCursor {
   id: string
 }
 
-export interface RequestPage {
+interface RequestPage {
   limit: number
   olderThan?: RequestCursor
   newerThan?: RequestCursor

@@ -18,7 +18,7 @@ export function removeAttempts(run: RemovalRun): Promise<void> {
     id: 'delivery_id',
     below: lowestIdAt(until),
     batchRows: BATCH_ROWS,
-    remove: attemptsBegunBefore(until),
+    remove: (trx, deliveryIds) => deleteAttempts(trx, deliveryIds, until),
   })
 }
 
@@ -29,7 +29,7 @@ export function removeEvents(run: RemovalRun): Promise<void> {
     id: 'id',
     below: until,
     batchRows: BATCH_EVENTS,
-    remove: eventsWithDeliveries(until),
+    remove: (trx, ids) => deleteEventsWithDeliveries(trx, ids, until),
   })
 }
 
@@ -40,7 +40,7 @@ export function removeDeliveries(run: RemovalRun): Promise<void> {
     id: 'id',
     below: eventsUntil(run),
     batchRows: BATCH_ROWS,
-    remove: deliveriesOfNoEvent,
+    remove: deleteDeliveriesWithoutEvent,
   })
 }
 
@@ -49,7 +49,9 @@ const eventsUntil = (run: RemovalRun): string => lowestIdAt(daysBefore(run, run.
 
 interface Removal {
   table: string
+  /** The column with the IDs. */
   id: string
+  /** Rows with lower IDs are outdated. */
   below: string
   /** Rows read, and nearly always removed, in one transaction. */
   batchRows: number
@@ -80,42 +82,47 @@ const IS_UNFINISHED =
   "(deliveries.next_attempt_at is not null or deliveries.state in ('pending', 'retrying'))"
 
 /** Deletes attempts of old deliveries. Recent manual attempts stay. */
-function attemptsBegunBefore(begunBefore: number): Removal['remove'] {
-  return async ({ sql }, deliveryIds) => {
-    const unfinished = sql('deliveries')
-      .whereIn('id', deliveryIds)
-      .whereRaw(IS_UNFINISHED)
-      .select('id')
-    const attempts = await sql('attempts')
-      .whereIn('delivery_id', deliveryIds)
-      .where('started_at', '<', begunBefore)
-      .whereNotIn('delivery_id', unfinished)
-      .delete()
-    return { attempts }
-  }
+async function deleteAttempts(
+  { sql }: Trx,
+  deliveryIds: string[],
+  startedBefore: number,
+): Promise<RemovedRows> {
+  const unfinished = sql('deliveries')
+    .whereIn('id', deliveryIds)
+    .whereRaw(IS_UNFINISHED)
+    .select('id')
+  const attempts = await sql('attempts')
+    .whereIn('delivery_id', deliveryIds)
+    .where('started_at', '<', startedBefore)
+    .whereNotIn('delivery_id', unfinished)
+    .delete()
+  return { attempts }
 }
 
 /** Deletes an event together with its deliveries: without them it would look like a missed event.
  *  Recent deliveries of an old event stay, without the event. */
-function eventsWithDeliveries(createdBefore: string): Removal['remove'] {
-  return async (trx, ids) => {
-    const { sql } = trx
-    const unfinished: string[] = await sql('deliveries')
-      .whereIn('event_id', ids)
-      .whereRaw(IS_UNFINISHED)
-      .pluck('event_id')
-    const outdated = ids.filter((id) => !unfinished.includes(id))
-    const removed = await deleteWithAttempts(
-      trx,
-      sql('deliveries').whereIn('event_id', outdated).where('id', '<', createdBefore),
-    )
-    return { ...removed, events: await sql('events').whereIn('id', outdated).delete() }
-  }
+async function deleteEventsWithDeliveries(
+  trx: Trx,
+  ids: string[],
+  below: string,
+): Promise<RemovedRows> {
+  const { sql } = trx
+  const unfinished: string[] = await sql('deliveries')
+    .whereIn('event_id', ids)
+    .whereRaw(IS_UNFINISHED)
+    .pluck('event_id')
+  const outdated = ids.filter((id) => !unfinished.includes(id))
+  const removed = await deleteWithAttempts(
+    trx,
+    sql('deliveries').whereIn('event_id', outdated).where('id', '<', below),
+  )
+  return { ...removed, events: await sql('events').whereIn('id', outdated).delete() }
 }
 
 /** Deletes tests, and deliveries whose event was deleted earlier. */
-const deliveriesOfNoEvent: Removal['remove'] = (trx, ids) =>
-  deleteWithAttempts(trx, trx.sql('deliveries').whereIn('id', ids).whereNull('event_id'))
+function deleteDeliveriesWithoutEvent(trx: Trx, ids: string[]): Promise<RemovedRows> {
+  return deleteWithAttempts(trx, trx.sql('deliveries').whereIn('id', ids).whereNull('event_id'))
+}
 
 /** Locks the deliveries, so that no attempt starts before the commit. */
 async function deleteWithAttempts(

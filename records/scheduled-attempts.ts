@@ -44,7 +44,7 @@ export async function listUnqueued(
 }
 
 /** How many more attempts of each webhook may be queued. */
-export interface FreeQuota {
+interface FreeQuota {
   byWebhook: ReadonlyMap<string, number>
   /** How many of each webhook that `byWebhook` does not name. */
   ofOthers: number
@@ -206,7 +206,7 @@ export async function findNextQueuedDueAt(db: Db, now: Date): Promise<number | u
 }
 
 /** The number of due attempts in the queue. */
-export interface QueuedCount {
+interface QueuedCount {
   accountId: string
   webhookId: string
   count: number

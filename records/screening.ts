@@ -4,9 +4,9 @@ import { type FieldErrors, InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 
 export type ScreeningQuestion = components['schemas']['ScreeningQuestion']
-export type ScreeningQuestionInput = components['schemas']['ScreeningQuestionInput']
+type ScreeningQuestionInput = components['schemas']['ScreeningQuestionInput']
 export type ScreeningOutcome = components['schemas']['ScreeningOutcome']
-export type Answers = components['schemas']['Answers']
+type Answers = components['schemas']['Answers']
 
 /** Throws `InvalidInput` for duplicate keys. */
 export function assertScreeningQuestions(questions: readonly ScreeningQuestionInput[]): void {

@@ -20,7 +20,7 @@ interface SlowRow {
   has_succeeded: boolean | number
 }
 
-export interface SlowRule {
+interface SlowRule {
   since: Date
   /** Attempts are counted by duration in bins, so a little less may count as slow, too. */
   slowMs: number

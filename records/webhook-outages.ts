@@ -15,7 +15,11 @@ export async function endOutage(sql: Sql, webhookId: string): Promise<void> {
 
 /** The time from the last failed attempt until now is no outage, because no attempts were made.
  *  `accountId`: only the webhooks of this account. */
-export async function leavePauseOut(sql: Sql, now: Date, accountId?: string): Promise<void> {
+export async function excludePauseFromOutages(
+  sql: Sql,
+  now: Date,
+  accountId?: string,
+): Promise<void> {
   const outages = sql('webhook_health').whereNotNull('failing_until')
   if (accountId !== undefined)
     outages.whereIn('webhook_id', sql('webhooks').where({ account_id: accountId }).select('id'))

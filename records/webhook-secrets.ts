@@ -3,7 +3,13 @@ import { Refused } from '../errors.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { LOWEST_ID } from './ids.ts'
-import { findWebhook, notDeleted, type Webhook, type WebhookRow, writeColumns } from './webhooks.ts'
+import {
+  findWebhook,
+  notDeleted,
+  updateColumns,
+  type Webhook,
+  type WebhookRow,
+} from './webhooks.ts'
 
 /** The encrypted secrets of a webhook. */
 export interface SealedSecrets {
@@ -83,7 +89,7 @@ export async function prepareSecret(
   sealed: string,
   now: Date,
 ): Promise<Webhook | undefined> {
-  return writeColumns(scope, id, now, { next_secret_encrypted: sealed })
+  return updateColumns(scope, id, now, { next_secret_encrypted: sealed })
 }
 
 /** The next secret signs from the next attempt on. Throws `NoNextSecret`. */

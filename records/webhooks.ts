@@ -48,7 +48,7 @@ export interface WebhookRow {
   updated_at: number
 }
 
-export function webhookFromRow(row: WebhookRow): Webhook {
+function webhookFromRow(row: WebhookRow): Webhook {
   return {
     id: row.id,
     accountId: row.account_id,
@@ -165,7 +165,7 @@ export function countWebhooks(sql: Sql): Promise<number> {
   return countFound(sql('webhooks').whereNull('deleted_at'))
 }
 
-export interface WebhookChange {
+interface WebhookChange {
   url?: string
   description?: string
   eventTypes?: string[]
@@ -175,17 +175,13 @@ export interface WebhookChange {
 export async function updateWebhook(
   scope: WriteScope,
   id: string,
-  change: WebhookChange,
+  { url, description, eventTypes, ordering }: WebhookChange,
   now: Date,
 ): Promise<Webhook | undefined> {
-  if (change.url !== undefined && (await findWebhook(scope, id))?.url !== change.url)
+  if (url !== undefined && (await findWebhook(scope, id))?.url !== url)
     await endOutage(scope.sql, id)
-  return writeColumns(scope, id, now, {
-    ...(change.url === undefined ? {} : { url: change.url }),
-    ...(change.description === undefined ? {} : { description: change.description }),
-    ...(change.eventTypes === undefined ? {} : { event_types: JSON.stringify(change.eventTypes) }),
-    ...(change.ordering === undefined ? {} : { ordering: change.ordering }),
-  })
+  const event_types = eventTypes && JSON.stringify(eventTypes)
+  return updateColumns(scope, id, now, { url, description, event_types, ordering })
 }
 
 /** Also resumes the bulk jobs that its disabling has paused. Earlier failures do not count any
@@ -195,7 +191,7 @@ export async function enableWebhook(
   id: string,
   now: Date,
 ): Promise<Webhook | undefined> {
-  const webhook = await writeColumns(scope, id, now, { enabled: true })
+  const webhook = await updateColumns(scope, id, now, { enabled: true })
   if (webhook) {
     await endOutage(scope.sql, id)
     await resumeInterruptedJobs(scope, id, now)
@@ -211,7 +207,7 @@ export async function disableWebhook(
 ): Promise<Webhook | undefined> {
   // Disabling a disabled webhook must not change the start of its missed events.
   const disabledAt = scope.sql.raw('case when enabled then ? else disabled_at end', [now.getTime()])
-  const webhook = await writeColumns(scope, id, now, { enabled: false, disabled_at: disabledAt })
+  const webhook = await updateColumns(scope, id, now, { enabled: false, disabled_at: disabledAt })
   if (webhook) await endScheduledDeliveries(scope, id, 'webhook_disabled', now)
   return webhook
 }
@@ -223,7 +219,7 @@ export async function deleteWebhook(
   id: string,
   now: Date,
 ): Promise<Webhook | undefined> {
-  const webhook = await writeColumns(scope, id, now, {
+  const webhook = await updateColumns(scope, id, now, {
     enabled: false,
     deleted_at: now.getTime(),
     secret_encrypted: '',
@@ -242,8 +238,9 @@ export async function updateSuspendedAt(
   await scope.rows('webhooks').update({ suspended_at: suspendedAt })
 }
 
-/** Undefined: the webhook does not exist, or was deleted. */
-export async function writeColumns(
+/** Leaves columns that are undefined as they are. Returns undefined when the webhook does not exist,
+ *  or was deleted. */
+export async function updateColumns(
   scope: WriteScope,
   id: string,
   now: Date,

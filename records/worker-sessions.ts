@@ -9,7 +9,7 @@ export interface LeasedJob {
   retryCount: number
 }
 
-export interface SessionConnection {
+interface SessionConnection {
   query(text: string, values: unknown[]): Promise<unknown>
 }
 
@@ -50,7 +50,7 @@ export async function deleteOwnSession(connection: SessionConnection, id: string
 }
 
 /** The sessions of workers that have leased jobs. */
-export async function listSessions(
+export async function listWorkerSessions(
   db: Db,
 ): Promise<{ live: string[]; ended: { id: string; jobs: LeasedJob[] }[] }> {
   // The jobs of live sessions are not needed, and there may be many.
@@ -65,6 +65,6 @@ export async function listSessions(
   }
 }
 
-export async function deleteSession(db: Db, id: string): Promise<void> {
+export async function deleteWorkerSession(db: Db, id: string): Promise<void> {
   await db.write('worker_sessions').where({ id }).delete()
 }

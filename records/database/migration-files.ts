@@ -18,7 +18,7 @@ export interface Migration {
 }
 
 /** SHA-256 by the name of the file. */
-export type Checksums = Record<string, string>
+type Checksums = Record<string, string>
 
 /** In the order in which they run. A new migration that has no checksum yet is accepted. Throws
  *  `Refused` when a file with a checksum has changed or is missing. */

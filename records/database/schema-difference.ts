@@ -4,7 +4,7 @@ import type { DatabaseOptions, Db, Dialect } from './open.ts'
 import { type DatabaseSchema, readExpectedSchema, readSchema, type TableSchema } from './schema.ts'
 
 /** Names such as "table webhooks", "column webhooks.url" or "index deliveries_waiting". */
-export interface SchemaDifference {
+interface SchemaDifference {
   missing: string[]
   different: string[]
   /** Muster does not need these: a newer version or the operator added them. */

@@ -5,7 +5,7 @@ import { countFound, select } from '../database/statements.ts'
 import type { DeliveryState } from '../deliveries.ts'
 import { UNDELIVERED } from '../index-predicates.ts'
 
-export type UndeliveredCounts = Record<Exclude<DeliveryState, 'delivered'>, number>
+type UndeliveredCounts = Record<Exclude<DeliveryState, 'delivered'>, number>
 
 export async function countUndelivered(db: Db): Promise<UndeliveredCounts> {
   const rows: { state: keyof UndeliveredCounts; count: number }[] = await db

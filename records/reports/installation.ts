@@ -3,7 +3,7 @@ import { NOW_SQL } from '../database/clock.ts'
 import type { Db } from '../database/open.ts'
 import { countFound, type Sql, select } from '../database/statements.ts'
 
-export interface PostgresState {
+interface PostgresState {
   /** By name, of those below that the server has. */
   settings: Record<string, string>
   /** It replays the changes of another server, and accepts none. */
@@ -55,7 +55,7 @@ export async function hasLeader({ read }: Db): Promise<boolean> {
   return (await read('leases').whereRaw(`expires_at > ${NOW_SQL}`).first('name')) !== undefined
 }
 
-export interface AccountCounts {
+interface AccountCounts {
   accounts: number
   suspended: number
   deleting: number

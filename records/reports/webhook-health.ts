@@ -23,7 +23,7 @@ const MAX_ROWS_READ_PER_WEBHOOK = 1_000
 
 export type HealthState = 'healthy' | 'degraded' | 'failing' | 'disabled' | 'no_traffic'
 
-export interface AttemptCounts {
+interface AttemptCounts {
   succeeded: number
   failed: number
 }

@@ -163,7 +163,7 @@ describe('a suspended account', () => {
       expect(await run(...args)).toEqual({
         status: 1,
         stdout: '',
-        stderr: 'The account is suspended. Resume it first, with `muster account resume`.\n',
+        stderr: 'The account is suspended. Resume it first with "muster account resume".\n',
       })
   })
 

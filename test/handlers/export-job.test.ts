@@ -13,7 +13,7 @@ import {
   leaseExport,
   listDueExportIds,
   renewLease,
-} from '../../records/export-runs.ts'
+} from '../../records/export-files.ts'
 import { type ExportResource, exportFields } from '../../records/exports.ts'
 import { sharedApp, until } from '../helpers.ts'
 import { countChunks, newClient, requestExport, SECOND_MS } from './export-helpers.ts'

@@ -1,6 +1,9 @@
 import type { Logger } from 'pino'
 import type { Db } from '../../records/database/open.ts'
-import { rescheduleLateAttempts, rescheduleLatestAttempts } from '../../records/late-attempts.ts'
+import {
+  rescheduleAttemptsBeyondDelays,
+  rescheduleLateAttempts,
+} from '../../records/late-attempts.ts'
 import type { Queue } from '../queue/queue.ts'
 import { RunLoop } from '../run-loop.ts'
 
@@ -54,7 +57,7 @@ export class Realignment {
     const atMs = performance.now()
     if (this.#hasGoneBack(at)) this.#thoroughUntilMs = performance.now() + THOROUGH_MS
     const isThorough = performance.now() < this.#thoroughUntilMs
-    const reschedule = isThorough ? rescheduleLateAttempts : rescheduleLatestAttempts
+    const reschedule = isThorough ? rescheduleLateAttempts : rescheduleAttemptsBeyondDelays
     const rescheduled = await reschedule(db, { now: at, delaysMs })
     if (rescheduled > 0)
       log.warn(

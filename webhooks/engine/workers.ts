@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Db } from '../../records/database/open.ts'
-import { deleteSession, listSessions } from '../../records/worker-sessions.ts'
+import { deleteWorkerSession, listWorkerSessions } from '../../records/worker-sessions.ts'
 import type { AttemptJobs } from '../queue/attempt-jobs.ts'
 
 /** A worker that has lost its connection opens another session within this time, and keeps its
@@ -23,7 +23,7 @@ export class Workers {
    *  reached the endpoint or not. Returns how many jobs it released, at most. */
   async releaseAttempts(): Promise<number> {
     const { db, jobs, log } = this.#options
-    const { live, ended } = await listSessions(db)
+    const { live, ended } = await listWorkerSessions(db)
     this.liveCount = live.length
     const ids = new Set(ended.map(({ id }) => id))
     for (const id of this.#seenAtMs.keys()) if (!ids.has(id)) this.#seenAtMs.delete(id)
@@ -34,7 +34,7 @@ export class Workers {
       this.#seenAtMs.set(id, seenAtMs)
       if (now - seenAtMs < GRACE_MS) continue
       await jobs.releaseJobs(leased)
-      await deleteSession(db, id)
+      await deleteWorkerSession(db, id)
       released += leased.length
       log.warn(
         { attempts: leased.length },

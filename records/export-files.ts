@@ -1,4 +1,4 @@
-/** Runs of exports: leases, progress, and the chunks of the files. */
+/** How the file of an export is written and removed: leases, progress and chunks. */
 import type { Knex } from 'knex'
 import type { Db } from './database/open.ts'
 import type { Sql } from './database/statements.ts'
@@ -6,10 +6,16 @@ import { transaction } from './database/transaction.ts'
 import type { Export, ExportRow, ExportSelection } from './exports.ts'
 import { lowestIdAt } from './ids.ts'
 import { UNFINISHED_EXPORTS } from './index-predicates.ts'
-import { daysBefore, expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
+import {
+  daysBefore,
+  expiredUntil,
+  type RemovalRun,
+  type RemovedRows,
+  removeRows,
+} from './removal-run.ts'
 import { DAY_MS, HOUR_MS } from './time-units.ts'
 
-/** Runs per export. A run that a stop of the service interrupts does not count. */
+/** Tries per export. A try that a stop of the service interrupts does not count. */
 export const MAX_TRIES = 3
 const LEASE_MS = 60_000
 /** The contract promises this. */
@@ -20,7 +26,7 @@ export const EXPORT_FILE_DAYS = 7
 export interface ExportLease extends ExportSelection {
   id: string
   format: Export['format']
-  /** Runs, including this one. */
+  /** Including this one. */
   tries: number
 }
 
@@ -32,7 +38,7 @@ export class LeaseLost extends Error {
 const MAX_LISTED_DUE = 100
 
 /** The oldest unfinished export of each account, unless it has a lease: a new one, one due for
- *  another run, or one of a killed process. So the accounts take turns, and one file of an account
+ *  another try, or one of a killed process. So the accounts take turns, and one file of an account
  *  grows at a time. */
 export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
   const rows: { id: string }[] = await db
@@ -52,11 +58,13 @@ export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
 }
 
 /** A lease that ends later than two new ones is from a clock that was ahead. */
-const whereNotLeased = (now: number) => (free: Knex.QueryBuilder) =>
-  void free
-    .whereNull('lease_expires_at')
-    .orWhere('lease_expires_at', '<=', now)
-    .orWhere('lease_expires_at', '>', now + 2 * LEASE_MS)
+function whereNotLeased(now: number): Knex.QueryCallback {
+  return (exports) =>
+    exports
+      .whereNull('lease_expires_at')
+      .orWhere('lease_expires_at', '<=', now)
+      .orWhere('lease_expires_at', '>', now + 2 * LEASE_MS)
+}
 
 /** Undefined: the export is not due, or another process has leased it. */
 export async function leaseExport(
@@ -82,7 +90,7 @@ export async function leaseExport(
   return { id, accountId: account_id, resource, format, filters: JSON.parse(filters), tries }
 }
 
-/** Throws `LeaseLost`. Every write of a run is in a transaction with this. */
+/** Throws `LeaseLost`. Every write of a try is in a transaction with this. */
 async function updateLeased(
   sql: Sql,
   { id, tries }: ExportLease,
@@ -153,8 +161,8 @@ export function failExport(sql: Sql, lease: ExportLease, error: string, now: Dat
   })
 }
 
-/** Queues the export again. `dueAt`: the earliest time of the next run. Without it, the export is
- *  due now and the run does not count. */
+/** Queues the export again. `dueAt`: the earliest time of the next try. Without it, the export is
+ *  due now and this try does not count. */
 export function releaseExport(
   sql: Sql,
   lease: ExportLease,
@@ -182,18 +190,19 @@ async function deleteChunkBatch(sql: Sql, exportId: string): Promise<number> {
   return sql('export_chunks').where({ export_id: exportId }).whereIn('position', batch).delete()
 }
 
-/** Deletes the chunks of this and earlier runs. Throws `LeaseLost`. */
+/** Deletes the chunks of this and earlier tries. Throws `LeaseLost`. */
 export async function deleteLeasedChunks(
   db: Db,
   lease: ExportLease,
   now: () => Date,
 ): Promise<void> {
-  for (let deleted = DELETED_CHUNKS_PER_BATCH; deleted === DELETED_CHUNKS_PER_BATCH; ) {
+  let deleted: number
+  do {
     deleted = await transaction(db, async ({ sql }) => {
       await renewLease(sql, lease, 0, now())
       return deleteChunkBatch(sql, lease.id)
     })
-  }
+  } while (deleted === DELETED_CHUNKS_PER_BATCH)
 }
 
 /** Time for downloads that began before the file expired. */
@@ -211,14 +220,15 @@ export async function removeExpiredFiles(run: RemovalRun): Promise<void> {
     .limit(MAX_REMOVED_FILES)
     .select('id')
   for (const { id } of expired) {
-    const removeBatch = () =>
-      batch(async ({ sql }) => {
+    let removed: RemovedRows | undefined
+    do {
+      removed = await batch(async ({ sql }) => {
         const chunks = await deleteChunkBatch(sql, id)
         if (chunks < DELETED_CHUNKS_PER_BATCH)
           await sql('exports').where({ id }).update({ file_removed_at: run.time.now })
         return { export_chunks: chunks }
       })
-    while ((await removeBatch())?.export_chunks === DELETED_CHUNKS_PER_BATCH);
+    } while (removed?.export_chunks === DELETED_CHUNKS_PER_BATCH)
   }
 }
 
