@@ -68,7 +68,7 @@ export async function insertApiKey(
 ): Promise<string> {
   const owner = await findUser(scope, key.userId)
   if (owner?.status !== 'active')
-    throw new Refused('An API key must belong to an active user of the account')
+    throw new Refused('An API key must belong to an active user of the account.')
   const { keys_per_user: most } = await findQuotas(scope, FIXED_DEFAULTS)
   if ((await countActiveKeys(scope, key.userId)) >= most)
     throw new Refused(

@@ -4,8 +4,8 @@ import { Refused } from '../errors.ts'
  *  contains control characters. `label` begins the message, for example "The full name". */
 export function parseName(label: string, value: string): string {
   const name = value.trim()
-  if (name === '') throw new Refused(`${label} must not be empty`)
-  if (name.length > 200) throw new Refused(`${label} must be at most 200 characters long`)
-  if (/\p{Cc}/u.test(name)) throw new Refused(`${label} must not contain control characters`)
+  if (name === '') throw new Refused(`${label} must not be empty.`)
+  if (name.length > 200) throw new Refused(`${label} must be at most 200 characters long.`)
+  if (/\p{Cc}/u.test(name)) throw new Refused(`${label} must not contain control characters.`)
   return name
 }

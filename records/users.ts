@@ -102,15 +102,15 @@ export class EmailTaken extends Refused {}
 /** Returns the email trimmed. Throws `Refused`. */
 export function parseEmail(value: string): string {
   const email = value.trim()
-  if (email === '') throw new Refused('The email must not be empty')
+  if (email === '') throw new Refused('The email must not be empty.')
   if (email.length > 254 || !/^[^\s@]+@[^\s@]+$/.test(email) || /\p{Cc}/u.test(email))
-    throw new Refused(`"${value}" is not an email: use the form name@example.com`)
+    throw new Refused(`"${value}" is not an email. Use the form name@example.com.`)
   return email
 }
 
 function assertGrants(role: Role, granted: Grant[]): void {
   if (role === 'member' && granted.length > 0)
-    throw new Refused('A member cannot manage API keys or webhooks: grants are for admins')
+    throw new Refused('A Member cannot manage API keys or webhooks. Only an Admin can have grants.')
 }
 
 const grantColumns = (role: Role, granted: Grant[]): Record<string, boolean> => ({
@@ -152,12 +152,12 @@ export async function insertUser(scope: WriteScope, user: NewUser, now: Date): P
 async function assertNotFull(scope: Scope): Promise<void> {
   const { users: most } = await findQuotas(scope, FIXED_DEFAULTS)
   if ((await countRows(scope, 'users', {})) >= most)
-    throw new Refused(`An account can have at most ${countNoun(most, 'user')}`)
+    throw new Refused(`An account can have at most ${countNoun(most, 'user')}.`)
 }
 
 function toTaken(error: unknown, email: string): unknown {
   return uniqueViolation(error)?.includes('email')
-    ? new EmailTaken(`A user with the email ${email} already exists`, { cause: error })
+    ? new EmailTaken(`A user with the email ${email} already exists.`, { cause: error })
     : error
 }
 
@@ -198,7 +198,7 @@ export async function updateUserStatus(
   const user = await findUser(scope, id, { forUpdate: true })
   if (!user) return false
   if (user.role === 'owner')
-    throw new Refused('The Account Owner cannot be deactivated: transfer the ownership first')
+    throw new Refused('The Account Owner cannot be deactivated. Transfer the ownership first.')
   await scope.rows('users').where({ id: user.id }).update({ status, updated_at: now.getTime() })
   return true
 }
@@ -221,7 +221,7 @@ export async function updateAccess(
   const before = await findUser(scope, id, { forUpdate: true })
   if (!before) return undefined
   if (before.role === 'owner')
-    throw new Refused('The Account Owner can do everything: transfer the ownership first')
+    throw new Refused('The Account Owner has every permission. Transfer the ownership first.')
   const role = access.role ?? before.role
   const newGrants = access.grants ?? (role === 'admin' ? before.grants : [])
   assertGrants(role, newGrants)
@@ -254,7 +254,7 @@ export async function transferOwnership(
     .rows('users')
     .where({ id: fromId, role: 'owner' })
     .update({ role: 'admin', ...grantColumns('admin', [...grants]), updated_at: now.getTime() })
-  if (demoted === 0) throw new Refused('The ownership has already been transferred')
+  if (demoted === 0) throw new Refused('The ownership has already been transferred.')
   const promoted = await scope
     .rows('users')
     .where({ id: toId, status: 'active' })
@@ -267,7 +267,7 @@ export async function transferOwnership(
       updated_at: now.getTime(),
     })
   if (promoted === 0)
-    throw new Refused('Choose an active user of the account who has set a password')
+    throw new Refused('Choose an active user of the account who has set a password.')
 }
 
 export async function updateFullName(

@@ -89,7 +89,7 @@ describe('account quota', () => {
     const user = ['--email', 'bob@example.com', '--role', 'member', '--password', PASSWORD]
     expect(await muster.run(['user', 'create', '--account', account_id, ...user])).toMatchObject({
       status: 1,
-      stderr: 'An account can have at most 1 user\n',
+      stderr: 'An account can have at most 1 user.\n',
     })
     const key = ['--email', 'ann@example.com', '--name', 'Second', '--access', 'read_only']
     expect(await muster.run(['key', 'create', ...key])).toMatchObject({

@@ -96,18 +96,18 @@ describe('account create and user create: refusals', () => {
     for (const [ended, message] of [
       [
         create('ANN@Example.com', PASSWORD),
-        'A user with the email ANN@Example.com already exists\n',
+        'A user with the email ANN@Example.com already exists.\n',
       ],
       [create('bob@example.com', 'short'), 'The password must be at least 8 characters long\n'],
-      [create('nobody', PASSWORD), '"nobody" is not an email: use the form name@example.com\n'],
-      [create('bob@example.com', PASSWORD, ' '), 'The account name must not be empty\n'],
+      [create('nobody', PASSWORD), '"nobody" is not an email. Use the form name@example.com.\n'],
+      [create('bob@example.com', PASSWORD, ' '), 'The account name must not be empty.\n'],
       [
         createUser('--account', 'x', '--email', 'bob@example.com', '--role', 'admin'),
         'There is no account x\n',
       ],
       [
         createUser('--account', account, '--email', 'ann@example.com', '--role', 'admin'),
-        'A user with the email ann@example.com already exists\n',
+        'A user with the email ann@example.com already exists.\n',
       ],
       [
         createUser(
@@ -120,7 +120,7 @@ describe('account create and user create: refusals', () => {
           '--grant',
           'webhooks',
         ),
-        'A member cannot manage API keys or webhooks: grants are for admins\n',
+        'A Member cannot manage API keys or webhooks. Only an Admin can have grants.\n',
       ],
     ] as const)
       expect(await ended).toEqual({ status: 1, stdout: '', stderr: message })

@@ -192,7 +192,7 @@ describe('invitations', () => {
     expect(status).toBe(422)
     for (const wrong of [
       'The name must not be empty.',
-      'is not an email: use the form name@example.com.',
+      'is not an email. Use the form name@example.com.',
       'Choose a role.',
       'Choose a permission.',
     ])

@@ -118,7 +118,7 @@ describe('profile', () => {
     })
     expect(refused.text).toContain(`value="${taken.email.toUpperCase()}"`)
     expect((await change('nobody')).text).toContain(
-      'is not an email: use the form name@example.com.',
+      'is not an email. Use the form name@example.com.',
     )
     expect((await change(email)).text).toContain(`From now on, sign in as ${email}.`)
     expect(await signInStatus(person.email, PASSWORD)).toBe(401)

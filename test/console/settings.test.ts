@@ -165,7 +165,7 @@ describe('transfer of ownership', () => {
       return { transfer }
     })
     expect((await transfer).text).toContain(
-      'Choose an active user of the account who has set a password',
+      'Choose an active user of the account who has set a password.',
     )
     expect(await listOwnerIds(app, accountId)).toEqual([owner.userId])
   })

@@ -52,7 +52,7 @@ describe('sign-up', () => {
       })
       expect(status).toBe(422)
       expect(text).toContain('The account name must not be empty.')
-      expect(text).toContain('is not an email: use the form name@example.com.')
+      expect(text).toContain('is not an email. Use the form name@example.com.')
       expect(text).toContain('The password must be at least 8 characters long.')
       expect(text).toContain('value="&#60;b&#62;"')
       expect(text).not.toContain('shorter')

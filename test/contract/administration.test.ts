@@ -80,7 +80,7 @@ describe('webhook update', () => {
       stdout: '',
     })
     expect(await update('--description', 'x'.repeat(201))).toEqual(
-      refusal('The description must be at most 200 characters long'),
+      refusal('The description must be at most 200 characters long.'),
     )
     for (const args of [[], ['--events', 'nonsense'], ['--ordering', 'random']])
       expect((await update(...args)).status).toBe(2)
@@ -151,7 +151,7 @@ describe('user list and deactivate', () => {
     const { userId } = await app.newAccount()
     const { email } = await app.db.read('users').where({ id: userId }).first('email')
     expect(await run('user', 'deactivate', '--email', email)).toEqual(
-      refusal('The Account Owner cannot be deactivated: transfer the ownership first'),
+      refusal('The Account Owner cannot be deactivated. Transfer the ownership first.'),
     )
     expect(await run('user', 'deactivate', '--email', 'nobody@example.com')).toEqual(
       refusal('There is no user with the email nobody@example.com'),
@@ -164,7 +164,7 @@ describe('user list and deactivate', () => {
     const update = ['user', 'update', '--email', email, '--new-email']
     const taken = (await newConsoleUser(app, accountId)).email
     expect(await run(...update, taken)).toEqual(
-      refusal(`A user with the email ${taken} already exists`),
+      refusal(`A user with the email ${taken} already exists.`),
     )
     const other = `other.${email}`
     expect(await json(...update, other)).toEqual({ user_id: userId, email: other })
