@@ -96,6 +96,7 @@ function outageAfter(before: OutageRow | undefined, attempt: CountedAttempt): Ou
 async function storeOutages({ dialect, sql }: Trx, rows: OutageRow[]): Promise<void> {
   const columns = Object.keys(OUTAGE_COLUMNS)
   const gap = 'excluded.failing_until - coalesce(stored.failing_until, excluded.failing_since)'
+  // The columns after failures only, which continue the stored outage. A success begins anew.
   const continued: Record<string, string> = {
     last_success_at: 'stored.last_success_at',
     failures: 'stored.failures + excluded.failures',

@@ -1,10 +1,11 @@
 /** The stored data that a request of an attempt is built from. */
 import type { Attempt, Trigger } from './attempt.ts'
-import { runInOrder, select } from './database/statements.ts'
-import type { Trx } from './database/transaction.ts'
+import { idIn, runInOrder, select } from './database/statements.ts'
+import type { Source } from './database/transaction.ts'
 import { ARE_PAUSED } from './delivery-pause.ts'
 
-export interface Endpoint {
+/** The webhook of an attempt. */
+export interface AttemptWebhook {
   id: string
   url: string
   /** With the port. */
@@ -30,7 +31,7 @@ export interface AttemptRequest {
   /** The trace of the request that caused the event. */
   traceparent: string | null
   /** Undefined while another transaction changes the webhook. */
-  endpoint?: Endpoint
+  webhook?: AttemptWebhook
 }
 
 interface DeliveryRow {
@@ -44,7 +45,7 @@ interface DeliveryRow {
   webhook_id: string
 }
 
-interface EndpointRow {
+interface WebhookRow {
   id: string
   url: string
   secret_encrypted: string
@@ -58,40 +59,38 @@ interface EndpointRow {
  *  that starts before then starts before any change of its webhook. Skips locked webhooks, so that
  *  one of them does not delay the others. */
 export async function loadRequests(
-  source: Pick<Trx, 'dialect' | 'sql'>,
+  source: Source,
   attempts: Pick<Attempt, 'deliveryId' | 'webhookId'>[],
 ): Promise<Map<string, AttemptRequest>> {
   const { dialect, sql } = source
-  const isPostgres = dialect === 'postgres'
-  const inList = isPostgres ? '= any (?::uuid[])' : 'in (select value from json_each(?))'
-  const toList = (ids: string[]): string =>
-    isPostgres ? `{${ids.join(',')}}` : JSON.stringify(ids)
   const deliveryIds = attempts.map(({ deliveryId }) => deliveryId)
   const webhookIds = new Set(attempts.map(({ webhookId }) => webhookId))
+  const isDelivery = idIn(dialect, deliveryIds)
+  const isWebhook = idIn(dialect, [...webhookIds])
   // Planning two statements takes half as long as planning their join. The webhooks are read last,
   // so what they forbid is never older than their deliveries.
-  const [rows, endpointRows] = await runInOrder(
+  const [rows, webhookRows] = await runInOrder(
     source,
     () =>
       select<DeliveryRow>(
         sql,
         `select id, event_id, next_attempt_at, next_trigger, body, ordering_key, traceparent, webhook_id
-         from deliveries where id ${inList}`,
-        [toList(deliveryIds)],
+         from deliveries where ${isDelivery.sql}`,
+        isDelivery.bindings,
       ),
     () =>
-      select<EndpointRow>(
+      select<WebhookRow>(
         sql,
         `select id, url, secret_encrypted, enabled, deleted_at, suspended_at, ${ARE_PAUSED} as paused
-         from webhooks where id ${inList} ${isPostgres ? 'for share skip locked' : ''}`,
-        [toList([...webhookIds])],
+         from webhooks where ${isWebhook.sql} ${dialect === 'postgres' ? 'for share skip locked' : ''}`,
+        isWebhook.bindings,
       ),
   )
-  const endpoints = new Map(endpointRows.map((row) => [row.id, endpointFromRow(row)]))
-  return new Map(rows.map((row) => [row.id, requestFromRow(row, endpoints.get(row.webhook_id))]))
+  const webhooks = new Map(webhookRows.map((row) => [row.id, webhookFromRow(row)]))
+  return new Map(rows.map((row) => [row.id, requestFromRow(row, webhooks.get(row.webhook_id))]))
 }
 
-function requestFromRow(row: DeliveryRow, endpoint: Endpoint | undefined): AttemptRequest {
+function requestFromRow(row: DeliveryRow, webhook: AttemptWebhook | undefined): AttemptRequest {
   return {
     deliveryId: row.id,
     eventId: row.event_id,
@@ -100,11 +99,11 @@ function requestFromRow(row: DeliveryRow, endpoint: Endpoint | undefined): Attem
     body: row.body,
     orderingKey: row.ordering_key,
     traceparent: row.traceparent,
-    endpoint,
+    webhook,
   }
 }
 
-function endpointFromRow(row: EndpointRow): Endpoint {
+function webhookFromRow(row: WebhookRow): AttemptWebhook {
   return {
     id: row.id,
     url: row.url,

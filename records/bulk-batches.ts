@@ -9,12 +9,11 @@ import {
 } from './bulk-jobs.ts'
 import type { Db } from './database/open.ts'
 import type { Scope } from './database/scope.ts'
-import { select } from './database/statements.ts'
+import { type Condition, select } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
 import { TEST_EVENT } from './deliveries.ts'
 import { LOWEST_ID, lowestIdAt } from './ids.ts'
 import { UNDELIVERED } from './index-predicates.ts'
-import type { Condition } from './list.ts'
 
 /** The rows of a stage. */
 interface Items {

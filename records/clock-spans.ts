@@ -138,7 +138,7 @@ export class DeletionTime {
   }
 
   /** Rows created before this time are older than `ageMs`. A clock that was behind has stored times
-   *  that are too early. Nothing from then on is deleted until the rows of that clock are old
+   *  that are too early: all rows from those times on stay until the rows of that clock are old
    *  enough, too. */
   createdBefore(ageMs: number): number {
     const before = this.now - ageMs

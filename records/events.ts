@@ -49,9 +49,5 @@ export async function listEventRows(scope: Scope, ids: string[]): Promise<EventR
 }
 
 export async function insertEvents(scope: WriteScope, events: EventRow[]): Promise<void> {
-  if (events.length > 0)
-    await scope.insert(
-      'events',
-      events.map((event) => ({ ...event })),
-    )
+  if (events.length > 0) await scope.insert('events', events)
 }

@@ -137,7 +137,7 @@ export async function insertExport(
     created_at: at,
     updated_at: at,
   }
-  await scope.insert('exports', { ...row })
+  await scope.insert('exports', row)
   return fromRow(row)
 }
 

@@ -51,8 +51,7 @@ export async function findKeyState(
   { userId, key, fingerprint }: KeyedRequest,
   now: number,
 ): Promise<KeyState> {
-  // Without a name: a plan from when the table was small would read all of it until the next
-  // analyze.
+  // Unnamed: PostgreSQL would keep a plan from when the table was small, which reads all of it.
   const [row] = await select<Row>(
     sql,
     `select fingerprint, status, headers, body, locked_until, expires_at

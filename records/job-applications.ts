@@ -76,7 +76,7 @@ export async function insertJobApplication(
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
-  await scope.insert('job_applications', { ...row }, toTaken)
+  await scope.insert('job_applications', row, toTaken)
   return fromRow(row)
 }
 

@@ -1,10 +1,9 @@
 /** Attempts that a clock which was ahead has scheduled too late. */
 import type { Db } from './database/open.ts'
-import { select } from './database/statements.ts'
+import { type Condition, select } from './database/statements.ts'
 import { transaction } from './database/transaction.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 import { UNQUEUED } from './index-predicates.ts'
-import type { Condition } from './list.ts'
 
 /** The clocks of processes that work on one database differ by less. */
 const TOLERANCE_MS = 2_000

@@ -1,8 +1,9 @@
 /** Records, and lists with the filters, sorts and pages that openapi.yaml declares. Indexes serve
- *  every query. */
+ *  every query. The statements are plain SQL: knex takes three times as long to build the two of a
+ *  list as the database takes to run them. */
 import type { OperationRow } from '../generated/operations.ts'
 import type { Scope } from './database/scope.ts'
-import { select } from './database/statements.ts'
+import { type Condition, select } from './database/statements.ts'
 import { LOWEST_ID } from './ids.ts'
 import { findRow, withStoredIds } from './references.ts'
 
@@ -14,13 +15,6 @@ export interface Listing<Row, Item> {
   filters?: Record<string, (value: string, scope: Scope) => Condition>
   /** Nullable columns: records without a value come last in both directions. */
   nullable?: string[]
-}
-
-/** A part of a statement and the values of its question marks. Plain SQL: knex takes three times as
- *  long to build the two statements of a list as the database takes to run them. */
-export interface Condition {
-  sql: string
-  bindings: (string | number)[]
 }
 
 export interface ListPage<Item> {

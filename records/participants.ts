@@ -138,10 +138,9 @@ export async function deleteParticipantRow(
   const applications = await countRows(scope, 'job_applications', { participant_id: id })
   const payments = await countRows(scope, 'payments', { participant_id: id })
   if (applications + payments > 0) {
-    const blocking = [
-      applications && countNoun(applications, 'job application'),
-      payments && countNoun(payments, 'payment'),
-    ].filter(Boolean)
+    const blocking = []
+    if (applications > 0) blocking.push(countNoun(applications, 'job application'))
+    if (payments > 0) blocking.push(countNoun(payments, 'payment'))
     throw new InvalidInput({
       participant: [
         `still has ${blocking.join(' and ')}. Delete them first, or archive the participant.`,

@@ -71,7 +71,7 @@ export async function insertPayment(
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
-  await scope.insert('payments', { ...row })
+  await scope.insert('payments', row)
   return fromRow(row)
 }
 

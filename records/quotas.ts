@@ -41,7 +41,7 @@ export async function setQuota(scope: Scope, name: QuotaName, value: number | nu
     await scope.sql('account_quotas').insert({ account_id: scope.accountId, name, value })
 }
 
-/** What the changes of the API and the console count against. */
+/** The quotas that limit changes by the API and the console. */
 export type WriteUse = Pick<Quotas, 'records' | 'events_per_day'>
 
 /** Counts index entries: about 50 ms for a million records. */
@@ -59,7 +59,7 @@ export async function countWriteUse(scope: Scope, now: Date): Promise<WriteUse> 
   }
 }
 
-/** What counts against each quota. For `keys_per_user`: the keys of the user with most of them. */
+/** The use of each quota. For `keys_per_user`: the keys of the user with most of them. */
 export async function countUse(scope: Scope, now: Date): Promise<Quotas> {
   const id = scope.accountId
   const [use] = await select<Omit<Quotas, keyof WriteUse>>(

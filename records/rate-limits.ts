@@ -5,7 +5,8 @@ import { select } from './database/statements.ts'
 import { type RemovalRun, removeRows } from './removal-run.ts'
 import { HOUR_MS } from './time-units.ts'
 
-/** A window that ends later than this after its length is from a clock that was ahead. */
+/** A window that ends this much later than a new one is from a clock that was ahead, and counts as
+ *  ended. */
 const TOLERANCE_MS = 60_000
 
 export interface RateLimitWindow {
@@ -13,8 +14,8 @@ export interface RateLimitWindow {
   msLeft: number
 }
 
-/** Counts points in their windows, which begin with the first of them, by the clock of the
- *  database. `source` returns the key and the points. */
+/** A statement that counts points. A window begins with its first points, by the clock of the
+ *  database. `source`: a query for the key and the points. */
 export function countPointsSql(source: string, windowMs: number): string {
   const hasEnded = `(counted.expire <= excluded.expire - ${windowMs}
     or counted.expire > excluded.expire + ${TOLERANCE_MS})`

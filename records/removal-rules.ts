@@ -21,7 +21,7 @@ import { removeExpiredSessions } from './sessions.ts'
 
 export interface RemovalRule {
   table: string
-  /** Every minute what expires all the time, every hour the rest. */
+  /** `minute`: rows expire all the time. `hour`: all other tables. */
   every: 'minute' | 'hour'
   /** When a row is removed. */
   rule: string

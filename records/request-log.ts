@@ -2,8 +2,7 @@
 import { insertText } from './database/inserts.ts'
 import { UNPREPARED } from './database/knex-internals.ts'
 import type { Scope } from './database/scope.ts'
-import { inBatches, type Sql, select } from './database/statements.ts'
-import type { Condition } from './list.ts'
+import { type Condition, inBatches, type Sql, select } from './database/statements.ts'
 import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
 import { countRequests } from './reports/request-counts.ts'
 

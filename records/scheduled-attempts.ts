@@ -2,12 +2,12 @@
  *  rows are the source of truth: everything in the queue can be rebuilt from them. */
 import type { Attempt } from './attempt.ts'
 import type { Db } from './database/open.ts'
-import { jsonRows, type Sql, select } from './database/statements.ts'
+import { idIn, jsonRows, type Sql, select } from './database/statements.ts'
 import { type Trx, transaction } from './database/transaction.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 import { UNQUEUED, UNQUEUED_BY_WEBHOOK } from './index-predicates.ts'
 
-interface AttemptRow {
+interface ScheduledRow {
   id: string
   webhook_id: string
   account_id: string
@@ -17,7 +17,7 @@ interface AttemptRow {
 
 const COLUMNS = ['id', 'webhook_id', 'account_id', 'attempts', 'next_attempt_at']
 
-const attemptFromRow = (row: AttemptRow): Attempt => ({
+const attemptFromRow = (row: ScheduledRow): Attempt => ({
   deliveryId: row.id,
   webhookId: row.webhook_id,
   accountId: row.account_id,
@@ -32,11 +32,12 @@ export async function listUnqueued(
   skip: string[],
   limit: number,
 ): Promise<Attempt[]> {
-  const rows: AttemptRow[] = await db
+  const skipped = idIn(db.dialect, skip)
+  const rows: ScheduledRow[] = await db
     .read('deliveries')
     .whereRaw(UNQUEUED)
     .where('next_attempt_at', '<=', until.getTime())
-    .whereRaw(...noneOf(db.dialect, skip))
+    .whereRaw(`not (${skipped.sql})`, skipped.bindings)
     .orderBy(['next_attempt_at', 'id'])
     .limit(limit)
     .select(COLUMNS)
@@ -59,7 +60,7 @@ export async function listUnqueuedWithinQuota(
   { byWebhook, ofOthers }: FreeQuota,
 ): Promise<Attempt[]> {
   const { dialect } = db
-  const [isNotSkipped, ids] = noneOf(dialect, skip)
+  const skipped = idIn(dialect, skip)
   const free = [...byWebhook].map(([webhook_id, count]) => ({ webhook_id, free: count }))
   const most = Math.max(ofOthers, ...byWebhook.values())
   const entries =
@@ -82,7 +83,7 @@ export async function listUnqueuedWithinQuota(
         select id, attempts, next_attempt_at, row_number() over (order by next_attempt_at, id) as position
         from deliveries
         where webhook_id = below_quota.webhook_id and queued_at is null and next_attempt_at <= ?
-          and ${isNotSkipped}
+          and not (${skipped.sql})
         order by next_attempt_at, id limit ?
       ) as candidates where position <= below_quota.free
     ) as due
@@ -92,7 +93,7 @@ export async function listUnqueuedWithinQuota(
         on input.webhook_id = backlog.webhook_id
       where backlog.webhook_id is not null
     ) as below_quota where free > 0`
-  const bindings = [until.getTime(), ...ids, most, ofOthers, JSON.stringify(free)]
+  const bindings = [until.getTime(), ...skipped.bindings, most, ofOthers, JSON.stringify(free)]
   const list = (sql: Sql): Promise<BacklogRow[]> => select<BacklogRow>(sql, text, bindings)
   const listByIndex = async ({ sql }: Trx): Promise<BacklogRow[]> => {
     await sql.raw(FORCE_INDEX_ORDER)
@@ -123,14 +124,6 @@ function attemptsOfWebhook({ due, ...webhook }: BacklogRow): Attempt[] {
  *  Without this, PostgreSQL may read and sort all deliveries of a webhook. */
 const FORCE_INDEX_ORDER = 'set local enable_sort = off'
 
-/** A condition with one parameter for any number of IDs. */
-function noneOf(dialect: Db['dialect'], ids: string[]): [string, string[]] {
-  if (ids.length === 0) return ['true', []]
-  return dialect === 'postgres'
-    ? ['id <> all (?::uuid[])', [`{${ids.join(',')}}`]]
-    : ['id not in (select value from json_each(?))', [JSON.stringify(ids)]]
-}
-
 /** Attempts overdue at `overdueAt` that were queued at or before `queuedUntil`: their jobs may be
  *  lost. */
 export async function listOverdueQueued(
@@ -139,7 +132,7 @@ export async function listOverdueQueued(
   queuedUntil: Date,
   limit: number,
 ): Promise<Attempt[]> {
-  const rows: AttemptRow[] = await db
+  const rows: ScheduledRow[] = await db
     .read('deliveries')
     .where('next_attempt_at', '<=', overdueAt.getTime())
     .where('queued_at', '<=', queuedUntil.getTime())

@@ -77,7 +77,7 @@ export async function insertTask(scope: WriteScope, input: NewTask, now: Date): 
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
-  await scope.insert('tasks', { ...row })
+  await scope.insert('tasks', row)
   return fromRow(row)
 }
 

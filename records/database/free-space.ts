@@ -10,9 +10,9 @@ import { select } from './statements.ts'
 const STEP_PAGES = 256
 /** Between two steps, so that other writers get their turn. */
 const STEP_PAUSE_MS = 50
-/** This part of the pages stays free for new rows. Otherwise the file would shrink and grow all the
+/** This share of the pages stays free for new rows. Otherwise the file would shrink and grow all the
  *  time. */
-const FREE_PART = 0.1
+const FREE_SHARE = 0.1
 /** sqlite.org/pragma.html#pragma_auto_vacuum */
 const INCREMENTAL = 2
 
@@ -45,7 +45,7 @@ export async function returnFreeSpace(db: Db, signal: AbortSignal): Promise<void
   const before = await readPages(db)
   if (before.mode !== INCREMENTAL) return
   let left = before
-  while (!signal.aborted && left.free - STEP_PAGES > left.pages * FREE_PART) {
+  while (!signal.aborted && left.free - STEP_PAGES > left.pages * FREE_SHARE) {
     await db.write.raw(`pragma incremental_vacuum(${STEP_PAGES})`)
     const now = await readPages(db)
     if (now.free >= left.free) break

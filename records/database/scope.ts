@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { Subscription } from '../subscriptions.ts'
 import type { Db, Dialect } from './open.ts'
 import { inBatches, type Sql } from './statements.ts'
-import { type Trx, transaction } from './transaction.ts'
+import { type Source, type Trx, transaction } from './transaction.ts'
 
 const MAX_INSERTED_ROWS = 500
 /** SQLite accepts 32,766 in a statement. */
@@ -18,8 +18,7 @@ export interface Scope {
   rows(table: string): Knex.QueryBuilder
 }
 
-export function accountScope(source: { dialect: Dialect; sql: Sql }, accountId: string): Scope {
-  const { dialect, sql } = source
+export function accountScope({ dialect, sql }: Source, accountId: string): Scope {
   return {
     accountId,
     dialect,
@@ -33,8 +32,6 @@ export function readScope(db: Db, accountId: string): Scope {
   return accountScope({ dialect: db.dialect, sql: db.read }, accountId)
 }
 
-type Row = Record<string, unknown>
-
 /** The scope of an account in a transaction. */
 export interface WriteScope extends Scope {
   trx: Trx
@@ -45,7 +42,11 @@ export interface WriteScope extends Scope {
   /** Adds the account ID to the rows. On PostgreSQL the rows are sent later, see `Trx.insert`:
    *  their errors are thrown by a later statement or at the end of the transaction. `translate`
    *  returns the error to throw. */
-  insert(table: string, rows: Row | Row[], translate?: (error: unknown) => unknown): Promise<void>
+  insert(
+    table: string,
+    rows: object | object[],
+    translate?: (error: unknown) => unknown,
+  ): Promise<void>
 }
 
 /** Runs `work` in one transaction of the account: see `transaction`. */
@@ -67,16 +68,10 @@ export function writeScope(
     ...begin,
     trx,
     async insert(table, input, translate) {
-      const rows = (Array.isArray(input) ? input : [input]).map((row) => ({
-        ...row,
-        account_id: accountId,
-      }))
+      const rows = [input].flat().map((row) => ({ ...row, account_id: accountId }))
       const columns = Object.keys(rows[0] ?? {})
-      const size = Math.min(
-        MAX_INSERTED_ROWS,
-        Math.max(1, Math.floor(MAX_VARIABLES / columns.length)),
-      )
-      for (const batch of inBatches(rows, size))
+      const batchRows = Math.min(MAX_INSERTED_ROWS, Math.floor(MAX_VARIABLES / columns.length))
+      for (const batch of inBatches(rows, batchRows))
         await trx.insert({ table, columns, rows: batch, translate })
     },
   }

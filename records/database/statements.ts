@@ -11,12 +11,18 @@ export interface Sql {
   direct?(statement: NamedStatement): Promise<{ rows: unknown[] }>
 }
 
+/** A part of a statement, and the values of its question marks. */
+export interface Condition {
+  sql: string
+  bindings: (string | number)[]
+}
+
 /** The rows of a statement in plain SQL. `name`: PostgreSQL plans the statement once per
  *  connection; SQLite ignores it. */
 export async function select<Row>(
   sql: Sql,
   text: string,
-  bindings: (string | number)[],
+  bindings: Condition['bindings'],
   name?: string,
 ): Promise<Row[]> {
   if (sql.direct)
@@ -51,6 +57,13 @@ export function inBatches<Item>(items: Item[], size: number): Item[][] {
   return Array.from({ length: Math.ceil(items.length / size) }, (_, batch) =>
     items.slice(batch * size, (batch + 1) * size),
   )
+}
+
+/** A condition for rows with one of the IDs. One parameter for any number of them keeps one plan. */
+export function idIn(dialect: Dialect, ids: string[]): Condition {
+  return dialect === 'postgres'
+    ? { sql: 'id = any (?::uuid[])', bindings: [`{${ids.join(',')}}`] }
+    : { sql: 'id in (select value from json_each(?))', bindings: [JSON.stringify(ids)] }
 }
 
 /** A `from` item named `input`: the rows of one JSON parameter. `columns` maps names to PostgreSQL

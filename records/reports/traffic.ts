@@ -2,7 +2,7 @@
  *  reads the log, beyond that the counts per minute. Filters need the log: with too many requests,
  *  they search only the newest. */
 import type { Scope } from '../database/scope.ts'
-import { select } from '../database/statements.ts'
+import { type Condition, select } from '../database/statements.ts'
 import { type Bin, binColumns, percentile, toBins } from '../duration-bins.ts'
 import {
   eachRequest,
@@ -151,10 +151,7 @@ function toBuckets(
   return buckets
 }
 
-function minutesInRange(
-  { accountId }: Scope,
-  { from, until }: RequestFilter,
-): { sql: string; bindings: (string | number)[] } {
+function minutesInRange({ accountId }: Scope, { from, until }: RequestFilter): Condition {
   return until === null
     ? { sql: 'account_id = ? and minute >= ?', bindings: [accountId, from] }
     : { sql: 'account_id = ? and minute >= ? and minute < ?', bindings: [accountId, from, until] }

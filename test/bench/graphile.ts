@@ -49,11 +49,11 @@ const calls = {
           const delivery = (
             await loadRequests({ dialect: db.dialect, sql: db.read }, [attempt])
           ).get(id)
-          if (!delivery?.endpoint) return
-          const { endpoint, body } = delivery
-          const key = open(endpoint.id, endpoint.sealedSecret).whole
+          if (!delivery?.webhook) return
+          const { webhook, body } = delivery
+          const key = open(webhook.id, webhook.sealedSecret).whole
           const startedAt = Date.now()
-          const status = await sendSigned({ url: endpoint.url, id, body, key }, agent)
+          const status = await sendSigned({ url: webhook.url, id, body, key }, agent)
           const client = await pool.connect()
           try {
             await client.query('begin')

@@ -24,18 +24,18 @@ const calls = {
     const pending = await listUnqueued(db, new Date(), [], 1_000_000)
     posts = []
     for (let from = 0; from < pending.length; from += LOADED_AT_ONCE) {
-      for (const { deliveryId: id, body, endpoint } of (
+      for (const { deliveryId: id, body, webhook } of (
         await loadRequests(
           { dialect: db.dialect, sql: db.read },
           pending.slice(from, from + LOADED_AT_ONCE),
         )
       ).values())
-        if (endpoint)
+        if (webhook)
           posts.push({
             id,
             body,
-            url: endpoint.url,
-            key: open(endpoint.id, endpoint.sealedSecret).whole,
+            url: webhook.url,
+            key: open(webhook.id, webhook.sealedSecret).whole,
           })
     }
     await db.close()

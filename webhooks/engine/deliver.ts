@@ -3,7 +3,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Agent } from 'undici'
 import type { AttemptWith, SendResult } from '../../records/attempt.ts'
-import { type AttemptRequest, type Endpoint, loadRequests } from '../../records/attempt-requests.ts'
+import {
+  type AttemptRequest,
+  type AttemptWebhook,
+  loadRequests,
+} from '../../records/attempt-requests.ts'
 import type { Db } from '../../records/database/open.ts'
 import { withLockedRows } from '../../records/database/transaction.ts'
 import { type AttemptJobs, hasJob } from '../queue/attempt-jobs.ts'
@@ -87,20 +91,20 @@ async function startAttempts(
       // The delivery no longer waits for this attempt. Without a result, the store only completes
       // its job.
       if (request?.nextAttemptAt !== attempt.scheduledAt) store.add(attempt)
-      else if (!request.endpoint || inFlight.isSending(attempt.deliveryId))
+      else if (!request.webhook || inFlight.isSending(attempt.deliveryId))
         batch.remaining.push(attempt)
-      else if (request.endpoint.paused) batch.paused.push(attempt)
-      else if (!request.endpoint.enabled) skip(options, attempt, request, request.endpoint)
+      else if (request.webhook.paused) batch.paused.push(attempt)
+      else if (!request.webhook.enabled) skip(options, attempt, request, request.webhook)
       else {
-        const keys = openKeysUnlessSuspended(options, request.endpoint)
-        if (keys && inFlight.mayStart(attempt, request.endpoint.host))
+        const keys = openKeysUnlessSuspended(options, request.webhook)
+        if (keys && inFlight.mayStart(attempt, request.webhook.host))
           batch.started.push(
-            makeAttempt(options, attempt, request, { endpoint: request.endpoint, keys }),
+            makeAttempt(options, attempt, request, { webhook: request.webhook, keys }),
           )
         else batch.paused.push(attempt)
       }
     }
-    if ([...requests.values()].some(({ endpoint }) => endpoint?.paused)) pause.onPaused()
+    if ([...requests.values()].some(({ webhook }) => webhook?.paused)) pause.onPaused()
     onStarted()
   }
   try {
@@ -135,19 +139,19 @@ async function keepLeased(
 /** Undefined: the webhook is paused in this process, and no attempt is made. */
 function openKeysUnlessSuspended(
   options: DeliverOptions,
-  endpoint: Endpoint,
+  webhook: AttemptWebhook,
 ): SigningKeys | undefined {
   const { suspended } = options.inFlight
-  if (endpoint.suspended) suspended.add(endpoint.id)
-  else suspended.remove(endpoint.id)
-  return endpoint.suspended ? undefined : openKeys(options, endpoint)
+  if (webhook.suspended) suspended.add(webhook.id)
+  else suspended.remove(webhook.id)
+  return webhook.suspended ? undefined : openKeys(options, webhook)
 }
 
 /** Undefined: the secret cannot be read. Then no attempt is made, and the webhook is paused in this
  *  process. Another process may have the key. */
 function openKeys(
   { openSecret, inFlight, log }: DeliverOptions,
-  { id, sealedSecret }: Endpoint,
+  { id, sealedSecret }: AttemptWebhook,
 ): SigningKeys | undefined {
   try {
     const keys = openSecret(id, sealedSecret)
@@ -181,7 +185,7 @@ async function makeAttempt(
   options: DeliverOptions,
   attempt: AttemptWith<'lease'>,
   request: AttemptRequest,
-  { endpoint: { url }, keys }: { endpoint: Endpoint; keys: SigningKeys },
+  { webhook: { url }, keys }: { webhook: AttemptWebhook; keys: SigningKeys },
 ): Promise<void> {
   const { inFlight, store, now } = options
   const { deliveryId, eventId, orderingKey, trigger } = request
@@ -230,7 +234,7 @@ function skip(
   { store, now }: DeliverOptions,
   attempt: AttemptWith<'lease'>,
   { trigger, orderingKey, eventId }: AttemptRequest,
-  { deleted }: Endpoint,
+  { deleted }: AttemptWebhook,
 ): void {
   const skipped = deleted ? 'webhook_deleted' : 'webhook_disabled'
   const isTest = eventId === null

@@ -193,7 +193,7 @@ function writeCheck({ name, reference }: Field, value: string): string {
 
 function writeInsertion({ table, search, variable }: Resource): string {
   if (search.length === 0)
-    return `  await scope.insert('${table}', { ...row })
+    return `  await scope.insert('${table}', row)
   return fromRow(row)
 `
   return `  const ${variable} = fromRow(row)
