@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
+import { findAccountOf } from '../records/accounts.ts'
 import { listAttempts, type RecordedAttempt } from '../records/attempts.ts'
 import type { Db } from '../records/database/open.ts'
 import { readScope } from '../records/database/scope.ts'
@@ -14,7 +15,6 @@ import {
   listUndelivered,
   type Undelivered,
 } from '../records/deliveries.ts'
-import { findAccountOfWebhook } from '../records/webhooks.ts'
 import {
   ACCOUNT_MEANING,
   lookUpAccount,
@@ -103,7 +103,7 @@ export function addUndelivered(deliveries: Command, shell: Shell): void {
 }
 
 async function assertWebhookOfAccount(db: Db, webhookId: string, accountId: string): Promise<void> {
-  if (!isUuid(webhookId) || (await findAccountOfWebhook(db.read, webhookId)) !== accountId)
+  if (!isUuid(webhookId) || (await findAccountOf(db.read, 'webhooks', webhookId)) !== accountId)
     throw new Refused(`There is no webhook ${webhookId} in account ${accountId}`)
 }
 

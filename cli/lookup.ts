@@ -1,13 +1,15 @@
 /** Looks up the records that a command names. Throws `Refused` if one does not exist. */
 import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
-import { type Account, listAccountIds, listAccounts } from '../records/accounts.ts'
-import { findAccountOfBulkJob } from '../records/bulk-jobs.ts'
+import {
+  type Account,
+  findAccountOf,
+  listAccountIds,
+  listAccounts,
+  type OwnedTable,
+} from '../records/accounts.ts'
 import type { Db } from '../records/database/open.ts'
-import type { Sql } from '../records/database/statements.ts'
-import { findAccountOfDelivery } from '../records/deliveries.ts'
 import { findUserByEmail, type User } from '../records/users.ts'
-import { findAccountOfWebhook } from '../records/webhooks.ts'
 
 /** The description of arguments and options that `lookUpAccount` reads. */
 export const ACCOUNT_MEANING = 'the ID or the name of the account'
@@ -39,16 +41,13 @@ export async function lookUpUser(db: Db, email: string): Promise<User> {
 }
 
 // Each returns the ID of the account that the record belongs to.
-export const lookUpWebhookAccount = newLookUp('webhook', findAccountOfWebhook)
-export const lookUpDeliveryAccount = newLookUp('delivery', findAccountOfDelivery)
-export const lookUpBulkJobAccount = newLookUp('bulk job', findAccountOfBulkJob)
+export const lookUpWebhookAccount = newLookUp('webhook', 'webhooks')
+export const lookUpDeliveryAccount = newLookUp('delivery', 'deliveries')
+export const lookUpBulkJobAccount = newLookUp('bulk job', 'bulk_jobs')
 
-function newLookUp(
-  noun: string,
-  findAccount: (sql: Sql, id: string) => Promise<string | undefined>,
-): (db: Db, id: string) => Promise<string> {
+function newLookUp(noun: string, table: OwnedTable): (db: Db, id: string) => Promise<string> {
   return async (db, id) => {
-    const accountId = isUuid(id) ? await findAccount(db.read, id) : undefined
+    const accountId = isUuid(id) ? await findAccountOf(db.read, table, id) : undefined
     if (accountId === undefined) throw new Refused(`There is no ${noun} ${id}`)
     return accountId
   }

@@ -68,6 +68,20 @@ export async function hasAccounts(sql: Sql): Promise<boolean> {
   return (await sql('accounts').first('id')) !== undefined
 }
 
+export type OwnedTable = 'bulk_jobs' | 'deliveries' | 'webhooks'
+
+/** The account of a row. For the command line, which has no account. */
+export async function findAccountOf(
+  sql: Sql,
+  table: OwnedTable,
+  id: string,
+): Promise<string | undefined> {
+  const rows = sql(table).where({ id })
+  if (table === 'webhooks') rows.whereNull('deleted_at')
+  const row: { account_id: string } | undefined = await rows.first('account_id')
+  return row?.account_id
+}
+
 export interface Account {
   id: string
   name: string

@@ -3,7 +3,6 @@
 import { Refused } from '../errors.ts'
 import type { Db } from './database/open.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
-import type { Sql } from './database/statements.ts'
 import { assertNotPaused, assertWebhookEnabled, type BlockingReason } from './delivery-commands.ts'
 import { ARE_PAUSED } from './delivery-pause.ts'
 import { JOBS_DUE } from './due-work.ts'
@@ -217,14 +216,6 @@ export async function hasSentMissedSince(
     .where('id', '>=', lowestIdAt(since))
     .first('id')
   return row !== undefined
-}
-
-/** For the command line, which has no account. */
-export async function findAccountOfBulkJob(sql: Sql, id: string): Promise<string | undefined> {
-  const row: { account_id: string } | undefined = await sql('bulk_jobs')
-    .where({ id })
-    .first('account_id')
-  return row?.account_id
 }
 
 /** Pauses a job until `resumeBulkJob`; attempts that it has scheduled stay scheduled. Returns

@@ -1,7 +1,6 @@
 import type { DeliveredType } from '../generated/asyncapi.ts'
 import type { Trigger } from './attempt.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
-import type { Sql } from './database/statements.ts'
 import { findFirstInOrder } from './delivery-order.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 import { UNDELIVERED } from './index-predicates.ts'
@@ -145,7 +144,6 @@ export async function insertDeliveries(
 
 interface DeliveryFilter {
   webhookId?: string
-  eventId?: string
   state?: DeliveryState
   /** Only older deliveries: the last ID of the previous page. */
   beforeId?: string
@@ -160,7 +158,6 @@ export async function listDeliveries(scope: Scope, filter: DeliveryFilter): Prom
     .orderBy('deliveries.id', 'desc')
     .limit(filter.limit)
   if (filter.webhookId) query.where('webhook_id', filter.webhookId)
-  if (filter.eventId) query.where('event_id', filter.eventId)
   if (filter.state) query.where('state', filter.state)
   if (filter.beforeId) query.where('deliveries.id', '<', filter.beforeId)
   const rows: DeliveryRow[] = await query
@@ -186,7 +183,7 @@ export interface Undelivered extends Delivery {
 /** Pending, retrying and failed deliveries of all webhooks, newest first, without tests. */
 export async function listUndelivered(
   scope: Scope,
-  filter: Omit<DeliveryFilter, 'eventId' | 'state'>,
+  filter: Omit<DeliveryFilter, 'state'>,
 ): Promise<Undelivered[]> {
   const query = scope
     .rows('deliveries')
@@ -219,12 +216,4 @@ export async function findDeliveryBody(scope: Scope, id: string): Promise<Buffer
     .where({ id })
     .first('body')
   return row?.body
-}
-
-/** For the command line, which has no account. */
-export async function findAccountOfDelivery(sql: Sql, id: string): Promise<string | undefined> {
-  const row: { account_id: string } | undefined = await sql('deliveries')
-    .where({ id })
-    .first('account_id')
-  return row?.account_id
 }

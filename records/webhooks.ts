@@ -152,15 +152,6 @@ export const toAuditDetails = ({ url, description, eventTypes, ordering }: Webho
   ordering,
 })
 
-/** For the command line, which has no account. */
-export async function findAccountOfWebhook(sql: Sql, id: string): Promise<string | undefined> {
-  const row: { account_id: string } | undefined = await sql('webhooks')
-    .where({ id })
-    .whereNull('deleted_at')
-    .first('account_id')
-  return row?.account_id
-}
-
 export function countWebhooks(sql: Sql): Promise<number> {
   return countFound(sql('webhooks').whereNull('deleted_at'))
 }

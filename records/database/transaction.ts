@@ -11,7 +11,7 @@ import {
   TransactionConnection,
 } from './knex-internals.ts'
 import type { Db, Dialect } from './open.ts'
-import { type SharedCommits, SharedRollback } from './shared-commits.ts'
+import { SharedRollback } from './shared-commits.ts'
 import type { Sql } from './statements.ts'
 
 export interface Source {
@@ -79,6 +79,12 @@ export async function transactionAfter<Result, T>(
   }
 }
 
+type WorkOn<Result, T> = (
+  source: Source,
+  connection: TransactionConnection,
+  result: Result,
+) => Promise<T>
+
 interface Run<Result, T> {
   opening: Opening<Result>
   work: (trx: Trx, result: Result) => Promise<T>
@@ -86,10 +92,10 @@ interface Run<Result, T> {
   isAlone: boolean
 }
 
-async function runOnce<Result, T>(db: Db, run: Run<Result, T>): Promise<T> {
+async function runOnce<Result, T>(db: Db, { opening, work, isAlone }: Run<Result, T>): Promise<T> {
   const announced = new Map<Topic<unknown>, unknown[]>()
   const endListeners: (() => void)[] = []
-  const listeners: Listeners = {
+  const listeners = {
     onEnd: (listener: () => void) => void endListeners.push(listener),
     announce(topic: Topic<unknown>, payload?: unknown) {
       const payloads = announced.get(topic)
@@ -97,12 +103,15 @@ async function runOnce<Result, T>(db: Db, run: Run<Result, T>): Promise<T> {
       else announced.set(topic, [payload])
     },
   }
+  const workOn: WorkOn<Result, T> = (source, connection, found) =>
+    work(newTrx(source, connection, listeners), found)
   try {
     const result = await (db.sharedCommits
-      ? runSharingCommit(db, db.sharedCommits, run, listeners)
-      : runOnConnection(db, run.opening, (source, connection, found) =>
-          run.work({ ...source, ...listeners, ...collectInto(connection) }, found),
-        ))
+      ? db.sharedCommits.run(async (connection) => {
+          const source = sourceOn(db, connection)
+          return workOn(source, connection, await opening.read(source))
+        }, isAlone)
+      : runOnConnection(db, opening, workOn))
     for (const [topic, payloads] of announced) {
       const mustNotify = db.publish(topic.name, topic.merge?.(payloads))
       if (mustNotify) db.notifyOtherNodes(topic.name)
@@ -116,24 +125,8 @@ async function runOnce<Result, T>(db: Db, run: Run<Result, T>): Promise<T> {
   }
 }
 
-type Listeners = Pick<Trx, 'onEnd' | 'announce'>
-
-/** SQLite only. */
-function runSharingCommit<Result, T>(
-  { dialect, write }: Db,
-  commits: SharedCommits,
-  { opening, work, isAlone }: Run<Result, T>,
-  listeners: Listeners,
-): Promise<T> {
-  return commits.run(async (connection) => {
-    const source = { dialect, sql: sqlOn(write, connection) }
-    const found = await opening.read(source)
-    return work({ ...source, ...listeners, ...insertAtOnce(source) }, found)
-  }, isAlone)
-}
-
 /** PostgreSQL only: calls `use` while the rows that `read` has locked cannot change. `read` must
- *  not write: see `transactionAfter`. Runs once. */
+ *  not write: see `Opening`. Runs once. */
 export function withLockedRows<T>(
   db: Db,
   read: (source: Source) => Promise<T>,
@@ -145,13 +138,13 @@ export function withLockedRows<T>(
 /** PostgreSQL only: commits after `work` has resolved. Otherwise rolls back and throws the error of
  *  `work`. */
 async function runOnConnection<Result, T>(
-  { dialect, write: knex }: Db,
+  db: Db,
   opening: Opening<Result>,
-  work: (source: Source, connection: TransactionConnection, result: Result) => Promise<T>,
+  work: WorkOn<Result, T>,
 ): Promise<T> {
-  const pooled = await acquireConnection(knex)
+  const pooled = await acquireConnection(db.write)
   const connection = new TransactionConnection(pooled)
-  const source = { dialect, sql: sqlOn(knex, connection) }
+  const source = sourceOn(db, connection)
   const send = (text: string) => pooled.query?.({ text }) as Promise<unknown>
   let hasEnded = false
   const begun = send(beginText(opening))
@@ -182,7 +175,7 @@ async function runOnConnection<Result, T>(
       )
     throw connection.failure ?? error
   } finally {
-    releaseConnection(knex, pooled)
+    releaseConnection(db.write, pooled)
   }
 }
 
@@ -205,35 +198,34 @@ function isLocked(begun: unknown): boolean {
   return rows[0]?.locked === true
 }
 
-function sqlOn(knex: Knex, connection: TransactionConnection): Sql {
+function sourceOn({ dialect, write: knex }: Db, connection: TransactionConnection): Source {
   const raw: Sql['raw'] = (text, bindings = []) => knex.raw(text, bindings).connection(connection)
   const table = (name: string | Knex.QueryBuilder) => knex(name as string).connection(connection)
-  return Object.assign(table, { raw, direct: connection.direct })
+  return { dialect, sql: Object.assign(table, { raw, direct: connection.direct }) }
 }
 
-type Inserting = Pick<Trx, 'insert' | 'isOpeningCurrent'>
-
-/** PostgreSQL. */
-function collectInto(connection: TransactionConnection): Inserting {
+function newTrx(
+  source: Source,
+  connection: TransactionConnection,
+  listeners: Pick<Trx, 'onEnd' | 'announce'>,
+): Trx {
+  const isPostgres = source.dialect === 'postgres'
   return {
-    isOpeningCurrent: () => !connection.isUsed,
-    insert: (insert) => connection.collect(insert),
+    ...source,
+    ...listeners,
+    isOpeningCurrent: () => !isPostgres || !connection.isUsed,
+    insert: (insert) =>
+      isPostgres ? connection.collect(insert) : insertAtOnce(source.sql, insert),
   }
 }
 
-/** SQLite. */
-function insertAtOnce({ sql }: Source): Inserting {
-  return {
-    isOpeningCurrent: () => true,
-    async insert({ table, columns, rows, translate = (error) => error }) {
-      const values = rows.flatMap((row) => columns.map((column) => row[column]))
-      const text = insertText(table, columns, rows.length)
-      try {
-        await sql.raw(text, values as Knex.RawBinding[])
-      } catch (error) {
-        throw translate(error)
-      }
-    },
+async function insertAtOnce(sql: Sql, { table, columns, rows, translate }: Insert): Promise<void> {
+  const values = rows.flatMap((row) => columns.map((column) => row[column]))
+  const text = insertText(table, columns, rows.length)
+  try {
+    await sql.raw(text, values as Knex.RawBinding[])
+  } catch (error) {
+    throw translate ? translate(error) : error
   }
 }
 
