@@ -34,7 +34,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true })
 })
 
-/** What `use` does with the only writing connection, whose `prepare` counts its calls. */
+/** How many statements the only writing connection prepares during `use`. */
 async function countPrepared(use: () => Promise<unknown>): Promise<number> {
   const connection = (await acquireConnection(db.write)) as unknown as { prepare(): unknown }
   const prepare = vi.spyOn(connection, 'prepare')
