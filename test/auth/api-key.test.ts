@@ -209,7 +209,7 @@ describe('the Owner', () => {
       'The Account Owner cannot be deactivated',
     )
     await expect(updateAccess(scope, made.userId, { grants: [] }, NOW)).rejects.toThrow(
-      'can do everything',
+      'has every permission',
     )
     expect((await findCredentials(made.db.read, 'owner@muster.local'))?.user.grants).toEqual([
       'api_keys',
