@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import type { Topic } from './announcements.ts'
 import { errorCode, isStorageFailure } from './errors.ts'
@@ -37,6 +36,7 @@ export interface Trx extends Source {
  *  be run again. */
 const RETRYABLE_CODES = new Set(['40P01', '40001'])
 const MAX_RUNS = 3
+/** After this long, the connection counts as lost. */
 const ROLLBACK_TIMEOUT_MS = 5_000
 
 /** Runs `work` in one transaction and commits it. Rolls back when `work` throws. Runs `work` again
@@ -145,7 +145,8 @@ async function runOnConnection<Result, T>(
   const pooled = await acquireConnection(db.write)
   const connection = new TransactionConnection(pooled)
   const source = sourceOn(db, connection)
-  const send = (text: string) => pooled.query?.({ text }) as Promise<unknown>
+  const send = (text: string, query_timeout?: number) =>
+    pooled.query?.({ text, query_timeout }) as Promise<unknown>
   let hasEnded = false
   const begun = send(beginText(opening))
   begun.catch(() => undefined)
@@ -170,7 +171,7 @@ async function runOnConnection<Result, T>(
     await connection.end()
     // Also when the opening has failed: its BEGIN may have succeeded.
     if (!hasEnded)
-      await withTimeout(send('ROLLBACK;')).catch((failure: Error) =>
+      await send('ROLLBACK;', ROLLBACK_TIMEOUT_MS).catch((failure: Error) =>
         discardConnection(pooled, failure.message),
       )
     throw connection.failure ?? error
@@ -227,14 +228,4 @@ async function insertAtOnce(sql: Sql, { table, columns, rows, translate }: Inser
   } catch (error) {
     throw translate ? translate(error) : error
   }
-}
-
-/** Throws when the rollback takes too long: the connection may be lost. */
-async function withTimeout(rolledBack: Promise<unknown>): Promise<void> {
-  const timer = new AbortController()
-  const expire = async (): Promise<void> => {
-    await delay(ROLLBACK_TIMEOUT_MS, undefined, { signal: timer.signal })
-    throw new Error('The rollback timed out')
-  }
-  await Promise.race([rolledBack, expire()]).finally(() => timer.abort())
 }
