@@ -1,5 +1,5 @@
 import type { Operation } from '../model/operations.ts'
-import { valueAt } from '../model/source.ts'
+import { readWord } from '../words/read.ts'
 import { assertConforms, assertStatus, ContractBroken } from './checks.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import { type Check, newRequest, type Run, validBody, withId } from './test-run.ts'
@@ -71,9 +71,8 @@ export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator
 
 /** The path of a new record with these values, or of the known record. */
 async function forbiddenPath(run: Run, operation: Operation, path: string): Promise<string> {
-  const { source, path: place } = operation.place
-  const values = valueAt(source.root, [...place, 'x-forbidden-with'])
-  return values ? run.records.newPath(operation, values as Record<string, unknown>) : path
+  const values = readWord<Record<string, unknown>>(operation.place, 'x-forbidden-with')
+  return values ? run.records.newPath(operation, values) : path
 }
 
 /** Changes the last character of the key. */

@@ -2,8 +2,13 @@
  *  openapi.yaml. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
+import {
+  type RecordWords,
+  readRecordWords,
+  requestSchema,
+  responseSchema,
+} from '../words/records.ts'
 import { listRecordOperations, type RecordOperations } from './record-operations.ts'
-import { type RecordWords, readRecordWords, recordSchema, sentSchema } from './record-words.ts'
 
 type Json = Record<string, unknown>
 
@@ -33,8 +38,8 @@ export function listLinkedKinds(contract: Contract): LinkedKind[] {
 }
 
 function listReferences(contract: Contract, create: Operation, get: Operation): Reference[] {
-  const { properties = {}, required = [] } = sentSchema(contract, create)
-  const stored = recordSchema(contract, get).properties ?? {}
+  const { properties = {}, required = [] } = requestSchema(contract, create)
+  const stored = responseSchema(contract, get).properties ?? {}
   return Object.entries(properties).flatMap(([field, schema]): Reference[] => {
     const to = schema['x-refers-to']
     const whenDeleted = stored[field]?.['x-when-deleted']

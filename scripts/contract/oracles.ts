@@ -1,8 +1,8 @@
 /** The oracles of `muster contract`: what each checks, and for which operations. */
 import type { Operation } from '../model/operations.ts'
+import { findIdempotencyKey } from '../words/idempotency.ts'
 import { bodyChecks, keyChecks, urlChecks } from './access-checks.ts'
 import { faultChecks, limitChecks, randomInvalidChecks, randomValidChecks } from './data-checks.ts'
-import { findIdempotencyKey } from './idempotency-words.ts'
 import { conditionChecks } from './oracles/conditions.ts'
 import { deletionChecks } from './oracles/deletions.ts'
 import { deliveryChecks } from './oracles/deliveries.ts'

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Delivery } from './delivery-words.ts'
+import type { Delivery } from '../words/deliveries.ts'
 
 export interface Attempt extends Delivery {
   /** Epoch milliseconds. */

@@ -1,9 +1,9 @@
 /** The expected state of records while a sequence of requests changes them. */
 import { isDeepStrictEqual } from 'node:util'
+import { meetsCondition, requestSchema, responseSchema } from '../words/records.ts'
 import { ContractBroken, shorten } from './checks.ts'
 import type { LinkedKind, Reference } from './linked-kinds.ts'
 import { assertRules, findDifference } from './oracles/stored-values.ts'
-import { hasOneOf, recordSchema, sentSchema } from './record-words.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import { newRequest, type Run } from './test-run.ts'
 import { least } from './valid-values.ts'
@@ -42,7 +42,7 @@ export class RecordModel {
 
   /** A body that refers to the latest records of the other kinds. */
   bodyFor(kind: LinkedKind): Json {
-    const body = { ...(least(sentSchema(this.#run.contract, kind.create)) as Json) }
+    const body = { ...(least(requestSchema(this.#run.contract, kind.create)) as Json) }
     for (const { reference, target } of this.#findTargets(kind))
       body[reference.field] = target.fields.id
     for (const { to, needs } of this.kinds.flatMap(({ references }) => references))
@@ -125,7 +125,7 @@ export class RecordModel {
       if (next !== undefined && !next.includes(value))
         return `${name} ${show(value)} cannot follow ${show(fields[name])}`
       const options = fixed_when[name]
-      if (options !== undefined && hasOneOf(fields, options))
+      if (options !== undefined && meetsCondition(fields, options))
         return `${name} cannot change while ${show(options)}`
     }
     return undefined
@@ -144,7 +144,7 @@ export class RecordModel {
   #assertFields(request: Request, kind: LinkedKind, expected: Json, actual: Json): void {
     const { updated, set_when = {} } = kind.words
     const computed = [updated, ...Object.keys(set_when)]
-    const { properties = {} } = recordSchema(this.#run.contract, kind.get)
+    const { properties = {} } = responseSchema(this.#run.contract, kind.get)
     for (const name of Object.keys(actual)) {
       if (computed.includes(name)) continue
       const difference = findDifference(properties[name] ?? {}, expected[name], actual[name], name)

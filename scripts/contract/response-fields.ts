@@ -3,7 +3,7 @@
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import type { Schema } from '../model/schema.ts'
-import { recordSchema } from './record-words.ts'
+import { responseSchema } from '../words/records.ts'
 
 /** With `*` for the entries of lists, for example `data.*.note`. `x-returned-by` of a field names
  *  the only operations that send it. */
@@ -20,7 +20,7 @@ export function listOptionalFields(contract: Contract, operation: Operation): st
       visit(property, [...place, name])
     }
   }
-  visit(recordSchema(contract, operation), [])
+  visit(responseSchema(contract, operation), [])
   return [...found]
 }
 

@@ -1,8 +1,8 @@
 /** Sends the requests of a run, counts them and remembers the latest exchanges. */
 import type { Contract } from '../model/contract.ts'
+import { findIdempotencyKey } from '../words/idempotency.ts'
 import { ContractBroken } from './checks.ts'
 import type { Coverage } from './coverage.ts'
-import { findIdempotencyKey } from './idempotency-words.ts'
 import { HttpClient, type ReceivedResponse, type Request } from './request.ts'
 
 /** No check sends more requests before it fails. */

@@ -1,9 +1,9 @@
 /** The updates that sequences of requests make. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
+import { requestSchema } from '../words/records.ts'
+import { findRule } from '../words/refusals.ts'
 import type { LinkedKind } from './linked-kinds.ts'
-import { sentSchema } from './record-words.ts'
-import { findRule } from './refusals.ts'
 import { variant } from './valid-values.ts'
 import { isValid } from './validity.ts'
 
@@ -27,7 +27,7 @@ export function listBodies(contract: Contract, { update, words }: LinkedKind): J
 /** Fields with text or a number that no other rule of the contract refuses, and two values of
  *  each. */
 function listSimpleFields(contract: Contract, update: Operation): [string, unknown[]][] {
-  const { properties = {} } = sentSchema(contract, update)
+  const { properties = {} } = requestSchema(contract, update)
   return Object.entries(properties).flatMap(([name, schema]): [string, unknown[]][] => {
     const isSimple = ['string', 'integer', 'number'].includes(String(schema.type))
     if (!isSimple || schema.format === 'uuid' || findRule(contract, update, name)) return []

@@ -3,8 +3,9 @@ import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
+import { readListWords } from '../words/lists.ts'
+import { readPointer } from '../words/read.ts'
 import { ContractBroken, shorten } from './checks.ts'
-import { readListWords, readPointer } from './list-words.ts'
 import {
   depthOf,
   isBelow,

@@ -4,10 +4,10 @@ import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import { mapValues, type Schema } from '../model/schema.ts'
+import { meetsCondition, readRecordWords } from '../words/records.ts'
 import type { Validators } from './checks.ts'
 import type { Coverage } from './coverage.ts'
 import type { Receiver, TestedWebhook } from './receiver.ts'
-import { hasOneOf, readRecordWords } from './record-words.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import type { Exchange } from './sender.ts'
 import type { RunRecords } from './test-records.ts'
@@ -145,7 +145,7 @@ async function waitUntilFinished(
   const deadline = Date.now() + FINISH_TIMEOUT_MS
   while (Date.now() < deadline) {
     const { json } = await plain({ method: 'GET', path: recordPath, headers: {}, key: target.key })
-    if (hasOneOf((json ?? {}) as Record<string, unknown>, finished_when)) return
+    if (meetsCondition((json ?? {}) as Record<string, unknown>, finished_when)) return
     await delay(POLL_MS)
   }
 }

@@ -2,13 +2,14 @@
  *  delete them. */
 import { posix } from 'node:path'
 import { StatusError } from '../../errors.ts'
-import { type Filter, listFilters, readListWords, readPointer } from '../contract/list-words.ts'
-import { applyFilter, applySort } from '../contract/oracles/list-model.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import { readDefault } from '../model/schema.ts'
 import { isObject } from '../model/source.ts'
+import { applyFilter, applySort } from '../words/list-model.ts'
+import { type Filter, listFilters, readListWords } from '../words/lists.ts'
+import { readPointer } from '../words/read.ts'
 import {
   type Json,
   newFinishedRecord,

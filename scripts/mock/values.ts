@@ -2,18 +2,18 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { validate as isUuid, v7 as uuidv7 } from 'uuid'
-import {
-  hasOneOf,
-  type RecordWords,
-  readRecordWords,
-  recordSchema,
-  sentSchema,
-} from '../contract/record-words.ts'
 import { isValid } from '../contract/validity.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { readDefault, type Schema } from '../model/schema.ts'
 import { isObject } from '../model/source.ts'
+import {
+  meetsCondition,
+  type RecordWords,
+  readRecordWords,
+  requestSchema,
+  responseSchema,
+} from '../words/records.ts'
 
 export type Json = Record<string, unknown>
 
@@ -34,8 +34,8 @@ export function readRules(
     return {
       idField,
       words: readRecordWords(contract, get),
-      creation: sentSchema(contract, create),
-      record: recordSchema(contract, get),
+      creation: requestSchema(contract, create),
+      record: responseSchema(contract, get),
     }
   } catch {
     return { idField, words: {}, creation: {}, record: {} }
@@ -90,7 +90,7 @@ function applyRules(
   record: Json,
 ): Json {
   const computed = Object.entries(set_when).map(([name, options]) => {
-    if (!hasOneOf(record, options)) return [name, null]
+    if (!meetsCondition(record, options)) return [name, null]
     const isTime = properties[name]?.format === 'date-time'
     return [name, record[name] ?? (isTime ? new Date().toISOString() : null)]
   })

@@ -2,18 +2,18 @@
 import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { v7 as uuidv7 } from 'uuid'
+import type { Contract } from '../model/contract.ts'
+import type { EventMessage } from '../model/events.ts'
+import type { Operation } from '../model/operations.ts'
+import { isObject } from '../model/source.ts'
 import {
   type Delivery,
   type DeliveryHeader,
   listDeliveryHeaders,
   signDelivery,
-} from '../contract/delivery-words.ts'
-import { meetsCondition, readEmitConditions } from '../contract/event-words.ts'
-import { readRecordWords } from '../contract/record-words.ts'
-import type { Contract } from '../model/contract.ts'
-import type { EventMessage } from '../model/events.ts'
-import type { Operation } from '../model/operations.ts'
-import { isObject } from '../model/source.ts'
+} from '../words/deliveries.ts'
+import { isEmitted, readEmitConditions } from '../words/events.ts'
+import { readRecordWords } from '../words/records.ts'
 import type { Change } from './records.ts'
 import type { Json } from './values.ts'
 
@@ -71,7 +71,7 @@ function listEvents(
   )
   if (isUnchanged) return []
   const conditions = readEmitConditions(operation)
-  return own.filter(({ type }) => meetsCondition(conditions[type], before, after))
+  return own.filter(({ type }) => isEmitted(conditions[type], before, after))
 }
 
 function newDelivery(

@@ -1,10 +1,10 @@
 /** The models of `muster contract`: what a list must return, and whether a value was stored as it
  *  was sent. */
 import { expect, test } from 'vitest'
-import type { Filter, ListWords } from '../../scripts/contract/list-words.ts'
-import { applyFilter, applySort } from '../../scripts/contract/oracles/list-model.ts'
 import { findDifference } from '../../scripts/contract/oracles/stored-values.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
+import { applyFilter, applySort } from '../../scripts/words/list-model.ts'
+import type { Filter, ListWords } from '../../scripts/words/lists.ts'
 
 const sort: ListWords['sort'] = {
   parameter: 'sort',

@@ -1,7 +1,8 @@
 /** Oracle: a deleted record is gone for every operation and from the list. */
 import type { Operation } from '../../model/operations.ts'
+import { readListWords, readMaxPageSize } from '../../words/lists.ts'
+import { readPointer } from '../../words/read.ts'
 import { assertStatus, ContractBroken } from '../checks.ts'
-import { readListWords, readMaxPageSize, readPointer } from '../list-words.ts'
 import { type Check, findPath, newRequest, type Run, validBody } from '../test-run.ts'
 import { isItemOf } from './stored-values.ts'
 

@@ -4,14 +4,14 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Operation } from '../../model/operations.ts'
-import { ContractBroken, shorten } from '../checks.ts'
 import {
   type DeliveryHeader,
   listDeliveryHeaders,
   readRetrySeconds,
   signDelivery,
-} from '../delivery-words.ts'
-import { type EventList, findEventList } from '../event-words.ts'
+} from '../../words/deliveries.ts'
+import { type EventList, findEventList } from '../../words/events.ts'
+import { ContractBroken, shorten } from '../checks.ts'
 import { type Attempt, type Receiver, startContractReceiver } from '../receiver.ts'
 import type { Request } from '../request.ts'
 import { type Check, type Run, validBody } from '../test-run.ts'

@@ -2,17 +2,13 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Operation } from '../../model/operations.ts'
+import { type EventList, findEventList, isEmitted, readEmitConditions } from '../../words/events.ts'
+import { findIdempotencyKey, type IdempotencyKey } from '../../words/idempotency.ts'
+import { readListWords, readMaxPageSize } from '../../words/lists.ts'
+import { readPointer } from '../../words/read.ts'
+import { readRecordWords } from '../../words/records.ts'
 import { UNKNOWN_ID } from '../access-checks.ts'
 import { ContractBroken } from '../checks.ts'
-import {
-  type EventList,
-  findEventList,
-  meetsCondition,
-  readEmitConditions,
-} from '../event-words.ts'
-import { findIdempotencyKey, type IdempotencyKey } from '../idempotency-words.ts'
-import { readListWords, readMaxPageSize, readPointer } from '../list-words.ts'
-import { readRecordWords } from '../record-words.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import {
   buildRequest,
@@ -193,7 +189,7 @@ export function listExpected(run: Run, operation: Operation, change: Change): [s
   return operation.emits.flatMap((type): [string, string][] => {
     if (resourceOf(type) !== resourceOf(operation.emits[0] ?? ''))
       return change.dependents.map((id) => [type, id])
-    return meetsCondition(conditions[type], change.before ?? {}, change.after)
+    return isEmitted(conditions[type], change.before ?? {}, change.after)
       ? [[type, change.own]]
       : []
   })

@@ -1,6 +1,7 @@
 /** The values with which the test of a list tries its filters. */
 import type { Schema } from '../../model/schema.ts'
-import { type FilterParameter, readField } from '../list-words.ts'
+import type { FilterParameter } from '../../words/lists.ts'
+import { readField } from '../../words/read.ts'
 import { isValid } from '../validity.ts'
 
 /** Values that match some records, and one that matches none, each as a list. */

@@ -2,13 +2,13 @@
 import { randomUUID } from 'node:crypto'
 import type { Contract } from '../../model/contract.ts'
 import type { Operation, OperationResponse } from '../../model/operations.ts'
-import { ContractBroken } from '../checks.ts'
 import {
   listCommonHeaders,
   listWordedHeaders,
   type ParameterMeaning,
   type WordedHeader,
-} from '../header-words.ts'
+} from '../../words/headers.ts'
+import { ContractBroken } from '../checks.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { type Check, newRequest, type Run, validBody } from '../test-run.ts'
 import { isValid } from '../validity.ts'

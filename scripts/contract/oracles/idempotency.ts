@@ -1,8 +1,8 @@
 /** Oracle: a repeated idempotency key has one effect, and an error does not use it up. */
 import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operations.ts'
+import { findIdempotencyKey, type IdempotencyKey } from '../../words/idempotency.ts'
 import { assertStatus, ContractBroken } from '../checks.ts'
-import { findIdempotencyKey, type IdempotencyKey } from '../idempotency-words.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { type Check, findPath, newRequest, type Run, validBody } from '../test-run.ts'
 

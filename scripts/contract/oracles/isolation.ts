@@ -1,17 +1,12 @@
 /** Oracle: an account sees, changes and counts its own records only. */
 import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operations.ts'
+import { findIdempotencyKey } from '../../words/idempotency.ts'
+import { findItemSchema, listFilters, readListWords, readMaxPageSize } from '../../words/lists.ts'
+import { readPointer } from '../../words/read.ts'
+import { readRecordWords } from '../../words/records.ts'
 import { assertStatus, ContractBroken } from '../checks.ts'
-import { findIdempotencyKey } from '../idempotency-words.ts'
-import {
-  findItemSchema,
-  listFilters,
-  readListWords,
-  readMaxPageSize,
-  readPointer,
-} from '../list-words.ts'
 import { findOperation } from '../record-operations.ts'
-import { readRecordWords } from '../record-words.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import {
   buildRequest,

@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
+import { requestSchema } from '../../words/records.ts'
 import { findOperation } from '../record-operations.ts'
-import { sentSchema } from '../record-words.ts'
 import { buildRequest, type Run } from '../test-run.ts'
 import { least } from '../valid-values.ts'
 import { isValid } from '../validity.ts'
@@ -43,7 +43,7 @@ async function createSeed(
   { create, path }: { create: Operation; path: string },
   index: number,
 ): Promise<string | undefined> {
-  const { properties = {}, required = [] } = sentSchema(run.contract, create)
+  const { properties = {}, required = [] } = requestSchema(run.contract, create)
   const body = Object.fromEntries(
     Object.entries(properties)
       // The first two have the required fields only.
@@ -91,7 +91,7 @@ async function chooseOption(
   path: string,
   index: number,
 ): Promise<void> {
-  const { properties = {} } = sentSchema(run.contract, update)
+  const { properties = {} } = requestSchema(run.contract, update)
   const [name, schema] =
     Object.entries(properties).find(
       ([, { enum: values }]) => values !== undefined && values.length < MAX_OPTIONS,

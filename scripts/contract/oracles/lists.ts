@@ -4,22 +4,21 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Operation } from '../../model/operations.ts'
 import { inlineReferences } from '../../model/references.ts'
 import type { Schema } from '../../model/schema.ts'
-import { ContractBroken } from '../checks.ts'
+import { applyFilter, applySort } from '../../words/list-model.ts'
 import {
   type FilterParameter,
   findItemSchema,
   type ListWords,
   listFilters,
-  readField,
   readListWords,
   readMaxPageSize,
-  readPointer,
-} from '../list-words.ts'
-import { readRecordWords } from '../record-words.ts'
+} from '../../words/lists.ts'
+import { readField, readPointer } from '../../words/read.ts'
+import { readRecordWords } from '../../words/records.ts'
+import { ContractBroken } from '../checks.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { type Check, newRequest, type Run } from '../test-run.ts'
 import { chooseFilterValues } from './filter-values.ts'
-import { applyFilter, applySort } from './list-model.ts'
 import { createSeeds } from './list-seeds.ts'
 import { assertRules, findItemOperation } from './stored-values.ts'
 

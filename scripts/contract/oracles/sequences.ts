@@ -2,10 +2,10 @@
 import fc from 'fast-check'
 import type { Contract } from '../../model/contract.ts'
 import type { Operation } from '../../model/operations.ts'
+import { requestSchema } from '../../words/records.ts'
 import { addNeeded, type LinkedKind, listLinkedKinds, listNeighbours } from '../linked-kinds.ts'
 import { randomCheck } from '../random-check.ts'
 import { type ModelRecord, type RecordModel, withModel } from '../record-model.ts'
-import { sentSchema } from '../record-words.ts'
 import { listBodies } from '../sequence-bodies.ts'
 import type { Check, Run } from '../test-run.ts'
 import { simultaneousChecks } from './simultaneous.ts'
@@ -46,7 +46,7 @@ export function* sequenceChecks(run: Run, operation: Operation): Generator<Check
 
 /** Whether the contract says to what each reference leads. */
 function hasWords({ contract, records }: Run, { create, references }: LinkedKind): boolean {
-  const fields = Object.keys(sentSchema(contract, create).properties ?? {})
+  const fields = Object.keys(requestSchema(contract, create).properties ?? {})
   return fields
     .filter((name) => records.isReference(name))
     .every((name) => references.some(({ field }) => field === name))

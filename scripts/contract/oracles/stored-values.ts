@@ -4,15 +4,15 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Contract } from '../../model/contract.ts'
 import type { Operation } from '../../model/operations.ts'
 import { readDefault, type Schema } from '../../model/schema.ts'
-import { assertStatus, ContractBroken, shorten } from '../checks.ts'
-import { findOperation } from '../record-operations.ts'
 import {
-  hasOneOf,
+  meetsCondition,
   type RecordWords,
   readRecordWords,
-  recordSchema,
-  sentSchema,
-} from '../record-words.ts'
+  requestSchema,
+  responseSchema,
+} from '../../words/records.ts'
+import { assertStatus, ContractBroken, shorten } from '../checks.ts'
+import { findOperation } from '../record-operations.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { buildRequest, type Check, newRequest, type Run } from '../test-run.ts'
 import { variant } from '../valid-values.ts'
@@ -118,8 +118,8 @@ function assertReturned(
   operation: Operation,
   { request, sent, record }: Write,
 ): void {
-  const { properties = {} } = sentSchema(contract, operation)
-  const known = recordSchema(contract, operation).properties ?? {}
+  const { properties = {} } = requestSchema(contract, operation)
+  const known = responseSchema(contract, operation).properties ?? {}
   for (const [name, value] of Object.entries(sent)) {
     if (!(name in known)) continue
     const difference = findDifference(properties[name] ?? {}, value, record[name], name)
@@ -131,7 +131,7 @@ function assertReturned(
 export function assertRules({ set_when = {} }: RecordWords, request: Request, record: Json): void {
   for (const [name, options] of Object.entries(set_when)) {
     const isSet = record[name] !== null
-    if (isSet !== hasOneOf(record, options))
+    if (isSet !== meetsCondition(record, options))
       throw broken(
         request,
         `${name} is ${show(record[name])}, but it must have a value exactly if ${show(options)}`,
@@ -147,9 +147,9 @@ function assertNew(
   { request, sent, response }: { request: Request; sent: Json; response: ReceivedResponse },
 ): void {
   const record = response.json as Json
-  const known = recordSchema(contract, operation).properties ?? {}
+  const known = responseSchema(contract, operation).properties ?? {}
   const { initial = {}, created, updated } = readRecordWords(contract, operation)
-  const { properties = {} } = sentSchema(contract, operation)
+  const { properties = {} } = requestSchema(contract, operation)
   const defaults = Object.entries(properties).flatMap(([name, schema]): [string, unknown][] => {
     const value = readDefault(schema)
     if (value !== undefined) return [[name, value]]
@@ -188,7 +188,7 @@ async function assertReadable(
     expected: get.success.status,
     what: 'GET of the written record',
   })
-  if (finished_when && !hasOneOf(record, finished_when)) {
+  if (finished_when && !meetsCondition(record, finished_when)) {
     const sent = JSON.parse(request.body ?? '{}') as Json
     assertReturned(run, operation, { request: probe, sent, record: read.json as Json })
     return
@@ -243,7 +243,7 @@ export async function* updateChecks(run: Run, operation: Operation): AsyncGenera
   const { contract, records } = run
   const get = findOperation(contract, 'get', operation.path)
   if (get === undefined) return
-  const { properties = {} } = sentSchema(contract, operation)
+  const { properties = {} } = requestSchema(contract, operation)
   const path = await records.newPath(operation)
   // The options may have a final state, after which other fields cannot change.
   const ordered = Object.entries(properties).sort(

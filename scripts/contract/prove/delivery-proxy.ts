@@ -1,7 +1,7 @@
 /** A proxy between the service and the receiver of the contract tests. It changes deliveries. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Delivery } from '../delivery-words.ts'
+import type { Delivery } from '../../words/deliveries.ts'
 
 /** Sends a delivery to the receiver and returns the status of its response. */
 export type Deliver = (delivery: Delivery) => Promise<number>

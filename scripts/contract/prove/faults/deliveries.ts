@@ -7,7 +7,7 @@ import {
   listDeliveryHeaders,
   type SignatureWords,
   signDelivery,
-} from '../../delivery-words.ts'
+} from '../../../words/deliveries.ts'
 import type { Deliver, DeliveryFault } from '../delivery-proxy.ts'
 import { json } from '../faulty-proxy.ts'
 import type { Category, SeededFault } from '../seeded-fault.ts'

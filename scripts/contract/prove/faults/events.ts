@@ -1,7 +1,7 @@
 /** Faults of events, as the list of events shows them. */
 import type { Contract } from '../../../model/contract.ts'
-import { type EventList, findEventList, readEmitConditions } from '../../event-words.ts'
-import { readListWords } from '../../list-words.ts'
+import { type EventList, findEventList, readEmitConditions } from '../../../words/events.ts'
+import { readListWords } from '../../../words/lists.ts'
 import type { Fault, ProxyRequest, ProxyResponse } from '../faulty-proxy.ts'
 import {
   firstResource,

@@ -1,7 +1,7 @@
 /** Faults in the input that the service takes and refuses. */
 import type { Contract } from '../../../model/contract.ts'
-import { sentSchema } from '../../record-words.ts'
-import { readMaxRecordBytes } from '../../refusals.ts'
+import { requestSchema } from '../../../words/records.ts'
+import { readMaxRecordBytes } from '../../../words/refusals.ts'
 import { largerThan } from '../../value-limits.ts'
 import { asJson } from '../faulty-proxy.ts'
 import {
@@ -119,7 +119,7 @@ export function sizeFaults(contract: Contract): SeededFault[] {
   const create = contract.operations.find(
     (operation) =>
       operation.method === 'post' &&
-      largerThan(most, sentSchema(contract, operation)) !== undefined,
+      largerThan(most, requestSchema(contract, operation)) !== undefined,
   )
   if (!create) return []
   return [

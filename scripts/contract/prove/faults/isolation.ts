@@ -1,6 +1,6 @@
 /** Faults that mix accounts. */
 import type { Contract } from '../../../model/contract.ts'
-import { sentSchema } from '../../record-words.ts'
+import { requestSchema } from '../../../words/records.ts'
 import type { Fault, ProxyRequest } from '../faulty-proxy.ts'
 import { firstResource, isFor, listResources, pathOf, type SeededFault } from '../seeded-fault.ts'
 
@@ -18,7 +18,7 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
   const referring = listResources(contract)
     .map((resource) => resource.create)
     .find((operation) =>
-      Object.values(sentSchema(contract, operation).properties ?? {}).some(
+      Object.values(requestSchema(contract, operation).properties ?? {}).some(
         ({ format }) => format === 'uuid',
       ),
     )

@@ -6,10 +6,9 @@ import {
   type FilterParameter,
   type ListWords,
   listFilters,
-  readField,
   readListWords,
-  readPointer,
-} from '../../list-words.ts'
+} from '../../../words/lists.ts'
+import { readField, readPointer } from '../../../words/read.ts'
 import {
   firstResource,
   isFor,

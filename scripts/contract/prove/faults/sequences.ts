@@ -1,9 +1,9 @@
 /** Faults that show only after several requests, or with simultaneous ones. */
 import { bodies } from '../../../../generated/validators.js'
 import type { Contract } from '../../../model/contract.ts'
+import { meetsCondition } from '../../../words/records.ts'
 import { UNKNOWN_ID } from '../../access-checks.ts'
 import { type LinkedKind, listLinkedKinds } from '../../linked-kinds.ts'
-import { hasOneOf } from '../../record-words.ts'
 import {
   type Fault,
   type Forward,
@@ -95,7 +95,7 @@ function acceptRefused({ get, update, words }: LinkedKind, fits: Fits): Fault {
     if (changed === undefined || response.status !== get.success.status) return response
     const record = { ...json(response.body), ...changed }
     for (const [name, options] of Object.entries(words.set_when ?? {})) {
-      const isSet = hasOneOf(record, options)
+      const isSet = meetsCondition(record, options)
       record[name] = isSet ? (record[name] ?? record[words.updated ?? '']) : null
     }
     const headers = { ...response.headers, etag: `"${versions}"` }

@@ -1,7 +1,7 @@
 /** Faults of what the service stores. */
 import type { Contract } from '../../../model/contract.ts'
 import { readDefault, type Schema } from '../../../model/schema.ts'
-import { readRecordWords, sentSchema } from '../../record-words.ts'
+import { readRecordWords, requestSchema } from '../../../words/records.ts'
 import { type Forward, json, type ProxyRequest, type ProxyResponse } from '../faulty-proxy.ts'
 import {
   firstResource,
@@ -80,7 +80,7 @@ function readCurrent(request: ProxyRequest, forward: Forward): Promise<ProxyResp
 }
 
 function updateFaults(contract: Contract, { get, update }: Resource): SeededFault[] {
-  const { properties = {} } = sentSchema(contract, update)
+  const { properties = {} } = requestSchema(contract, update)
   const nullable = Object.keys(properties).filter((name) => properties[name]?.nullable)
   const stale = new Map<string, string>()
   return [
@@ -161,7 +161,7 @@ function readFaults(
   { create, get, update, remove }: Resource,
   key: string,
 ): SeededFault[] {
-  const [text = ''] = sentSchema(contract, create).required ?? []
+  const [text = ''] = requestSchema(contract, create).required ?? []
   const first = new Map<string, string>()
   const deleted = new Set<string>()
   const authorization = `Bearer ${key}`
@@ -217,7 +217,7 @@ function findField(
   fits: (schema: Schema, name: string) => boolean,
 ): Field | undefined {
   for (const { create } of resources)
-    for (const [name, schema] of Object.entries(sentSchema(contract, create).properties ?? {}))
+    for (const [name, schema] of Object.entries(requestSchema(contract, create).properties ?? {}))
       if (fits(schema, name)) return { create, name, schema }
   return undefined
 }
@@ -318,7 +318,7 @@ function computedFaults(contract: Contract, resources: Resource[]): SeededFault[
         ),
       ]),
       ...Object.keys(initial).map((name) => {
-        const options = sentSchema(contract, update).properties?.[name]?.enum ?? []
+        const options = requestSchema(contract, update).properties?.[name]?.enum ?? []
         const other = JSON.stringify(options.find((option) => option !== initial[name]))
         return newFault(
           `creates records with another ${name}`,

@@ -2,8 +2,8 @@
  *  operations. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
-import { valueAt } from '../model/source.ts'
-import { hasOneOf } from './record-words.ts'
+import { readWord } from './read.ts'
+import { type Condition, meetsCondition } from './records.ts'
 
 /** `x-event-list`: the operation lists all events. JSON Pointers lead into an event. */
 export interface EventList {
@@ -17,17 +17,17 @@ export interface EventList {
   newest_first: string
 }
 
-/** When an update emits the event: if it changes one of the fields, or if they become one of the
- *  values. */
+/** An update emits the event if it changes one of the fields `changes`, or if the record meets the
+ *  condition `becomes` after it and not before it. */
 export interface EmitCondition {
   changes?: string[]
-  becomes?: Record<string, unknown[]>
+  becomes?: Condition
 }
 
 /** Undefined if the contract has no list of events. */
 export function findEventList({ operations }: Contract): EventList | undefined {
   for (const operation of operations) {
-    const words = readWord<Omit<EventList, 'operation'>>(operation, 'x-event-list')
+    const words = readWord<Omit<EventList, 'operation'>>(operation.place, 'x-event-list')
     if (words !== undefined) return { operation, ...words }
   }
   return undefined
@@ -35,25 +35,18 @@ export function findEventList({ operations }: Contract): EventList | undefined {
 
 /** `x-emits-when`, by event type. An event without a condition is emitted by each change. */
 export function readEmitConditions(operation: Operation): Record<string, EmitCondition> {
-  return readWord(operation, 'x-emits-when') ?? {}
+  return readWord(operation.place, 'x-emits-when') ?? {}
 }
 
-type Json = Record<string, unknown>
-
-/** Whether the change emits the event. */
-export function meetsCondition(
+export function isEmitted(
   condition: EmitCondition | undefined,
-  before: Json,
-  after: Json,
+  before: Record<string, unknown>,
+  after: Record<string, unknown>,
 ): boolean {
   if (condition === undefined) return true
   const { changes = [], becomes } = condition
   return (
     changes.some((name) => before[name] !== after[name]) ||
-    (becomes !== undefined && hasOneOf(after, becomes) && !hasOneOf(before, becomes))
+    (becomes !== undefined && meetsCondition(after, becomes) && !meetsCondition(before, becomes))
   )
-}
-
-function readWord<T>({ place }: Operation, word: string): T | undefined {
-  return valueAt(place.source.root, [...place.path, word]) as T | undefined
 }

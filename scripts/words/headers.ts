@@ -4,6 +4,7 @@ import type { Contract } from '../model/contract.ts'
 import type { OperationResponse } from '../model/operations.ts'
 import type { Schema } from '../model/schema.ts'
 import { valueAt } from '../model/source.ts'
+import { readWord } from './read.ts'
 
 /** A header beside those of each operation. */
 export interface CommonHeader {
@@ -38,7 +39,7 @@ export interface WordedHeader extends HeaderWords {
 }
 
 export function listCommonHeaders({ openapi }: Contract): CommonHeader[] {
-  return (valueAt(openapi.root, ['x-response-headers']) ?? []) as CommonHeader[]
+  return readWord({ source: openapi, path: [] }, 'x-response-headers') ?? []
 }
 
 /** The headers of the response, with their words. */

@@ -1,6 +1,6 @@
 /** `x-idempotency-key` of a header parameter: requests with the same value have one effect. */
 import type { Operation } from '../model/operations.ts'
-import { valueAt } from '../model/source.ts'
+import { readWord } from './read.ts'
 
 export interface IdempotencyKey {
   /** The name of the header. */
@@ -12,8 +12,8 @@ export interface IdempotencyKey {
 /** Undefined if the operation takes no such header. */
 export function findIdempotencyKey({ parameters }: Operation): IdempotencyKey | undefined {
   for (const { name, place } of parameters) {
-    const words = valueAt(place.source.root, [...place.path, 'x-idempotency-key'])
-    if (words !== undefined) return { name, ...(words as Pick<IdempotencyKey, 'replayed'>) }
+    const words = readWord<Pick<IdempotencyKey, 'replayed'>>(place, 'x-idempotency-key')
+    if (words !== undefined) return { name, ...words }
   }
   return undefined
 }

@@ -4,7 +4,7 @@ import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
-import { valueAt } from '../model/source.ts'
+import { readWord } from './read.ts'
 
 /** `x-lists`. A pointer is a JSON Pointer into a response or a record. */
 export interface ListWords {
@@ -44,7 +44,7 @@ export interface FilterParameter extends Filter {
 
 /** Undefined if the contract does not describe its lists. */
 export function readListWords({ openapi }: Contract): ListWords | undefined {
-  return valueAt(openapi.root, ['x-lists']) as ListWords | undefined
+  return readWord({ source: openapi, path: [] }, 'x-lists')
 }
 
 /** The schema of the list's records. Undefined if the operation is not a list. */
@@ -69,25 +69,7 @@ export function readMaxPageSize({ sources }: Contract, list: Operation, words: L
 
 export function listFilters({ parameters }: Operation): FilterParameter[] {
   return parameters.flatMap((parameter) => {
-    const { source, path } = parameter.place
-    const filter = valueAt(source.root, [...path, 'x-filter']) as Filter | undefined
+    const filter = readWord<Filter>(parameter.place, 'x-filter')
     return filter === undefined ? [] : [{ ...filter, parameter }]
   })
-}
-
-/** The value at a JSON Pointer. Undefined if there is none. */
-export function readPointer(value: unknown, pointer: string): unknown {
-  return readSteps(value, pointer.split('/').slice(1))
-}
-
-/** The value of a field, whose name may have dots. */
-export function readField(record: unknown, field: string): unknown {
-  return readSteps(record, field.split('.'))
-}
-
-function readSteps(value: unknown, steps: string[]): unknown {
-  return steps.reduce(
-    (current, step) => (current as Record<string, unknown> | null | undefined)?.[step],
-    value,
-  )
 }

@@ -1,5 +1,6 @@
 /** What a list must return: computed from all its records. */
-import { type Filter, type ListWords, readField, readPointer } from '../list-words.ts'
+import type { Filter, ListWords } from './lists.ts'
+import { readField, readPointer } from './read.ts'
 
 /** The records that match the filter with one of the values. */
 export function applyFilter(records: unknown[], filter: Filter, values: string[]): unknown[] {

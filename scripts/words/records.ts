@@ -4,8 +4,8 @@ import type { MediaType, Operation } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 
-/** Values by the name of a field. */
-type Options = Record<string, unknown[]>
+/** By the name of a field: the values that it may have. A record must meet all of them. */
+export type Condition = Record<string, unknown[]>
 
 export interface RecordWords {
   /** The field with the time of the creation, which never changes. */
@@ -14,26 +14,25 @@ export interface RecordWords {
   updated?: string
   /** The values of fields that a create does not send. */
   initial?: Record<string, unknown>
-  /** By the name of a field: it has a value if, and only if, other fields have one of these
-   *  values. */
-  set_when?: Record<string, Options>
-  /** The service changes the record itself until a field has one of these values. */
-  finished_when?: Options
+  /** By the name of a field: it has a value if, and only if, the record meets the condition. */
+  set_when?: Record<string, Condition>
+  /** The service itself changes the record until the record meets the condition. */
+  finished_when?: Condition
   /** By the name of a field: the values that can follow each of its values. */
   states?: Record<string, Record<string, unknown[]>>
-  /** By the name of a field: it cannot change while other fields have one of these values. */
-  fixed_when?: Record<string, Options>
+  /** By the name of a field: it cannot change while the record meets the condition. */
+  fixed_when?: Record<string, Condition>
   /** Fields whose values together are unique. */
   unique?: string[]
 }
 
-/** The schema of the record that the operation returns, without references. */
-export function recordSchema(contract: Contract, { success }: Operation): Schema {
+/** The schema of the JSON body of the success response, without references. `{}` if it has none. */
+export function responseSchema(contract: Contract, { success }: Operation): Schema {
   return inlineMedia(contract, success.content['application/json'])
 }
 
-/** The schema of the body that the operation takes, without references. */
-export function sentSchema(contract: Contract, { body }: Operation): Schema {
+/** The schema of the request body, without references. `{}` if the operation takes none. */
+export function requestSchema(contract: Contract, { body }: Operation): Schema {
   return inlineMedia(contract, body)
 }
 
@@ -42,9 +41,9 @@ function inlineMedia({ sources }: Contract, media: MediaType | null | undefined)
 }
 
 export function readRecordWords(contract: Contract, operation: Operation): RecordWords {
-  return (recordSchema(contract, operation)['x-record'] ?? {}) as RecordWords
+  return (responseSchema(contract, operation)['x-record'] ?? {}) as RecordWords
 }
 
-export function hasOneOf(record: Record<string, unknown>, options: Options): boolean {
-  return Object.entries(options).every(([name, values]) => values.includes(record[name]))
+export function meetsCondition(record: Record<string, unknown>, condition: Condition): boolean {
+  return Object.entries(condition).every(([name, values]) => values.includes(record[name]))
 }

@@ -1,0 +1,58 @@
+/** Words about errors and rules that a schema cannot express: `x-refusals`, `x-names-fields` and
+ *  `x-max-record-bytes` of openapi.yaml. */
+import type { Contract } from '../model/contract.ts'
+import type { Operation, OperationResponse } from '../model/operations.ts'
+import { inlineReferences } from '../model/references.ts'
+import { readListWords } from './lists.ts'
+import { readWord } from './read.ts'
+
+/** Messages by field, from the property of the body that `x-names-fields` names. Empty if the
+ *  schema of the body has no `x-names-fields`. */
+export function fieldErrors(
+  contract: Contract,
+  { responses }: Operation,
+  { status, json }: { status: number; json: unknown },
+): Record<string, string[]> {
+  const response = responses.find((candidate) => candidate.status === status)
+  const name = response && errorsProperty(contract, response)
+  return ((json ?? {}) as Record<string, Record<string, string[]>>)[name ?? ''] ?? {}
+}
+
+/** Whether `x-names-fields` says where an error response of the operation names the fields. */
+export function namesFields(contract: Contract, { responses }: Operation): boolean {
+  return responses.some((response) => errorsProperty(contract, response) !== undefined)
+}
+
+function errorsProperty({ sources }: Contract, { content }: OperationResponse): string | undefined {
+  const media = content['application/json']
+  return media && (inlineReferences(sources, media.schema)['x-names-fields'] as string | undefined)
+}
+
+/** The rule in `x-refusals` that explains the refusal of the field. The parameter of the sort
+ *  counts as a rule of every operation, because a sort that names a field twice is always
+ *  refused. */
+export function findRule(
+  contract: Contract,
+  operation: Operation,
+  field: string,
+): string | undefined {
+  const rules = Object.keys(readWord(operation.place, 'x-refusals') ?? {})
+  const sort = readListWords(contract)?.sort.parameter
+  const known = sort === undefined ? rules : [...rules, sort]
+  return known.find((rule) => matches(rule, field))
+}
+
+/** A `*` at the end also stands for everything below the entry. */
+function matches(rule: string, field: string): boolean {
+  const [parts, actual] = [rule.split('.'), field.split('.')]
+  return (
+    parts.length <= actual.length &&
+    parts.every((part, index) => part === '*' || part === actual[index]) &&
+    (parts.length === actual.length || parts.at(-1) === '*')
+  )
+}
+
+/** The most bytes of a record as JSON: `x-max-record-bytes`. */
+export function readMaxRecordBytes({ openapi }: Contract): number {
+  return readWord({ source: openapi, path: [] }, 'x-max-record-bytes') ?? Number.POSITIVE_INFINITY
+}
