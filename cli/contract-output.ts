@@ -1,7 +1,7 @@
 /** The results of `muster contract` as text and as JSON. */
 import { describeMissing, isMissing } from '../scripts/contract/coverage.ts'
 import { describeRefusal } from '../scripts/contract/refusals.ts'
-import { describeUnused, listStatuses, type Report } from '../scripts/contract/report.ts'
+import { describeUnused, listStatuses, type Report } from '../scripts/contract/report/report.ts'
 import { formatTable } from './shell.ts'
 
 /** The document of `--json`. */

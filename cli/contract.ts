@@ -4,18 +4,20 @@ import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { operations } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
-import { type Coverage, isMissing, newCoverage } from '../scripts/contract/coverage.ts'
-import { contractHar } from '../scripts/contract/har.ts'
+import { Coverage, isMissing } from '../scripts/contract/coverage.ts'
 import { listUnused, ORACLES } from '../scripts/contract/oracles.ts'
 import {
   assertReachable,
   startContractReceiver,
   type TestedWebhook,
 } from '../scripts/contract/receiver.ts'
-import { contractJunit, contractPage, isFailed, type Report } from '../scripts/contract/report.ts'
-import { listResults } from '../scripts/contract/results.ts'
+import { contractHar } from '../scripts/contract/report/har.ts'
+import { contractJunit } from '../scripts/contract/report/junit.ts'
+import { contractPage } from '../scripts/contract/report/page.ts'
+import { isFailed, type Report } from '../scripts/contract/report/report.ts'
+import { listResults } from '../scripts/contract/report/results.ts'
+import type { Target } from '../scripts/contract/run.ts'
 import { runSuite } from '../scripts/contract/suite.ts'
-import type { Target } from '../scripts/contract/test-run.ts'
 import type { Contract } from '../scripts/model/contract.ts'
 import { readContract } from '../scripts/model/yaml.ts'
 import { toContractCurl } from './contract-curl.ts'
@@ -210,17 +212,17 @@ async function buildReport(contract: Contract, options: Options): Promise<Report
   const target = readTarget(options)
   const { seed = randomInt(MAX_SEED), only = IDS, url = 'this installation' } = options
   const hasRestrictedKey = target === undefined || target.restrictedKey !== undefined
-  const coverage = newCoverage(contract, only, { hasRestrictedKey })
+  const coverage = new Coverage(contract, only, { hasRestrictedKey })
   const results: TestRun['results'] = { url, dredd: null, cases: [] }
   const testRun = { contract, options, seed, coverage, results }
   const error = await testTarget(testRun, target).then(
     () => null,
     ({ message }: Error) => message,
   )
-  const cells = coverage.cells().filter((cell) => error === null || !isMissing(cell))
+  const cells = coverage.listCells().filter((cell) => error === null || !isMissing(cell))
   const refusals = coverage.refusals.list()
   const unused = error === null ? listUnused(results.cases) : []
-  return { ...results, seed, error, cells, untested: coverage.untested(), unused, refusals }
+  return { ...results, seed, error, cells, untested: coverage.listUntested(), unused, refusals }
 }
 
 /** Undefined: the service of this installation. */
@@ -281,7 +283,7 @@ async function testTarget(testRun: TestRun, target: Target | undefined): Promise
 async function runDredd({ contract, options, coverage, results }: TestRun): Promise<void> {
   // Dredd's old dependencies trigger Node.js warnings.
   process.removeAllListeners('warning')
-  const { runDreddSuite } = await import('../scripts/contract/dredd-suite.ts')
+  const { runDreddSuite } = await import('../scripts/contract/dredd/dredd-suite.ts')
   const { startDreddServers } = await import('./contract-service.ts')
   await using servers = await startDreddServers()
   const dredd = await runDreddSuite(contract, servers, options.only ?? IDS)

@@ -21,21 +21,6 @@ export interface Untested {
   reason: string
 }
 
-export interface Coverage {
-  sawStatus(operation: string, status: number): void
-  sawEvent(operation: string, event: string): void
-  hasSeenEvents(operation: Operation): boolean
-  /** The body of a successful response. */
-  sawBody(operation: string, body: unknown): void
-  /** Reasons for which valid data was refused. */
-  refusals: Refusals
-  /** The operation was not tested. */
-  skip(operation: string, reason: string): void
-  untested(): Untested[]
-  /** Those of the tested operations. */
-  cells(): Cell[]
-}
-
 /** Statuses that requests of a client cannot cause reliably. */
 const UNREACHABLE: Record<number, string> = {
   409: 'needs a request or an export that is in progress',
@@ -48,68 +33,83 @@ const UNREACHABLE: Record<number, string> = {
 const NO_RESTRICTED_KEY =
   'needs a Read Only key of a user without the Finance permission: use --restricted-key'
 
-export function newCoverage(
-  contract: Contract,
-  ids: readonly string[],
-  { hasRestrictedKey }: { hasRestrictedKey: boolean },
-): Coverage {
-  const counts = new Map<string, number>()
-  const key = (operation: string, name: string | number): string => `${operation} ${name}`
-  const count = (operation: string, name: string | number): void => {
-    counts.set(key(operation, name), (counts.get(key(operation, name)) ?? 0) + 1)
+export class Coverage {
+  /** Refusals of data that the schemas permit. */
+  readonly refusals = new Refusals()
+  readonly #operations: Operation[]
+  /** The optional fields of the response, by operation. */
+  readonly #fields: Map<string, string[]>
+  readonly #hasRestrictedKey: boolean
+  readonly #counts = new Map<string, number>()
+  readonly #skipped = new Map<string, string>()
+
+  /** `ids` are the tested operations. */
+  constructor(
+    contract: Contract,
+    ids: readonly string[],
+    { hasRestrictedKey }: { hasRestrictedKey: boolean },
+  ) {
+    this.#operations = contract.operations.filter(({ id }) => ids.includes(id))
+    this.#fields = new Map(
+      this.#operations.map((operation) => [operation.id, listOptionalFields(contract, operation)]),
+    )
+    this.#hasRestrictedKey = hasRestrictedKey
   }
-  const seen = (operation: string, name: string | number): number =>
-    counts.get(key(operation, name)) ?? 0
-  const reasonFor = (status: number): string | null =>
-    status === 403 && !hasRestrictedKey ? NO_RESTRICTED_KEY : (UNREACHABLE[status] ?? null)
-  const tested = contract.operations.filter(({ id }) => ids.includes(id))
-  const fields = new Map(
-    contract.operations.map((operation) => [operation.id, listOptionalFields(contract, operation)]),
-  )
-  const untested = new Map<string, string>()
-  return {
-    refusals: new Refusals(),
-    skip: (operation, reason) => void untested.set(operation, reason),
-    untested: () => [...untested].map(([operation, reason]) => ({ operation, reason })),
-    sawBody(operation, body) {
-      for (const field of fields.get(operation) ?? [])
-        if (hasField(body, field)) count(operation, `field ${field}`)
-    },
-    sawStatus: count,
-    sawEvent: count,
-    hasSeenEvents: ({ id, emits }) => emits.every((event) => seen(id, event) > 0),
-    cells: () =>
-      tested
-        .filter(({ id }) => !untested.has(id))
-        .flatMap(({ id: operation, responses, emits }): Cell[] => [
-          ...responses.map(
-            ({ status }): Cell => ({
-              operation,
-              kind: 'status',
-              name: String(status),
-              seen: seen(operation, status),
-              reason: reasonFor(status),
-            }),
-          ),
-          ...emits.map(
-            (event): Cell => ({
-              operation,
-              kind: 'event',
-              name: event,
-              seen: seen(operation, event),
-              reason: null,
-            }),
-          ),
-          ...(fields.get(operation) ?? []).map(
-            (field): Cell => ({
-              operation,
-              kind: 'field',
-              name: field,
-              seen: seen(operation, `field ${field}`),
-              reason: null,
-            }),
-          ),
-        ]),
+
+  sawStatus(operation: string, status: number): void {
+    this.#count(operation, 'status', String(status))
+  }
+
+  sawEvent(operation: string, event: string): void {
+    this.#count(operation, 'event', event)
+  }
+
+  /** The body of a successful response. */
+  sawBody(operation: string, body: unknown): void {
+    for (const field of this.#fields.get(operation) ?? [])
+      if (hasField(body, field)) this.#count(operation, 'field', field)
+  }
+
+  #count(operation: string, kind: Cell['kind'], name: string): void {
+    const key = `${operation} ${kind} ${name}`
+    this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
+  }
+
+  hasSeenEvents({ id, emits }: Operation): boolean {
+    return emits.every((event) => this.#cell(id, 'event', event).seen > 0)
+  }
+
+  /** The operation was not tested. */
+  skip(operation: string, reason: string): void {
+    this.#skipped.set(operation, reason)
+  }
+
+  listUntested(): Untested[] {
+    return [...this.#skipped].map(([operation, reason]) => ({ operation, reason }))
+  }
+
+  /** The cells of the operations that were tested. */
+  listCells(): Cell[] {
+    return this.#operations
+      .filter(({ id }) => !this.#skipped.has(id))
+      .flatMap(({ id, responses, emits }) => [
+        ...responses.map(({ status }) => ({
+          ...this.#cell(id, 'status', String(status)),
+          reason: this.#reasonFor(status),
+        })),
+        ...emits.map((event) => this.#cell(id, 'event', event)),
+        ...(this.#fields.get(id) ?? []).map((field) => this.#cell(id, 'field', field)),
+      ])
+  }
+
+  #cell(operation: string, kind: Cell['kind'], name: string): Cell {
+    const seen = this.#counts.get(`${operation} ${kind} ${name}`) ?? 0
+    return { operation, kind, name, seen, reason: null }
+  }
+
+  #reasonFor(status: number): string | null {
+    if (status === 403 && !this.#hasRestrictedKey) return NO_RESTRICTED_KEY
+    return UNREACHABLE[status] ?? null
   }
 }
 

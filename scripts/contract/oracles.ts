@@ -1,19 +1,23 @@
 /** The oracles of `muster contract`: what each checks, and for which operations. */
 import type { Operation } from '../model/operations.ts'
 import { findIdempotencyKey } from '../words/idempotency.ts'
-import { bodyChecks, keyChecks, urlChecks } from './access-checks.ts'
-import { faultChecks, limitChecks, randomInvalidChecks, randomValidChecks } from './data-checks.ts'
+import { keyChecks } from './oracles/access.ts'
+import { bodyChecks } from './oracles/bodies.ts'
 import { conditionChecks } from './oracles/conditions.ts'
 import { deletionChecks } from './oracles/deletions.ts'
 import { deliveryChecks } from './oracles/deliveries.ts'
 import { eventChecks } from './oracles/events.ts'
-import { headChecks, headerChecks } from './oracles/header-meanings.ts'
+import { headChecks } from './oracles/head.ts'
+import { headerChecks } from './oracles/headers.ts'
 import { idempotencyChecks } from './oracles/idempotency.ts'
+import { invalidValueChecks, randomInvalidChecks } from './oracles/invalid-data.ts'
 import { isolationChecks } from './oracles/isolation.ts'
-import { listChecks } from './oracles/lists.ts'
+import { listContentChecks } from './oracles/lists.ts'
 import { sequenceChecks } from './oracles/sequences.ts'
-import { updateChecks } from './oracles/stored-values.ts'
-import type { ListChecks, Target } from './test-run.ts'
+import { updateChecks } from './oracles/updates.ts'
+import { urlChecks } from './oracles/urls.ts'
+import { limitChecks, randomValidChecks } from './oracles/valid-data.ts'
+import { type Checks, hasParameter, type Run, type Target } from './run.ts'
 
 export interface Oracle {
   name: string
@@ -22,13 +26,11 @@ export interface Oracle {
   isFor(operation: Operation, target: Target): boolean
   /** What the contract and the target must have. Completes "it needs …". */
   needs?: string
-  listChecks: ListChecks
+  listChecks(run: Run, operation: Operation): Checks
 }
 
 const always = (): boolean => true
 const isRead = ({ method }: Operation): boolean => method === 'get'
-const hasParameter = ({ parameters }: Operation, ...names: string[]): boolean =>
-  parameters.some(({ name }) => names.includes(name))
 
 export const ORACLES: readonly Oracle[] = [
   {
@@ -48,7 +50,7 @@ export const ORACLES: readonly Oracle[] = [
     name: 'refuses each invalid value',
     promise: 'Data with one fault gets 400 or 422.',
     isFor: always,
-    listChecks: faultChecks,
+    listChecks: invalidValueChecks,
   },
   {
     name: 'refuses random invalid data',
@@ -113,7 +115,7 @@ export const ORACLES: readonly Oracle[] = [
       'Every filter, sort and page gives the records, and meta the counts, that follow from the whole list.',
     isFor: isRead,
     needs: 'x-lists, and an operation that returns a list',
-    listChecks,
+    listChecks: listContentChecks,
   },
   {
     name: 'updates only what was sent',
@@ -166,8 +168,11 @@ export const ORACLES: readonly Oracle[] = [
   },
 ]
 
-export function listOracles(operation: Operation, target: Target): Oracle[] {
-  return ORACLES.filter(({ isFor }) => isFor(operation, target))
+/** The oracles for the operation. The one with the name `first` is the first. */
+export function listOracles(operation: Operation, target: Target, first?: string): Oracle[] {
+  const oracles = ORACLES.filter(({ isFor }) => isFor(operation, target))
+  const isFirst = ({ name }: Oracle): boolean => name === first
+  return [...oracles.filter(isFirst), ...oracles.filter((oracle) => !isFirst(oracle))]
 }
 
 /** An oracle that had nothing to check in the whole run. */

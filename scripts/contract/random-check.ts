@@ -1,6 +1,6 @@
 /** A check of random values. */
 import fc from 'fast-check'
-import type { Check, Run } from './test-run.ts'
+import type { Check, Run } from './run.ts'
 
 const MAX_SHRINKING_MS = 15_000
 

@@ -1,8 +1,8 @@
 /** Receives the deliveries of the tested service. */
 import { randomUUID } from 'node:crypto'
-import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage } from 'node:http'
 import type { Delivery } from '../words/deliveries.ts'
+import { startLoopbackServer } from './loopback-server.ts'
 
 export interface Attempt extends Delivery {
   /** Epoch milliseconds. */
@@ -26,7 +26,6 @@ export interface Receiver extends AsyncDisposable {
   waitFor(fits: (attempt: Attempt) => boolean, count: number, timeoutMs: number): Promise<void>
 }
 
-const HOST = '127.0.0.1'
 const MAX_BODY_BYTES = 1024 * 1024
 const PROBE_HEADER = 'muster-probe'
 const PROBE_TIMEOUT_MS = 15_000
@@ -56,7 +55,7 @@ export async function startContractReceiver(port = 0): Promise<Receiver> {
     isRefused = () => false
     return 500
   }
-  const server = createServer((incoming, outgoing) => {
+  const server = await startLoopbackServer((incoming, outgoing) => {
     respond(incoming).then(
       (status) => {
         outgoing.writeHead(status).end()
@@ -65,13 +64,10 @@ export async function startContractReceiver(port = 0): Promise<Receiver> {
       // The sender closed the connection.
       () => outgoing.destroy(),
     )
-  })
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, HOST, resolve)
-  })
+  }, port)
   return {
-    url: `http://${HOST}:${(server.address() as AddressInfo).port}/`,
+    ...server,
+    url: `${server.url}/`,
     attempts,
     probes,
     refuseFirst(fits) {
@@ -92,10 +88,6 @@ export async function startContractReceiver(port = 0): Promise<Receiver> {
         waiting.add(check)
         check()
       }),
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
   }
 }
 

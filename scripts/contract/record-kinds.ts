@@ -1,25 +1,59 @@
-/** The kinds of records that the paths of a contract name. */
+/** The kinds of records that the paths of a contract name, and the operations on each. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { shapeOf } from '../model/paths.ts'
-import { inlineReferences } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
+import { requestSchema } from '../words/records.ts'
 
-/** A kind of record. Its name comes from paths and references: `job` for `{job}` and `job_id`. */
 export interface Kind {
+  /** The path parameter with the ID of a record: `job` in `/jobs/{job}`. */
   name: string
-  /** The path of the records, which has the parameters of the records above them. */
+  /** The path of the list. A nested one has the parameters of the records above. */
   collection: string
   list: Operation | undefined
   create: Operation | undefined
-  body: Schema
-  /** Values that it needs before another record can refer to it: `x-refers-with` of the
-   *  reference. */
-  referred: Record<string, unknown>
-  canDelete: boolean
+  get: Operation | undefined
+  update: Operation | undefined
+  remove: Operation | undefined
 }
 
-/** The parameters of the path, each with the part before it: the path of its records. */
+/** A kind at the top level whose records can be created, read, updated and deleted. */
+export interface CrudKind extends Kind {
+  create: Operation
+  get: Operation
+  update: Operation
+  remove: Operation
+}
+
+export function listKinds({ operations }: Contract): Kind[] {
+  const find = (method: string, shape: string) =>
+    operations.find((other) => other.method === method && shapeOf(other.path) === shape)
+  const kinds = new Map<string, Kind>()
+  for (const { name, collection } of operations.flatMap(({ path }) => listCollections(path))) {
+    const shape = shapeOf(collection)
+    if (kinds.has(shape)) continue
+    kinds.set(shape, {
+      name,
+      collection,
+      list: find('get', shape),
+      create: find('post', shape),
+      get: find('get', `${shape}/{}`),
+      update: find('patch', `${shape}/{}`),
+      remove: find('delete', `${shape}/{}`),
+    })
+  }
+  return [...kinds.values()]
+}
+
+export function listCrudKinds(contract: Contract): CrudKind[] {
+  return listKinds(contract).filter(
+    (kind): kind is CrudKind =>
+      depthOf(kind) === 0 &&
+      [kind.create, kind.get, kind.update, kind.remove].every((one) => one !== undefined),
+  )
+}
+
+/** The parameters of the path from left to right, each with the path before it. */
 export function listCollections(path: string): { name: string; collection: string }[] {
   return [...path.matchAll(/\/\{(.+?)\}/g)].map(({ index, 1: name = '' }) => ({
     name,
@@ -27,59 +61,56 @@ export function listCollections(path: string): { name: string; collection: strin
   }))
 }
 
+/** The number of records above. */
 export function depthOf({ collection }: Kind): number {
   return listCollections(collection).length
 }
 
-export function kindOf(kinds: Kind[], collection: string): Kind {
+/** The kind of the records at the path. Throws if there is none. */
+export function kindAt(kinds: Kind[], collection: string): Kind {
   const found = kinds.find((kind) => shapeOf(kind.collection) === shapeOf(collection))
   if (found === undefined) throw new Error(`no operation has records of ${collection}`)
   return found
 }
 
-/** Whether the path is that of one record of the collection. */
-export function isBelow(path: string, collection: string): boolean {
-  const [parts, wanted] = [path.split('/'), collection.split('/')]
-  return (
-    parts.length === wanted.length + 1 &&
-    wanted.every((part, index) => part.startsWith('{') || part === parts[index])
-  )
+export function findOperation(
+  { operations }: Contract,
+  method: string,
+  path: string | undefined,
+): Operation | undefined {
+  return operations.find((one) => one.method === method && one.path === path)
 }
 
-export function listKinds({ operations, sources }: Contract): Kind[] {
-  const kinds = new Map<string, Kind>()
-  for (const { path } of operations)
-    for (const { name, collection } of listCollections(path)) {
-      const shape = shapeOf(collection)
-      if (kinds.has(shape)) continue
-      const find = (method: string, ofRecord = false) =>
-        operations.find(
-          (other) =>
-            other.method === method && shapeOf(other.path) === (ofRecord ? `${shape}/{}` : shape),
-        )
-      const create = find('post')
-      const body = create?.body ? inlineReferences(sources, create.body.schema) : {}
-      const canDelete = find('delete', true) !== undefined
-      const list = find('get')
-      kinds.set(shape, { name, collection, list, create, body, referred: {}, canDelete })
-    }
-  return [...kinds.values()]
+/** The operation on one record of the collection. */
+export function findItemOperation(
+  { operations }: Contract,
+  method: string,
+  collection: string,
+): Operation | undefined {
+  return operations.find((one) => one.method === method && collectionOf(one.path) === collection)
 }
 
-/** The kinds of other records that fields of bodies refer to, by field: `x-refers-to`. A contract
- *  without this word names them: `job_id` refers to a `job`. */
-export function listReferences(
-  { operations, sources }: Contract,
-  kinds: Kind[],
-): Map<string, Kind> {
-  const fields = operations.flatMap(({ body }) =>
-    Object.entries(body ? (inlineReferences(sources, body.schema).properties ?? {}) : {}),
+/** Undefined if the path is not that of one record. */
+export function collectionOf(path: string): string | undefined {
+  return /^(.*)\/\{[^}]+\}$/.exec(path)?.[1]
+}
+
+/** Whether a request to the path is for the template. */
+export function matchesTemplate(template: string, path: string): boolean {
+  return new RegExp(`^${template.replace(/\{[^}]+\}/g, '[^/]+')}$`).test(path)
+}
+
+/** By the field of request bodies: the kind of record that it refers to, which `x-refers-to` names.
+ *  In a contract without this word, `job_id` refers to a `job`. */
+export function listReferredKinds(contract: Contract, kinds: Kind[]): Map<string, Kind> {
+  const fields = contract.operations.flatMap((operation) =>
+    Object.entries(requestSchema(contract, operation).properties ?? {}),
   )
-  const withKinds = (nameOf: (field: string, schema: Schema) => unknown): [string, Kind][] =>
-    fields.flatMap(([field, schema]) => {
+  const findKinds = (nameOf: (field: string, schema: Schema) => unknown) =>
+    fields.flatMap(([field, schema]): [string, Kind][] => {
       const kind = kinds.find(({ name }) => name === nameOf(field, schema))
       return kind === undefined ? [] : [[field, kind]]
     })
-  const worded = withKinds((_, schema) => schema['x-refers-to'])
-  return new Map(worded.length > 0 ? worded : withKinds((field) => /^(.+)_id$/.exec(field)?.[1]))
+  const byWord = findKinds((_, schema) => schema['x-refers-to'])
+  return new Map(byWord.length > 0 ? byWord : findKinds((field) => /^(.+)_id$/.exec(field)?.[1]))
 }

@@ -1,9 +1,10 @@
 /** Sends the requests of a run, counts them and remembers the latest exchanges. */
 import type { Contract } from '../model/contract.ts'
 import { findIdempotencyKey } from '../words/idempotency.ts'
-import { ContractBroken } from './checks.ts'
+import { ContractBroken } from './contract-broken.ts'
 import type { Coverage } from './coverage.ts'
-import { HttpClient, type ReceivedResponse, type Request } from './request.ts'
+import { HttpClient } from './http-client.ts'
+import type { ReceivedResponse, Request } from './request.ts'
 
 /** No check sends more requests before it fails. */
 const MAX_REMEMBERED = 200
@@ -17,33 +18,25 @@ export interface Exchange {
   durationMs: number
 }
 
-interface SetUp {
-  contract: Contract
-  coverage: Coverage
-  /** The tested operations. */
-  options: { ids: readonly string[] }
-}
-
 export class Sender {
   count = 0
-  readonly #setUp: SetUp
+  readonly #coverage: Coverage
   readonly #client: HttpClient
   #latest: Exchange[] = []
 
-  constructor(url: string, setUp: SetUp) {
-    this.#setUp = setUp
-    const keys = setUp.contract.operations.map(findIdempotencyKey)
+  constructor(url: string, contract: Contract, coverage: Coverage) {
+    this.#coverage = coverage
+    const keys = contract.operations.map(findIdempotencyKey)
     const names = keys.flatMap((key) => (key ? [key.name] : []))
     this.#client = new HttpClient(url, names)
   }
 
-  /** The status of the response counts for the operation. So does the status of a response after
-   *  which the request is repeated. */
-  async send(request: Request, id?: string): Promise<ReceivedResponse> {
-    const { options, coverage } = this.#setUp
+  /** The status of the response counts for the operation. So does each 429 after which the request
+   *  is repeated. */
+  async send(request: Request, operationId?: string): Promise<ReceivedResponse> {
     this.count += 1
     const countStatus = ({ status }: ReceivedResponse): void => {
-      if (id !== undefined && options.ids.includes(id)) coverage.sawStatus(id, status)
+      if (operationId !== undefined) this.#coverage.sawStatus(operationId, status)
     }
     const startedAt = Date.now()
     const remember = (response: ReceivedResponse | null): void => {

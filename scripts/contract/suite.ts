@@ -1,19 +1,28 @@
-/** Tests a service as Schemathesis does. Sends valid and invalid data to each operation, at the
- *  limits and at random. Checks everything else that the contract promises. */
-import { assertConforms, type CheckName, ContractBroken } from './checks.ts'
-import { assertHeaderMeanings } from './oracles/header-meanings.ts'
+/** Tests a service against its contract. The files call each other from top to bottom:
+ *  - suite.ts runs each oracle (oracles.ts) for each operation, and collects the failures;
+ *  - an oracle (oracles/) lists checks: requests whose result the contract determines;
+ *  - a check builds its requests (run.ts) from values of the schemas (values/), from the `x-` words
+ *    of the contract (../words/) and from records that it creates (test-records.ts);
+ *  - the run sends them (sender.ts), and each response must conform (conformance.ts) and counts
+ *    (coverage.ts);
+ *  - report/ writes the results.
+ *  dredd/ is another suite for the statuses that requests alone cannot cause. prove/ measures this
+ *  one: it runs the suite against a service with seeded faults. */
+import type { Operation } from '../model/operations.ts'
+import { assertConforms } from './conformance.ts'
+import { type CheckName, ContractBroken } from './contract-broken.ts'
+import { assertHeaderMeanings } from './oracles/headers.ts'
 import { listOracles } from './oracles.ts'
-import type { Request } from './request.ts'
+import type { Checks, Run } from './run.ts'
 import { type Exchange, Sender } from './sender.ts'
-import { prepareRecords, type RunRecords } from './test-records.ts'
-import type { Check, Run } from './test-run.ts'
+import { prepareRecords, type TestRecords } from './test-records.ts'
 
 /** Further failures of one case are dropped. */
 const MAX_FAILURES = 3
 
 export interface Failure {
   check: CheckName
-  /** The special property of the request. */
+  /** What is special about the request. */
   what: string
   message: string
   /** Shell commands that repeat the requests, one a line. Empty if none failed. */
@@ -23,17 +32,19 @@ export interface Failure {
   exchanges: Exchange[]
 }
 
-/** The result of one check of one operation. */
+/** The result of one oracle for one operation. */
 export interface Case {
   operation: string
+  /** The name of the oracle. */
   name: string
   requests: number
   durationMs: number
   failures: Failure[]
 }
 
-interface SuiteOptions
-  extends Pick<Run, 'contract' | 'validators' | 'target' | 'options' | 'coverage' | 'toCurl'> {
+type SetUp = Pick<Run, 'contract' | 'validators' | 'target' | 'options' | 'coverage' | 'toCurl'>
+
+interface SuiteOptions extends SetUp {
   /** Called after each case. True ends the run. */
   onCase(done: Case): boolean
 }
@@ -41,22 +52,14 @@ interface SuiteOptions
 /** Runs every case against the target, one request after another. Goes on without the operations
  *  whose test records the target does not create. */
 export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void> {
-  const sender = new Sender(setUp.target.url, setUp)
-  const send = (request: Request) => sender.send(request)
-  const records = await prepareRecords(setUp.contract, send, setUp.target.key)
+  const { contract, target, coverage } = setUp
+  const sender = new Sender(target.url, contract, coverage)
+  const records = await prepareRecords(contract, (request) => sender.send(request), target.key)
   const run = newRun(setUp, sender, records)
-  const cases = [
-    ...records.failed.map(({ operation, error }) => ({
-      operation,
-      name: 'creates the test records',
-      collect: async () => ({ checks: 1, failures: [toFailure(run, 'a test record', error)] }),
-    })),
-    ...listCases(run),
-  ]
   try {
-    for (const { operation, name, collect } of cases) {
+    for (const { operation, name, perform } of listCases(run)) {
       const [before, startedAt] = [sender.count, performance.now()]
-      const { checks, failures } = await collect()
+      const { checks, failures } = await perform()
       // The contract or the target has nothing for this oracle to check.
       if (checks === 0 && failures.length === 0) continue
       const isEnd = onCase({
@@ -73,61 +76,72 @@ export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void
   }
 }
 
-function newRun(setUp: Omit<SuiteOptions, 'onCase'>, sender: Sender, records: RunRecords): Run {
-  const { contract, validators, options, coverage } = setUp
-  const responses = new Map(
-    contract.operations.flatMap((operation) =>
-      operation.responses.map((response) => [`${operation.id} ${response.status}`, response]),
-    ),
-  )
+function newRun(setUp: SetUp, sender: Sender, records: TestRecords): Run {
+  const { contract, validators, coverage } = setUp
   return {
     ...setUp,
     records,
-    plain: (request) => sender.send(request),
+    sendUnchecked: (request) => sender.send(request),
     findExchange: (request) => sender.findExchange(request),
-    async send(id, request) {
-      const response = await sender.send(request, id)
-      records.note(response)
-      assertConforms(validators, id, request, response)
-      const declared = responses.get(`${id} ${response.status}`)
+    async send(operation, request) {
+      const response = await sender.send(request, operation.id)
+      records.noteCreated(response)
+      assertConforms(validators, operation.id, request, response)
+      const declared = operation.responses.find(({ status }) => status === response.status)
       assertHeaderMeanings(contract, declared, request, response)
-      if (response.status < 300 && options.ids.includes(id)) coverage.sawBody(id, response.json)
+      if (response.status < 300) coverage.sawBody(operation.id, response.json)
       return response
     },
   }
 }
 
-function listCases(run: Run) {
-  const { contract, options, target, coverage, records } = run
-  const tested = contract.operations.filter((operation) => {
-    const id = operation.id
-    const missing = options.ids.includes(id) ? records.missingFor(operation) : undefined
-    if (missing !== undefined)
-      coverage.skip(id, `it needs a test record (${missing}) that could not be created`)
-    return options.ids.includes(id) && missing === undefined
-  })
-  return tested.flatMap((operation) =>
-    listOracles(operation, target)
-      .toSorted(
-        (a, b) => Number(b.name === options.firstOracle) - Number(a.name === options.firstOracle),
-      )
-      .map(({ name, listChecks }) => ({
-        operation,
-        name,
-        collect: () => performChecks(run, listChecks(run, operation)),
-      })),
+interface CaseResult {
+  /** The number of performed checks. */
+  checks: number
+  failures: Failure[]
+}
+
+interface PendingCase {
+  operation: Operation
+  name: string
+  perform(): Promise<CaseResult>
+}
+
+function listCases(run: Run): PendingCase[] {
+  const { target, options, records } = run
+  const failedRecords = records.failed.map(({ operation, error }) => ({
+    operation,
+    name: 'creates the test records',
+    perform: async () => ({ checks: 1, failures: [toFailure(run, 'a test record', error)] }),
+  }))
+  const cases = listTested(run).flatMap((operation) =>
+    listOracles(operation, target, options.firstOracle).map(({ name, listChecks }) => ({
+      operation,
+      name,
+      perform: () => performChecks(run, listChecks(run, operation)),
+    })),
   )
+  return [...failedRecords, ...cases]
+}
+
+/** Skips the operations whose test records do not exist. */
+function listTested({ contract, options, coverage, records }: Run): Operation[] {
+  const tested: Operation[] = []
+  for (const operation of contract.operations.filter(({ id }) => options.ids.includes(id))) {
+    const missing = records.missingFor(operation)
+    if (missing === undefined) tested.push(operation)
+    else
+      coverage.skip(operation.id, `it needs a test record (${missing}) that could not be created`)
+  }
+  return tested
 }
 
 /** Performs the checks, counts them, and deletes the records that each created. */
-async function performChecks(
-  run: Run,
-  checks: AsyncIterable<Check> | Iterable<Check>,
-): Promise<{ checks: number; failures: Failure[] }> {
+async function performChecks(run: Run, checks: Checks): Promise<CaseResult> {
   const failures: Failure[] = []
   let count = 0
   const seen = new Set<string>()
-  const note = (what: string, error: unknown): void => {
+  const addFailure = (what: string, error: unknown): void => {
     const failure = toFailure(run, what, error)
     // Skips repeated messages.
     if (!seen.has(failure.message) && failures.length < MAX_FAILURES) failures.push(failure)
@@ -136,19 +150,19 @@ async function performChecks(
   try {
     for await (const { what, perform } of checks) {
       count += 1
-      // The case uses the records of its preparation until its end.
+      // The oracle created them to list this check and the later ones.
       run.records.keepUntilCaseEnds()
-      await perform().catch((error) => note(what, error))
+      await perform().catch((error) => addFailure(what, error))
       await run.records.cleanUpCheck()
     }
   } catch (error) {
-    note('preparing the request', error)
+    addFailure('preparing the request', error)
   }
-  await run.records.cleanUpCase().catch((error) => note('deleting the test records', error))
+  await run.records.cleanUpCase().catch((error) => addFailure('deleting the test records', error))
   return { checks: count, failures }
 }
 
-/** An error that is no finding comes from a response that the test did not expect. */
+/** Another error than ContractBroken comes from a response that the test did not expect. */
 function toFailure({ toCurl, findExchange, target }: Run, what: string, error: unknown): Failure {
   if (!(error instanceof ContractBroken))
     return { check: 'test_error', what, message: (error as Error).message, curl: '', exchanges: [] }

@@ -1,24 +1,22 @@
 /** The records that a test run creates for its requests, and their deletion. */
 import type { Contract } from '../model/contract.ts'
+import type { JsonObject } from '../model/json.ts'
 import type { Operation } from '../model/operations.ts'
-import { inlineReferences } from '../model/references.ts'
-import type { Schema } from '../model/schema.ts'
 import { readListWords } from '../words/lists.ts'
 import { readPointer } from '../words/read.ts'
-import { ContractBroken, shorten } from './checks.ts'
+import { requestSchema } from '../words/records.ts'
+import { ContractBroken, shorten } from './contract-broken.ts'
 import {
   depthOf,
-  isBelow,
   type Kind,
-  kindOf,
+  kindAt,
   listCollections,
   listKinds,
-  listReferences,
+  listReferredKinds,
+  matchesTemplate,
 } from './record-kinds.ts'
 import type { ReceivedResponse, Request } from './request.ts'
-import { least } from './valid-values.ts'
-
-type Body = Record<string, unknown>
+import { minimalValue } from './values/valid-values.ts'
 
 /** A record that the service did not create. */
 export interface FailedRecord {
@@ -27,116 +25,78 @@ export interface FailedRecord {
   error: ContractBroken
 }
 
-export interface RunRecords {
-  /** The shared records that do not exist, and why. */
-  failed: FailedRecord[]
-  /** Why the operation cannot be tested: the name of a record that it needs, and that does not
-   *  exist. */
-  missingFor(operation: Operation): string | undefined
-  inlineSchema(operation: Operation): Schema | null
-  /** A valid body that refers to new records where a reference is required. */
-  bodyFor(operation: Operation): Promise<Body>
-  /** A copy of the body with references to existing records. */
-  withReferences(operation: Operation, body: Body): Promise<Body>
-  /** The operation's path with the IDs of new records, which have the values. */
-  newPath(operation: Operation, values?: Body): Promise<string>
-  /** The operation's path with the IDs of shared records. */
-  knownPath(operation: Operation): Promise<string>
-  /** Whether a field has the ID of another record. */
-  isReference(field: string): boolean
-  /** Creates a record of every kind with an optional reference to this record, and returns their
-   *  IDs. */
-  addDependents(kind: string, id: string): Promise<string[]>
-  /** Notes the record that the response created, for deletion. */
-  note(response: ReceivedResponse): void
-  /** Keeps the records created so far until `cleanUpCase`. */
-  keepUntilCaseEnds(): void
-  /** Deletes the records that were created since the last clean-up. */
-  cleanUpCheck(): Promise<void>
-  cleanUpCase(): Promise<void>
-  /** Deletes all records of the run. */
-  dispose(): Promise<void>
-}
+type Send = (request: Request) => Promise<ReceivedResponse>
 
-function createRefusal(
-  request: Omit<Request, 'key'>,
-  { status, text }: ReceivedResponse,
-  key: string,
-): ContractBroken {
-  return new ContractBroken(
-    'positive_data_acceptance',
-    { ...request, key },
-    `valid data returned ${status}: ${shorten(text)}`,
-  )
-}
-
-/** Creates the shared records, as far as the service permits. The methods that need a record throw
- *  ContractBroken if the service refused it. */
+/** Creates a shared record of each kind, as far as the service permits. */
 export async function prepareRecords(
   contract: Contract,
-  sendAs: (request: Request) => Promise<ReceivedResponse>,
+  send: Send,
   key: string,
-): Promise<RunRecords> {
-  const records = new TestRecords(contract, sendAs, key)
+): Promise<TestRecords> {
+  const records = new TestRecords(contract, send, key)
   await records.createShared()
   return records
 }
 
-class TestRecords implements RunRecords {
-  private readonly kinds: Kind[]
-  /** By field. */
-  private readonly references: Map<string, Kind>
-  private readonly contract: Contract
-  private readonly send: (request: Omit<Request, 'key'>) => Promise<ReceivedResponse>
-  private readonly key: string
-  /** IDs by kind. */
-  private readonly shared = new Map<Kind, string>()
-  /** Why there is no shared record, by kind. */
-  private readonly refused = new Map<Kind, ContractBroken>()
+/** Methods that need a record throw ContractBroken if the service refused to create it. */
+export class TestRecords {
+  readonly #contract: Contract
+  readonly #send: Send
+  readonly #key: string
+  readonly #kinds: Kind[]
+  /** By the field of request bodies. */
+  readonly #referredKinds: Map<string, Kind>
+  /** Values that a record needs before another one can refer to it: `x-refers-with` of the
+   *  references. */
+  readonly #neededValues = new Map<Kind, JsonObject>()
+  /** The IDs of the shared records. */
+  readonly #shared = new Map<Kind, string>()
+  /** Why there is no shared record. */
+  readonly #refused = new Map<Kind, ContractBroken>()
   /** Paths of the records to delete, oldest first. */
-  private untilDispose: string[] = []
-  private untilCaseEnds: string[] = []
-  private untilCheckEnds: string[] = []
+  #untilDispose: string[] = []
+  #untilCaseEnds: string[] = []
+  #untilCheckEnds: string[] = []
 
-  constructor(
-    contract: Contract,
-    sendAs: (request: Request) => Promise<ReceivedResponse>,
-    key: string,
-  ) {
-    this.kinds = listKinds(contract)
-    this.references = listReferences(contract, this.kinds)
-    for (const { body } of this.kinds)
-      for (const [field, schema] of Object.entries(body.properties ?? {})) {
-        const referred = this.references.get(field)?.referred
-        if (referred) Object.assign(referred, schema['x-refers-with'])
+  constructor(contract: Contract, send: Send, key: string) {
+    this.#contract = contract
+    this.#send = send
+    this.#key = key
+    this.#kinds = listKinds(contract)
+    this.#referredKinds = listReferredKinds(contract, this.#kinds)
+    for (const kind of this.#kinds)
+      for (const [field, schema] of Object.entries(this.#fieldsOf(kind))) {
+        const referred = this.#referredKinds.get(field)
+        if (referred)
+          this.#neededValues.set(referred, {
+            ...this.#neededValues.get(referred),
+            ...(schema['x-refers-with'] as JsonObject | undefined),
+          })
       }
-    this.contract = contract
-    this.send = (request) => sendAs({ ...request, key })
-    this.key = key
   }
 
   /** Nested kinds come after those above them. Kinds that cannot be created come last: their
    *  records result from the others. */
   async createShared(): Promise<void> {
-    const ordered = this.kinds.toSorted(
+    const ordered = this.#kinds.toSorted(
       (a, b) =>
         depthOf(a) - depthOf(b) || Number(a.create === undefined) - Number(b.create === undefined),
     )
     for (const kind of ordered)
       try {
-        const collection = await this.knownPath({ path: kind.collection })
-        this.shared.set(kind, await this.create(kind, {}, collection))
+        this.#shared.set(kind, await this.#createNew(kind))
       } catch (error) {
         if (!(error instanceof ContractBroken)) throw error
-        this.refused.set(kind, error)
+        this.#refused.set(kind, error)
       }
-    this.untilDispose = this.untilCheckEnds
-    this.untilCheckEnds = []
+    this.#untilDispose = this.#untilCheckEnds
+    this.#untilCheckEnds = []
   }
 
+  /** The shared records that do not exist, and why. */
   get failed(): FailedRecord[] {
     const reported = new Set<ContractBroken>()
-    return [...this.refused].flatMap(([{ create, list }, error]) => {
+    return [...this.#refused].flatMap(([{ create, list }, error]) => {
       const operation = create ?? list
       // A nested record fails with the error of the record above it.
       if (operation === undefined || reported.has(error)) return []
@@ -145,151 +105,177 @@ class TestRecords implements RunRecords {
     })
   }
 
+  /** Why the operation cannot be tested: the name of a record that it needs, and that does not
+   *  exist. */
   missingFor(operation: Operation): string | undefined {
     const inPath = listCollections(operation.path).map(({ collection }) =>
-      kindOf(this.kinds, collection),
+      kindAt(this.#kinds, collection),
     )
-    const fields = Object.keys(this.inlineSchema(operation)?.properties ?? {})
-    const inBody = fields.flatMap((field) => this.references.get(field) ?? [])
-    return [...inPath, ...inBody].find((kind) => this.refused.has(kind))?.name
+    const fields = Object.keys(requestSchema(this.#contract, operation).properties ?? {})
+    const inBody = fields.flatMap((field) => this.#referredKinds.get(field) ?? [])
+    return [...inPath, ...inBody].find((kind) => this.#refused.has(kind))?.name
   }
 
-  inlineSchema({ body }: Operation): Schema | null {
-    return body && inlineReferences(this.contract.sources, body.schema)
+  /** A valid body with the required fields and references to existing records. Undefined if the
+   *  operation takes none. */
+  async validBody(operation: Operation): Promise<JsonObject | undefined> {
+    if (operation.body === null) return undefined
+    const body = minimalValue(requestSchema(this.#contract, operation))
+    return await this.withReferences(operation, body as JsonObject)
   }
 
-  bodyFor(operation: Operation): Promise<Body> {
-    return this.withReferences(operation, least(this.inlineSchema(operation) ?? {}) as Body)
-  }
-
-  async withReferences(operation: Operation, body: Body): Promise<Body> {
-    const { required = [] } = this.inlineSchema(operation) ?? {}
+  /** A copy of the body with references to existing records. */
+  async withReferences(operation: Operation, body: JsonObject): Promise<JsonObject> {
+    const { required = [] } = requestSchema(this.#contract, operation)
     const filled = { ...body }
     for (const [field, value] of Object.entries(body)) {
-      const kind = this.references.get(field)
+      const kind = this.#referredKinds.get(field)
       // A required reference may have to be unique, so it gets a new record.
       if (kind !== undefined && typeof value === 'string')
-        filled[field] = required.includes(field) ? await this.createNew(kind) : this.sharedId(kind)
+        filled[field] = required.includes(field)
+          ? await this.#createNew(kind)
+          : this.#sharedId(kind)
     }
     return filled
   }
 
+  /** Whether a field has the ID of another record. */
   isReference(field: string): boolean {
-    return this.references.has(field)
+    return this.#referredKinds.has(field)
   }
 
-  newPath({ path }: Operation, values: Body = {}): Promise<string> {
+  /** The operation's path with the IDs of new records. The last one has the values. */
+  newPath({ path }: Operation, values: JsonObject = {}): Promise<string> {
     const last = listCollections(path).at(-1)
-    const lastKind = last && kindOf(this.kinds, last.collection)
-    return this.fillPath(path, (kind, collection) =>
-      this.create(kind, kind === lastKind ? values : {}, collection),
+    const lastKind = last && kindAt(this.#kinds, last.collection)
+    return this.#fillPath(path, (kind, collection) =>
+      this.#create(kind, kind === lastKind ? values : {}, collection),
     )
   }
 
-  knownPath({ path }: Pick<Operation, 'path'>): Promise<string> {
-    return this.fillPath(path, async (kind) => this.sharedId(kind))
+  /** The operation's path with the IDs of shared records. */
+  sharedPath({ path }: Pick<Operation, 'path'>): Promise<string> {
+    return this.#fillPath(path, async (kind) => this.#sharedId(kind))
   }
 
-  /** `findId` gets each kind of the path, from left to right, and the filled path of its
-   *  records. */
-  private async fillPath(
+  /** `idOf` gets each kind of the path, from left to right, and the filled path of its records. */
+  async #fillPath(
     path: string,
-    findId: (kind: Kind, collection: string) => Promise<string>,
+    idOf: (kind: Kind, collection: string) => Promise<string>,
   ): Promise<string> {
     let filled = path
     for (const { collection } of listCollections(path)) {
       const start = filled.split('/').slice(0, collection.split('/').length)
-      const id = await findId(kindOf(this.kinds, collection), start.join('/'))
+      const id = await idOf(kindAt(this.#kinds, collection), start.join('/'))
       filled = filled.split('/').with(start.length, id).join('/')
     }
     return filled
   }
 
+  /** Creates a record of every kind with an optional reference to this record, and returns their
+   *  IDs. */
   async addDependents(kind: string, id: string): Promise<string[]> {
     const ids: string[] = []
-    for (const other of this.kinds)
-      for (const [field, { nullable }] of Object.entries(other.body.properties ?? {}))
-        if (nullable && this.references.get(field)?.name === kind)
-          ids.push(await this.createNew(other, { [field]: id }))
+    for (const other of this.#kinds)
+      for (const [field, { nullable }] of Object.entries(this.#fieldsOf(other)))
+        if (nullable && this.#referredKinds.get(field)?.name === kind)
+          ids.push(await this.#createNew(other, { [field]: id }))
     return ids
   }
 
-  note(response: ReceivedResponse): void {
-    const location = response.headers.get('location')
-    const isDeletable = this.kinds.some(
-      ({ canDelete, collection }) => canDelete && location && isBelow(location, collection),
-    )
-    if (response.status === 201 && location && isDeletable) this.untilCheckEnds.push(location)
+  /** Notes the record that the response created, for its deletion. */
+  noteCreated({ status, headers }: ReceivedResponse): void {
+    const path = headers.get('location') ?? ''
+    const canDelete = this.#kinds.some(({ remove }) => remove && matchesTemplate(remove.path, path))
+    if (status === 201 && canDelete) this.#untilCheckEnds.push(path)
   }
 
+  /** Keeps the records created so far until `cleanUpCase`. */
   keepUntilCaseEnds(): void {
-    this.untilCaseEnds.push(...this.untilCheckEnds)
-    this.untilCheckEnds = []
+    this.#untilCaseEnds.push(...this.#untilCheckEnds)
+    this.#untilCheckEnds = []
   }
 
+  /** Deletes the records that were created since the last clean-up. */
   async cleanUpCheck(): Promise<void> {
-    const paths = this.untilCheckEnds
-    this.untilCheckEnds = []
-    await this.remove(paths)
+    const paths = this.#untilCheckEnds
+    this.#untilCheckEnds = []
+    await this.#remove(paths)
   }
 
   async cleanUpCase(): Promise<void> {
-    const paths = [...this.untilCaseEnds, ...this.untilCheckEnds]
-    this.untilCaseEnds = []
-    this.untilCheckEnds = []
-    await this.remove(paths)
+    this.#untilCheckEnds.unshift(...this.#untilCaseEnds)
+    this.#untilCaseEnds = []
+    await this.cleanUpCheck()
   }
 
+  /** Deletes all records of the run. */
   async dispose(): Promise<void> {
-    await this.remove([...this.untilDispose, ...this.untilCaseEnds, ...this.untilCheckEnds])
+    this.#untilCaseEnds.unshift(...this.#untilDispose)
+    this.#untilDispose = []
+    await this.cleanUpCase()
   }
 
-  private sharedId(kind: Kind): string {
-    const refused = this.refused.get(kind)
+  #sharedId(kind: Kind): string {
+    const refused = this.#refused.get(kind)
     if (refused !== undefined) throw refused
-    return this.shared.get(kind) ?? ''
+    return this.#shared.get(kind) ?? ''
   }
 
   /** Creates a record below the shared ones. */
-  private async createNew(kind: Kind, more: Body = {}): Promise<string> {
-    return this.create(kind, more, await this.knownPath({ path: kind.collection }))
+  async #createNew(kind: Kind, values: JsonObject = {}): Promise<string> {
+    return this.#create(kind, values, await this.sharedPath({ path: kind.collection }))
   }
 
-  private async create(kind: Kind, more: Body, collection: string): Promise<string> {
-    if (!kind.create) return await this.findFirst(collection)
-    const request = {
+  async #create(kind: Kind, values: JsonObject, collection: string): Promise<string> {
+    if (!kind.create) return await this.#findFirst(collection)
+    const body = {
+      ...(await this.validBody(kind.create)),
+      ...this.#neededValues.get(kind),
+      ...values,
+    }
+    const request: Request = {
       method: 'POST',
       path: collection,
       headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ ...(await this.bodyFor(kind.create)), ...kind.referred, ...more }),
+      body: JSON.stringify(body),
+      key: this.#key,
     }
-    const response = await this.send(request)
-    const { id } = (response.json ?? {}) as { id?: unknown }
-    if (response.status !== 201 || typeof id !== 'string')
-      throw createRefusal(request, response, this.key)
-    if (kind.canDelete) this.untilCheckEnds.push(`${collection}/${id}`)
+    const { status, text, json } = await this.#send(request)
+    const { id } = (json ?? {}) as { id?: unknown }
+    if (status !== 201 || typeof id !== 'string')
+      throw new ContractBroken(
+        'positive_data_acceptance',
+        request,
+        `valid data returned ${status}: ${shorten(text)}`,
+      )
+    if (kind.remove) this.#untilCheckEnds.push(`${collection}/${id}`)
     return id
   }
 
-  private async findFirst(collection: string): Promise<string> {
-    const request = { method: 'GET', path: collection, headers: {} }
-    const response = await this.send(request)
-    const items = readPointer(response.json, readListWords(this.contract)?.items ?? '/data')
+  #fieldsOf({ create }: Kind) {
+    return (create && requestSchema(this.#contract, create).properties) ?? {}
+  }
+
+  async #findFirst(collection: string): Promise<string> {
+    const request: Request = { method: 'GET', path: collection, headers: {}, key: this.#key }
+    const { status, text, json } = await this.#send(request)
+    const items = readPointer(json, readListWords(this.#contract)?.items ?? '/data')
     const id = readPointer(items, '/0/id')
     if (typeof id !== 'string')
       throw new ContractBroken(
         'ensure_resource_availability',
-        { ...request, key: this.key },
-        `there is no record to test with: ${response.status}: ${shorten(response.text)}`,
+        request,
+        `there is no record to test with: ${status}: ${shorten(text)}`,
       )
     return id
   }
 
   /** The newest first. Throws the first failure after it has tried all. */
-  private async remove(paths: string[]): Promise<void> {
+  async #remove(paths: string[]): Promise<void> {
     const failures: unknown[] = []
-    for (const path of paths.reverse())
-      await this.send({ method: 'DELETE', path, headers: {} }).catch((error) => {
+    for (const path of paths.toReversed())
+      await this.#send({ method: 'DELETE', path, headers: {}, key: this.#key }).catch((error) => {
         failures.push(error)
       })
     if (failures.length > 0) throw failures[0]

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { validate as isUuid, v7 as uuidv7 } from 'uuid'
-import { isValid } from '../contract/validity.ts'
+import { isValid } from '../contract/values/validity.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { readDefault, type Schema } from '../model/schema.ts'

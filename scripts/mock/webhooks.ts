@@ -1,6 +1,5 @@
 /** The webhook of a mock: asyncapi.yaml says which headers a delivery has, and how it is signed. */
 import { randomBytes } from 'node:crypto'
-import { isDeepStrictEqual } from 'node:util'
 import { v7 as uuidv7 } from 'uuid'
 import type { Contract } from '../model/contract.ts'
 import type { EventMessage } from '../model/events.ts'
@@ -12,8 +11,7 @@ import {
   listDeliveryHeaders,
   signDelivery,
 } from '../words/deliveries.ts'
-import { isEmitted, readEmitConditions } from '../words/events.ts'
-import { readRecordWords } from '../words/records.ts'
+import { listOwnEvents } from '../words/events.ts'
 import type { Change } from './records.ts'
 import type { Json } from './values.ts'
 
@@ -39,7 +37,8 @@ export async function deliverEvents(
 ): Promise<Delivered[]> {
   const record = change.after ?? change.before ?? {}
   return await Promise.all(
-    listEvents(contract, operation, change).map(async (event) => {
+    // The mock does not change other records.
+    listOwnEvents(contract, operation, change).map(async (event) => {
       const delivery = newDelivery(contract, { event, record, secret, traceparent })
       const { method, headers, body } = delivery
       const signal = AbortSignal.timeout(TIMEOUT_MS)
@@ -52,26 +51,6 @@ export async function deliverEvents(
       return { event: event.type, status }
     }),
   )
-}
-
-/** The events of the changed record. The mock does not change other records. */
-function listEvents(
-  contract: Contract,
-  operation: Operation,
-  { before, after }: Change,
-): EventMessage[] {
-  const events = operation.emits.flatMap(
-    (type) => contract.events.find((event) => event.type === type) ?? [],
-  )
-  const own = events.filter(({ resourceType }) => resourceType === events[0]?.resourceType)
-  if (!before || !after) return own
-  const { updated } = readRecordWords(contract, operation)
-  const isUnchanged = Object.keys(after).every(
-    (name) => name === updated || isDeepStrictEqual(before[name], after[name]),
-  )
-  if (isUnchanged) return []
-  const conditions = readEmitConditions(operation)
-  return own.filter(({ type }) => isEmitted(conditions[type], before, after))
 }
 
 function newDelivery(

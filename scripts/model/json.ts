@@ -1,3 +1,5 @@
+export type JsonObject = Record<string, unknown>
+
 /** The value, or undefined for text that is not JSON. */
 export function parseJson(text: string): unknown {
   try {

@@ -1,9 +1,12 @@
 /** The words of openapi.yaml that describe events: `x-event-list` and `x-emits-when` of
  *  operations. */
+import { isDeepStrictEqual } from 'node:util'
 import type { Contract } from '../model/contract.ts'
+import type { EventMessage } from '../model/events.ts'
+import type { JsonObject } from '../model/json.ts'
 import type { Operation } from '../model/operations.ts'
 import { readWord } from './read.ts'
-import { type Condition, meetsCondition } from './records.ts'
+import { type Condition, meetsCondition, readRecordWords } from './records.ts'
 
 /** `x-event-list`: the operation lists all events. JSON Pointers lead into an event. */
 export interface EventList {
@@ -38,10 +41,30 @@ export function readEmitConditions(operation: Operation): Record<string, EmitCon
   return readWord(operation.place, 'x-emits-when') ?? {}
 }
 
-export function isEmitted(
+/** The events that a change emits about the record itself, which are those about the same resource
+ *  as the first one. Only an update has both records. */
+export function listOwnEvents(
+  contract: Contract,
+  operation: Operation,
+  { before, after }: { before: JsonObject | undefined; after: JsonObject | undefined },
+): EventMessage[] {
+  const declared = operation.emits.flatMap(
+    (type) => contract.events.find((event) => event.type === type) ?? [],
+  )
+  const own = declared.filter(({ resourceType }) => resourceType === declared[0]?.resourceType)
+  if (!before || !after) return own
+  const { updated } = readRecordWords(contract, operation)
+  const isSame = Object.keys(after).every(
+    (name) => name === updated || isDeepStrictEqual(before[name], after[name]),
+  )
+  const conditions = readEmitConditions(operation)
+  return isSame ? [] : own.filter(({ type }) => meetsEmitCondition(conditions[type], before, after))
+}
+
+function meetsEmitCondition(
   condition: EmitCondition | undefined,
-  before: Record<string, unknown>,
-  after: Record<string, unknown>,
+  before: JsonObject,
+  after: JsonObject,
 ): boolean {
   if (condition === undefined) return true
   const { changes = [], becomes } = condition

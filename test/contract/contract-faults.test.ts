@@ -5,7 +5,11 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { json, serverError, startFaultyProxy } from '../../scripts/contract/prove/faulty-proxy.ts'
+import {
+  parseObject,
+  serverError,
+  startFaultyProxy,
+} from '../../scripts/contract/prove/faulty-proxy.ts'
 import { newMuster } from '../cli/muster.ts'
 import { LONG_MS, type ReportedCase, startTarget, type Target } from './contract-target.ts'
 
@@ -26,7 +30,7 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
     async () => {
       await using muster = await newMuster()
       await using server = await startFaultyProxy(target.app.url, {
-        request: ({ headers }) =>
+        changeRequest: ({ headers }) =>
           headers.authorization === `Bearer ${target.restrictedKey}`
             ? { headers: { ...headers, authorization: `Bearer ${target.account.key}` } }
             : {},
@@ -97,7 +101,7 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
     async () => {
       await using muster = await newMuster()
       await using server = await startFaultyProxy(target.app.url, {
-        instead: ({ body }) => (body.length > 5_000 ? serverError : undefined),
+        respond: ({ body }) => (body.length > 5_000 ? serverError : undefined),
       })
       const args = createTaskArgs(server.url, '--runs', '1')
       const { cases } = JSON.parse((await muster.run(args)).stdout)
@@ -121,7 +125,7 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
     async () => {
       await using muster = await newMuster()
       await using server = await startFaultyProxy(target.app.url, {
-        answer: ({ body }, { path }) =>
+        changeResponse: ({ body }, { path }) =>
           path.includes('/events?')
             ? { body: body.replaceAll('task.completed', 'task.updated') }
             : {},
@@ -166,7 +170,8 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
     async () => {
       await using muster = await newMuster()
       await using server = await startFaultyProxy(target.app.url, {
-        instead: ({ body }) => (/[&~|]/.test(String(json(body).title)) ? serverError : undefined),
+        respond: ({ body }) =>
+          /[&~|]/.test(String(parseObject(body).title)) ? serverError : undefined,
       })
       const args = createTaskArgs(server.url, '--runs', '50', '--seed', '3')
       const [first, again] = [await muster.run(args), await muster.run(args)]

@@ -157,7 +157,7 @@ onSqlite(
   async () => {
     await using muster = await newMuster()
     await using server = await startFaultyProxy(target.app.url, {
-      answer: ({ status }, { path }) =>
+      changeResponse: ({ status }, { path }) =>
         path === '/public/v1/tasks' && status === 201 ? { status: 200 } : {},
     })
     const [html, xml] = [join(muster.dataDir, 'report.html'), join(muster.dataDir, 'junit.xml')]

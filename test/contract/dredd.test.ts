@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newDatabaseChanges } from '../../cli/contract-service.ts'
-import { transactionCount } from '../../scripts/contract/dredd.ts'
-import { runDreddSuite } from '../../scripts/contract/dredd-suite.ts'
-import type { Servers } from '../../scripts/contract/provoke-status.ts'
+import { transactionCount } from '../../scripts/contract/dredd/dredd.ts'
+import { runDreddSuite } from '../../scripts/contract/dredd/dredd-suite.ts'
+import type { Servers } from '../../scripts/contract/dredd/provoke-status.ts'
 import { readContract } from '../../scripts/model/yaml.ts'
 import { type AppOptions, operationIds, startApp, type TestApp } from '../helpers.ts'
 

@@ -2,7 +2,7 @@
 import { cp } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { formatReport } from '../../cli/contract-output.ts'
-import { newCoverage } from '../../scripts/contract/coverage.ts'
+import { Coverage } from '../../scripts/contract/coverage.ts'
 import { listUnused } from '../../scripts/contract/oracles.ts'
 import { type Case, runSuite } from '../../scripts/contract/suite.ts'
 import type { Contract } from '../../scripts/model/contract.ts'
@@ -36,7 +36,7 @@ async function testBoards(fault?: Fault) {
     fault,
   })
   const ids = contract.operations.map(({ id }) => id)
-  const coverage = newCoverage(contract, ids, { hasRestrictedKey: false })
+  const coverage = new Coverage(contract, ids, { hasRestrictedKey: false })
   const cases: Case[] = []
   await runSuite({
     contract,
@@ -56,8 +56,8 @@ async function testBoards(fault?: Fault) {
     error: null,
     dredd: null,
     cases,
-    cells: coverage.cells(),
-    untested: coverage.untested(),
+    cells: coverage.listCells(),
+    untested: coverage.listUntested(),
     unused: listUnused(cases),
     refusals: coverage.refusals.list(),
   })

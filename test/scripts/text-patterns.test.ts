@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest'
 import { resources } from '../../generated/resources.ts'
 import * as validators from '../../generated/validators.js'
-import { objectFaults } from '../../scripts/contract/invalid-values.ts'
-import { least } from '../../scripts/contract/valid-values.ts'
+import { objectMutations } from '../../scripts/contract/values/invalid-values.ts'
+import { minimalValue } from '../../scripts/contract/values/valid-values.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
 
 const bodies = resources.flatMap(({ operations, creation, change }) =>
@@ -16,12 +16,12 @@ const bodies = resources.flatMap(({ operations, creation, change }) =>
 const SLOW_TEXT = `${' '.repeat(50_000)}${'x'.repeat(50_000)}\0`
 
 const nulTexts = ({ id, schema }: (typeof bodies)[number]) =>
-  objectFaults(schema)
+  objectMutations(schema)
     .filter(({ what }) => what.endsWith('with NUL'))
     .map(({ what, applyTo }) => ({ what: `${id} ${what}`, body: applyTo(leastObject(schema)) }))
 
 function leastObject(schema: Schema): Record<string, unknown> {
-  return least(schema) as Record<string, unknown>
+  return minimalValue(schema) as Record<string, unknown>
 }
 
 test('every body of the console has a text', () => {

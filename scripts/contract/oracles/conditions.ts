@@ -1,8 +1,8 @@
 /** Oracle: If-Match and If-None-Match compare versions as RFC 9110 §13.1 says. */
 import type { Operation } from '../../model/operations.ts'
-import { assertStatus } from '../checks.ts'
+import { assertStatus } from '../contract-broken.ts'
 import type { Request } from '../request.ts'
-import { type Check, findPath, newRequest, type Run, validBody } from '../test-run.ts'
+import { type Check, newRequest, preparePath, type Run } from '../run.ts'
 
 const MAX_TRIES = 4
 const OTHER_TAG = '"another"'
@@ -47,26 +47,25 @@ export async function* conditionChecks(run: Run, operation: Operation): AsyncGen
   const name = isRead ? 'If-None-Match' : 'If-Match'
   const matched = isRead ? 304 : operation.success.status
   const unmatched = isRead ? operation.success.status : 412
-  const shared = await findPath(run, operation)
+  const shared = await preparePath(run, operation)
   for (const { what, header, isMatch } of isRead ? READ_VERSIONS : WRITE_VERSIONS)
     yield {
       what: `${name}: ${what}`,
       async perform() {
-        const path = operation.method === 'delete' ? await findPath(run, operation) : shared
-        const expected = isMatch ? matched : unmatched
+        const path = operation.method === 'delete' ? await preparePath(run, operation) : shared
         const { probe, status } = await sendVersion(run, operation, path, (tag) => ({
           [name]: header(tag),
         }))
         assertStatus(probe, status, {
           check: 'conditional_request',
-          expected,
+          expected: isMatch ? matched : unmatched,
           what: `${name}: ${what}`,
         })
       },
     }
 }
 
-/** Sends the header for the current tag. Again when the service itself changes the record in
+/** Sends the header for the current tag. Tries again when the service itself changes the record in
  *  between, as it does with an unfinished one. */
 async function sendVersion(
   run: Run,
@@ -74,16 +73,16 @@ async function sendVersion(
   path: string,
   headersFor: (tag: string) => Record<string, string>,
 ): Promise<{ probe: Request; status: number }> {
-  const valid = await validBody(run, operation)
+  const body = await run.records.validBody(operation)
   const readTag = async (): Promise<string> => {
-    const { headers } = await run.plain({ method: 'GET', path, headers: {}, key: run.target.key })
+    const request = { method: 'GET', path, headers: {}, key: run.target.key }
+    const { headers } = await run.sendUnchecked(request)
     return headers.get('etag') ?? ''
   }
   for (let tries = 1; ; tries += 1) {
     const tag = await readTag()
-    const input = { headers: headersFor(tag) }
-    const probe = newRequest(run, operation, path, { ...input, body: valid })
-    const { status } = await run.send(operation.id, probe)
+    const probe = newRequest(run, operation, path, { headers: headersFor(tag), body })
+    const { status } = await run.send(operation, probe)
     const isStable = status === operation.success.status || (await readTag()) === tag
     if (isStable || tries === MAX_TRIES) return { probe, status }
   }

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { type JsonObject, parseJson } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import {
   type DeliveryHeader,
@@ -11,11 +12,13 @@ import {
   signDelivery,
 } from '../../words/deliveries.ts'
 import { type EventList, findEventList } from '../../words/events.ts'
-import { ContractBroken, shorten } from '../checks.ts'
+import { requestSchema } from '../../words/records.ts'
+import { formatFirstError } from '../conformance.ts'
+import { ContractBroken, shorten, show } from '../contract-broken.ts'
 import { type Attempt, type Receiver, startContractReceiver } from '../receiver.ts'
 import type { Request } from '../request.ts'
-import { type Check, type Run, validBody } from '../test-run.ts'
-import { type ListedEvent, listenDuring, prepareCall } from './events.ts'
+import type { Check, Run } from '../run.ts'
+import { type ListedEvent, prepareCall, sendAndListen } from './events.ts'
 
 const TIMEOUT_MS = 20_000
 /** A second delivery of an event would arrive in this time. */
@@ -24,29 +27,36 @@ const CLOCK_TOLERANCE_MS = 60_000
 /** A timer may end this much too early. */
 const TIMER_TOLERANCE_MS = 50
 
-interface Test {
-  /** The receiver responds with 500 to the first attempt. */
-  isRefusing: boolean
-  assert(run: Run, operation: Operation, caused: Caused, receiver: Receiver): Promise<void>
-}
-
-const DELIVERED: Test = { isRefusing: false, assert: assertDelivered }
-const RETRIED: Test = { isRefusing: true, assert: assertRetried }
-
 export function* deliveryChecks(run: Run, operation: Operation): Generator<Check> {
   const list = findEventList(run.contract)
   if (list === undefined) return
   yield {
     what: 'the deliveries of its events',
-    perform: () => withDeliveries(run, operation, list, DELIVERED),
+    perform: () => withDeliveries(run, operation, list, { assert: assertDelivered }),
   }
   // One operation is enough: the schedule does not depend on it.
-  const [first] = run.contract.operations.filter(({ emits }) => emits.length > 0)
+  const first = run.contract.operations.find(({ emits }) => emits.length > 0)
   if (first === operation && readRetrySeconds(run.contract).length > 0)
     yield {
       what: 'another attempt after 500',
-      perform: () => withDeliveries(run, operation, list, RETRIED),
+      perform: () =>
+        withDeliveries(run, operation, list, { refusesFirst: true, assert: assertRetried }),
     }
+}
+
+interface Test {
+  /** The receiver responds with 500 to the first attempt. */
+  refusesFirst?: boolean
+  assert(run: Run, sent: SentRequest, receiver: Receiver): Promise<void>
+}
+
+/** A request to the service, and what the receiver must get. */
+interface SentRequest {
+  request: Request
+  traceId: string
+  emitted: ListedEvent[]
+  /** The signing secret of the webhook. */
+  secret: string
 }
 
 /** Creates a webhook, calls the operation, and tests the deliveries. */
@@ -54,7 +64,7 @@ async function withDeliveries(
   run: Run,
   operation: Operation,
   list: EventList,
-  test: Test,
+  { refusesFirst, assert }: Test,
 ): Promise<void> {
   const { createWebhook, receiver: shared } = run.target
   if (createWebhook === undefined) return
@@ -62,11 +72,9 @@ async function withDeliveries(
   await using own = shared === undefined ? await startContractReceiver() : undefined
   const receiver = (shared ?? own) as Receiver
   await using webhook = await createWebhook(receiver)
-  if (test.isRefusing) receiver.refuseFirst((attempt) => hasTrace(run, attempt, traceId))
-  const emitted = await listenDuring(run, list, async () => {
-    await run.send(operation.id, request)
-  })
-  await test.assert(run, operation, { request, traceId, emitted, secret: webhook.secret }, receiver)
+  if (refusesFirst) receiver.refuseFirst((attempt) => hasTrace(run, attempt, traceId))
+  const { emitted } = await sendAndListen(run, list, operation, request)
+  await assert(run, { request, traceId, emitted, secret: webhook.secret }, receiver)
 }
 
 /** Whether the request caused the attempt. */
@@ -75,49 +83,29 @@ function hasTrace({ contract }: Run, { headers }: Attempt, traceId: string): boo
   return name === undefined || (headers[name] ?? '').includes(traceId)
 }
 
-function broken(request: Request, message: string): ContractBroken {
-  return new ContractBroken('deliveries', request, message)
-}
-
-interface Caused {
-  request: Request
-  traceId: string
-  emitted: ListedEvent[]
-  /** The signing secret of the webhook. */
-  secret: string
-}
-
 /** A request with a trace of its own. */
 async function prepareTraced(
   run: Run,
   operation: Operation,
 ): Promise<{ request: Request; traceId: string }> {
-  const body = await validBody(run, operation)
-  const { request } = await prepareCall(run, operation, await changing(run, operation, body))
+  const body = operation.method === 'patch' ? changeOf(run, operation) : undefined
+  const { request } = await prepareCall(run, operation, body)
   const traceId = randomBytes(16).toString('hex')
   const traceparent = `00-${traceId}-${randomBytes(8).toString('hex')}-01`
   return { request: { ...request, headers: { ...request.headers, traceparent } }, traceId }
 }
 
-/** An update needs a field to change. */
-async function changing(
-  { records }: Run,
-  operation: Operation,
-  body: Record<string, unknown> | undefined,
-): Promise<Record<string, unknown> | undefined> {
-  if (operation.method !== 'patch') return body
-  const { properties = {} } = records.inlineSchema(operation) ?? {}
-  const text = Object.entries(properties).find(
-    ([, { type, format }]) => type === 'string' && !format,
-  )
-  const [name, schema] = text ?? []
+/** A body that changes a field, so that the update emits an event. */
+function changeOf({ contract }: Run, operation: Operation): JsonObject | undefined {
+  const { properties = {} } = requestSchema(contract, operation)
+  const [name, schema] =
+    Object.entries(properties).find(([, { type, format }]) => type === 'string' && !format) ?? []
   return name === undefined ? undefined : { [name]: schema?.enum?.at(-1) ?? 'changed' }
 }
 
 async function assertDelivered(
   run: Run,
-  _: Operation,
-  { request, traceId, emitted, secret }: Caused,
+  { request, traceId, emitted, secret }: SentRequest,
   receiver: Receiver,
 ): Promise<void> {
   const headers = listDeliveryHeaders(run.contract)
@@ -149,12 +137,8 @@ function eventIdOf(headers: DeliveryHeader[], attempt: Attempt): string | undefi
   return name && attempt.headers[name]
 }
 
-function payloadOf({ body }: Attempt): Record<string, unknown> | undefined {
-  try {
-    return JSON.parse(body)
-  } catch {
-    return undefined
-  }
+function payloadOf({ body }: Attempt): JsonObject | undefined {
+  return parseJson(body) as JsonObject | undefined
 }
 
 interface Expected {
@@ -185,19 +169,13 @@ function findPayloadProblem(
   if (payload === undefined) return `the body is not JSON: ${shorten(attempt.body)}`
   const own = validators.events[type]
   if (own === undefined) return 'asyncapi.yaml does not have this event type'
-  if (!own.payload(payload)) return `the body ${firstError(own.payload)}`
-  if (!own.headers(attempt.headers)) return `the headers ${firstError(own.headers)}`
+  if (!own.payload(payload)) return `the body ${formatFirstError(own.payload)}`
+  if (!own.headers(attempt.headers)) return `the headers ${formatFirstError(own.headers)}`
   // The ID of the delivery is not that of the event.
   const name = Object.keys(payload).find(
     (field) => field !== 'id' && field in event && !isDeepStrictEqual(payload[field], event[field]),
   )
-  return (
-    name && `${name} is ${JSON.stringify(payload[name])} instead of ${JSON.stringify(event[name])}`
-  )
-}
-
-function firstError({ errors }: { errors?: { instancePath: string; message?: string }[] | null }) {
-  return `at ${errors?.[0]?.instancePath || '/'} ${errors?.[0]?.message}`
+  return name && `${name} is ${show(payload[name])} instead of ${show(event[name])}`
 }
 
 function findHeaderProblem(header: DeliveryHeader, expected: Expected): string | undefined {
@@ -220,13 +198,12 @@ function findHeaderProblem(header: DeliveryHeader, expected: Expected): string |
 
 async function assertRetried(
   run: Run,
-  { id }: Operation,
-  { request, traceId, emitted, secret }: Caused,
+  { request, traceId, emitted, secret }: SentRequest,
   receiver: Receiver,
 ): Promise<void> {
   const [seconds = 0] = readRetrySeconds(run.contract)
   const [event] = emitted
-  if (event === undefined) throw broken(request, `${id} emitted no event`)
+  if (event === undefined) throw broken(request, 'the request emitted no event')
   const headers = listDeliveryHeaders(run.contract)
   const isOf = (attempt: Attempt) => eventIdOf(headers, attempt) === event.id
   await receiver.waitFor(isOf, 2, seconds * 1000 + TIMEOUT_MS)
@@ -239,4 +216,8 @@ async function assertRetried(
   const waited = second.receivedAt - first.receivedAt
   if (waited < seconds * 1000 - TIMER_TOLERANCE_MS)
     throw broken(request, `the second attempt came after ${waited} ms instead of ${seconds} s`)
+}
+
+function broken(request: Request, message: string): ContractBroken {
+  return new ContractBroken('deliveries', request, message)
 }

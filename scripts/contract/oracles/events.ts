@@ -1,27 +1,24 @@
 /** Oracle: an operation emits the declared events once, about the right records, and no others. */
 import { randomUUID } from 'node:crypto'
-import { isDeepStrictEqual } from 'node:util'
+import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
-import { type EventList, findEventList, isEmitted, readEmitConditions } from '../../words/events.ts'
+import { type EventList, findEventList, listOwnEvents } from '../../words/events.ts'
 import { findIdempotencyKey, type IdempotencyKey } from '../../words/idempotency.ts'
 import { readListWords, readMaxPageSize } from '../../words/lists.ts'
 import { readPointer } from '../../words/read.ts'
-import { readRecordWords } from '../../words/records.ts'
-import { UNKNOWN_ID } from '../access-checks.ts'
-import { ContractBroken } from '../checks.ts'
+import { requestSchema } from '../../words/records.ts'
+import { ContractBroken } from '../contract-broken.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import {
-  buildRequest,
   type Check,
   type Input,
   newRequest,
+  prepareRequest,
   type Run,
-  validBody,
+  UNKNOWN_ID,
   withId,
-} from '../test-run.ts'
-import { limits } from '../value-limits.ts'
-
-type Json = Record<string, unknown>
+} from '../run.ts'
+import { limitValues } from '../values/limit-values.ts'
 
 /** More events than one operation emits. */
 const EVENT_PAGE_SIZE = 50
@@ -32,50 +29,23 @@ export interface ListedEvent {
   type: string
   /** The ID of the record that it is about. */
   resource: string
-  event: Json
+  event: JsonObject
 }
 
-/** Calls the operation with each input until all its events have occurred. */
 export async function* eventChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const list = findEventList(run.contract)
   if (list === undefined) return
-  const schema = run.records.inlineSchema(operation)
-  const inputs =
-    schema === null ? [undefined] : limits(schema).map(({ value }) => value as Input['body'])
-  for (const body of inputs) {
+  const schema = requestSchema(run.contract, operation)
+  const bodies = operation.body ? limitValues(schema).map(({ value }) => value) : [undefined]
+  for (const body of bodies) {
     if (run.coverage.hasSeenEvents(operation)) break
-    yield { what: 'its events', perform: () => assertEmits(run, operation, list, body) }
+    const perform = () => assertEmits(run, operation, list, body as Input['body'])
+    yield { what: 'its events', perform }
   }
-  yield {
-    what: 'no event for a refused request',
-    perform: () => assertSilent(run, operation, list, refusedRequest),
-  }
-  if (operation.path.includes('{'))
+  for (const { what, prepare } of listSilentRequests(run, operation))
     yield {
-      what: 'no event for an unknown record',
-      perform: () =>
-        assertSilent(run, operation, list, async (path) => {
-          const body = await validBody(run, operation)
-          return newRequest(run, operation, withId(operation, path, UNKNOWN_ID), { body })
-        }),
-    }
-  const { restrictedKey } = run.target
-  if (restrictedKey !== undefined && operation.responses.some(({ status }) => status === 403))
-    yield {
-      what: 'no event for a request without the permission',
-      perform: () =>
-        assertSilent(run, operation, list, async (path) => ({
-          ...(await buildRequest(run, operation, { body: await validBody(run, operation) }, path)),
-          key: restrictedKey,
-        })),
-    }
-  if (operation.method === 'patch')
-    yield {
-      what: 'no event for an update that changes nothing',
-      perform: () =>
-        assertSilent(run, operation, list, async (path) =>
-          buildRequest(run, operation, { body: {} }, path),
-        ),
+      what: `no event for ${what}`,
+      perform: () => assertSilent(run, operation, list, prepare),
     }
   const key = findIdempotencyKey(operation)
   if (key)
@@ -85,40 +55,45 @@ export async function* eventChecks(run: Run, operation: Operation): AsyncGenerat
     }
 }
 
-/** The newest events, the newest first. */
-export async function readEvents(run: Run, list: EventList): Promise<ListedEvent[]> {
-  const words = readListWords(run.contract)
-  if (words === undefined) return []
-  const maxSize = readMaxPageSize(run.contract, list.operation, words)
-  const size = Math.min(EVENT_PAGE_SIZE, maxSize)
-  const query = { [words.sort.parameter]: list.newest_first, [words.page.size]: size }
-  const request = newRequest(run, list.operation, list.operation.path, { query })
-  const { json } = await run.plain(request)
-  const events = (readPointer(json, words.items) ?? []) as Json[]
-  return events.map((event) => ({
-    id: String(readPointer(event, list.id)),
-    type: String(readPointer(event, list.type)),
-    resource: String(readPointer(event, list.resource)),
-    event,
-  }))
+/** A request that must not emit an event. */
+interface SilentRequest {
+  what: string
+  /** The path is that of an existing record. */
+  prepare(path: string): Promise<Request>
 }
 
-/** The events that `work` causes, without those that the service itself emits at any time. */
-export async function listenDuring(
-  run: Run,
-  list: EventList,
-  work: () => Promise<void>,
-): Promise<ListedEvent[]> {
-  const known = new Set((await readEvents(run, list)).map(({ id }) => id))
-  await work()
-  const { emittedBySystem } = run.contract
-  return (await readEvents(run, list)).filter(
-    ({ id, type }) => !known.has(id) && !emittedBySystem.includes(type),
-  )
+function listSilentRequests(run: Run, operation: Operation): SilentRequest[] {
+  const { restrictedKey } = run.target
+  const prepare = (path: string, input: Input = {}) => prepareRequest(run, operation, input, path)
+  const requests: SilentRequest[] = [
+    {
+      what: 'a refused request',
+      prepare: async (path) => withUnknownName(await prepare(path)),
+    },
+  ]
+  if (operation.path.includes('{'))
+    requests.push({
+      what: 'an unknown record',
+      prepare: (path) => prepare(withId(operation, path, UNKNOWN_ID)),
+    })
+  if (restrictedKey !== undefined && operation.responses.some(({ status }) => status === 403))
+    requests.push({
+      what: 'a request without the permission',
+      prepare: async (path) => ({ ...(await prepare(path)), key: restrictedKey }),
+    })
+  if (operation.method === 'patch')
+    requests.push({
+      what: 'an update that changes nothing',
+      prepare: (path) => prepare(path, { body: {} }),
+    })
+  return requests
 }
 
-function broken(request: Request, message: string): ContractBroken {
-  return new ContractBroken('emitted_events', request, message)
+/** Adds an unknown field to the body, or an unknown parameter to a request without a body. */
+function withUnknownName(request: Request): Request {
+  return request.body === undefined
+    ? { ...request, path: `${request.path}?not_a_parameter=1` }
+    : { ...request, body: JSON.stringify({ ...JSON.parse(request.body), not_a_field: 1 }) }
 }
 
 async function assertEmits(
@@ -127,117 +102,32 @@ async function assertEmits(
   list: EventList,
   body: Input['body'],
 ): Promise<void> {
-  const call = await prepareCall(run, operation, body)
-  const before = (await run.plain(call.read)).json as Json | undefined
-  let response: ReceivedResponse | undefined
-  const emitted = await listenDuring(run, list, async () => {
-    response = await run.send(operation.id, call.request)
-  })
-  if (response === undefined) return
-  const id = operation.id
+  const { request, path, id, dependents } = await prepareCall(run, operation, body)
+  const read = { method: 'GET', path, headers: {}, key: run.target.key }
+  const { json: before } = await run.sendUnchecked(read)
+  const { response, emitted } = await sendAndListen(run, list, operation, request)
   for (const { type } of emitted)
-    if (run.options.ids.includes(id) && operation.emits.includes(type))
-      run.coverage.sawEvent(id, type)
-  const after = (response.json ?? {}) as Json
+    if (operation.emits.includes(type)) run.coverage.sawEvent(operation.id, type)
   const isDone = response.status === operation.success.status
-  const own = String(after.id ?? call.id)
-  const expected = isDone ? listExpected(run, operation, { before, after, own, ...call }) : []
-  assertSame(call.request, emitted, expected)
-}
-
-export interface Call {
-  request: Request
-  /** A GET of the record. */
-  read: Request
-  /** The ID of the record that the path names. */
-  id: string
-  /** IDs of the records that refer to it. */
-  dependents: string[]
-}
-
-export async function prepareCall(
-  run: Run,
-  operation: Operation,
-  body: Input['body'],
-): Promise<Call> {
-  const { records, target } = run
-  const path = await records.newPath(operation)
-  const id = path.split('/').at(-1) ?? ''
-  const kind = /\{([^}]+)\}$/.exec(operation.path)?.[1]
-  const dependents =
-    operation.method === 'delete' && kind !== undefined ? await records.addDependents(kind, id) : []
-  const request = await buildRequest(run, operation, { body }, path)
-  return { request, read: { method: 'GET', path, headers: {}, key: target.key }, id, dependents }
-}
-
-interface Change {
-  before: Json | undefined
-  after: Json
-  /** The ID of the changed record. */
-  own: string
-  dependents: string[]
-}
-
-/** Types and IDs of records. The first declared type is about the record itself, and so are those
- *  with the same resource. The others are about the records that refer to it. */
-export function listExpected(run: Run, operation: Operation, change: Change): [string, string][] {
-  const { events } = run.contract
-  const resourceOf = (type: string) => events.find((event) => event.type === type)?.resourceType
-  const conditions = readEmitConditions(operation)
-  const isUpdate = operation.method === 'patch'
-  if (isUpdate && !hasChanged(run, operation, change)) return []
-  return operation.emits.flatMap((type): [string, string][] => {
-    if (resourceOf(type) !== resourceOf(operation.emits[0] ?? ''))
-      return change.dependents.map((id) => [type, id])
-    return isEmitted(conditions[type], change.before ?? {}, change.after)
-      ? [[type, change.own]]
-      : []
-  })
-}
-
-function hasChanged(
-  { contract }: Run,
-  operation: Operation,
-  { before = {}, after }: Change,
-): boolean {
-  const { updated } = readRecordWords(contract, operation)
-  return Object.keys(after).some(
-    (name) => name !== updated && !isDeepStrictEqual(before[name], after[name]),
-  )
-}
-
-function assertSame(request: Request, emitted: ListedEvent[], expected: [string, string][]): void {
-  const left = emitted.map(({ type, resource }) => `${type} of ${resource}`)
-  for (const [type, id] of expected) {
-    const index = left.indexOf(`${type} of ${id}`)
-    if (index === -1)
-      throw broken(request, `did not emit ${type} of ${id}, but ${left.join(', ') || 'nothing'}`)
-    left.splice(index, 1)
+  const after = (response.json ?? {}) as JsonObject
+  const change = {
+    before: operation.method === 'patch' ? (before as JsonObject) : undefined,
+    after,
+    id: String(after.id ?? id),
+    dependents,
   }
-  if (left.length > 0)
-    throw broken(request, `emitted ${left.join(', ')}, which it does not declare for this`)
+  assertSame(request, emitted, isDone ? listExpected(run, operation, change) : [])
 }
 
 async function assertSilent(
   run: Run,
   operation: Operation,
   list: EventList,
-  build: (path: string, run: Run, operation: Operation) => Promise<Request>,
+  prepare: SilentRequest['prepare'],
 ): Promise<void> {
-  const path = await run.records.newPath(operation)
-  const request = await build(path, run, operation)
-  const emitted = await listenDuring(run, list, async () => {
-    await run.send(operation.id, request)
-  })
+  const request = await prepare(await run.records.newPath(operation))
+  const { emitted } = await sendAndListen(run, list, operation, request)
   assertSame(request, emitted, [])
-}
-
-/** The body has an unknown field, or the request an unknown parameter. */
-async function refusedRequest(path: string, run: Run, operation: Operation): Promise<Request> {
-  const request = await buildRequest(run, operation, {}, path)
-  return operation.body === null
-    ? { ...request, path: `${path}?not_a_parameter=1` }
-    : { ...request, body: JSON.stringify({ ...JSON.parse(request.body ?? '{}'), not_a_field: 1 }) }
 }
 
 async function assertRepeatSilent(
@@ -246,15 +136,119 @@ async function assertRepeatSilent(
   list: EventList,
   { name }: IdempotencyKey,
 ): Promise<void> {
-  const body = (await run.records.bodyFor(operation)) as Input['body']
-  const request = await buildRequest(run, operation, { body })
-  const keyed = {
-    ...request,
-    headers: { ...request.headers, [name]: randomUUID() },
+  const request = await prepareRequest(run, operation, { headers: { [name]: randomUUID() } })
+  await run.send(operation, request)
+  const { emitted } = await sendAndListen(run, list, operation, request)
+  assertSame(request, emitted, [])
+}
+
+interface Call {
+  request: Request
+  path: string
+  /** The ID of the record that the path names. */
+  id: string
+  /** IDs of the records that refer to it. */
+  dependents: string[]
+}
+
+/** A request for a new record. */
+export async function prepareCall(
+  run: Run,
+  operation: Operation,
+  body: Input['body'],
+): Promise<Call> {
+  const path = await run.records.newPath(operation)
+  const id = path.split('/').at(-1) ?? ''
+  const kind = /\{([^}]+)\}$/.exec(operation.path)?.[1]
+  const dependents =
+    operation.method === 'delete' && kind !== undefined
+      ? await run.records.addDependents(kind, id)
+      : []
+  return { request: await prepareRequest(run, operation, { body }, path), path, id, dependents }
+}
+
+/** Sends the request. Returns the events that it causes, without those that the service itself
+ *  emits at any time. */
+export async function sendAndListen(
+  run: Run,
+  list: EventList,
+  operation: Operation,
+  request: Request,
+): Promise<{ response: ReceivedResponse; emitted: ListedEvent[] }> {
+  const known = new Set((await readEvents(run, list)).map(({ id }) => id))
+  const response = await run.send(operation, request)
+  const { emittedBySystem } = run.contract
+  const emitted = (await readEvents(run, list)).filter(
+    ({ id, type }) => !known.has(id) && !emittedBySystem.includes(type),
+  )
+  return { response, emitted }
+}
+
+/** The newest events, the newest first. */
+async function readEvents(run: Run, list: EventList): Promise<ListedEvent[]> {
+  const words = readListWords(run.contract)
+  if (words === undefined) return []
+  const maxSize = readMaxPageSize(run.contract, list.operation, words)
+  const size = Math.min(EVENT_PAGE_SIZE, maxSize)
+  const query = { [words.sort.parameter]: list.newest_first, [words.page.size]: size }
+  const request = newRequest(run, list.operation, list.operation.path, { query })
+  const { json } = await run.sendUnchecked(request)
+  const events = (readPointer(json, words.items) ?? []) as JsonObject[]
+  return events.map((event) => ({
+    id: String(readPointer(event, list.id)),
+    type: String(readPointer(event, list.type)),
+    resource: String(readPointer(event, list.resource)),
+    event,
+  }))
+}
+
+interface Change {
+  /** Undefined unless an update changed the record. */
+  before: JsonObject | undefined
+  after: JsonObject
+  /** The ID of the changed record. */
+  id: string
+  /** IDs of the records that refer to it. */
+  dependents: string[]
+}
+
+interface ExpectedEvent {
+  type: string
+  /** The ID of the record. */
+  resource: string
+}
+
+/** The events about the record itself, and each other declared event for each record that refers to
+ *  it. */
+function listExpected(
+  { contract }: Run,
+  operation: Operation,
+  { id, dependents, ...change }: Change,
+): ExpectedEvent[] {
+  const resourceOf = (type = '') =>
+    contract.events.find((event) => event.type === type)?.resourceType
+  const isOther = (type: string) => resourceOf(type) !== resourceOf(operation.emits[0])
+  return [
+    ...listOwnEvents(contract, operation, change).map(({ type }) => ({ type, resource: id })),
+    ...operation.emits
+      .filter(isOther)
+      .flatMap((type) => dependents.map((resource) => ({ type, resource }))),
+  ]
+}
+
+function assertSame(request: Request, emitted: ListedEvent[], expected: ExpectedEvent[]): void {
+  const describe = ({ type, resource }: ExpectedEvent): string => `${type} of ${resource}`
+  const left = emitted.map(describe)
+  for (const event of expected.map(describe)) {
+    const index = left.indexOf(event)
+    if (index === -1)
+      throw broken(request, `did not emit ${event}, but ${left.join(', ') || 'nothing'}`)
+    left.splice(index, 1)
   }
-  await run.send(operation.id, keyed)
-  const emitted = await listenDuring(run, list, async () => {
-    await run.send(operation.id, keyed)
-  })
-  assertSame(keyed, emitted, [])
+  if (left.length > 0)
+    throw broken(request, `emitted ${left.join(', ')}, which it does not declare for this`)
+}
+
+function broken(request: Request, message: string): ContractBroken {
+  return new ContractBroken('emitted_events', request, message)
 }

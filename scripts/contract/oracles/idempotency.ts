@@ -2,26 +2,14 @@
 import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operations.ts'
 import { findIdempotencyKey, type IdempotencyKey } from '../../words/idempotency.ts'
-import { assertStatus, ContractBroken } from '../checks.ts'
+import { assertStatus, ContractBroken } from '../contract-broken.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
-import { type Check, findPath, newRequest, type Run, validBody } from '../test-run.ts'
+import { type Check, prepareRequest, type Run } from '../run.ts'
 
 const SIMULTANEOUS = 4
 
 function broken(request: Request, message: string): ContractBroken {
   return new ContractBroken('idempotency', request, message)
-}
-
-/** A valid request with an unused key. */
-async function newKeyedRequest(
-  run: Run,
-  operation: Operation,
-  { name }: IdempotencyKey,
-): Promise<Request> {
-  return newRequest(run, operation, await findPath(run, operation), {
-    headers: { [name]: randomUUID() },
-    body: await validBody(run, operation),
-  })
 }
 
 export function* idempotencyChecks(run: Run, operation: Operation): Generator<Check> {
@@ -35,10 +23,18 @@ export function* idempotencyChecks(run: Run, operation: Operation): Generator<Ch
   yield { what: 'the same request at once', perform: () => assertOneEffect(run, operation, key) }
 }
 
+/** A valid request with an unused key. */
+function newKeyedRequest(
+  run: Run,
+  operation: Operation,
+  { name }: IdempotencyKey,
+): Promise<Request> {
+  return prepareRequest(run, operation, { headers: { [name]: randomUUID() } })
+}
+
 async function assertRepeated(run: Run, operation: Operation, key: IdempotencyKey): Promise<void> {
-  const id = operation.id
   const request = await newKeyedRequest(run, operation, key)
-  const [first, again] = [await run.send(id, request), await run.send(id, request)]
+  const [first, again] = [await run.send(operation, request), await run.send(operation, request)]
   if (again.status !== first.status || again.text !== first.text)
     throw broken(
       request,
@@ -49,7 +45,7 @@ async function assertRepeated(run: Run, operation: Operation, key: IdempotencyKe
     if (again.headers.get(name) !== first.headers.get(name))
       throw broken(request, `the replayed response has another ${name}`)
   const other = { ...request, body: `${request.body} ` }
-  const { status } = await run.send(id, other)
+  const { status } = await run.send(operation, other)
   assertStatus(other, status, {
     check: 'idempotency',
     expected: 422,
@@ -75,11 +71,10 @@ async function assertFreeAfterError(
   operation: Operation,
   key: IdempotencyKey,
 ): Promise<void> {
-  const id = operation.id
   const request = await newKeyedRequest(run, operation, key)
-  const refused = await run.send(id, { ...request, body: '{"not_a_field":1}' })
+  const refused = await run.send(operation, { ...request, body: '{"not_a_field":1}' })
   if (refused.status === operation.success.status) return
-  const { status } = await run.send(id, request)
+  const { status } = await run.send(operation, request)
   assertStatus(request, status, {
     check: 'idempotency',
     expected: operation.success.status,
@@ -91,7 +86,7 @@ async function assertFreeAfterError(
 async function assertOneEffect(run: Run, operation: Operation, key: IdempotencyKey): Promise<void> {
   const request = await newKeyedRequest(run, operation, key)
   const responses = await Promise.all(
-    Array.from({ length: SIMULTANEOUS }, () => run.send(operation.id, request)),
+    Array.from({ length: SIMULTANEOUS }, () => run.send(operation, request)),
   )
   const done = responses.filter(({ status }) => status === operation.success.status)
   const bodies = new Set(done.map(({ text }) => text))

@@ -3,25 +3,21 @@ import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operations.ts'
 import { findIdempotencyKey } from '../../words/idempotency.ts'
 import { findItemSchema, listFilters, readListWords, readMaxPageSize } from '../../words/lists.ts'
-import { readPointer } from '../../words/read.ts'
-import { readRecordWords } from '../../words/records.ts'
-import { assertStatus, ContractBroken } from '../checks.ts'
-import { findOperation } from '../record-operations.ts'
+import { readField, readPointer } from '../../words/read.ts'
+import { readRecordWords, requestSchema } from '../../words/records.ts'
+import { assertStatus, ContractBroken } from '../contract-broken.ts'
+import { findOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import {
-  buildRequest,
   type Check,
+  hasParameter,
   type Input,
   newRequest,
+  prepareRequest,
   type Run,
-  validBody,
-} from '../test-run.ts'
+} from '../run.ts'
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
-
-function broken(request: Request, message: string): ContractBroken {
-  return new ContractBroken('isolation', request, message)
-}
 
 export async function* isolationChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const { otherKey } = run.target
@@ -33,6 +29,7 @@ export async function* isolationChecks(run: Run, operation: Operation): AsyncGen
   else if (operation.method === 'post') yield* creationChecks(run, operation, asOther)
 }
 
+/** The request with the key of the other account. */
 type AsOther = (request: Request) => Request
 
 /** A record of the run's account is unknown to the other account, and stays as it is. */
@@ -41,22 +38,20 @@ async function* recordChecks(
   operation: Operation,
   asOther: AsOther,
 ): AsyncGenerator<Check> {
-  const id = operation.id
   const path = await run.records.newPath(operation)
-  const valid = await validBody(run, operation)
+  const body = await run.records.validBody(operation)
   const read: Request = { method: 'GET', path, headers: {}, key: run.target.key }
-  const send = async (what: string, headers: Input['headers']) => {
-    const input = { headers }
-    const probe = asOther(newRequest(run, operation, path, { ...input, body: valid }))
-    const { status } = await run.send(id, probe)
+  const assertUnknown = async (what: string, headers: Input['headers']) => {
+    const probe = asOther(newRequest(run, operation, path, { headers, body }))
+    const { status } = await run.send(operation, probe)
     assertStatus(probe, status, { check: 'isolation', expected: 404, what })
   }
   yield {
     what: 'the record of another account',
     async perform() {
-      const before = await run.plain(read)
-      await send('a request of another account', {})
-      const after = await run.plain(read)
+      const before = await run.sendUnchecked(read)
+      await assertUnknown('a request of another account', {})
+      const after = await run.sendUnchecked(read)
       if (before.status === 200 && after.status !== 200)
         throw broken(read, `after the request of another account, GET returned ${after.status}`)
       if (!changesItself(run, operation) && before.text !== after.text)
@@ -64,12 +59,14 @@ async function* recordChecks(
     },
   }
   const header = operation.method === 'get' ? 'If-None-Match' : 'If-Match'
-  if (operation.parameters.some(({ name }) => name === header))
+  if (hasParameter(operation, header))
     yield {
       what: 'the record of another account, with its ETag',
       async perform() {
-        const { headers } = await run.plain(read)
-        await send('a conditional request of another account', { [header]: headers.get('etag') })
+        const { headers } = await run.sendUnchecked(read)
+        await assertUnknown('a conditional request of another account', {
+          [header]: headers.get('etag'),
+        })
       },
     }
 }
@@ -91,7 +88,7 @@ async function* otherListChecks(
   const build = (query: Input['query']) => newRequest(run, operation, operation.path, { query })
   const maxSize = readMaxPageSize(run.contract, operation, words)
   const size = { [words.page.size]: maxSize }
-  const own = await run.send(operation.id, build(size))
+  const own = await run.send(operation, build(size))
   const ownIds = idsIn(own, words.items)
   const queries = [{}, ...listOwnFilters(operation, own, words.items)]
   for (const query of queries)
@@ -99,7 +96,7 @@ async function* otherListChecks(
       what: `the list of another account ${JSON.stringify(query)}`,
       async perform() {
         const probe = asOther(build({ ...size, ...query }))
-        const response = await run.send(operation.id, probe)
+        const response = await run.send(operation, probe)
         const shown = [...idsIn(response, words.items)].find((id) => ownIds.has(id))
         if (shown !== undefined) throw broken(probe, `the other account is shown ${shown}`)
         const items = readPointer(response.json, words.items)
@@ -121,9 +118,7 @@ function listOwnFilters(
   return listFilters(operation).flatMap(({ match, fields, parameter }) => {
     if (match === 'after') return [{ [parameter.name]: '2000-01-01T00:00:00Z' }]
     if (match === 'before') return []
-    const values = fields.flatMap((field) =>
-      records.map((record) => readPointer(record, `/${field.replaceAll('.', '/')}`)),
-    )
+    const values = fields.flatMap((field) => records.map((record) => readField(record, field)))
     const value = values
       .flat()
       .find((candidate) => typeof candidate === 'string' && candidate !== '')
@@ -143,66 +138,76 @@ function* readChecks(run: Run, operation: Operation, asOther: AsOther): Generato
     what: 'the response to another account',
     async perform() {
       const request = newRequest(run, operation, operation.path)
-      const own = idsIn(await run.send(operation.id, request))
+      const own = idsIn(await run.send(operation, request))
       const probe = asOther(request)
-      const other = idsIn(await run.send(operation.id, probe))
+      const other = idsIn(await run.send(operation, probe))
       const shown = [...other].find((id) => own.has(id))
       if (shown !== undefined) throw broken(probe, `the other account is shown ${shown}`)
     },
   }
 }
 
-/** Deletes what the other account created. */
-async function remove({ plain, target }: Run, { headers }: ReceivedResponse): Promise<void> {
-  const path = headers.get('location')
-  if (path && target.otherKey)
-    await plain({ method: 'DELETE', path, headers: {}, key: target.otherKey })
-}
-
-/** A record cannot refer to one of another account, and each account has its own idempotency
- *  keys. */
 async function* creationChecks(
   run: Run,
   operation: Operation,
   asOther: AsOther,
 ): AsyncGenerator<Check> {
-  const id = operation.id
-  const { properties = {} } = run.records.inlineSchema(operation) ?? {}
-  const body = await validBody(run, operation)
-  const base = await buildRequest(run, operation, { body })
+  const { properties = {} } = requestSchema(run.contract, operation)
   const references = Object.keys(properties).filter((name) => run.records.isReference(name))
+  const base = await prepareRequest(run, operation)
   for (const name of references)
     yield {
       what: `${name} of another account`,
-      async perform() {
-        const filled = await run.records.withReferences(operation, {
-          ...body,
-          [name]: randomUUID(),
-        })
-        const probe = asOther({ ...base, body: JSON.stringify(filled) })
-        const { status } = await run.send(id, probe)
-        if (status === operation.success.status)
-          throw broken(probe, `a record refers to the ${name} of another account`)
-      },
+      perform: () => assertCannotRefer(run, operation, asOther(base), name),
     }
   const key = findIdempotencyKey(operation)
   if (references.length === 0 && key)
     yield {
       what: `the ${key.name} of another account`,
-      async perform() {
-        const headers = { ...base.headers, [key.name]: randomUUID() }
-        const own = await run.send(id, { ...base, headers })
-        const probe = asOther({ ...base, headers })
-        const other = await run.send(id, probe)
-        await remove(run, other)
-        assertStatus(probe, other.status, {
-          check: 'isolation',
-          expected: operation.success.status,
-          what: 'a key of another account',
-        })
-        const [ownId] = [...idsIn(own)]
-        if (ownId !== undefined && idsIn(other).has(ownId))
-          throw broken(probe, 'the response to the other account was repeated')
-      },
+      perform: () => assertOwnKeys(run, operation, base, asOther, key.name),
     }
+}
+
+/** A record of the other account cannot refer to one of the run's account. */
+async function assertCannotRefer(
+  run: Run,
+  operation: Operation,
+  base: Request,
+  field: string,
+): Promise<void> {
+  const body = { ...JSON.parse(base.body ?? '{}'), [field]: randomUUID() }
+  const filled = await run.records.withReferences(operation, body)
+  const probe = { ...base, body: JSON.stringify(filled) }
+  const { status } = await run.send(operation, probe)
+  if (status === operation.success.status)
+    throw broken(probe, `a record refers to the ${field} of another account`)
+}
+
+/** Each account has its own idempotency keys. */
+async function assertOwnKeys(
+  run: Run,
+  operation: Operation,
+  base: Request,
+  asOther: AsOther,
+  header: string,
+): Promise<void> {
+  const request = { ...base, headers: { ...base.headers, [header]: randomUUID() } }
+  const probe = asOther(request)
+  const own = await run.send(operation, request)
+  const other = await run.send(operation, probe)
+  const path = other.headers.get('location')
+  if (path)
+    await run.sendUnchecked(asOther({ ...request, method: 'DELETE', path, body: undefined }))
+  assertStatus(probe, other.status, {
+    check: 'isolation',
+    expected: operation.success.status,
+    what: 'a key of another account',
+  })
+  const [ownId] = idsIn(own)
+  if (ownId !== undefined && idsIn(other).has(ownId))
+    throw broken(probe, 'the response to the other account was repeated')
+}
+
+function broken(request: Request, message: string): ContractBroken {
+  return new ContractBroken('isolation', request, message)
 }

@@ -4,11 +4,10 @@ import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
 import { requestSchema } from '../../words/records.ts'
-import { findOperation } from '../record-operations.ts'
-import { buildRequest, type Run } from '../test-run.ts'
-import { least } from '../valid-values.ts'
-import { isValid } from '../validity.ts'
-import { findItemOperation } from './stored-values.ts'
+import { findItemOperation, findOperation } from '../record-kinds.ts'
+import { prepareRequest, type Run } from '../run.ts'
+import { minimalValue } from '../values/valid-values.ts'
+import { isValid } from '../values/validity.ts'
 
 const SEEDS = 6
 
@@ -50,15 +49,15 @@ async function createSeed(
       .filter(([name]) => index > 1 || required.includes(name))
       .map(([name, schema]) => [name, seedValue(schema, index)]),
   )
-  const request = await buildRequest(run, create, { body }, path)
-  const { json } = await run.send(create.id, request)
+  const request = await prepareRequest(run, create, { body }, path)
+  const { json } = await run.send(create, request)
   const { id } = (json ?? {}) as { id?: unknown }
   return typeof id === 'string' ? id : undefined
 }
 
 function seedValue(schema: Schema, index: number): unknown {
   const candidates = candidatesOf(schema, index)
-  return candidates.find((value) => isValid(schema, value)) ?? least(schema)
+  return candidates.find((value) => isValid(schema, value)) ?? minimalValue(schema)
 }
 
 function candidatesOf({ type, format, enum: options, items }: Schema, index: number): unknown[] {
@@ -98,6 +97,6 @@ async function chooseOption(
     ) ?? []
   if (name === undefined || schema?.enum === undefined) return
   const body = { [name]: schema.enum[index % schema.enum.length] }
-  const request = await buildRequest(run, update, { body }, path)
-  await run.send(update.id, request)
+  const request = await prepareRequest(run, update, { body }, path)
+  await run.send(update, request)
 }

@@ -1,5 +1,5 @@
-/** Oracle: every filter, sort and page of a list returns what a model computes from all its
- *  records. */
+/** Oracle: every filter, sort and page of a list returns what a model computes from all its records.
+ *  The model is words/list-model.ts. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Operation } from '../../model/operations.ts'
 import { inlineReferences } from '../../model/references.ts'
@@ -15,12 +15,13 @@ import {
 } from '../../words/lists.ts'
 import { readField, readPointer } from '../../words/read.ts'
 import { readRecordWords } from '../../words/records.ts'
-import { ContractBroken } from '../checks.ts'
+import { ContractBroken, show } from '../contract-broken.ts'
+import { findItemOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
-import { type Check, newRequest, type Run } from '../test-run.ts'
-import { chooseFilterValues } from './filter-values.ts'
+import { type Check, newRequest, type Run } from '../run.ts'
+import { chooseFilterValues } from './list-filter-values.ts'
 import { createSeeds } from './list-seeds.ts'
-import { assertRules, findItemOperation } from './stored-values.ts'
+import { assertRules } from './stored-values.ts'
 
 type Query = Record<string, unknown>
 
@@ -30,10 +31,10 @@ const MAX_PAGES = 20
 /** Tries while somebody else changes the list. */
 const MAX_TRIES = 4
 
-export async function* listChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+export async function* listContentChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const words = readListWords(run.contract)
   if (words === undefined || findItemSchema(run.contract, operation) === undefined) return
-  const path = await run.records.knownPath(operation)
+  const path = await run.records.sharedPath(operation)
   const ids = await createSeeds(run, operation, path)
   const list = new TestedList(run, { operation, path, words })
   await list.narrow()
@@ -58,19 +59,19 @@ export async function* listChecks(run: Run, operation: Operation): AsyncGenerato
 class TestedList {
   readonly operation: Operation
   readonly words: ListWords
-  private readonly path: string
-  private readonly run: Run
-  private base: Query = {}
-  /** The largest page. */
+  /** The most records of a page. */
   readonly maxSize: number
+  readonly #path: string
+  readonly #run: Run
+  #base: Query = {}
 
   constructor(
     run: Run,
     { operation, path, words }: { operation: Operation; path: string; words: ListWords },
   ) {
-    this.run = run
+    this.#run = run
     this.operation = operation
-    this.path = path
+    this.#path = path
     this.words = words
     this.maxSize = readMaxPageSize(run.contract, operation, words)
   }
@@ -78,19 +79,19 @@ class TestedList {
   /** The schema of a query parameter. Undefined if the list does not have it. */
   schemaOf(name: string): Schema | undefined {
     const parameter = this.operation.parameters.find((candidate) => candidate.name === name)
-    return parameter && inlineReferences(this.run.contract.sources, parameter.schema)
+    return parameter && inlineReferences(this.#run.contract.sources, parameter.schema)
   }
 
-  request(query: Query): Request {
-    const all = { ...this.base, ...query }
-    return newRequest(this.run, this.operation, this.path, { query: all })
+  #request(query: Query): Request {
+    const all = { ...this.#base, ...query }
+    return newRequest(this.#run, this.operation, this.#path, { query: all })
   }
 
-  async read(
+  async #read(
     query: Query,
   ): Promise<{ request: Request; response: ReceivedResponse; items: unknown[] }> {
-    const request = this.request(query)
-    const response = await this.run.send(this.operation.id, request)
+    const request = this.#request(query)
+    const response = await this.#run.send(this.operation, request)
     const items = readPointer(response.json, this.words.items)
     if (response.status !== this.operation.success.status || !Array.isArray(items))
       throw new ContractBroken('list_contents', request, `the list returned ${response.status}`)
@@ -99,39 +100,45 @@ class TestedList {
 
   /** All records, in the order without `sort`. */
   async readAll(): Promise<unknown[]> {
-    const { page, meta } = this.words
+    const { page } = this.words
     const all: unknown[] = []
     for (let number = 1; number <= MAX_PAGES; number += 1) {
-      const { response, items } = await this.read({
+      const { response, items } = await this.#read({
         [page.size]: this.maxSize,
         [page.parameter]: number,
       })
       all.push(...items)
-      const total = Number(readPointer(response.json, meta.total ?? '/'))
-      if (items.length < this.maxSize || all.length >= total) break
+      if (items.length < this.maxSize || all.length >= this.#totalOf(response)) break
     }
     return all
   }
 
   /** Limits a long list to records after a time, if it has such a filter. */
   async narrow(): Promise<void> {
-    const { sort, page, meta } = this.words
-    const { response } = await this.read({})
-    if (!(Number(readPointer(response.json, meta.total ?? '/')) > MAX_RECORDS)) return
+    const { sort, page } = this.words
+    const { response } = await this.#read({})
+    if (!(this.#totalOf(response) > MAX_RECORDS)) return
     const filter = listFilters(this.operation).find(({ match }) => match === 'after')
     const [field = ''] = filter?.fields ?? []
     const newestFirst = `${sort.descending}${field}`
     if (!filter || !this.sortOptions().includes(newestFirst)) return
-    const { items } = await this.read({ [sort.parameter]: newestFirst, [page.size]: this.maxSize })
-    this.base = { [filter.parameter.name]: readField(items.at(-1), field) }
+    const { items } = await this.#read({ [sort.parameter]: newestFirst, [page.size]: this.maxSize })
+    this.#base = { [filter.parameter.name]: readField(items.at(-1), field) }
+  }
+
+  /** NaN if the contract does not say where the list has its total. */
+  #totalOf({ json }: ReceivedResponse): number {
+    const { total } = this.words.meta
+    return total === undefined ? Number.NaN : Number(readPointer(json, total))
   }
 
   sortOptions(): string[] {
     return (this.schemaOf(this.words.sort.parameter)?.items?.enum ?? []) as string[]
   }
 
-  /** Compares a page with the model. Tries again if the list itself changes in between. */
-  async expect(
+  /** Throws unless the page is that of the records which the model computes. Tries again if the list
+   *  itself changes in between. */
+  async assertPage(
     query: Query,
     model: (records: unknown[]) => unknown[],
     page?: { number: number; size: number },
@@ -140,22 +147,22 @@ class TestedList {
     const { page: names } = this.words
     for (let tries = 1; ; tries += 1) {
       const records = await this.readAll()
-      const { request, response, items } = await this.read({
+      const { request, response, items } = await this.#read({
         ...query,
         [names.size]: size,
         [names.parameter]: number,
       })
       const expected = model(records)
       const problem =
-        this.findMetaProblem(response, { number, size, total: expected.length }) ??
-        this.findOrderProblem(items, expected.slice((number - 1) * size, number * size))
+        this.#findMetaProblem(response, { number, size, total: expected.length }) ??
+        this.#findOrderProblem(items, expected.slice((number - 1) * size, number * size))
       if (problem === undefined) return
       if (tries === MAX_TRIES || isDeepStrictEqual(records, await this.readAll()))
         throw new ContractBroken('list_contents', request, problem)
     }
   }
 
-  private findMetaProblem(
+  #findMetaProblem(
     { json }: ReceivedResponse,
     { number, size, total }: { number: number; size: number; total: number },
   ): string | undefined {
@@ -175,12 +182,12 @@ class TestedList {
     for (const [pointer, value] of expected) {
       const actual = pointer === undefined ? value : readPointer(json, pointer)
       if (!isDeepStrictEqual(actual, value))
-        return `${pointer} is ${JSON.stringify(actual)} instead of ${JSON.stringify(value)}`
+        return `${pointer} is ${show(actual)} instead of ${show(value)}`
     }
     return undefined
   }
 
-  private findOrderProblem(items: unknown[], expected: unknown[]): string | undefined {
+  #findOrderProblem(items: unknown[], expected: unknown[]): string | undefined {
     if (isDeepStrictEqual(items, expected)) return undefined
     const { ties } = this.words.sort
     const idsOf = (records: unknown[]) =>
@@ -190,35 +197,35 @@ class TestedList {
     return `the page has ${items.length} records: ${idsOf(items)}; expected are ${expected.length}: ${idsOf(expected)}`
   }
 
-  private async readIds(): Promise<unknown[]> {
+  async #readIds(): Promise<unknown[]> {
     return (await this.readAll()).map((record) => readPointer(record, this.words.sort.ties))
   }
 
   async assertHas(ids: string[]): Promise<void> {
-    const listed = await this.readIds()
+    const listed = await this.#readIds()
     const missing = ids.find((id) => !listed.includes(id))
-    if (missing !== undefined) throw this.broken(`the new record ${missing} is not in the list`)
+    if (missing !== undefined) throw this.#broken(`the new record ${missing} is not in the list`)
   }
 
   async assertLacks(ids: string[]): Promise<void> {
-    const listed = await this.readIds()
+    const listed = await this.#readIds()
     const wrong = ids.find((id) => listed.includes(id))
-    if (wrong !== undefined) throw this.broken(`the list has ${wrong}, a record of another list`)
+    if (wrong !== undefined) throw this.#broken(`the list has ${wrong}, a record of another list`)
   }
 
-  private broken(message: string): ContractBroken {
-    return new ContractBroken('list_contents', this.request({}), message)
+  #broken(message: string): ContractBroken {
+    return new ContractBroken('list_contents', this.#request({}), message)
   }
 
   /** Each field of an entry is that of the record. */
   async assertSameAsRecords(): Promise<void> {
-    const get = findItemOperation(this.run.contract, 'get', this.operation.path)
+    const get = findItemOperation(this.#run.contract, 'get', this.operation.path)
     if (get === undefined) return
-    const words = readRecordWords(this.run.contract, get)
+    const words = readRecordWords(this.#run.contract, get)
     for (const entry of (await this.readAll()).slice(-3) as Record<string, unknown>[]) {
-      const path = `${this.path}/${readPointer(entry, this.words.sort.ties)}`
-      const probe = newRequest(this.run, get, path)
-      const { json, status } = await this.run.send(get.id, probe)
+      const path = `${this.#path}/${readPointer(entry, this.words.sort.ties)}`
+      const probe = newRequest(this.#run, get, path)
+      const { json, status } = await this.#run.send(get, probe)
       if (status === 404 || words.finished_when) continue
       assertRules(words, probe, entry)
       const record = json as typeof entry | undefined
@@ -229,7 +236,7 @@ class TestedList {
         throw new ContractBroken(
           'list_contents',
           probe,
-          `${name} is ${JSON.stringify(record?.[name])}, but ${JSON.stringify(entry[name])} in the list`,
+          `${name} is ${show(record?.[name])}, but ${show(entry[name])} in the list`,
         )
     }
   }
@@ -242,14 +249,14 @@ function* pageChecks(list: TestedList): Generator<Check> {
   for (const number of [1, 2, 3])
     yield {
       what: `page ${number}`,
-      perform: () => list.expect({}, (records) => records, { number, size }),
+      perform: () => list.assertPage({}, (records) => records, { number, size }),
     }
   if (sort !== undefined)
     for (const number of [1, 2])
       yield {
         what: `page ${number}, sorted`,
         perform: () =>
-          list.expect(
+          list.assertPage(
             { [words.sort.parameter]: sort },
             (records) => applySort(records, words.sort, [sort]),
             { number, size },
@@ -257,12 +264,12 @@ function* pageChecks(list: TestedList): Generator<Check> {
       }
   yield {
     what: 'a page after the last one',
-    perform: () => list.expect({}, (records) => records, { number: 1000, size: list.maxSize }),
+    perform: () => list.assertPage({}, (records) => records, { number: 1000, size: list.maxSize }),
   }
   yield {
     what: 'the order without sort',
     perform: () =>
-      list.expect({}, (records) =>
+      list.assertPage({}, (records) =>
         sort === undefined ? records : applySort(records, words.sort, []),
       ),
   }
@@ -278,7 +285,7 @@ function* filterChecks(list: TestedList, records: unknown[]): Generator<Check> {
       yield {
         what: `${filter.parameter.name}: ${values.join(',')}`,
         perform: () =>
-          list.expect(toQuery(filter, values), (all) => applyFilter(all, filter, values)),
+          list.assertPage(toQuery(filter, values), (all) => applyFilter(all, filter, values)),
       }
     }
   }
@@ -288,7 +295,7 @@ function* filterChecks(list: TestedList, records: unknown[]): Generator<Check> {
     yield {
       what: `${first.filter.parameter.name} and ${second.filter.parameter.name}`,
       perform: () =>
-        list.expect(
+        list.assertPage(
           { ...toQuery(first.filter, first.values), ...toQuery(second.filter, second.values) },
           (all) =>
             applyFilter(applyFilter(all, first.filter, first.values), second.filter, second.values),
@@ -303,19 +310,16 @@ function toQuery({ parameter }: FilterParameter, values: string[]): Query {
 function* sortChecks(list: TestedList): Generator<Check> {
   const { sort } = list.words
   const options = list.sortOptions()
-  const [first, ...others] = options
-  const last = others.findLast((option) => !option.endsWith(first ?? ''))
-  const pairs =
-    first && last
-      ? [
-          [last, first],
-          [first, last],
-        ]
-      : []
-  for (const fields of [...options.map((option) => [option]), ...pairs])
+  const tried = options.map((option) => [option])
+  const [first] = options
+  const other = options.findLast((option) => !option.endsWith(first ?? ''))
+  if (first && other) tried.push([other, first], [first, other])
+  for (const fields of tried)
     yield {
       what: `${sort.parameter}: ${fields.join(',')}`,
       perform: () =>
-        list.expect({ [sort.parameter]: fields }, (records) => applySort(records, sort, fields)),
+        list.assertPage({ [sort.parameter]: fields }, (records) =>
+          applySort(records, sort, fields),
+        ),
     }
 }

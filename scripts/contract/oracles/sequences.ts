@@ -1,16 +1,15 @@
 /** Oracle: sequences of requests, and simultaneous ones, leave the records that a model expects. */
 import fc from 'fast-check'
 import type { Contract } from '../../model/contract.ts'
+import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { requestSchema } from '../../words/records.ts'
-import { addNeeded, type LinkedKind, listLinkedKinds, listNeighbours } from '../linked-kinds.ts'
 import { randomCheck } from '../random-check.ts'
-import { type ModelRecord, type RecordModel, withModel } from '../record-model.ts'
-import { listBodies } from '../sequence-bodies.ts'
-import type { Check, Run } from '../test-run.ts'
-import { simultaneousChecks } from './simultaneous.ts'
-
-type Json = Record<string, unknown>
+import type { Check, Run } from '../run.ts'
+import { listUpdateBodies } from './sequence-bodies.ts'
+import { addNeeded, type LinkedKind, listLinkedKinds, listNeighbours } from './sequence-kinds.ts'
+import { type ModelRecord, type RecordModel, withModel } from './sequence-model.ts'
+import { simultaneousChecks } from './sequence-simultaneous.ts'
 
 const MAX_STEPS = 8
 /** Each sequence has about as many requests. */
@@ -44,7 +43,7 @@ export function* sequenceChecks(run: Run, operation: Operation): Generator<Check
   yield* simultaneousChecks(run, kind, kinds)
 }
 
-/** Whether the contract says to what each reference leads. */
+/** Whether `x-refers-to` and `x-when-deleted` describe each reference. */
 function hasWords({ contract, records }: Run, { create, references }: LinkedKind): boolean {
   const fields = Object.keys(requestSchema(contract, create).properties ?? {})
   return fields
@@ -125,8 +124,8 @@ class Step implements fc.AsyncCommand<RecordModel, RecordModel> {
     return takesTag && isAllowed ? old : undefined
   }
 
-  #body({ kind }: ModelRecord): Json {
-    const bodies = listBodies(this.#contract, kind)
+  #body({ kind }: ModelRecord): JsonObject {
+    const bodies = listUpdateBodies(this.#contract, kind)
     return bodies[this.#choice.body % bodies.length] ?? {}
   }
 }

@@ -1,15 +1,18 @@
 /** All seeded faults. */
 import type { Contract } from '../../model/contract.ts'
+import { accessFaults } from './faults/access.ts'
+import { conditionFaults } from './faults/conditions.ts'
 import { deliveryFaults } from './faults/deliveries.ts'
 import { eventFaults } from './faults/events.ts'
+import { headerFaults } from './faults/headers.ts'
+import { idempotencyFaults } from './faults/idempotency.ts'
 import { sizeFaults, validationFaults } from './faults/input.ts'
-import { isolationFaults, type Keys } from './faults/isolation.ts'
+import { isolationFaults } from './faults/isolation.ts'
 import { listFaults } from './faults/lists.ts'
-import { headerFaults, optionalFieldFaults, protocolFaults } from './faults/protocol.ts'
-import { accessFaults, conditionFaults, idempotencyFaults } from './faults/requests.ts'
+import { optionalFieldFaults, protocolFaults } from './faults/protocol.ts'
 import { sequenceFaults } from './faults/sequences.ts'
-import { storedFaults } from './faults/stored.ts'
-import type { SeededFault } from './seeded-fault.ts'
+import { storedFaults } from './faults/stored-values.ts'
+import type { Keys, SeededFault } from './seeded-fault.ts'
 
 export function listSeededFaults(contract: Contract, keys: Keys): SeededFault[] {
   return [

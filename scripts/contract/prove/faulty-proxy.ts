@@ -1,7 +1,8 @@
 /** A proxy that breaks the contract of the service behind it. It shows which faults the contract
  *  tests find. */
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { type JsonObject, parseJson } from '../../model/json.ts'
+import { type LoopbackServer, startLoopbackServer } from '../loopback-server.ts'
 
 export interface ProxyRequest {
   method: string
@@ -21,26 +22,24 @@ export interface ProxyResponse {
 
 export type Forward = (request: ProxyRequest) => Promise<ProxyResponse>
 
-/** Each function is optional. They run in this order. */
-export interface Fault {
-  request?(request: ProxyRequest): Partial<ProxyRequest>
+/** Each hook is optional. They run in this order. */
+export interface ProxyHooks {
+  changeRequest?(request: ProxyRequest): Partial<ProxyRequest>
   /** Responds instead of the service. Undefined: the service responds. */
-  instead?(
+  respond?(
     request: ProxyRequest,
     forward: Forward,
   ): ProxyResponse | undefined | Promise<ProxyResponse | undefined>
-  answer?(response: ProxyResponse, request: ProxyRequest): Partial<ProxyResponse>
+  changeResponse?(response: ProxyResponse, request: ProxyRequest): Partial<ProxyResponse>
 }
 
 /** `target` is the URL of the service. */
-export async function startFaultyProxy(
+export function startFaultyProxy(
   target: string,
-  { request, instead, answer }: Fault,
-): Promise<{ url: string } & AsyncDisposable> {
-  const send: Forward = (changed) => forward(target, changed)
-  const server = createServer(async (incoming, outgoing) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of incoming) chunks.push(chunk)
+  { changeRequest, respond, changeResponse }: ProxyHooks,
+): Promise<LoopbackServer> {
+  const send: Forward = (request) => forward(target, request)
+  return startLoopbackServer(async (incoming, outgoing) => {
     const {
       host: _,
       connection: __,
@@ -53,21 +52,13 @@ export async function startFaultyProxy(
       method,
       path: url,
       headers: headers as Record<string, string>,
-      body: Buffer.concat(chunks).toString(),
+      body: await text(incoming),
     }
-    const changedRequest = { ...original, ...request?.(original) }
-    const response = (await instead?.(changedRequest, send)) ?? (await send(changedRequest))
-    const changed = { ...response, ...answer?.(response, changedRequest) }
+    const request = { ...original, ...changeRequest?.(original) }
+    const response = (await respond?.(request, send)) ?? (await send(request))
+    const changed = { ...response, ...changeResponse?.(response, request) }
     outgoing.writeHead(changed.status, changed.headers).end(changed.body)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
 }
 
 async function forward(
@@ -81,7 +72,6 @@ async function forward(
     redirect: 'manual',
   }).catch(() => undefined)
   if (response === undefined) return { status: 502, headers: {}, body: '' }
-  const text = await response.text()
   const {
     'content-length': _,
     connection: __,
@@ -89,22 +79,7 @@ async function forward(
     'transfer-encoding': ____,
     ...forwarded
   } = Object.fromEntries(response.headers)
-  return { status: response.status, headers: forwarded, body: text }
-}
-
-export const withoutHeader = (
-  headers: Record<string, string>,
-  name: string,
-): Record<string, string> =>
-  Object.fromEntries(Object.entries(headers).filter(([key]) => key !== name))
-
-/** `{}` for text that is not JSON. */
-export const json = (text: string): Record<string, unknown> => {
-  try {
-    return JSON.parse(text) ?? {}
-  } catch {
-    return {}
-  }
+  return { status: response.status, headers: forwarded, body: await response.text() }
 }
 
 export const serverError: ProxyResponse = {
@@ -113,22 +88,10 @@ export const serverError: ProxyResponse = {
   body: '{"message":"Oops"}',
 }
 
-export const noContent: ProxyResponse = {
-  status: 204,
-  headers: {
-    'x-request-id': 'x',
-    'x-ratelimit-limit': '1',
-    'x-ratelimit-remaining': '1',
-    'x-ratelimit-reset': '1',
-    ratelimit: '"default";r=1;t=1',
-    'ratelimit-policy': '"default";q=1;w=60',
-  },
-  body: '',
+/** The JSON object in the text, or `{}` without one. */
+export function parseObject(text: string): JsonObject {
+  const value = parseJson(text)
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as JsonObject)
+    : {}
 }
-
-/** `from` with another status and body. */
-export const asJson = (status: number, from: ProxyResponse, body: object): ProxyResponse => ({
-  ...from,
-  status,
-  body: JSON.stringify(body),
-})

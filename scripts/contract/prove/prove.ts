@@ -1,9 +1,9 @@
 /** Measures the contract tests: puts one fault after the other between them and the service, and
  *  counts those that they find. */
-import { isMissing, newCoverage } from '../coverage.ts'
+import { Coverage, isMissing } from '../coverage.ts'
+import type { Run, Target } from '../run.ts'
 import { runSuite } from '../suite.ts'
-import type { Run, Target } from '../test-run.ts'
-import { type DeliveryFault, startDeliveryProxy } from './delivery-proxy.ts'
+import { type DeliveryHook, startDeliveryProxy } from './delivery-proxy.ts'
 import { startFaultyProxy } from './faulty-proxy.ts'
 import type { Category, SeededFault } from './seeded-fault.ts'
 
@@ -58,18 +58,22 @@ const SEQUENCES = 20
 /** The first failure of the operation that has the fault. */
 async function testFault(
   { contract, validators, target }: Tested,
-  { category, operation, by, deliver }: SeededFault,
+  { category, operation, hooks, deliveryHook }: SeededFault,
   seed: number,
 ): Promise<string | null> {
-  await using proxy = await startFaultyProxy(target.url, by)
+  await using proxy = await startFaultyProxy(target.url, hooks)
   const ids = [operation.id]
-  const coverage = newCoverage(contract, ids, {
+  const coverage = new Coverage(contract, ids, {
     hasRestrictedKey: target.restrictedKey !== undefined,
   })
   let found: string | null = null
   const sequences = category === 'sequences' ? SEQUENCES : 1
   const options = { ids, seed, randomRequests: 1, sequences, firstOracle: LIKELY[category] }
-  const faulty = { ...target, url: proxy.url, ...(deliver && changeDeliveries(target, deliver)) }
+  const faulty = {
+    ...target,
+    url: proxy.url,
+    ...(deliveryHook && changeDeliveries(target, deliveryHook)),
+  }
   await runSuite({
     contract,
     validators,
@@ -84,20 +88,20 @@ async function testFault(
   }).catch((error: Error) => {
     found ??= error.message
   })
-  const missing = coverage.cells().find(isMissing)
+  const missing = coverage.listCells().find(isMissing)
   return found ?? (missing ? `the ${missing.kind} ${missing.name} never occurred` : null)
 }
 
 /** Webhooks of the target get their deliveries through a proxy. */
 function changeDeliveries(
   { createWebhook }: Target,
-  fault: DeliveryFault,
+  hook: DeliveryHook,
 ): Pick<Target, 'createWebhook'> {
   return {
     createWebhook:
       createWebhook &&
       (async (receiver) => {
-        const proxy = await startDeliveryProxy(receiver.url, fault)
+        const proxy = await startDeliveryProxy(receiver.url, hook)
         const webhook = await createWebhook({ ...receiver, url: proxy.url })
         proxy.setSecret(webhook.secret)
         return {

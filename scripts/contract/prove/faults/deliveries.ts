@@ -8,8 +8,8 @@ import {
   type SignatureWords,
   signDelivery,
 } from '../../../words/deliveries.ts'
-import type { Deliver, DeliveryFault } from '../delivery-proxy.ts'
-import { json } from '../faulty-proxy.ts'
+import type { Deliver, DeliveryHook } from '../delivery-proxy.ts'
+import { parseObject } from '../faulty-proxy.ts'
 import type { Category, SeededFault } from '../seeded-fault.ts'
 
 const HOUR_SECONDS = 3600
@@ -20,12 +20,12 @@ type Change = (delivery: Delivery) => Partial<Delivery>
 export function deliveryFaults(contract: Contract): SeededFault[] {
   const operation = contract.operations.find(({ emits }) => emits.length > 0)
   if (!operation) return []
-  const fault = (category: Category, what: string, deliver: DeliveryFault): SeededFault => ({
+  const fault = (category: Category, what: string, deliveryHook: DeliveryHook): SeededFault => ({
     category,
     what,
     operation,
-    by: {},
-    deliver,
+    hooks: {},
+    deliveryHook,
   })
   const headers = listDeliveryHeaders(contract)
   return [
@@ -35,11 +35,11 @@ export function deliveryFaults(contract: Contract): SeededFault[] {
   ]
 }
 
-type NamedFault = [string, DeliveryFault]
+type NamedFault = [string, DeliveryHook]
 
-/** Signs the changed delivery again. */
-const changed =
-  (headers: DeliveryHeader[], change: Change): DeliveryFault =>
+/** Changes each delivery, and signs it again. */
+const changeDelivery =
+  (headers: DeliveryHeader[], change: Change): DeliveryHook =>
   (delivery, deliver, secret) =>
     deliver(sign(headers, { ...delivery, ...change(delivery) }, secret))
 
@@ -55,7 +55,7 @@ const withHeader = (name: string, value: (delivery: Delivery) => string): Change
 }
 
 const withBody = (change: (payload: Record<string, unknown>) => object): Change => {
-  return ({ body }) => ({ body: JSON.stringify(change(json(body))) })
+  return ({ body }) => ({ body: JSON.stringify(change(parseObject(body))) })
 }
 
 /** Faults of attempts: how often, when and with which ID. */
@@ -66,11 +66,11 @@ function attemptFaults(words: DeliveryHeader[]): NamedFault[] {
     return {
       ...delivery,
       headers: { ...delivery.headers, [idHeader]: id },
-      body: JSON.stringify({ ...json(delivery.body), id }),
+      body: JSON.stringify({ ...parseObject(delivery.body), id }),
     }
   }
   /** Changes each attempt after the first. */
-  const later = (change: (delivery: Delivery) => Delivery): DeliveryFault => {
+  const later = (change: (delivery: Delivery) => Delivery): DeliveryHook => {
     const seen = new Set<string>()
     return (delivery, deliver, secret) => {
       const id = delivery.headers[idHeader] ?? ''
@@ -101,7 +101,7 @@ function attemptFaults(words: DeliveryHeader[]): NamedFault[] {
       'sends another body with the second attempt',
       later((delivery) => ({ ...delivery, body: `${delivery.body} ` })),
     ],
-    ['sends PUT', changed(words, () => ({ method: 'PUT' }))],
+    ['sends PUT', changeDelivery(words, () => ({ method: 'PUT' }))],
   ]
 }
 
@@ -145,7 +145,7 @@ function bodyFaults(words: DeliveryHeader[]): NamedFault[] {
     ['sends an additional field', withBody((payload) => ({ ...payload, created_at: 'now' }))],
     ['sends a form', () => ({ body: 'event=1' })],
   ]
-  return faults.map(([what, change]) => [what, changed(words, change)])
+  return faults.map(([what, change]) => [what, changeDelivery(words, change)])
 }
 
 /** Faults of each signature. */
@@ -173,7 +173,7 @@ function signatureFaults(words: DeliveryHeader[]): NamedFault[] {
     [
       'formats the body after it was signed',
       (delivery, deliver) =>
-        deliver({ ...delivery, body: JSON.stringify(json(delivery.body), null, 2) }),
+        deliver({ ...delivery, body: JSON.stringify(parseObject(delivery.body), null, 2) }),
     ],
     ...each('omits the signature', () => ''),
     ...each('signs with the wrong form of the secret', (signature, delivery, secret) => {

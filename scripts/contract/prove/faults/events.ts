@@ -1,18 +1,15 @@
 /** Faults of events, as the list of events shows them. */
 import type { Contract } from '../../../model/contract.ts'
+import type { JsonObject } from '../../../model/json.ts'
 import { type EventList, findEventList, readEmitConditions } from '../../../words/events.ts'
 import { readListWords } from '../../../words/lists.ts'
-import type { Fault, ProxyRequest, ProxyResponse } from '../faulty-proxy.ts'
-import {
-  firstResource,
-  isFor,
-  type Json,
-  listResources,
-  onBody,
-  type SeededFault,
-} from '../seeded-fault.ts'
+import type { ProxyHooks, ProxyRequest, ProxyResponse } from '../faulty-proxy.ts'
+import { isFor, onBody, withOtherId } from '../hooks.ts'
+import { faultsOf, firstResource, listResources, type SeededFault } from '../seeded-fault.ts'
 
-type Change = (events: Json[]) => Json[]
+type Change = (events: JsonObject[]) => JsonObject[]
+
+const fault = faultsOf('events')
 
 export function eventFaults(contract: Contract): SeededFault[] {
   const list = findEventList(contract)
@@ -20,13 +17,7 @@ export function eventFaults(contract: Contract): SeededFault[] {
   const resources = listResources(contract)
   const { create, update, remove } = firstResource(contract)
   if (!list || items === undefined) return []
-  const fault = (what: string, operation: SeededFault['operation'], by: Fault): SeededFault => ({
-    category: 'events',
-    what,
-    operation,
-    by,
-  })
-  const changed = (change: Change): Fault =>
+  const changed = (change: Change): ProxyHooks =>
     onBody(list.operation, (page) => ({ ...page, [items]: change(page[items]) }))
   const conditional = resources
     .map((resource) => resource.update)
@@ -36,7 +27,7 @@ export function eventFaults(contract: Contract): SeededFault[] {
   const withForeign = resources
     .map((resource) => resource.remove)
     .find(({ emits }) => emits.length > 1)
-  const typeOf = (event: Json) => String(event[list.type.slice(1)])
+  const typeOf = (event: JsonObject) => String(event[list.type.slice(1)])
   const [created = ''] = create.emits
   const [updated = ''] = update.emits
   return [
@@ -65,7 +56,7 @@ export function eventFaults(contract: Contract): SeededFault[] {
       changed((events) =>
         events.map((event) => ({
           ...event,
-          resource: { ...(event.resource as Json), id: otherId(event.id) },
+          resource: { ...(event.resource as JsonObject), id: withOtherId(event.id) },
         })),
       ),
     ),
@@ -129,12 +120,8 @@ export function eventFaults(contract: Contract): SeededFault[] {
   ]
 }
 
-function otherId(id: unknown): string {
-  return `${String(id).slice(0, -4)}0000`
-}
-
-function copyOf(event: Json, { id }: EventList): Json {
-  return { ...event, [id.slice(1)]: otherId(event[id.slice(1)]) }
+function copyOf(event: JsonObject, { id }: EventList): JsonObject {
+  return { ...event, [id.slice(1)]: withOtherId(event[id.slice(1)]) }
 }
 
 /** Adds one more event of the type to the list after each response that fits: a copy of the newest
@@ -142,11 +129,11 @@ function copyOf(event: Json, { id }: EventList): Json {
 function emitting(
   { list, items, type }: { list: EventList; items: string; type: string | undefined },
   fits: (response: ProxyResponse, request: ProxyRequest) => boolean,
-): Fault {
+): ProxyHooks {
   let due = 0
-  const added: Json[] = []
+  const added: JsonObject[] = []
   return {
-    answer(response, request) {
+    changeResponse(response, request) {
       if (fits(response, request)) due += 1
       if (response.status !== 200 || !isFor(list.operation, request)) return {}
       const page = JSON.parse(response.body)

@@ -1,29 +1,16 @@
 /** Faults in the input that the service takes and refuses. */
 import type { Contract } from '../../../model/contract.ts'
+import { mapValues } from '../../../model/schema.ts'
 import { requestSchema } from '../../../words/records.ts'
 import { readMaxRecordBytes } from '../../../words/refusals.ts'
-import { largerThan } from '../../value-limits.ts'
-import { asJson } from '../faulty-proxy.ts'
-import {
-  firstResource,
-  type Json,
-  onAnyInput,
-  onAnyQuery,
-  onRequest,
-  type SeededFault,
-} from '../seeded-fault.ts'
+import { objectLargerThan } from '../../values/limit-values.ts'
+import { asJson, onAnyInput, onAnyQuery, onRequest } from '../hooks.ts'
+import { faultsOf, firstResource, type SeededFault } from '../seeded-fault.ts'
 
-const mapValues = (input: Json, change: (value: unknown) => unknown): Json =>
-  Object.fromEntries(Object.entries(input).map(([name, value]) => [name, change(value)]))
+const fault = faultsOf('validation')
 
 export function validationFaults(contract: Contract): SeededFault[] {
   const { create, update, list } = firstResource(contract)
-  const fault = (what: string, operation: SeededFault['operation'], by: SeededFault['by']) => ({
-    category: 'validation' as const,
-    what,
-    operation,
-    by,
-  })
   return [
     fault(
       'ignores an unknown field',
@@ -80,19 +67,19 @@ export function validationFaults(contract: Contract): SeededFault[] {
       ),
     ),
     fault('refuses text with emoji', create, {
-      answer: (response, { body }) =>
+      changeResponse: (response, { body }) =>
         body.includes('😀')
           ? asJson(422, response, { message: 'Invalid.', errors: { text: ['is invalid.'] } })
           : {},
     }),
     fault('names no field of an invalid body', create, {
-      answer: (response) =>
+      changeResponse: (response) =>
         response.status === 422
           ? { body: JSON.stringify({ message: 'Invalid.', errors: {} }) }
           : {},
     }),
     fault('names a wrong field of an invalid body', create, {
-      answer: (response) =>
+      changeResponse: (response) =>
         response.status === 422
           ? { body: JSON.stringify({ message: 'Invalid.', errors: { body: ['is invalid.'] } }) }
           : {},
@@ -115,22 +102,21 @@ export function validationFaults(contract: Contract): SeededFault[] {
 }
 
 export function sizeFaults(contract: Contract): SeededFault[] {
-  const most = readMaxRecordBytes(contract)
+  const maxBytes = readMaxRecordBytes(contract)
   const create = contract.operations.find(
     (operation) =>
       operation.method === 'post' &&
-      largerThan(most, requestSchema(contract, operation)) !== undefined,
+      objectLargerThan(maxBytes, requestSchema(contract, operation)) !== undefined,
   )
   if (!create) return []
   return [
-    {
-      category: 'validation',
-      what: 'takes a record that is too large',
-      operation: create,
-      by: onRequest(create, ({ body }) =>
-        Buffer.byteLength(body) > most ? { body: withShortText(body) } : {},
+    fault(
+      'takes a record that is too large',
+      create,
+      onRequest(create, ({ body }) =>
+        Buffer.byteLength(body) > maxBytes ? { body: withShortText(body) } : {},
       ),
-    },
+    ),
   ]
 }
 

@@ -1,17 +1,17 @@
 /** Faults that mix accounts. */
 import type { Contract } from '../../../model/contract.ts'
 import { requestSchema } from '../../../words/records.ts'
-import type { Fault, ProxyRequest } from '../faulty-proxy.ts'
-import { firstResource, isFor, listResources, pathOf, type SeededFault } from '../seeded-fault.ts'
+import type { ProxyHooks, ProxyRequest } from '../faulty-proxy.ts'
+import { isFor, pathOf } from '../hooks.ts'
+import {
+  faultsOf,
+  firstResource,
+  type Keys,
+  listResources,
+  type SeededFault,
+} from '../seeded-fault.ts'
 
-export interface Keys {
-  /** The Full Access key of the run. */
-  key: string
-  /** A Full Access key of another account. */
-  otherKey: string
-  /** A Read Only key of the account of the run. */
-  restrictedKey: string
-}
+const fault = faultsOf('isolation')
 
 export function isolationFaults(contract: Contract, { key, otherKey }: Keys): SeededFault[] {
   const { list, create, get, update, remove } = firstResource(contract)
@@ -22,16 +22,10 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
         ({ format }) => format === 'uuid',
       ),
     )
-  const fault = (what: string, operation: SeededFault['operation'], by: Fault): SeededFault => ({
-    category: 'isolation',
-    what,
-    operation,
-    by,
-  })
   const isOther = ({ headers }: ProxyRequest) => headers.authorization === `Bearer ${otherKey}`
   /** Serves these requests of the other account from the account of the run. */
-  const confuse = (fits: (request: ProxyRequest) => boolean): Fault => ({
-    request: (request) =>
+  const confuse = (fits: (request: ProxyRequest) => boolean): ProxyHooks => ({
+    changeRequest: (request) =>
       isOther(request) && fits(request)
         ? { headers: { ...request.headers, authorization: `Bearer ${key}` } }
         : {},
@@ -53,11 +47,12 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
       remove,
       confuse((request) => isFor(remove, request)),
     ),
-    fault('answers 403 for the record of another account', get, {
-      answer: ({ status }, request) => (isOther(request) && status === 404 ? { status: 403 } : {}),
+    fault('returns 403 for the record of another account', get, {
+      changeResponse: ({ status }, request) =>
+        isOther(request) && status === 404 ? { status: 403 } : {},
     }),
     fault(
-      'answers 304 for the record of another account',
+      'returns 304 for the record of another account',
       get,
       confuse((request) => isFor(get, request) && 'if-none-match' in request.headers),
     ),
@@ -72,7 +67,7 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
       confuse((request) => isFor(list, request) && hasFilter(request)),
     ),
     fault('counts the records of another account', list, {
-      async instead(request, forward) {
+      async respond(request, forward) {
         if (!isFor(list, request) || !isOther(request)) return undefined
         const [own, other] = [
           await forward(request),
@@ -97,10 +92,10 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
 }
 
 /** Repeats the response to the first request with a key, whoever sends the second. */
-function sharedKeys(path: string): Fault {
+function sharedKeys(path: string): ProxyHooks {
   const stored = new Map<string, string>()
   return {
-    async instead(request, forward) {
+    async respond(request, forward) {
       const name = request.headers['idempotency-key']
       if (name === undefined || pathOf(request.path) !== path) return undefined
       const response = await forward(request)

@@ -1,27 +1,20 @@
 /** Faults of filters, sorts and pages. */
 import type { Contract } from '../../../model/contract.ts'
+import type { JsonObject } from '../../../model/json.ts'
 import type { Operation } from '../../../model/operations.ts'
+import { mapValues } from '../../../model/schema.ts'
 import {
-  type Filter,
   type FilterParameter,
   type ListWords,
   listFilters,
   readListWords,
 } from '../../../words/lists.ts'
 import { readField, readPointer } from '../../../words/read.ts'
-import {
-  firstResource,
-  isFor,
-  listResources,
-  onBody,
-  onQuery,
-  type SeededFault,
-} from '../seeded-fault.ts'
+import type { ProxyHooks, ProxyRequest } from '../faulty-proxy.ts'
+import { onBody, onQuery, queryOf } from '../hooks.ts'
+import { faultsOf, firstResource, listResources, type SeededFault } from '../seeded-fault.ts'
 
-interface ListFilter {
-  list: Operation
-  filter: FilterParameter
-}
+const fault = faultsOf('lists')
 
 export function listFaults(contract: Contract): SeededFault[] {
   const words = readListWords(contract)
@@ -34,26 +27,33 @@ export function listFaults(contract: Contract): SeededFault[] {
   ]
 }
 
-function newFault(what: string, operation: Operation, by: SeededFault['by']): SeededFault {
-  return { category: 'lists', what, operation, by }
+/** Changes the records of each page. */
+function onItems(
+  list: Operation,
+  { items }: ListWords,
+  change: (records: JsonObject[], request: ProxyRequest) => unknown[],
+): ProxyHooks {
+  const name = items.slice(1)
+  return onBody(list, (page, request) => ({ ...page, [name]: change(page[name], request) }))
 }
 
-type Page = Record<string, unknown[]>
+interface ListFilter {
+  list: Operation
+  filter: FilterParameter
+}
 
 function filterFaults(lists: Operation[], words: ListWords): SeededFault[] {
-  const items = words.items.slice(1)
   const all = lists.flatMap((list) =>
     listFilters(list).map((filter): ListFilter => ({ list, filter })),
   )
-  const faultFor = (
+  /** A fault of the first filter that fits. */
+  const faultIn = (
+    fits: (filter: FilterParameter) => boolean,
     what: string,
-    fits: (filter: Filter, isArray: boolean) => boolean,
-    by: (found: ListFilter) => SeededFault['by'],
+    hooksFor: (found: ListFilter) => ProxyHooks,
   ): SeededFault[] => {
-    const found = all.find(({ filter }) =>
-      fits(filter, filter.parameter.schema.value.type === 'array'),
-    )
-    return found ? [newFault(what, found.list, by(found))] : []
+    const found = all.find(({ filter }) => fits(filter))
+    return found ? [fault(what, found.list, hooksFor(found))] : []
   }
   const ignore = ({ list, filter }: ListFilter) =>
     onQuery(list, (query) => query.delete(filter.parameter.name))
@@ -61,228 +61,201 @@ function filterFaults(lists: Operation[], words: ListWords): SeededFault[] {
   const narrow =
     (keeps: (field: string, value: string) => boolean) =>
     ({ list, filter }: ListFilter) =>
-      onBody(list, (page: Page, { path }) => {
-        const value = new URLSearchParams(path.split('?')[1] ?? '').get(filter.parameter.name)
-        if (value === null) return page
-        const kept = (page[items] ?? []).filter((record) =>
+      onItems(list, words, (records, { path }) => {
+        const value = queryOf(path).get(filter.parameter.name)
+        if (value === null) return records
+        return records.filter((record) =>
           filter.fields.some((field) => keeps(String(readField(record, field)), value)),
         )
-        return { ...page, [items]: kept }
       })
+  const includes = (field: string, value: string) =>
+    field.toLowerCase().includes(value.toLowerCase())
+  const isArray = ({ parameter }: FilterParameter) => parameter.schema.value.type === 'array'
+  const byOptions = (filter: FilterParameter) => filter.match === 'equals' && isArray(filter)
+  const byText = (filter: FilterParameter) => filter.match === 'equals' && !isArray(filter)
+  const byEntry = ({ match }: FilterParameter) => match === 'has'
+  const isSearch = ({ match }: FilterParameter) => match === 'contains'
+  const byEarliest = ({ match }: FilterParameter) => match === 'after'
+  const byLatest = ({ match }: FilterParameter) => match === 'before'
   return [
-    ...faultFor(
-      'ignores a filter by options',
-      ({ match }, isArray) => match === 'equals' && isArray,
-      ignore,
+    ...faultIn(byOptions, 'ignores a filter by options', ignore),
+    ...faultIn(byOptions, 'uses the first of several options only', ({ list, filter }) =>
+      onQuery(list, (query) => {
+        const [first] = (query.get(filter.parameter.name) ?? '').split(',')
+        if (first) query.set(filter.parameter.name, first)
+      }),
     ),
-    ...faultFor(
-      'uses the first of several options only',
-      ({ match }, isArray) => match === 'equals' && isArray,
-      ({ list, filter }) =>
-        onQuery(list, (query) => {
-          const [first] = (query.get(filter.parameter.name) ?? '').split(',')
-          if (first) query.set(filter.parameter.name, first)
-        }),
-    ),
-    ...faultFor(
-      'ignores a filter by text',
-      ({ match }, isArray) => match === 'equals' && !isArray,
-      ignore,
-    ),
-    ...faultFor('ignores a filter by an entry', ({ match }) => match === 'has', ignore),
-    ...faultFor('ignores a search', ({ match }) => match === 'contains', ignore),
-    ...faultFor(
+    ...faultIn(byText, 'ignores a filter by text', ignore),
+    ...faultIn(byEntry, 'ignores a filter by an entry', ignore),
+    ...faultIn(isSearch, 'ignores a search', ignore),
+    ...faultIn(
+      (filter) => isSearch(filter) && filter.ignore_case === true,
       'searches with respect to case',
-      ({ match, ignore_case }) => match === 'contains' && ignore_case === true,
       narrow((field, value) => field.includes(value)),
     ),
-    ...faultFor(
+    ...faultIn(
+      isSearch,
       'searches the beginning of a text only',
-      ({ match }) => match === 'contains',
       narrow((field, value) => field.toLowerCase().startsWith(value.toLowerCase())),
     ),
-    ...faultFor(
+    ...faultIn(
+      (filter) => isSearch(filter) && filter.fields.length > 1,
       'searches one of two fields only',
-      ({ match, fields }) => match === 'contains' && fields.length > 1,
       ({ list, filter }) =>
-        narrow((field, value) => field.toLowerCase().includes(value.toLowerCase()))({
-          list,
-          filter: { ...filter, fields: filter.fields.slice(0, 1) },
-        }),
+        narrow(includes)({ list, filter: { ...filter, fields: filter.fields.slice(0, 1) } }),
     ),
-    ...faultFor('ignores a filter by the earliest time', ({ match }) => match === 'after', ignore),
-    ...faultFor(
-      'includes the time of a filter',
-      ({ match }) => match === 'after',
-      ({ list, filter }) =>
-        onQuery(list, (query) => {
-          const time = Date.parse(query.get(filter.parameter.name) ?? '')
-          if (!Number.isNaN(time))
-            query.set(filter.parameter.name, new Date(time - 1).toISOString())
-        }),
+    ...faultIn(byEarliest, 'ignores a filter by the earliest time', ignore),
+    ...faultIn(byEarliest, 'includes the time of a filter', ({ list, filter }) =>
+      onQuery(list, (query) => {
+        const time = Date.parse(query.get(filter.parameter.name) ?? '')
+        if (!Number.isNaN(time)) query.set(filter.parameter.name, new Date(time - 1).toISOString())
+      }),
     ),
-    ...faultFor('ignores a filter by the latest time', ({ match }) => match === 'before', ignore),
-    ...faultFor(
-      'ignores the second of two filters',
-      ({ match }, isArray) => match === 'equals' && isArray,
-      ({ list }) =>
-        onQuery(list, (query) => {
-          const names = [...query.keys()].filter((name) => name.startsWith('filter'))
-          for (const name of names.slice(1)) query.delete(name)
-        }),
+    ...faultIn(byLatest, 'ignores a filter by the latest time', ignore),
+    ...faultIn(byOptions, 'ignores the second of two filters', ({ list }) =>
+      onQuery(list, (query) => {
+        const names = [...query.keys()].filter((name) => name.startsWith('filter'))
+        for (const name of names.slice(1)) query.delete(name)
+      }),
     ),
   ]
 }
 
-function sortFaults(lists: Operation[], { sort, items }: ListWords): SeededFault[] {
+function sortFaults(lists: Operation[], words: ListWords): SeededFault[] {
+  const { sort } = words
   const [list] = lists as [Operation]
   const nullable = lists.find(({ id }) => id === 'listTasks') ?? list
-  const change = (edit: (value: string) => string | undefined) => (operation: Operation) =>
-    onQuery(operation, (query) => {
-      const edited = edit(query.get(sort.parameter) ?? '')
-      if (query.has(sort.parameter) && edited !== undefined) query.set(sort.parameter, edited)
+  const isSorted = ({ path }: ProxyRequest): boolean => queryOf(path).has(sort.parameter)
+  const changeSort = (change: (value: string) => string): ProxyHooks =>
+    onQuery(list, (query) => {
+      const value = query.get(sort.parameter)
+      if (value !== null) query.set(sort.parameter, change(value))
     })
-  const reorder = (compare: (a: unknown, b: unknown) => number) => (operation: Operation) =>
-    onBody(operation, (page: Page, { path }) =>
-      new URLSearchParams(path.split('?')[1] ?? '').has(sort.parameter)
-        ? { ...page, [items.slice(1)]: (page[items.slice(1)] ?? []).toSorted(compare) }
-        : page,
-    )
-  const hasNull = (record: unknown) => Number(Object.values(record as object).includes(null))
+  const hasNull = (record: object) => Number(Object.values(record).includes(null))
   return [
-    newFault(
+    fault(
       'ignores sort',
       list,
       onQuery(list, (query) => query.delete(sort.parameter)),
     ),
-    newFault(
+    fault(
       'ignores the descending order',
       list,
-      change((value) => value.replaceAll(sort.descending, ''))(list),
+      changeSort((value) => value.replaceAll(sort.descending, '')),
     ),
-    newFault('sorts by the first field only', list, change((value) => value.split(',')[0])(list)),
-    newFault(
+    fault(
+      'sorts by the first field only',
+      list,
+      changeSort((value) => value.split(',')[0] ?? ''),
+    ),
+    fault(
       'lists records without a value first',
       nullable,
-      reorder((a, b) => hasNull(b) - hasNull(a))(nullable),
+      onItems(nullable, words, (records, request) =>
+        isSorted(request) ? records.toSorted((a, b) => hasNull(b) - hasNull(a)) : records,
+      ),
     ),
-    newFault('orders records with equal values by chance', list, {
-      answer: ({ body, status }, { path, method }) =>
-        status === 200 && isFor(list, { path, method }) && path.includes('sort=')
-          ? { body: reverseTies(body, items.slice(1)) }
-          : {},
-    }),
-    newFault(
+    fault(
+      'orders records with equal values by chance',
+      list,
+      onItems(list, words, (records, request) =>
+        isSorted(request) ? swapNeighbours(records) : records,
+      ),
+    ),
+    fault(
       'lists the newest records first',
       list,
-      onBody(list, (page: Page, { path }) =>
-        path.includes('sort=')
-          ? page
-          : { ...page, [items.slice(1)]: (page[items.slice(1)] ?? []).toReversed() },
+      onItems(list, words, (records, request) =>
+        isSorted(request) ? records : records.toReversed(),
       ),
     ),
   ]
 }
 
-/** Exchanges neighbours that were created one after the other. */
-function reverseTies(body: string, items: string): string {
-  const page = JSON.parse(body)
-  const records = page[items]
-  for (let index = 0; index + 1 < records.length; index += 2)
-    [records[index], records[index + 1]] = [records[index + 1], records[index]]
-  return JSON.stringify(page)
+/** Records with equal values are neighbours in a sorted list. */
+function swapNeighbours<T>(records: T[]): T[] {
+  return records.flatMap((record, index) => {
+    if (index % 2 === 1) return []
+    const next = records[index + 1]
+    return next === undefined ? [record] : [next, record]
+  })
 }
 
-function pageFaults(list: Operation, { page, meta, items }: ListWords): SeededFault[] {
+function pageFaults(list: Operation, words: ListWords): SeededFault[] {
+  const { page, meta, items } = words
   const setMeta = (
     pointer: string | undefined,
     change: (value: unknown, body: unknown) => unknown,
-  ) =>
+  ): ProxyHooks =>
     onBody(list, (body) => {
       const [, parent = '', name = ''] = (pointer ?? '').split('/')
       const value = readPointer(body, pointer ?? '')
       return { ...body, [parent]: { ...body[parent], [name]: change(value, body) } }
     })
-  const number = (change: (value: number) => number) =>
+  const setNumber = (change: (value: number) => number): ProxyHooks =>
     onQuery(list, (query) => {
       const value = Number(query.get(page.parameter))
       if (value > 0 && value < 1000) query.set(page.parameter, String(change(value)))
     })
+  const emptyLists = (record: JsonObject): JsonObject =>
+    mapValues(record, (value) => (Array.isArray(value) ? [] : value))
   return [
-    newFault(
+    fault(
       'ignores the size of the page',
       list,
       onQuery(list, (query) => {
         if (Number(query.get(page.size)) >= 1) query.delete(page.size)
       }),
     ),
-    newFault(
+    fault(
       'ignores the number of the page',
       list,
-      number(() => 1),
+      setNumber(() => 1),
     ),
-    newFault(
+    fault(
       'counts pages from zero',
       list,
-      number((value) => value + 1),
+      setNumber((value) => value + 1),
     ),
-    newFault(
-      'repeats the last record on the next page',
+    fault(
+      'repeats a record of the page',
       list,
-      onBody(list, (body) => ({
-        ...body,
-        [items.slice(1)]: body[items.slice(1)]
-          .toSpliced(-1, 1, body[items.slice(1)][0])
-          .filter(Boolean),
-      })),
+      onItems(list, words, (records) => [...records.slice(0, -1), ...records.slice(0, 1)]),
     ),
-    newFault(
+    fault(
       'counts one page too many',
       list,
       setMeta(meta.last_page, (value) => Number(value) + 1),
     ),
-    newFault(
+    fault(
       'counts the records of the page only',
       list,
       setMeta(meta.total, (_, body) => (readPointer(body, items) as unknown[]).length),
     ),
-    newFault(
+    fault(
       'reports a constant page size',
       list,
       setMeta(meta.size, () => 25),
     ),
-    newFault(
+    fault(
       'reports a constant page',
       list,
       setMeta(meta.page, () => 1),
     ),
-    newFault(
+    fault(
       'reports too few sorts',
       list,
       setMeta(meta.sorts, (value) => (value as unknown[]).slice(1)),
     ),
-    newFault(
+    fault(
       'leaves out the newest record',
       list,
-      onBody(list, (body) => {
-        const rest = body[items.slice(1)].slice(0, -1)
-        return { ...body, [items.slice(1)]: rest }
-      }),
+      onItems(list, words, (records) => records.slice(0, -1)),
     ),
-    newFault(
-      'lists records with a field missing from their values',
+    fault(
+      'lists records with empty lists',
       list,
-      onBody(list, (body) => ({
-        ...body,
-        [items.slice(1)]: body[items.slice(1)].map((record: object) =>
-          Object.fromEntries(
-            Object.entries(record).map(([name, value]) => [
-              name,
-              Array.isArray(value) ? [] : value,
-            ]),
-          ),
-        ),
-      })),
+      onItems(list, words, (records) => records.map(emptyLists)),
     ),
   ]
 }

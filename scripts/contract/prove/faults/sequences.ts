@@ -1,27 +1,22 @@
 /** Faults that show only after several requests, or with simultaneous ones. */
-import { bodies } from '../../../../generated/validators.js'
 import type { Contract } from '../../../model/contract.ts'
+import type { JsonObject } from '../../../model/json.ts'
 import { meetsCondition } from '../../../words/records.ts'
-import { UNKNOWN_ID } from '../../access-checks.ts'
-import { type LinkedKind, listLinkedKinds } from '../../linked-kinds.ts'
+import { type LinkedKind, listLinkedKinds } from '../../oracles/sequence-kinds.ts'
+import { UNKNOWN_ID } from '../../run.ts'
 import {
-  type Fault,
-  type Forward,
-  json,
+  type ProxyHooks,
   type ProxyRequest,
   type ProxyResponse,
-  withoutHeader,
+  parseObject,
 } from '../faulty-proxy.ts'
-import { isFor, type Json, pathOf, type SeededFault } from '../seeded-fault.ts'
+import { isFor, isValidInput, pathOf, readRecord, withoutHeaders } from '../hooks.ts'
+import { faultsOf, type SeededFault } from '../seeded-fault.ts'
 
 export function sequenceFaults(contract: Contract): SeededFault[] {
   const kinds = listLinkedKinds(contract)
-  const fault = (what: string, { update }: LinkedKind, by: Fault): SeededFault => ({
-    category: 'sequences',
-    what,
-    operation: update,
-    by,
-  })
+  const fault = (what: string, { update }: LinkedKind, hooks: ProxyHooks): SeededFault =>
+    faultsOf('sequences')(what, update, hooks)
   const withStates = kinds.filter(({ words }) => words.states !== undefined)
   const [first, second] = withStates
   const final = withStates.find(hasFinalStates)
@@ -68,13 +63,7 @@ function listParents(kinds: LinkedKind[], whenDeleted: 'cleared' | 'refused'): L
 
 const idOf = (path: string): string => pathOf(path).split('/').at(-1) ?? ''
 
-/** A GET of the record that the request is about. */
-function readRecord(request: ProxyRequest, forward: Forward): Promise<ProxyResponse> {
-  const { 'content-type': _, 'if-match': __, ...headers } = request.headers
-  return forward({ ...request, method: 'GET', body: '', headers })
-}
-
-type Fits = (sent: Json, current: Json) => boolean
+type Fits = (sent: JsonObject, current: JsonObject) => boolean
 
 const changesState =
   ({ words: { states = {} } }: LinkedKind): Fits =>
@@ -87,13 +76,13 @@ const changesFixed =
     Object.keys(sent).every((name) => name in fixed_when)
 
 /** Refused updates that fit seem to succeed. All later responses have their fields. */
-function acceptRefused({ get, update, words }: LinkedKind, fits: Fits): Fault {
-  const changes = new Map<string, Json>()
+function acceptRefused({ get, update, words }: LinkedKind, fits: Fits): ProxyHooks {
+  const changes = new Map<string, JsonObject>()
   let versions = 0
   const show = (path: string, response: ProxyResponse): ProxyResponse => {
     const changed = changes.get(path)
     if (changed === undefined || response.status !== get.success.status) return response
-    const record = { ...json(response.body), ...changed }
+    const record = { ...parseObject(response.body), ...changed }
     for (const [name, options] of Object.entries(words.set_when ?? {})) {
       const isSet = meetsCondition(record, options)
       record[name] = isSet ? (record[name] ?? record[words.updated ?? '']) : null
@@ -102,16 +91,15 @@ function acceptRefused({ get, update, words }: LinkedKind, fits: Fits): Fault {
     return { ...response, headers, body: JSON.stringify(record) }
   }
   return {
-    async instead(request, forward) {
+    async respond(request, forward) {
       if (!isFor(get, request) && !isFor(update, request)) return undefined
       const path = pathOf(request.path)
       const response = await forward(request)
-      const sent = json(request.body)
+      const sent = parseObject(request.body)
       const isRefused = response.status === 422 && isFor(update, request)
-      if (!isRefused || !bodies[update.id as keyof typeof bodies]?.(structuredClone(sent)))
-        return show(path, response)
+      if (!isRefused || !isValidInput(update, sent)) return show(path, response)
       const current = await readRecord(request, forward)
-      if (!fits(sent, json(current.body))) return response
+      if (!fits(sent, parseObject(current.body))) return response
       versions += 1
       changes.set(path, { ...changes.get(path), ...sent })
       return show(path, current)
@@ -120,28 +108,28 @@ function acceptRefused({ get, update, words }: LinkedKind, fits: Fits): Fault {
 }
 
 /** A refused deletion seems to succeed. */
-function deleteReferred({ get, remove, update }: LinkedKind): Fault {
+function deleteReferred({ get, remove, update }: LinkedKind): ProxyHooks {
   const deleted = new Set<string>()
   const isGone = (request: ProxyRequest): boolean =>
     [get, update, remove].some((operation) => isFor(operation, request)) &&
     deleted.has(pathOf(request.path))
   return {
-    request: (request) =>
+    changeRequest: (request) =>
       isGone(request) ? { path: request.path.replace(idOf(request.path), UNKNOWN_ID) } : {},
-    async instead(request, forward) {
+    async respond(request, forward) {
       if (!isFor(remove, request)) return undefined
       const response = await forward(request)
       if (response.status !== 422) return response
       const { headers } = await readRecord(request, forward)
       deleted.add(pathOf(request.path))
-      const kept = withoutHeader(withoutHeader(headers, 'etag'), 'content-type')
+      const kept = withoutHeaders(headers, 'etag', 'content-type')
       return { status: remove.success.status, headers: kept, body: '' }
     },
   }
 }
 
 /** References that the service sets to null keep their last value. */
-function keepReferences({ name, remove }: LinkedKind, kinds: LinkedKind[]): Fault {
+function keepReferences({ name, remove }: LinkedKind, kinds: LinkedKind[]): ProxyHooks {
   const deleted = new Set<unknown>()
   const last = new Map<string, unknown>()
   const fields = kinds.flatMap(({ create, get, references }) =>
@@ -150,12 +138,12 @@ function keepReferences({ name, remove }: LinkedKind, kinds: LinkedKind[]): Faul
       .flatMap(({ field }) => [create, get].map((operation) => ({ operation, field }))),
   )
   return {
-    answer({ status, headers, body }, request) {
+    changeResponse({ status, headers, body }, request) {
       if (isFor(remove, request) && status === remove.success.status)
         deleted.add(idOf(request.path))
       const found = fields.find(({ operation }) => isFor(operation, request))
       if (!found || status !== found.operation.success.status) return {}
-      const record = json(body)
+      const record = parseObject(body)
       const key = headers.location ?? pathOf(request.path)
       if (record[found.field] !== null) last.set(key, record[found.field])
       if (!deleted.has(last.get(key))) return {}
@@ -165,14 +153,14 @@ function keepReferences({ name, remove }: LinkedKind, kinds: LinkedKind[]): Faul
 }
 
 /** The fields of a refused update are stored, except for the state. */
-function storePart({ update, words: { states = {} } }: LinkedKind): Fault {
+function storePart({ update, words: { states = {} } }: LinkedKind): ProxyHooks {
   return {
-    async instead(request, forward) {
+    async respond(request, forward) {
       if (!isFor(update, request)) return undefined
       const response = await forward(request)
-      const sent = json(request.body)
+      const sent = parseObject(request.body)
       const rest = Object.fromEntries(Object.entries(sent).filter(([name]) => !(name in states)))
-      const isValid = bodies[update.id as keyof typeof bodies]?.(structuredClone(sent))
+      const isValid = isValidInput(update, sent)
       if (response.status === 422 && isValid && Object.keys(rest).length > 0)
         await forward({ ...request, body: JSON.stringify(rest) })
       return response
@@ -181,15 +169,15 @@ function storePart({ update, words: { states = {} } }: LinkedKind): Fault {
 }
 
 /** A tag of an older version counts as the current one. */
-function acceptOlder({ create, get, update }: LinkedKind): Fault {
+function acceptOlder({ create, get, update }: LinkedKind): ProxyHooks {
   const tags = new Map<string, Set<string>>()
   return {
-    request: ({ headers, ...request }) => {
+    changeRequest: ({ headers, ...request }) => {
       const tag = headers['if-match'] ?? ''
       const isKnown = tags.get(pathOf(request.path))?.has(tag)
-      return isKnown ? { headers: withoutHeader(headers, 'if-match') } : {}
+      return isKnown ? { headers: withoutHeaders(headers, 'if-match') } : {}
     },
-    answer({ headers }, request) {
+    changeResponse({ headers }, request) {
       const isRecord = [create, get, update].some((operation) => isFor(operation, request))
       const path = headers.location ?? pathOf(request.path)
       const known = tags.get(path) ?? new Set()
@@ -200,14 +188,14 @@ function acceptOlder({ create, get, update }: LinkedKind): Fault {
 }
 
 /** Of simultaneous updates of one record, only the first has its condition. */
-function loseUpdate({ update }: LinkedKind): Fault {
+function loseUpdate({ update }: LinkedKind): ProxyHooks {
   const running = new Set<string>()
   return {
-    async instead(request, forward) {
+    async respond(request, forward) {
       const path = pathOf(request.path)
       if (!isFor(update, request)) return undefined
       if (running.has(path))
-        return forward({ ...request, headers: withoutHeader(request.headers, 'if-match') })
+        return forward({ ...request, headers: withoutHeaders(request.headers, 'if-match') })
       running.add(path)
       return forward(request).finally(() => running.delete(path))
     },
@@ -215,14 +203,14 @@ function loseUpdate({ update }: LinkedKind): Fault {
 }
 
 /** Of simultaneous updates of one record, only the first can be refused. */
-function acceptBoth(kind: LinkedKind): Fault {
+function acceptBoth(kind: LinkedKind): ProxyHooks {
   const running = new Set<string>()
-  const { instead } = acceptRefused(kind, changesState(kind))
+  const { respond } = acceptRefused(kind, changesState(kind))
   return {
-    async instead(request, forward) {
+    async respond(request, forward) {
       const path = pathOf(request.path)
       if (!isFor(kind.update, request)) return undefined
-      if (running.has(path)) return instead?.(request, forward)
+      if (running.has(path)) return respond?.(request, forward)
       running.add(path)
       return forward(request).finally(() => running.delete(path))
     },

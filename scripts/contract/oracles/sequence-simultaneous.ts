@@ -1,11 +1,10 @@
 /** Simultaneous requests: one of them comes first, and the others meet the record that it left. */
-import { ContractBroken } from '../checks.ts'
-import { type LinkedKind, listNeighbours, type Reference } from '../linked-kinds.ts'
-import { type ModelRecord, type RecordModel, withModel } from '../record-model.ts'
-import { listBodies } from '../sequence-bodies.ts'
-import { type Check, newRequest, type Run } from '../test-run.ts'
-
-type Json = Record<string, unknown>
+import type { JsonObject } from '../../model/json.ts'
+import { ContractBroken } from '../contract-broken.ts'
+import { type Check, newRequest, type Run } from '../run.ts'
+import { listUpdateBodies } from './sequence-bodies.ts'
+import { type LinkedKind, listNeighbours, type Reference } from './sequence-kinds.ts'
+import { type ModelRecord, type RecordModel, withModel } from './sequence-model.ts'
 
 const TRIES = 3
 
@@ -36,7 +35,7 @@ export function* simultaneousChecks(
 async function assertOneUpdate(run: Run, kind: LinkedKind, model: RecordModel): Promise<void> {
   const [record] = model.listLive(kind)
   if (record?.tag == null) return
-  const bodies = listBodies(run.contract, kind).filter(
+  const bodies = listUpdateBodies(run.contract, kind).filter(
     (body) => Object.keys(body).length === 1 && model.findRefusal(record, body) === undefined,
   )
   const changing = bodies.filter((body) =>
@@ -64,12 +63,12 @@ async function assertOneState(run: Run, kind: LinkedKind, model: RecordModel): P
 async function assertOneSuccess(
   run: Run,
   { kind, path }: ModelRecord,
-  bodies: Json[],
+  bodies: JsonObject[],
   headers: Record<string, string> = {},
 ): Promise<void> {
   if (bodies.length < 2) return
   const requests = bodies.map((body) => newRequest(run, kind.update, path, { body, headers }))
-  const responses = await Promise.all(requests.map((request) => run.send(kind.update.id, request)))
+  const responses = await Promise.all(requests.map((request) => run.send(kind.update, request)))
   const accepted = responses.filter(({ status }) => status === kind.update.success.status)
   const [request] = requests
   if (request && accepted.length !== 1)
@@ -99,15 +98,15 @@ async function assertNoDangling(
   if (record === undefined || !model.canCreate(child)) return
   const create = newRequest(run, child.create, child.create.path, { body: model.bodyFor(child) })
   const [created, removed] = await Promise.all([
-    run.send(child.create.id, create),
-    run.send(parent.remove.id, newRequest(run, parent.remove, record.path)),
+    run.send(child.create, create),
+    run.send(parent.remove, newRequest(run, parent.remove, record.path)),
   ])
   const isDeleted = removed.status === parent.remove.success.status
   const path = created.headers.get('location')
   if (!isDeleted || created.status !== child.create.success.status || path === null) return
   const read = newRequest(run, child.get, path)
-  const { json } = await run.send(child.get.id, read)
-  if ((json as Json | undefined)?.[field] === record.fields.id)
+  const { json } = await run.send(child.get, read)
+  if ((json as JsonObject | undefined)?.[field] === record.fields.id)
     throw new ContractBroken(
       'sequence',
       read,

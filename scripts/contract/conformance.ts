@@ -1,65 +1,6 @@
 /** Checks that every response of an operation must pass. */
+import { type CheckName, ContractBroken, shorten } from './contract-broken.ts'
 import type { ReceivedResponse, Request } from './request.ts'
-
-/** The names of Schemathesis, where it has the check. */
-export type CheckName =
-  | 'not_a_server_error'
-  | 'status_code_conformance'
-  | 'content_type_conformance'
-  | 'response_headers_conformance'
-  | 'response_schema_conformance'
-  | 'positive_data_acceptance'
-  | 'negative_data_rejection'
-  | 'unsupported_method'
-  | 'allow_header_conformance'
-  | 'use_after_delete'
-  | 'ensure_resource_availability'
-  | 'ignored_auth'
-  | 'ignored_permission'
-  | 'conditional_request'
-  | 'idempotency'
-  | 'emitted_events'
-  | 'stored_values'
-  | 'list_contents'
-  | 'header_meaning'
-  | 'isolation'
-  | 'deliveries'
-  | 'no_answer'
-  | 'sequence'
-  | 'test_error'
-
-/** A response breaks the contract. */
-export class ContractBroken extends Error {
-  override name = 'ContractBroken'
-  readonly check: CheckName
-  readonly request: Request
-  /** The requests before it, without which it does not fail. */
-  readonly earlier: Request[]
-
-  constructor(check: CheckName, request: Request, message: string, earlier: Request[] = []) {
-    super(message)
-    this.check = check
-    this.request = request
-    this.earlier = earlier
-  }
-}
-
-interface Expectation {
-  check: CheckName
-  expected: number
-  /** Names the request. */
-  what: string
-}
-
-/** Throws ContractBroken for another status. */
-export function assertStatus(
-  request: Request,
-  status: number,
-  { check, expected, what }: Expectation,
-): void {
-  if (status !== expected)
-    throw new ContractBroken(check, request, `${what} returned ${status} instead of ${expected}`)
-}
 
 /** Returns whether the data is valid. If not, `errors` has the reasons until the next call. */
 interface Validator {
@@ -69,8 +10,8 @@ interface Validator {
 
 /** The validators that `muster generate` wrote for the contract. */
 export interface Validators {
-  /** By operation and status. `headers` and `body` by lower-case name and media type; null: nothing
-   *  to validate. */
+  /** By operation and status. `headers` takes the headers by lower-case name. `body` has a validator
+   *  for each media type. Null: nothing to validate. */
   responses: Readonly<
     Record<
       string,
@@ -131,13 +72,8 @@ export function assertConforms(
     )
 }
 
-function formatFirstError({ errors }: Validator): string {
+/** After the name of what is invalid. */
+export function formatFirstError({ errors }: Validator): string {
   const [error] = errors ?? []
   return `at ${error?.instancePath || '/'} ${error?.message} ${JSON.stringify(error?.params ?? {})}`
-}
-
-const MAX_SHOWN_CHARACTERS = 200
-
-export function shorten(text: string): string {
-  return text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text
 }

@@ -8,10 +8,10 @@ import {
   type ParameterMeaning,
   type WordedHeader,
 } from '../../words/headers.ts'
-import { ContractBroken } from '../checks.ts'
+import { ContractBroken } from '../contract-broken.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
-import { type Check, newRequest, type Run, validBody } from '../test-run.ts'
-import { isValid } from '../validity.ts'
+import { type Check, prepareRequest, type Run } from '../run.ts'
+import { isValid } from '../values/validity.ts'
 
 /** `Date` has whole seconds, and a response takes time. */
 const CLOCK_TOLERANCE_SECONDS = 5
@@ -90,11 +90,10 @@ function expectedParameter(
 }
 
 export async function* headerChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
-  const path = await run.records.knownPath(operation)
-  const valid = operation.method === 'get' ? undefined : await validBody(run, operation)
+  const path = await run.records.sharedPath(operation)
   // A write gets an unknown parameter, so that it changes nothing.
   const query = operation.method === 'get' ? {} : { not_a_parameter: 1 }
-  const request = newRequest(run, operation, path, { query, body: valid })
+  const request = await prepareRequest(run, operation, { query }, path)
   for (const header of listWordedHeaders(operation.success)) {
     const { 'x-echoes': echoed, 'x-counts-down': countsDown } = header
     if (echoed !== undefined) yield* echoChecks(run, operation, request, { ...header, echoed })
@@ -115,7 +114,7 @@ function* echoChecks(
   const send = async (value: string | undefined) => {
     const headers = value === undefined ? {} : { [echoed]: value }
     const probe = { ...request, headers: { ...request.headers, ...headers } }
-    const response = await run.send(operation.id, probe)
+    const response = await run.send(operation, probe)
     return { probe, returned: response.headers.get(name) }
   }
   yield {
@@ -149,7 +148,7 @@ async function assertCountsDown(
   { name }: WordedHeader,
 ): Promise<void> {
   const read = async () => {
-    const { headers } = await run.send(operation.id, request)
+    const { headers } = await run.send(operation, request)
     return Number(headers.get(name))
   }
   let found = ''
@@ -159,43 +158,4 @@ async function assertCountsDown(
     found = `${name} is ${after} after ${before}`
   }
   throw broken(request, found)
-}
-
-/** HEAD has the status and the headers of GET, without a body (RFC 9110 §9.3.2). */
-export async function* headChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
-  const path = await run.records.knownPath(operation)
-  const get = newRequest(run, operation, path)
-  yield {
-    what: 'HEAD',
-    async perform() {
-      let problem: string | undefined
-      const head = { ...get, method: 'HEAD' }
-      // Again when the record changes in between.
-      for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-        const read = await run.send(operation.id, get)
-        problem = compareHead(operation, read, await run.plain(head))
-        if (problem === undefined) return
-      }
-      throw broken(head, problem ?? '')
-    },
-  }
-}
-
-function compareHead(
-  { success }: Operation,
-  read: ReceivedResponse,
-  head: ReceivedResponse,
-): string | undefined {
-  if (head.status !== read.status) return `HEAD returned ${head.status}, but GET ${read.status}`
-  if (head.text !== '') return 'HEAD has a body'
-  const changing = new Set(
-    listWordedHeaders(success)
-      .filter((header) => Object.keys(header).some((word) => word.startsWith('x-')))
-      .map(({ name }) => name.toLowerCase()),
-  )
-  const names = ['content-type', ...Object.keys(success.headers)]
-  const name = names.find(
-    (header) => !changing.has(header) && head.headers.get(header) !== read.headers.get(header),
-  )
-  return name && `HEAD has the ${name} ${head.headers.get(name)}, but GET ${read.headers.get(name)}`
 }

@@ -2,7 +2,7 @@
 import type { Schema } from '../../model/schema.ts'
 import type { FilterParameter } from '../../words/lists.ts'
 import { readField } from '../../words/read.ts'
-import { isValid } from '../validity.ts'
+import { isValid } from '../values/validity.ts'
 
 /** Values that match some records, and one that matches none, each as a list. */
 export function chooseFilterValues(

@@ -2,7 +2,11 @@
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 import { expect, test } from 'vitest'
-import { jsonBytes, largerThan, limits } from '../../scripts/contract/value-limits.ts'
+import {
+  jsonBytes,
+  limitValues,
+  objectLargerThan,
+} from '../../scripts/contract/values/limit-values.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
 
 const ajv = new Ajv({ strict: false })
@@ -78,7 +82,7 @@ const cases: { name: string; schema: Schema; want: unknown[] }[] = [
 ]
 
 test.each(cases)('limits: $name', ({ schema, want }) => {
-  const values = limits(schema).map(({ value }) => value)
+  const values = limitValues(schema).map(({ value }) => value)
   expect(values).toEqual(want)
   expect(values.filter((value) => !ajv.validate(schema, value))).toEqual([])
 })
@@ -93,9 +97,9 @@ test('a body that makes a record too large: valid, with the largest fields only,
       text: { type: 'string', maxLength: 100 },
     },
   }
-  const body = largerThan(600, schema)
+  const body = objectLargerThan(600, schema)
   expect(jsonBytes(body)).toBeGreaterThan(600)
   expect(Object.keys(body ?? {})).toEqual(['title', 'text'])
   expect(ajv.validate(schema, body)).toBe(true)
-  expect(largerThan(1_000, schema)).toBeUndefined()
+  expect(objectLargerThan(1_000, schema)).toBeUndefined()
 })

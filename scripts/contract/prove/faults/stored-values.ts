@@ -1,19 +1,18 @@
 /** Faults of what the service stores. */
 import type { Contract } from '../../../model/contract.ts'
-import { readDefault, type Schema } from '../../../model/schema.ts'
+import type { JsonObject } from '../../../model/json.ts'
+import { mapValues, readDefault, type Schema } from '../../../model/schema.ts'
 import { readRecordWords, requestSchema } from '../../../words/records.ts'
-import { type Forward, json, type ProxyRequest, type ProxyResponse } from '../faulty-proxy.ts'
+import { type ProxyHooks, parseObject } from '../faulty-proxy.ts'
+import { isFor, onBody, onInput, readRecord, withOtherId, withoutHeaders } from '../hooks.ts'
 import {
+  faultsOf,
   firstResource,
-  isFor,
-  type Json,
+  type Keys,
   listResources,
-  onBody,
-  onInput,
   type Resource,
   type SeededFault,
 } from '../seeded-fault.ts'
-import type { Keys } from './isolation.ts'
 
 export function storedFaults(contract: Contract, { key }: Keys): SeededFault[] {
   const resources = listResources(contract)
@@ -28,55 +27,40 @@ export function storedFaults(contract: Contract, { key }: Keys): SeededFault[] {
   ]
 }
 
-function newFault(
-  what: string,
-  operation: SeededFault['operation'],
-  by: SeededFault['by'],
-): SeededFault {
-  return { category: 'stored values', what, operation, by }
-}
+const fault = faultsOf('stored values')
 
-const mapInput = (input: Json, change: (value: unknown, name: string) => unknown): Json =>
-  Object.fromEntries(Object.entries(input).map(([name, value]) => [name, change(value, name)]))
-
-const mapTexts = (input: Json, change: (text: string) => string): Json =>
-  mapInput(input, (value) => (typeof value === 'string' ? change(value) : value))
+const mapTexts = (input: JsonObject, change: (text: string) => string): JsonObject =>
+  mapValues(input, (value) => (typeof value === 'string' ? change(value) : value))
 
 function writeFaults({ create, update }: Resource): SeededFault[] {
   return [
-    newFault(
+    fault(
       'cuts text to 100 characters',
       create,
       onInput(create, (input) =>
         mapTexts(input, (text) => (text.includes('@') ? text : [...text].slice(0, 100).join(''))),
       ),
     ),
-    newFault(
+    fault(
       'replaces emoji',
       create,
       onInput(create, (input) => mapTexts(input, (text) => text.replaceAll('😀', '?'))),
     ),
-    newFault(
+    fault(
       'leaves out an optional list',
       create,
       onInput(create, (input) =>
-        mapInput(input, (value) => (Array.isArray(value) && value.length > 0 ? [] : value)),
+        mapValues(input, (value) => (Array.isArray(value) && value.length > 0 ? [] : value)),
       ),
     ),
-    newFault(
+    fault(
       'keeps the first entry of a list only',
       update,
       onInput(update, (input) =>
-        mapInput(input, (value) => (Array.isArray(value) ? value.slice(0, 1) : value)),
+        mapValues(input, (value) => (Array.isArray(value) ? value.slice(0, 1) : value)),
       ),
     ),
   ]
-}
-
-/** A GET of the record that the request is about. */
-function readCurrent(request: ProxyRequest, forward: Forward): Promise<ProxyResponse> {
-  const { 'content-type': _, 'if-match': __, ...headers } = request.headers
-  return forward({ ...request, method: 'GET', body: '', headers })
 }
 
 function updateFaults(contract: Contract, { get, update }: Resource): SeededFault[] {
@@ -84,28 +68,28 @@ function updateFaults(contract: Contract, { get, update }: Resource): SeededFaul
   const nullable = Object.keys(properties).filter((name) => properties[name]?.nullable)
   const stale = new Map<string, string>()
   return [
-    newFault('answers to an update and stores nothing', update, {
-      async instead(request, forward) {
+    fault('responds to an update and stores nothing', update, {
+      async respond(request, forward) {
         const known = stale.get(request.path)
         if (isFor(get, request) && known !== undefined)
           return { ...(await forward(request)), body: known }
         if (!isFor(update, request)) return undefined
-        const before = await readCurrent(request, forward)
+        const before = await readRecord(request, forward)
         const response = await forward(request)
         if (response.status === update.success.status) stale.set(request.path, before.body)
         return response
       },
     }),
-    newFault('answers with the old record', update, {
-      async instead(request, forward) {
+    fault('returns the old record', update, {
+      async respond(request, forward) {
         if (!isFor(update, request)) return undefined
-        const before = await readCurrent(request, forward)
+        const before = await readRecord(request, forward)
         const response = await forward(request)
         const isDone = response.status === update.success.status
         return isDone ? { ...response, body: before.body } : response
       },
     }),
-    newFault(
+    fault(
       'sets the fields that are not sent to null',
       update,
       onInput(update, (input) =>
@@ -114,7 +98,7 @@ function updateFaults(contract: Contract, { get, update }: Resource): SeededFaul
           : input,
       ),
     ),
-    newFault(
+    fault(
       'ignores null',
       update,
       onInput(update, (input) =>
@@ -132,21 +116,21 @@ function timeFaults(contract: Contract, { get, update, create }: Resource): Seed
   const { created, updated } = readRecordWords(contract, get)
   if (created === undefined || updated === undefined) return []
   const constant = '2020-02-02T02:02:02.002Z'
-  const copyCreation = (record: Json) => ({ ...record, [updated]: record[created] })
+  const copyCreation = (record: JsonObject) => ({ ...record, [updated]: record[created] })
   return [
-    newFault('does not move the time of the update', update, {
-      answer: ({ status, body }, request) =>
+    fault('does not move the time of the update', update, {
+      changeResponse: ({ status, body }, request) =>
         status === 200 && (isFor(update, request) || isFor(get, request))
-          ? { body: JSON.stringify(copyCreation(json(body))) }
+          ? { body: JSON.stringify(copyCreation(parseObject(body))) }
           : {},
     }),
-    newFault(
+    fault(
       'moves the time of the creation',
       update,
       onBody(update, (record) => ({ ...record, [created]: record[updated] })),
     ),
-    newFault('stores a constant time of the creation', create, {
-      answer: ({ body }) => ({
+    fault('stores a constant time of the creation', create, {
+      changeResponse: ({ body }) => ({
         body: body.replaceAll(
           new RegExp(`"${created}":"[^"]*"`, 'g'),
           `"${created}":"${constant}"`,
@@ -166,38 +150,38 @@ function readFaults(
   const deleted = new Set<string>()
   const authorization = `Bearer ${key}`
   return [
-    newFault('reads an old version', update, {
-      answer: ({ status, body }, request) => {
+    fault('reads an old version', update, {
+      changeResponse: ({ status, body }, request) => {
         if (status !== 200 || !isFor(get, request)) return {}
         if (!first.has(request.path)) first.set(request.path, body)
         return { body: first.get(request.path) ?? body }
       },
     }),
-    newFault('stores other text than it answers with', create, {
-      answer: ({ status, body }, request) =>
+    fault('stores other text than it returns', create, {
+      changeResponse: ({ status, body }, request) =>
         status === 200 && isFor(get, request)
           ? { body: body.replace(`"${text}":"`, `"${text}":"x`) }
           : {},
     }),
-    newFault('deletes nothing', remove, {
-      async instead(request, forward) {
+    fault('deletes nothing', remove, {
+      async respond(request, forward) {
         if (!isFor(remove, request)) return undefined
-        const { status, headers } = await readCurrent(request, forward)
-        const { etag: _, 'content-type': __, ...others } = headers
+        const { status, headers } = await readRecord(request, forward)
+        const others = withoutHeaders(headers, 'etag', 'content-type')
         return status === 200
           ? { status: remove.success.status, headers: others, body: '' }
           : undefined
       },
     }),
-    newFault('hides a deleted record and keeps it in the list', remove, {
-      async instead(request, forward) {
+    fault('hides a deleted record and keeps it in the list', remove, {
+      async respond(request, forward) {
         if (deleted.has(request.path))
-          return await forward({ ...request, path: `${request.path.slice(0, -4)}0000` })
+          return await forward({ ...request, path: withOtherId(request.path) })
         if (!isFor(remove, request) || request.headers['if-match'] !== undefined) return undefined
-        const { status, headers } = await readCurrent(request, forward)
+        const { status, headers } = await readRecord(request, forward)
         if (status !== 200 || request.headers.authorization !== authorization) return undefined
         deleted.add(request.path)
-        const { etag: _, 'content-type': __, ...others } = headers
+        const others = withoutHeaders(headers, 'etag', 'content-type')
         return { status: remove.success.status, headers: others, body: '' }
       },
     }),
@@ -214,86 +198,79 @@ interface Field {
 function findField(
   contract: Contract,
   resources: Resource[],
-  fits: (schema: Schema, name: string) => boolean,
+  fits: (schema: Schema) => boolean,
 ): Field | undefined {
   for (const { create } of resources)
     for (const [name, schema] of Object.entries(requestSchema(contract, create).properties ?? {}))
-      if (fits(schema, name)) return { create, name, schema }
+      if (fits(schema)) return { create, name, schema }
   return undefined
 }
 
 /** Faults of defaults, and of values of each type. */
 function valueFaults(contract: Contract, resources: Resource[]): SeededFault[] {
-  const fault = (
+  /** A fault of the first field that fits. It keeps the value if `change` returns undefined. */
+  const faultIn = (
+    fits: (schema: Schema) => boolean,
     what: string,
-    fits: (schema: Schema, name: string) => boolean,
-    change: (input: Json, field: Field) => Json,
+    change: (value: unknown, schema: Schema) => unknown,
   ): SeededFault[] => {
     const field = findField(contract, resources, fits)
-    return field
-      ? [
-          newFault(
-            what,
-            field.create,
-            onInput(field.create, (input) => change(input, field)),
-          ),
-        ]
-      : []
+    if (field === undefined) return []
+    const { create, name, schema } = field
+    const hooks = onInput(create, (input) => {
+      const value = change(input[name], schema)
+      return value === undefined ? input : { ...input, [name]: value }
+    })
+    return [fault(what, create, hooks)]
   }
-  const ifSent =
-    (change: (value: unknown) => unknown) =>
-    (input: Json, { name }: Field): Json =>
-      input[name] === undefined || input[name] === null
-        ? input
-        : { ...input, [name]: change(input[name]) }
-  const ifAbsent =
-    (value: (schema: Schema) => unknown) =>
-    (input: Json, { name, schema }: Field): Json =>
-      name in input ? input : { ...input, [name]: value(schema) }
+  const ifSent = (change: (value: unknown) => unknown) => (value: unknown) =>
+    value === undefined || value === null ? undefined : change(value)
+  const ifAbsent = (defaultOf: (schema: Schema) => unknown) => (value: unknown, schema: Schema) =>
+    value === undefined ? defaultOf(schema) : undefined
   return [
-    ...fault(
-      'uses another default option',
+    ...faultIn(
       (schema) => schema.default !== undefined && (schema.enum?.length ?? 0) > 1,
+      'uses another default option',
       ifAbsent(({ enum: options, default: value }) => options?.find((option) => option !== value)),
     ),
-    ...fault(
-      'uses another default list',
+    ...faultIn(
       (schema) => schema.items?.type === 'string' && readDefault(schema) !== undefined,
+      'uses another default list',
       ifAbsent(() => ['x']),
     ),
-    ...fault(
-      'uses another default text',
+    ...faultIn(
       (schema) => schema.default === '',
+      'uses another default text',
       ifAbsent(() => 'none'),
     ),
-    ...fault(
-      'loses the offset of a time',
+    ...faultIn(
       ({ format }) => format === 'date-time',
+      'loses the offset of a time',
       ifSent((value) => String(value).replace(/[+-]\d{2}:\d{2}$/, 'Z')),
     ),
-    ...fault(
-      'stores the hour of a time only',
+    ...faultIn(
       ({ format }) => format === 'date-time',
+      'stores the hour of a time only',
       ifSent((value) => String(value).replace(/:\d{2}:\d{2}(\.\d+)?/, ':00:00')),
     ),
-    ...fault(
-      'drops a reference',
+    ...faultIn(
       ({ format, nullable }) => format === 'uuid' && nullable === true,
+      'drops a reference',
       ifSent(() => null),
     ),
-    ...fault(
-      'stores numbers with 32 bits',
+    ...faultIn(
       ({ type }) => type === 'integer',
+      'stores numbers with 32 bits',
       ifSent((value) => (Number(value) > 2 ** 31 ? 2 ** 31 - 1 : value)),
     ),
-    ...fault(
-      'drops the entries of a map',
+    ...faultIn(
       ({ additionalProperties, format }) => typeof additionalProperties === 'object' && !format,
+      'drops the entries of a map',
       ifSent((value) => (typeof value === 'object' && !Array.isArray(value) ? {} : value)),
     ),
-    ...fault(
-      'reverses a list',
+    ...faultIn(
       ({ items, uniqueItems }) => items?.type === 'string' && uniqueItems === true,
+      'reverses a list',
       ifSent((value) => (Array.isArray(value) ? value.toReversed() : value)),
     ),
   ]
@@ -303,24 +280,20 @@ function valueFaults(contract: Contract, resources: Resource[]): SeededFault[] {
 function computedFaults(contract: Contract, resources: Resource[]): SeededFault[] {
   return resources.flatMap(({ create, get, update }) => {
     const { set_when = {}, initial = {} } = readRecordWords(contract, get)
-    const replace = (name: string, pattern: string, value: string): SeededFault['by'] => ({
-      answer: ({ body }) => ({
+    const replace = (name: string, pattern: string, value: string): ProxyHooks => ({
+      changeResponse: ({ body }) => ({
         body: body.replace(new RegExp(`"${name}":${pattern}`), `"${name}":${value}`),
       }),
     })
     return [
       ...Object.keys(set_when).flatMap((name) => [
-        newFault(`never sets ${name}`, update, replace(name, '"[^"]*"', 'null')),
-        newFault(
-          `sets ${name} always`,
-          update,
-          replace(name, 'null', '"2026-01-01T00:00:00.000Z"'),
-        ),
+        fault(`never sets ${name}`, update, replace(name, '"[^"]*"', 'null')),
+        fault(`sets ${name} always`, update, replace(name, 'null', '"2026-01-01T00:00:00.000Z"')),
       ]),
       ...Object.keys(initial).map((name) => {
         const options = requestSchema(contract, update).properties?.[name]?.enum ?? []
         const other = JSON.stringify(options.find((option) => option !== initial[name]))
-        return newFault(
+        return fault(
           `creates records with another ${name}`,
           create,
           onBody(create, (record) => ({ ...record, [name]: JSON.parse(other) })),

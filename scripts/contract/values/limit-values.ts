@@ -1,43 +1,17 @@
 /** Valid values at the limits of a schema. */
-import { mapValues, type Schema } from '../model/schema.ts'
-import { least, type NamedValue, SAMPLES, variants } from './valid-values.ts'
-import { isValid, type Limits } from './validity.ts'
+import { mapValues, type Schema } from '../../model/schema.ts'
+import { minimalValue, type NamedValue, SAMPLES, variants } from './valid-values.ts'
+import { isValid } from './validity.ts'
 
 /** Longer enumerations are tried with their first and last value only. */
 const MAX_TRIED_OPTIONS = 10
 
 /** Valid values at each limit of the schema. */
-export function limits(schema: Schema): NamedValue[] {
+export function limitValues(schema: Schema): NamedValue[] {
   return [
     ...limitsOfType(schema).filter(({ value }) => isValid(schema, value)),
     ...(schema.nullable ? [{ what: 'null', value: null }] : []),
   ]
-}
-
-/** Six bytes as JSON. */
-const ESCAPED_CHARACTER = '\u0001'
-
-export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '')
-
-/** A valid object with more bytes than `most`: what is required, and the largest of the other
- *  fields. Undefined when no object is that large. */
-export function largerThan(most: number, schema: Schema): object | undefined {
-  const bySize = (one: unknown, other: unknown): number => jsonBytes(other) - jsonBytes(one)
-  const fields = Object.entries(schema.properties ?? {}).map(([name, property]) => {
-    const { maxLength = 0 } = property as Limits
-    const values = [
-      ...limits(property).map(({ value }) => value),
-      ESCAPED_CHARACTER.repeat(maxLength),
-    ]
-    const [largest] = values.filter((value) => isValid(property, value)).toSorted(bySize)
-    return { [name]: largest }
-  })
-  let body = least(schema) as object
-  for (const field of fields.toSorted(bySize)) {
-    if (jsonBytes(body) > most) break
-    body = { ...body, ...field }
-  }
-  return jsonBytes(body) > most ? body : undefined
 }
 
 /** May also contain invalid values, for example when a limit of one keyword is beyond that of
@@ -48,7 +22,7 @@ function limitsOfType(schema: Schema): NamedValue[] {
       schema.enum.length > MAX_TRIED_OPTIONS ? [schema.enum[0], schema.enum.at(-1)] : schema.enum
     return options.map((value) => ({ what: String(value), value }))
   }
-  if (schema.oneOf) return schema.oneOf.flatMap(limits)
+  if (schema.oneOf) return schema.oneOf.flatMap(limitValues)
   switch (schema.type) {
     case 'string':
       return textLimits(schema)
@@ -65,7 +39,7 @@ function limitsOfType(schema: Schema): NamedValue[] {
 }
 
 function numberLimits(schema: Schema): NamedValue[] {
-  const { minimum, maximum } = schema as Limits
+  const { minimum, maximum } = schema
   const low = minimum === undefined ? [-1, 0] : [minimum, minimum + 1]
   const high = maximum === undefined ? [Number.MAX_SAFE_INTEGER] : [maximum - 1, maximum]
   const values = schema.type === 'integer' ? [...low, ...high] : [...low, 0.1, 1e21, ...high]
@@ -73,14 +47,14 @@ function numberLimits(schema: Schema): NamedValue[] {
 }
 
 function arrayLimits(schema: Schema): NamedValue[] {
-  const { minItems = 0, maxItems } = schema as Limits
+  const { minItems = 0, maxItems } = schema
   const items = schema.items ?? {}
   const shortest = variants(items, minItems)
   const sizes = [shortest, variants(items, maxItems ?? minItems)].map((value) => ({
     what: `${value.length} entries`,
     value,
   }))
-  const entries = limits(items).map(({ what, value }) => ({
+  const entries = limitValues(items).map(({ what, value }) => ({
     what: `an entry: ${what}`,
     value: [value, ...shortest.slice(1)],
   }))
@@ -88,22 +62,21 @@ function arrayLimits(schema: Schema): NamedValue[] {
 }
 
 function objectLimits(schema: Schema): NamedValue[] {
-  const { properties = {}, additionalProperties } = schema
-  const { maxProperties } = schema as Limits
-  const base = least(schema) as object
+  const { properties = {}, additionalProperties, maxProperties } = schema
+  const base = minimalValue(schema) as object
   const named = Object.entries(properties).flatMap(([name, property]) =>
-    limits(property).map(({ what, value }) => ({
+    limitValues(property).map(({ what, value }) => ({
       what: `${name}: ${what}`,
       value: { ...base, [name]: value },
     })),
   )
   const whole = [
     { what: 'only what is required', value: base },
-    { what: 'all fields', value: { ...mapValues(properties, least), ...base } },
+    { what: 'all fields', value: { ...mapValues(properties, minimalValue), ...base } },
     ...named,
   ]
   if (typeof additionalProperties !== 'object') return whole
-  const more = limits(additionalProperties).map(({ what, value }) => ({
+  const more = limitValues(additionalProperties).map(({ what, value }) => ({
     what: `a field: ${what}`,
     value: { ...base, name: value },
   }))
@@ -129,7 +102,7 @@ const TIMES = [
 ]
 
 function textLimits(schema: Schema): NamedValue[] {
-  const { format, minLength = 0, maxLength } = schema as Limits
+  const { format, minLength = 0, maxLength } = schema
   if (format === 'date-time') return TIMES.map((value) => ({ what: value, value }))
   if (format === 'email')
     return [SAMPLES.email, toEmail(maxLength ?? 254)].map((value) => ({
@@ -152,4 +125,33 @@ function textLimits(schema: Schema): NamedValue[] {
 export function toEmail(length: number): string {
   const domain = `${'d.'.repeat(Math.max(1, Math.ceil((length - 64 - 1 - 2) / 2)))}de`
   return `${'a'.repeat(Math.max(1, length - 1 - domain.length))}@${domain}`
+}
+
+/** Six bytes as JSON. */
+const ESCAPED_CHARACTER = '\u0001'
+
+/** A valid object with more bytes as JSON: the required fields, and the largest of the others.
+ *  Undefined if no valid object is that large. */
+export function objectLargerThan(bytes: number, schema: Schema): object | undefined {
+  const bySize = (one: unknown, other: unknown): number => jsonBytes(other) - jsonBytes(one)
+  const fields = Object.entries(schema.properties ?? {}).map(([name, property]) => {
+    const { maxLength = 0 } = property
+    const values = [
+      ...limitValues(property).map(({ value }) => value),
+      ESCAPED_CHARACTER.repeat(maxLength),
+    ]
+    const [largest] = values.filter((value) => isValid(property, value)).toSorted(bySize)
+    return { [name]: largest }
+  })
+  let body = minimalValue(schema) as object
+  for (const field of fields.toSorted(bySize)) {
+    if (jsonBytes(body) > bytes) break
+    body = { ...body, ...field }
+  }
+  return jsonBytes(body) > bytes ? body : undefined
+}
+
+/** The size of the value as JSON. */
+export function jsonBytes(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value) ?? '')
 }

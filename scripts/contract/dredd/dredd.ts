@@ -3,10 +3,10 @@
 import { EventEmitter } from 'node:events'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import type { Contract } from '../model/contract.ts'
-import type { Operation, OperationResponse } from '../model/operations.ts'
-import { inlineReferences } from '../model/references.ts'
-import { type Schema, toJsonSchema } from '../model/schema.ts'
+import type { Contract } from '../../model/contract.ts'
+import type { Operation, OperationResponse } from '../../model/operations.ts'
+import { inlineReferences } from '../../model/references.ts'
+import { type Schema, toJsonSchema } from '../../model/schema.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -85,7 +85,7 @@ export async function runDredd(
   Object.assign(globalThis, { beforeDreddTransaction: prepare })
   const dredd = new Dredd({
     endpoint,
-    path: [fileURLToPath(new URL('../../openapi.yaml', import.meta.url))],
+    path: [fileURLToPath(new URL('../../../openapi.yaml', import.meta.url))],
     hookfiles: [fileURLToPath(new URL('dredd-hooks.cjs', import.meta.url))],
     loglevel: 'silent',
     reporter: [],

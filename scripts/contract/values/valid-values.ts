@@ -1,7 +1,7 @@
 /** Generators of valid values, and the smallest valid value, of a schema. */
 import fc from 'fast-check'
-import { isNotBlankPattern, mapValues, type Schema, TEXT_PATTERN } from '../model/schema.ts'
-import { isValid, type Limits } from './validity.ts'
+import { isNotBlankPattern, mapValues, type Schema, TEXT_PATTERN } from '../../model/schema.ts'
+import { isValid } from './validity.ts'
 
 /** The limits of a schema have checks of their own. Larger random values would take seconds to
  *  generate. */
@@ -21,7 +21,7 @@ export function validValues(schema: Schema): fc.Arbitrary<unknown> {
 }
 
 function valuesOfType(schema: Schema): fc.Arbitrary<unknown> {
-  const { minimum, maximum, minItems = 0, maxItems } = schema as Limits
+  const { minimum, maximum, minItems = 0, maxItems } = schema
   if (schema.enum) return fc.constantFrom(...schema.enum)
   if (schema.oneOf) return fc.oneof(...schema.oneOf.map(validValues))
   switch (schema.type) {
@@ -47,13 +47,13 @@ function valuesOfType(schema: Schema): fc.Arbitrary<unknown> {
       return objects(schema)
     default:
       throw new Error(
-        `Add valid values for this schema to scripts/contract/valid-values.ts: ${JSON.stringify(schema)}`,
+        `Add valid values for this schema to scripts/contract/values/valid-values.ts: ${JSON.stringify(schema)}`,
       )
   }
 }
 
 /** The contract forbids NUL in all text. */
-export const withoutNul = (text: string): string => text.replaceAll('\0', ' ')
+const withoutNul = (text: string): string => text.replaceAll('\0', ' ')
 
 const FORMATS: Record<string, fc.Arbitrary<string>> = {
   uuid: fc.uuid(),
@@ -68,7 +68,7 @@ const FORMATS: Record<string, fc.Arbitrary<string>> = {
 }
 
 function texts(schema: Schema): fc.Arbitrary<string> {
-  const { format, pattern, minLength = 0, maxLength } = schema as Limits
+  const { format, pattern, minLength = 0, maxLength } = schema
   const takes = (text: string): boolean => isValid(schema, text)
   if (format !== undefined) return (FORMATS[format] ?? unknownFormat(format)).filter(takes)
   if (isWholePattern(pattern))
@@ -82,16 +82,17 @@ function texts(schema: Schema): fc.Arbitrary<string> {
     .filter(takes)
 }
 
-/** Whether values must be generated from the pattern, because it describes the whole text. Random
- *  text nearly always matches the other patterns, such as one that forbids NUL, or text of nothing
- *  but white space. */
+/** Whether valid text must be generated from the pattern. Random text nearly always matches the other
+ *  patterns: those without ^ and $, and those that only forbid NUL or blank text. */
 export function isWholePattern(pattern: string | undefined): pattern is string {
   const isOrdinaryText = pattern === TEXT_PATTERN || isNotBlankPattern(pattern)
   return !isOrdinaryText && /^\^.*\$$/s.test(pattern ?? '')
 }
 
 function unknownFormat(format: string): never {
-  throw new Error(`Add this format to FORMATS in scripts/contract/valid-values.ts: ${format}`)
+  throw new Error(
+    `Add this format to FORMATS in scripts/contract/values/valid-values.ts: ${format}`,
+  )
 }
 
 function objects({
@@ -106,7 +107,7 @@ function objects({
   if (typeof additionalProperties !== 'object') return named
   const names = fc.string({ unit: 'binary', maxLength: 20 }).map(withoutNul)
   const others = fc.dictionary(names, validValues(additionalProperties), {
-    maxKeys: maxProperties as number | undefined,
+    maxKeys: maxProperties,
     size: LIST_SIZE,
   })
   return fc.tuple(others, named).map(([more, known]) => ({ ...more, ...known }))
@@ -119,13 +120,13 @@ export const SAMPLES: Record<string, string> = {
 }
 
 /** A short valid value; an object has the required fields only. */
-export function least(schema: Schema): unknown {
+export function minimalValue(schema: Schema): unknown {
   return variant(schema, 0)
 }
 
 /** A valid value that differs for each `index`, as far as the schema permits. */
 export function variant(schema: Schema, index: number): unknown {
-  const { minimum = 0, minLength = 0, minItems = 0, format } = schema as Limits
+  const { minimum = 0, minLength = 0, minItems = 0, format } = schema
   if (schema.enum) return schema.enum[index % schema.enum.length]
   if (schema.oneOf?.[0]) return variant(schema.oneOf[0], index)
   switch (schema.type) {

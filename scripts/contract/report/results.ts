@@ -1,8 +1,9 @@
-import type { Contract } from '../model/contract.ts'
-import { lineOf } from '../model/source.ts'
-import type { Result } from '../report/result.ts'
-import { describeMissing, isMissing } from './coverage.ts'
-import { describeRefusal } from './refusals.ts'
+/** The results of a run as `muster lint` and `muster diff` have them, for annotations and Markdown. */
+import type { Contract } from '../../model/contract.ts'
+import { lineOf } from '../../model/source.ts'
+import type { Result } from '../../report/result.ts'
+import { describeMissing, isMissing } from '../coverage.ts'
+import { describeRefusal } from '../refusals.ts'
 import { describeUnused, type Report } from './report.ts'
 
 /** What failed, at the line of the operation, and the rules that the schemas do not express. */

@@ -1,97 +1,10 @@
-/** Writes the results of a run as JUnit XML and as one HTML file. */
-import { escaped, junitXml, type TestCase } from '../report/junit.ts'
-import { type Cell, isExcused, isMissing, type Untested } from './coverage.ts'
-import type { DreddResult } from './dredd-suite.ts'
-import type { UnusedOracle } from './oracles.ts'
-import type { Refusal } from './refusals.ts'
-import type { Case, Failure } from './suite.ts'
-
-export interface Report {
-  /** URL of the tested service. */
-  url: string
-  seed: number
-  /** Why the run ended before its end. Null: it did not. */
-  error: string | null
-  /** Null for a deployed service. */
-  dredd: DreddResult | null
-  cases: Case[]
-  cells: Cell[]
-  untested: Untested[]
-  unused: UnusedOracle[]
-  /** Reasons for which data that is valid by the schema was refused. */
-  refusals: Refusal[]
-}
-
-export function isFailed({ error, dredd, cases, cells }: Report): boolean {
-  return (
-    error !== null ||
-    (dredd?.failures ?? []).length > 0 ||
-    cases.some(({ failures }) => failures.length > 0) ||
-    cells.some(isMissing)
-  )
-}
-
-/** One test case for each check of each operation, and one for each cell of the matrix. */
-export function contractJunit(report: Report): string {
-  const { url, seed, error, dredd, cases, cells, untested, unused } = report
-  return junitXml(`muster contract ${url} seed ${seed}`, [
-    ...(error === null ? [] : [failedCase('Run', 'ends early', error)]),
-    ...(dredd?.failures ?? []).map((failure) => failedCase('Dredd', failure, failure)),
-    ...untested.map(
-      ({ operation, reason }): TestCase => ({
-        classname: operation,
-        name: 'is tested',
-        seconds: 0,
-        skipped: reason,
-      }),
-    ),
-    ...unused.map(
-      (oracle): TestCase => ({
-        classname: 'Checks',
-        name: oracle.name,
-        seconds: 0,
-        skipped: describeUnused(oracle),
-      }),
-    ),
-    ...cases.map(
-      ({ operation, name, durationMs, failures }): TestCase => ({
-        classname: operation,
-        name,
-        seconds: durationMs / 1000,
-        failures: failures.map((failure) => ({
-          type: failure.check,
-          message: `${failure.check}: ${failure.what}: ${failure.message}`,
-          details: failure.curl,
-        })),
-      }),
-    ),
-    ...cells.map(
-      (cell): TestCase => ({
-        classname: cell.operation,
-        name: `${cell.kind} ${cell.name} was seen`,
-        seconds: 0,
-        failures: isMissing(cell)
-          ? [{ type: 'coverage', message: 'was never seen', details: '' }]
-          : [],
-        skipped: isExcused(cell) ? (cell.reason ?? '') : undefined,
-      }),
-    ),
-  ])
-}
-
-/** Follows the name of the oracle. */
-export function describeUnused({ needs }: UnusedOracle): string {
-  return `had nothing to check; it needs ${needs}`
-}
-
-function failedCase(classname: string, name: string, message: string): TestCase {
-  return { classname, name, seconds: 0, failures: [{ message, details: '' }] }
-}
-
-/** All statuses: the columns of the matrix. */
-export function listStatuses(cells: Cell[]): string[] {
-  return [...new Set(cells.filter(({ kind }) => kind === 'status').map(({ name }) => name))].sort()
-}
+/** The results of a run as one HTML file. */
+import { escaped } from '../../report/junit.ts'
+import { type Cell, isExcused, isMissing, type Untested } from '../coverage.ts'
+import type { UnusedOracle } from '../oracles.ts'
+import type { Refusal } from '../refusals.ts'
+import type { Case, Failure } from '../suite.ts'
+import { describeUnused, listStatuses, type Report } from './report.ts'
 
 /** A page with the matrix, the events and the failures. */
 export function contractPage(report: Report): string {

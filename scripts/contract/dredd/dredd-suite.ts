@@ -1,5 +1,7 @@
 /** Runs Dredd with new records for each transaction, and makes every documented status occur. */
-import type { Contract } from '../model/contract.ts'
+import type { Contract } from '../../model/contract.ts'
+import type { Request } from '../request.ts'
+import { prepareRecords } from '../test-records.ts'
 import {
   type Declared,
   expectSchema,
@@ -9,8 +11,6 @@ import {
   transactionCount,
 } from './dredd.ts'
 import { provokeStatus, type Server, type Servers } from './provoke-status.ts'
-import type { Request } from './request.ts'
-import { prepareRecords } from './test-records.ts'
 
 export interface DreddResult {
   failures: string[]

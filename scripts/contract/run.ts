@@ -1,16 +1,18 @@
 /** The state of one run of the contract tests, and the requests that it builds. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Contract } from '../model/contract.ts'
+import type { JsonObject } from '../model/json.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import { mapValues, type Schema } from '../model/schema.ts'
 import { meetsCondition, readRecordWords } from '../words/records.ts'
-import type { Validators } from './checks.ts'
+import type { Validators } from './conformance.ts'
 import type { Coverage } from './coverage.ts'
 import type { Receiver, TestedWebhook } from './receiver.ts'
+import { collectionOf } from './record-kinds.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import type { Exchange } from './sender.ts'
-import type { RunRecords } from './test-records.ts'
+import type { TestRecords } from './test-records.ts'
 
 const FINISH_TIMEOUT_MS = 30_000
 const POLL_MS = 100
@@ -31,6 +33,7 @@ export interface Target {
 }
 
 export interface Options {
+  /** The tested operations. */
   ids: readonly string[]
   seed: number
   /** To each operation: this many valid and this many invalid ones. */
@@ -49,44 +52,49 @@ export interface Run {
   coverage: Coverage
   /** A command that repeats the request. */
   toCurl(request: Request): string
-  records: RunRecords
+  records: TestRecords
   /** The latest exchange with this request, or with an equal one. */
   findExchange(request: Request): Exchange | undefined
-  /** Sends a request without checking the response. */
-  plain(request: Request): Promise<ReceivedResponse>
   /** Sends a request. Throws ContractBroken unless the response conforms to the operation. */
-  send(id: string, request: Request): Promise<ReceivedResponse>
+  send(operation: Operation, request: Request): Promise<ReceivedResponse>
+  sendUnchecked(request: Request): Promise<ReceivedResponse>
 }
 
 /** Parameters by name, and the body. */
 export interface Input {
-  query?: Record<string, unknown>
-  headers?: Record<string, unknown>
-  body?: Record<string, unknown>
+  query?: JsonObject
+  headers?: JsonObject
+  body?: JsonObject
 }
 
-/** One or a few requests with an expected result. `perform` throws ContractBroken when the result
- *  differs. */
+/** One or a few requests with an expected result. */
 export interface Check {
+  /** What is special about the requests, for example `title: 201 characters`. */
   what: string
+  /** Throws ContractBroken if the result differs. */
   perform(): Promise<void>
 }
 
-export type ListChecks = (run: Run, operation: Operation) => AsyncIterable<Check> | Iterable<Check>
+export type Checks = AsyncIterable<Check> | Iterable<Check>
 
-/** The request for the input, with references to existing records in its body. */
-export async function buildRequest(
+/** A request that the service accepts, as far as the input is valid: its references lead to
+ *  existing records, and the path is that of `preparePath`. Without a body in the input, the
+ *  request has a valid one. */
+export async function prepareRequest(
   run: Run,
   operation: Operation,
-  input: Input,
+  input: Input = {},
   path?: string,
 ): Promise<Request> {
-  const body =
-    operation.body === null
-      ? undefined
-      : await run.records.withReferences(operation, input.body ?? {})
-  const at = path ?? (await findPath(run, operation))
-  return newRequest(run, operation, at, { ...input, body })
+  const { records } = run
+  const takesBody = operation.body !== null && input.body !== undefined
+  const body = takesBody
+    ? await records.withReferences(operation, input.body ?? {})
+    : await records.validBody(operation)
+  return newRequest(run, operation, path ?? (await preparePath(run, operation)), {
+    ...input,
+    body,
+  })
 }
 
 export function newRequest(
@@ -95,12 +103,10 @@ export function newRequest(
   path: string,
   { query = {}, headers = {}, body }: Input = {},
 ): Request {
-  const search = Object.entries(query).map(
-    ([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(toText(value))}`,
-  )
+  const search = toSearch(Object.entries(query))
   return {
     method: method.toUpperCase(),
-    path: search.length === 0 ? path : `${path}?${search.join('&')}`,
+    path: search === '' ? path : `${path}?${search}`,
     headers: {
       ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
       ...mapValues(headers, toText),
@@ -110,10 +116,49 @@ export function newRequest(
   }
 }
 
+export function toSearch(parameters: [string, unknown][]): string {
+  return parameters
+    .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(toText(value))}`)
+    .join('&')
+}
+
 /** A list becomes comma-separated text. */
 export function toText(value: unknown): string {
   return Array.isArray(value) ? value.join(',') : String(value)
 }
+
+/** The path of a new record if the operation writes, or of a shared one. */
+export async function preparePath(run: Run, operation: Operation): Promise<string> {
+  if (operation.method !== 'get') return run.records.newPath(operation)
+  const path = await run.records.sharedPath(operation)
+  await waitUntilFinished(run, operation, path)
+  return path
+}
+
+/** Waits until the service has finished the record that the path names. */
+async function waitUntilFinished(
+  { contract, target, sendUnchecked }: Run,
+  operation: Operation,
+  path: string,
+): Promise<void> {
+  const get = contract.operations.find(
+    (other) =>
+      other.method === 'get' && collectionOf(other.path) && operation.path.startsWith(other.path),
+  )
+  const { finished_when } = get ? readRecordWords(contract, get) : {}
+  if (!get || !finished_when) return
+  const recordPath = path.split('/').slice(0, get.path.split('/').length).join('/')
+  const deadline = Date.now() + FINISH_TIMEOUT_MS
+  while (Date.now() < deadline) {
+    const request = { method: 'GET', path: recordPath, headers: {}, key: target.key }
+    const { json } = await sendUnchecked(request)
+    if (meetsCondition((json ?? {}) as JsonObject, finished_when)) return
+    await delay(POLL_MS)
+  }
+}
+
+/** No record has this ID. */
+export const UNKNOWN_ID = '019cade2-11c0-7000-8000-000000000000'
 
 /** The path with another ID in place of its last one. */
 export function withId({ path: template }: Operation, path: string, id: string): string {
@@ -121,47 +166,14 @@ export function withId({ path: template }: Operation, path: string, id: string):
   return path.split('/').with(index, id).join('/')
 }
 
-/** The path of a new record if the operation writes, or of a shared one. */
-export async function findPath(run: Run, operation: Operation): Promise<string> {
-  if (operation.method !== 'get') return run.records.newPath(operation)
-  const path = await run.records.knownPath(operation)
-  await waitUntilFinished(run, operation, path)
-  return path
-}
-
-/** Waits until the service has finished the record that the path names. */
-async function waitUntilFinished(
-  { contract, target, plain }: Run,
-  { path: template }: Operation,
-  path: string,
-): Promise<void> {
-  const item = contract.operations.find(
-    (other) =>
-      other.method === 'get' && other.path.endsWith('}') && template.startsWith(other.path),
-  )
-  const { finished_when } = item ? readRecordWords(contract, item) : {}
-  if (!item || !finished_when) return
-  const recordPath = path.split('/').slice(0, item.path.split('/').length).join('/')
-  const deadline = Date.now() + FINISH_TIMEOUT_MS
-  while (Date.now() < deadline) {
-    const { json } = await plain({ method: 'GET', path: recordPath, headers: {}, key: target.key })
-    if (meetsCondition((json ?? {}) as Record<string, unknown>, finished_when)) return
-    await delay(POLL_MS)
-  }
-}
-
-export function inlineSchema({ contract }: Run, { schema }: Parameter): Schema {
-  return inlineReferences(contract.sources, schema)
+export function hasParameter({ parameters }: Operation, ...names: string[]): boolean {
+  return parameters.some(({ name }) => names.includes(name))
 }
 
 export function parametersIn(operation: Operation, where: 'query' | 'header'): Parameter[] {
   return operation.parameters.filter((parameter) => parameter.in === where)
 }
 
-/** A valid body with the required fields and references to existing records. */
-export async function validBody(
-  { records }: Run,
-  operation: Operation,
-): Promise<Record<string, unknown> | undefined> {
-  return operation.body === null ? undefined : records.bodyFor(operation)
+export function parameterSchema({ contract }: Run, { schema }: Parameter): Schema {
+  return inlineReferences(contract.sources, schema)
 }

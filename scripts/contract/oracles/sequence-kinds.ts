@@ -1,36 +1,34 @@
 /** Kinds of records that refer to each other: `x-refers-to` and `x-when-deleted` of
  *  openapi.yaml. */
-import type { Contract } from '../model/contract.ts'
-import type { Operation } from '../model/operations.ts'
+import type { Contract } from '../../model/contract.ts'
+import type { JsonObject } from '../../model/json.ts'
+import type { Operation } from '../../model/operations.ts'
 import {
   type RecordWords,
   readRecordWords,
   requestSchema,
   responseSchema,
-} from '../words/records.ts'
-import { listRecordOperations, type RecordOperations } from './record-operations.ts'
-
-type Json = Record<string, unknown>
+} from '../../words/records.ts'
+import { type CrudKind, listCrudKinds } from '../record-kinds.ts'
 
 export interface Reference {
   field: string
-  /** The name of the other kind. */
+  /** The name of the kind that it refers to. */
   to: string
   isRequired: boolean
-  /** What the deletion of the other record does: it sets the field to null, or is refused. */
+  /** Deleting the other record sets the field to null, or is refused. */
   whenDeleted: 'cleared' | 'refused'
   /** Values that the other record must have. */
-  needs: Json
+  needs: JsonObject
 }
 
-/** `name`: references name their kind by its path parameter. */
-export interface LinkedKind extends RecordOperations {
+export interface LinkedKind extends CrudKind {
   words: RecordWords
   references: Reference[]
 }
 
 export function listLinkedKinds(contract: Contract): LinkedKind[] {
-  return listRecordOperations(contract).map((kind) => ({
+  return listCrudKinds(contract).map((kind) => ({
     ...kind,
     words: readRecordWords(contract, kind.get),
     references: listReferences(contract, kind.create, kind.get),
@@ -45,7 +43,7 @@ function listReferences(contract: Contract, create: Operation, get: Operation): 
     const whenDeleted = stored[field]?.['x-when-deleted']
     if (typeof to !== 'string' || (whenDeleted !== 'cleared' && whenDeleted !== 'refused'))
       return []
-    const needs = (schema['x-refers-with'] ?? {}) as Json
+    const needs = (schema['x-refers-with'] ?? {}) as JsonObject
     return [{ field, to, isRequired: required.includes(field), whenDeleted, needs }]
   })
 }

@@ -1,7 +1,7 @@
-/** Writes the exchanges of failed checks as HTTP Archive 1.2. */
+/** The exchanges of failed checks as HTTP Archive 1.2. */
+import type { ReceivedResponse, Request } from '../request.ts'
+import type { Exchange } from '../sender.ts'
 import type { Report } from './report.ts'
-import type { ReceivedResponse, Request } from './request.ts'
-import type { Exchange } from './sender.ts'
 
 /** Each entry has the failure as its comment. */
 export function contractHar({ url, cases }: Report): string {

@@ -1,17 +1,5 @@
 /** Whether a value is valid. Formats are not checked. */
-import type { Schema } from '../model/schema.ts'
-
-export interface Limits {
-  minimum?: number
-  maximum?: number
-  minLength?: number
-  maxLength?: number
-  pattern?: string
-  format?: string
-  minItems?: number
-  maxItems?: number
-  maxProperties?: number
-}
+import type { Schema } from '../../model/schema.ts'
 
 export function isValid(schema: Schema, value: unknown): boolean {
   if (value === null) return schema.nullable === true
@@ -37,7 +25,7 @@ export function isValid(schema: Schema, value: unknown): boolean {
 
 /** JSON Schema counts code points. */
 function isValidText(schema: Schema, text: string): boolean {
-  const { pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema as Limits
+  const { pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema
   const length = [...text].length
   return (
     length >= minLength &&
@@ -47,12 +35,12 @@ function isValidText(schema: Schema, text: string): boolean {
 }
 
 function isInRange(schema: Schema, value: number): boolean {
-  const { minimum = value, maximum = value } = schema as Limits
+  const { minimum = value, maximum = value } = schema
   return value >= minimum && value <= maximum
 }
 
 function isValidArray(schema: Schema, values: unknown[]): boolean {
-  const { minItems = 0, maxItems = Number.POSITIVE_INFINITY } = schema as Limits
+  const { minItems = 0, maxItems = Number.POSITIVE_INFINITY } = schema
   const { items = {}, uniqueItems } = schema
   return (
     values.length >= minItems &&
@@ -68,7 +56,7 @@ export function isDistinct(values: unknown[]): boolean {
 
 function isValidObject(schema: Schema, fields: object): boolean {
   const { properties = {}, required = [], additionalProperties = true } = schema
-  const { maxProperties = Number.POSITIVE_INFINITY } = schema as Limits
+  const { maxProperties = Number.POSITIVE_INFINITY } = schema
   const isValidField = ([name, value]: [string, unknown]): boolean => {
     const property = Object.hasOwn(properties, name) ? properties[name] : additionalProperties
     return typeof property === 'object' ? isValid(property, value) : property === true

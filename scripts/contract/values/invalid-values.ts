@@ -1,45 +1,44 @@
 /** Values that break one rule of a schema each. */
-import type { Schema } from '../model/schema.ts'
+import type { Schema } from '../../model/schema.ts'
+import { toEmail, toFields } from './limit-values.ts'
 import {
   isWholePattern,
-  least,
+  minimalValue,
   type NamedValue,
   SAMPLES,
   variant,
   variants,
 } from './valid-values.ts'
-import { isDistinct, isValid, type Limits } from './validity.ts'
-import { toEmail, toFields } from './value-limits.ts'
+import { isDistinct, isValid } from './validity.ts'
 
-/** Turns a valid object into one that breaks one rule. */
-export interface Fault {
+/** Turns a valid object into an invalid one, which breaks one rule. */
+export interface Mutation {
   what: string
   applyTo(valid: Record<string, unknown>): unknown
 }
 
-/** Invalid values, each for one reason. */
-export function faults(schema: Schema): NamedValue[] {
+export function invalidValues(schema: Schema): NamedValue[] {
   const takesNull = schema.nullable || schema.enum?.includes(null)
-  return [...faultsOfType(schema), ...(takesNull ? [] : [{ what: 'null', value: null }])]
+  return [...invalidValuesOfType(schema), ...(takesNull ? [] : [{ what: 'null', value: null }])]
 }
 
 const wrongTypes = (...values: unknown[]): NamedValue[] =>
   values.map((value) => ({ what: `is ${JSON.stringify(value)}`, value }))
 
-function faultsOfType(schema: Schema): NamedValue[] {
+function invalidValuesOfType(schema: Schema): NamedValue[] {
   if (schema.oneOf)
     return [
       ...wrongTypes([], {}),
       ...schema.oneOf.flatMap((alternative) =>
-        alternative.type === 'string' ? textFaults(alternative) : partFaults(alternative),
+        alternative.type === 'string' ? invalidTexts(alternative) : invalidObjects(alternative),
       ),
     ].filter(({ value }) => !isValid(schema, value))
   switch (schema.type) {
     case 'string':
-      return [...wrongTypes(42, true, ['x'], {}), ...textFaults(schema)]
+      return [...wrongTypes(42, true, ['x'], {}), ...invalidTexts(schema)]
     case 'integer':
     case 'number': {
-      const { minimum, maximum } = schema as Limits
+      const { minimum, maximum } = schema
       const outside = [
         ...(minimum === undefined ? [] : [minimum - 1, Math.min(-1, minimum - 1)]),
         ...(maximum === undefined ? [] : [maximum + 1, 1e30]),
@@ -49,57 +48,44 @@ function faultsOfType(schema: Schema): NamedValue[] {
     case 'boolean':
       return wrongTypes('true', 1)
     case 'array':
-      return arrayFaults(schema)
+      return invalidArrays(schema)
     default:
-      return [...wrongTypes('x', 1, []), ...partFaults(schema)]
+      return [...wrongTypes('x', 1, []), ...invalidObjects(schema)]
   }
 }
 
-/** Objects with one fault each. */
-function partFaults(schema: Schema): NamedValue[] {
-  const base = least(schema) as Record<string, unknown>
-  return objectFaults(schema).map(({ what, applyTo }) => ({ what, value: applyTo(base) }))
+function invalidObjects(schema: Schema): NamedValue[] {
+  const base = minimalValue(schema) as Record<string, unknown>
+  return objectMutations(schema).map(({ what, applyTo }) => ({ what, value: applyTo(base) }))
 }
 
-/** Changes that make an object invalid. Each name begins with the field. */
-export function objectFaults(schema: Schema): Fault[] {
+/** The name of a mutation begins with its field. */
+export function objectMutations(schema: Schema): Mutation[] {
   const { properties = {}, required = [], additionalProperties } = schema
-  const { maxProperties } = schema as Limits
-  const faultyProperties = Object.entries(properties).flatMap(([name, property]) =>
-    faults(property).map(
-      ({ what, value }): Fault => ({
-        what: `${name}: ${what}`,
-        applyTo: (valid) => ({ ...valid, [name]: value }),
-      }),
-    ),
+  const wrong = Object.entries(properties).flatMap(([name, property]) =>
+    invalidValues(property).map(({ what, value }) => setField(`${name}: ${what}`, name, value)),
   )
   const missing = required.map(
-    (name): Fault => ({
+    (name): Mutation => ({
       what: `${name}: is missing`,
       applyTo: ({ [name]: _, ...others }) => others,
     }),
   )
-  const unknown: Fault[] =
-    additionalProperties === false
-      ? [{ what: 'an unknown field', applyTo: (valid) => ({ ...valid, not_a_field: 1 }) }]
-      : []
-  const others = typeof additionalProperties === 'object' ? additionalProperties : undefined
-  const faultyOthers =
-    others === undefined
-      ? []
-      : faults(others).map(
-          ({ what, value }): Fault => ({ what, applyTo: (valid) => ({ ...valid, name: value }) }),
-        )
-  const tooMany: Fault[] =
-    others === undefined || maxProperties === undefined
-      ? []
-      : [
-          {
-            what: `${maxProperties + 1} fields`,
-            applyTo: () => toFields(others, maxProperties + 1),
-          },
-        ]
-  return [...faultyProperties, ...missing, ...unknown, ...faultyOthers, ...tooMany]
+  if (additionalProperties === false)
+    return [...wrong, ...missing, setField('an unknown field', 'not_a_field', 1)]
+  if (typeof additionalProperties !== 'object') return [...wrong, ...missing]
+  const { maxProperties } = schema
+  const wrongOthers = invalidValues(additionalProperties).map(({ what, value }) =>
+    setField(what, 'name', value),
+  )
+  if (maxProperties === undefined) return [...wrong, ...missing, ...wrongOthers]
+  const count = maxProperties + 1
+  const tooMany = { what: `${count} fields`, applyTo: () => toFields(additionalProperties, count) }
+  return [...wrong, ...missing, ...wrongOthers, tooMany]
+}
+
+function setField(what: string, name: string, value: unknown): Mutation {
+  return { what, applyTo: (valid) => ({ ...valid, [name]: value }) }
 }
 
 const WRONG_FORMATS: Record<string, string[]> = {
@@ -115,8 +101,8 @@ const WRONG_FORMATS: Record<string, string[]> = {
   ],
 }
 
-function textFaults(schema: Schema): NamedValue[] {
-  const { format, pattern, minLength = 0, maxLength } = schema as Limits
+function invalidTexts(schema: Schema): NamedValue[] {
+  const { format, pattern, minLength = 0, maxLength } = schema
   const named = (values: string[], what: string): NamedValue[] =>
     values.map((value) => ({ what, value }))
   if (schema.enum) return named(['none_of_these', ''], 'is not in its enumeration')
@@ -147,8 +133,8 @@ function textFaults(schema: Schema): NamedValue[] {
   ]
 }
 
-function arrayFaults(schema: Schema): NamedValue[] {
-  const { minItems = 0, maxItems } = schema as Limits
+function invalidArrays(schema: Schema): NamedValue[] {
+  const { minItems = 0, maxItems } = schema
   const items = schema.items ?? {}
   const one = variant(items, 0)
   const many = variants(items, (maxItems ?? 0) + 1)
@@ -160,6 +146,9 @@ function arrayFaults(schema: Schema): NamedValue[] {
     ...wrongTypes('x', 1, {}),
     ...sizes.map((value) => ({ what: `${value.length} entries`, value })),
     ...(schema.uniqueItems ? [{ what: 'the same entry twice', value: [one, one] }] : []),
-    ...faults(items).map(({ what, value }) => ({ what: `an entry: ${what}`, value: [value] })),
+    ...invalidValues(items).map(({ what, value }) => ({
+      what: `an entry: ${what}`,
+      value: [value],
+    })),
   ]
 }

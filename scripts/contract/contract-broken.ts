@@ -1,0 +1,73 @@
+/** The failures that the tests report. */
+import type { Request } from './request.ts'
+
+/** The kinds of failures. Where Schemathesis has the same check, the name is the same. */
+export type CheckName =
+  | 'not_a_server_error'
+  | 'status_code_conformance'
+  | 'content_type_conformance'
+  | 'response_headers_conformance'
+  | 'response_schema_conformance'
+  | 'positive_data_acceptance'
+  | 'negative_data_rejection'
+  | 'unsupported_method'
+  | 'allow_header_conformance'
+  | 'use_after_delete'
+  | 'ensure_resource_availability'
+  | 'ignored_auth'
+  | 'ignored_permission'
+  | 'conditional_request'
+  | 'idempotency'
+  | 'emitted_events'
+  | 'stored_values'
+  | 'list_contents'
+  | 'header_meaning'
+  | 'isolation'
+  | 'deliveries'
+  | 'no_answer'
+  | 'sequence'
+  | 'test_error'
+
+/** A response breaks the contract. */
+export class ContractBroken extends Error {
+  override name = 'ContractBroken'
+  readonly check: CheckName
+  readonly request: Request
+  /** The requests that must come first, or the failure does not occur. */
+  readonly earlier: Request[]
+
+  constructor(check: CheckName, request: Request, message: string, earlier: Request[] = []) {
+    super(message)
+    this.check = check
+    this.request = request
+    this.earlier = earlier
+  }
+}
+
+interface Expectation {
+  check: CheckName
+  expected: number
+  /** Names the request in the message. */
+  what: string
+}
+
+/** Throws ContractBroken for another status. */
+export function assertStatus(
+  request: Request,
+  status: number,
+  { check, expected, what }: Expectation,
+): void {
+  if (status !== expected)
+    throw new ContractBroken(check, request, `${what} returned ${status} instead of ${expected}`)
+}
+
+const MAX_SHOWN_CHARACTERS = 200
+
+export function shorten(text: string): string {
+  return text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text
+}
+
+/** The value as short JSON, for a message. */
+export function show(value: unknown): string {
+  return shorten(String(JSON.stringify(value)))
+}

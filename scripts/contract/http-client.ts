@@ -1,0 +1,123 @@
+/** Sends requests on connections that it keeps open. */
+import { once } from 'node:events'
+import * as http from 'node:http'
+import * as https from 'node:https'
+import { text as readText } from 'node:stream/consumers'
+import { setTimeout as delay } from 'node:timers/promises'
+import { parseJson } from '../model/json.ts'
+import type { ReceivedResponse, Request } from './request.ts'
+
+const TIMEOUT_MS = 30_000
+const MAX_WAIT_SECONDS = 90
+/** A service that always responds with 429 must not keep the tests for ever. */
+const MAX_REPEATS = 10
+
+/** RFC 9110 §9.2.2. */
+const IDEMPOTENT_METHODS = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE']
+
+/** A reused connection broke before anything of the response arrived. The server may have closed it
+ *  as idle. */
+class ReusedConnectionBroke extends Error {
+  override name = 'ReusedConnectionBroke'
+}
+
+/** Sends requests to one service. */
+export class HttpClient {
+  readonly #url: string
+  readonly #repeatHeaders: string[]
+  readonly #http: typeof http | typeof https
+  /** Keeps connections open. */
+  readonly #agent: http.Agent
+
+  /** A POST with one of the headers `repeatHeaders` can be repeated. */
+  constructor(url: string, repeatHeaders: string[]) {
+    this.#url = url
+    this.#repeatHeaders = repeatHeaders
+    this.#http = new URL(url).protocol === 'https:' ? https : http
+    this.#agent = new this.#http.Agent({ keepAlive: true })
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  /** Sends the request. After 429, calls `onLimited`, waits for `Retry-After` and sends it again.
+   *  Throws if no response arrives. */
+  async exchange(
+    request: Request,
+    onLimited: (response: ReceivedResponse) => void,
+  ): Promise<ReceivedResponse> {
+    for (let repeats = 0; ; repeats++) {
+      const response = await this.#exchangeOnce(request)
+      const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
+      const canWait = seconds >= 0 && seconds <= MAX_WAIT_SECONDS && repeats < MAX_REPEATS
+      if (response.status !== 429 || !canWait) return response
+      onLimited(response)
+      await delay(seconds * 1000)
+    }
+  }
+
+  /** The server may close an idle connection at any time. A request that cannot be repeated gets a
+   *  connection of its own. */
+  async #exchangeOnce(request: Request): Promise<ReceivedResponse> {
+    if (!this.#isRepeatable(request)) return await this.#sendOnNewConnection(request)
+    return await this.#send(request, this.#agent).catch((error) => {
+      if (error instanceof ReusedConnectionBroke) return this.#sendOnNewConnection(request)
+      throw error
+    })
+  }
+
+  /** Without `Connection: close`, after which a server may reset the connection before it has read
+   *  the whole body. */
+  async #sendOnNewConnection(request: Request): Promise<ReceivedResponse> {
+    const agent = new this.#http.Agent({ keepAlive: true })
+    return await this.#send(request, agent).finally(() => agent.destroy())
+  }
+
+  #isRepeatable({ method, headers }: Request): boolean {
+    return (
+      IDEMPOTENT_METHODS.includes(method) || this.#repeatHeaders.some((name) => name in headers)
+    )
+  }
+
+  async #send(
+    { method, path, headers, body, key }: Request,
+    agent: http.Agent,
+  ): Promise<ReceivedResponse> {
+    const sent = this.#http.request(this.#url + path, {
+      method,
+      agent,
+      headers: {
+        Accept: '*/*',
+        ...headers,
+        ...(key === null ? {} : { Authorization: `Bearer ${key}` }),
+        ...(body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) }),
+      },
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    })
+    const received = once(sent, 'response') as Promise<[http.IncomingMessage]>
+    // An error after the response is one of its body.
+    sent.on('error', () => {})
+    sent.end(body)
+    const [response] = await received.catch((error) => {
+      const isBroken = sent.reusedSocket && BROKEN_CODES.includes(error.code)
+      throw isBroken ? new ReusedConnectionBroke(error.message) : error
+    })
+    const text = await readText(response)
+    return {
+      status: response.statusCode ?? 0,
+      headers: toHeaders(response.rawHeaders),
+      text,
+      json: parseJson(text),
+    }
+  }
+}
+
+const BROKEN_CODES = ['ECONNRESET', 'EPIPE']
+
+function toHeaders(rawHeaders: string[]): Headers {
+  const headers = new Headers()
+  for (let index = 0; index < rawHeaders.length; index += 2)
+    headers.append(rawHeaders[index] ?? '', rawHeaders[index + 1] ?? '')
+  return headers
+}

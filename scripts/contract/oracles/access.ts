@@ -1,0 +1,54 @@
+/** Oracle: only an API key with the permission has access. */
+import type { JsonObject } from '../../model/json.ts'
+import type { Operation } from '../../model/operations.ts'
+import { readWord } from '../../words/read.ts'
+import { assertStatus } from '../contract-broken.ts'
+import type { Request } from '../request.ts'
+import { type Check, prepareRequest, type Run } from '../run.ts'
+
+export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+  const { key, restrictedKey } = run.target
+  const path = await run.records.sharedPath(operation)
+  const request = await prepareRequest(run, operation, {}, path)
+  const expect401 = (what: string, probe: Request): Check => ({
+    what,
+    async perform() {
+      const { status } = await run.send(operation, probe)
+      assertStatus(probe, status, { check: 'ignored_auth', expected: 401, what })
+    },
+  })
+  if (!operation.isPublic) {
+    yield expect401('without a key', { ...request, key: null })
+    yield expect401('with another key', { ...request, key: changeKey(key) })
+    const Authorization = `Basic ${btoa('user:password')}`
+    const headers = { ...request.headers, Authorization }
+    yield expect401('with a key of another scheme', { ...request, key: null, headers })
+  }
+  if (restrictedKey === undefined) return
+  const needsPermission = operation.responses.some(({ status }) => status === 403)
+  const what = needsPermission ? 'a key without the permission' : 'a Read Only key'
+  yield {
+    what: `with ${what}`,
+    async perform() {
+      const at = needsPermission ? await forbiddenPath(run, operation, path) : path
+      const probe = { ...request, path: at, key: restrictedKey }
+      const { status } = await run.send(operation, probe)
+      assertStatus(probe, status, {
+        check: 'ignored_permission',
+        expected: needsPermission ? 403 : operation.success.status,
+        what,
+      })
+    },
+  }
+}
+
+/** Changes the last character of the key. */
+function changeKey(key: string): string {
+  return `${key.slice(0, -1)}${key.endsWith('0') ? '1' : '0'}`
+}
+
+/** The path of a new record that needs the permission, or the given one. */
+async function forbiddenPath(run: Run, operation: Operation, path: string): Promise<string> {
+  const values = readWord<JsonObject>(operation.place, 'x-forbidden-with')
+  return values ? await run.records.newPath(operation, values) : path
+}

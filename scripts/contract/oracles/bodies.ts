@@ -1,0 +1,28 @@
+/** Oracle: only a JSON body is accepted. */
+import type { Operation } from '../../model/operations.ts'
+import { assertStatus } from '../contract-broken.ts'
+import { type Check, newRequest, type Run } from '../run.ts'
+
+const TOO_MANY_BODY_BYTES = 1024 * 1024 + 1
+
+export async function* bodyChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+  const path = await run.records.sharedPath(operation)
+  const json = { 'Content-Type': 'application/json' }
+  const valid = JSON.stringify(await run.records.validBody(operation))
+  for (const [what, body, headers, expected] of [
+    ['malformed JSON', '{"a": ', json, 400],
+    ['no body', '', json, 400],
+    ['text/plain', valid, { 'Content-Type': 'text/plain' }, 415],
+    ['text/json', valid, { 'Content-Type': 'text/json' }, 415],
+    ['another charset', valid, { 'Content-Type': 'application/json; charset=utf-16' }, 415],
+    ['an oversized body', 'x'.repeat(TOO_MANY_BODY_BYTES), json, 413],
+  ] as const)
+    yield {
+      what,
+      async perform() {
+        const probe = { ...newRequest(run, operation, path), body, headers }
+        const { status } = await run.send(operation, probe)
+        assertStatus(probe, status, { check: 'negative_data_rejection', expected, what })
+      },
+    }
+}

@@ -1,0 +1,164 @@
+/** Oracle: invalid data is refused, one fault at a time and with random values in the rest. */
+import fc from 'fast-check'
+import type { Operation } from '../../model/operations.ts'
+import type { Schema } from '../../model/schema.ts'
+import { requestSchema } from '../../words/records.ts'
+import { fieldErrors, namesFields } from '../../words/refusals.ts'
+import { ContractBroken, shorten } from '../contract-broken.ts'
+import { randomCheck } from '../random-check.ts'
+import type { Request } from '../request.ts'
+import {
+  type Check,
+  newRequest,
+  parameterSchema,
+  parametersIn,
+  prepareRequest,
+  type Run,
+  toSearch,
+  toText,
+} from '../run.ts'
+import { invalidValues, type Mutation, objectMutations } from '../values/invalid-values.ts'
+import { limitValues } from '../values/limit-values.ts'
+import type { NamedValue } from '../values/valid-values.ts'
+import { validInputs } from './valid-data.ts'
+
+export async function* invalidValueChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+  const request = await prepareRequest(run, operation)
+  const body = JSON.parse(request.body ?? '{}')
+  const check = (what: string, probe: Request): Check => ({
+    what,
+    perform: () => sendInvalid(run, operation, probe, fieldOf(what)),
+  })
+  for (const { what, applyTo } of listBodyMutations(run, operation))
+    yield check(what, { ...request, body: JSON.stringify(applyTo(body)) })
+  if (operation.body !== null)
+    for (const value of [[], 'x', 1, null]) {
+      const text = JSON.stringify(value)
+      yield check(`is ${text}`, { ...request, body: text })
+    }
+  for (const { what, applyTo } of listParameterMutations(run, operation))
+    yield check(what, applyTo(request))
+}
+
+/** The field that the name of a mutation begins with. */
+function fieldOf(what: string): string | undefined {
+  return /^([^ :]+): /.exec(what)?.[1]
+}
+
+export function* randomInvalidChecks(run: Run, operation: Operation): Generator<Check> {
+  const ofBody = listBodyMutations(run, operation)
+  const ofParameters = listParameterMutations(run, operation)
+  const choices = [
+    ...ofBody.map((mutation) => ({ inBody: mutation, inParameters: undefined })),
+    ...ofParameters.map((mutation) => ({ inBody: undefined, inParameters: mutation })),
+  ]
+  yield randomCheck(
+    run,
+    { what: 'random data', runs: run.options.randomRequests },
+    fc.tuple(validInputs(run, operation), fc.constantFrom(...choices)),
+    async ([{ query, body }, { inBody, inParameters }]) => {
+      const path = await run.records.sharedPath(operation)
+      // Without the random headers: a conditional request could be refused first.
+      const valid = newRequest(run, operation, path, { query, body })
+      if (inParameters) return await sendInvalid(run, operation, inParameters.applyTo(valid))
+      const invalidBody = JSON.stringify(inBody?.applyTo(body ?? {}))
+      return await sendInvalid(run, operation, { ...valid, body: invalidBody })
+    },
+  )
+}
+
+/** Throws unless the invalid request is refused, and the errors name the invalid field. */
+async function sendInvalid(
+  run: Run,
+  operation: Operation,
+  request: Request,
+  field?: string,
+): Promise<void> {
+  const response = await run.send(operation, request)
+  const { status, text } = response
+  if (status !== 422 && status !== 400)
+    throw new ContractBroken(
+      'negative_data_rejection',
+      request,
+      `invalid data returned ${status}: ${shorten(text)}`,
+    )
+  if (status !== 422 || field === undefined || !namesFields(run.contract, operation)) return
+  const fields = Object.keys(fieldErrors(run.contract, operation, response))
+  if (!fields.some((name) => name === field || name.startsWith(`${field}.`)))
+    throw new ContractBroken(
+      'negative_data_rejection',
+      request,
+      `the errors name ${fields.join(', ') || 'no field'} instead of ${field}`,
+    )
+}
+
+function listBodyMutations({ contract }: Run, operation: Operation): Mutation[] {
+  return operation.body === null ? [] : objectMutations(requestSchema(contract, operation))
+}
+
+/** Makes the query or the headers of a valid request invalid. */
+interface ParameterMutation {
+  what: string
+  applyTo(valid: Request): Request
+}
+
+function listParameterMutations(run: Run, operation: Operation): ParameterMutation[] {
+  const query = parametersIn(operation, 'query').flatMap((parameter) => {
+    const { name } = parameter
+    const schema = parameterSchema(run, parameter)
+    const [valid] = limitValues(schema)
+    return [
+      ...invalidTexts(schema).map(({ what, value }) =>
+        withQuery(`${name}: ${what}`, [name, value]),
+      ),
+      withQuery(`${name}: twice`, [name, valid?.value], [name, valid?.value]),
+    ]
+  })
+  const headers = parametersIn(operation, 'header').flatMap((parameter) =>
+    invalidValues(parameterSchema(run, parameter))
+      .filter(({ value }) => typeof value === 'string' && /^[!-~]([ -~]*[!-~])?$/.test(value))
+      .map(({ what, value }) => withHeader(`${parameter.name}: ${what}`, parameter.name, value)),
+  )
+  return [...query, withQuery('an unknown parameter', ['not_a_parameter', 1]), ...headers]
+}
+
+function withQuery(what: string, ...parameters: [string, unknown][]): ParameterMutation {
+  return {
+    what,
+    applyTo: (valid) => ({
+      ...valid,
+      path: `${valid.path.split('?')[0]}?${toSearch(parameters)}`,
+    }),
+  }
+}
+
+function withHeader(what: string, name: string, value: unknown): ParameterMutation {
+  return {
+    what,
+    applyTo: (valid) => ({ ...valid, headers: { ...valid.headers, [name]: String(value) } }),
+  }
+}
+
+/** Invalid text of a query parameter, by type. */
+const WRONG_TEXTS: Record<string, string[]> = {
+  integer: ['', 'abc', '1.5', ' 2', '0x1', '1e0', '99999999999999999999'],
+  number: ['', 'abc'],
+  boolean: ['', '1', 'TRUE'],
+}
+
+/** Invalid values of a query parameter. A value of another type can become valid as text, such as 1
+ *  for a string, so only those of the parameter's own type are used. */
+function invalidTexts(schema: Schema): NamedValue[] {
+  const hasOwnType = ({ value }: NamedValue): boolean =>
+    schema.type === 'array'
+      ? Array.isArray(value) && value.every((item) => typeof item === 'string')
+      : typeof value === (schema.type === 'integer' ? 'number' : schema.type)
+  const texts = (WRONG_TEXTS[String(schema.type)] ?? []).map((value) => ({
+    what: `is "${value}"`,
+    value,
+  }))
+  // A URL cannot have half of a surrogate pair.
+  return [...invalidValues(schema).filter(hasOwnType), ...texts].filter(({ value }) =>
+    toText(value).isWellFormed(),
+  )
+}

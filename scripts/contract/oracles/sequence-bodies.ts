@@ -1,0 +1,39 @@
+/** The updates that sequences of requests make. */
+import type { Contract } from '../../model/contract.ts'
+import type { JsonObject } from '../../model/json.ts'
+import type { Operation } from '../../model/operations.ts'
+import type { Schema } from '../../model/schema.ts'
+import { requestSchema } from '../../words/records.ts'
+import { findRule } from '../../words/refusals.ts'
+import { variants } from '../values/valid-values.ts'
+import { isValid } from '../values/validity.ts'
+import type { LinkedKind } from './sequence-kinds.ts'
+
+/** Bodies that change a state, another field, or both. */
+export function listUpdateBodies(contract: Contract, { update, words }: LinkedKind): JsonObject[] {
+  const { states = {}, fixed_when = {} } = words
+  const changes = Object.entries(states).flatMap(([name, next]) =>
+    Object.keys(next).map((value): JsonObject => ({ [name]: value })),
+  )
+  const others = listSimpleFields(contract, update)
+    .filter(([name]) => !(name in states))
+    .flatMap(([name, schema]) =>
+      variants(schema, 2)
+        .filter((value) => isValid(schema, value))
+        .map((value): JsonObject => ({ [name]: value })),
+    )
+  const free = others.findLast((body) => !Object.keys(body).some((name) => name in fixed_when))
+  const both = free === undefined ? [] : changes.map((change) => ({ ...free, ...change }))
+  return [...changes, ...others, ...both]
+}
+
+/** Fields with text or a number that `x-refusals` does not name. */
+function listSimpleFields(contract: Contract, update: Operation): [string, Schema][] {
+  const { properties = {} } = requestSchema(contract, update)
+  return Object.entries(properties).filter(
+    ([name, { type, format }]) =>
+      ['string', 'integer', 'number'].includes(String(type)) &&
+      format !== 'uuid' &&
+      !findRule(contract, update, name),
+  )
+}

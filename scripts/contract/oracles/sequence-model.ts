@@ -1,0 +1,266 @@
+/** The expected state of records while a sequence of requests changes them. */
+import { isDeepStrictEqual } from 'node:util'
+import type { JsonObject } from '../../model/json.ts'
+import type { Operation } from '../../model/operations.ts'
+import { meetsCondition, requestSchema, responseSchema } from '../../words/records.ts'
+import { ContractBroken, show } from '../contract-broken.ts'
+import type { ReceivedResponse, Request } from '../request.ts'
+import { newRequest, type Run } from '../run.ts'
+import { minimalValue } from '../values/valid-values.ts'
+import type { LinkedKind, Reference } from './sequence-kinds.ts'
+import { assertRules, findDifference } from './stored-values.ts'
+
+/** Calls `work` with a model that has a record of each kind in `begin`. Adds the steps to the message
+ *  of a failure. */
+export async function withModel(
+  run: Run,
+  { kinds, begin }: { kinds: LinkedKind[]; begin: LinkedKind[] },
+  work: (model: RecordModel) => Promise<void>,
+): Promise<void> {
+  const model = new RecordModel(run, kinds)
+  try {
+    for (const kind of begin) await model.create(kind)
+    await work(model)
+  } catch (error) {
+    if (!(error instanceof ContractBroken)) throw error
+    const { check, request, message } = error
+    const steps = `${message}. The steps: ${model.steps.join('; ')}`
+    throw new ContractBroken(check, request, steps, model.requests)
+  }
+}
+
+/** A record that the sequence created. */
+export interface ModelRecord {
+  kind: LinkedKind
+  path: string
+  fields: JsonObject
+  tag: string | null
+  /** Tags of earlier versions. */
+  oldTags: string[]
+  isDeleted: boolean
+}
+
+/** Why the service must refuse a request. */
+interface Refusal {
+  status: number
+  reason: string
+}
+
+function refusal(status: number, reason: string | undefined): Refusal | undefined {
+  return reason === undefined ? undefined : { status, reason }
+}
+
+/** Sends requests, and computes what each does to the records. Throws ContractBroken if a response
+ *  or a record differs. */
+export class RecordModel {
+  readonly kinds: LinkedKind[]
+  readonly records: ModelRecord[] = []
+  /** The requests that change records, and a description of each. */
+  readonly requests: Request[] = []
+  readonly steps: string[] = []
+  readonly #run: Run
+
+  constructor(run: Run, kinds: LinkedKind[]) {
+    this.#run = run
+    this.kinds = kinds
+  }
+
+  listLive(kind: LinkedKind): ModelRecord[] {
+    return this.records.filter((record) => record.kind === kind && !record.isDeleted)
+  }
+
+  /** A body that refers to the latest records of the other kinds. */
+  bodyFor(kind: LinkedKind): JsonObject {
+    const body = { ...(minimalValue(requestSchema(this.#run.contract, kind.create)) as JsonObject) }
+    for (const { reference, target } of this.#findTargets(kind))
+      body[reference.field] = target.fields.id
+    for (const { to, needs } of this.kinds.flatMap(({ references }) => references))
+      if (to === kind.name) Object.assign(body, needs)
+    return body
+  }
+
+  async create(kind: LinkedKind): Promise<void> {
+    const targets = this.#findTargets(kind)
+    const body = this.bodyFor(kind)
+    const reason = this.#findCreateRefusal(kind, body, targets)
+    const request = newRequest(this.#run, kind.create, kind.create.path, { body })
+    const response = await this.#step(`create ${kind.name}`, kind.create, request)
+    assertOutcome(kind.create, request, response, refusal(422, reason))
+    if (reason === undefined)
+      this.records.push({
+        kind,
+        path: response.headers.get('location') ?? '',
+        fields: response.json as JsonObject,
+        tag: response.headers.get('etag'),
+        oldTags: [],
+        isDeleted: false,
+      })
+  }
+
+  /** Whether the references that a create needs have records. */
+  canCreate(kind: LinkedKind): boolean {
+    const found = this.#findTargets(kind).map(({ reference }) => reference)
+    return kind.references.every((reference) => !reference.isRequired || found.includes(reference))
+  }
+
+  #findTargets(kind: LinkedKind): { reference: Reference; target: ModelRecord }[] {
+    return kind.references.flatMap((reference) => {
+      const target = this.records.findLast(
+        (record) => record.kind.name === reference.to && !record.isDeleted,
+      )
+      return target === undefined ? [] : [{ reference, target }]
+    })
+  }
+
+  #findCreateRefusal(
+    kind: LinkedKind,
+    body: JsonObject,
+    targets: { reference: Reference; target: ModelRecord }[],
+  ): string | undefined {
+    const unfit = targets.find(({ reference: { needs }, target }) =>
+      Object.entries(needs).some(([name, value]) => target.fields[name] !== value),
+    )
+    if (unfit)
+      return `${unfit.reference.field} must refer to a record with ${show(unfit.reference.needs)}`
+    const { unique } = kind.words
+    const isTaken =
+      unique !== undefined &&
+      this.listLive(kind).some(({ fields }) => unique.every((name) => fields[name] === body[name]))
+    return isTaken ? `${unique.join(' and ')} must be unique` : undefined
+  }
+
+  /** Updates the record. `tag` is the value of If-Match. */
+  async update(record: ModelRecord, body: JsonObject, tag?: string): Promise<void> {
+    const { update } = record.kind
+    const headers = tag === undefined ? {} : { 'If-Match': tag }
+    const request = newRequest(this.#run, update, record.path, { body, headers })
+    const isOld = tag !== undefined && tag !== record.tag
+    const name = `update ${record.kind.name} ${show(body)}${isOld ? ' of an older version' : ''}`
+    const response = await this.#step(name, update, request)
+    const expected = isOld
+      ? refusal(412, 'the version is older')
+      : refusal(422, this.findRefusal(record, body))
+    assertOutcome(update, request, response, expected)
+    if (expected === undefined) {
+      this.#assertFields(request, record, { ...record.fields, ...body }, response)
+      assertRules(record.kind.words, request, response.json as JsonObject)
+      noteVersion(record, response)
+    }
+    await this.verify(record)
+  }
+
+  /** Why the update is impossible. Undefined: it is possible. */
+  findRefusal({ kind, fields }: ModelRecord, body: JsonObject): string | undefined {
+    const { states = {}, fixed_when = {} } = kind.words
+    for (const [name, value] of Object.entries(body)) {
+      if (isDeepStrictEqual(value, fields[name])) continue
+      const next = states[name]?.[String(fields[name])]
+      if (next !== undefined && !next.includes(value))
+        return `${name} ${show(value)} cannot follow ${show(fields[name])}`
+      const condition = fixed_when[name]
+      if (condition !== undefined && meetsCondition(fields, condition))
+        return `${name} cannot change while ${show(condition)}`
+    }
+    return undefined
+  }
+
+  /** Throws unless the response has the fields. Those that the service sets itself may differ. */
+  #assertFields(
+    request: Request,
+    { kind }: ModelRecord,
+    expected: JsonObject,
+    { json }: ReceivedResponse,
+  ): void {
+    const { updated, set_when = {} } = kind.words
+    const computed = [updated, ...Object.keys(set_when)]
+    const { properties = {} } = responseSchema(this.#run.contract, kind.get)
+    for (const [name, actual] of Object.entries(json as JsonObject)) {
+      if (computed.includes(name)) continue
+      const difference = findDifference(properties[name] ?? {}, expected[name], actual, name)
+      if (difference !== undefined) throw broken(request, difference)
+    }
+  }
+
+  async remove(record: ModelRecord): Promise<void> {
+    const { remove, name } = record.kind
+    const request = newRequest(this.#run, remove, record.path)
+    const referring = this.#listReferring(record)
+    const kept = referring.find(({ reference }) => reference.whenDeleted === 'refused')
+    const response = await this.#step(`delete ${name}`, remove, request)
+    const reason = kept && `a ${kept.record.kind.name} refers to it`
+    assertOutcome(remove, request, response, refusal(422, reason))
+    if (kept === undefined) {
+      record.isDeleted = true
+      for (const { record: other, reference } of referring) await this.#clear(other, reference)
+    }
+    await this.verify(record)
+    for (const { record: other } of referring) await this.verify(other)
+  }
+
+  #listReferring({ kind, fields }: ModelRecord): { record: ModelRecord; reference: Reference }[] {
+    const live = this.records.filter(({ isDeleted }) => !isDeleted)
+    return live.flatMap((record) =>
+      record.kind.references
+        .filter(({ to, field }) => to === kind.name && record.fields[field] === fields.id)
+        .map((reference) => ({ record, reference })),
+    )
+  }
+
+  /** Reads the record, whose reference the deletion has set to null. */
+  async #clear(record: ModelRecord, { field }: Reference): Promise<void> {
+    const { request, response } = await this.#read(record)
+    this.#assertFields(request, record, { ...record.fields, [field]: null }, response)
+    noteVersion(record, response)
+  }
+
+  /** Throws unless a GET returns the record as the model has it. */
+  async verify(record: ModelRecord): Promise<void> {
+    const { request, response } = await this.#read(record)
+    if (record.isDeleted) return
+    const actual = response.json as JsonObject
+    const { fields, tag } = record
+    const name = Object.keys({ ...fields, ...actual }).find(
+      (field) => !isDeepStrictEqual(actual[field], fields[field]),
+    )
+    if (name !== undefined)
+      throw broken(request, `${name} is ${show(actual[name])} instead of ${show(fields[name])}`)
+    const actualTag = response.headers.get('etag')
+    if (actualTag !== tag) throw broken(request, `the ETag is ${actualTag} instead of ${tag}`)
+  }
+
+  async #read({ kind: { get }, path, isDeleted }: ModelRecord) {
+    const request = newRequest(this.#run, get, path)
+    const response = await this.#run.send(get, request)
+    const reason = isDeleted ? 'it is deleted' : undefined
+    assertOutcome(get, request, response, refusal(404, reason))
+    return { request, response }
+  }
+
+  async #step(name: string, operation: Operation, request: Request): Promise<ReceivedResponse> {
+    this.steps.push(name)
+    this.requests.push(request)
+    return await this.#run.send(operation, request)
+  }
+}
+
+function assertOutcome(
+  { success }: Operation,
+  request: Request,
+  { status }: ReceivedResponse,
+  expected: Refusal | undefined,
+): void {
+  const expectedStatus = expected?.status ?? success.status
+  const why = expected ? `, because ${expected.reason}` : ''
+  if (status !== expectedStatus)
+    throw broken(request, `${request.method} returned ${status} instead of ${expectedStatus}${why}`)
+}
+
+/** The response has a new version of the record. */
+function noteVersion(record: ModelRecord, { json, headers }: ReceivedResponse): void {
+  if (record.tag !== null) record.oldTags.push(record.tag)
+  Object.assign(record, { fields: json, tag: headers.get('etag') })
+}
+
+function broken(request: Request, message: string): ContractBroken {
+  return new ContractBroken('sequence', request, message)
+}

@@ -1,0 +1,86 @@
+/** Oracle: an update changes the fields that were sent, and no others; null clears. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import type { JsonObject } from '../../model/json.ts'
+import type { Operation } from '../../model/operations.ts'
+import type { Schema } from '../../model/schema.ts'
+import { readRecordWords, requestSchema } from '../../words/records.ts'
+import { show } from '../contract-broken.ts'
+import { findOperation } from '../record-kinds.ts'
+import type { Request } from '../request.ts'
+import { type Check, newRequest, prepareRequest, type Run } from '../run.ts'
+import { limitValues } from '../values/limit-values.ts'
+import { type NamedValue, variants } from '../values/valid-values.ts'
+import { assertStored, broken, TIME_PRECISION_MS } from './stored-values.ts'
+
+const MAX_OPTIONS = 6
+
+/** Updates one field after the other. */
+export async function* updateChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+  const { contract, records } = run
+  const get = findOperation(contract, 'get', operation.path)
+  if (get === undefined) return
+  const { properties = {} } = requestSchema(contract, operation)
+  const path = await records.newPath(operation)
+  // The options may have a final state, after which other fields cannot change.
+  const ordered = Object.entries(properties).sort(
+    ([, a], [, b]) => Number(a.enum !== undefined) - Number(b.enum !== undefined),
+  )
+  const check = (name: string, what: string, value: unknown): Check => ({
+    what: `${name}: ${what}`,
+    perform: () => updateOne(run, { get, update: operation, path }, { [name]: value }),
+  })
+  for (const [name, schema] of ordered)
+    for (const { what, value } of chooseValues(schema)) yield check(name, what, value)
+  for (const [name, { nullable }] of ordered) if (nullable) yield check(name, 'null', null)
+}
+
+/** Two different values or the first options, and the value at the last limit: the longest text or
+ *  list, or the largest number. */
+function chooseValues(schema: Schema): NamedValue[] {
+  const values = schema.enum ? schema.enum.slice(0, MAX_OPTIONS) : variants(schema, 2)
+  const last = limitValues(schema)
+    .filter(({ value }) => value !== null)
+    .at(-1)
+  return [...values.map((value) => ({ what: show(value), value })), ...(last ? [last] : [])]
+}
+
+async function updateOne(
+  run: Run,
+  { get, update: operation, path }: { get: Operation; update: Operation; path: string },
+  body: JsonObject,
+): Promise<void> {
+  const read = newRequest(run, get, path)
+  const before = (await run.send(get, read)).json as JsonObject
+  // The time of the update moves by at least its precision.
+  await delay(2 * TIME_PRECISION_MS)
+  const request = await prepareRequest(run, operation, { body }, path)
+  const response = await run.send(operation, request)
+  // A rule that the schema does not express can refuse the value.
+  if (response.status !== operation.success.status) return
+  const after = response.json as JsonObject
+  assertOthersUnchanged(run, operation, { request, before, after })
+  await assertStored(run, operation, request, response)
+}
+
+function assertOthersUnchanged(
+  { contract }: Run,
+  operation: Operation,
+  { request, before, after }: { request: Request; before: JsonObject; after: JsonObject },
+): void {
+  const { updated, set_when = {} } = readRecordWords(contract, operation)
+  const sent = Object.keys(JSON.parse(request.body ?? '{}'))
+  const computed = [updated, ...Object.keys(set_when)]
+  const changed = Object.keys(before).filter(
+    (name) => !isDeepStrictEqual(before[name], after[name]),
+  )
+  const wrong = changed.find((name) => !sent.includes(name) && !computed.includes(name))
+  if (wrong !== undefined)
+    throw broken(
+      request,
+      `${wrong} changed from ${show(before[wrong])} to ${show(after[wrong])}, but was not sent`,
+    )
+  if (updated === undefined || changed.every((name) => name === updated)) return
+  if (!(Date.parse(String(after[updated])) > Date.parse(String(before[updated]))))
+    throw broken(request, `${updated} stayed ${show(after[updated])}, but the record changed`)
+}

@@ -1,0 +1,178 @@
+/** Oracle: valid data is accepted, at the limits of each schema and at random. */
+import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import type { Operation, Parameter } from '../../model/operations.ts'
+import type { Schema } from '../../model/schema.ts'
+import { findIdempotencyKey } from '../../words/idempotency.ts'
+import { readListWords } from '../../words/lists.ts'
+import { requestSchema } from '../../words/records.ts'
+import { fieldErrors, findRule, readMaxRecordBytes } from '../../words/refusals.ts'
+import { ContractBroken, shorten } from '../contract-broken.ts'
+import { randomCheck } from '../random-check.ts'
+import type { ReceivedResponse } from '../request.ts'
+import {
+  type Check,
+  type Input,
+  parameterSchema,
+  parametersIn,
+  prepareRequest,
+  type Run,
+} from '../run.ts'
+import { jsonBytes, limitValues, objectLargerThan } from '../values/limit-values.ts'
+import { validValues } from '../values/valid-values.ts'
+import { assertStored } from './stored-values.ts'
+
+export function* limitChecks(run: Run, operation: Operation): Generator<Check> {
+  const check = (what: string, input: Input): Check => ({
+    what,
+    perform: () => sendValid(run, operation, input),
+  })
+  const bodies = listBodies(run, operation)
+  for (const { what, body } of bodies) yield check(what, { body })
+  if (operation.body === null) yield check('the URL only', {})
+  const schema = requestSchema(run.contract, operation)
+  const tooLarge = objectLargerThan(readMaxRecordBytes(run.contract), schema)
+  if (operation.body && tooLarge)
+    yield {
+      what: 'a record that is too large',
+      perform: () => sendTooLarge(run, operation, tooLarge),
+    }
+  const body = bodies[0]?.body
+  for (const { what, name, value } of listParameterLimits(run, operation, 'query'))
+    yield check(what, { query: { [name]: value }, body })
+  // Only ASCII: many servers ignore an empty header, and read other bytes in different ways.
+  for (const { what, name, value } of listParameterLimits(run, operation, 'header'))
+    if (/^[ -~]+$/.test(String(value))) yield check(what, { headers: { [name]: value }, body })
+}
+
+function listBodies({ contract }: Run, operation: Operation) {
+  if (operation.body === null) return []
+  return limitValues(requestSchema(contract, operation)).map(({ what, value }) => ({
+    what,
+    body: value as Input['body'],
+  }))
+}
+
+function listParameterLimits(run: Run, operation: Operation, where: 'query' | 'header') {
+  return parametersIn(operation, where).flatMap((parameter) =>
+    limitValues(parameterSchema(run, parameter)).map(({ what, value }) => ({
+      what: `${parameter.name}: ${what}`,
+      name: parameter.name,
+      value,
+    })),
+  )
+}
+
+export function* randomValidChecks(run: Run, operation: Operation): Generator<Check> {
+  yield randomCheck(
+    run,
+    { what: 'random data', runs: run.options.randomRequests },
+    validInputs(run, operation),
+    (input) => sendValid(run, operation, input),
+  )
+}
+
+/** Throws unless the valid request succeeds, or is refused by a rule that a schema cannot
+ *  express. */
+async function sendValid(run: Run, operation: Operation, input: Input): Promise<void> {
+  const headers = withUniqueKey(operation, input.headers ?? {})
+  const request = await prepareRequest(run, operation, { ...input, headers })
+  const response = await run.send(operation, request)
+  const { status } = response
+  const isFine =
+    status === operation.success.status ||
+    (status === 304 && 'If-None-Match' in request.headers) ||
+    (status === 412 && 'If-Match' in request.headers) ||
+    (status === 422 && (isTooLarge(run, input) || isRefusedByRule(run, operation, response)))
+  if (!isFine)
+    throw new ContractBroken(
+      'positive_data_acceptance',
+      request,
+      `valid data returned ${status}: ${shorten(response.text)}`,
+    )
+  if (status === operation.success.status) await assertStored(run, operation, request, response)
+}
+
+/** No other request has the idempotency key. A long one keeps its length, so that the largest one
+ *  is tested. */
+function withUniqueKey(
+  operation: Operation,
+  headers: Record<string, unknown>,
+): Record<string, unknown> {
+  const { name = '' } = findIdempotencyKey(operation) ?? {}
+  if (!(name in headers)) return headers
+  const [key, unique] = [String(headers[name]), randomUUID()]
+  const start = key.length < unique.length ? key : key.slice(0, -unique.length)
+  return { ...headers, [name]: start + unique }
+}
+
+function isTooLarge({ contract }: Run, { body }: Input): boolean {
+  return jsonBytes(body) > readMaxRecordBytes(contract)
+}
+
+/** Whether `x-refusals` has each of the errors. Counts them. */
+function isRefusedByRule(run: Run, operation: Operation, response: ReceivedResponse): boolean {
+  const { contract, coverage } = run
+  const errors = Object.entries(fieldErrors(contract, operation, response))
+  const refusals = errors.map(([field, messages]) => ({
+    rule: findRule(contract, operation, field),
+    messages,
+  }))
+  for (const { rule, messages } of refusals)
+    for (const message of messages)
+      if (rule !== undefined) coverage.refusals.add(operation.id, rule, message)
+  return errors.length > 0 && refusals.every(({ rule }) => rule !== undefined)
+}
+
+/** Throws unless the service refuses a record of this size, and the errors name fields that were
+ *  sent. */
+async function sendTooLarge(run: Run, operation: Operation, body: object): Promise<void> {
+  const request = await prepareRequest(run, operation, { body: { ...body } })
+  const response = await run.send(operation, request)
+  const { status, text } = response
+  const fields = Object.keys(fieldErrors(run.contract, operation, response))
+  if (status !== 422 || fields.length === 0 || !fields.every((field) => field in body))
+    throw new ContractBroken(
+      'negative_data_rejection',
+      request,
+      `a record that is too large returned ${status}: ${shorten(text)}`,
+    )
+}
+
+export function validInputs(run: Run, operation: Operation): fc.Arbitrary<Input> {
+  const valuesIn = (
+    where: 'query' | 'header',
+    valuesOf: (schema: Schema, parameter: Parameter) => fc.Arbitrary<unknown>,
+  ) => {
+    const values = parametersIn(operation, where).map((parameter) => [
+      parameter.name,
+      valuesOf(parameterSchema(run, parameter), parameter),
+    ])
+    return fc.record(Object.fromEntries(values), { requiredKeys: [] })
+  }
+  const sort = readListWords(run.contract)?.sort
+  return fc.record({
+    query: valuesIn('query', (schema, { name }) =>
+      name === sort?.parameter
+        ? validValues(schema).map((fields) => oncePerField(fields as string[], sort.descending))
+        : validValues(schema),
+    ),
+    // Without a pattern any text is valid, but a header can only carry ASCII, and HTTP trims it.
+    headers: valuesIn('header', (schema) =>
+      schema.pattern
+        ? validValues(schema)
+        : fc.string({ unit: 'grapheme-ascii' }).map((text) => text.trim()),
+    ),
+    body:
+      operation.body === null
+        ? fc.constant(undefined)
+        : (validValues(requestSchema(run.contract, operation)) as fc.Arbitrary<Input['body']>),
+  })
+}
+
+/** A sort that names a field twice is refused. */
+function oncePerField(fields: string[], descending: string): string[] {
+  const nameOf = (field: string): string =>
+    field.startsWith(descending) ? field.slice(descending.length) : field
+  return [...new Map(fields.map((field) => [nameOf(field), field])).values()]
+}

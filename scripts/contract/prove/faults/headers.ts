@@ -1,0 +1,91 @@
+/** Faults of headers whose values the contract describes in words. */
+import type { Contract } from '../../../model/contract.ts'
+import type { ProxyHooks } from '../faulty-proxy.ts'
+import { onHeaders, withoutHeaders } from '../hooks.ts'
+import { faultsOf, firstResource, type SeededFault } from '../seeded-fault.ts'
+
+const HOUR_SECONDS = 3600
+
+const fault = faultsOf('headers')
+
+export function headerFaults(contract: Contract): SeededFault[] {
+  const { get } = firstResource(contract)
+  const changed = (name: string, change: (value: string) => string): ProxyHooks =>
+    onHeaders((headers) => {
+      const value = headers[name]
+      return value === undefined ? {} : { [name]: change(value) }
+    })
+  return [
+    fault('omits X-Request-Id', get, {
+      changeResponse: ({ headers }) => ({ headers: withoutHeaders(headers, 'x-request-id') }),
+    }),
+    fault(
+      'sends the same X-Request-Id always',
+      get,
+      changed('x-request-id', () => 'constant'),
+    ),
+    fault('ignores X-Request-Id of the client', get, {
+      changeRequest: ({ headers }) => ({ headers: withoutHeaders(headers, 'x-request-id') }),
+    }),
+    fault(
+      'sends X-RateLimit-Reset in milliseconds',
+      get,
+      changed('x-ratelimit-reset', (value) => String(Number(value) * 1000)),
+    ),
+    fault(
+      'sends X-RateLimit-Reset of the past',
+      get,
+      changed('x-ratelimit-reset', (value) => String(Number(value) - HOUR_SECONDS)),
+    ),
+    fault(
+      'sends X-RateLimit-Reset as seconds left',
+      get,
+      changed('x-ratelimit-reset', () => '30'),
+    ),
+    fault(
+      'does not count down X-RateLimit-Remaining',
+      get,
+      changed('x-ratelimit-remaining', () => '59'),
+    ),
+    fault(
+      'sends the seconds of RateLimit always as 60',
+      get,
+      changed('ratelimit', (value) => value.replace(/t=\d+/, 't=3600')),
+    ),
+    fault(
+      'sends another remainder in RateLimit',
+      get,
+      changed('ratelimit', (value) => value.replace(/r=\d+/, 'r=1')),
+    ),
+    fault(
+      'sends another window in RateLimit-Policy',
+      get,
+      changed('ratelimit-policy', (value) => value.replace(/w=\d+/, 'w=1')),
+    ),
+    fault(
+      'sends another limit in RateLimit-Policy',
+      get,
+      changed('ratelimit-policy', (value) => value.replace(/q=\d+/, 'q=1')),
+    ),
+    fault(
+      'omits X-Content-Type-Options',
+      get,
+      changed('x-content-type-options', () => 'none'),
+    ),
+    fault(
+      'omits Vary',
+      get,
+      onHeaders(() => ({ vary: undefined })),
+    ),
+    fault(
+      'lets shared caches store responses',
+      get,
+      changed('cache-control', () => 'public, max-age=60'),
+    ),
+    fault(
+      'omits Cache-Control',
+      get,
+      onHeaders(() => ({ 'cache-control': undefined })),
+    ),
+  ]
+}

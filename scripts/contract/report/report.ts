@@ -1,0 +1,41 @@
+/** The results of a run, which the other files of this folder and cli/contract-output.ts write. */
+import { type Cell, isMissing, type Untested } from '../coverage.ts'
+import type { DreddResult } from '../dredd/dredd-suite.ts'
+import type { UnusedOracle } from '../oracles.ts'
+import type { Refusal } from '../refusals.ts'
+import type { Case } from '../suite.ts'
+
+export interface Report {
+  /** URL of the tested service. */
+  url: string
+  seed: number
+  /** Why the run ended early. Null: it did not. */
+  error: string | null
+  /** Null for a deployed service. */
+  dredd: DreddResult | null
+  cases: Case[]
+  cells: Cell[]
+  untested: Untested[]
+  unused: UnusedOracle[]
+  /** Reasons for which data that is valid by the schema was refused. */
+  refusals: Refusal[]
+}
+
+export function isFailed({ error, dredd, cases, cells }: Report): boolean {
+  return (
+    error !== null ||
+    (dredd?.failures ?? []).length > 0 ||
+    cases.some(({ failures }) => failures.length > 0) ||
+    cells.some(isMissing)
+  )
+}
+
+/** Follows the name of the oracle. */
+export function describeUnused({ needs }: UnusedOracle): string {
+  return `had nothing to check; it needs ${needs}`
+}
+
+/** All statuses: the columns of the matrix. */
+export function listStatuses(cells: Cell[]): string[] {
+  return [...new Set(cells.filter(({ kind }) => kind === 'status').map(({ name }) => name))].sort()
+}
