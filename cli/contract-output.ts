@@ -1,5 +1,5 @@
 /** The results of `muster contract` as text and as JSON. */
-import { describeMissing, isMissing } from '../scripts/contract/coverage.ts'
+import { describeMissing, isExcused, isMissing } from '../scripts/contract/coverage.ts'
 import { describeRefusal } from '../scripts/contract/refusals.ts'
 import { describeUnused, listStatuses, type Report } from '../scripts/contract/report/report.ts'
 import { formatTable } from './shell.ts'
@@ -24,7 +24,7 @@ export function formatReport(report: Report): string {
   return [
     formatMatrix(report),
     '',
-    ...formatWaivers(report),
+    ...formatExcuses(report),
     '',
     ...failures,
     ...untested.map(({ operation, reason }) => `SKIP  ${operation}: ${reason}`),
@@ -52,10 +52,8 @@ function formatFailures({ error, dredd, cases, cells }: Report): string[] {
 const indent = (text: string): string => text.replace(/^/gm, '      ')
 
 /** Explains each "-" of the matrix. */
-function formatWaivers({ cells }: Report): string[] {
-  const reasons = new Map<string, string>()
-  for (const { name, seen, reason } of cells)
-    if (seen === 0 && reason !== null) reasons.set(name, reason)
+function formatExcuses({ cells }: Report): string[] {
+  const reasons = new Map(cells.filter(isExcused).map(({ name, reason }) => [name, reason]))
   return [...reasons].map(
     ([name, reason]) => `"-" under ${name}: not required, because it ${reason}.`,
   )
@@ -70,7 +68,7 @@ function formatMatrix({ cells }: Report): string {
     const statuses = columns.map((name) => {
       const cell = own.find((candidate) => candidate.kind === 'status' && candidate.name === name)
       if (cell === undefined) return ''
-      return cell.seen === 0 && cell.reason !== null ? '-' : String(cell.seen)
+      return isExcused(cell) ? '-' : String(cell.seen)
     })
     const events = own
       .filter(({ kind }) => kind === 'event')

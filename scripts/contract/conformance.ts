@@ -10,8 +10,8 @@ interface Validator {
 
 /** The validators that `muster generate` wrote for the contract. */
 export interface Validators {
-  /** By operation and status. `headers` takes the headers by lower-case name. `body` has a validator
-   *  for each media type. Null: nothing to validate. */
+  /** By operation and status. `headers` takes the headers by lower-case name. `body` has a
+   *  validator for each media type. Null: nothing to validate. */
   responses: Readonly<
     Record<
       string,

@@ -32,7 +32,7 @@ export interface Oracle {
 const always = (): boolean => true
 const isRead = ({ method }: Operation): boolean => method === 'get'
 
-export const ORACLES: readonly Oracle[] = [
+const LIST = [
   {
     name: 'accepts valid data at the limits',
     promise:
@@ -166,7 +166,11 @@ export const ORACLES: readonly Oracle[] = [
     needs: 'the option --other-key',
     listChecks: isolationChecks,
   },
-]
+] as const satisfies readonly Oracle[]
+
+export type OracleName = (typeof LIST)[number]['name']
+
+export const ORACLES: readonly Oracle[] = LIST
 
 /** The oracles for the operation. The one with the name `first` is the first. */
 export function listOracles(operation: Operation, target: Target, first?: string): Oracle[] {

@@ -3,9 +3,9 @@ import type { Contract } from '../../model/contract.ts'
 import type { Request } from '../request.ts'
 import { prepareRecords } from '../test-records.ts'
 import {
-  type Declared,
+  type DeclaredResponse,
+  declaredResponse,
   expectSchema,
-  findDeclared,
   runDredd,
   type Transaction,
   transactionCount,
@@ -25,13 +25,13 @@ export async function runDreddSuite(
   servers: Servers,
   ids: readonly string[],
 ): Promise<DreddResult> {
-  const declared = new Map<string, Declared>()
+  const declared = new Map<string, DeclaredResponse>()
   const { statistics, passed, failures } = await runDredd(servers.app.url, async (transaction) => {
-    const one = findDeclared(contract, transaction)
-    transaction.skip = !ids.includes(one.operation.id)
+    const response = declaredResponse(contract, transaction)
+    transaction.skip = !ids.includes(response.operation.id)
     if (transaction.skip) return
-    declared.set(transaction.id, one)
-    await prepare(contract, servers, transaction)
+    declared.set(transaction.id, response)
+    await prepare(contract, servers, transaction, response)
   })
   // Dredd silently drops transactions that it does not understand.
   const expected = transactionCount({
@@ -55,8 +55,8 @@ async function prepare(
   contract: Contract,
   servers: Servers,
   transaction: Transaction,
+  declared: DeclaredResponse,
 ): Promise<void> {
-  const declared = findDeclared(contract, transaction)
   expectSchema(contract, transaction, declared)
   const { operation } = declared
   const account = await servers.app.newAccount()

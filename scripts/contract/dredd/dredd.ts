@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import type { Contract } from '../../model/contract.ts'
 import type { Operation, OperationResponse } from '../../model/operations.ts'
 import { inlineReferences } from '../../model/references.ts'
-import { type Schema, toJsonSchema } from '../../model/schema.ts'
+import { mapValues, type Schema, toJsonSchema } from '../../model/schema.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -28,7 +28,8 @@ export interface Transaction {
   }
 }
 
-export interface Declared {
+/** A response that the contract declares, and for which Dredd has a transaction. */
+export interface DeclaredResponse {
   operation: Operation
   response: OperationResponse
   mediaType: string | undefined
@@ -52,10 +53,8 @@ function mendBracketedNames(): void {
   const hide = (text: string): string =>
     text.replace(/%5B|\[/gi, '__LB__').replace(/%5D|\]/gi, '__RB__')
   const mended: Expand = (template, parameters) => {
-    const result = original(
-      hide(template),
-      Object.fromEntries(Object.entries(parameters).map(([name, value]) => [hide(name), value])),
-    )
+    const hidden = Object.entries(parameters).map(([name, value]) => [hide(name), value])
+    const result = original(hide(template), Object.fromEntries(hidden))
     if (result.uri) result.uri = result.uri.replaceAll('__LB__', '%5B').replaceAll('__RB__', '%5D')
     return result
   }
@@ -98,9 +97,9 @@ export async function runDredd(
   return { statistics, passed, failures }
 }
 
-/** Finds the declared response by the transaction's name: `path > summary > status > media
- *  type`. */
-export function findDeclared(contract: Contract, { name }: Transaction): Declared {
+/** The name of a transaction is `path > summary > status > media type`. Throws if the contract does
+ *  not have it. */
+export function declaredResponse(contract: Contract, { name }: Transaction): DeclaredResponse {
   const [path, summary, status, mediaType] = name.slice(name.indexOf('/')).split(' > ')
   const operation = contract.operations.find(
     (candidate) => candidate.path === path && candidate.summary === summary,
@@ -132,7 +131,7 @@ const ACCEPTED: Record<string, string> = {
 export function expectSchema(
   contract: Contract,
   transaction: Transaction,
-  { response, mediaType }: Declared,
+  { response, mediaType }: DeclaredResponse,
 ): void {
   const schema = mediaType === undefined ? undefined : response.content[mediaType]?.schema
   delete transaction.expected.body
@@ -160,9 +159,7 @@ function toDreddSchema(schema: Schema): Schema {
   delete copy.examples
   if (UNKNOWN_FORMATS.includes(String(copy.format))) delete copy.format
   if (copy.properties) {
-    copy.properties = Object.fromEntries(
-      Object.entries(copy.properties).map(([name, child]) => [name, toDreddSchema(child)]),
-    )
+    copy.properties = mapValues(copy.properties, toDreddSchema)
     copy.additionalProperties ??= false
   }
   if (copy.items) copy.items = toDreddSchema(copy.items)

@@ -1,6 +1,6 @@
 /** Changes a Dredd transaction so that the service responds with the transaction's status. */
 import { randomUUID } from 'node:crypto'
-import type { Declared, Transaction } from './dredd.ts'
+import type { DeclaredResponse, Transaction } from './dredd.ts'
 
 interface Account {
   accountId: string
@@ -71,7 +71,7 @@ const LONG_URL_CHARACTERS = 8 * 1024 + 1
 interface Situation {
   servers: Servers
   transaction: Transaction
-  declared: Declared
+  declared: DeclaredResponse
   account: Account
   /** The operation downloads the file of an export. */
   isFile: boolean
@@ -145,7 +145,7 @@ const BY_STATUS: Record<number, Provoke> = {
 export async function provokeStatus(
   servers: Servers,
   transaction: Transaction,
-  declared: Declared,
+  declared: DeclaredResponse,
   account: Account,
 ): Promise<void> {
   const { operation, response } = declared

@@ -1,5 +1,5 @@
-/** Oracle: every filter, sort and page of a list returns what a model computes from all its records.
- *  The model is words/list-model.ts. */
+/** Oracle: every filter, sort and page of a list returns what a model (words/list-model.ts) computes
+ *  from all its records. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Operation } from '../../model/operations.ts'
 import { inlineReferences } from '../../model/references.ts'
@@ -136,8 +136,8 @@ class TestedList {
     return (this.schemaOf(this.words.sort.parameter)?.items?.enum ?? []) as string[]
   }
 
-  /** Throws unless the page is that of the records which the model computes. Tries again if the list
-   *  itself changes in between. */
+  /** Throws unless the page has the records that the model computes. Tries again if the list itself
+   *  changes in between. */
   async assertPage(
     query: Query,
     model: (records: unknown[]) => unknown[],

@@ -10,8 +10,8 @@ import { minimalValue } from '../values/valid-values.ts'
 import type { LinkedKind, Reference } from './sequence-kinds.ts'
 import { assertRules, findDifference } from './stored-values.ts'
 
-/** Calls `work` with a model that has a record of each kind in `begin`. Adds the steps to the message
- *  of a failure. */
+/** Calls `work` with a model that has a record of each kind in `begin`. Adds the steps to the
+ *  message of a failure. */
 export async function withModel(
   run: Run,
   { kinds, begin }: { kinds: LinkedKind[]; begin: LinkedKind[] },

@@ -1,6 +1,7 @@
 /** Measures the contract tests: puts one fault after the other between them and the service, and
  *  counts those that they find. */
 import { Coverage, isMissing } from '../coverage.ts'
+import type { OracleName } from '../oracles.ts'
 import type { Run, Target } from '../run.ts'
 import { runSuite } from '../suite.ts'
 import { type DeliveryHook, startDeliveryProxy } from './delivery-proxy.ts'
@@ -38,7 +39,7 @@ export async function prove(
 }
 
 /** The oracle that finds most faults of a category comes first, which saves time. */
-const LIKELY: Partial<Record<Category, string>> = {
+const LIKELY: Partial<Record<Category, OracleName>> = {
   headers: 'sends headers that mean what the contract says',
   validation: 'refuses each invalid value',
   access: 'requires an API key with the permission',

@@ -1,4 +1,5 @@
-/** The results of a run as `muster lint` and `muster diff` have them, for annotations and Markdown. */
+/** The results of a run in the form of `muster lint` and `muster diff`, for annotations and
+ *  Markdown. */
 import type { Contract } from '../../model/contract.ts'
 import { lineOf } from '../../model/source.ts'
 import type { Result } from '../../report/result.ts'

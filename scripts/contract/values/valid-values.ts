@@ -82,8 +82,8 @@ function texts(schema: Schema): fc.Arbitrary<string> {
     .filter(takes)
 }
 
-/** Whether valid text must be generated from the pattern. Random text nearly always matches the other
- *  patterns: those without ^ and $, and those that only forbid NUL or blank text. */
+/** Whether valid text must be generated from the pattern. Random text nearly always matches the
+ *  other patterns: those without ^ and $, and those that only forbid NUL or blank text. */
 export function isWholePattern(pattern: string | undefined): pattern is string {
   const isOrdinaryText = pattern === TEXT_PATTERN || isNotBlankPattern(pattern)
   return !isOrdinaryText && /^\^.*\$$/s.test(pattern ?? '')
