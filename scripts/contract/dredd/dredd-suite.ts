@@ -34,10 +34,8 @@ export async function runDreddSuite(
     await prepare(contract, servers, transaction, response)
   })
   // Dredd silently drops transactions that it does not understand.
-  const expected = transactionCount({
-    ...contract,
-    operations: contract.operations.filter(({ id }) => ids.includes(id)),
-  })
+  const tested = contract.operations.filter(({ id }) => ids.includes(id))
+  const expected = transactionCount({ operations: tested })
   if (statistics.passes + failures.length !== expected)
     failures.push(
       `Dredd: ${statistics.passes} transactions passed, and the contract declares ${expected}`,

@@ -110,8 +110,8 @@ export function declaredResponse(contract: Contract, { name }: Transaction): Dec
 }
 
 /** The number of transactions that the contract declares. */
-export function transactionCount(contract: Contract): number {
-  return contract.operations
+export function transactionCount({ operations }: Pick<Contract, 'operations'>): number {
+  return operations
     .flatMap(({ responses }) =>
       responses.map(({ content }) => Math.max(1, Object.keys(content).length)),
     )
