@@ -17,6 +17,10 @@ import type { TestRecords } from './test-records.ts'
 const FINISH_TIMEOUT_MS = 30_000
 const POLL_MS = 100
 
+/** Tries of a check while the service itself changes the record, as it does with an export. */
+export const MAX_TRIES = 20
+export const RETRY_DELAY_MS = 100
+
 export interface Target {
   /** Without a trailing slash. */
   url: string

@@ -14,6 +14,8 @@ interface BoardOptions {
   /** Whether the body is valid for the operation. */
   isValid(operation: Operation, body: unknown): boolean
   fault?: 'lists the jobs of all tasks' | 'ignores X-Idempotency'
+  /** From the first request for page 2 with two records, lists have other titles for so long. */
+  changesForMs?: number
 }
 
 interface Answer {
@@ -33,12 +35,19 @@ const MAX_BODY_CHARACTERS = 1024 * 1024
 const MAX_KEY_CHARACTERS = 100
 const SEGMENTS = ['tasks', '{task_id}', 'jobs', '{job_id}']
 
-export async function startBoards({ contract, key: apiKey, isValid, fault }: BoardOptions) {
+export async function startBoards({
+  contract,
+  key: apiKey,
+  isValid,
+  fault,
+  changesForMs = 0,
+}: BoardOptions) {
   /** By path. */
   const records = new Map<string, { id: string; title: string }>()
   /** Requests and responses, by key. */
   const keyed = new Map<string, { request: string; answer: Answer }>()
   const paths: string[] = []
+  let changesUntil: number | undefined
 
   function handle(request: IncomingMessage, sent: string): Answer {
     const [path = '', search = ''] = (request.url ?? '').split('?')
@@ -103,7 +112,15 @@ export async function startBoards({ contract, key: apiKey, isValid, fault }: Boa
     const found = [...records].filter(([other]) => isHere(other)).map(([, record]) => record)
     const all = found.toSorted((a, b) => (a.id < b.id ? -1 : 1))
     const [page, size] = [Number(query.get('page') ?? 1), Number(query.get('size') ?? 20)]
-    return { data: all.slice((page - 1) * size, page * size), total: all.length }
+    if (page === 2 && size === 2) changesUntil ??= Date.now() + changesForMs
+    const data = all.slice((page - 1) * size, page * size)
+    const isChanging = Date.now() < (changesUntil ?? 0)
+    return {
+      data: isChanging
+        ? data.map((record) => ({ ...record, title: randomUUID().slice(0, 8) }))
+        : data,
+      total: all.length,
+    }
   }
 
   const server = createServer(async (request, response) => {

@@ -1,10 +1,10 @@
 /** Oracle: If-Match and If-None-Match compare versions as RFC 9110 §13.1 says. */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Operation } from '../../model/operations.ts'
 import { assertStatus } from '../contract-broken.ts'
 import type { Request } from '../request.ts'
-import { type Check, newRequest, preparePath, type Run } from '../run.ts'
+import { type Check, MAX_TRIES, newRequest, preparePath, RETRY_DELAY_MS, type Run } from '../run.ts'
 
-const MAX_TRIES = 4
 const OTHER_TAG = '"another"'
 
 interface Version {
@@ -66,7 +66,7 @@ export async function* conditionChecks(run: Run, operation: Operation): AsyncGen
 }
 
 /** Sends the header for the current tag. Tries again when the service itself changes the record in
- *  between, as it does with an unfinished one. */
+ *  between. */
 async function sendVersion(
   run: Run,
   operation: Operation,
@@ -85,5 +85,6 @@ async function sendVersion(
     const { status } = await run.send(operation, probe)
     const isStable = status === operation.success.status || (await readTag()) === tag
     if (isStable || tries === MAX_TRIES) return { probe, status }
+    await delay(RETRY_DELAY_MS)
   }
 }

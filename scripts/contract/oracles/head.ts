@@ -1,12 +1,10 @@
 /** Oracle: HEAD has the status and the headers of GET, without a body (RFC 9110 §9.3.2). */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Operation } from '../../model/operations.ts'
 import { listWordedHeaders } from '../../words/headers.ts'
 import { ContractBroken } from '../contract-broken.ts'
 import type { ReceivedResponse } from '../request.ts'
-import { type Check, newRequest, type Run } from '../run.ts'
-
-/** Tries while the record changes between GET and HEAD. */
-const MAX_TRIES = 4
+import { type Check, MAX_TRIES, newRequest, RETRY_DELAY_MS, type Run } from '../run.ts'
 
 export async function* headChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const get = newRequest(run, operation, await run.records.sharedPath(operation))
@@ -19,6 +17,7 @@ export async function* headChecks(run: Run, operation: Operation): AsyncGenerato
         const read = await run.send(operation, get)
         difference = findDifference(operation, read, await run.sendUnchecked(head))
         if (difference === undefined) return
+        await delay(RETRY_DELAY_MS)
       }
       throw new ContractBroken('header_meaning', head, difference ?? '')
     },

@@ -1,5 +1,6 @@
 /** Oracle: every filter, sort and page of a list returns what a model (words/list-model.ts) computes
  *  from all its records. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Operation } from '../../model/operations.ts'
 import { inlineReferences } from '../../model/references.ts'
@@ -18,7 +19,7 @@ import { readRecordWords } from '../../words/records.ts'
 import { ContractBroken, show } from '../contract-broken.ts'
 import { findItemOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
-import { type Check, newRequest, type Run } from '../run.ts'
+import { type Check, MAX_TRIES, newRequest, RETRY_DELAY_MS, type Run } from '../run.ts'
 import { chooseFilterValues } from './list-filter-values.ts'
 import { createSeeds } from './list-seeds.ts'
 import { assertRules } from './stored-values.ts'
@@ -28,8 +29,6 @@ type Query = Record<string, unknown>
 /** A longer list is narrowed to its newest records. */
 const MAX_RECORDS = 150
 const MAX_PAGES = 20
-/** Tries while somebody else changes the list. */
-const MAX_TRIES = 4
 
 export async function* listContentChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const words = readListWords(run.contract)
@@ -159,6 +158,7 @@ class TestedList {
       if (problem === undefined) return
       if (tries === MAX_TRIES || isDeepStrictEqual(records, await this.readAll()))
         throw new ContractBroken('list_contents', request, problem)
+      await delay(RETRY_DELAY_MS)
     }
   }
 
