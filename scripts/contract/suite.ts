@@ -11,7 +11,7 @@
 import type { Operation } from '../model/operations.ts'
 import { assertConforms } from './conformance.ts'
 import { type CheckName, ContractBroken } from './contract-broken.ts'
-import { assertHeaderMeanings } from './oracles/headers.ts'
+import { assertHeaderMeanings } from './header-meanings.ts'
 import { listOracles } from './oracles.ts'
 import type { Checks, Run } from './run.ts'
 import { type Exchange, Sender } from './sender.ts'

@@ -19,7 +19,7 @@ import type { ReceivedResponse, Request } from './request.ts'
 import { minimalValue } from './values/valid-values.ts'
 
 /** A record that the service did not create. */
-export interface FailedRecord {
+interface FailedRecord {
   /** The operation that should have created or returned it. */
   operation: Operation
   error: ContractBroken

@@ -17,7 +17,7 @@ export interface SignatureWords {
   content: string
 }
 
-export interface DeliveryHeaderWords {
+interface DeliveryHeaderWords {
   /** `event.id` of the event, or `payload.id` of the body. */
   'x-equals'?: string
   'x-signature'?: SignatureWords

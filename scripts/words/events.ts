@@ -22,7 +22,7 @@ export interface EventList {
 
 /** An update emits the event if it changes one of the fields `changes`, or if the record meets the
  *  condition `becomes` after it and not before it. */
-export interface EmitCondition {
+interface EmitCondition {
   changes?: string[]
   becomes?: Condition
 }

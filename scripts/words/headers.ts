@@ -7,7 +7,7 @@ import { valueAt } from '../model/source.ts'
 import { readWord } from './read.ts'
 
 /** A header beside those of each operation. */
-export interface CommonHeader {
+interface CommonHeader {
   name: string
   statuses: 'all' | 'success' | 'error'
   schema: Schema
@@ -21,7 +21,7 @@ export interface ParameterMeaning {
   seconds_until?: string
 }
 
-export interface HeaderWords {
+interface HeaderWords {
   /** The name of the request header whose valid value the response repeats. */
   'x-echoes'?: string
   /** Each request of a key takes 1. */

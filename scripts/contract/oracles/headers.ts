@@ -1,93 +1,13 @@
-/** Oracle: the headers mean what the contract says. */
+/** Oracle: rate limit headers count down, and a header repeats one of the request. */
 import { randomUUID } from 'node:crypto'
-import type { Contract } from '../../model/contract.ts'
-import type { Operation, OperationResponse } from '../../model/operations.ts'
-import {
-  listCommonHeaders,
-  listWordedHeaders,
-  type ParameterMeaning,
-  type WordedHeader,
-} from '../../words/headers.ts'
+import type { Operation } from '../../model/operations.ts'
+import { listWordedHeaders, type WordedHeader } from '../../words/headers.ts'
 import { ContractBroken } from '../contract-broken.ts'
-import type { ReceivedResponse, Request } from '../request.ts'
+import type { Request } from '../request.ts'
 import { type Check, prepareRequest, type Run } from '../run.ts'
 import { isValid } from '../values/validity.ts'
 
-/** `Date` has whole seconds, and a response takes time. */
-const CLOCK_TOLERANCE_SECONDS = 5
 const MAX_TRIES = 4
-
-function broken(request: Request, message: string): ContractBroken {
-  return new ContractBroken('header_meaning', request, message)
-}
-
-/** Throws unless each header of the response has a value that its words allow. */
-export function assertHeaderMeanings(
-  contract: Contract,
-  declared: OperationResponse | undefined,
-  request: Request,
-  response: ReceivedResponse,
-): void {
-  assertCommonHeaders(contract, request, response)
-  for (const header of declared ? listWordedHeaders(declared) : []) {
-    const value = response.headers.get(header.name)
-    const problem = value === null ? undefined : findProblem(header, value, response)
-    if (problem !== undefined)
-      throw broken(request, `${response.status}: ${header.name} is ${value}, ${problem}`)
-  }
-}
-
-function assertCommonHeaders(
-  contract: Contract,
-  request: Request,
-  { status, headers }: ReceivedResponse,
-): void {
-  const kind = status < 400 ? 'success' : 'error'
-  for (const { name, statuses, schema } of listCommonHeaders(contract)) {
-    const value = headers.get(name)
-    if ((statuses === 'all' || statuses === kind) && !isValid(schema, value ?? undefined))
-      throw broken(request, `${status}: ${name} is ${value ?? 'missing'}`)
-  }
-}
-
-/** Why the value is wrong. Undefined if it is right. */
-function findProblem(
-  header: WordedHeader,
-  value: string,
-  { headers }: ReceivedResponse,
-): string | undefined {
-  const date = Date.parse(headers.get('date') ?? '')
-  const now = (Number.isNaN(date) ? Date.now() : date) / 1000
-  const { 'x-epoch-seconds': epoch, 'x-at-most': most, 'x-parameters': parameters = {} } = header
-  if (epoch) {
-    const ahead = Number(value) - now
-    if (!(ahead >= -CLOCK_TOLERANCE_SECONDS))
-      return 'which is in the past: it must be in seconds since 1970'
-    if (ahead > epoch.at_most_ahead + CLOCK_TOLERANCE_SECONDS)
-      return `which is more than ${epoch.at_most_ahead} seconds ahead`
-  }
-  if (most !== undefined && !(Number(value) <= most)) return `which is more than ${most}`
-  for (const [name, meaning] of Object.entries(parameters)) {
-    const actual = new RegExp(`;${name}=(\\d+)`).exec(value)?.[1]
-    const expected = expectedParameter(meaning, headers, now)
-    const tolerance = meaning.seconds_until === undefined ? 0 : CLOCK_TOLERANCE_SECONDS
-    if (expected !== undefined && !(Math.abs(Number(actual) - expected) <= tolerance))
-      return `whose ${name} must be ${Math.round(expected)}`
-  }
-  return undefined
-}
-
-/** Undefined if the other header is missing. */
-function expectedParameter(
-  { equals, seconds_until }: ParameterMeaning,
-  headers: Headers,
-  now: number,
-): number | undefined {
-  if (typeof equals === 'number') return equals
-  const other = headers.get(equals ?? seconds_until ?? '')
-  if (other === null) return undefined
-  return seconds_until === undefined ? Number(other) : Number(other) - now
-}
 
 export async function* headerChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const path = await run.records.sharedPath(operation)
@@ -158,4 +78,8 @@ async function assertCountsDown(
     found = `${name} is ${after} after ${before}`
   }
   throw broken(request, found)
+}
+
+function broken(request: Request, message: string): ContractBroken {
+  return new ContractBroken('header_meaning', request, message)
 }

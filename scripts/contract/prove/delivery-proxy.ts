@@ -10,7 +10,7 @@ export type Deliver = (delivery: Delivery) => Promise<number>
  *  signing secret of the webhook. */
 export type DeliveryHook = (delivery: Delivery, deliver: Deliver, secret: string) => Promise<number>
 
-export interface DeliveryProxy extends LoopbackServer {
+interface DeliveryProxy extends LoopbackServer {
   /** The webhook, and so its signing secret, exists after the proxy. */
   setSecret(secret: string): void
 }

@@ -16,7 +16,7 @@ export interface Proof {
   foundBy: string | null
 }
 
-export interface Score {
+interface Score {
   category: Category
   found: number
   faults: number

@@ -7,8 +7,6 @@ import type { ProxyHooks, ProxyRequest, ProxyResponse } from '../faulty-proxy.ts
 import { isFor, onBody, withOtherId } from '../hooks.ts'
 import { faultsOf, firstResource, listResources, type SeededFault } from '../seeded-fault.ts'
 
-type Change = (events: JsonObject[]) => JsonObject[]
-
 const fault = faultsOf('events')
 
 export function eventFaults(contract: Contract): SeededFault[] {
@@ -17,8 +15,9 @@ export function eventFaults(contract: Contract): SeededFault[] {
   const resources = listResources(contract)
   const { create, update, remove } = firstResource(contract)
   if (!list || items === undefined) return []
-  const changed = (change: Change): ProxyHooks =>
+  const onEvents = (change: (events: JsonObject[]) => JsonObject[]): ProxyHooks =>
     onBody(list.operation, (page) => ({ ...page, [items]: change(page[items]) }))
+  const emitMore = (type: string, fits: Fits) => addEvents({ list, items, type }, fits)
   const conditional = resources
     .map((resource) => resource.update)
     .find((operation) =>
@@ -27,33 +26,34 @@ export function eventFaults(contract: Contract): SeededFault[] {
   const withForeign = resources
     .map((resource) => resource.remove)
     .find(({ emits }) => emits.length > 1)
-  const typeOf = (event: JsonObject) => String(event[list.type.slice(1)])
+  const typeField = list.type.slice(1)
   const [created = ''] = create.emits
   const [updated = ''] = update.emits
+  const [removed = ''] = remove.emits
   return [
     fault(
       'does not emit an event',
       create,
-      changed((events) => events.filter((event) => typeOf(event) !== created)),
+      onEvents((events) => events.filter((event) => event[typeField] !== created)),
     ),
     fault(
       'emits each event twice',
       create,
-      changed((events) => events.flatMap((event) => [event, copyOf(event, list)])),
+      onEvents((events) => events.flatMap((event) => [event, copyOf(event, list)])),
     ),
     fault(
       'emits the event of another type',
       update,
-      changed((events) =>
+      onEvents((events) =>
         events.map((event) =>
-          typeOf(event) === updated ? { ...event, [list.type.slice(1)]: created } : event,
+          event[typeField] === updated ? { ...event, [typeField]: created } : event,
         ),
       ),
     ),
     fault(
       'emits an event about another record',
       create,
-      changed((events) =>
+      onEvents((events) =>
         events.map((event) => ({
           ...event,
           resource: { ...(event.resource as JsonObject), id: withOtherId(event.id) },
@@ -63,45 +63,36 @@ export function eventFaults(contract: Contract): SeededFault[] {
     fault(
       'emits an event for a refused request',
       update,
-      emitting(
-        { list, items, type: update.emits[0] },
-        ({ status }, request) => isFor(update, request) && status >= 400,
-      ),
+      emitMore(updated, ({ status }, request) => isFor(update, request) && status >= 400),
     ),
     fault(
       'emits an event for an update that changes nothing',
       update,
-      emitting(
-        { list, items, type: update.emits[0] },
+      emitMore(
+        updated,
         ({ status }, request) => isFor(update, request) && status === 200 && request.body === '{}',
       ),
     ),
     fault(
       'emits an event for a repeated request',
       create,
-      emitting(
-        { list, items, type: create.emits[0] },
-        ({ headers }) => headers['idempotent-replayed'] !== undefined,
-      ),
+      emitMore(created, ({ headers }) => headers['idempotent-replayed'] !== undefined),
     ),
     fault(
       'emits an event for a deleted record',
       remove,
-      emitting(
-        { list, items, type: remove.emits[0] },
-        ({ status }, request) => isFor(remove, request) && status === 404,
-      ),
+      emitMore(removed, ({ status }, request) => isFor(remove, request) && status === 404),
     ),
     ...(conditional
       ? [
           fault(
             'emits a conditional event with each update',
             conditional,
-            changed((events) =>
+            onEvents((events) =>
               events.flatMap((event) => {
                 const [, other = ''] = conditional.emits
-                return typeOf(event) === conditional.emits[0]
-                  ? [{ ...copyOf(event, list), [list.type.slice(1)]: other }, event]
+                return event[typeField] === conditional.emits[0]
+                  ? [{ ...copyOf(event, list), [typeField]: other }, event]
                   : [event]
               }),
             ),
@@ -113,7 +104,9 @@ export function eventFaults(contract: Contract): SeededFault[] {
           fault(
             'emits no event for the records that a deletion changes',
             withForeign,
-            changed((events) => events.filter((event) => typeOf(event) !== withForeign.emits[1])),
+            onEvents((events) =>
+              events.filter((event) => event[typeField] !== withForeign.emits[1]),
+            ),
           ),
         ]
       : []),
@@ -124,11 +117,13 @@ function copyOf(event: JsonObject, { id }: EventList): JsonObject {
   return { ...event, [id.slice(1)]: withOtherId(event[id.slice(1)]) }
 }
 
+type Fits = (response: ProxyResponse, request: ProxyRequest) => boolean
+
 /** Adds one more event of the type to the list after each response that fits: a copy of the newest
  *  one. */
-function emitting(
-  { list, items, type }: { list: EventList; items: string; type: string | undefined },
-  fits: (response: ProxyResponse, request: ProxyRequest) => boolean,
+function addEvents(
+  { list, items, type }: { list: EventList; items: string; type: string },
+  fits: Fits,
 ): ProxyHooks {
   let due = 0
   const added: JsonObject[] = []

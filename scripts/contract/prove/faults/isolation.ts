@@ -1,8 +1,9 @@
 /** Faults that mix accounts. */
 import type { Contract } from '../../../model/contract.ts'
+import type { Operation } from '../../../model/operations.ts'
 import { requestSchema } from '../../../words/records.ts'
 import type { ProxyHooks, ProxyRequest } from '../faulty-proxy.ts'
-import { isFor, pathOf } from '../hooks.ts'
+import { isFor, onRequest, pathOf } from '../hooks.ts'
 import {
   faultsOf,
   firstResource,
@@ -15,38 +16,29 @@ const fault = faultsOf('isolation')
 
 export function isolationFaults(contract: Contract, { key, otherKey }: Keys): SeededFault[] {
   const { list, create, get, update, remove } = firstResource(contract)
-  const referring = listResources(contract)
-    .map((resource) => resource.create)
-    .find((operation) =>
-      Object.values(requestSchema(contract, operation).properties ?? {}).some(
-        ({ format }) => format === 'uuid',
-      ),
-    )
+  const referring =
+    listResources(contract)
+      .map((resource) => resource.create)
+      .find((operation) =>
+        Object.values(requestSchema(contract, operation).properties ?? {}).some(
+          ({ format }) => format === 'uuid',
+        ),
+      ) ?? create
   const isOther = ({ headers }: ProxyRequest) => headers.authorization === `Bearer ${otherKey}`
-  /** Serves these requests of the other account from the account of the run. */
-  const confuse = (fits: (request: ProxyRequest) => boolean): ProxyHooks => ({
-    changeRequest: (request) =>
-      isOther(request) && fits(request)
-        ? { headers: { ...request.headers, authorization: `Bearer ${key}` } }
-        : {},
+  /** The request with the key of the run. */
+  const asRun = ({ headers }: ProxyRequest) => ({
+    headers: { ...headers, authorization: `Bearer ${key}` },
   })
-  const hasFilter = ({ path }: ProxyRequest) => path.includes('filter')
+  /** Serves requests of the other account from the account of the run. */
+  const confuseAccounts = (
+    operation: Operation,
+    fits = (_: ProxyRequest): boolean => true,
+  ): ProxyHooks =>
+    onRequest(operation, (request) => (isOther(request) && fits(request) ? asRun(request) : {}))
   return [
-    fault(
-      'returns the record of another account',
-      get,
-      confuse((request) => isFor(get, request)),
-    ),
-    fault(
-      'updates the record of another account',
-      update,
-      confuse((request) => isFor(update, request)),
-    ),
-    fault(
-      'deletes the record of another account',
-      remove,
-      confuse((request) => isFor(remove, request)),
-    ),
+    fault('returns the record of another account', get, confuseAccounts(get)),
+    fault('updates the record of another account', update, confuseAccounts(update)),
+    fault('deletes the record of another account', remove, confuseAccounts(remove)),
     fault('returns 403 for the record of another account', get, {
       changeResponse: ({ status }, request) =>
         isOther(request) && status === 404 ? { status: 403 } : {},
@@ -54,27 +46,20 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
     fault(
       'returns 304 for the record of another account',
       get,
-      confuse((request) => isFor(get, request) && 'if-none-match' in request.headers),
+      confuseAccounts(get, ({ headers }) => 'if-none-match' in headers),
     ),
-    fault(
-      'lists the records of another account',
-      list,
-      confuse((request) => isFor(list, request)),
-    ),
+    fault('lists the records of another account', list, confuseAccounts(list)),
     fault(
       'filters the records of all accounts',
       list,
-      confuse((request) => isFor(list, request) && hasFilter(request)),
+      confuseAccounts(list, ({ path }) => path.includes('filter')),
     ),
     fault('counts the records of another account', list, {
       async respond(request, forward) {
         if (!isFor(list, request) || !isOther(request)) return undefined
         const [own, other] = [
           await forward(request),
-          await forward({
-            ...request,
-            headers: { ...request.headers, authorization: `Bearer ${key}` },
-          }),
+          await forward({ ...request, ...asRun(request) }),
         ]
         if (own.status !== 200) return own
         const page = JSON.parse(own.body)
@@ -85,8 +70,8 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
     fault('shares Idempotency-Keys between accounts', create, sharedKeys(create.path)),
     fault(
       'lets a record refer to the record of another account',
-      referring ?? create,
-      confuse((request) => request.method === 'POST' && /_id"/.test(request.body)),
+      referring,
+      confuseAccounts(referring, ({ body }) => /_id"/.test(body)),
     ),
   ]
 }

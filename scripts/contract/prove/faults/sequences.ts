@@ -1,6 +1,7 @@
 /** Faults that show only after several requests, or with simultaneous ones. */
 import type { Contract } from '../../../model/contract.ts'
 import type { JsonObject } from '../../../model/json.ts'
+import type { Operation } from '../../../model/operations.ts'
 import { meetsCondition } from '../../../words/records.ts'
 import { type LinkedKind, listLinkedKinds } from '../../oracles/sequence-kinds.ts'
 import { UNKNOWN_ID } from '../../run.ts'
@@ -13,40 +14,46 @@ import {
 import { isFor, isValidInput, pathOf, readRecord, withoutHeaders } from '../hooks.ts'
 import { faultsOf, type SeededFault } from '../seeded-fault.ts'
 
+const fault = faultsOf('sequences')
+
 export function sequenceFaults(contract: Contract): SeededFault[] {
   const kinds = listLinkedKinds(contract)
-  const fault = (what: string, { update }: LinkedKind, hooks: ProxyHooks): SeededFault =>
-    faultsOf('sequences')(what, update, hooks)
   const withStates = kinds.filter(({ words }) => words.states !== undefined)
   const [first, second] = withStates
   const final = withStates.find(hasFinalStates)
   return [
     ...withStates.map((kind) =>
-      fault('accepts a forbidden change of state', kind, acceptRefused(kind, changesState(kind))),
+      fault(
+        'accepts a forbidden change of state',
+        kind.update,
+        acceptRefused(kind, changesState(kind)),
+      ),
     ),
     ...withStates
       .filter(({ words }) => words.fixed_when !== undefined)
-      .map((kind) => fault('changes a fixed field', kind, acceptRefused(kind, changesFixed(kind)))),
+      .map((kind) =>
+        fault('changes a fixed field', kind.update, acceptRefused(kind, changesFixed(kind))),
+      ),
     ...listParents(kinds, 'refused').map((kind) =>
-      fault('deletes a record that others need', kind, deleteReferred(kind)),
+      fault('deletes a record that others need', kind.update, deleteReferred(kind)),
     ),
     ...listParents(kinds, 'cleared').map((kind) =>
-      fault('keeps references to a deleted record', kind, keepReferences(kind, kinds)),
+      fault('keeps references to a deleted record', kind.update, keepReferences(kind, kinds)),
     ),
-    ...(first ? [fault('stores a part of a refused update', first, storePart(first))] : []),
+    ...(first ? [fault('stores a part of a refused update', first.update, storePart(first))] : []),
     ...[first, second].flatMap((kind) =>
-      kind ? [fault('accepts an update of an older version', kind, acceptOlder(kind))] : [],
+      kind ? [fault('accepts an update of an older version', kind.update, acceptOlder(kind))] : [],
     ),
     ...(first
-      ? [fault('accepts simultaneous updates of one version', first, loseUpdate(first))]
+      ? [fault('accepts simultaneous updates of one version', first.update, loseUpdate(first))]
       : []),
     ...(final
-      ? [fault('accepts simultaneous changes to final states', final, acceptBoth(final))]
+      ? [fault('accepts simultaneous changes to final states', final.update, acceptBoth(final))]
       : []),
   ]
 }
 
-/** More than one. */
+/** Whether a field has several final states. */
 function hasFinalStates({ words: { states = {} } }: LinkedKind): boolean {
   return Object.values(states).some(
     (next) => Object.values(next).filter((values) => values.length === 0).length > 1,
@@ -75,7 +82,7 @@ const changesFixed =
   (sent) =>
     Object.keys(sent).every((name) => name in fixed_when)
 
-/** Refused updates that fit seem to succeed. All later responses have their fields. */
+/** Refused updates that fit seem to succeed. All later responses have the fields that they sent. */
 function acceptRefused({ get, update, words }: LinkedKind, fits: Fits): ProxyHooks {
   const changes = new Map<string, JsonObject>()
   let versions = 0
@@ -83,8 +90,8 @@ function acceptRefused({ get, update, words }: LinkedKind, fits: Fits): ProxyHoo
     const changed = changes.get(path)
     if (changed === undefined || response.status !== get.success.status) return response
     const record = { ...parseObject(response.body), ...changed }
-    for (const [name, options] of Object.entries(words.set_when ?? {})) {
-      const isSet = meetsCondition(record, options)
+    for (const [name, condition] of Object.entries(words.set_when ?? {})) {
+      const isSet = meetsCondition(record, condition)
       record[name] = isSet ? (record[name] ?? record[words.updated ?? '']) : null
     }
     const headers = { ...response.headers, etag: `"${versions}"` }
@@ -187,30 +194,30 @@ function acceptOlder({ create, get, update }: LinkedKind): ProxyHooks {
   }
 }
 
-/** Of simultaneous updates of one record, only the first has its condition. */
+/** Only the first of simultaneous updates of one record keeps its If-Match. */
 function loseUpdate({ update }: LinkedKind): ProxyHooks {
-  const running = new Set<string>()
-  return {
-    async respond(request, forward) {
-      const path = pathOf(request.path)
-      if (!isFor(update, request)) return undefined
-      if (running.has(path))
-        return forward({ ...request, headers: withoutHeaders(request.headers, 'if-match') })
-      running.add(path)
-      return forward(request).finally(() => running.delete(path))
-    },
-  }
+  return onSimultaneous(update, (request, forward) =>
+    forward({ ...request, headers: withoutHeaders(request.headers, 'if-match') }),
+  )
 }
 
-/** Of simultaneous updates of one record, only the first can be refused. */
+/** Only the first of simultaneous updates of one record can be refused. */
 function acceptBoth(kind: LinkedKind): ProxyHooks {
-  const running = new Set<string>()
   const { respond } = acceptRefused(kind, changesState(kind))
+  return onSimultaneous(kind.update, (request, forward) => respond?.(request, forward))
+}
+
+/** `respond` handles each request that arrives during another one of the same path. */
+function onSimultaneous(
+  operation: Operation,
+  respond: NonNullable<ProxyHooks['respond']>,
+): ProxyHooks {
+  const running = new Set<string>()
   return {
     async respond(request, forward) {
       const path = pathOf(request.path)
-      if (!isFor(kind.update, request)) return undefined
-      if (running.has(path)) return respond?.(request, forward)
+      if (!isFor(operation, request)) return undefined
+      if (running.has(path)) return respond(request, forward)
       running.add(path)
       return forward(request).finally(() => running.delete(path))
     },
