@@ -1,5 +1,5 @@
 /** What a list must return: computed from all its records. */
-import type { Filter, ListWords } from './lists.ts'
+import { type Filter, type ListWords, readSort } from './lists.ts'
 import { readField, readPointer } from './read.ts'
 
 /** The records that match the filter with one of the values. */
@@ -28,18 +28,18 @@ function matches({ match, ignore_case }: Filter, field: unknown, value: string):
   }
 }
 
-/** The records in the order of the sort fields, each with its prefix for the descending order. */
+/** The records in the order of these options of `sort`. */
 export function applySort(
   records: unknown[],
-  { descending, nulls, ties, ties_follow }: ListWords['sort'],
-  fields: string[],
+  words: ListWords['sort'],
+  options: string[],
 ): unknown[] {
-  const isReversed = ties_follow === 'last' && fields.at(-1)?.startsWith(descending)
+  const { nulls, ties, ties_follow } = words
+  const sorts = options.map((option) => readSort(option, words))
+  const isReversed = ties_follow === 'last' && sorts.at(-1)?.isDescending
   return records.toSorted((a, b) => {
-    for (const field of fields) {
-      const isDescending = field.startsWith(descending)
-      const name = isDescending ? field.slice(descending.length) : field
-      const order = compare(readField(a, name), readField(b, name), isDescending, nulls)
+    for (const { field, isDescending } of sorts) {
+      const order = compare(readField(a, field), readField(b, field), isDescending, nulls)
       if (order !== 0) return order
     }
     const order = compareValues(readPointer(a, ties), readPointer(b, ties))

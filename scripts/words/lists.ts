@@ -67,6 +67,15 @@ export function readMaxPageSize({ sources }: Contract, list: Operation, words: L
   return Number(maximum ?? USUAL_PAGE_SIZE)
 }
 
+/** The field of an option of `sort`, without the prefix of the descending order. */
+export function readSort(
+  option: string,
+  { descending }: Pick<ListWords['sort'], 'descending'>,
+): { field: string; isDescending: boolean } {
+  const isDescending = option.startsWith(descending)
+  return { field: isDescending ? option.slice(descending.length) : option, isDescending }
+}
+
 export function listFilters({ parameters }: Operation): FilterParameter[] {
   return parameters.flatMap((parameter) => {
     const filter = readWord<Filter>(parameter.place, 'x-filter')

@@ -4,31 +4,36 @@ import type { FilterParameter } from '../../words/lists.ts'
 import { readField } from '../../words/read.ts'
 import { isValid } from '../values/validity.ts'
 
-/** Values that match some records, and one that matches none, each as a list. */
+const MAX_VALUES_OF_FIELD = 4
+const MAX_OPTIONS = 6
+
+/** Values of the parameter, each as a list. Most match some of the records, and some match none. */
 export function chooseFilterValues(
-  filter: FilterParameter,
+  { fields, ignore_case = false }: FilterParameter,
   schema: Schema,
   records: unknown[],
 ): string[][] {
-  const { fields, ignore_case } = filter
-  const present = fields.flatMap((field) => {
-    const found = records.flatMap((record) => readField(record, field) ?? [])
-    return [...new Set(found.map(String))].slice(0, 4)
+  const stored = fields.flatMap((field) => {
+    const values = records.flatMap((record) => readField(record, field) ?? [])
+    return [...new Set(values.map(String))].slice(0, MAX_VALUES_OF_FIELD)
   })
-  const isTaken = (value: string) =>
-    isValid(schema.type === 'array' ? (schema.items ?? {}) : schema, value)
-  if (schema.type === 'array') {
-    const options = (schema.items?.enum ?? present).map(String)
-    const [one, two] = present.filter(isTaken)
-    return [...options.slice(0, 6).map((option) => [option]), ...(one && two ? [[one, two]] : [])]
-  }
-  const swap = (text: string) => (ignore_case ? swapCase(text) : text)
-  // A part of an ID is no ID.
-  const parts =
-    schema.format === undefined ? present.map((text) => [...text].slice(1).join('')) : []
-  return [...present.map(swap), ...parts]
-    .filter((value) => value !== '' && isTaken(value))
+  if (schema.type === 'array') return chooseOptions(schema.items ?? {}, stored)
+  const whole = ignore_case ? stored.map(swapCase) : stored
+  // A part of an ID or of a time is not valid.
+  const parts = schema.format === undefined ? stored.map((text) => [...text].slice(1).join('')) : []
+  return [...whole, ...parts]
+    .filter((value) => value !== '' && isValid(schema, value))
     .map((value) => [value])
+}
+
+/** Each option or stored value alone, and two stored values together. */
+function chooseOptions(items: Schema, stored: string[]): string[][] {
+  const options = (items.enum ?? stored).map(String)
+  const [one, two] = stored.filter((value) => isValid(items, value))
+  return [
+    ...options.slice(0, MAX_OPTIONS).map((option) => [option]),
+    ...(one && two ? [[one, two]] : []),
+  ]
 }
 
 /** ASCII letters only. */

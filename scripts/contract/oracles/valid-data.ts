@@ -4,7 +4,8 @@ import fc from 'fast-check'
 import type { Operation, Parameter } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
 import { findIdempotencyKey } from '../../words/idempotency.ts'
-import { readListWords } from '../../words/lists.ts'
+import type { ListWords } from '../../words/lists.ts'
+import { readListWords, readSort } from '../../words/lists.ts'
 import { requestSchema } from '../../words/records.ts'
 import { fieldErrors, findRule, readMaxRecordBytes } from '../../words/refusals.ts'
 import { ContractBroken, shorten } from '../contract-broken.ts'
@@ -154,7 +155,7 @@ export function validInputs(run: Run, operation: Operation): fc.Arbitrary<Input>
   return fc.record({
     query: valuesIn('query', (schema, { name }) =>
       name === sort?.parameter
-        ? validValues(schema).map((fields) => oncePerField(fields as string[], sort.descending))
+        ? validValues(schema).map((options) => oncePerField(options as string[], sort))
         : validValues(schema),
     ),
     // Without a pattern any text is valid, but a header can only carry ASCII, and HTTP trims it.
@@ -171,8 +172,6 @@ export function validInputs(run: Run, operation: Operation): fc.Arbitrary<Input>
 }
 
 /** A sort that names a field twice is refused. */
-function oncePerField(fields: string[], descending: string): string[] {
-  const nameOf = (field: string): string =>
-    field.startsWith(descending) ? field.slice(descending.length) : field
-  return [...new Map(fields.map((field) => [nameOf(field), field])).values()]
+function oncePerField(options: string[], sort: ListWords['sort']): string[] {
+  return [...new Map(options.map((option) => [readSort(option, sort).field, option])).values()]
 }

@@ -1,0 +1,204 @@
+/** Reads a list, and compares it with what a model expects. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import type { Operation } from '../../model/operations.ts'
+import { inlineReferences } from '../../model/references.ts'
+import type { Schema } from '../../model/schema.ts'
+import { type ListWords, listFilters, readMaxPageSize, readSort } from '../../words/lists.ts'
+import { readField, readPointer } from '../../words/read.ts'
+import { readRecordWords } from '../../words/records.ts'
+import { ContractBroken, show } from '../contract-broken.ts'
+import { findItemOperation } from '../record-kinds.ts'
+import type { ReceivedResponse, Request } from '../request.ts'
+import { MAX_TRIES, newRequest, RETRY_DELAY_MS, type Run } from '../run.ts'
+import { assertRules } from './stored-values.ts'
+
+type Query = Record<string, unknown>
+
+/** A longer list is narrowed to its newest records. */
+const MAX_RECORDS = 150
+const MAX_PAGES = 20
+
+/** A list, with the query that narrows it. */
+export class ListUnderTest {
+  readonly operation: Operation
+  readonly words: ListWords
+  /** The most records of a page. */
+  readonly maxSize: number
+  readonly #path: string
+  readonly #run: Run
+  #base: Query = {}
+
+  constructor(
+    run: Run,
+    { operation, path, words }: { operation: Operation; path: string; words: ListWords },
+  ) {
+    this.#run = run
+    this.operation = operation
+    this.#path = path
+    this.words = words
+    this.maxSize = readMaxPageSize(run.contract, operation, words)
+  }
+
+  /** The schema of a query parameter. Undefined if the list does not have it. */
+  schemaOf(name: string): Schema | undefined {
+    const parameter = this.operation.parameters.find((candidate) => candidate.name === name)
+    return parameter && inlineReferences(this.#run.contract.sources, parameter.schema)
+  }
+
+  #request(query: Query): Request {
+    const all = { ...this.#base, ...query }
+    return newRequest(this.#run, this.operation, this.#path, { query: all })
+  }
+
+  async #read(
+    query: Query,
+  ): Promise<{ request: Request; response: ReceivedResponse; items: unknown[] }> {
+    const request = this.#request(query)
+    const response = await this.#run.send(this.operation, request)
+    const items = readPointer(response.json, this.words.items)
+    if (response.status !== this.operation.success.status || !Array.isArray(items))
+      throw new ContractBroken('list_contents', request, `the list returned ${response.status}`)
+    return { request, response, items }
+  }
+
+  /** All records, in the order without `sort`. */
+  async readAll(): Promise<unknown[]> {
+    const { page } = this.words
+    const all: unknown[] = []
+    for (let number = 1; number <= MAX_PAGES; number += 1) {
+      const { response, items } = await this.#read({
+        [page.size]: this.maxSize,
+        [page.parameter]: number,
+      })
+      all.push(...items)
+      if (items.length < this.maxSize || all.length >= this.#totalOf(response)) break
+    }
+    return all
+  }
+
+  /** Limits a long list to records after a time, if it has such a filter. */
+  async narrow(): Promise<void> {
+    const { sort, page } = this.words
+    const { response } = await this.#read({})
+    if (!(this.#totalOf(response) > MAX_RECORDS)) return
+    const filter = listFilters(this.operation).find(({ match }) => match === 'after')
+    const [field = ''] = filter?.fields ?? []
+    const newestFirst = `${sort.descending}${field}`
+    if (!filter || !this.sortOptions().includes(newestFirst)) return
+    const { items } = await this.#read({ [sort.parameter]: newestFirst, [page.size]: this.maxSize })
+    this.#base = { [filter.parameter.name]: readField(items.at(-1), field) }
+  }
+
+  /** NaN if the contract does not say where the list has its total. */
+  #totalOf({ json }: ReceivedResponse): number {
+    const { total } = this.words.meta
+    return total === undefined ? Number.NaN : Number(readPointer(json, total))
+  }
+
+  sortOptions(): string[] {
+    return (this.schemaOf(this.words.sort.parameter)?.items?.enum ?? []) as string[]
+  }
+
+  /** Throws unless the page has the records that the model computes. Tries again if the list itself
+   *  changes in between. */
+  async assertPage(
+    query: Query,
+    model: (records: unknown[]) => unknown[],
+    page?: { number: number; size: number },
+  ): Promise<void> {
+    const { number, size } = page ?? { number: 1, size: this.maxSize }
+    const { page: names } = this.words
+    for (let tries = 1; ; tries += 1) {
+      const records = await this.readAll()
+      const { request, response, items } = await this.#read({
+        ...query,
+        [names.size]: size,
+        [names.parameter]: number,
+      })
+      const expected = model(records)
+      const problem =
+        this.#findMetaProblem(response, { number, size, total: expected.length }) ??
+        this.#findOrderProblem(items, expected.slice((number - 1) * size, number * size))
+      if (problem === undefined) return
+      if (tries === MAX_TRIES || isDeepStrictEqual(records, await this.readAll()))
+        throw new ContractBroken('list_contents', request, problem)
+      await delay(RETRY_DELAY_MS)
+    }
+  }
+
+  #findMetaProblem(
+    { json }: ReceivedResponse,
+    { number, size, total }: { number: number; size: number; total: number },
+  ): string | undefined {
+    const { meta, sort } = this.words
+    const fields = new Set(this.sortOptions().map((option) => readSort(option, sort).field))
+    const expected: [string | undefined, unknown][] = [
+      [meta.page, number],
+      [meta.size, size],
+      [meta.total, total],
+      [meta.last_page, Math.max(1, Math.ceil(total / size))],
+      [meta.sorts, [...fields]],
+    ]
+    for (const [pointer, value] of expected) {
+      const actual = pointer === undefined ? value : readPointer(json, pointer)
+      if (!isDeepStrictEqual(actual, value))
+        return `${pointer} is ${show(actual)} instead of ${show(value)}`
+    }
+    return undefined
+  }
+
+  #findOrderProblem(items: unknown[], expected: unknown[]): string | undefined {
+    if (isDeepStrictEqual(items, expected)) return undefined
+    const { ties } = this.words.sort
+    const idsOf = (records: unknown[]) =>
+      records.map((record) => readPointer(record, ties)).join(', ')
+    if (idsOf(items) === idsOf(expected))
+      return 'the records have other values than without filter and sort'
+    return `the page has ${items.length} records: ${idsOf(items)}; expected are ${expected.length}: ${idsOf(expected)}`
+  }
+
+  async #readIds(): Promise<unknown[]> {
+    return (await this.readAll()).map((record) => readPointer(record, this.words.sort.ties))
+  }
+
+  async assertHas(ids: string[]): Promise<void> {
+    const listed = await this.#readIds()
+    const missing = ids.find((id) => !listed.includes(id))
+    if (missing !== undefined) throw this.#broken(`the new record ${missing} is not in the list`)
+  }
+
+  async assertLacks(ids: string[]): Promise<void> {
+    const listed = await this.#readIds()
+    const wrong = ids.find((id) => listed.includes(id))
+    if (wrong !== undefined) throw this.#broken(`the list has ${wrong}, a record of another list`)
+  }
+
+  #broken(message: string): ContractBroken {
+    return new ContractBroken('list_contents', this.#request({}), message)
+  }
+
+  /** Each field of an entry is that of the record. */
+  async assertSameAsRecords(): Promise<void> {
+    const get = findItemOperation(this.#run.contract, 'get', this.operation.path)
+    if (get === undefined) return
+    const words = readRecordWords(this.#run.contract, get)
+    for (const entry of (await this.readAll()).slice(-3) as Record<string, unknown>[]) {
+      const path = `${this.#path}/${readPointer(entry, this.words.sort.ties)}`
+      const probe = newRequest(this.#run, get, path)
+      const { json, status } = await this.#run.send(get, probe)
+      if (status === 404 || words.finished_when) continue
+      assertRules(words, probe, entry)
+      const record = json as typeof entry | undefined
+      const name = Object.keys(entry).find(
+        (field) => !isDeepStrictEqual(record?.[field], entry[field]),
+      )
+      if (name !== undefined)
+        throw new ContractBroken(
+          'list_contents',
+          probe,
+          `${name} is ${show(record?.[name])}, but ${show(entry[name])} in the list`,
+        )
+    }
+  }
+}
