@@ -54,7 +54,7 @@ async function startServer({
     await migrate(db).finally(() => db.close())
   })
   const running = await start(config, { log: pino({ level: config.logLevel }) })
-  return { ...running, config, ...newTestUsers(running.db), call: newCall(running.url) }
+  return { ...running, config, ...newTestUsers(running.db) }
 }
 
 function newTestUsers(db: Db): Pick<Server, 'newKey' | 'newAccount' | 'newUser'> {
@@ -84,25 +84,6 @@ function newTestUsers(db: Db): Pick<Server, 'newKey' | 'newAccount' | 'newUser'>
       )
       return { userId }
     },
-  }
-}
-
-function newCall(url: string): Server['call'] {
-  return async (method, path, { key, body, headers = {} } = {}) => {
-    const authorization = key === undefined ? {} : { Authorization: `Bearer ${key}` }
-    const type = body === undefined ? {} : { 'Content-Type': 'application/json' }
-    const response = await fetch(url + path, {
-      method,
-      headers: { ...authorization, ...type, ...headers },
-      body: typeof body === 'string' ? body : JSON.stringify(body),
-    })
-    const text = await response.text()
-    return {
-      status: response.status,
-      headers: response.headers,
-      text,
-      body: text === '' ? undefined : JSON.parse(text),
-    }
   }
 }
 

@@ -41,18 +41,18 @@ export class HttpClient {
     this.#agent.destroy()
   }
 
-  /** Sends the request. After 429, calls `onLimited`, waits for `Retry-After` and sends it again.
-   *  Throws if no response arrives. */
+  /** Sends the request. After 429, calls `onLimited`, waits for `Retry-After` and sends the request
+   *  again. Throws if no response arrives. */
   async exchange(
     request: Request,
-    onLimited: (response: ReceivedResponse) => void,
+    onLimited?: (response: ReceivedResponse) => void,
   ): Promise<ReceivedResponse> {
     for (let repeats = 0; ; repeats++) {
       const response = await this.#exchangeOnce(request)
       const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
       const canWait = seconds >= 0 && seconds <= MAX_WAIT_SECONDS && repeats < MAX_REPEATS
       if (response.status !== 429 || !canWait) return response
-      onLimited(response)
+      onLimited?.(response)
       await delay(seconds * 1000)
     }
   }

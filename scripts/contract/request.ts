@@ -18,3 +18,10 @@ export interface ReceivedResponse {
   /** Undefined unless the body is JSON. */
   json: unknown
 }
+
+/** More than a body may have. */
+export const TOO_MANY_BODY_BYTES = 1024 * 1024 + 1
+
+/** More than servers commonly accept in a URL. The default limit of Node for all headers is 16
+ *  KiB. */
+export const LONG_URL_CHARACTERS = 9000

@@ -1,5 +1,6 @@
 /** Runs Dredd with new records for each transaction, and makes every documented status occur. */
 import type { Contract } from '../../model/contract.ts'
+import { HttpClient } from '../http-client.ts'
 import type { Request } from '../request.ts'
 import { prepareRecords } from '../test-records.ts'
 import {
@@ -10,7 +11,7 @@ import {
   type Transaction,
   transactionCount,
 } from './dredd.ts'
-import { provokeStatus, type Server, type Servers } from './provoke-status.ts'
+import { provokeStatus, type Servers } from './provoke-status.ts'
 
 export interface DreddResult {
   failures: string[]
@@ -25,14 +26,15 @@ export async function runDreddSuite(
   servers: Servers,
   ids: readonly string[],
 ): Promise<DreddResult> {
+  const client = new HttpClient(servers.app.url, [])
   const declared = new Map<string, DeclaredResponse>()
   const { statistics, passed, failures } = await runDredd(servers.app.url, async (transaction) => {
     const response = declaredResponse(contract, transaction)
     transaction.skip = !ids.includes(response.operation.id)
     if (transaction.skip) return
     declared.set(transaction.id, response)
-    await prepare(contract, servers, transaction, response)
-  })
+    await prepare({ contract, servers, client }, transaction, response)
+  }).finally(() => client.close())
   // Dredd silently drops transactions that it does not understand.
   const tested = contract.operations.filter(({ id }) => ids.includes(id))
   const expected = transactionCount({ operations: tested })
@@ -50,19 +52,15 @@ export async function runDreddSuite(
 }
 
 async function prepare(
-  contract: Contract,
-  servers: Servers,
+  { contract, servers, client }: { contract: Contract; servers: Servers; client: HttpClient },
   transaction: Transaction,
   declared: DeclaredResponse,
 ): Promise<void> {
   expectSchema(contract, transaction, declared)
   const { operation } = declared
   const account = await servers.app.newAccount()
-  const records = await prepareRecords(
-    contract,
-    (request) => send(servers.app, request),
-    account.key,
-  )
+  const send = (request: Request) => client.exchange(request)
+  const records = await prepareRecords(contract, send, account.key)
   // Dredd sends empty header parameters.
   for (const parameter of operation.parameters)
     if (parameter.in === 'header') delete transaction.request.headers[parameter.name]
@@ -75,13 +73,4 @@ async function prepare(
     transaction.request.body = JSON.stringify(await records.withReferences(operation, example))
   }
   await provokeStatus(servers, transaction, declared, account)
-}
-
-async function send(app: Server, { method, path, headers, body, key }: Request) {
-  const { body: json, ...response } = await app.call(method, path, {
-    headers,
-    body,
-    key: key ?? undefined,
-  })
-  return { ...response, json }
 }

@@ -1,5 +1,6 @@
 /** Changes a Dredd transaction so that the service responds with the transaction's status. */
 import { randomUUID } from 'node:crypto'
+import { LONG_URL_CHARACTERS, TOO_MANY_BODY_BYTES } from '../request.ts'
 import type { DeclaredResponse, Transaction } from './dredd.ts'
 
 interface Account {
@@ -7,14 +8,6 @@ interface Account {
   userId: string
   /** Full Access, of the Owner. */
   key: string
-}
-
-interface ServerResponse {
-  status: number
-  headers: Headers
-  // biome-ignore lint/suspicious/noExplicitAny: Dredd checks its schema.
-  body: any
-  text: string
 }
 
 /** A running service. */
@@ -26,11 +19,6 @@ export interface Server {
     account: { accountId: string; userId: string },
     accessLevel?: 'full_access' | 'read_only',
   ): Promise<string>
-  call(
-    method: string,
-    path: string,
-    options?: { key?: string; body?: unknown; headers?: Record<string, string> },
-  ): Promise<ServerResponse>
 }
 
 /** Changes that no request can make. The caller of the suite implements them. */
@@ -65,8 +53,6 @@ export interface Servers {
 const DAY_MS = 24 * 60 * 60 * 1000
 /** Exports expire after a week. */
 const EXPIRED_AGE_MS = 8 * DAY_MS
-const TOO_MANY_BODY_BYTES = 1024 * 1024
-const LONG_URL_CHARACTERS = 8 * 1024 + 1
 
 interface Situation {
   servers: Servers
@@ -93,7 +79,7 @@ const BY_STATUS: Record<number, Provoke> = {
   201: () => undefined,
   204: () => undefined,
   304: async ({ servers, account, transaction }) => {
-    const { headers } = await servers.app.call('GET', transaction.fullPath, { key: account.key })
+    const headers = await sendGet(servers.app, transaction.fullPath, account.key)
     transaction.request.headers['If-None-Match'] = headers.get('etag') ?? ''
   },
   400: ({ transaction, declared }) => {
@@ -131,7 +117,7 @@ const BY_STATUS: Record<number, Provoke> = {
     else addQuery(transaction, 'unknown=1')
   },
   429: async ({ servers: { limited }, account, transaction }) => {
-    await limited.call('GET', '/public/v1/event-types', { key: account.key })
+    await sendGet(limited, '/public/v1/event-types', account.key)
     sendTo(limited, transaction)
   },
   500: ({ servers: { broken, brokenKey }, transaction }) => {
@@ -168,6 +154,13 @@ async function provokeForbidden(situation: Situation): Promise<void> {
   if (isFile) await changes.restrictExports(account.accountId)
   const key = await app.newKey({ ...account, userId }, permission ? 'full_access' : 'read_only')
   transaction.request.headers.Authorization = `Bearer ${key}`
+}
+
+/** The headers of the response. */
+async function sendGet({ url }: Server, path: string, key: string): Promise<Headers> {
+  const response = await fetch(url + path, { headers: { Authorization: `Bearer ${key}` } })
+  await response.arrayBuffer()
+  return response.headers
 }
 
 function addQuery(transaction: Transaction, query: string): void {

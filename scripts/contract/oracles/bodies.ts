@@ -1,9 +1,8 @@
 /** Oracle: only a JSON body is accepted. */
 import type { Operation } from '../../model/operations.ts'
 import { assertStatus } from '../contract-broken.ts'
+import { TOO_MANY_BODY_BYTES } from '../request.ts'
 import { type Check, newRequest, type Run } from '../run.ts'
-
-const TOO_MANY_BODY_BYTES = 1024 * 1024 + 1
 
 export async function* bodyChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const path = await run.records.sharedPath(operation)

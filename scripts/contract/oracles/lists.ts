@@ -1,5 +1,5 @@
-/** Oracle: every filter, sort and page of a list returns what a model (words/list-model.ts) computes
- *  from all its records. */
+/** Oracle: every filter, sort and page of a list returns what a model (words/list-model.ts)
+ *  computes from all its records. */
 import type { Operation } from '../../model/operations.ts'
 import { applyFilter, applySort } from '../../words/list-model.ts'
 import {

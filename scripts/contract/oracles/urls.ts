@@ -1,12 +1,9 @@
 /** Oracle: a URL or a method that the contract does not have is refused. */
 import type { Operation } from '../../model/operations.ts'
 import { assertStatus, ContractBroken } from '../contract-broken.ts'
-import type { ReceivedResponse, Request } from '../request.ts'
+import { LONG_URL_CHARACTERS, type ReceivedResponse, type Request } from '../request.ts'
 import { type Check, prepareRequest, type Run, UNKNOWN_ID, withId } from '../run.ts'
 
-/** More than servers commonly accept in a URL. The default limit of Node for all headers is 16
- *  KiB. */
-const LONG_URL_CHARACTERS = 9000
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 export async function* urlChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
