@@ -81,9 +81,8 @@ export interface Check {
 
 export type Checks = AsyncIterable<Check> | Iterable<Check>
 
-/** A request that the service accepts, as far as the input is valid: its references lead to
- *  existing records, and the path is that of `preparePath`. Without a body in the input, the
- *  request has a valid one. */
+/** The request with the input. References in the body lead to existing records. Without a body in
+ *  the input, the body is a valid one. The default path is that of `preparePath`. */
 export async function prepareRequest(
   run: Run,
   operation: Operation,
@@ -91,16 +90,15 @@ export async function prepareRequest(
   path?: string,
 ): Promise<Request> {
   const { records } = run
-  const takesBody = operation.body !== null && input.body !== undefined
-  const body = takesBody
-    ? await records.withReferences(operation, input.body ?? {})
-    : await records.validBody(operation)
-  return newRequest(run, operation, path ?? (await preparePath(run, operation)), {
-    ...input,
-    body,
-  })
+  const body =
+    input.body === undefined || operation.body === null
+      ? await records.validBody(operation)
+      : await records.withReferences(operation, input.body)
+  const at = path ?? (await preparePath(run, operation))
+  return newRequest(run, operation, at, { ...input, body })
 }
 
+/** The request with exactly the input. */
 export function newRequest(
   { target }: Run,
   { method }: Operation,
