@@ -4,7 +4,7 @@ import { hasRequests } from '../../records/reports/traffic.ts'
 import { apiCurlCommand } from '../shared/curl.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import { counted } from './format.ts'
-import { may, type Visit } from './page.ts'
+import { canManageKeys, canManageWebhooks, type Visit } from './page.ts'
 import { card, codeBlock } from './ui.ts'
 
 export interface Step {
@@ -32,7 +32,7 @@ export async function firstSteps(
       isDone: keys.length + revokedKeys.length > 0,
       text: html`<p>
         Every request needs a key. It is shown once: store it like a password.
-        ${may('api_keys')(user, {}) ? keyLink : askOwner}
+        ${canManageKeys(user) ? keyLink : askOwner}
       </p>`,
     },
     {
@@ -50,7 +50,7 @@ export async function firstSteps(
       isDone: hasWebhook,
       text: html`<p>
         A webhook sends each event to your endpoint within a second.
-        ${may('webhooks')(user, {}) ? webhookLink : askOwner}
+        ${canManageWebhooks(user) ? webhookLink : askOwner}
       </p>`,
     },
   ]

@@ -1,9 +1,9 @@
 /** The navigation: the pages that the user may open. */
 import { resources } from '../../generated/resources.ts'
 import type { User } from '../../records/users.ts'
-import { isAdmin, isOwner } from './page.ts'
+import { isOwner, isOwnerOrAdmin } from './page.ts'
 import { plural } from './records/labels.ts'
-import { addressOf, maySee } from './records/resources.ts'
+import { canViewResource, resourcePath } from './records/resources.ts'
 
 export interface NavigationItem {
   label: string
@@ -35,7 +35,7 @@ export function navigation(user: User, troubledWebhooks: number): NavigationGrou
     {
       title: 'Developers',
       items: [
-        ...(isAdmin(user, {})
+        ...(isOwnerOrAdmin(user)
           ? [
               { label: 'API requests', to: '/requests', icon: 'requests' },
               {
@@ -57,7 +57,7 @@ export function navigation(user: User, troubledWebhooks: number): NavigationGrou
     { title: 'Records', items: recordItems(user) },
     {
       title: 'Account',
-      items: isOwner(user, {})
+      items: isOwner(user)
         ? [
             { label: 'People', to: '/people', icon: 'people' },
             { label: 'Audit log', to: '/audit-log', icon: 'audit' },
@@ -71,6 +71,10 @@ export function navigation(user: User, troubledWebhooks: number): NavigationGrou
 
 function recordItems(user: User): NavigationItem[] {
   return resources
-    .filter((resource) => maySee(user, resource))
-    .map((resource) => ({ label: plural(resource), to: addressOf(resource), icon: resource.slug }))
+    .filter((resource) => canViewResource(user, resource))
+    .map((resource) => ({
+      label: plural(resource),
+      to: resourcePath(resource),
+      icon: resource.slug,
+    }))
 }

@@ -17,10 +17,18 @@ import { count, counted, duration } from './format.ts'
 import { reloadEvery } from './htmx.ts'
 import { icon } from './icons.ts'
 import { TROUBLED_WEBHOOKS } from './navigation.ts'
-import { anyUser, type ConsolePage, get, isAdmin, may, type Route, type Visit } from './page.ts'
+import {
+  anyUser,
+  type ConsolePage,
+  canManageWebhooks,
+  get,
+  isOwnerOrAdmin,
+  type Route,
+  type Visit,
+} from './page.ts'
 import { plural } from './records/labels.ts'
 import { listRecords } from './records/references.ts'
-import { addressOf, maySee } from './records/resources.ts'
+import { canViewResource, resourcePath } from './records/resources.ts'
 import { formatPercent, requestBars, requestStats } from './requests/request-figures.ts'
 import { buttonLink, card, empty, stats, table } from './ui.ts'
 import {
@@ -42,7 +50,7 @@ const MAX_USERS = 6
 
 async function overview(visit: Visit): Promise<ConsolePage> {
   const { user, account } = visit
-  if (!isAdmin(user, {}))
+  if (!isOwnerOrAdmin(user))
     return { title: 'Overview', lead: account.name, body: await recordCounts(visit) }
   return {
     title: 'Overview',
@@ -157,7 +165,7 @@ function attemptsCard({ user }: Visit, rows: WebhookRow[]): Html {
       ? empty(
           'No webhooks',
           'Stop polling the API: get notified of every change by webhook.',
-          may('webhooks')(user, {}) && buttonLink('/webhooks/new', 'Create webhook'),
+          canManageWebhooks(user) && buttonLink('/webhooks/new', 'Create webhook'),
         )
       : empty('No attempts', 'Webhooks received nothing in the last 24 hours.')
   const chart = stackedBars({
@@ -238,7 +246,7 @@ function rateLimitCard({ config }: Visit, use: RateLimitUse[]): Content {
 
 /** For Members, who do not work with the API. */
 async function recordCounts(visit: Visit): Promise<Html> {
-  const visible = resources.filter((resource) => maySee(visit.user, resource))
+  const visible = resources.filter((resource) => canViewResource(visit.user, resource))
   if (visible.length === 0) {
     const owner = await findOwner(visit.scope)
     const text = `You have no access to records yet. Ask ${owner?.fullName}, the Account Owner.`
@@ -248,7 +256,7 @@ async function recordCounts(visit: Visit): Promise<Html> {
     visible.map(async (resource) => {
       const { meta } = await listRecords(visit, resource, { 'page[size]': 1 })
       return html`<li>
-        <a href="/console${addressOf(resource)}">
+        <a href="/console${resourcePath(resource)}">
           ${icon(resource.slug)}
           <strong>${plural(resource)}</strong>
           <span class="stat-value">${count(meta.total)}</span>

@@ -121,8 +121,8 @@ export type Route = { method: 'GET' | 'POST'; path: string } & (
   | { access: Access; handle: Handle<Visit> }
 )
 
-/** `path` is below /console, for example `/webhooks/:webhook`.
- *  A parameter without its own pattern must be a UUID. */
+/** `path` is below /console, for example `/webhooks/:webhook`. Its parameters are IDs, except those
+ *  that app.ts lists. */
 export function get(path: string, access: Access, handle: Handle<Visit>): Route {
   return { method: 'GET', path, access, handle }
 }
@@ -136,19 +136,38 @@ export function guestPost(path: string, handle: Handle<GuestVisit>): Route {
   return { method: 'POST', path, handle }
 }
 
-export const anyUser: Access = () => true
-export const isOwner: Access = (user) => user.role === 'owner'
-/** The Owner and Admins see keys, webhooks and requests. Their grants decide what they may
- *  change. */
-export const isAdmin: Access = (user) => user.role !== 'member'
-/** The Owner, and Admins with the grant. */
-export const may =
-  (grant: Grant): Access =>
-  (user) =>
-    user.role === 'owner' || (user.role === 'admin' && user.grants.includes(grant))
+export function anyUser(): boolean {
+  return true
+}
+
+export function isOwner({ role }: User): boolean {
+  return role === 'owner'
+}
+
+/** They see keys, webhooks and requests. Grants decide what an Admin may change. */
+export function isOwnerOrAdmin({ role }: User): boolean {
+  return role !== 'member'
+}
+
+export function canManageKeys(user: User): boolean {
+  return hasGrant(user, 'api_keys')
+}
+
+export function canManageWebhooks(user: User): boolean {
+  return hasGrant(user, 'webhooks')
+}
+
+/** The Account Owner needs no grant. */
+function hasGrant({ role, grants }: User, grant: Grant): boolean {
+  return role === 'owner' || (role === 'admin' && grants.includes(grant))
+}
 
 const RANK: Record<Permission, number> = { none: 0, read: 1, write: 2 }
-export const hasPermission =
-  (module: Module, needed: Exclude<Permission, 'none'>): Access =>
-  (user) =>
-    RANK[user.permissions[module]] >= RANK[needed]
+
+export function hasPermission(
+  { permissions }: User,
+  module: Module,
+  needed: 'read' | 'write',
+): boolean {
+  return RANK[permissions[module]] >= RANK[needed]
+}

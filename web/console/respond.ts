@@ -7,7 +7,7 @@ import { countTroubledWebhooks } from '../../records/reports/webhook-health.ts'
 import { type Notice, type SignedIn, storeNotice } from '../../records/sessions.ts'
 import type { Assets } from './assets.ts'
 import { layout, parseTheme } from './layout.ts'
-import { type ConsolePage, isAdmin, type PageResult } from './page.ts'
+import { type ConsolePage, isOwnerOrAdmin, type PageResult } from './page.ts'
 
 interface ResponseServices {
   db: Db
@@ -50,7 +50,7 @@ async function sendPage(
     notice,
     areDeliveriesPaused: visitor !== undefined && (await areDeliveriesPaused(db)),
     troubledWebhooks:
-      visitor && isAdmin(visitor.user, {}) ? await findTroubledWebhooks(db, visitor) : 0,
+      visitor && isOwnerOrAdmin(visitor.user) ? await findTroubledWebhooks(db, visitor) : 0,
     visitor,
   })
 }

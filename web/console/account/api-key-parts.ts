@@ -8,10 +8,9 @@ import {
 import { parseName } from '../../../records/names.ts'
 import type { Content, Html } from '../../shared/html.ts'
 import { choiceField, type Errors, problemsOf, textField } from '../form-fields.ts'
-import { may, type Visit } from '../page.ts'
+import type { Visit } from '../page.ts'
 import { actionForm, code, confirmButton, pill } from '../ui.ts'
 
-export const mayManageKeys = may('api_keys')
 export const CRUMBS = [{ label: 'API keys', to: '/api-keys' }]
 
 export const ACCESS_LEVELS: Record<AccessLevel, string> = {

@@ -2,21 +2,29 @@
 import { listAccountKeys, type OwnedApiKey } from '../../../records/api-keys.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { counted } from '../format.ts'
-import { type ConsolePage, get, isAdmin, post, type Route, type Visit } from '../page.ts'
+import {
+  type ConsolePage,
+  canManageKeys,
+  get,
+  isOwnerOrAdmin,
+  post,
+  type Route,
+  type Visit,
+} from '../page.ts'
 import { parseId, toListPage, withQuery } from '../query.ts'
 import { readOnlyNote } from '../read-only-note.ts'
 import { buttonLink, card, empty, pager, table, tabs, timeElement, twoLines } from '../ui.ts'
-import { accessPill, keyOwner, keyPrefix, mayManageKeys, revokeButton } from './api-key-parts.ts'
+import { accessPill, keyOwner, keyPrefix, revokeButton } from './api-key-parts.ts'
 import { createKey, newKeyPage } from './create-api-key.ts'
 import { keyPage, revokeKey, updateKey } from './edit-api-key.ts'
 
 export const apiKeyRoutes: Route[] = [
-  get('/api-keys', isAdmin, keysPage),
-  post('/api-keys', mayManageKeys, createKey),
-  get('/api-keys/new', mayManageKeys, (visit) => newKeyPage(visit)),
-  get('/api-keys/:key', mayManageKeys, keyPage),
-  post('/api-keys/:key', mayManageKeys, updateKey),
-  post('/api-keys/:key/revoke', mayManageKeys, revokeKey),
+  get('/api-keys', isOwnerOrAdmin, keysPage),
+  post('/api-keys', canManageKeys, createKey),
+  get('/api-keys/new', canManageKeys, (visit) => newKeyPage(visit)),
+  get('/api-keys/:key', canManageKeys, keyPage),
+  post('/api-keys/:key', canManageKeys, updateKey),
+  post('/api-keys/:key/revoke', canManageKeys, revokeKey),
 ]
 
 const KEYS_PER_PAGE = 50
@@ -32,7 +40,7 @@ async function keysPage(visit: Visit): Promise<ConsolePage> {
   })
   const { items: keys, hasNewer, hasOlder } = toListPage(found, KEYS_PER_PAGE, { olderThan })
   const state = isRevoked ? 'revoked' : ''
-  const canManage = mayManageKeys(user, {})
+  const canManage = canManageKeys(user)
   return {
     title: 'API keys',
     lead: isRevoked
@@ -72,7 +80,7 @@ function noKeys(isRevoked: boolean, canManage: boolean): Html {
 }
 
 function keysTable({ user, now }: Visit, keys: OwnedApiKey[], isRevoked: boolean): Html {
-  const canManage = mayManageKeys(user, {})
+  const canManage = canManageKeys(user)
   const hasActions = canManage && !isRevoked
   const columns = [
     'Name',

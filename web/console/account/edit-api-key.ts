@@ -58,7 +58,7 @@ function keyFacts({ now, user }: Visit, key: OwnedApiKey): Html {
     isRevoked && ['Revoked', timeElement(key.revokedAt, now)],
     ['Created', timeElement(key.createdAt, now)],
     ['Last used', timeElement(key.lastUsedAt, now)],
-    isOwner(user, {}) && ['History', history],
+    isOwner(user) && ['History', history],
   ])
 }
 
@@ -85,7 +85,7 @@ export async function updateKey(visit: Visit): Promise<PageResult> {
 /** A key acts with the permissions of its owner, which a key manager may lack. */
 function assertMayRaise({ user }: Visit, before: ApiKey, accessLevel: AccessLevel): void {
   const isRaised = before.accessLevel === 'read_only' && accessLevel === 'full_access'
-  if (isRaised && before.userId !== user.id && !isOwner(user, {}))
+  if (isRaised && before.userId !== user.id && !isOwner(user))
     throw new Refused('Only the owner of the key and the Account Owner can give it Full Access.')
 }
 

@@ -33,7 +33,7 @@ import { isResourceChoice } from './keyed-fields.ts'
 import { label, option } from './labels.ts'
 import { reference } from './reference-control.ts'
 import type { KnownRecords } from './references.ts'
-import { maySee, resourceByOption } from './resources.ts'
+import { canViewResource, resourceByOption } from './resources.ts'
 
 export function control(field: FormField, context: ControlContext): Html {
   return CONTROLS[field.kind](field, context)
@@ -105,7 +105,7 @@ function choice(field: FormField, context: ControlContext): Html {
   const { schema, isRequired, refreshesForm } = field
   const value = context.draft.get(field.path) ?? String(schema.default ?? '')
   const possible = optionsOf(schema).filter(
-    (one) => !isResourceChoice(field) || canSee(context.user, one.value),
+    (one) => !isResourceChoice(field) || canViewOption(context.user, one.value),
   )
   const choices = addChoice(possible, value)
   const needsNone =
@@ -123,9 +123,9 @@ function choice(field: FormField, context: ControlContext): Html {
   </div>`
 }
 
-function canSee(user: User, value: string): boolean {
+function canViewOption(user: User, value: string): boolean {
   const resource = resourceByOption(value)
-  return resource !== undefined && maySee(user, resource)
+  return resource !== undefined && canViewResource(user, resource)
 }
 
 /** More options get a scrolling list. */

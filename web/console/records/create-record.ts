@@ -17,7 +17,7 @@ import { schemaFields, writeField } from './fields.ts'
 import type { RecordForm } from './form-context.ts'
 import { noun, plural } from './labels.ts'
 import { recordForm } from './record-form.ts'
-import { addressOf, type Item, recordCrumbs, resourceByOption } from './resources.ts'
+import { type Item, recordCrumbs, resourceByOption, resourcePath } from './resources.ts'
 import {
   applyFormAction,
   type LoadedForm,
@@ -56,10 +56,13 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<Pa
     assertCanExport(visit, body)
     const once = formRequest(visit)
     const { id } = (await visit.call(operation, { body, once })) as Item
-    return redirect(addressOf(resource, id), `${capital(noun(resource))} created.`)
+    return redirect(resourcePath(resource, id), `${capital(noun(resource))} created.`)
   } catch (error) {
     if (error instanceof AlreadyCreated && !error.hasDifferentInput)
-      return redirect(addressOf(resource, error.id), `The ${noun(resource)} was already created.`)
+      return redirect(
+        resourcePath(resource, error.id),
+        `The ${noun(resource)} was already created.`,
+      )
     const failedForm =
       error instanceof AlreadyCreated
         ? { ...form, problem: RESENT_WITH_CHANGES }
@@ -90,8 +93,8 @@ function page(
     crumbs: recordCrumbs(resource),
     body: recordForm({
       ...form,
-      to: `${addressOf(resource)}/new`,
-      cancel: addressOf(resource),
+      to: `${resourcePath(resource)}/new`,
+      cancel: resourcePath(resource),
       submit: `Create ${noun(resource)}`,
       user: visit.user,
       now: visit.now,

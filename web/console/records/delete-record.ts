@@ -12,7 +12,7 @@ import { canViewExported } from './export-file.ts'
 import { label, noun } from './labels.ts'
 import { recordTitle } from './record-page.ts'
 import { findRecord, loadReferences } from './references.ts'
-import { addressOf, type Item, recordCrumbs } from './resources.ts'
+import { type Item, recordCrumbs, resourcePath } from './resources.ts'
 
 export async function deletePage(
   visit: Visit,
@@ -24,10 +24,10 @@ export async function deletePage(
   return formPage(
     { title: `Delete ${title}?`, crumbs: recordCrumbs(resource, { id: item.id, title }) },
     {
-      to: addressOf(resource, item.id, 'delete'),
+      to: resourcePath(resource, item.id, 'delete'),
       submit: `Delete ${noun(resource)}`,
       style: 'danger',
-      cancel: addressOf(resource, item.id),
+      cancel: resourcePath(resource, item.id),
       problem,
     },
     [
@@ -65,7 +65,7 @@ export async function deleteRecord(
       path: { [resource.idParameter]: item.id },
       updatedAt: visit.form.get(VERSION_FIELD) ?? undefined,
     })
-    return redirect(addressOf(resource), `${capital(noun(resource))} deleted.`)
+    return redirect(resourcePath(resource), `${capital(noun(resource))} deleted.`)
   } catch (error) {
     if (error instanceof InvalidInput)
       return deletePage(visit, resource, item, errorSentence(error))

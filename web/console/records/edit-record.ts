@@ -12,7 +12,7 @@ import type { RecordForm } from './form-context.ts'
 import { recordForm } from './record-form.ts'
 import { recordTitle } from './record-page.ts'
 import { findRecord, loadReferences } from './references.ts'
-import { addressOf, type Item, recordCrumbs } from './resources.ts'
+import { type Item, recordCrumbs, resourcePath } from './resources.ts'
 import {
   applyFormAction,
   type LoadedForm,
@@ -69,7 +69,7 @@ export async function updateRecord(
   if (actionForm) return page(visit, resource, item, actionForm)
   const form = await readSubmittedForm(visit, schema, item)
   const changed = form.fields.filter((field) => isChanged(form.draft, field, item))
-  const to = addressOf(resource, item.id)
+  const to = resourcePath(resource, item.id)
   if (changed.length === 0) return redirect(to, 'No changes to save.')
   try {
     const body = toRequestBody(update, changed, form.draft, { isNew: false, current: item })
@@ -128,8 +128,8 @@ function page(
     body: recordForm({
       ...form,
       fields: fields.map((field) => ({ ...field, isRequired: required.has(field.path) })),
-      to: addressOf(resource, item.id, 'edit'),
-      cancel: addressOf(resource, item.id),
+      to: resourcePath(resource, item.id, 'edit'),
+      cancel: resourcePath(resource, item.id),
       submit: 'Save changes',
       user: visit.user,
       now: visit.now,

@@ -8,7 +8,7 @@ import type { Visit } from '../page.ts'
 import { plural } from './labels.ts'
 import { convertQuery, filterName } from './list-query.ts'
 import { listRecords } from './references.ts'
-import { type Item, maySee, resourceByOption } from './resources.ts'
+import { canViewResource, type Item, resourceByOption } from './resources.ts'
 
 export function isExportRunning(
   { operations: { file } }: Resource,
@@ -29,7 +29,7 @@ export function isFileReady(
 /** An export must not give a user records that the console hides. */
 export function canViewExported(user: User, item: Record<string, unknown>): boolean {
   const exported = resourceByOption(item.resource)
-  return exported === undefined || maySee(user, exported)
+  return exported === undefined || canViewResource(user, exported)
 }
 
 export async function exportProgress(visit: Visit, item: Item): Promise<Html> {

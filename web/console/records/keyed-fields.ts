@@ -14,8 +14,8 @@ import { toFormField } from './fields.ts'
 import { label, noun, option } from './labels.ts'
 import { findKnownRecord, findRecord, type KnownRecords } from './references.ts'
 import {
+  canViewResource,
   type Item,
-  maySee,
   recordFields,
   referencedResource,
   resourceByOption,
@@ -99,7 +99,7 @@ async function answersField(
   const names = new Set([...fields.map(({ path }) => path), ...Object.keys(current ?? {})])
   for (const name of names) {
     const resource = referencedResource(name)
-    if (!resource || !maySee(visit.user, resource)) continue
+    if (!resource || !canViewResource(visit.user, resource)) continue
     const list = findQuestions(resource, values)
     if (!list) continue
     refreshing.add(name)

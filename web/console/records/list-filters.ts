@@ -19,7 +19,7 @@ import {
   withValue,
 } from './list-query.ts'
 import { findKnownRecord, type KnownRecords, recordName, type SearchResult } from './references.ts'
-import { addressOf, referencedResource } from './resources.ts'
+import { referencedResource, resourcePath } from './resources.ts'
 
 export interface FilterContext {
   resource: Resource
@@ -45,13 +45,13 @@ export function recordFilters(context: FilterContext): Html {
   const size = queryValue(pairs, 'page[size]')
   const title = visible.length > 0 ? 'More filters' : 'Filters'
   return filterForm({
-    to: addressOf(resource),
+    to: resourcePath(resource),
     hidden: size === '' ? {} : { 'page[size]': size },
     fields: [
       ...visible.map((filter) => filterField(filter, context)),
       sortField(operations[resource.operations.list], pairs),
     ],
-    clear: Object.keys(filtersIn(pairs)).length > 0 && addressOf(resource),
+    clear: Object.keys(filtersIn(pairs)).length > 0 && resourcePath(resource),
     more: collapsed.length > 0 && {
       title: `${title}${used > 0 ? ` (${used} used)` : ''}`,
       isOpen: used > 0 || collapsed.some(({ name }) => filterName(name) in errors),
@@ -114,7 +114,7 @@ function referenceField(
   const labelHint = (item && recordName(other, item)) ?? 'name or ID'
   const withHint = html`${label(other.type)} <small>${labelHint}</small>`
   const to = (id: string): string =>
-    `/console${addressOf(resource)}${queryText(withValue(pairs, filterName(name), id))}`
+    `/console${resourcePath(resource)}${queryText(withValue(pairs, filterName(name), id))}`
   const choices = suggestions[name]?.items.map(
     (one) => html`<li><a href="${to(one.id)}">${recordName(other, one) ?? one.id}</a></li>`,
   )

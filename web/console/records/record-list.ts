@@ -43,13 +43,13 @@ import {
   searchRecords,
 } from './references.ts'
 import {
-  addressOf,
   canPerform,
+  canViewResource,
   type Item,
-  maySee,
   nameField,
   recordFields,
   referencedResource,
+  resourcePath,
 } from './resources.ts'
 
 interface List extends FilterContext {
@@ -64,7 +64,7 @@ export async function recordListPage(visit: Visit, resource: Resource): Promise<
   const rawPairs: Pairs = [...visit.query]
   const pairs = normalizeQuery(resource, rawPairs)
   if (JSON.stringify(pairs) !== JSON.stringify(rawPairs))
-    return { to: `${addressOf(resource)}${queryText(pairs)}` }
+    return { to: `${resourcePath(resource)}${queryText(pairs)}` }
   const list = { visit, resource, operation, pairs, errors: {} }
   try {
     const found = await listRecords(visit, resource, convertQuery(operation, pairs))
@@ -96,7 +96,7 @@ async function suggestFilterRecords(
   const suggestions: Record<string, SearchResult> = {}
   for (const [name, text] of Object.entries(filters)) {
     const resource = referencedResource(name)
-    if (resource && !isUuid(text) && isStorable(text) && maySee(visit.user, resource))
+    if (resource && !isUuid(text) && isStorable(text) && canViewResource(visit.user, resource))
       suggestions[name] = await searchRecords(visit, resource, text, {})
   }
   return suggestions
@@ -117,7 +117,7 @@ function listContent(list: List): ConsolePage {
 }
 
 function creationLink(resource: Resource): Html {
-  return buttonLink(`${addressOf(resource)}/new`, `New ${noun(resource)}`, 'primary')
+  return buttonLink(`${resourcePath(resource)}/new`, `New ${noun(resource)}`, 'primary')
 }
 
 /** Errors of parameters that have no field in the filter form. */
@@ -139,7 +139,7 @@ export const LIVE_SECONDS = 2
 function records(list: List, { data, meta }: Records): Html {
   const { resource, pairs } = list
   const isLive = data.some((item) => isExportRunning(resource, item))
-  const here = `/console${addressOf(resource)}${queryText(pairs)}`
+  const here = `/console${resourcePath(resource)}${queryText(pairs)}`
   const attributes = isLive && reloadEvery(LIVE_SECONDS, here, 'records')
   return html`<section class="card records" id="records"${attributes}>
     ${data.length === 0 ? emptyList(list, meta) : recordTable(list, data)}
@@ -155,7 +155,7 @@ function emptyList({ resource, visit, pairs }: List, { total, last_page }: Recor
     return empty(
       'Nothing matches',
       `No ${noun(resource)} matches all of these filters.`,
-      buttonLink(addressOf(resource), 'Clear filters'),
+      buttonLink(resourcePath(resource), 'Clear filters'),
     )
   const create = canPerform(visit.user, resource, 'create')
   return empty(
@@ -191,14 +191,14 @@ function recordLink(resource: Resource, item: Item, name: string | undefined): H
     name === undefined
       ? html`<code>${shortId(item.id)}</code>`
       : html`<span class="clip">${String(item[name])}</span>`
-  return html`<a href="/console${addressOf(resource, item.id)}">${text}</a>`
+  return html`<a href="/console${resourcePath(resource, item.id)}">${text}</a>`
 }
 
 function fileLink({ resource, visit }: List, item: Item): Content {
   return (
     isFileReady(resource, item, visit.now) &&
     canViewExported(visit.user, item) &&
-    buttonLink(addressOf(resource, item.id, 'file'), 'Download')
+    buttonLink(resourcePath(resource, item.id, 'file'), 'Download')
   )
 }
 
@@ -226,7 +226,7 @@ function columnHead({ resource, operation, pairs }: List, name: string, schema: 
   const sort = queryValue(pairs, 'sort')
   // Clicking cycles through ascending, descending and the default order.
   const next = sort === name ? `-${name}` : sort === `-${name}` ? undefined : name
-  const to = `/console${addressOf(resource)}${queryText(withValue(pairs, 'sort', next))}`
+  const to = `/console${resourcePath(resource)}${queryText(withValue(pairs, 'sort', next))}`
   const order = sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : undefined
   return { ...column, label: html`<a class="sort" href="${to}">${text}</a>`, sort: order }
 }
@@ -238,7 +238,7 @@ function recordPager(
   if (total === 0) return undefined
   const to = (number: number): string => {
     const value = number === 1 ? undefined : String(number)
-    return `${addressOf(resource)}${queryText(withValue(pairs, 'page[number]', value))}`
+    return `${resourcePath(resource)}${queryText(withValue(pairs, 'page[number]', value))}`
   }
   const hasSizes = total > Math.min(...PAGE_SIZES)
   const first = (current_page - 1) * per_page + 1
@@ -257,7 +257,7 @@ function pageSizeLinks(resource: Resource, pairs: Pairs, current: number): Html 
   const link = (size: number): Html => {
     if (size === current) return html` <strong>${size}</strong>`
     const query = normalizeQuery(resource, withValue(pairs, 'page[size]', String(size)))
-    return html` <a href="/console${addressOf(resource)}${queryText(query)}">${size}</a>`
+    return html` <a href="/console${resourcePath(resource)}${queryText(query)}">${size}</a>`
   }
   return html` · Rows per page: ${PAGE_SIZES.map(link)}`
 }

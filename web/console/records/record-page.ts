@@ -30,14 +30,14 @@ import {
   recordName,
 } from './references.ts'
 import {
-  addressOf,
   canPerform,
+  canViewResource,
   type Item,
-  maySee,
   nameField,
   recordCrumbs,
   recordFields,
   referencedResource,
+  resourcePath,
 } from './resources.ts'
 
 export async function recordPage(
@@ -48,7 +48,7 @@ export async function recordPage(
   const known = await loadReferences(visit, [item])
   const related = await Promise.all(
     listReferringResources(resource)
-      .filter((other) => maySee(visit.user, other))
+      .filter((other) => canViewResource(visit.user, other))
       .map((other) => relatedCard(visit, resource, other, item.id)),
   )
   return {
@@ -100,10 +100,10 @@ function partName(
 function recordActions({ user }: Visit, resource: Resource, item: Item): Content {
   return [
     canPerform(user, resource, 'update') &&
-      buttonLink(addressOf(resource, item.id, 'edit'), 'Edit'),
+      buttonLink(resourcePath(resource, item.id, 'edit'), 'Edit'),
     canPerform(user, resource, 'delete') &&
       canViewExported(user, item) &&
-      buttonLink(addressOf(resource, item.id, 'delete'), 'Delete', 'danger'),
+      buttonLink(resourcePath(resource, item.id, 'delete'), 'Delete', 'danger'),
   ]
 }
 
@@ -132,10 +132,10 @@ async function recordCard(
     )
   const canDownload = isFileReady(resource, item, visit.now) && canViewExported(visit.user, item)
   const fileLink =
-    canDownload && buttonLink(addressOf(resource, item.id, 'file'), 'Download', 'primary')
+    canDownload && buttonLink(resourcePath(resource, item.id, 'file'), 'Download', 'primary')
   const attributes =
     isExportRunning(resource, item) &&
-    reloadEvery(LIVE_SECONDS, `/console${addressOf(resource, item.id)}`, 'record')
+    reloadEvery(LIVE_SECONDS, `/console${resourcePath(resource, item.id)}`, 'record')
   return html`<div id="record"${attributes}>
     ${attributes && (await exportProgress(visit, item))}
     ${card('Details', facts(rows), fileLink)}
@@ -174,12 +174,12 @@ async function relatedCard(
     'page[size]': RELATED_LIMIT,
   })
   const title = html`${plural(other)} <span class="muted">${count(meta.total)}</span>`
-  const all = `${addressOf(other)}${queryText([[filterName(reference), id]])}`
+  const all = `${resourcePath(other)}${queryText([[filterName(reference), id]])}`
   const actions = [
     meta.total > data.length && buttonLink(all, 'See all', 'quiet'),
     canPerform(visit.user, other, 'create') &&
       isCreationField(other, reference) &&
-      buttonLink(`${addressOf(other)}/new?${reference}=${id}`, `New ${noun(other)}`),
+      buttonLink(`${resourcePath(other)}/new?${reference}=${id}`, `New ${noun(other)}`),
   ]
   const body =
     data.length > 0
@@ -211,7 +211,7 @@ async function relatedTable(
   const labels = columns.map(([name]) => referenceLabel(name))
   const rows = items.map((item) => ({
     cells: [
-      html`<a href="/console${addressOf(other, item.id)}">${recordTitle(other, item, known)}</a>`,
+      html`<a href="/console${resourcePath(other, item.id)}">${recordTitle(other, item, known)}</a>`,
       ...columns.map(([name, schema]) => cell(name, schema, item[name], showing)),
     ],
   }))

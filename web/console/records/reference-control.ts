@@ -11,12 +11,13 @@ import type { FormField } from './field.ts'
 import { actionName, type ControlContext, elementId } from './form-context.ts'
 import { noun, option } from './labels.ts'
 import { distinguishingText, findKnownRecord, recordName, referenceLink } from './references.ts'
-import { maySee, referencedResource } from './resources.ts'
+import { canViewResource, referencedResource } from './resources.ts'
 
 export function reference(field: FormField, context: ControlContext): Html {
   const { path, name } = field
   const resource = referencedResource(name)
-  if (!resource || !maySee(context.user, resource)) return textField(fieldOptions(field, context))
+  if (!resource || !canViewResource(context.user, resource))
+    return textField(fieldOptions(field, context))
   const resultsId = `found-${elementId(path)}`
   const find = actionName('find')
   const searchWhileTyping = replace(resultsId, {

@@ -9,12 +9,12 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import type { Visit } from '../page.ts'
 import { shortId } from '../ui.ts'
 import {
-  addressOf,
+  canViewResource,
   type Item,
-  maySee,
   nameField,
   recordFields,
   referencedResource,
+  resourcePath,
 } from './resources.ts'
 
 /** Loaded records that the user can view, by `participant 0193…`. */
@@ -66,7 +66,7 @@ export async function loadReferences(
   const wanted = new Map<string, { resource: Resource; id: string }>()
   for (const [name, id] of items.flatMap((item) => Object.entries(item))) {
     const resource = referencedResource(name)
-    if (resource && typeof id === 'string' && isUuid(id) && maySee(visit.user, resource))
+    if (resource && typeof id === 'string' && isUuid(id) && canViewResource(visit.user, resource))
       wanted.set(keyOf(resource, id), { resource, id })
   }
   const known: KnownRecords = new Map()
@@ -94,7 +94,7 @@ export function referenceLink(known: KnownRecords, name: string, id: string): Ht
   const item = findKnownRecord(known, name, id)
   if (!resource || !item) return html`<code title="${id}">${shortId(id)}</code>`
   const text = recordName(resource, item) ?? html`<code>${shortId(id)}</code>`
-  return html`<a href="/console${addressOf(resource, id)}">${text}</a>`
+  return html`<a href="/console${resourcePath(resource, id)}">${text}</a>`
 }
 
 /** Undefined if the resource has no name field. */

@@ -24,17 +24,17 @@ export function resourceByOption(value: unknown): Resource | undefined {
   return resources.find(({ slug }) => slug.replaceAll('-', '_') === value)
 }
 
-export function maySee(user: User, { module }: Resource): boolean {
-  return hasPermission(module, 'read')(user, {})
+export function canViewResource(user: User, { module }: Resource): boolean {
+  return hasPermission(user, module, 'read')
 }
 
 export function canPerform(user: User, { module, operations }: Resource, action: Action): boolean {
-  return operations[action] !== null && hasPermission(module, 'write')(user, {})
+  return operations[action] !== null && hasPermission(user, module, 'write')
 }
 
 export const canViewRecords: Access = (user, { resource: slug }) => {
   const resource = findResource(slug)
-  return resource !== undefined && maySee(user, resource)
+  return resource !== undefined && canViewResource(user, resource)
 }
 
 export const canChangeRecords =
@@ -64,7 +64,7 @@ export function recordFields({ record }: Resource): [name: string, schema: Schem
 }
 
 /** The path of a page, relative to /console. */
-export function addressOf(
+export function resourcePath(
   { slug }: Resource,
   id?: string,
   action?: 'edit' | 'delete' | 'file',
@@ -78,7 +78,7 @@ export function recordCrumbs(
   record?: { id: string; title: string },
 ): ConsolePage['crumbs'] {
   return [
-    { label: plural(resource), to: addressOf(resource) },
-    ...(record ? [{ label: record.title, to: addressOf(resource, record.id) }] : []),
+    { label: plural(resource), to: resourcePath(resource) },
+    ...(record ? [{ label: record.title, to: resourcePath(resource, record.id) }] : []),
   ]
 }

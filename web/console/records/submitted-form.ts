@@ -13,7 +13,7 @@ import { readField, schemaFields } from './fields.ts'
 import { actionName, type FormAction, type RecordForm } from './form-context.ts'
 import { withKeyedFields } from './keyed-fields.ts'
 import { type KnownRecords, loadReferences, searchRecords } from './references.ts'
-import { type Item, maySee, referencedResource } from './resources.ts'
+import { canViewResource, type Item, referencedResource } from './resources.ts'
 
 /** Reading a form takes quadratic time in the number of its fields. */
 const MAX_FIELDS = 2_000
@@ -153,7 +153,7 @@ async function searchFor(
   const references = referencesIn(fields)
   const field = references.find((one) => one.path === path)
   const resource = field && referencedResource(field.name)
-  if (!resource || !maySee(visit.user, resource)) return undefined
+  if (!resource || !canViewResource(visit.user, resource)) return undefined
   const beside = references
     .filter((one) => one !== field)
     .map((one): [string, string] => [one.name, draft.get(one.path) ?? ''])

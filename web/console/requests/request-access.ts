@@ -10,18 +10,18 @@ export function findHiddenModule(user: User, operationId: string | null): Module
   const resource = resources.find(({ operations }) =>
     Object.values(operations).some((id) => id === operationId),
   )
-  return resource && !hasPermission(resource.module, 'read')(user, {}) ? resource.module : undefined
+  return resource && !hasPermission(user, resource.module, 'read') ? resource.module : undefined
 }
 
 /** Whether the user may read every module, and therefore every query. */
-export function canSeeAllQueries(user: User): boolean {
-  return resources.every(({ module }) => hasPermission(module, 'read')(user, {}))
+export function canViewAllQueries(user: User): boolean {
+  return resources.every(({ module }) => hasPermission(user, module, 'read'))
 }
 
 /** A request to an unknown path may have been meant for any module. */
 export function isQueryHidden(user: User, operationId: string | null): boolean {
   return operationId === null
-    ? !canSeeAllQueries(user)
+    ? !canViewAllQueries(user)
     : findHiddenModule(user, operationId) !== undefined
 }
 

@@ -14,14 +14,14 @@ import { BASH_NOTE, needsBash } from '../../shared/shell.ts'
 import { parseRowView, type RowView, rowHeading } from '../expandable-row.ts'
 import { bytes, counted, duration, utc } from '../format.ts'
 import { isJson, jsonBlock } from '../json-block.ts'
-import { type ConsolePage, get, isAdmin, type Route, type Visit } from '../page.ts'
+import { type ConsolePage, get, isOwnerOrAdmin, type Route, type Visit } from '../page.ts'
 import { SHORT_MODULE_LABELS } from '../people/access-form.ts'
 import { withQuery } from '../query.ts'
 import { card, codeBlock, copyableId, facts, note } from '../ui.ts'
 import { findHiddenModule, isQueryHidden, redactQuery } from './request-access.ts'
 import { lookUpOperation, requestsTable } from './request-row.ts'
 
-export const requestRoutes: Route[] = [get('/requests/:request', isAdmin, requestPage)]
+export const requestRoutes: Route[] = [get('/requests/:request', isOwnerOrAdmin, requestPage)]
 
 /** A page with a single row of the list. The list takes the row from here when it opens or
  *  closes. */

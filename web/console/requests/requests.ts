@@ -17,10 +17,10 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import { formStatus, hasErrors } from '../form-fields.ts'
 import { count, counted, utc } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
-import { get, isAdmin, type PageResult, type Route, type Visit } from '../page.ts'
+import { get, isOwnerOrAdmin, type PageResult, type Route, type Visit } from '../page.ts'
 import { type ListPage, toListPage } from '../query.ts'
 import { buttonLink, card, empty, note, pager, tabs } from '../ui.ts'
-import { canSeeAllQueries, redactQuery } from './request-access.ts'
+import { canViewAllQueries, redactQuery } from './request-access.ts'
 import { topLists, trafficChart, trafficStats } from './request-figures.ts'
 import { clearedPath, requestFilters } from './request-filters.ts'
 import {
@@ -36,8 +36,8 @@ import { type RequestRow, requestsTable } from './request-row.ts'
 import { requestsCsv } from './requests-csv.ts'
 
 export const requestsRoutes: Route[] = [
-  get('/requests', isAdmin, requestsPage),
-  get('/requests.csv', isAdmin, requestsFile),
+  get('/requests', isOwnerOrAdmin, requestsPage),
+  get('/requests.csv', isOwnerOrAdmin, requestsFile),
 ]
 
 const REQUESTS_PER_PAGE = 50
@@ -120,7 +120,7 @@ function requestList(visit: Visit, requests: RequestEntry[], query: RequestQuery
 
 /** A user who may not see all queries cannot search in them either. */
 function allowedFilter({ user }: Visit, { filter }: RequestQuery): RequestFilter {
-  return filter.pathContains === undefined || canSeeAllQueries(user)
+  return filter.pathContains === undefined || canViewAllQueries(user)
     ? filter
     : { ...filter, isQueryHidden: true }
 }

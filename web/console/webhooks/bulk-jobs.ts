@@ -15,8 +15,9 @@ import { count, utc } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import {
   type ConsolePage,
+  canManageWebhooks,
   get,
-  isAdmin,
+  isOwnerOrAdmin,
   type PageResult,
   post,
   type Route,
@@ -38,15 +39,14 @@ import {
   table,
   timeElement,
 } from '../ui.ts'
-import { mayManage } from './access.ts'
 import { BULK_KINDS, BULK_STATES, roughDuration } from './bulk-kinds.ts'
 
 export const bulkJobRoutes: Route[] = [
-  get('/webhooks/jobs', isAdmin, jobsPage),
-  get('/webhooks/jobs/:job', isAdmin, jobPage),
-  post('/webhooks/jobs/:job/pause', mayManage, (visit) => changeJob(visit, 'pause')),
-  post('/webhooks/jobs/:job/resume', mayManage, (visit) => changeJob(visit, 'resume')),
-  post('/webhooks/jobs/:job/cancel', mayManage, (visit) => changeJob(visit, 'cancel')),
+  get('/webhooks/jobs', isOwnerOrAdmin, jobsPage),
+  get('/webhooks/jobs/:job', isOwnerOrAdmin, jobPage),
+  post('/webhooks/jobs/:job/pause', canManageWebhooks, (visit) => changeJob(visit, 'pause')),
+  post('/webhooks/jobs/:job/resume', canManageWebhooks, (visit) => changeJob(visit, 'resume')),
+  post('/webhooks/jobs/:job/cancel', canManageWebhooks, (visit) => changeJob(visit, 'cancel')),
 ]
 
 const JOBS_PER_PAGE = 25
@@ -69,7 +69,7 @@ async function jobsPage(visit: Visit): Promise<ConsolePage> {
     lead: 'Bulk retries and replays. They run in the background.',
     crumbs: [{ label: 'Webhooks', to: '/webhooks' }],
     body: [
-      !mayManage(user, {}) && (await readOnlyNote(visit, 'webhooks')),
+      !canManageWebhooks(user) && (await readOnlyNote(visit, 'webhooks')),
       card('', [
         jobs.length === 0 ? noJobs : jobsTable(jobs, names, now),
         pager({
@@ -106,7 +106,7 @@ async function jobPage(visit: Visit): Promise<ConsolePage> {
   const job = await loadJob(visit)
   const path = `/console/webhooks/jobs/${job.id}`
   const reload = job.state === 'running' && reloadEvery(REFRESH_SECONDS, path, 'job')
-  const progress = jobProgress(job, { now, canManage: mayManage(user, {}) })
+  const progress = jobProgress(job, { now, canManage: canManageWebhooks(user) })
   return {
     title: BULK_KINDS[job.kind].title,
     crumbs: [

@@ -17,6 +17,7 @@ import { counted, utc } from '../format.ts'
 import { replace } from '../htmx.ts'
 import {
   type ConsolePage,
+  canManageWebhooks,
   get,
   type PageResult,
   post,
@@ -25,16 +26,16 @@ import {
   type Visit,
 } from '../page.ts'
 import { buttonLink, card, note } from '../ui.ts'
-import { loadWebhook, mayManage, webhookCrumbs } from './access.ts'
 import { BULK_KINDS, roughDuration } from './bulk-kinds.ts'
 import { loggedTypes, readPeriod } from './log-query.ts'
+import { loadWebhook, webhookCrumbs } from './webhook.ts'
 
 export const bulkStartRoutes: Route[] = (['send_missed', 'retry_failed'] as const).flatMap(
   (kind) => {
     const path = `/webhooks/:webhook/${BULK_KINDS[kind].path}`
     return [
-      get(path, mayManage, (visit) => bulkPage(visit, kind, visit.query)),
-      post(path, mayManage, (visit) => startJob(visit, kind)),
+      get(path, canManageWebhooks, (visit) => bulkPage(visit, kind, visit.query)),
+      post(path, canManageWebhooks, (visit) => startJob(visit, kind)),
     ]
   },
 )

@@ -8,7 +8,7 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import { type RowView, rowHeading } from '../expandable-row.ts'
 import { counted, duration } from '../format.ts'
 import { jsonBlock } from '../json-block.ts'
-import type { Visit } from '../page.ts'
+import { canManageWebhooks, type Visit } from '../page.ts'
 import {
   actionForm,
   codeBlock,
@@ -18,7 +18,6 @@ import {
   note,
   timeElement,
 } from '../ui.ts'
-import { mayManage } from './access.ts'
 import { deliveryProof } from './delivery-proof.ts'
 import {
   attemptResult,
@@ -41,7 +40,7 @@ export async function deliveryDetail(
     listLastAttempts(scope, delivery.id, MAX_ATTEMPTS_SHOWN),
     findDeliveryBody(scope, delivery.id),
   ])
-  const proof = mayManage(user, {})
+  const proof = canManageWebhooks(user)
     ? await deliveryProof(visit, webhook, delivery, { body, attempts })
     : html`<p class="muted">Only people who manage webhooks see the signature.</p>`
   return html`<div class="delivery">
@@ -79,11 +78,11 @@ function stateNote(
   const isScheduled = nextAttemptAt !== null
   if (isScheduled || state === 'pending') {
     const text = isScheduled
-      ? html`${nextAttempt(delivery, now)}. ${mayManage(user, {}) && webhook.enabled && RETRY_NOW}`
+      ? html`${nextAttempt(delivery, now)}. ${canManageWebhooks(user) && webhook.enabled && RETRY_NOW}`
       : 'Waiting until an earlier event of the same record is delivered.'
     return html`<div class="note ${isScheduled ? 'warn' : 'busy'} next-attempt">
       <span>${text}</span>
-      ${mayManage(user, {}) && cancelButton(delivery, view)}
+      ${canManageWebhooks(user) && cancelButton(delivery, view)}
     </div>`
   }
   if (state !== 'failed' || failureReason === null) return false

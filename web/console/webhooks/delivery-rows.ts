@@ -7,7 +7,7 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import { expandableRow, type RowView, rowToggle } from '../expandable-row.ts'
 import { counted, duration } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
-import type { Visit } from '../page.ts'
+import { canManageWebhooks, type Visit } from '../page.ts'
 import {
   actionForm,
   copyButton,
@@ -18,7 +18,6 @@ import {
   tableFrame,
   timeElement,
 } from '../ui.ts'
-import { mayManage } from './access.ts'
 
 export const DELIVERY_STATES: Record<DeliveryState, { label: string; tone: Tone }> = {
   pending: { label: 'Pending', tone: 'busy' },
@@ -138,7 +137,7 @@ function rowAction({ user, now }: Visit, webhook: Webhook, { delivery, view }: L
   if (isInProgress(delivery, now)) return html`<span class="muted nowrap">Sending …</span>`
   if (state === 'pending' && nextAttemptAt === null)
     return html`<span class="muted nowrap">Waiting its turn</span>`
-  if (!mayManage(user, {}) || !webhook.enabled) return false
+  if (!canManageWebhooks(user) || !webhook.enabled) return false
   const to = deliveryPath(delivery)
   const inPlace = { fields: { row: view }, target: `delivery-${id}` }
   if (state === 'failed') return actionForm({ to: `${to}/retry`, label: 'Retry', ...inPlace })

@@ -12,8 +12,9 @@ import { html } from '../../shared/html.ts'
 import { parseRowView } from '../expandable-row.ts'
 import {
   type ConsolePage,
+  canManageWebhooks,
   get,
-  isAdmin,
+  isOwnerOrAdmin,
   type PageResult,
   post,
   type Route,
@@ -21,18 +22,18 @@ import {
   type Visit,
 } from '../page.ts'
 import { card } from '../ui.ts'
-import { loadWebhook, mayManage, webhookCrumbs } from './access.ts'
 import { deliveryDetail } from './delivery-detail.ts'
 import { deliveriesTable, deliveryPath, withAttempts } from './delivery-rows.ts'
+import { loadWebhook, webhookCrumbs } from './webhook.ts'
 
 const PATH = '/webhooks/:webhook/deliveries/:delivery'
 
 export const deliveryRoutes: Route[] = [
-  get(PATH, isAdmin, deliveryPage),
-  post(`${PATH}/retry`, mayManage, (visit) => changeDelivery(visit, 'retry')),
-  post(`${PATH}/resend`, mayManage, (visit) => changeDelivery(visit, 'resend')),
-  post(`${PATH}/attempt`, mayManage, (visit) => changeDelivery(visit, 'attempt')),
-  post(`${PATH}/cancel`, mayManage, (visit) => changeDelivery(visit, 'cancel')),
+  get(PATH, isOwnerOrAdmin, deliveryPage),
+  post(`${PATH}/retry`, canManageWebhooks, (visit) => changeDelivery(visit, 'retry')),
+  post(`${PATH}/resend`, canManageWebhooks, (visit) => changeDelivery(visit, 'resend')),
+  post(`${PATH}/attempt`, canManageWebhooks, (visit) => changeDelivery(visit, 'attempt')),
+  post(`${PATH}/cancel`, canManageWebhooks, (visit) => changeDelivery(visit, 'cancel')),
 ]
 
 /** The delivery in the page's URL. Throws 404. */

@@ -23,6 +23,7 @@ import {
 } from '../idempotent-form.ts'
 import {
   type ConsolePage,
+  canManageWebhooks,
   get,
   type PageResult,
   post,
@@ -31,7 +32,6 @@ import {
   type Visit,
 } from '../page.ts'
 import { hiddenInput, note } from '../ui.ts'
-import { loadWebhook, mayManage, webhookCrumbs } from './access.ts'
 import {
   blankWebhook,
   readWebhookForm,
@@ -42,13 +42,16 @@ import {
   webhookFields,
 } from './form.ts'
 import { secretShownPage } from './secret.ts'
+import { loadWebhook, webhookCrumbs } from './webhook.ts'
 
 export const webhookEditRoutes: Route[] = [
-  post('/webhooks', mayManage, createWebhook),
-  get('/webhooks/new', mayManage, (visit) => newWebhookPage(visit, blankWebhook)),
-  post('/webhooks/check-url', mayManage, checkUrl),
-  get('/webhooks/:webhook/edit', mayManage, async (visit) => editPage(await loadWebhook(visit))),
-  post('/webhooks/:webhook/edit', mayManage, saveWebhook),
+  post('/webhooks', canManageWebhooks, createWebhook),
+  get('/webhooks/new', canManageWebhooks, (visit) => newWebhookPage(visit, blankWebhook)),
+  post('/webhooks/check-url', canManageWebhooks, checkUrl),
+  get('/webhooks/:webhook/edit', canManageWebhooks, async (visit) =>
+    editPage(await loadWebhook(visit)),
+  ),
+  post('/webhooks/:webhook/edit', canManageWebhooks, saveWebhook),
 ]
 
 function newWebhookPage(

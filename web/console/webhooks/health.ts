@@ -9,10 +9,9 @@ import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { momentOf, type Series, smallBars, sum } from '../charts.ts'
 import { count, counted } from '../format.ts'
-import type { Visit } from '../page.ts'
+import { canManageWebhooks, type Visit } from '../page.ts'
 import { formatPercent } from '../requests/request-figures.ts'
 import { actionForm, pill, type Tone, timeElement } from '../ui.ts'
-import { mayManage } from './access.ts'
 import { attemptResult } from './delivery-rows.ts'
 
 const STATES: Record<HealthState, { label: string; tone: Tone }> = {
@@ -63,7 +62,7 @@ function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealt
       <strong>Disabled${isDisabledByService && ' automatically'} ${timeElement(disabledAt, now)}.</strong>
       ${reason} Nothing is sent. After you enable it again, you can send the events it missed.
     </span>
-    ${mayManage(user, {}) && actionForm({ to: `/webhooks/${id}/enable`, label: 'Enable' })}
+    ${canManageWebhooks(user) && actionForm({ to: `/webhooks/${id}/enable`, label: 'Enable' })}
   </aside>`
 }
 

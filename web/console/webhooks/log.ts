@@ -10,18 +10,25 @@ import { formStatus, hasErrors, selectField, textField } from '../form-fields.ts
 import { duration } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import { TROUBLED_WEBHOOKS } from '../navigation.ts'
-import { type ConsolePage, get, isAdmin, type Route, type Visit } from '../page.ts'
+import {
+  type ConsolePage,
+  canManageWebhooks,
+  get,
+  isOwnerOrAdmin,
+  type Route,
+  type Visit,
+} from '../page.ts'
 import { withQuery } from '../query.ts'
 import { readOnlyNote } from '../read-only-note.ts'
 import { buttonLink, card, empty, pager, stats, tabs, timeElement } from '../ui.ts'
-import { loadWebhook, mayManage } from './access.ts'
 import { jobProgress } from './bulk-jobs.ts'
 import { attemptResult, DELIVERY_STATES, deliveriesTable, withAttempts } from './delivery-rows.ts'
 import { attemptBars, HEALTH_ELEMENTS, limitedCount, loadHealth, succeededShare } from './health.ts'
 import { type LogQuery, loggedTypes, logPath, readLogQuery } from './log-query.ts'
+import { loadWebhook } from './webhook.ts'
 import { webhookPage } from './webhook-page.ts'
 
-export const webhookLogRoutes: Route[] = [get('/webhooks/:webhook', isAdmin, logPage)]
+export const webhookLogRoutes: Route[] = [get('/webhooks/:webhook', isOwnerOrAdmin, logPage)]
 
 const REFRESH_SECONDS = 3
 /** Reloaded with the log. */
@@ -33,7 +40,7 @@ const NO_DELIVERIES: FoundDeliveries = { deliveries: [], nextFrom: null, isCutSh
 async function logPage(visit: Visit): Promise<ConsolePage> {
   const { scope, user, now } = visit
   const webhook = await loadWebhook(visit)
-  const canManage = mayManage(user, {})
+  const canManage = canManageWebhooks(user)
   const query = readLogQuery(visit.query)
   const [health, found] = await Promise.all([
     loadHealth(visit, webhook),
@@ -67,7 +74,7 @@ function retryFailedLink({ id }: Webhook, { input }: LogQuery): Html {
 async function notices({ scope, user, now }: Visit, webhook: Webhook): Promise<Content> {
   const { id, enabled, disabledAt } = webhook
   if (!enabled) return false
-  const canManage = mayManage(user, {})
+  const canManage = canManageWebhooks(user)
   const jobs = await listUnfinishedBulkJobs(scope, id)
   const hasMissed =
     disabledAt !== null && canManage && !(await hasSentMissedSince(scope, id, disabledAt))

@@ -19,6 +19,7 @@ import { checkOwnPassword, usernameField } from '../account/user-fields.ts'
 import { type Errors, form, formStatus, passwordField } from '../form-fields.ts'
 import {
   type ConsolePage,
+  canManageWebhooks,
   get,
   type PageResult,
   post,
@@ -27,15 +28,15 @@ import {
   type Visit,
 } from '../page.ts'
 import { actionForm, buttonLink, card, codeBlock, confirmButton, note } from '../ui.ts'
-import { loadWebhook, mayManage, webhookCrumbs } from './access.ts'
+import { loadWebhook, webhookCrumbs } from './webhook.ts'
 
 export const webhookSecretRoutes: Route[] = [
-  get('/webhooks/:webhook/secret', mayManage, async (visit) =>
+  get('/webhooks/:webhook/secret', canManageWebhooks, async (visit) =>
     secretPage(visit, await loadWebhook(visit)),
   ),
-  post('/webhooks/:webhook/secret', mayManage, revealSecret),
-  post('/webhooks/:webhook/secret/prepare', mayManage, prepareNextSecret),
-  post('/webhooks/:webhook/secret/activate', mayManage, activateNextSecret),
+  post('/webhooks/:webhook/secret', canManageWebhooks, revealSecret),
+  post('/webhooks/:webhook/secret/prepare', canManageWebhooks, prepareNextSecret),
+  post('/webhooks/:webhook/secret/activate', canManageWebhooks, activateNextSecret),
 ]
 
 function secretPage({ user }: Visit, webhook: Webhook, errors: Errors = {}): ConsolePage {

@@ -13,8 +13,9 @@ import { type Html, html } from '../../shared/html.ts'
 import { utc } from '../format.ts'
 import {
   type ConsolePage,
+  canManageWebhooks,
   get,
-  isAdmin,
+  isOwnerOrAdmin,
   type PageResult,
   post,
   type Route,
@@ -34,23 +35,23 @@ import {
   facts,
   timeElement,
 } from '../ui.ts'
-import { loadWebhook, mayManage } from './access.ts'
 import { loadHealth } from './health.ts'
+import { loadWebhook } from './webhook.ts'
 import { webhookPage } from './webhook-page.ts'
 
 export const webhookSettingsRoutes: Route[] = [
-  get('/webhooks/:webhook/settings', isAdmin, settingsPage),
-  post('/webhooks/:webhook/test', mayManage, sendTest),
-  post('/webhooks/:webhook/enable', mayManage, (visit) => setEnabled(visit, true)),
-  post('/webhooks/:webhook/disable', mayManage, (visit) => setEnabled(visit, false)),
-  post('/webhooks/:webhook/delete', mayManage, removeWebhook),
+  get('/webhooks/:webhook/settings', isOwnerOrAdmin, settingsPage),
+  post('/webhooks/:webhook/test', canManageWebhooks, sendTest),
+  post('/webhooks/:webhook/enable', canManageWebhooks, (visit) => setEnabled(visit, true)),
+  post('/webhooks/:webhook/disable', canManageWebhooks, (visit) => setEnabled(visit, false)),
+  post('/webhooks/:webhook/delete', canManageWebhooks, removeWebhook),
 ]
 
 async function settingsPage(visit: Visit): Promise<ConsolePage> {
   const { scope, user } = visit
   const webhook = await loadWebhook(visit)
   const { id, createdBy } = webhook
-  const canManage = mayManage(user, {})
+  const canManage = canManageWebhooks(user)
   const creator = createdBy === null ? undefined : await findUser(scope, createdBy)
   const health = await loadHealth(visit, webhook)
   return webhookPage(visit, { webhook, health }, 'settings', [

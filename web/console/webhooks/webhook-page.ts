@@ -2,9 +2,8 @@
 import type { WebhookHealth } from '../../../records/reports/webhook-health.ts'
 import { type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type Content, html } from '../../shared/html.ts'
-import type { ConsolePage, Visit } from '../page.ts'
+import { type ConsolePage, canManageWebhooks, type Visit } from '../page.ts'
 import { actionForm, copyButton, tabs } from '../ui.ts'
-import { mayManage } from './access.ts'
 import { healthAlert, healthPill } from './health.ts'
 import { findPausedWebhooks, pausedNote } from './paused.ts'
 
@@ -14,7 +13,7 @@ export async function webhookPage(
   tab: 'deliveries' | 'settings',
   body: Content,
 ): Promise<ConsolePage> {
-  const canManage = mayManage(visit.user, {})
+  const canManage = canManageWebhooks(visit.user)
   const isPaused = (await findPausedWebhooks(visit)).has(webhook.id)
   const to = `/webhooks/${webhook.id}`
   const testButton = actionForm({

@@ -4,15 +4,21 @@ import { listWebhooks, type Webhook, webhookName } from '../../../records/webhoo
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { momentOf } from '../charts.ts'
 import { duration } from '../format.ts'
-import { type ConsolePage, get, isAdmin, type Route, type Visit } from '../page.ts'
+import {
+  type ConsolePage,
+  canManageWebhooks,
+  get,
+  isOwnerOrAdmin,
+  type Route,
+  type Visit,
+} from '../page.ts'
 import { readOnlyNote } from '../read-only-note.ts'
 import { buttonLink, card, empty, table, timeElement, twoLines } from '../ui.ts'
-import { mayManage } from './access.ts'
 import { attemptResult } from './delivery-rows.ts'
 import { attemptBars, healthPill, isInTrouble, limitedCount, succeededShare } from './health.ts'
 import { findPausedWebhooks } from './paused.ts'
 
-export const webhooksRoutes: Route[] = [get('/webhooks', isAdmin, webhooksPage)]
+export const webhooksRoutes: Route[] = [get('/webhooks', isOwnerOrAdmin, webhooksPage)]
 
 async function webhooksPage(visit: Visit): Promise<ConsolePage> {
   const { scope, user, now } = visit
@@ -22,7 +28,7 @@ async function webhooksPage(visit: Visit): Promise<ConsolePage> {
     findWebhookHealth(scope, ids, now),
     findPausedWebhooks(visit),
   ])
-  const canManage = mayManage(user, {})
+  const canManage = canManageWebhooks(user)
   return {
     title: 'Webhooks',
     lead: 'Get a signed HTTP POST for every event. We retry until your endpoint confirms.',

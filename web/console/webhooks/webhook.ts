@@ -1,8 +1,6 @@
-/** The webhook that a page is about, and what the visitor may do with it. */
+/** The webhook that a page is about. */
 import { findWebhook, type Webhook, webhookName } from '../../../records/webhooks.ts'
-import { type ConsolePage, may, type Visit } from '../page.ts'
-
-export const mayManage = may('webhooks')
+import type { ConsolePage, Visit } from '../page.ts'
 
 /** The webhook in the page's URL. Throws 404. */
 export async function loadWebhook({ scope, params, ctx }: Visit): Promise<Webhook> {
