@@ -12,7 +12,7 @@ export interface Asset {
   type: string
   bytes: Buffer
   /** The bytes of earlier responses, by encoding. */
-  encoded?: Map<string, Promise<Encoded>>
+  encoded: Map<string, Promise<Encoded>>
 }
 
 interface Encoded {
@@ -67,7 +67,11 @@ export function readAssets(
 }
 
 export function toAsset(name: string, content: Buffer | string): Asset {
-  return { type: TYPES[extname(name)] ?? 'application/octet-stream', bytes: Buffer.from(content) }
+  return {
+    type: TYPES[extname(name)] ?? 'application/octet-stream',
+    bytes: Buffer.from(content),
+    encoded: new Map(),
+  }
 }
 
 /** A name for the folder of these assets. It changes with them, so browsers may cache them
@@ -100,7 +104,6 @@ export async function sendAsset(ctx: Context, asset: Asset): Promise<void> {
 }
 
 function encodeOnce(asset: Asset, encoding: string): Promise<Encoded> {
-  asset.encoded ??= new Map()
   const encoded = asset.encoded.get(encoding) ?? encode(asset, encoding)
   asset.encoded.set(encoding, encoded)
   return encoded

@@ -1,6 +1,6 @@
-/** HTML from template literals. Whatever is put in is escaped, unless it is HTML already. */
+/** HTML from template literals. Values are escaped, unless they are HTML already. */
 
-/** Text that is HTML: it is put in as it is. */
+/** Text that is HTML, and is not escaped again. */
 export class Html {
   readonly text: string
   constructor(text: string) {
@@ -14,12 +14,12 @@ export class Html {
 export type Content = Html | string | number | false | null | undefined | Content[]
 
 export function html(strings: TemplateStringsArray, ...values: Content[]): Html {
-  return new Html(
-    strings.reduce((text, string, index) => text + textOf(values[index - 1]) + string),
-  )
+  let text = strings[0] ?? ''
+  for (const [index, value] of values.entries()) text += `${textOf(value)}${strings[index + 1]}`
+  return new Html(text)
 }
 
-/** Only for text that a renderer of ours has made. */
+/** Marks text as HTML. Only for the output of our own renderers. */
 export function raw(text: string): Html {
   return new Html(text)
 }
