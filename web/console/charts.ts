@@ -1,11 +1,11 @@
-/** SVG charts. The content security policy forbids inline styles, so x is in percent and y in
- *  pixels. */
+/** SVG charts. Horizontal positions and widths are in percent, because charts are as wide as their
+ *  page; vertical ones are in pixels. */
 import { type Content, type Html, html } from '../shared/html.ts'
 import { DAY, MINUTE } from './client/times.js'
-import { count } from './format.ts'
+import { count, formatDay, formatMoment, formatTimeOfDay } from './format.ts'
 import { table } from './ui.ts'
 
-export type ChartTone = 'first' | 'second' | 'third'
+type ChartTone = 'first' | 'second' | 'third'
 
 export interface Series {
   name: string
@@ -14,7 +14,7 @@ export interface Series {
   values: number[]
 }
 
-export interface StackedBars {
+interface StackedBars {
   title: string
   /** The start of each bucket in epoch milliseconds, ascending. */
   startsAt: number[]
@@ -33,53 +33,77 @@ const SMALL_HEIGHT = 28
 
 /** Stacked bars over time, with a legend and a table of the same values. */
 export function stackedBars(chart: StackedBars): Html {
-  const { title, startsAt, width, series } = chart
+  const { title, series } = chart
   const ticks = ticksUpTo(Math.max(0, ...totalsOf(series)))
   const highest = ticks.at(-1) ?? 1
-  const slot = 100 / startsAt.length
   const yOf = (value: number): number => BOTTOM - (value / highest) * PLOT_HEIGHT
-  const lines = ticks.map((tick) => horizontalLine(yOf(tick)))
   const scale = ticks.map(
     (tick) => html`<text x="38" y="${yOf(tick) + 4}" text-anchor="end">${compact(tick)}</text>`,
   )
-  const tips = startsAt.map((start, index) => {
-    const values = series.map(({ name, values }) => `${name} ${count(values[index] ?? 0)}`)
-    return html`<rect
-      class="hit"
-      data-tip="${[spanOf(start, width), ...values].join('\n')}"
-      x="${percent(slot * index)}"
-      y="0"
-      width="${percent(slot)}"
-      height="${BOTTOM}"/>`
-  })
-  const times = labelsOf(startsAt, width).map(
-    ({ index, text }) => html`<text
-      x="${percent(slot * (index + 0.5))}"
-      y="${BOTTOM + 18}"
-      text-anchor="middle"
-    >${text}</text>`,
-  )
-  const sums = series.map(({ name, values }) => `${name}: ${count(sum(values))}`).join(', ')
-  const label = `${title}. ${sums}. All figures are in the table below.`
+  const label = labelOf(title, series)
   return html`<div class="chart">
     ${legend(series)}
     <div class="chart-area">
-      <svg class="chart-scale" width="46" height="${CHART_HEIGHT}" aria-hidden="true">${scale}</svg>
-      <svg class="chart-plot" width="100%" height="${CHART_HEIGHT}" role="img" aria-label="${label}">
-        <g class="lines">${lines}</g>
-        ${tips}
+      <svg width="46" height="${CHART_HEIGHT}" aria-hidden="true">${scale}</svg>
+      <svg
+        class="chart-plot"
+        width="100%"
+        height="${CHART_HEIGHT}"
+        role="img"
+        aria-label="${label}"
+      >
+        <g class="lines">${ticks.map((tick) => horizontalLine(yOf(tick)))}</g>
+        ${tooltips(chart)}
         ${stacks(series, { highest, height: PLOT_HEIGHT, bottom: BOTTOM })}
-        ${times}
+        ${timeLabels(chart)}
       </svg>
     </div>
     ${chartTable(chart)}
   </div>`
 }
 
+/** The text for screen readers. */
+function labelOf(title: string, series: Series[]): string {
+  const sums = series.map(({ name, values }) => `${name}: ${count(sum(values))}`).join(', ')
+  return `${title}. ${sums}. All figures are in the table below.`
+}
+
+/** console.js shows the values of the bucket under the pointer. */
+function tooltips({ startsAt, width, series }: StackedBars): Html[] {
+  const bucket = 100 / startsAt.length
+  return startsAt.map((start, index) => {
+    const values = series.map(({ name, values }) => `${name} ${count(values[index] ?? 0)}`)
+    return html`<rect
+      class="hit"
+      data-tip="${[formatSpan(start, width), ...values].join('\n')}"
+      x="${percent(bucket * index)}"
+      y="0"
+      width="${percent(bucket)}"
+      height="${BOTTOM}"/>`
+  })
+}
+
+function timeLabels({ startsAt, width }: StackedBars): Html[] {
+  const bucket = 100 / startsAt.length
+  return chooseLabels(startsAt, width).map(
+    ({ index, text }) => html`<text
+      x="${percent(bucket * (index + 0.5))}"
+      y="${BOTTOM + 18}"
+      text-anchor="middle"
+    >${text}</text>`,
+  )
+}
+
 /** Stacked bars for a table cell. `label` is the text for screen readers. */
 export function smallBars(series: Series[], label: string): Html {
   const highest = Math.max(1, ...totalsOf(series))
-  return html`<svg class="bars" width="100%" height="${SMALL_HEIGHT}" role="img" aria-label="${label}">
+  return html`<svg
+    class="bars"
+    width="100%"
+    height="${SMALL_HEIGHT}"
+    role="img"
+    aria-label="${label}"
+  >
     <title>${label}</title>
     ${horizontalLine(SMALL_HEIGHT - 0.5)}
     ${stacks(series, { highest, height: SMALL_HEIGHT - 4, bottom: SMALL_HEIGHT })}
@@ -96,7 +120,7 @@ interface Plot {
 
 /** One bar per bucket. */
 function stacks(series: Series[], { highest, height, bottom }: Plot): Content {
-  const slot = 100 / (series[0]?.values.length ?? 1)
+  const bucket = 100 / (series[0]?.values.length ?? 1)
   return totalsOf(series).map((_, index) => {
     let y = bottom
     return series.map(({ tone, values }) => {
@@ -107,9 +131,9 @@ function stacks(series: Series[], { highest, height, bottom }: Plot): Content {
       y -= partHeight
       return html`<rect
         class="${tone}"
-        x="${percent(slot * (index + 0.14))}"
+        x="${percent(bucket * (index + 0.14))}"
         y="${round(y)}"
-        width="${percent(slot * 0.72)}"
+        width="${percent(bucket * 0.72)}"
         height="${round(partHeight)}"
         rx="1.5"/>`
     })
@@ -117,9 +141,10 @@ function stacks(series: Series[], { highest, height, bottom }: Plot): Content {
 }
 
 /** The sum of all series, by bucket. */
-function totalsOf([first, ...others]: Series[]): number[] {
-  return (first?.values ?? []).map((value, index) =>
-    others.reduce((total, { values }) => total + (values[index] ?? 0), value),
+function totalsOf(series: Series[]): number[] {
+  const [first] = series
+  return (first?.values ?? []).map((_, index) =>
+    sum(series.map(({ values }) => values[index] ?? 0)),
   )
 }
 
@@ -141,7 +166,7 @@ function chartTable({ title, startsAt, width, series }: StackedBars): Html {
   const columns = ['Time (UTC)', ...series.map(({ name }) => ({ label: name, isNumber: true }))]
   const rows = startsAt
     .map((start, index) => ({
-      cells: [spanOf(start, width), ...series.map(({ values }) => count(values[index] ?? 0))],
+      cells: [formatSpan(start, width), ...series.map(({ values }) => count(values[index] ?? 0))],
     }))
     .filter((_, index) => totals[index] !== 0)
   const none = html`<p class="muted">No data in this period.</p>`
@@ -158,7 +183,12 @@ export function sparkline(values: number[]): Html {
   const points = values
     .map((value, index) => `${round(step * index)},${round(27 - (value / top) * 25)}`)
     .join(' ')
-  return html`<svg class="sparkline" viewBox="0 0 100 28" preserveAspectRatio="none" aria-hidden="true">
+  return html`<svg
+    class="sparkline"
+    viewBox="0 0 100 28"
+    preserveAspectRatio="none"
+    aria-hidden="true"
+  >
     <polygon points="0,28 ${points} 100,28"/>
     <polyline points="${points}"/>
   </svg>`
@@ -186,19 +216,15 @@ function compact(value: number): string {
     : value.toLocaleString('en', { notation: 'compact' }).replace('K', 'k')
 }
 
-/** Round numbers from 0 up to at least `highest`. */
+/** Round whole numbers from 0 up to at least `highest`: about five. */
 function ticksUpTo(highest: number): number[] {
-  const rough = Math.max(1, highest) / 4
-  const power = 10 ** Math.floor(Math.log10(rough))
-  const step = Math.max(
-    1,
-    ([1, 2, 2.5, 5, 10].find((factor) => factor * power >= rough) ?? 10) * power,
-  )
-  const whole = Number.isInteger(step) ? step : Math.ceil(step)
-  return Array.from(
-    { length: Math.max(1, Math.ceil(highest / whole)) + 1 },
-    (_, index) => index * whole,
-  )
+  const smallestStep = Math.max(1, highest / 4)
+  const power = 10 ** Math.floor(Math.log10(smallestStep))
+  const factor = [1, 2, 2.5, 5, 10].find((one) => one * power >= smallestStep) ?? 10
+  const step = Math.ceil(factor * power)
+  const ticks = [0, step]
+  while ((ticks.at(-1) ?? 0) < highest) ticks.push(ticks.length * step)
+  return ticks
 }
 
 const LABEL_STEPS = [5, 10, 15, 30, 60, 120, 180, 240, 360, 720, 1440].map(
@@ -207,7 +233,7 @@ const LABEL_STEPS = [5, 10, 15, 30, 60, 120, 180, 240, 360, 720, 1440].map(
 const MOST_LABELS = 6
 
 /** Round times, few enough to be read on a narrow screen. */
-function labelsOf(startsAt: number[], width: number): { index: number; text: string }[] {
+function chooseLabels(startsAt: number[], width: number): { index: number; text: string }[] {
   const [first = 0] = startsAt
   const length = startsAt.length * width
   const days = Math.ceil(length / DAY / MOST_LABELS)
@@ -217,34 +243,18 @@ function labelsOf(startsAt: number[], width: number): { index: number; text: str
     const index = Math.floor((at - first) / width)
     // The edge would cut off half of the label.
     if (index / startsAt.length > 0.02 && index / startsAt.length < 0.98)
-      labels.push({ index, text: step < DAY ? hourOf(at) : dayOf(at) })
+      labels.push({ index, text: step < DAY ? hourOf(at) : formatDay(at) })
   }
   return labels
 }
 
-const DAYS = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
-
-/** `21 Nov`. */
-function dayOf(at: number): string {
-  return DAYS.format(at)
-}
-
 /** `14:30`, or the date at midnight. */
 function hourOf(at: number): string {
-  return at % DAY === 0 ? dayOf(at) : timeOfDay(at)
-}
-
-function timeOfDay(at: number): string {
-  return new Date(at).toISOString().slice(11, 16)
-}
-
-/** `21 Nov 14:30`. */
-export function momentOf(at: number): string {
-  return `${dayOf(at)} ${timeOfDay(at)}`
+  return at % DAY === 0 ? formatDay(at) : formatTimeOfDay(at)
 }
 
 /** `21 Nov 14:30`, or `21 Nov 14:00–14:15`. */
-export function spanOf(start: number, width: number): string {
-  const begins = momentOf(start)
-  return width <= MINUTE ? begins : `${begins}–${timeOfDay(start + width)}`
+function formatSpan(start: number, width: number): string {
+  const begin = formatMoment(start)
+  return width <= MINUTE ? begin : `${begin}–${formatTimeOfDay(start + width)}`
 }

@@ -9,6 +9,23 @@ export function utc(at: number): string {
   return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`
 }
 
+const DAYS = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
+
+/** `21 Nov`, in UTC. */
+export function formatDay(at: number): string {
+  return DAYS.format(at)
+}
+
+/** `14:30`, in UTC. */
+export function formatTimeOfDay(at: number): string {
+  return new Date(at).toISOString().slice(11, 16)
+}
+
+/** `21 Nov 14:30`, in UTC. */
+export function formatMoment(at: number): string {
+  return `${formatDay(at)} ${formatTimeOfDay(at)}`
+}
+
 /** `8 ms`, `1.89 s`. */
 export function duration(ms: number): string {
   return ms < 1_000

@@ -30,7 +30,7 @@ import { plural } from './records/labels.ts'
 import { listRecords } from './records/references.ts'
 import { canViewResource, resourcePath } from './records/resources.ts'
 import { formatPercent, requestBars, requestStats } from './requests/request-figures.ts'
-import { buttonLink, card, empty, stats, table } from './ui.ts'
+import { buttonLink, card, empty, type Stat, stats, table } from './ui.ts'
 import {
   attemptBars,
   attemptSeries,
@@ -108,7 +108,7 @@ function dayStats(traffic: Traffic, rows: WebhookRow[]): Html {
   ])
 }
 
-function webhookStats(rows: WebhookRow[]): Parameters<typeof stats>[0] {
+function webhookStats(rows: WebhookRow[]): Stat[] {
   const hours = hoursOf(rows)
   const [succeeded, failed] = [
     sum(hours.map((hour) => hour.succeeded)),

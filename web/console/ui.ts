@@ -172,10 +172,15 @@ export function actionRows(rows: ActionRow[]): Html {
   return html`<div class="action-rows card-body">${items}</div>`
 }
 
+export interface Stat {
+  label: string
+  value: Content
+  note?: Content
+  chart?: Content
+}
+
 /** Figures in one strip. */
-export function stats(
-  items: { label: string; value: Content; note?: Content; chart?: Content }[],
-): Html {
+export function stats(items: Stat[]): Html {
   const figures = items.map(
     ({ label, value, note, chart }) => html`<div class="stat">
       <dt>${label}</dt>

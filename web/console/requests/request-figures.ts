@@ -3,9 +3,9 @@
 import type { Bucket, Traffic } from '../../../records/reports/traffic.ts'
 import { HOUR_MS, MINUTE_MS } from '../../../records/time-units.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { meter, type Series, sparkline, stackedBars } from '../charts.ts'
+import { meter, type Series, sparkline, stackedBars, sum } from '../charts.ts'
 import { count, counted, duration } from '../format.ts'
-import { card, empty, stats, table } from '../ui.ts'
+import { card, empty, type Stat, stats, table } from '../ui.ts'
 import { requestsPath } from './request-query.ts'
 import { lookUpOperation, operationName, statusLabel } from './request-row.ts'
 
@@ -19,7 +19,7 @@ function countErrors({ clientErrors, serverErrors }: ErrorCounts): number {
 export function requestStats(
   traffic: Traffic,
   notes: { requests: Content; errors: Content },
-): Parameters<typeof stats>[0] {
+): Stat[] {
   const { buckets, requests } = traffic
   const errors = countErrors(traffic)
   return [
@@ -150,14 +150,18 @@ function operationLink(operationId: string | null, path: string, before?: Html):
   return html`<a class="mono operation" href="/console${path}">${label}</a>`
 }
 
-function sumByOperation({
-  operations,
-}: Traffic): { operationId: string | null; requests: number; errors: number }[] {
+interface OperationErrors {
+  operationId: string | null
+  requests: number
+  errors: number
+}
+
+function sumByOperation({ operations }: Traffic): OperationErrors[] {
   return [...Map.groupBy(operations, ({ operationId }) => operationId)]
     .map(([operationId, own]) => ({
       operationId,
-      requests: own.reduce((sum, { requests }) => sum + requests, 0),
-      errors: own.reduce((sum, { requests, status }) => sum + (status >= 400 ? requests : 0), 0),
+      requests: sum(own.map(({ requests }) => requests)),
+      errors: sum(own.map(({ status, requests }) => (status >= 400 ? requests : 0))),
     }))
     .sort((one, other) => other.requests - one.requests)
     .slice(0, MAX_TOP_ROWS)

@@ -5,6 +5,7 @@ import { type Delivery, type FailureReason, findDeliveryBody } from '../../../re
 import type { Webhook } from '../../../records/webhooks.ts'
 import { traceIdOf, traceparentOfDelivery } from '../../../webhooks/transport/traceparent.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { sum } from '../charts.ts'
 import { type RowView, rowHeading } from '../expandable-row.ts'
 import { counted, duration } from '../format.ts'
 import { jsonBlock } from '../json-block.ts'
@@ -196,8 +197,7 @@ function phaseBar(phases: Phases, durationMs: number): Html {
     const ms = phases[name]
     return ms === null ? [] : [{ name, ms }]
   })
-  const sumMs = measured.reduce((sum, { ms }) => sum + ms, 0)
-  const totalMs = Math.max(durationMs, sumMs, 0.1)
+  const totalMs = Math.max(durationMs, sum(measured.map(({ ms }) => ms)), 0.1)
   const percent = (ms: number): number => (ms / totalMs) * 100
   let startMs = 0
   const segments = measured.map(({ name, ms }) => {

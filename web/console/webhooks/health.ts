@@ -7,8 +7,8 @@ import {
 } from '../../../records/reports/webhook-health.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { momentOf, type Series, smallBars, sum } from '../charts.ts'
-import { count, counted } from '../format.ts'
+import { type Series, smallBars, sum } from '../charts.ts'
+import { count, counted, formatMoment } from '../format.ts'
 import { canManageWebhooks, type Visit } from '../page.ts'
 import { formatPercent } from '../requests/request-figures.ts'
 import { actionForm, pill, type Tone, timeElement } from '../ui.ts'
@@ -83,7 +83,7 @@ function failingAlert({ config, now }: Visit, health: WebhookHealth): Html {
 
 /** `21 Nov 14:30 UTC`. */
 function moment(at: number | null): Content {
-  return at !== null && html`<span class="nowrap">${momentOf(at)} UTC</span>`
+  return at !== null && html`<span class="nowrap">${formatMoment(at)} UTC</span>`
 }
 
 function waitingText(undelivered: Undelivered): string {

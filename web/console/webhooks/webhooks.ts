@@ -2,8 +2,7 @@
 import { findWebhookHealth, type WebhookHealth } from '../../../records/reports/webhook-health.ts'
 import { listWebhooks, type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { momentOf } from '../charts.ts'
-import { duration } from '../format.ts'
+import { duration, formatMoment } from '../format.ts'
 import {
   type ConsolePage,
   canManageWebhooks,
@@ -101,7 +100,7 @@ function healthCell(health: WebhookHealth, isPaused: boolean): Html {
   const { failingSince, lastAttempt } = health
   const state = healthPill(health, isPaused)
   if (!isInTrouble(health) || lastAttempt === null) return state
-  const since = failingSince !== null && `since ${momentOf(failingSince)}: `
+  const since = failingSince !== null && `since ${formatMoment(failingSince)}: `
   return twoLines(
     state,
     html`<span class="nowrap" title="UTC">${since}${attemptResult(lastAttempt)}</span>`,
