@@ -93,6 +93,15 @@ describe('API requests', () => {
       expect(tableOf(text, 'Requests per minute')).toHaveLength(2)
     })
 
+    it('a period of months: a bar of a day names the days on which it begins and ends', async () => {
+      const { account, owner } = await newOwner()
+      await log(app, account, [{ at: Date.parse('2026-03-02T10:00Z') }])
+      const { text } = await owner.get('/requests?from=2026-03-01T09:00&until=2026-06-01T09:00')
+      expect(tableOf(text, 'Requests per 24 hours')).toEqual([
+        ['2 Mar 09:00–3 Mar 09:00', '1', '0', '0'],
+      ])
+    })
+
     it('one request: its operation, status and duration', async () => {
       const { account, owner } = await newOwner()
       await log(app, account, [{ status: 500, durationMs: 1234.5 }])

@@ -253,8 +253,10 @@ function hourOf(at: number): string {
   return at % DAY === 0 ? formatDay(at) : formatTimeOfDay(at)
 }
 
-/** `21 Nov 14:30`, or `21 Nov 14:00–14:15`. */
+/** `21 Nov 14:30`, `21 Nov 14:00–14:15`, or `21 Nov 09:00–23 Nov 09:00`. */
 function formatSpan(start: number, width: number): string {
   const begin = formatMoment(start)
-  return width <= MINUTE ? begin : `${begin}–${formatTimeOfDay(start + width)}`
+  if (width <= MINUTE) return begin
+  const end = start + width
+  return `${begin}–${width < DAY ? formatTimeOfDay(end) : formatMoment(end)}`
 }
