@@ -5,7 +5,8 @@ import type { Logger } from 'pino'
 import { InvalidInput, Refused, StatusError } from '../../errors.ts'
 import { isUnavailable } from '../../records/database/errors.ts'
 import { errorPage } from './layout.ts'
-import { type PageResult, redirect } from './page.ts'
+import { type ConsolePage, type PageResult, redirect } from './page.ts'
+import { refererPath } from './return-path.ts'
 
 const TEXTS: Record<number, [title: string, text: string]> = {
   403: [
@@ -13,12 +14,16 @@ const TEXTS: Record<number, [title: string, text: string]> = {
     'Another site sent this request, so nothing was done. Open the console and try again.',
   ],
   404: ['Page not found', 'This page does not exist, or you don’t have access.'],
-  413: ['Too large', 'The form is too large or has too many fields.'],
+  413: ['Form too large', 'The form is too large or has too many fields.'],
   429: [
     'Too many forms',
-    'You sent many forms within a minute, and this one was not stored. Wait a minute, go back, and send it again.',
+    'You sent too many forms within a minute, and this one was not stored. ' +
+      'Wait a minute, go back, and send it again.',
   ],
-  500: ['Something went wrong', 'The error is on our side. Nothing was changed.'],
+  500: [
+    'Something went wrong',
+    'The error is on our side. If you were making a change, check whether it was saved.',
+  ],
   503: ['Temporarily unavailable', 'Try again in a few seconds.'],
 }
 const OTHER_ERROR = 'This did not work'
@@ -32,18 +37,26 @@ export function toErrorResult(log: Logger, ctx: Context, error: unknown): PageRe
       ? redirect(refererPath(ctx), text, 'bad')
       : errorPage(422, OTHER_ERROR, text)
   }
-  const { requestId } = ctx.state
-  const isExposed = error instanceof StatusError || (error instanceof HttpError && error.expose)
-  const status = isExposed ? error.status : isUnavailable(error) ? 503 : 500
-  if (!isExposed)
-    log.error(
-      { err: error, requestId, method: ctx.method, path: maskInvitation(ctx.path) },
-      'A page of the console failed',
-    )
-  if (isExposed) ctx.set(error.headers ?? {})
-  const [title, text] = TEXTS[status] ?? [OTHER_ERROR, (error as Error).message]
-  const report = status >= 500 ? ` To report it, give us the request ID ${requestId}.` : ''
-  return errorPage(status, title, text + report)
+  if (error instanceof StatusError || (error instanceof HttpError && error.expose)) {
+    ctx.set(error.headers ?? {})
+    return statusPage(ctx, error.status, error.message)
+  }
+  log.error(
+    {
+      err: error,
+      requestId: ctx.state.requestId,
+      method: ctx.method,
+      path: maskInvitation(ctx.path),
+    },
+    'A page of the console failed',
+  )
+  return statusPage(ctx, isUnavailable(error) ? 503 : 500)
+}
+
+function statusPage(ctx: Context, status: number, message = ''): ConsolePage {
+  const [title, text] = TEXTS[status] ?? [OTHER_ERROR, message]
+  const report = status >= 500 && ` To report it, give us the request ID ${ctx.state.requestId}.`
+  return errorPage(status, title, [text, report])
 }
 
 function joinErrors({ errors }: InvalidInput): string {
@@ -55,14 +68,4 @@ function joinErrors({ errors }: InvalidInput): string {
 /** Invitation tokens are secrets. */
 export function maskInvitation(path: string): string {
   return path.replace(/^(\/console\/invitation\/).*/i, '$1[secret]')
-}
-
-/** The page with the button, below /console. */
-function refererPath(ctx: Context): string {
-  const referer = ctx.get('Referer')
-  if (!URL.canParse(referer)) return ''
-  const { host, pathname, search } = new URL(referer)
-  return host === ctx.get('Host') && pathname.startsWith('/console')
-    ? `${pathname.slice('/console'.length)}${search}`
-    : ''
 }

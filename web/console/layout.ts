@@ -7,9 +7,17 @@ import { icon } from './icons.ts'
 import { type NavigationBadge, type NavigationItem, navigation } from './navigation.ts'
 import type { ConsolePage } from './page.ts'
 
-export const CONTENT_SECURITY_POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
-  "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+export const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
 
 export interface Frame {
   /** The page's path, for example `/console/webhooks`. */
@@ -35,23 +43,12 @@ export function parseTheme(text: string | null | undefined): Theme {
 /** The page's HTML. The content security policy forbids inline scripts and styles. */
 export function layout(page: ConsolePage, frame: Frame): string {
   const { folder, theme, notice, areDeliveriesPaused, visitor } = frame
-  const asset = (name: string): string => `${folder}/${name}`
-  return `<!doctype html>\n${html`<html lang="en"${theme !== 'system' && html` data-theme="${theme}"`}>
-    <head>
-      <meta charset="utf-8">
-      <meta name="viewport" content="width=device-width, initial-scale=1">
-      <meta name="color-scheme" content="light dark">
-      <meta name="htmx-config" content="${HTMX}">
-      <title>${page.title} · Muster</title>
-      <link rel="icon" href="${asset('icon.svg')}" type="image/svg+xml">
-      <link rel="preload" href="${asset('geist.woff2')}" as="font" type="font/woff2" crossorigin>
-      <link rel="stylesheet" href="${asset('console.css')}">
-      <script defer src="${asset('htmx.js')}"></script>
-      <script type="module" src="${asset('console.js')}"></script>
-    </head>
+  const chosenTheme = theme !== 'system' && html` data-theme="${theme}"`
+  return `<!doctype html>\n${html`<html lang="en"${chosenTheme}>
+    ${head(page.title, folder)}
     <body${!visitor && html` class="guest"`}>
       <a class="skip" href="#main">Skip to the content</a>
-      ${visitor ? side(frame, visitor) : html`<header class="guest-head">${brand(folder, 28)}</header>`}
+      ${visitor ? side(frame, visitor) : guestHeader(folder)}
       <main id="main" tabindex="-1"${page.isNarrow && html` class="narrow"`}>
         ${toast(notice)}
         ${areDeliveriesPaused && pauseBanner}
@@ -69,8 +66,23 @@ export function layout(page: ConsolePage, frame: Frame): string {
   </html>`}\n`
 }
 
+function head(title: string, folder: string): Html {
+  return html`<head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="color-scheme" content="light dark">
+    <meta name="htmx-config" content="${HTMX_CONFIG}">
+    <title>${title} · Muster</title>
+    <link rel="icon" href="${folder}/icon.svg" type="image/svg+xml">
+    <link rel="preload" href="${folder}/geist.woff2" as="font" type="font/woff2" crossorigin>
+    <link rel="stylesheet" href="${folder}/console.css">
+    <script defer src="${folder}/htmx.js"></script>
+    <script type="module" src="${folder}/console.js"></script>
+  </head>`
+}
+
 /** htmx must not replace a part of the page with an error. */
-const HTMX = JSON.stringify({ noSwap: [204, 304, '4xx', '5xx'], includeIndicatorCSS: false })
+const HTMX_CONFIG = JSON.stringify({ noSwap: [204, 304, '4xx', '5xx'], includeIndicatorCSS: false })
 
 /** Always in the page, because screen readers announce only changes of an existing element. */
 function toast(notice: Notice | null): Html {
@@ -89,13 +101,18 @@ function crumbs(items: { label: string; to: string }[]): Html {
   return html`<nav class="crumbs" aria-label="Where you are"><ol>${links}</ol></nav>`
 }
 
+function guestHeader(folder: string): Html {
+  return html`<header class="guest-head">${brand(folder, 28)}</header>`
+}
+
 function brand(folder: string, size: number): Html {
   const logo = html`<img src="${folder}/icon.svg" alt="" width="${size}" height="${size}">`
   return html`<a class="brand" href="/console">${logo}Muster</a>`
 }
 
 function troubleLink(webhooks: number): Html {
-  return html`<a class="pill bad" href="/console/webhooks">${counted(webhooks, 'webhook')} failing</a>`
+  const text = `${counted(webhooks, 'webhook')} failing`
+  return html`<a class="pill bad" href="/console/webhooks">${text}</a>`
 }
 
 function side(
@@ -137,7 +154,9 @@ function themeForm(theme: Theme): Html {
   const next = NEXT_THEME[theme]
   return html`<form method="post" action="/console/theme">
     <input type="hidden" name="theme" value="${next}">
-    <button class="icon-button" aria-label="Theme: ${theme}. Change to ${next}.">${icon('theme')}</button>
+    <button class="icon-button" aria-label="Theme: ${theme}. Change to ${next}.">
+      ${icon('theme')}
+    </button>
   </form>`
 }
 
@@ -149,24 +168,26 @@ export const ROLES: Record<User['role'], string> = {
 }
 
 function link({ label, to, icon: name, badge }: NavigationItem, path: string): Html {
-  const address = to.startsWith('/docs') ? to : `/console${to}`
-  const isCurrent =
-    to === '' ? path === '/console' : path === address || path.startsWith(`${address}/`)
-  const current = isCurrent && html` aria-current="page"`
+  const href = to.startsWith('/docs') ? to : `/console${to}`
+  // The paths of all pages begin with that of the overview.
+  const isBelow = to !== '' && path.startsWith(`${href}/`)
+  const current = (path === href || isBelow) && html` aria-current="page"`
   const content = [icon(name), label, badge && badgeElement(badge)]
-  return html`<a href="${address}"${current}>${content}</a>`
+  return html`<a href="${href}"${current}>${content}</a>`
 }
 
 /** The element is empty while there is nothing to count. */
 function badgeElement({ id, count, label }: NavigationBadge): Html {
-  const text = html`<span class="badge">${count}<span class="visually-hidden"> ${label}</span></span>`
-  return html`<span id="${id}">${count > 0 && text}</span>`
+  const noun = html`<span class="visually-hidden"> ${label}</span>`
+  return html`<span id="${id}">
+    ${count > 0 && html`<span class="badge">${count}${noun}</span>`}
+  </span>`
 }
 
 function initials(name: string): string {
-  const words = name.split(/\s+/).filter(Boolean)
-  return [words[0], words.length > 1 ? words.at(-1) : undefined]
-    .map((word) => [...(word ?? '')][0] ?? '')
+  const [first = '', ...others] = name.split(/\s+/).filter(Boolean)
+  return [first, others.at(-1) ?? '']
+    .map((word) => [...word][0] ?? '')
     .join('')
     .toUpperCase()
 }

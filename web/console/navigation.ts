@@ -21,7 +21,7 @@ export interface NavigationBadge {
   label: string
 }
 
-export interface NavigationGroup {
+interface NavigationGroup {
   title?: string
   items: NavigationItem[]
 }
@@ -32,41 +32,23 @@ export const TROUBLED_WEBHOOKS = 'troubled-webhooks'
 export function navigation(user: User, troubledWebhooks: number): NavigationGroup[] {
   const groups: NavigationGroup[] = [
     { items: [{ label: 'Overview', to: '', icon: 'overview' }] },
-    {
-      title: 'Developers',
-      items: [
-        ...(isOwnerOrAdmin(user)
-          ? [
-              { label: 'API requests', to: '/requests', icon: 'requests' },
-              {
-                label: 'Webhooks',
-                to: '/webhooks',
-                icon: 'webhook',
-                badge: {
-                  id: TROUBLED_WEBHOOKS,
-                  count: troubledWebhooks,
-                  label: 'failing',
-                },
-              },
-              { label: 'API keys', to: '/api-keys', icon: 'key' },
-            ]
-          : []),
-        { label: 'Documentation', to: '/docs/', icon: 'docs' },
-      ],
-    },
+    { title: 'Developers', items: developerItems(user, troubledWebhooks) },
     { title: 'Records', items: recordItems(user) },
-    {
-      title: 'Account',
-      items: isOwner(user)
-        ? [
-            { label: 'People', to: '/people', icon: 'people' },
-            { label: 'Audit log', to: '/audit-log', icon: 'audit' },
-            { label: 'Settings', to: '/settings', icon: 'settings' },
-          ]
-        : [],
-    },
+    { title: 'Account', items: accountItems(user) },
   ]
   return groups.filter(({ items }) => items.length > 0)
+}
+
+function developerItems(user: User, troubledWebhooks: number): NavigationItem[] {
+  const documentation = { label: 'Documentation', to: '/docs/', icon: 'docs' }
+  if (!isOwnerOrAdmin(user)) return [documentation]
+  const badge = { id: TROUBLED_WEBHOOKS, count: troubledWebhooks, label: 'failing' }
+  return [
+    { label: 'API requests', to: '/requests', icon: 'requests' },
+    { label: 'Webhooks', to: '/webhooks', icon: 'webhook', badge },
+    { label: 'API keys', to: '/api-keys', icon: 'key' },
+    documentation,
+  ]
 }
 
 function recordItems(user: User): NavigationItem[] {
@@ -77,4 +59,13 @@ function recordItems(user: User): NavigationItem[] {
       to: resourcePath(resource),
       icon: resource.slug,
     }))
+}
+
+function accountItems(user: User): NavigationItem[] {
+  if (!isOwner(user)) return []
+  return [
+    { label: 'People', to: '/people', icon: 'people' },
+    { label: 'Audit log', to: '/audit-log', icon: 'audit' },
+    { label: 'Settings', to: '/settings', icon: 'settings' },
+  ]
 }

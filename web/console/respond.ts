@@ -4,10 +4,16 @@ import type { Db } from '../../records/database/open.ts'
 import { accountScope } from '../../records/database/scope.ts'
 import { findPausedAt } from '../../records/delivery-pause.ts'
 import { countTroubledWebhooks } from '../../records/reports/webhook-health.ts'
-import { type Notice, type SignedIn, storeNotice } from '../../records/sessions.ts'
+import { type SignedIn, storeNotice } from '../../records/sessions.ts'
 import type { Assets } from './assets.ts'
 import { layout, parseTheme } from './layout.ts'
-import { type ConsolePage, isOwnerOrAdmin, type PageResult } from './page.ts'
+import {
+  type ConsolePage,
+  type Download,
+  isOwnerOrAdmin,
+  type PageResult,
+  type Redirect,
+} from './page.ts'
 
 interface ResponseServices {
   db: Db
@@ -19,16 +25,23 @@ export async function respond(
   services: ResponseServices,
   result: PageResult,
 ): Promise<void> {
-  if ('to' in result) {
-    const sessionId = ctx.state.signedInAs ?? ctx.state.visitor?.session.id
-    if (result.notice && sessionId) await storeNotice(services.db, sessionId, result.notice)
-    sendRedirect(ctx, `/console${result.to}`)
-  } else if ('fileName' in result) {
-    ctx.status = 200
-    ctx.attachment(result.fileName)
-    ctx.set({ ...result.headers, 'Content-Type': result.contentType })
-    ctx.body = result.content
-  } else await sendPage(ctx, services, result)
+  if ('to' in result) return redirectWithNotice(ctx, services.db, result)
+  if ('fileName' in result) return sendFile(ctx, result)
+  return sendPage(ctx, services, result)
+}
+
+/** Redirects, and stores the notice for the page that follows. */
+async function redirectWithNotice(ctx: Context, db: Db, { to, notice }: Redirect): Promise<void> {
+  const sessionId = ctx.state.signedInAs ?? ctx.state.visitor?.session.id
+  if (notice && sessionId) await storeNotice(db, sessionId, notice)
+  sendRedirect(ctx, `/console${to}`)
+}
+
+function sendFile(ctx: Context, { fileName, contentType, content, headers }: Download): void {
+  ctx.status = 200
+  ctx.attachment(fileName)
+  ctx.set({ ...headers, 'Content-Type': contentType })
+  ctx.body = content
 }
 
 async function sendPage(
@@ -37,17 +50,17 @@ async function sendPage(
   page: ConsolePage,
 ): Promise<void> {
   const visitor: SignedIn | undefined = ctx.state.visitor
-  // A request by a part that refreshes itself leaves the notice to the next page that the user
-  // opens.
-  const notice: Notice | null = ctx.get('Muster-Poll') === '' ? (visitor?.notice ?? null) : null
-  if (visitor && notice) await storeNotice(db, visitor.session.id, null)
+  const notice = visitor?.notice ?? null
+  // A part of a page that reloads itself leaves the notice to the next page that the user opens.
+  const showsNotice = ctx.get('Muster-Poll') === ''
+  if (visitor && notice && showsNotice) await storeNotice(db, visitor.session.id, null)
   ctx.status = page.status ?? 200
   ctx.type = 'html'
   ctx.body = layout(page, {
     path: ctx.path.replace(/\/$/, ''),
     folder: assets.folder,
     theme: parseTheme(ctx.cookies.get('muster-theme')),
-    notice,
+    notice: showsNotice ? notice : null,
     areDeliveriesPaused: visitor !== undefined && (await areDeliveriesPaused(db)),
     troubledWebhooks:
       visitor && isOwnerOrAdmin(visitor.user) ? await findTroubledWebhooks(db, visitor) : 0,

@@ -44,9 +44,10 @@ export function newSessions({ db, config, now }: ConsoleServices): Sessions {
   return {
     async find(ctx) {
       const tokenHash = hashOfToken(ctx.cookies.get(cookie) ?? '')
-      const found = tokenHash && (await findSignedIn(db.read, tokenHash, now()))
-      if (found) await updateLastSeen(db, found.session, now())
-      return found || undefined
+      if (!tokenHash) return undefined
+      const visitor = await findSignedIn(db.read, tokenHash, now())
+      if (visitor) await updateLastSeen(db, visitor.session, now())
+      return visitor
     },
     async start(ctx, { id, accountId }, beforeStart) {
       const device = { userId: id, ip: ctx.ip, userAgent: ctx.get('User-Agent') }

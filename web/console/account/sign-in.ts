@@ -27,6 +27,7 @@ import {
   type PageResult,
   type Route,
 } from '../page.ts'
+import { refererPath, toConsolePath } from '../return-path.ts'
 import { hiddenInput, note } from '../ui.ts'
 import { emailField } from './user-fields.ts'
 
@@ -197,16 +198,6 @@ export async function signInAs(
   })
 }
 
-/** The path below /console, or '' for every other `next`: a link must not redirect to another
- *  site. */
-function toConsolePath(next: string | null): string {
-  if (next === null || !next.startsWith('/console/')) return ''
-  const url = new URL(next, 'http://console.invalid')
-  return url.host === 'console.invalid' && url.pathname.startsWith('/console/')
-    ? `${url.pathname.slice('/console'.length)}${url.search}`
-    : ''
-}
-
 async function signOut(visit: GuestVisit): Promise<PageResult> {
   await visit.signOut()
   return { to: '/sign-in?signed-out' }
@@ -219,8 +210,5 @@ function chooseTheme({ form: input, ctx }: GuestVisit): PageResult {
     sameSite: 'lax',
     maxAge: YEAR_MS,
   })
-  const referer = ctx.get('Referer')
-  if (!URL.canParse(referer)) return { to: '' }
-  const { pathname, search } = new URL(referer)
-  return { to: toConsolePath(`${pathname}${search}`) }
+  return { to: refererPath(ctx) }
 }
