@@ -4,6 +4,7 @@ import { type Content, type Html, html } from '../shared/html.ts'
 import type { ConsolePage } from './page.ts'
 import { button, buttonLink, card, note } from './ui.ts'
 
+/** Sentences, by the name of a field. */
 export type Errors = Record<string, string[]>
 
 /** The outcome of a submitted form, which its page shows. */
@@ -22,6 +23,20 @@ export function formStatus(errors: Errors): number {
   return hasErrors(errors) ? 422 : 200
 }
 
+/** The errors of the fields whose check throws `Refused`. */
+export function checkFields(checks: Record<string, () => unknown>): Errors {
+  const errors: Errors = {}
+  for (const [name, check] of Object.entries(checks)) {
+    try {
+      check()
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      errors[name] = [/[.!?]$/.test(error.message) ? error.message : `${error.message}.`]
+    }
+  }
+  return errors
+}
+
 export interface FieldOptions {
   name: string
   label: Content
@@ -32,7 +47,7 @@ export interface FieldOptions {
   isRequired?: boolean
 }
 
-/** The options of required fields that keep what the user typed. */
+/** Creates the options of required fields, which keep what the user typed. */
 export function typedFields(input: URLSearchParams, errors: Errors) {
   return (name: string, label: string, initial = ''): FieldOptions => ({
     name,
@@ -44,7 +59,7 @@ export function typedFields(input: URLSearchParams, errors: Errors) {
 }
 
 /** Label, hint, input and error of a field. IDs connect them for screen readers. */
-export function field(
+export function labelledField(
   { name, label, hint, errors = {}, isRequired }: FieldOptions,
   input: (attributes: Html) => Html,
 ): Html {
@@ -87,7 +102,7 @@ export function textField(
     maxLength !== undefined && html` maxlength="${maxLength}"`,
     placeholder && html` placeholder="${placeholder}"`,
   ]
-  return field(
+  return labelledField(
     options,
     (attributes) => html`<input
       type="${type}" ${attributes}
@@ -101,7 +116,7 @@ export function textField(
 export function passwordField(
   options: FieldOptions & { autocomplete: 'current-password' | 'new-password' },
 ): Html {
-  return field(
+  return labelledField(
     { isRequired: true, ...options },
     (attributes) => html`<span class="secret">
       <input type="password" ${attributes} autocomplete="${options.autocomplete}">
@@ -112,25 +127,11 @@ export function passwordField(
 
 const SHOW_PASSWORD = html`Show<span class="visually-hidden"> the password</span>`
 
-/** The errors by field. A check fails by throwing `Refused`. */
-export function problemsOf(checks: Record<string, () => unknown>): Errors {
-  const problems: Errors = {}
-  for (const [name, check] of Object.entries(checks)) {
-    try {
-      check()
-    } catch (error) {
-      if (!(error instanceof Refused)) throw error
-      problems[name] = [/[.!?]$/.test(error.message) ? error.message : `${error.message}.`]
-    }
-  }
-  return problems
-}
-
 export function textArea(options: FieldOptions & { rows?: number; isCode?: boolean }): Html {
   const { value = '', rows = 4, isCode } = options
   // HTML ignores the first line break after the tag.
   const codeAttributes = isCode && html` class="mono" spellcheck="false"`
-  return field(
+  return labelledField(
     options,
     (attributes) =>
       html`<textarea ${attributes} rows="${rows}"${codeAttributes}>\n${value}</textarea>`,
@@ -151,7 +152,7 @@ export function addChoice(choices: Choice[], value: string): Choice[] {
 
 export function selectField(options: FieldOptions & { choices: Choice[]; none?: string }): Html {
   const { value = '', choices, none } = options
-  return field(
+  return labelledField(
     options,
     (attributes) => html`<select ${attributes}>
       ${none !== undefined && html`<option value="">${none}</option>`}

@@ -10,7 +10,7 @@ import { icon } from './icons.ts'
 type ButtonStyle = '' | 'primary' | 'danger' | 'quiet'
 export type Tone = 'ok' | 'warn' | 'bad' | 'busy' | 'quiet'
 
-/** A state, shown by color and by a word. */
+/** A state, shown by colour and by a word. */
 export function pill(tone: Tone, label: Content): Html {
   return html`<span class="pill ${tone}">${label}</span>`
 }
@@ -24,12 +24,12 @@ export function buttonLink(to: string, label: Content, style: ButtonStyle = ''):
   return html`<a class="button ${style}" href="/console${to}">${label}</a>`
 }
 
-/** An ID with a button that copies it. */
-export function copyableId(id: string): Html {
-  return html`<span class="id">${code(id)}${copyButton(id, 'id')}</span>`
+/** An ID with a button that copies it. `shown` can be a part of it. */
+export function copyableId(id: string, shown = id): Html {
+  return html`<span class="id"><code title="${id}">${shown}</code>${copyButton(id, 'ID')}</span>`
 }
 
-/** The last 12 characters. The first ones of a UUIDv7 are the time, which neighbors share. */
+/** The last 12 characters. The first ones of a UUIDv7 are the time, which neighbours share. */
 export function shortId(id: string): string {
   return id.slice(-12)
 }
@@ -98,7 +98,7 @@ interface ColumnOptions {
   sort?: 'ascending' | 'descending'
 }
 
-/** A table in a card. Under 640 px each row becomes a block of labeled cells. */
+/** A table in a card. Under 640 px each row becomes a block of labelled cells. */
 export function table(
   label: string,
   columns: Column[],

@@ -7,7 +7,7 @@ import {
 } from '../../../records/api-keys.ts'
 import { parseName } from '../../../records/names.ts'
 import type { Content, Html } from '../../shared/html.ts'
-import { choiceField, type Errors, problemsOf, textField } from '../form-fields.ts'
+import { checkFields, choiceField, type Errors, textField } from '../form-fields.ts'
 import type { Visit } from '../page.ts'
 import { actionForm, code, confirmButton, pill } from '../ui.ts'
 
@@ -56,7 +56,7 @@ export interface KeyInput {
 export function readKeyForm({ form }: Visit): { key: KeyInput; errors: Errors } {
   const name = form.get('name') ?? ''
   const accessLevel = accessLevels.find((level) => level === form.get('access_level'))
-  const errors = problemsOf({ name: () => parseName('The name', name) })
+  const errors = checkFields({ name: () => parseName('The name', name) })
   if (name.trim() === '') errors.name = ['Enter a name.']
   if (!accessLevel) errors.access_level = ['Choose an access level.']
   return { key: { name, accessLevel: accessLevel ?? 'read_only' }, errors }

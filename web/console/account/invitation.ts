@@ -9,7 +9,7 @@ import { updatePassword } from '../../../records/passwords.ts'
 import { deleteSessions, type SignedIn } from '../../../records/sessions.ts'
 import { userTarget } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
-import { type Errors, form, formStatus, problemsOf } from '../form-fields.ts'
+import { checkFields, type Errors, form, formStatus } from '../form-fields.ts'
 import {
   type ConsolePage,
   type GuestVisit,
@@ -91,7 +91,7 @@ async function acceptInvitation(visit: GuestVisit): Promise<PageResult> {
   const password = visit.form.get('password') ?? ''
   const { user, accountName, hasJoined } = invitation
   const names = [user.email, user.fullName, accountName]
-  const errors = problemsOf({ password: () => assertPassword(password, names) })
+  const errors = checkFields({ password: () => assertPassword(password, names) })
   if (errors.password) return invitationPage(visit, invitation, errors)
 
   const passwordHash = await hashPassword(password)

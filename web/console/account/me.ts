@@ -20,12 +20,12 @@ import {
 } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import {
+  checkFields,
   type Errors,
   form,
   formPage,
   formStatus,
   passwordField,
-  problemsOf,
   selectField,
   typedFields,
 } from '../form-fields.ts'
@@ -174,7 +174,7 @@ function sessionCells(
 async function rename(visit: Visit): Promise<PageResult> {
   const { user, now } = visit
   const fullName = visit.form.get('full_name') ?? ''
-  const errors = problemsOf({ full_name: () => parseName('Your name', fullName) })
+  const errors = checkFields({ full_name: () => parseName('Your name', fullName) })
   if (errors.full_name) return mePage(visit, errors)
   if (fullName.trim() === user.fullName) return redirect('/me', 'Nothing was changed.')
   await visit.change(async (scope) => {
@@ -214,7 +214,7 @@ function emailPage({ user, form: input }: Visit, errors: Errors = {}): ConsolePa
 async function changeEmail(visit: Visit): Promise<PageResult> {
   const { user, now } = visit
   const email = visit.form.get('email') ?? ''
-  const errors = problemsOf({ email: () => parseEmail(email) })
+  const errors = checkFields({ email: () => parseEmail(email) })
   if (errors.email) return emailPage(visit, errors)
   const passwordErrors = await checkOwnPassword(visit, 'current_password')
   if (passwordErrors) return emailPage(visit, passwordErrors)
@@ -252,7 +252,7 @@ function passwordPage({ user }: Visit, errors: Errors = {}): ConsolePage {
 async function changePassword(visit: Visit): Promise<PageResult> {
   const { user, now } = visit
   const password = visit.form.get('new_password') ?? ''
-  const errors = problemsOf({
+  const errors = checkFields({
     new_password: () => assertPassword(password, [user.email, user.fullName]),
   })
   if (errors.new_password) return passwordPage(visit, errors)

@@ -8,12 +8,12 @@ import { listUsers, transferOwnership, type User } from '../../../records/users.
 import { type Html, html } from '../../shared/html.ts'
 import { meter } from '../charts.ts'
 import {
+  checkFields,
   type Errors,
   form,
   formPage,
   formStatus,
   passwordField,
-  problemsOf,
   selectField,
   textField,
   typedFields,
@@ -123,7 +123,7 @@ function serviceFacts({ config, account }: Visit): Fact[] {
 async function rename(visit: Visit): Promise<PageResult> {
   const { account, now } = visit
   const name = visit.form.get('name') ?? ''
-  const errors = problemsOf({ name: () => parseName('The name', name) })
+  const errors = checkFields({ name: () => parseName('The name', name) })
   if (errors.name) return settingsPage(visit, errors)
   if (name.trim() === account.name) return redirect('/settings', 'Nothing was changed.')
   await visit.change(async (scope) => {

@@ -8,10 +8,10 @@ import { parseName } from '../../../records/names.ts'
 import { EmailTaken, findUser, parseEmail, type User } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
 import {
+  checkFields,
   type FormOutcome,
   form,
   hasErrors,
-  problemsOf,
   textField,
   typedFields,
 } from '../form-fields.ts'
@@ -79,7 +79,7 @@ async function signUp(visit: GuestVisit): Promise<PageResult> {
   const fullName = value('full_name')
   const email = value('email')
   const password = value('password')
-  const errors = problemsOf({
+  const errors = checkFields({
     account_name: () => parseName('The account name', name),
     full_name: () => parseName('Your name', fullName),
     email: () => parseEmail(email),

@@ -16,10 +16,10 @@ import {
 import { html } from '../../shared/html.ts'
 import { emailField, UNUSABLE_EMAIL } from '../account/user-fields.ts'
 import {
+  checkFields,
   type Errors,
   formPage,
   hasErrors,
-  problemsOf,
   textField,
   typedFields,
 } from '../form-fields.ts'
@@ -68,7 +68,7 @@ async function createInvitation(visit: Visit): Promise<PageResult> {
   const { access, errors: accessErrors } = readAccess(visit.form)
   const errors = {
     // Only for the errors: `insertUser` trims and stores the values.
-    ...problemsOf({
+    ...checkFields({
       full_name: () => parseName('The name', fullName),
       email: () => parseEmail(email),
     }),

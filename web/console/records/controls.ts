@@ -8,7 +8,7 @@ import {
   type Choice,
   choiceField,
   type FieldOptions,
-  field as fieldParts,
+  labelledField,
   selectField,
   textArea,
   textField,
@@ -53,7 +53,7 @@ const CONTROLS: Record<FieldKind, (field: FormField, context: ControlContext) =>
     }),
   time: (field, context) => timeField(fieldOptions(field, context)),
   number: (field, context) =>
-    fieldParts(
+    labelledField(
       fieldOptions(field, context),
       (attributes) => html`<input
         type="text" inputmode="${field.schema.type === 'integer' ? 'numeric' : 'decimal'}"
@@ -151,7 +151,7 @@ export function multiSelectField(
   )
   if (all.length <= MAX_CHECKBOXES)
     return choiceField({ name, legend, hint, choices: all, values, isMultiple: true, errors })
-  return fieldParts(
+  return labelledField(
     field,
     (attributes) =>
       html`<select ${attributes} multiple size="5">
@@ -216,7 +216,7 @@ function scalar(field: FormField, context: ControlContext): Html {
   const choices = kinds.map((value) => ({ value, label: SCALAR_KINDS[value] }))
   const name = kindName(path)
   const kind = context.draft.get(name) ?? 'text'
-  return fieldParts(
+  return labelledField(
     fieldOptions(field, context),
     (attributes) => html`<span class="scalar">
       ${
@@ -235,7 +235,7 @@ function scalars(field: FormField, context: ControlContext): Html {
   const kinds = Object.entries(LIST_KINDS)
     .filter(([value]) => value !== 'json' || kind === 'json')
     .map(([value, label]) => ({ value, label }))
-  return fieldParts(
+  return labelledField(
     fieldOptions(field, context),
     (attributes) => html`<span class="scalar">
       ${kindSelect(field, kinds, kind)}

@@ -2,7 +2,7 @@
 
 import { validate as isUuid } from 'uuid'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { field as labelledField, textField } from '../form-fields.ts'
+import { labelledField, textField } from '../form-fields.ts'
 import { count } from '../format.ts'
 import { replace } from '../htmx.ts'
 import { pill } from '../ui.ts'

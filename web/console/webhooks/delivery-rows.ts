@@ -10,7 +10,7 @@ import { reloadEvery } from '../htmx.ts'
 import { canManageWebhooks, type Visit } from '../page.ts'
 import {
   actionForm,
-  copyButton,
+  copyableId,
   countdownTo,
   pill,
   shortId,
@@ -79,7 +79,7 @@ function deliveryRow(visit: Visit, webhook: Webhook, row: LogRow): Html {
   const cells = [
     pill(DELIVERY_STATES[state].tone, DELIVERY_STATES[state].label),
     eventCell(row),
-    html`<span class="id"><code title="${id}">${shortId(id)}</code>${copyButton(id, 'ID')}</span>`,
+    copyableId(id, shortId(id)),
     last && attemptResult(last),
     last && duration(last.durationMs),
     attemptDots(delivery, attempts),

@@ -6,7 +6,7 @@ import { type Ordering, orderings } from '../../../records/subscriptions.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { parseWebhookUrl } from '../../../webhooks/transport/egress.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { choiceField, choiceInput, type Errors, problemsOf, textField } from '../form-fields.ts'
+import { checkFields, choiceField, choiceInput, type Errors, textField } from '../form-fields.ts'
 import { replace } from '../htmx.ts'
 import { label } from '../records/labels.ts'
 import type { ConsoleConfig } from '../services.ts'
@@ -45,7 +45,7 @@ export function validateWebhook(
 ): { webhook: Pick<Webhook, 'url' | 'description' | 'eventTypes' | 'ordering'>; errors: Errors } {
   let url = ''
   const description = input.description.trim()
-  const errors = problemsOf({
+  const errors = checkFields({
     url() {
       url = parseWebhookUrl(input.url.trim(), webhookAllowedRanges)
     },
