@@ -6,6 +6,7 @@ import { InvalidInput, Refused, StatusError } from '../../errors.ts'
 import { isUnavailable } from '../../records/database/errors.ts'
 import { errorPage } from './layout.ts'
 import { type ConsolePage, type PageResult, redirect } from './page.ts'
+import { errorText } from './records/labels.ts'
 import { refererPath } from './return-path.ts'
 
 const TEXTS: Record<number, [title: string, text: string]> = {
@@ -32,7 +33,7 @@ const OTHER_ERROR = 'This did not work'
  *  form. */
 export function toErrorResult(log: Logger, ctx: Context, error: unknown): PageResult {
   if (error instanceof Refused || error instanceof InvalidInput) {
-    const text = error instanceof InvalidInput ? joinErrors(error) : error.message
+    const text = error instanceof InvalidInput ? errorText(error) : error.message
     return ctx.method === 'POST' && ctx.state.visitor
       ? redirect(refererPath(ctx), text, 'bad')
       : errorPage(422, OTHER_ERROR, text)
@@ -57,12 +58,6 @@ function statusPage(ctx: Context, status: number, message = ''): ConsolePage {
   const [title, text] = TEXTS[status] ?? [OTHER_ERROR, message]
   const report = status >= 500 && ` To report it, give us the request ID ${ctx.state.requestId}.`
   return errorPage(status, title, [text, report])
-}
-
-function joinErrors({ errors }: InvalidInput): string {
-  return Object.entries(errors)
-    .map(([name, texts]) => `${name} ${texts.join(' ')}`)
-    .join(' ')
 }
 
 /** Invitation tokens are secrets. */

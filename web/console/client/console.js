@@ -21,7 +21,7 @@ document.addEventListener('click', (event) => {
 })
 
 function updateTimes() {
-  for (const time of document.querySelectorAll('time[datetime]:not(.exact)')) {
+  for (const time of document.querySelectorAll('time[datetime]')) {
     const ms = Date.parse(time.dateTime) - Date.now()
     const text = 'countdown' in time.dataset ? remaining(ms) : relative(ms)
     if (time.textContent !== text) time.textContent = text

@@ -1,5 +1,4 @@
 /** Renders the values of records. */
-
 import { code as currencyByCode } from 'currency-codes'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
@@ -21,26 +20,32 @@ export interface ValueContext {
 
 /** The colours of states. Other states are grey. */
 const TONES: Record<string, Tone> = {
-  ...of('ok', 'active', 'completed', 'paid', 'accepted', 'meets_all'),
-  ...of('busy', 'open', 'in_progress', 'processing', 'shortlisted'),
-  ...of('warn', 'pending', 'missing_nice_to_have'),
-  ...of('bad', 'failed', 'rejected', 'missing_must_have'),
+  active: 'ok',
+  completed: 'ok',
+  paid: 'ok',
+  accepted: 'ok',
+  meets_all: 'ok',
+  open: 'busy',
+  in_progress: 'busy',
+  processing: 'busy',
+  shortlisted: 'busy',
+  pending: 'warn',
+  missing_nice_to_have: 'warn',
+  failed: 'bad',
+  rejected: 'bad',
+  missing_must_have: 'bad',
 }
 
-function of(tone: Tone, ...states: string[]): Record<string, Tone> {
-  return Object.fromEntries(states.map((state) => [state, tone]))
-}
-
-const nothing: Html = html`<span class="muted">—</span>`
+const NOTHING: Html = html`<span class="muted">—</span>`
 const MAX_CELL_CHIPS = 2
 
 /** The short form, for tables. */
-export function cell(name: string, schema: Schema, value: unknown, showing: ValueContext): Content {
-  if (isEmptyValue(value)) return nothing
+export function cell(name: string, schema: Schema, value: unknown, context: ValueContext): Content {
+  if (isEmptyValue(value)) return NOTHING
   if (isTable(schema)) return count((value as unknown[]).length)
-  if (schema.format === 'date-time') return timeElement(Date.parse(String(value)), showing.now)
+  if (schema.format === 'date-time') return timeElement(Date.parse(String(value)), context.now)
   if (Array.isArray(value)) return chips(value, MAX_CELL_CHIPS)
-  return inlineValue(name, schema, value, showing)
+  return inlineValue(name, schema, value, context)
 }
 
 /** The complete value, for the page of the record. */
@@ -48,16 +53,17 @@ export function fullValue(
   name: string,
   schema: Schema,
   value: unknown,
-  showing: ValueContext,
+  context: ValueContext,
 ): Content {
-  if (isEmptyValue(value)) return nothing
-  if (schema.format === 'date-time') return exactTime(String(value), showing.now)
+  if (isEmptyValue(value)) return NOTHING
+  if (schema.format === 'date-time') return exactTime(String(value), context.now)
   if (name === 'id') return copyableId(String(value))
   if (Array.isArray(value)) return chips(value)
-  if (typeof value === 'object') return object(value as Record<string, unknown>, schema, showing)
+  if (typeof value === 'object')
+    return objectValue(value as Record<string, unknown>, schema, context)
   if (typeof value === 'string' && !schema.enum && !referencedResource(name))
     return html`<span class="prose">${value}</span>`
-  return inlineValue(name, schema, value, showing)
+  return inlineValue(name, schema, value, context)
 }
 
 function isEmptyValue(value: unknown): value is null | undefined {
@@ -77,10 +83,8 @@ function inlineValue(
   { known, item }: ValueContext,
 ): Content {
   if (referencedResource(name)) return referenceLink(known, name, String(value))
-  if (schema.enum)
-    return isState(name, schema)
-      ? pill(TONES[String(value)] ?? 'quiet', option(value))
-      : option(value)
+  if (isState(name, schema)) return pill(TONES[String(value)] ?? 'quiet', option(value))
+  if (schema.enum) return option(value)
   if (typeof value === 'boolean') return value ? 'Yes' : 'No'
   const amount = amountOf(schema, value, item)
   if (amount !== undefined) return amount
@@ -120,8 +124,8 @@ export function shownName(name: string, schema: Schema): string {
 }
 
 /** States have a colour. Other enums, such as currencies, do not. */
-function isState(name: string, schema: Schema): boolean {
-  return name === 'status' || (schema.enum ?? []).some((value) => String(value) in TONES)
+function isState(name: string, { enum: values }: Schema): boolean {
+  return values !== undefined && (name === 'status' || values.some((value) => `${value}` in TONES))
 }
 
 function chips(values: unknown[], most = values.length): Html {
@@ -130,29 +134,30 @@ function chips(values: unknown[], most = values.length): Html {
   return html`<span class="chips">${shown}${rest > 0 && html`<b>+${rest}</b>`}</span>`
 }
 
-const toText = (value: unknown): string =>
-  typeof value === 'object' ? JSON.stringify(value) : String(value)
+export function toText(value: unknown): string {
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
 
 function exactTime(value: string, now: Date): Content {
   const at = Date.parse(value)
-  return html`<span class="exact-time">${utc(at)} <span class="muted">(${timeElement(at, now)})</span></span>`
+  return html`${utc(at)} <span class="muted">(${timeElement(at, now)})</span>`
 }
 
-function object(
+function objectValue(
   value: Record<string, unknown>,
   { properties = {} }: Schema,
-  showing: ValueContext,
+  context: ValueContext,
 ): Content {
   const entries = Object.entries(value)
-  if (entries.length === 0) return nothing
+  if (entries.length === 0) return NOTHING
   if (entries.some(([, own]) => typeof own === 'object'))
     return jsonBlock(JSON.stringify(value), 'value')
   return facts(
     entries.map(([key, own]) => {
       const schema = properties[key]
       return [
-        showing.keyLabels?.[key] ?? (schema ? label(key) : key),
-        fullValue(schema ? key : '', schema ?? {}, own, showing),
+        context.keyLabels?.[key] ?? (schema ? label(key) : key),
+        fullValue(schema ? key : '', schema ?? {}, own, context),
       ]
     }),
   )
@@ -167,11 +172,11 @@ export function valueTable(
   name: string,
   { items }: Schema,
   values: unknown[],
-  showing: ValueContext,
+  context: ValueContext,
 ): Html {
   const columns = Object.entries(items?.properties ?? {})
   const rows = (values as Record<string, unknown>[]).map((value) => ({
-    cells: columns.map(([column, schema]) => fullValue(column, schema, value[column], showing)),
+    cells: columns.map(([column, schema]) => fullValue(column, schema, value[column], context)),
   }))
   const labels = columns.map(([column]) => label(column))
   return table(label(name), labels, rows)

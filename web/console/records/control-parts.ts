@@ -2,19 +2,14 @@
 
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { FieldOptions } from '../form-fields.ts'
-import { capital } from '../format.ts'
 import { replace } from '../htmx.ts'
 import { withCode } from '../ui.ts'
 import type { FormField } from './field.ts'
-import { actionName, type ControlContext, FORM, type FormAction } from './form-context.ts'
-import { label, noun } from './labels.ts'
-import { referencedResource } from './resources.ts'
+import { actionName, type ControlContext, FORM_ID, type FormAction } from './form-context.ts'
+import { fieldLabel } from './resources.ts'
 
-export function fieldLabel({ name, label: own, kind }: FormField): string {
-  return (
-    own ??
-    (kind === 'reference' ? capital(noun(referencedResource(name) ?? { type: name })) : label(name))
-  )
+export function formLabel({ name, label }: FormField): string {
+  return label ?? fieldLabel(name)
 }
 
 export const draftValue = ({ path }: FormField, { draft }: ControlContext): string =>
@@ -24,18 +19,17 @@ export function fieldOptions(field: FormField, context: ControlContext): FieldOp
   const { path, schema, isRequired } = field
   return {
     name: path,
-    label: fieldLabel(field),
+    label: formLabel(field),
     hint: fieldHint(field, context),
     value: draftValue(field, context),
     errors: context.errors,
-    // A select always has a value in an update, unless it is nullable: without one the update would
-    // send null.
+    // The value of an option that is not nullable cannot be removed.
     isRequired: isRequired || (!context.isNew && schema.enum !== undefined && !schema.nullable),
   }
 }
 
-/** The description in the contract or a hint of its own, the format and limits, and after a
- *  conflict the stored value. */
+/** The field's own hint or its description in the contract, its format and limits, and the stored
+ *  value after a conflict. */
 export function fieldHint(field: FormField, { stored = {} }: ControlContext): Content {
   const { path, schema, kind } = field
   const { description, maxLength, minimum, maximum } = schema
@@ -50,11 +44,9 @@ export function fieldHint(field: FormField, { stored = {} }: ControlContext): Co
       maximum !== undefined &&
       `From ${minimum.toLocaleString('en')} to ${maximum.toLocaleString('en')}.`,
   ].filter((sentence) => typeof sentence === 'string' && sentence !== '')
-  const storedValue = stored[path]
-  if (sentences.length === 0 && storedValue === undefined) return undefined
   const conflict =
-    storedValue !== undefined &&
-    html` <strong class="now-stored">Now stored: ${storedValue}</strong>`
+    path in stored && html` <strong class="now-stored">Now stored: ${stored[path]}</strong>`
+  if (sentences.length === 0 && !conflict) return undefined
   return html`${withCode(sentences.join(' '))}${conflict}`
 }
 
@@ -78,6 +70,6 @@ export function formButton(
     name="${actionName(action)}"
     value="${value}"
     formnovalidate
-    ${replace(FORM, { path: `/console${to}`, method: 'post' })}
+    ${replace(FORM_ID, { path: `/console${to}`, method: 'post' })}
   >${text}</button>`
 }

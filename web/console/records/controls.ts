@@ -2,7 +2,7 @@
 
 import type { User } from '../../../records/users.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
-import { type Content, type Html, html } from '../../shared/html.ts'
+import { type Html, html } from '../../shared/html.ts'
 import {
   addChoice,
   type Choice,
@@ -14,13 +14,13 @@ import {
   textField,
 } from '../form-fields.ts'
 import { replace } from '../htmx.ts'
-import { cell } from './cells.ts'
+import { hiddenInput } from '../ui.ts'
 import {
   draftValue,
   errorLine,
-  fieldLabel,
   fieldOptions,
   formButton,
+  formLabel,
   hintLine,
 } from './control-parts.ts'
 import { narrow } from './dependent-fields.ts'
@@ -28,11 +28,10 @@ import { countName, groupCount, kindName } from './draft.ts'
 import type { FieldKind, FormField } from './field.ts'
 import { isLocal, LIST_KINDS, SCALAR_KINDS, scalarKinds } from './field-values.ts'
 import { groupFields } from './fields.ts'
-import { actionName, type ControlContext, elementId, FORM } from './form-context.ts'
+import { actionName, type ControlContext, elementId, FORM_ID } from './form-context.ts'
 import { isResourceChoice } from './keyed-fields.ts'
 import { label, option } from './labels.ts'
 import { reference } from './reference-control.ts'
-import type { KnownRecords } from './references.ts'
 import { canViewResource, resourceByOption } from './resources.ts'
 
 export function control(field: FormField, context: ControlContext): Html {
@@ -52,19 +51,13 @@ const CONTROLS: Record<FieldKind, (field: FormField, context: ControlContext) =>
       ],
     }),
   time: (field, context) => timeField(fieldOptions(field, context)),
-  number: (field, context) =>
-    labelledField(
-      fieldOptions(field, context),
-      (attributes) => html`<input
-        type="text" inputmode="${field.schema.type === 'integer' ? 'numeric' : 'decimal'}"
-        ${attributes} value="${draftValue(field, context)}" autocomplete="off"
-      >`,
-    ),
+  number,
   text,
   lines: (field, context) => {
-    const isJson = context.draft.get(kindName(field.path)) === 'json'
+    const name = kindName(field.path)
+    const isJson = context.draft.get(name) === 'json'
     return html`
-      ${isJson && html`<input type="hidden" name="${kindName(field.path)}" value="json">`}
+      ${isJson && hiddenInput(name, 'json')}
       ${textArea({ ...fieldOptions(field, context), rows: 3, isCode: isJson })}`
   },
   options,
@@ -76,6 +69,19 @@ const CONTROLS: Record<FieldKind, (field: FormField, context: ControlContext) =>
   scalars,
   dependent: (field, context) => control(narrow(field, context.draft), context),
   json: (field, context) => textArea({ ...fieldOptions(field, context), isCode: true, rows: 5 }),
+}
+
+function number(field: FormField, context: ControlContext): Html {
+  return labelledField(
+    fieldOptions(field, context),
+    (attributes) => html`<input
+      type="text"
+      inputmode="${field.schema.type === 'integer' ? 'numeric' : 'decimal'}"
+      ${attributes}
+      value="${draftValue(field, context)}"
+      autocomplete="off"
+    >`,
+  )
 }
 
 /** Longer texts, in characters, get a textarea. */
@@ -108,14 +114,18 @@ function choice(field: FormField, context: ControlContext): Html {
     (one) => !isResourceChoice(field) || canViewOption(context.user, one.value),
   )
   const choices = addChoice(possible, value)
-  const needsNone =
+  const canBeNone =
     schema.nullable || value === '' || (context.isNew && schema.default === undefined)
-  const none = needsNone ? (isRequired ? 'Choose one' : 'None') : undefined
-  const select = selectField({ ...fieldOptions(field, context), value, choices, none })
+  const select = selectField({
+    ...fieldOptions(field, context),
+    value,
+    choices,
+    ...(canBeNone && { none: isRequired ? 'Choose one' : 'None' }),
+  })
   if (!refreshesForm) return select
   const refresh = actionName('refresh')
   const path = `/console${context.to}?${refresh}=1`
-  return html`<div class="driver"${replace(FORM, { path, method: 'post', trigger: 'change' })}>
+  return html`<div class="driver"${replace(FORM_ID, { path, method: 'post', trigger: 'change' })}>
     ${select}
     <button class="button needs-script-off" name="${refresh}" value="1" formnovalidate>
       Update form
@@ -144,19 +154,20 @@ function options(field: FormField, context: ControlContext): Html {
 export function multiSelectField(
   field: FieldOptions & { choices: Choice[]; values: string[] },
 ): Html {
-  const { name, label: legend, hint, choices, values, errors } = field
-  const all = values.reduce(addChoice, choices)
-  const selectedFirst = [...all].sort(
-    (a, b) => Number(values.includes(b.value)) - Number(values.includes(a.value)),
-  )
-  if (all.length <= MAX_CHECKBOXES)
-    return choiceField({ name, legend, hint, choices: all, values, isMultiple: true, errors })
+  const { name, label: legend, hint, values, errors } = field
+  const choices = values.reduce(addChoice, field.choices)
+  if (choices.length <= MAX_CHECKBOXES)
+    return choiceField({ name, legend, hint, choices, values, isMultiple: true, errors })
+  const isSelected = ({ value }: Choice): boolean => values.includes(value)
+  const selectedFirst = [
+    ...choices.filter(isSelected),
+    ...choices.filter((choice) => !isSelected(choice)),
+  ]
   return labelledField(
     field,
-    (attributes) =>
-      html`<select ${attributes} multiple size="5">
-        ${selectedFirst.map((one) => optionElement(one, values.includes(one.value)))}
-      </select>`,
+    (attributes) => html`<select ${attributes} multiple size="5">
+      ${selectedFirst.map((choice) => optionElement(choice, isSelected(choice)))}
+    </select>`,
   )
 }
 
@@ -172,7 +183,7 @@ function groups(field: FormField, context: ControlContext): Html {
   return html`<fieldset class="field record-groups" id="group-${elementId(path)}">
     ${legend(field)}
     ${hintLine(field, context)}
-    <input type="hidden" name="${countName(path)}" value="${count}">
+    ${hiddenInput(countName(path), String(count))}
     ${Array.from({ length: count }, (_, index) => group(field, context, index))}
     ${canAdd && formButton(context, { action: 'add', value: path, style: 'button' }, 'Add another')}
     ${errorLine(field, context)}
@@ -180,19 +191,21 @@ function groups(field: FormField, context: ControlContext): Html {
 }
 
 function group(field: FormField, context: ControlContext, index: number): Html {
-  const { path } = field
-  const noun = label(path).replace(/s$/, '')
-  const remove = html`Remove<span class="visually-hidden"> ${noun.toLowerCase()} ${index + 1}</span>`
+  const title = `${label(field.path).replace(/s$/, '')} ${index + 1}`
   return html`<fieldset class="record-group">
-    <legend>${noun} ${index + 1}</legend>
+    <legend>${title}</legend>
     ${groupFields(field, index).map((part) => control(part, context))}
-    ${formButton(context, { action: 'remove', value: `${path}.${index}`, style: 'button quiet' }, remove)}
+    ${formButton(
+      context,
+      { action: 'remove', value: `${field.path}.${index}`, style: 'button quiet' },
+      html`Remove<span class="visually-hidden"> ${title.toLowerCase()}</span>`,
+    )}
   </fieldset>`
 }
 
-function legend({ isRequired, ...field }: FormField): Html {
-  const optional = !isRequired && html` <span class="optional">optional</span>`
-  return html`<legend>${fieldLabel({ ...field, isRequired })}${optional}</legend>`
+function legend(field: FormField): Html {
+  const optional = !field.isRequired && html` <span class="optional">optional</span>`
+  return html`<legend>${formLabel(field)}${optional}</legend>`
 }
 
 function fieldset(field: FormField, context: ControlContext): Html {
@@ -215,15 +228,15 @@ function scalar(field: FormField, context: ControlContext): Html {
   const kinds = scalarKinds(schema)
   const choices = kinds.map((value) => ({ value, label: SCALAR_KINDS[value] }))
   const name = kindName(path)
-  const kind = context.draft.get(name) ?? 'text'
+  const [onlyKind, ...otherKinds] = kinds
+  const kindInput =
+    onlyKind !== undefined && otherKinds.length === 0
+      ? hiddenInput(name, onlyKind)
+      : kindSelect(field, choices, context.draft.get(name) ?? 'text')
   return labelledField(
     fieldOptions(field, context),
     (attributes) => html`<span class="scalar">
-      ${
-        kinds.length === 1
-          ? html`<input type="hidden" name="${name}" value="${kinds[0]}">`
-          : kindSelect(field, choices, kind)
-      }
+      ${kindInput}
       <input type="text" ${attributes} value="${draftValue(field, context)}" autocomplete="off">
     </span>`,
   )
@@ -245,23 +258,7 @@ function scalars(field: FormField, context: ControlContext): Html {
 }
 
 function kindSelect(field: FormField, kinds: Choice[], selected: string): Html {
-  return html`<select name="${kindName(field.path)}" aria-label="Kind of ${fieldLabel(field)}">
+  return html`<select name="${kindName(field.path)}" aria-label="Kind of ${formLabel(field)}">
     ${kinds.map((kind) => optionElement(kind, kind.value === selected))}
   </select>`
-}
-
-/** The stored value, beside its field after a conflict. */
-export function storedValue(
-  field: FormField,
-  value: unknown,
-  known: KnownRecords,
-  now: Date,
-): Content {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return JSON.stringify(value)
-  if (Array.isArray(value))
-    return value.length === 0
-      ? 'empty'
-      : value.map((one) => (typeof one === 'object' ? JSON.stringify(one) : String(one))).join(', ')
-  return cell(field.name, field.schema, value, { known, now })
 }

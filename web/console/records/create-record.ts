@@ -29,7 +29,7 @@ import {
 
 export async function newPage(visit: Visit, resource: Resource): Promise<ConsolePage> {
   const schema = resource.creation ?? {}
-  return page(visit, resource, await loadForm(visit, schema, startDraft(schema, visit.query)))
+  return renderForm(visit, resource, await loadForm(visit, schema, startDraft(schema, visit.query)))
 }
 
 /** Default values, overridden by the query of the link to the form. */
@@ -48,8 +48,8 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<Pa
   const schema = resource.creation ?? {}
   const { create: operation } = resource.operations
   if (operation === null) return visit.ctx.throw(404)
-  const actionForm = await applyFormAction(visit, schema)
-  if (actionForm) return page(visit, resource, actionForm)
+  const formAfterAction = await applyFormAction(visit, schema)
+  if (formAfterAction) return renderForm(visit, resource, formAfterAction)
   const form = await readSubmittedForm(visit, schema)
   try {
     const body = toRequestBody(operation, form.fields, form.draft, { isNew: true })
@@ -68,7 +68,7 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<Pa
         ? { ...form, problem: RESENT_WITH_CHANGES }
         : await withProblem(visit, form, error)
     const status = error instanceof StatusError && error.status === 403 ? 403 : 422
-    return { ...page(visit, resource, failedForm), status }
+    return { ...renderForm(visit, resource, failedForm), status }
   }
 }
 
@@ -82,7 +82,7 @@ function assertCanExport(visit: Visit, body: Record<string, unknown>): void {
     )
 }
 
-function page(
+function renderForm(
   visit: Visit,
   resource: Resource,
   form: LoadedForm & Partial<RecordForm>,

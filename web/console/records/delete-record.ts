@@ -9,7 +9,7 @@ import { type ConsolePage, type PageResult, redirect, type Visit } from '../page
 import { hiddenInput } from '../ui.ts'
 import { VERSION_FIELD } from './edit-record.ts'
 import { canViewExported } from './export-file.ts'
-import { label, noun } from './labels.ts'
+import { errorText, noun } from './labels.ts'
 import { recordTitle } from './record-page.ts'
 import { findRecord, loadReferences } from './references.ts'
 import { type Item, recordCrumbs, resourcePath } from './resources.ts'
@@ -21,6 +21,7 @@ export async function deletePage(
   problem?: string,
 ): Promise<ConsolePage> {
   const title = recordTitle(resource, item, await loadReferences(visit, [item]))
+  const effect = emitsEvents(resource) && ' Subscribed webhooks will be notified.'
   return formPage(
     { title: `Delete ${title}?`, crumbs: recordCrumbs(resource, { id: item.id, title }) },
     {
@@ -30,15 +31,12 @@ export async function deletePage(
       cancel: resourcePath(resource, item.id),
       problem,
     },
-    [
-      versionInput(resource, item),
-      html`<p>This cannot be undone.${emitsEvents(resource) && ' Subscribed webhooks will be notified.'}</p>`,
-    ],
+    [versionInput(resource, item), html`<p>This cannot be undone.${effect}</p>`],
   )
 }
 
-/** The version that the visitor has seen. Left out for resources without an update operation, such
- *  as exports: only the service changes them. */
+/** The version that the user has seen. Resources without an update operation, such as exports, need
+ *  none: only the service changes them. */
 function versionInput({ operations: { update } }: Resource, { updated_at }: Item): Content {
   return update !== null && hiddenInput(VERSION_FIELD, String(updated_at))
 }
@@ -57,7 +55,6 @@ export async function deleteRecord(
 ): Promise<PageResult> {
   const operation = resource.operations.delete
   if (operation === null) return visit.ctx.throw(404)
-  // Always true but for exports.
   if (!canViewExported(visit.user, item))
     return { ...(await deletePage(visit, resource, item, HIDDEN_RECORDS)), status: 403 }
   try {
@@ -67,18 +64,11 @@ export async function deleteRecord(
     })
     return redirect(resourcePath(resource), `${capital(noun(resource))} deleted.`)
   } catch (error) {
-    if (error instanceof InvalidInput)
-      return deletePage(visit, resource, item, errorSentence(error))
+    if (error instanceof InvalidInput) return deletePage(visit, resource, item, errorText(error))
     if (error instanceof StatusError && error.status === 412)
       return changedMeanwhile(visit, resource)
     throw error
   }
-}
-
-function errorSentence({ errors }: InvalidInput): string {
-  return Object.entries(errors)
-    .map(([name, texts]) => `${label(name)} ${texts.join(' ')}`)
-    .join(' ')
 }
 
 async function changedMeanwhile(visit: Visit, resource: Resource): Promise<PageResult> {

@@ -4,7 +4,7 @@ import type { FormField } from './field.ts'
  *  other state, such as the type in `screening_questions.0.expected:kind`. */
 export type Draft = URLSearchParams
 
-/** A canonical text of the field and its parts, for comparison. */
+/** A text of the field and its parts. Equal texts mean equal inputs. */
 export function serializeField(draft: Draft, { path }: Pick<FormField, 'path'>): string {
   const own = [...draft].filter(
     ([name, value]) => belongsTo(name, path) && value !== '' && name !== countName(path),
@@ -38,18 +38,22 @@ export const countName = (path: string): string => `${path}:count`
 
 const MAX_LIST_GROUPS = 100
 
-/** The number of groups: the larger of the submitted count and the highest index in use. */
+/** The number of groups: the submitted number, or more if a group with a higher index has an
+ *  input. */
 export function groupCount(draft: Draft, { path, schema }: FormField): number {
   const submitted = Number(draft.get(countName(path)) ?? 0)
   let count = Number.isSafeInteger(submitted) ? submitted : 0
-  for (const name of draft.keys())
-    if (name.startsWith(`${path}.`))
-      count = Math.max(
-        count,
-        Number(/^\d{1,6}(?=\.)/.exec(name.slice(path.length + 1))?.[0] ?? -1) + 1,
-      )
+  for (const name of draft.keys()) {
+    const index = /^(\d{1,6})\./.exec(nameInField(name, path) ?? '')?.[1]
+    if (index !== undefined) count = Math.max(count, Number(index) + 1)
+  }
   // One too many gets its error. More would only cost time.
   return Math.min((schema.maxItems ?? MAX_LIST_GROUPS) + 1, count)
+}
+
+/** `0.key` for `screening_questions.0.key`. Undefined for the inputs of other fields. */
+function nameInField(name: string, path: string): string | undefined {
+  return name.startsWith(`${path}.`) ? name.slice(path.length + 1) : undefined
 }
 
 /** The draft without the groups that match. Later groups move up. */
@@ -58,27 +62,30 @@ export function withoutGroups(
   field: FormField,
   isRemoved: (index: number) => boolean,
 ): Draft {
-  const indexes = Array.from({ length: groupCount(draft, field) }, (_, index) => index).filter(
+  const { path } = field
+  const remaining = Array.from({ length: groupCount(draft, field) }, (_, index) => index).filter(
     (index) => !isRemoved(index),
   )
-  const entries = [...draft].flatMap(([name, value]): [string, string][] => {
-    if (!name.startsWith(`${field.path}.`))
-      return name === countName(field.path) ? [] : [[name, value]]
-    const [index = '', ...rest] = name.slice(field.path.length + 1).split('.')
-    const place = indexes.indexOf(Number(index))
-    return place === -1 ? [] : [[[field.path, place, ...rest].join('.'), value]]
-  })
-  return new URLSearchParams([...entries, [countName(field.path), String(indexes.length)]])
+  const result = new URLSearchParams()
+  for (const [name, value] of draft) {
+    const inField = nameInField(name, path)
+    if (inField === undefined) result.append(name, value)
+    else {
+      const [index, ...rest] = inField.split('.')
+      const newIndex = remaining.indexOf(Number(index))
+      if (newIndex !== -1) result.append([path, newIndex, ...rest].join('.'), value)
+    }
+  }
+  result.set(countName(path), String(remaining.length))
+  return result
 }
 
-/** Ignores default values and the default type of a scalar. */
+/** Default values, and the default type of a scalar, count as empty. */
 export function isEmptyGroup(draft: Draft, { path, schema }: FormField, index: number): boolean {
-  const prefix = `${path}.${index}.`
-  const isDefault = (name: string, value: string): boolean =>
-    name.endsWith(':kind')
-      ? value === 'text'
-      : value === String(schema.items?.properties?.[name]?.default ?? '')
-  return [...draft].every(
-    ([name, value]) => !name.startsWith(prefix) || isDefault(name.slice(prefix.length), value),
-  )
+  return [...draft].every(([name, value]) => {
+    const own = nameInField(name, `${path}.${index}`)
+    if (own === undefined) return true
+    if (own.endsWith(':kind')) return value === 'text'
+    return value === String(schema.items?.properties?.[own]?.default ?? '')
+  })
 }

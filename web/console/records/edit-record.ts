@@ -4,14 +4,14 @@ import { StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Content } from '../../shared/html.ts'
 import { type ConsolePage, type PageResult, redirect, type Visit } from '../page.ts'
-import { storedValue } from './controls.ts'
+import { cell, toText } from './cells.ts'
 import { copyField, type Draft, isInForm, serializeField } from './draft.ts'
 import type { FormField } from './field.ts'
 import { matchesValue, writeField } from './fields.ts'
 import type { RecordForm } from './form-context.ts'
 import { recordForm } from './record-form.ts'
 import { recordTitle } from './record-page.ts'
-import { findRecord, loadReferences } from './references.ts'
+import { findRecord, type KnownRecords, loadReferences } from './references.ts'
 import { type Item, recordCrumbs, resourcePath } from './resources.ts'
 import {
   applyFormAction,
@@ -25,13 +25,18 @@ import {
 /** The version of the record when the form was opened. */
 export const VERSION_FIELD = 'updated_at'
 /** The input with the fingerprint of a field when the form was opened. */
-const initialName = ({ path }: FormField): string => `was:${path}`
+const fingerprintName = ({ path }: FormField): string => `was:${path}`
 
 export async function editPage(visit: Visit, resource: Resource, item: Item): Promise<ConsolePage> {
   const schema = resource.change ?? {}
   // The first pass finds the parts of keyed fields, which depend on the record.
   const { fields } = await loadForm(visit, schema, new URLSearchParams(), item)
-  return page(visit, resource, item, await loadForm(visit, schema, startDraft(fields, item), item))
+  return renderForm(
+    visit,
+    resource,
+    item,
+    await loadForm(visit, schema, startDraft(fields, item), item),
+  )
 }
 
 function startDraft(fields: FormField[], item: Item): Draft {
@@ -43,16 +48,16 @@ function startDraft(fields: FormField[], item: Item): Draft {
 
 function startField(draft: Draft, field: FormField, item: Item): void {
   if (item[field.path] !== undefined) writeField(draft, field, item[field.path])
-  draft.set(initialName(field), fingerprint(draft, field))
+  draft.set(fingerprintName(field), fingerprint(draft, field))
 }
 
 function fingerprint(draft: Draft, field: FormField): string {
   return createHash('sha256').update(serializeField(draft, field)).digest('base64url').slice(0, 16)
 }
 
-/** Compares with the fingerprint; without one, with the stored record. */
+/** Compares with the fingerprint, or without one with the stored record. */
 function isChanged(draft: Draft, field: FormField, item: Item): boolean {
-  const was = draft.get(initialName(field))
+  const was = draft.get(fingerprintName(field))
   if (was !== null) return fingerprint(draft, field) !== was
   return isInForm(draft, field) && !matchesValue(draft, field, item[field.path])
 }
@@ -65,8 +70,8 @@ export async function updateRecord(
   const schema = resource.change ?? {}
   const { update } = resource.operations
   if (update === null) return visit.ctx.throw(404)
-  const actionForm = await applyFormAction(visit, schema, item)
-  if (actionForm) return page(visit, resource, item, actionForm)
+  const formAfterAction = await applyFormAction(visit, schema, item)
+  if (formAfterAction) return renderForm(visit, resource, item, formAfterAction)
   const form = await readSubmittedForm(visit, schema, item)
   const changed = form.fields.filter((field) => isChanged(form.draft, field, item))
   const to = resourcePath(resource, item.id)
@@ -79,7 +84,10 @@ export async function updateRecord(
   } catch (error) {
     if (error instanceof StatusError && error.status === 412)
       return conflict(visit, resource, form, changed)
-    return { ...page(visit, resource, item, await withProblem(visit, form, error)), status: 422 }
+    return {
+      ...renderForm(visit, resource, item, await withProblem(visit, form, error)),
+      status: 422,
+    }
   }
 }
 
@@ -92,12 +100,12 @@ async function conflict(
 ): Promise<PageResult> {
   const item = await findRecord(visit, resource, visit.params.record ?? '')
   if (!item) return visit.ctx.throw(404)
-  const now = startDraft(fields, item)
-  for (const field of changed) copyField(now, draft, field)
-  const form = await loadForm(visit, resource.change ?? {}, now, item)
+  const merged = startDraft(fields, item)
+  for (const field of changed) copyField(merged, draft, field)
+  const form = await loadForm(visit, resource.change ?? {}, merged, item)
   const known = await loadReferences(visit, [item])
   const stored = changed
-    .filter((field) => !matchesValue(now, field, item[field.path]))
+    .filter((field) => !matchesValue(merged, field, item[field.path]))
     .map((field): [string, Content] => [
       field.path,
       storedValue(field, item[field.path], known, visit.now),
@@ -106,12 +114,19 @@ async function conflict(
     'Someone else has updated this record. Your changes are not saved yet. ' +
     'Compare them with the stored values, then save again.'
   return {
-    ...page(visit, resource, item, { ...form, stored: Object.fromEntries(stored), problem }),
+    ...renderForm(visit, resource, item, { ...form, stored: Object.fromEntries(stored), problem }),
     status: 409,
   }
 }
 
-function page(
+/** The stored value, beside its field after a conflict. */
+function storedValue(field: FormField, value: unknown, known: KnownRecords, now: Date): Content {
+  if (Array.isArray(value)) return value.length === 0 ? 'empty' : value.map(toText).join(', ')
+  if (typeof value === 'object' && value !== null) return JSON.stringify(value)
+  return cell(field.name, field.schema, value, { known, now })
+}
+
+function renderForm(
   visit: Visit,
   resource: Resource,
   item: Item,
@@ -119,7 +134,7 @@ function page(
 ): ConsolePage {
   const { draft, fields, known } = form
   const required = new Set(resource.creation?.required)
-  const hiddenNames = [VERSION_FIELD, ...fields.map(initialName)]
+  const hiddenNames = [VERSION_FIELD, ...fields.map(fingerprintName)]
   const title = recordTitle(resource, item, known)
   return {
     title: `Edit ${title}`,

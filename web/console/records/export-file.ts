@@ -10,6 +10,9 @@ import { convertQuery, filterName } from './list-query.ts'
 import { listRecords } from './references.ts'
 import { canViewResource, type Item, resourceByOption } from './resources.ts'
 
+/** How often pages reload while an export is in progress. */
+export const EXPORT_REFRESH_SECONDS = 2
+
 export function isExportRunning(
   { operations: { file } }: Resource,
   { completed_at, error }: Item,

@@ -1,5 +1,4 @@
 /** Conversions between the texts of a form and the values of the contract. */
-
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { convertParameter } from '../../../validation.ts'
 import { type Draft, kindName, withLineFeeds } from './draft.ts'
@@ -16,21 +15,32 @@ export function readText(
   { path, schema }: FormField,
   { isNew }: ReadContext,
 ): unknown {
-  const text = withLineFeeds(draft.get(path) ?? '')
-  if (text !== '') return text
-  return isNew ? undefined : schema.nullable ? null : ''
+  return withLineFeeds(draft.get(path) ?? '') || emptyValue(schema, isNew)
 }
 
-export function convert(value: unknown, change: (text: string) => unknown): unknown {
-  return typeof value === 'string' && value !== '' ? change(value) : value
+/** On creation, an empty field is omitted. An update sends null, or an empty value of its type. */
+function emptyValue({ type, nullable }: Schema, isNew: boolean): unknown {
+  if (isNew) return undefined
+  if (nullable) return null
+  if (type === 'array') return []
+  return type === 'object' ? {} : ''
+}
+
+/** Leaves null, undefined and empty texts as they are. */
+export function convertText(value: unknown, convert: (text: string) => unknown): unknown {
+  return typeof value === 'string' && value !== '' ? convert(value) : value
 }
 
 /** The option with this text. Options can be numbers or booleans. */
-export const optionFor = (text: string, { enum: options = [] }: Schema): unknown =>
-  options.find((one) => String(one) === text) ?? text
+export function optionFor(text: string, { enum: options = [] }: Schema): unknown {
+  return options.find((one) => String(one) === text) ?? text
+}
 
-export const toBoolean = (text: string): unknown =>
-  text === 'true' ? true : text === 'false' ? false : text
+/** Returns the text if it is not a boolean; the contract then rejects it. */
+export function toBoolean(text: string): unknown {
+  if (text === 'true') return true
+  return text === 'false' ? false : text
+}
 
 /** Returns the text if it is not a number; the contract then rejects it. */
 export function toNumber(text: string, { type }: Schema): unknown {
@@ -40,6 +50,7 @@ export function toNumber(text: string, { type }: Schema): unknown {
     : text
 }
 
+/** The value of a datetime-local input. */
 const LOCAL = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(:\d{2}(?:\.\d{1,3})?)?$/
 
 /** An ISO 8601 time as the value of a datetime-local input, in UTC and without zero seconds. */
@@ -60,17 +71,17 @@ export function isLocal(text: string): boolean {
 
 export function writeLines(draft: Draft, { path }: FormField, value: unknown): void {
   const lines = listOf(value).map(String)
-  const isOneEach = lines.every((line) => line !== '' && !/[\r\n]/.test(line))
-  if (!isOneEach) draft.set(kindName(path), 'json')
-  draft.set(path, isOneEach ? lines.join('\n') : JSON.stringify(lines, null, 2))
+  const fitsLines = lines.every((line) => line !== '' && !/[\r\n]/.test(line))
+  if (!fitsLines) draft.set(kindName(path), 'json')
+  draft.set(path, fitsLines ? lines.join('\n') : JSON.stringify(lines, null, 2))
 }
 
-export function readLines(draft: Draft, field: FormField, reading: ReadContext): unknown {
-  if (draft.get(kindName(field.path)) === 'json') return readJsonField(draft, field, reading)
+export function readLines(draft: Draft, field: FormField, context: ReadContext): unknown {
+  if (draft.get(kindName(field.path)) === 'json') return readJsonField(draft, field, context)
   const lines = withLineFeeds(draft.get(field.path) ?? '')
     .split('\n')
     .filter((line) => line !== '')
-  return lines.length === 0 && reading.isNew ? undefined : lines
+  return lines.length === 0 && context.isNew ? undefined : lines
 }
 
 /** The types to choose from for a scalar. Yes and No need no text. */
@@ -79,19 +90,22 @@ type ScalarKind = keyof typeof SCALAR_KINDS
 
 export function writeScalar(draft: Draft, { path }: FormField, value: unknown): void {
   const isBoolean = typeof value === 'boolean'
-  draft.set(
-    kindName(path),
-    isBoolean ? String(value) : typeof value === 'number' ? 'number' : 'text',
-  )
+  const kind = typeof value === 'number' ? 'number' : 'text'
+  draft.set(kindName(path), isBoolean ? String(value) : kind)
   draft.set(path, isBoolean ? '' : String(value))
+}
+
+const KINDS_BY_TYPE: Record<string, ScalarKind[]> = {
+  string: ['text'],
+  number: ['number'],
+  integer: ['number'],
+  boolean: ['true', 'false'],
 }
 
 /** The kinds that the schema permits. */
 export function scalarKinds({ oneOf = [] }: Schema): ScalarKind[] {
-  const types = new Set(oneOf.map(({ type }) => (type === 'integer' ? 'number' : type)))
-  const typeOf = (kind: ScalarKind): string =>
-    kind === 'text' ? 'string' : kind === 'number' ? 'number' : 'boolean'
-  return (Object.keys(SCALAR_KINDS) as ScalarKind[]).filter((kind) => types.has(typeOf(kind)))
+  const permitted = oneOf.flatMap(({ type = '' }) => KINDS_BY_TYPE[type] ?? [])
+  return (Object.keys(SCALAR_KINDS) as ScalarKind[]).filter((kind) => permitted.includes(kind))
 }
 
 export function readScalar(
@@ -122,12 +136,12 @@ export function writeScalars(draft: Draft, field: FormField, value: unknown): vo
   else draft.set(field.path, JSON.stringify(values, null, 2))
 }
 
-export function readScalars(draft: Draft, field: FormField, reading: ReadContext): unknown {
-  const lines = readLines(draft, field, reading)
+export function readScalars(draft: Draft, field: FormField, context: ReadContext): unknown {
+  const lines = readLines(draft, field, context)
   if (draft.get(kindName(field.path)) !== 'number' || !Array.isArray(lines)) return lines
   const values = lines.map((line) => toNumber(line, { type: 'number' }))
   if (values.some((value) => typeof value !== 'number'))
-    reading.problems[field.path] = ['must be one number per line.']
+    context.problems[field.path] = ['must be one number per line.']
   return values
 }
 
@@ -137,7 +151,7 @@ export function readJsonField(
   { isNew, problems }: ReadContext,
 ): unknown {
   const text = draft.get(path) ?? ''
-  if (text.trim() === '') return isNew ? undefined : schema.nullable ? null : emptyOf(schema)
+  if (text.trim() === '') return emptyValue(schema, isNew)
   try {
     return JSON.parse(text)
   } catch (error) {
@@ -146,5 +160,3 @@ export function readJsonField(
     return undefined
   }
 }
-
-const emptyOf = ({ type }: Schema): unknown => (type === 'array' ? [] : type === 'object' ? {} : '')

@@ -1,11 +1,10 @@
 /** Form fields: derives their kind from the schema, and converts values to form texts and back. */
-
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { narrow, withDrivers } from './dependent-fields.ts'
 import { type Draft, groupCount, serializeField } from './draft.ts'
 import type { FieldKind, FormField, ReadContext } from './field.ts'
 import {
-  convert,
+  convertText,
   listOf,
   optionFor,
   readJsonField,
@@ -28,22 +27,16 @@ interface KindRules {
   fits(schema: Schema, name: string): boolean
   write(draft: Draft, field: FormField, value: unknown): void
   /** Undefined means "omit the field". `current` is the stored value. */
-  read(draft: Draft, field: FormField, reading: ReadContext, current: unknown): unknown
+  read(draft: Draft, field: FormField, context: ReadContext, current: unknown): unknown
 }
 
-const SCALARS = ['string', 'number', 'integer', 'boolean']
-
-function isScalar({ oneOf }: Schema): boolean {
-  return oneOf?.every(({ type = '' }) => SCALARS.includes(type)) ?? false
-}
-
-/** The first kind that fits a schema is used. */
+/** In the order in which kinds are tried: a field has the first one that fits. */
 const KINDS: Record<FieldKind, KindRules> = {
   dependent: {
     fits: (schema) => schema['x-depends-on'] !== undefined,
     write: (draft, field, value) => writeField(draft, narrow(field, draft), value),
-    read: (draft, field, reading, current) =>
-      readField(draft, narrow(field, draft), reading, current),
+    read: (draft, field, context, current) =>
+      readField(draft, narrow(field, draft), context, current),
   },
   reference: {
     fits: ({ type }, name) => type === 'string' && referencedResource(name) !== undefined,
@@ -53,24 +46,24 @@ const KINDS: Record<FieldKind, KindRules> = {
   choice: {
     fits: (schema) => schema.enum !== undefined,
     write: writeText,
-    read: (draft, field, reading) =>
-      convert(readText(draft, field, reading), (text) => optionFor(text, field.schema)),
+    read: (draft, field, context) =>
+      convertText(readText(draft, field, context), (text) => optionFor(text, field.schema)),
   },
   yes_no: {
     fits: ({ type }) => type === 'boolean',
     write: writeText,
-    read: (draft, field, reading) => convert(readText(draft, field, reading), toBoolean),
+    read: (draft, field, context) => convertText(readText(draft, field, context), toBoolean),
   },
   time: {
     fits: ({ type, format }) => type === 'string' && format === 'date-time',
-    write: (draft, field, value) => writeText(draft, field, convert(value, toLocal)),
-    read: (draft, field, reading) => convert(readText(draft, field, reading), toInstant),
+    write: (draft, field, value) => writeText(draft, field, convertText(value, toLocal)),
+    read: (draft, field, context) => convertText(readText(draft, field, context), toInstant),
   },
   number: {
     fits: ({ type }) => type === 'integer' || type === 'number',
     write: writeText,
-    read: (draft, field, reading) =>
-      convert(readText(draft, field, reading), (text) => toNumber(text, field.schema)),
+    read: (draft, field, context) =>
+      convertText(readText(draft, field, context), (text) => toNumber(text, field.schema)),
   },
   text: { fits: ({ type }) => type === 'string', write: writeText, read: readText },
   /** One text per line. */
@@ -105,11 +98,11 @@ const KINDS: Record<FieldKind, KindRules> = {
       for (const [index, item] of listOf(value).entries())
         writeAll(draft, groupFields(field, index), item)
     },
-    read: (draft, field, reading, current) => {
+    read: (draft, field, context, current) => {
       const groups = Array.from({ length: groupCount(draft, field) }, (_, index) =>
-        readAll(draft, groupFields(field, index), reading, listOf(current)[index]),
+        readAll(draft, groupFields(field, index), context, listOf(current)[index]),
       )
-      return groups.length === 0 && reading.isNew ? undefined : groups
+      return groups.length === 0 && context.isNew ? undefined : groups
     },
   },
   group: {
@@ -138,13 +131,22 @@ const KINDS: Record<FieldKind, KindRules> = {
   },
 }
 
+const SCALARS = ['string', 'number', 'integer', 'boolean']
+
+function isScalar({ oneOf }: Schema): boolean {
+  return oneOf?.every(({ type = '' }) => SCALARS.includes(type)) ?? false
+}
+
+interface FieldOptions {
+  /** Default: the last part of the path. */
+  name?: string
+  isRequired?: boolean
+}
+
 export function toFormField(
   path: string,
   schema: Schema,
-  {
-    name = path.slice(path.lastIndexOf('.') + 1),
-    isRequired = false,
-  }: { name?: string; isRequired?: boolean } = {},
+  { name = path.slice(path.lastIndexOf('.') + 1), isRequired = false }: FieldOptions = {},
 ): FormField {
   const kind =
     (Object.keys(KINDS) as FieldKind[]).find((candidate) => KINDS[candidate].fits(schema, name)) ??
@@ -182,11 +184,11 @@ export function writeField(draft: Draft, field: FormField, value: unknown): void
 export function readField(
   draft: Draft,
   field: FormField,
-  reading: ReadContext,
+  context: ReadContext,
   current?: unknown,
 ): unknown {
   if (current !== undefined && matchesValue(draft, field, current)) return current
-  return KINDS[field.kind].read(draft, field, reading, current)
+  return KINDS[field.kind].read(draft, field, context, current)
 }
 
 /** Whether the texts of the field represent exactly this value. */
@@ -206,11 +208,11 @@ function writeAll(draft: Draft, fields: FormField[], value: unknown): void {
 function readAll(
   draft: Draft,
   fields: FormField[],
-  reading: ReadContext,
+  context: ReadContext,
   current: unknown,
 ): Record<string, unknown> {
   // The API replaces nested objects as a whole.
-  const nested = { ...reading, isNew: true }
+  const nested = { ...context, isNew: true }
   const entries = fields.map((field) => [
     field.name,
     readField(draft, field, nested, partValue(current, field)),
@@ -225,28 +227,28 @@ function writeParts(draft: Draft, { parts = [] }: FormField, value: unknown): vo
 function readParts(
   draft: Draft,
   { parts = [] }: FormField,
-  reading: ReadContext,
+  context: ReadContext,
   current: unknown,
 ): unknown {
-  const value = readAll(draft, parts, reading, current)
-  return Object.keys(value).length === 0 && reading.isNew ? undefined : value
+  const value = readAll(draft, parts, context, current)
+  return Object.keys(value).length === 0 && context.isNew ? undefined : value
 }
 
 /** Rejects text in a number field: the contract would accept it here. */
 function readKeyedParts(
   draft: Draft,
   field: FormField,
-  reading: ReadContext,
+  context: ReadContext,
   current: unknown,
 ): unknown {
-  const value = readParts(draft, field, reading, current)
+  const value = readParts(draft, field, context, current)
   for (const part of field.parts ?? [])
     if (
       part.kind === 'number' &&
       typeof partValue(value, part) === 'string' &&
       partValue(current, part) !== partValue(value, part)
     )
-      reading.problems[part.path] = ['must be a number.']
+      context.problems[part.path] = ['must be a number.']
   return value
 }
 

@@ -1,5 +1,4 @@
-/** The state of a record form that its inputs render. */
-
+/** The state of a record form, as its inputs show it. */
 import type { FieldErrors } from '../../../errors.ts'
 import type { User } from '../../../records/users.ts'
 import type { Content } from '../../shared/html.ts'
@@ -22,7 +21,7 @@ export interface RecordForm {
   /** As the API returns them. */
   errors?: FieldErrors
   problem?: string
-  /** Search results for the reference at a path. */
+  /** Search results for the reference at this path. */
   suggestions?: { path: string; result: SearchResult }
   /** The current values by field path, after a conflict. */
   stored?: Record<string, Content>
@@ -37,9 +36,10 @@ export type FormAction = 'find' | 'choose' | 'add' | 'remove' | 'refresh'
 /** The colon keeps these names apart from fields: no field name in the contract contains one. */
 export const actionName = (action: FormAction): string => `ask:${action}`
 
-/** The element ID of the form, which htmx replaces. */
-export const FORM = 'record-form'
+/** The element that htmx replaces. */
+export const FORM_ID = 'record-form'
 
+/** `errors` are sentences here. */
 export type ControlContext = RecordForm & { errors: Errors }
 
 export const elementId = (path: string): string => path.replace(/\W/g, '-')

@@ -32,7 +32,7 @@ export async function withKeyedFields(
   const keyed = await Promise.all(
     fields.map((field) => {
       // A user who typed JSON gets the JSON back.
-      if (valueSchema(field) === undefined || draft.has(field.path)) return field
+      if (!hasOpenKeys(field) || draft.has(field.path)) return field
       return filtersField(form, field) ?? answersField(visit, form, field)
     }),
   )
@@ -49,12 +49,15 @@ interface Form {
   refreshing: Set<string>
 }
 
-function valueSchema({ kind, schema }: FormField): Schema | undefined {
-  return kind === 'json' &&
-    schema.type === 'object' &&
-    typeof schema.additionalProperties === 'object'
-    ? schema.additionalProperties
-    : undefined
+function hasOpenKeys({ kind, schema }: FormField): boolean {
+  return (
+    kind === 'json' && schema.type === 'object' && typeof schema.additionalProperties === 'object'
+  )
+}
+
+/** The schema of the values, whose keys the contract leaves open. */
+function openValues({ additionalProperties }: Schema): Schema {
+  return typeof additionalProperties === 'object' ? additionalProperties : {}
 }
 
 /** Whether the options are resources, as in the `resource` of an export. */
@@ -90,111 +93,117 @@ function filterPart(
   return { ...part, hint: description, kind: part.kind === 'options' ? 'joined' : part.kind }
 }
 
+/** Returns the field unchanged if no record with questions belongs to the form. */
 async function answersField(
   visit: Visit,
   { fields, draft, current, refreshing }: Form,
   field: FormField,
 ): Promise<FormField> {
-  const values = valueSchema(field) ?? {}
-  const names = new Set([...fields.map(({ path }) => path), ...Object.keys(current ?? {})])
-  for (const name of names) {
-    const resource = referencedResource(name)
-    if (!resource || !canViewResource(visit.user, resource)) continue
-    const list = findQuestions(resource, values)
-    if (!list) continue
-    refreshing.add(name)
-    const id = draft.get(name) ?? current?.[name]
-    const item =
-      typeof id === 'string' && isUuid(id) ? await findRecord(visit, resource, id) : undefined
-    const answers = (current?.[field.name] ?? {}) as Record<string, unknown>
-    const questions = ((item?.[list.name] ?? []) as Record<string, unknown>[]).map((question) =>
-      questionPart(field, list, question, answers),
-    )
-    const questionKeys = new Set(questions.map((part) => part.name))
-    // Answers to no question of this job stay in the form, so that they are not lost.
-    const others = [...new Set([...Object.keys(answers), ...keysIn(draft, field)])].filter(
-      (key) => !questionKeys.has(key),
-    )
-    const parts = [
-      ...questions,
-      ...others.map((key) => toFormField(`${field.path}.${key}`, values, { name: key })),
-    ]
-    return {
-      ...field,
-      kind: 'keyed',
-      parts,
-      ...(item === undefined && { waitsFor: capital(noun(resource)) }),
-    }
+  const names = [...fields.map(({ path }) => path), ...Object.keys(current ?? {})]
+  const questions = findQuestions(names, field.schema)
+  if (!questions || !canViewResource(visit.user, questions.resource)) return field
+  const { reference, resource, list } = questions
+  refreshing.add(reference)
+  const id = draft.get(reference) ?? current?.[reference]
+  const record =
+    typeof id === 'string' && isUuid(id) ? await findRecord(visit, resource, id) : undefined
+  const answers = (current?.[field.name] ?? {}) as Record<string, unknown>
+  const parts = ((record?.[list] ?? []) as Record<string, unknown>[]).map((question) =>
+    questionPart(field, questions, question, answers),
+  )
+  // Answers to no question of this record stay in the form, so that they are not lost.
+  const otherKeys = new Set([...Object.keys(answers), ...keysIn(draft, field)])
+  for (const { name } of parts) otherKeys.delete(name)
+  for (const key of otherKeys)
+    parts.push(toFormField(`${field.path}.${key}`, openValues(field.schema), { name: key }))
+  return {
+    ...field,
+    kind: 'keyed',
+    parts,
+    ...(record === undefined && { waitsFor: capital(noun(resource)) }),
   }
-  return field
 }
 
-interface Questions {
-  /** The field that holds the list. */
-  name: string
-  item: Schema
-  /** The property of an entry with the expected answer: one value, or a list of several. */
-  value: string
+/** The record that holds the questions, and the field that refers to it. */
+interface Questions extends QuestionList {
+  /** For example `job_id`. */
+  reference: string
+  resource: Resource
 }
 
-/** The list field whose entries have a `key`, and a property that, for one of its options
+interface QuestionList {
+  /** The field of the record that holds the list. */
+  list: string
+  question: Schema
+  /** The property of a question with the expected answer: one value, or a list of several. */
+  expected: string
+}
+
+/** `names`: the fields that may refer to the record. */
+function findQuestions(names: string[], answers: Schema): Questions | undefined {
+  for (const reference of names) {
+    const resource = referencedResource(reference)
+    const list = resource && findQuestionList(resource, openValues(answers))
+    if (list) return { reference, resource, ...list }
+  }
+  return undefined
+}
+
+/** The list whose entries have a `key`, and a property that, for one of its options
  *  (`x-by-option`), has the same alternatives as an answer. */
-function findQuestions(resource: Resource, answer: Schema): Questions | undefined {
-  for (const [name, { items }] of recordFields(resource)) {
+function findQuestionList(resource: Resource, answer: Schema): QuestionList | undefined {
+  for (const [list, { items }] of recordFields(resource)) {
     const properties = items?.properties ?? {}
-    const value = Object.keys(properties).find((property) =>
-      Object.values(properties[property]?.['x-by-option'] ?? {}).some(
+    const expected = Object.keys(properties).find((name) =>
+      Object.values(properties[name]?.['x-by-option'] ?? {}).some(
         ({ oneOf }) => answer.oneOf && isDeepStrictEqual(oneOf, answer.oneOf),
       ),
     )
-    if (items && 'key' in properties && value !== undefined) return { name, item: items, value }
+    if (items && 'key' in properties && expected !== undefined)
+      return { list, question: items, expected }
   }
   return undefined
 }
 
 /** The labels of the keys, from the loaded records. */
 export function keyLabels(schema: Schema, item: Item, known: KnownRecords): Record<string, string> {
-  const values = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {}
-  for (const [name, id] of Object.entries(item)) {
-    const resource = referencedResource(name)
-    const list = resource && findQuestions(resource, values)
-    if (!list) continue
-    const questions = (findKnownRecord(known, name, String(id))?.[list.name] ?? []) as {
-      key: string
-      label?: string
-    }[]
-    return Object.fromEntries(questions.map(({ key, label: text = key }) => [key, text]))
-  }
-  return {}
+  const found = findQuestions(Object.keys(item), schema)
+  if (!found) return {}
+  const record = findKnownRecord(known, found.reference, String(item[found.reference]))
+  const questions = (record?.[found.list] ?? []) as { key: string; label?: string }[]
+  return Object.fromEntries(questions.map(({ key, label: text = key }) => [key, text]))
 }
 
 /** The field for the answer to a question. Its hint shows the options of the question, such as
  *  "Must have.", but not the one that decides the type of the answer. */
 function questionPart(
   { path, schema }: FormField,
-  { item, value }: Questions,
+  { question: { properties = {} }, expected }: Questions,
   question: Record<string, unknown>,
   answers: Record<string, unknown>,
-) {
+): FormField {
   const key = String(question.key)
-  const values = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {}
-  // If several answers are expected (a list), the answer has the type of each of them.
-  const types = new Set([question[value]].flat().map((one) => typeof one))
-  const type = types.size === 1 ? [...types][0] : undefined
-  // Keeps a stored answer of another type than the question expects.
-  const hasOtherType = Object.hasOwn(answers, key) && typeof answers[key] !== type
-  const answerSchema = hasOtherType
-    ? values
-    : (values.oneOf?.find((one) => one.type === type) ?? values)
-  const typeProperty = item.properties?.[value]?.['x-depends-on']
-  const hints = Object.entries(item.properties ?? {}).filter(
-    ([name, { enum: options }]) => options && name !== typeProperty && question[name] !== undefined,
-  )
+  const typeProperty = properties[expected]?.['x-depends-on']
+  const hints = Object.entries(properties)
+    .filter(([name, property]) => property.enum && name !== typeProperty)
+    .filter(([name]) => question[name] !== undefined)
+  const answer = Object.hasOwn(answers, key) ? answers[key] : undefined
+  const answerSchema = chooseAnswerSchema(schema, question[expected], answer)
   return {
     ...toFormField(`${path}.${key}`, answerSchema, { name: key }),
     label: String(question.label ?? key),
     hint: hints.map(([name]) => `${option(question[name])}.`).join(' '),
   }
+}
+
+/** The alternative with the type of the expected answers. All alternatives if the expected answers
+ *  have several types, or if the stored answer has another type and would be lost. */
+function chooseAnswerSchema(answers: Schema, expected: unknown, answer: unknown): Schema {
+  const values = openValues(answers)
+  const types = new Set([expected].flat().map((one) => typeof one))
+  if (answer !== undefined) types.add(typeof answer)
+  const [type] = types
+  return (types.size === 1 && values.oneOf?.find((one) => one.type === type)) || values
 }
 
 /** The keys with a value in the form. An answer also has an entry `PATH.KEY:kind` with the chosen

@@ -1,4 +1,5 @@
 /** Labels for names in the contract. */
+import type { InvalidInput } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { capital } from '../format.ts'
 
@@ -30,6 +31,13 @@ export function noun({ type }: Pick<Resource, 'type'>): string {
 /** `Job applications`. */
 export function plural({ slug }: Pick<Resource, 'slug'>): string {
   return label(slug)
+}
+
+/** For example `Due at must be a time. Title is required.` */
+export function errorText({ errors }: InvalidInput): string {
+  return Object.entries(errors)
+    .map(([name, messages]) => `${label(name)} ${messages.join(' ')}`)
+    .join(' ')
 }
 
 function words(name: string): string {

@@ -1,5 +1,4 @@
 /** The filter and sort form above a list. */
-
 import type { FieldErrors } from '../../../errors.ts'
 import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
@@ -19,7 +18,7 @@ import {
   withValue,
 } from './list-query.ts'
 import { findKnownRecord, type KnownRecords, recordName, type SearchResult } from './references.ts'
-import { referencedResource, resourcePath } from './resources.ts'
+import { fieldLabel, referencedResource, resourcePath } from './resources.ts'
 
 export interface FilterContext {
   resource: Resource
@@ -112,7 +111,7 @@ function referenceField(
   if (!other) return textField(options)
   const item = findKnownRecord(known, name, options.value ?? '')
   const labelHint = (item && recordName(other, item)) ?? 'name or ID'
-  const withHint = html`${label(other.type)} <small>${labelHint}</small>`
+  const withHint = html`${fieldLabel(name)} <small>${labelHint}</small>`
   const to = (id: string): string =>
     `/console${resourcePath(resource)}${queryText(withValue(pairs, filterName(name), id))}`
   const choices = suggestions[name]?.items.map(

@@ -3,21 +3,25 @@
 import { type Html, html } from '../../shared/html.ts'
 import { type Errors, formNote } from '../form-fields.ts'
 import { button, buttonLink, hiddenInput } from '../ui.ts'
-import { fieldLabel } from './control-parts.ts'
+import { formLabel } from './control-parts.ts'
 import { control } from './controls.ts'
 import { type Draft, groupCount } from './draft.ts'
 import type { FormField } from './field.ts'
 import { groupFields } from './fields.ts'
-import { FORM, type RecordForm } from './form-context.ts'
+import { FORM_ID, type RecordForm } from './form-context.ts'
 import { label } from './labels.ts'
 
 export function recordForm(form: RecordForm): Html {
   const { to, cancel, submit, fields, hidden = {} } = form
-  const { errors, rest } = sentences(form)
+  const { errors, rest } = errorSentences(form)
   const problem = form.problem ?? (rest.length > 0 ? rest.join(' ') : undefined)
   // The Enter key presses the first button, so the first one submits.
   return html`<form
-    class="form record-form" id="${FORM}" method="post" action="/console${to}" novalidate
+    class="form"
+    id="${FORM_ID}"
+    method="post"
+    action="/console${to}"
+    novalidate
   >
     <button class="visually-hidden" tabindex="-1" aria-hidden="true">${submit}</button>
     ${formNote(errors, problem)}
@@ -30,41 +34,27 @@ export function recordForm(form: RecordForm): Html {
   </form>`
 }
 
-/** Errors as sentences that begin with the label of their field. `rest` holds errors without a
- *  field. */
-export function sentences({ fields, draft, errors = {} }: RecordForm): {
+/** Sentences that begin with the label of their field. `rest` holds those without a field. */
+function errorSentences({ fields, draft, errors = {} }: RecordForm): {
   errors: Errors
   rest: string[]
 } {
-  const remaining = new Map(Object.entries(errors))
-  const byField: Errors = Object.create(null)
-  const assign = (path: string, name: string, key = path): void => {
-    const messages = remaining.get(key)
-    if (!messages) return
-    remaining.delete(key)
-    byField[path] = [...(byField[path] ?? []), ...messages.map((message) => `${name} ${message}`)]
+  const all = fields.flatMap((field) => withParts(field, draft))
+  const byPath: Errors = Object.create(null)
+  const rest: string[] = []
+  for (const [key, messages] of Object.entries(errors)) {
+    const field = innermostField(all, key)
+    if (!field) rest.push(...messages.map((message) => `${label(key)} ${message}`))
+    else {
+      const sentences = messages.map((message) => `${subjectOf(field, key)} ${message}`)
+      byPath[field.path] = [...(byPath[field.path] ?? []), ...sentences]
+    }
   }
-  const visit = (field: FormField): void => {
-    const name = fieldLabel(field)
-    for (const part of partsIn(field, draft)) visit(part)
-    assign(field.path, name)
-    const entries = [...remaining.keys()].filter((key) => key.startsWith(`${field.path}.`))
-    for (const key of entries) assign(field.path, `${name}, ${entryName(field, key)}`, key)
-  }
-  fields.forEach(visit)
-  return {
-    errors: byField,
-    rest: [...remaining].flatMap(([key, messages]) =>
-      messages.map((message) => `${label(key)} ${message}`),
-    ),
-  }
+  return { errors: byPath, rest }
 }
 
-function entryName({ path, kind }: FormField, key: string): string {
-  const rest = key.slice(path.length + 1)
-  return ['lines', 'dependent'].includes(kind) && /^\d+$/.test(rest)
-    ? `line ${Number(rest) + 1}`
-    : rest
+function withParts(field: FormField, draft: Draft): FormField[] {
+  return [field, ...partsIn(field, draft).flatMap((part) => withParts(part, draft))]
 }
 
 function partsIn(field: FormField, draft: Draft): FormField[] {
@@ -72,4 +62,21 @@ function partsIn(field: FormField, draft: Draft): FormField[] {
   return Array.from({ length: groupCount(draft, field) }, (_, index) =>
     groupFields(field, index),
   ).flat()
+}
+
+/** The field that an error belongs to: the one with the longest matching path. */
+function innermostField(fields: FormField[], key: string): FormField | undefined {
+  return fields
+    .filter(({ path }) => key === path || key.startsWith(`${path}.`))
+    .toSorted((one, other) => one.path.length - other.path.length)
+    .at(-1)
+}
+
+/** `Tags, line 2` for `tags.1`. */
+function subjectOf(field: FormField, key: string): string {
+  const name = formLabel(field)
+  if (key === field.path) return name
+  const rest = key.slice(field.path.length + 1)
+  const isLine = ['lines', 'dependent'].includes(field.kind) && /^\d+$/.test(rest)
+  return `${name}, ${isLine ? `line ${Number(rest) + 1}` : rest}`
 }

@@ -7,7 +7,7 @@ import { isStorable } from '../../../operations/storable.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { apiCurlCommand } from '../../shared/curl.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { capital, count, counted } from '../format.ts'
+import { count, counted } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import type { ConsolePage, PageResult, Visit } from '../page.ts'
 import {
@@ -22,8 +22,13 @@ import {
   withCode,
 } from '../ui.ts'
 import { cell, shownName } from './cells.ts'
-import { canViewExported, isExportRunning, isFileReady } from './export-file.ts'
-import { label, noun, plural } from './labels.ts'
+import {
+  canViewExported,
+  EXPORT_REFRESH_SECONDS,
+  isExportRunning,
+  isFileReady,
+} from './export-file.ts'
+import { noun, plural } from './labels.ts'
 import { type FilterContext, recordFilters } from './list-filters.ts'
 import {
   convertQuery,
@@ -45,6 +50,7 @@ import {
 import {
   canPerform,
   canViewResource,
+  fieldLabel,
   type Item,
   nameField,
   recordFields,
@@ -133,14 +139,11 @@ function problems({ resource, errors }: List): Content {
   )
 }
 
-/** How often the list reloads while an export in it is in progress. */
-export const LIVE_SECONDS = 2
-
 function records(list: List, { data, meta }: Records): Html {
   const { resource, pairs } = list
   const isLive = data.some((item) => isExportRunning(resource, item))
   const here = `/console${resourcePath(resource)}${queryText(pairs)}`
-  const attributes = isLive && reloadEvery(LIVE_SECONDS, here, 'records')
+  const attributes = isLive && reloadEvery(EXPORT_REFRESH_SECONDS, here, 'records')
   return html`<section class="card records" id="records"${attributes}>
     ${data.length === 0 ? emptyList(list, meta) : recordTable(list, data)}
     ${recordPager(list, meta)}
@@ -169,9 +172,9 @@ function recordTable(list: List, items: Item[]): Html {
   const { resource, visit, known } = list
   const name = nameField(resource)
   const fields = listColumns(list).filter(([field]) => field !== name)
-  const showing = { now: visit.now, known }
+  const context = { now: visit.now, known }
   const hasFile = resource.operations.file !== null
-  const columns = [
+  const columns: Column[] = [
     name === undefined ? 'ID' : columnHead(list, name, {}),
     ...fields.map(([field, schema]) => columnHead(list, field, schema)),
     ...(hasFile ? [{ label: 'File', isHidden: true }] : []),
@@ -179,7 +182,7 @@ function recordTable(list: List, items: Item[]): Html {
   const rows = items.map((item) => ({
     cells: [
       recordLink(resource, item, name),
-      ...fields.map(([field, schema]) => cell(field, schema, item[field], { ...showing, item })),
+      ...fields.map(([field, schema]) => cell(field, schema, item[field], { ...context, item })),
       ...(hasFile ? [fileLink(list, item)] : []),
     ],
   }))
@@ -218,9 +221,7 @@ function listColumns({ resource, operation: { sorts, filters } }: List): [string
 }
 
 function columnHead({ resource, operation, pairs }: List, name: string, schema: Schema): Column {
-  const text = referencedResource(name)
-    ? capital(noun(referencedResource(name) ?? resource))
-    : label(shownName(name, schema))
+  const text = fieldLabel(shownName(name, schema))
   const column = { name: text, isNumber: schema.type === 'integer' || schema.type === 'number' }
   if (!operation.sorts.includes(name)) return { ...column, label: text }
   const sort = queryValue(pairs, 'sort')
@@ -240,7 +241,7 @@ function recordPager(
     const value = number === 1 ? undefined : String(number)
     return `${resourcePath(resource)}${queryText(withValue(pairs, 'page[number]', value))}`
   }
-  const hasSizes = total > Math.min(...PAGE_SIZES)
+  const hasSizes = total > SMALLEST_PAGE
   const first = (current_page - 1) * per_page + 1
   const shown =
     first > total ? 'None' : `${count(first)} to ${count(Math.min(total, first + per_page - 1))}`
@@ -251,7 +252,8 @@ function recordPager(
   })
 }
 
-const PAGE_SIZES = [25, 50, 100]
+const SMALLEST_PAGE = 25
+const PAGE_SIZES = [SMALLEST_PAGE, 50, 100]
 
 function pageSizeLinks(resource: Resource, pairs: Pairs, current: number): Html {
   const link = (size: number): Html => {

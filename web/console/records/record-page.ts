@@ -16,11 +16,16 @@ import {
   type ValueContext,
   valueTable,
 } from './cells.ts'
-import { canViewExported, exportProgress, isExportRunning, isFileReady } from './export-file.ts'
+import {
+  canViewExported,
+  EXPORT_REFRESH_SECONDS,
+  exportProgress,
+  isExportRunning,
+  isFileReady,
+} from './export-file.ts'
 import { keyLabels } from './keyed-fields.ts'
 import { noun, option, plural } from './labels.ts'
 import { filterName, queryText } from './list-query.ts'
-import { LIVE_SECONDS } from './record-list.ts'
 import {
   findKnownRecord,
   type KnownRecords,
@@ -32,6 +37,7 @@ import {
 import {
   canPerform,
   canViewResource,
+  fieldLabel,
   type Item,
   nameField,
   recordCrumbs,
@@ -118,14 +124,14 @@ async function recordCard(
   const lists = fields.filter(
     ([name, schema]) => isTable(schema) && Array.isArray(item[name]) && item[name].length > 0,
   )
-  const showing = { now: visit.now, known, item }
+  const context = { now: visit.now, known, item }
   const rows = fields
     .filter((field) => !lists.includes(field))
     .map(
       ([name, schema]): Fact => [
-        referenceLabel(shownName(name, schema)),
+        fieldLabel(shownName(name, schema)),
         fullValue(name, schema, item[name], {
-          ...showing,
+          ...context,
           keyLabels: keyLabels(schema, item, known),
         }),
       ],
@@ -135,23 +141,19 @@ async function recordCard(
     canDownload && buttonLink(resourcePath(resource, item.id, 'file'), 'Download', 'primary')
   const attributes =
     isExportRunning(resource, item) &&
-    reloadEvery(LIVE_SECONDS, `/console${resourcePath(resource, item.id)}`, 'record')
+    reloadEvery(EXPORT_REFRESH_SECONDS, `/console${resourcePath(resource, item.id)}`, 'record')
   return html`<div id="record"${attributes}>
     ${attributes && (await exportProgress(visit, item))}
     ${card('Details', facts(rows), fileLink)}
-    ${lists.map(([name, schema]) => valuesCard(name, schema, item[name] as unknown[], showing))}
+    ${lists.map(([name, schema]) => valuesCard(name, schema, item[name] as unknown[], context))}
   </div>`
 }
 
-function valuesCard(name: string, schema: Schema, values: unknown[], showing: ValueContext): Html {
+function valuesCard(name: string, schema: Schema, values: unknown[], context: ValueContext): Html {
   return card(
-    html`${referenceLabel(name)} <span class="muted">${count(values.length)}</span>`,
-    valueTable(name, schema, values, showing),
+    html`${fieldLabel(name)} <span class="muted">${count(values.length)}</span>`,
+    valueTable(name, schema, values, context),
   )
-}
-
-function referenceLabel(name: string): string {
-  return capital(noun(referencedResource(name) ?? { type: name }))
 }
 
 /** The resources whose lists can be filtered by a reference to this resource. */
@@ -199,7 +201,7 @@ async function relatedTable(
   reference: string,
 ): Promise<Html> {
   const known = await loadReferences(visit, items)
-  const showing = { now: visit.now, known }
+  const context = { now: visit.now, known }
   // The title shows these fields already.
   const named = nameField(other) === undefined ? (other.creation?.required ?? []) : []
   const columns = recordFields(other).filter(
@@ -208,11 +210,11 @@ async function relatedTable(
       name !== reference &&
       !named.includes(name),
   )
-  const labels = columns.map(([name]) => referenceLabel(name))
+  const labels = columns.map(([name]) => fieldLabel(name))
   const rows = items.map((item) => ({
     cells: [
       html`<a href="/console${resourcePath(other, item.id)}">${recordTitle(other, item, known)}</a>`,
-      ...columns.map(([name, schema]) => cell(name, schema, item[name], showing)),
+      ...columns.map(([name, schema]) => cell(name, schema, item[name], context)),
     ],
   }))
   return table(plural(other), [capital(noun(other)), ...labels], rows)

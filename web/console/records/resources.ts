@@ -3,7 +3,7 @@ import { type Resource, resources } from '../../../generated/resources.ts'
 import type { User } from '../../../records/users.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Access, type ConsolePage, hasPermission } from '../page.ts'
-import { plural } from './labels.ts'
+import { label, plural } from './labels.ts'
 
 /** A record as the API shows it. */
 export type Item = Record<string, unknown> & { id: string }
@@ -17,6 +17,11 @@ export function findResource(slug: string | undefined): Resource | undefined {
 /** `participant_id` → the resource of participants. */
 export function referencedResource(name: string): Resource | undefined {
   return name.endsWith('_id') ? resources.find(({ type }) => `${type}_id` === name) : undefined
+}
+
+/** `participant_id` → `Participant`, `due_at` → `Due at`. */
+export function fieldLabel(name: string): string {
+  return label(referencedResource(name)?.type ?? name)
 }
 
 /** The `resource` of an export, such as `job_applications` → its resource. */

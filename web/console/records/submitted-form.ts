@@ -55,13 +55,11 @@ export async function readSubmittedForm(
   schema: Schema,
   current?: Item,
 ): Promise<LoadedForm> {
-  const lists = schemaFields('', schema).filter(({ kind }) => kind === 'groups')
-  const isEmpty = (draft: Draft, field: FormField) => (index: number) =>
-    isEmptyGroup(draft, field, index)
-  const draft = lists.reduce(
-    (rest, field) => withoutGroups(rest, field, isEmpty(rest, field)),
-    readDraft(visit),
-  )
+  const typed = readDraft(visit)
+  let draft = typed
+  for (const field of schemaFields('', schema))
+    if (field.kind === 'groups')
+      draft = withoutGroups(draft, field, (index) => isEmptyGroup(typed, field, index))
   return loadForm(visit, schema, draft, current)
 }
 
@@ -88,7 +86,7 @@ export async function applyFormAction(
   return target('refresh') === undefined ? undefined : loadForm(visit, schema, draft, current)
 }
 
-/** `participant_id=0193…`. */
+/** `choice`: for example `participant_id=0193…`. */
 function withChoice(draft: Draft, choice = ''): Draft | undefined {
   const [, path, id = ''] = /^([^=]+)=(.*)$/.exec(choice) ?? []
   if (path === undefined) return undefined
@@ -103,9 +101,9 @@ function withGroup(draft: Draft, schema: Schema, path = ''): Draft | undefined {
   return draft
 }
 
-/** `screening_questions.1`. */
-function withoutGroup(draft: Draft, schema: Schema, place = ''): Draft | undefined {
-  const [, path = '', index] = /^(.+)\.(\d+)$/.exec(place) ?? []
+/** `group`: for example `screening_questions.1`. */
+function withoutGroup(draft: Draft, schema: Schema, group = ''): Draft | undefined {
+  const [, path = '', index] = /^(.+)\.(\d+)$/.exec(group) ?? []
   const field = groupsAt(schema, path)
   return field && withoutGroups(draft, field, (one) => one === Number(index))
 }
@@ -138,11 +136,11 @@ async function suggestRecords(
   form: LoadedForm,
   errors: FieldErrors,
 ): Promise<RecordForm['suggestions']> {
-  const textIn = ({ path }: FormField): string => form.draft.get(path) ?? ''
-  const refused = referencesIn(form.fields).find(
-    (field) => field.path in errors && textIn(field) !== '' && !isUuid(textIn(field)),
-  )
-  return refused && searchFor(visit, form, refused.path)
+  const invalid = referencesIn(form.fields).find(({ path }) => {
+    const text = form.draft.get(path) ?? ''
+    return path in errors && text !== '' && !isUuid(text)
+  })
+  return invalid && searchFor(visit, form, invalid.path)
 }
 
 async function searchFor(
@@ -154,18 +152,11 @@ async function searchFor(
   const field = references.find((one) => one.path === path)
   const resource = field && referencedResource(field.name)
   if (!resource || !canViewResource(visit.user, resource)) return undefined
-  const beside = references
-    .filter((one) => one !== field)
-    .map((one): [string, string] => [one.name, draft.get(one.path) ?? ''])
-  return {
-    path,
-    result: await searchRecords(
-      visit,
-      resource,
-      (draft.get(path) ?? '').trim(),
-      Object.fromEntries(beside),
-    ),
-  }
+  const others = Object.fromEntries(
+    references.filter((one) => one !== field).map((one) => [one.name, draft.get(one.path) ?? '']),
+  )
+  const text = (draft.get(path) ?? '').trim()
+  return { path, result: await searchRecords(visit, resource, text, others) }
 }
 
 /** The request body. Throws InvalidInput with all errors at once. */
