@@ -135,6 +135,14 @@ describe('the overview', () => {
     expect(text).not.toContain('Theirs')
   })
 
+  it('the number of waiting deliveries leads to them, also when none has been attempted', async () => {
+    const account = await app.newAccount()
+    const id = await newWebhook(account, 'Slow')
+    await newAttempts(account, id, [{ succeeded: true, at: NOW, state: 'pending' }])
+    const { text } = await (await visitor(app, account)).get('')
+    expect(text).toContain(`href="/console/webhooks/${id}?state=pending"`)
+  })
+
   it('shows who came near the rate limit in the last hour', async () => {
     const account = await app.newAccount()
     const jonas = await newConsoleUser(app, account.accountId, { fullName: 'Jonas Weber' })

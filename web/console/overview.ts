@@ -206,12 +206,14 @@ function urgencyOf({ health, isPaused }: WebhookRow): number {
 function webhookCells({ webhook, health, isPaused }: WebhookRow): Content[] {
   const { failed, pending, retrying, countedUpTo } = health.undelivered
   const to = `/webhooks/${webhook.id}`
+  // The log shows one state at a time. Deliveries that failed before are the ones to look at.
+  const waitingState = retrying > 0 ? 'retrying' : 'pending'
   return [
     html`<a class="clipped" href="/console${to}"><bdi>${webhookName(webhook)}</bdi></a>
       ${healthPill(health, isPaused)}`,
     attemptBars(health),
     succeededShare(health.lastDay),
-    linkedCount(pending + retrying, `${to}?state=retrying`, countedUpTo),
+    linkedCount(pending + retrying, `${to}?state=${waitingState}`, countedUpTo),
     linkedCount(failed, `${to}?state=failed`, countedUpTo),
   ]
 }
