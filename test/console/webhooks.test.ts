@@ -270,7 +270,7 @@ describe('creating and changing a webhook', () => {
     const { fields, to } = mainForm((await admin.visitor.get(`/webhooks/${id}/edit`)).text)
     expect(to).toBe(`/webhooks/${id}/edit`)
     const same = withValues({ to, fields }, {})
-    await admin.visitor.post(to, same)
+    expect((await admin.visitor.submit(to, same)).text).toContain('No changes to save.')
     expect(await admin.audited()).toEqual([])
 
     const bad = await admin.visitor.post(to, { ...same, url: 'nowhere' })
@@ -278,7 +278,7 @@ describe('creating and changing a webhook', () => {
     expect(bad.text).toContain('value="nowhere"')
     const changed = { ...same, url: 'https://example.com/new', event_types: ['*', 'task.created'] }
     expect((await admin.visitor.submit(to, changed)).text).toContain(
-      'Webhook saved. The next attempt uses the new URL.',
+      'Webhook updated. The next attempt uses the new URL.',
     )
     expect(await loadWebhook(admin, id)).toMatchObject({
       url: 'https://example.com/new',
@@ -296,6 +296,8 @@ describe('creating and changing a webhook', () => {
         },
       },
     ])
+    const described = { ...changed, description: 'The shop' }
+    expect((await admin.visitor.submit(to, described)).text).not.toContain('uses the new URL')
   })
 
   it('more than ten test events within a minute: refused', async () => {

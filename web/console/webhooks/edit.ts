@@ -152,15 +152,18 @@ async function saveWebhook(visit: Visit): Promise<PageResult> {
   const input = readWebhookForm(visit.form)
   const { webhook, errors } = validateWebhook(input, visit.config)
   if (hasErrors(errors)) return editPage(found, input, errors)
-  await visit.change(async (scope) => {
+  const changes = await visit.change(async (scope) => {
     const before = await findWebhook(scope, found.id)
     const after = await updateWebhook(scope, found.id, webhook, visit.now)
-    if (!before || !after) visit.ctx.throw(404)
+    if (!before || !after) return visit.ctx.throw(404)
     const changes = changesBetween(toAuditDetails(before), toAuditDetails(after))
     if (changes) await visit.audit(scope, 'webhook.updated', webhookTarget(after), { changes })
+    return changes
   })
-  return redirect(
-    `/webhooks/${found.id}/settings`,
-    'Webhook saved. The next attempt uses the new URL.',
-  )
+  return redirect(`/webhooks/${found.id}/settings`, updateNotice(changes))
+}
+
+function updateNotice(changes: Record<string, unknown> | undefined): string {
+  if (!changes) return 'No changes to save.'
+  return changes.url ? 'Webhook updated. The next attempt uses the new URL.' : 'Webhook updated.'
 }
