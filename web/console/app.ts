@@ -1,13 +1,13 @@
 /** The web console at /console, as one middleware. Its pages are listed in routes.ts. */
 import Router, { type RouterContext } from '@koa/router'
 import type { Context, Middleware } from 'koa'
-import { validate as isUuid } from 'uuid'
 import { readConsoleAssets, sendConsoleAsset } from './assets.ts'
 import { assertSameOrigin } from './csrf.ts'
 import { toErrorResult } from './errors.ts'
 import { MAX_FORM_BYTES, MAX_GUEST_FORM_BYTES, readForm } from './form.ts'
 import { CONTENT_SECURITY_POLICY } from './layout.ts'
 import type { Route } from './page.ts'
+import { parseId } from './query.ts'
 import { redirectToSignIn, respond } from './respond.ts'
 import { routes } from './routes.ts'
 import type { ConsoleServices } from './services.ts'
@@ -25,7 +25,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
   async function serve(ctx: Context, route: Route): Promise<void> {
     const visitor = await sessions.find(ctx)
     ctx.state.visitor = visitor
-    if (!hasValidParams(ctx.params)) ctx.throw(404)
+    ctx.params = parseParams(ctx.params) ?? ctx.throw(404)
     const readGuestVisit = async (maxFormBytes: number) => {
       const form = await readForm(ctx, maxFormBytes)
       return newGuestVisit(services, { ctx, form, sessions, throttles })
@@ -83,12 +83,17 @@ function newRouter(serve: (ctx: Context, route: Route) => Promise<void>): Router
   return router
 }
 
-/** These parameters of paths are names or parts of links, all others are IDs. */
+/** These parameters of paths are names or parts of links. All others are IDs. */
 const NAME_PARAMS = new Set(['token', 'resource'])
 const NAME = /^[A-Za-z0-9_-]{1,100}$/
 
-function hasValidParams(params: Record<string, string>): boolean {
-  return Object.entries(params).every(([name, value]) =>
-    NAME_PARAMS.has(name) ? NAME.test(value) : isUuid(value),
-  )
+/** IDs are in lower case. Undefined if a parameter is neither a name nor an ID. */
+function parseParams(params: Record<string, string>): Record<string, string> | undefined {
+  const parsed: Record<string, string> = {}
+  for (const [name, text] of Object.entries(params)) {
+    const value = NAME_PARAMS.has(name) ? NAME.exec(text)?.[0] : parseId(text)
+    if (value === undefined) return undefined
+    parsed[name] = value
+  }
+  return parsed
 }

@@ -27,7 +27,7 @@ export interface OperationInput extends RawInput {
 
 /** A request to a page that needs no session. */
 export interface GuestVisit {
-  /** From the route's path. */
+  /** From the route's path. IDs are in lower case. */
   params: Record<string, string>
   query: URLSearchParams
   /** The fields of a POST. A name may occur several times. */

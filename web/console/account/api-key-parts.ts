@@ -25,7 +25,7 @@ const ACCESS_HINTS: Record<AccessLevel, string> = {
 
 /** The key in the page's URL. Throws 404. */
 export async function loadKey({ scope, params, ctx }: Visit): Promise<OwnedApiKey> {
-  return (await findAccountKey(scope, params.key?.toLowerCase() ?? '')) ?? ctx.throw(404)
+  return (await findAccountKey(scope, params.key ?? '')) ?? ctx.throw(404)
 }
 
 export const keyPrefix = (key: OwnedApiKey): Html => code(`${key.tokenPrefix}…`)

@@ -278,7 +278,7 @@ const formatEnded = (ended: number): string =>
 
 async function endSession(visit: Visit): Promise<PageResult> {
   const { user, params, now, session: current } = visit
-  const id = params.session?.toLowerCase()
+  const id = params.session
   if (id === current.id) {
     await visit.signOut()
     return { to: '/sign-in?signed-out' }

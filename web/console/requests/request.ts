@@ -27,7 +27,7 @@ export const requestRoutes: Route[] = [get('/requests/:request', isOwnerOrAdmin,
  *  closes. */
 async function requestPage(visit: Visit): Promise<ConsolePage> {
   const { scope, params, query, ctx, user } = visit
-  const found = (await findRequest(scope, params.request?.toLowerCase() ?? '')) ?? ctx.throw(404)
+  const found = (await findRequest(scope, params.request ?? '')) ?? ctx.throw(404)
   const request = redactQuery(user, found)
   const view = parseRowView(query.get('row'))
   const detail = view === 'closed' ? undefined : requestDetail(visit, request, view)

@@ -54,7 +54,7 @@ const REFRESH_SECONDS = 1
 
 /** The job in the page's URL. Throws 404. */
 async function loadJob({ scope, params, ctx }: Visit): Promise<BulkJob> {
-  return (await findBulkJob(scope, params.job?.toLowerCase() ?? '')) ?? ctx.throw(404)
+  return (await findBulkJob(scope, params.job ?? '')) ?? ctx.throw(404)
 }
 
 async function jobsPage(visit: Visit): Promise<ConsolePage> {

@@ -38,7 +38,7 @@ export const deliveryRoutes: Route[] = [
 
 /** The delivery in the page's URL. Throws 404. */
 async function loadDelivery({ scope, params, ctx }: Visit, webhook: Webhook): Promise<Delivery> {
-  const delivery = await findDelivery(scope, params.delivery?.toLowerCase() ?? '')
+  const delivery = await findDelivery(scope, params.delivery ?? '')
   return delivery?.webhookId === webhook.id ? delivery : ctx.throw(404)
 }
 

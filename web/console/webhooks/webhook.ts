@@ -4,7 +4,7 @@ import type { ConsolePage, Visit } from '../page.ts'
 
 /** The webhook in the page's URL. Throws 404. */
 export async function loadWebhook({ scope, params, ctx }: Visit): Promise<Webhook> {
-  return (await findWebhook(scope, params.webhook?.toLowerCase() ?? '')) ?? ctx.throw(404)
+  return (await findWebhook(scope, params.webhook ?? '')) ?? ctx.throw(404)
 }
 
 export function webhookCrumbs(webhook: Webhook): ConsolePage['crumbs'] {
