@@ -117,7 +117,7 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
     await page.getByText('Resending now.').waitFor()
     await receiver.received(2)
     expect(page.url()).toContain('/deliveries/')
-    await page.getByText('Verify this').click()
+    await page.getByText('Verify the signature').click()
     await page.getByText('openssl dgst').waitFor()
     await page.getByRole('link', { name: '127.0.0.1' }).click()
     await page.getByRole('link', { name: 'participant.created' }).click()

@@ -128,7 +128,7 @@ describe('a delivery', () => {
     const post = async (verb: string): Promise<string> =>
       mainText((await admin.visitor.submit(`${address}/${verb}`)).text)
     expect(mainText((await admin.visitor.get(address)).text)).toMatch(
-      /Retry now.*Attempt 2 in .*\. Retry now brings this attempt forward and adds no other one\./s,
+      /Retry now.*Attempt 2 in .*\. “Retry now” makes this attempt immediately\. It does not add another one\./s,
     )
     expect(await post('attempt')).toContain('Making the scheduled attempt now.')
     await until(

@@ -20,7 +20,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await page.getByLabel('URL').fill('http://10.0.0.1/')
     await page.getByText('10.0.0.1 is not public').waitFor()
     await page.getByLabel('URL').fill(receiver.url)
-    await page.getByText('This URL works.').waitFor()
+    await page.getByText('This URL is valid.').waitFor()
     expect(await page.evaluate('document.activeElement.id')).toBe('field-url')
     await page.getByLabel('Description').fill('The shop')
     await page.getByLabel('participant.created').check()

@@ -247,9 +247,9 @@ describe('creating and changing a webhook', () => {
       expect(answer.status).toBe(200)
       return mainText(/<div id="url-verdict"[\s\S]*?<\/div>/.exec(answer.text)?.[0] ?? '')
     }
-    expect(await verdict('https://example.com/in')).toContain('This URL works.')
+    expect(await verdict('https://example.com/in')).toContain('This URL is valid.')
     expect(await verdict('ftp://example.com/in')).toContain('The URL must begin with https://.')
-    expect(await verdict('https://localhost./')).toContain('This URL works')
+    expect(await verdict('https://localhost./')).toContain('This URL is valid.')
     expect(await verdict('https://10.0.0.1/')).toContain('10.0.0.1 is not public')
     expect((await verdict(' ')).trim()).toBe('')
     for (let count = 0; count < 56; count++) await verdict('https://example.com/')
@@ -261,7 +261,7 @@ describe('creating and changing a webhook', () => {
     )
     expect(
       (await colleague.post('/webhooks/check-url', { url: 'https://example.com/' })).text,
-    ).toContain('This URL works')
+    ).toContain('This URL is valid.')
   })
 
   it('editing writes old and new values to the audit log; saving without a change writes nothing', async () => {

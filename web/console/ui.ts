@@ -24,9 +24,15 @@ export function buttonLink(to: string, label: Content, style: ButtonStyle = ''):
   return html`<a class="button ${style}" href="/console${to}">${label}</a>`
 }
 
-/** An ID with a button that copies it. `shown` can be a part of it. */
-export function copyableId(id: string, shown = id): Html {
-  return html`<span class="id"><code title="${id}">${shown}</code>${copyButton(id, 'ID')}</span>`
+/** An ID with a button that copies it. */
+export function copyableId(id: string): Html {
+  return html`<span class="id">${code(id)}${copyButton(id, 'ID')}</span>`
+}
+
+/** The same with the short form of the ID, for tables. */
+export function copyableShortId(id: string): Html {
+  const text = html`<code title="${id}">${shortId(id)}</code>`
+  return html`<span class="id">${text}${copyButton(id, 'ID')}</span>`
 }
 
 /** The last 12 characters. The first ones of a UUIDv7 are the time, which neighbours share. */

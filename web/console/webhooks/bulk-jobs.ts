@@ -10,7 +10,7 @@ import {
 } from '../../../records/bulk-jobs.ts'
 import { findUser } from '../../../records/users.ts'
 import { findWebhook, findWebhookNames } from '../../../records/webhooks.ts'
-import { type Content, type Html, html } from '../../shared/html.ts'
+import { type Html, html } from '../../shared/html.ts'
 import { count, utc } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import {
@@ -66,7 +66,7 @@ async function jobsPage(visit: Visit): Promise<ConsolePage> {
   const names = await findWebhookNames(scope, webhookIds)
   return {
     title: 'Bulk jobs',
-    lead: 'Bulk retries and replays. They run in the background.',
+    lead: 'Jobs that retry failed deliveries or send missed events in the background.',
     crumbs: [{ label: 'Webhooks', to: '/webhooks' }],
     body: [
       !canManageWebhooks(user) && (await readOnlyNote(visit, 'webhooks')),
@@ -83,7 +83,7 @@ async function jobsPage(visit: Visit): Promise<ConsolePage> {
 
 const noJobs = empty(
   'No bulk jobs yet',
-  'After an outage, open a webhook to send missed events or retry failed deliveries. Jobs appear here.',
+  'Open a webhook to send missed events or retry failed deliveries. The jobs appear here.',
 )
 
 function jobsTable(jobs: BulkJob[], names: Map<string, string>, now: Date): Html {
@@ -125,7 +125,6 @@ async function jobFacts(visit: Visit, job: BulkJob): Promise<Html> {
   const { scope, now } = visit
   const { id, webhookId, eventTypes, since, until, rate, createdBy, createdAt, endedAt } = job
   const creator = createdBy === null ? undefined : await findUser(scope, createdBy)
-  const ended: [string, Content][] = endedAt === null ? [] : [['Ended', timeElement(endedAt, now)]]
   return facts([
     ['Webhook', webhookId === null ? 'All webhooks' : await webhookLink(visit, webhookId)],
     [
@@ -135,7 +134,7 @@ async function jobFacts(visit: Visit, job: BulkJob): Promise<Html> {
     ['Period', `${utc(since)} to ${utc(until)}`],
     ['Rate', `At most ${rate} per second`],
     ['Started', html`${timeElement(createdAt, now)} by ${creator?.fullName ?? 'the CLI'}`],
-    ...ended,
+    endedAt !== null && ['Ended', timeElement(endedAt, now)],
     ['ID', copyableId(id)],
   ])
 }
@@ -167,6 +166,7 @@ export function jobProgress(job: BulkJob, { now, canManage, isLink }: ProgressOp
   const title = isActive ? BULK_KINDS[kind].inProgress : BULK_KINDS[kind].title
   const left = Math.max(0, total - done - skipped)
   const max = Math.max(1, total)
+  const value = Math.min(done + skipped, max)
   const progress = [
     `${count(done)} of ${count(total)}`,
     skipped > 0 && `, ${count(skipped)} skipped (already delivered)`,
@@ -178,7 +178,7 @@ export function jobProgress(job: BulkJob, { now, canManage, isLink }: ProgressOp
       ${pill(BULK_STATES[state].tone, BULK_STATES[state].label)}
       ${canManage && isActive && jobButtons(job)}
     </div>
-    <progress max="${max}" value="${Math.min(done + skipped, max)}" aria-label="${title}"></progress>
+    <progress max="${max}" value="${value}" aria-label="${title}"></progress>
     <p class="muted">
       ${progress} · started ${timeElement(createdAt, now)}
       ${stateReason !== null && html`<br>${STATE_REASONS[stateReason]}`}
@@ -194,7 +194,7 @@ function jobButtons({ id, state }: BulkJob): Html {
     ${state === 'running' ? pauseButton : resumeButton}
     ${confirmButton('Cancel', {
       title: 'Cancel this job?',
-      text: 'No more deliveries are added. Retries already scheduled will still be sent.',
+      text: 'No more deliveries are added. Attempts that are already scheduled are still made.',
       style: 'quiet',
       body: actionForm({ to: `${to}/cancel`, label: 'Cancel job', style: 'danger' }),
     })}
@@ -205,7 +205,7 @@ const ACTIONS = {
   pause: {
     run: pauseBulkJob,
     auditVerb: 'bulk_job_paused',
-    notice: 'Job paused. Retries already scheduled will still be sent.',
+    notice: 'Job paused. Attempts that are already scheduled are still made.',
   },
   resume: { run: resumeBulkJob, auditVerb: 'bulk_job_resumed', notice: 'Job resumed.' },
   cancel: { run: cancelBulkJob, auditVerb: 'bulk_job_cancelled', notice: 'Job cancelled.' },

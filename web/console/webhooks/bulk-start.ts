@@ -187,7 +187,7 @@ async function preview(
 ): Promise<Content> {
   const [firstError = []] = Object.values(errors)
   if (!selection) {
-    const text = isBlank ? 'Choose a time range to see how many.' : firstError.join(' ')
+    const text = isBlank ? 'Choose a time range to count the deliveries.' : firstError.join(' ')
     return html`<p class="muted">${text}</p>`
   }
   const total = await countSelected(scope, selection)

@@ -19,7 +19,7 @@ import {
   note,
   timeElement,
 } from '../ui.ts'
-import { deliveryProof } from './delivery-proof.ts'
+import { deliveryProof, headerLines } from './delivery-proof.ts'
 import {
   attemptResult,
   deliveryPath,
@@ -45,47 +45,37 @@ export async function deliveryDetail(
     ? await deliveryProof(visit, webhook, delivery, { body, attempts })
     : html`<p class="muted">Only people who manage webhooks see the signature.</p>`
   return html`<div class="delivery">
-    <div class="delivery-attempts">
+    <div>
       ${stateNote(visit, webhook, delivery, view)}
       ${rowHeading(view, 'Attempts')}
       ${attemptList(delivery, attempts, now)}
     </div>
-    <div class="delivery-body">
+    <div>
       ${rowHeading(view, 'Payload')}
       ${jsonBlock(body?.toString('utf8') ?? '', 'payload')}
-      ${facts([
-        ['Delivery', copyableId(delivery.id)],
-        [
-          'Event',
-          delivery.eventId === null ? 'Test event (not stored)' : copyableId(delivery.eventId),
-        ],
-        ['Trace ID', copyableId(traceIdOf(traceparentOfDelivery(delivery, delivery.traceparent)))],
-        ['Created', timeElement(delivery.createdAt, now)],
-      ])}
+      ${deliveryFacts(delivery, now)}
     </div>
     <div class="delivery-proof">${proof}</div>
   </div>`
 }
 
+function deliveryFacts(delivery: Delivery, now: Date): Html {
+  const { id, eventId, createdAt, traceparent } = delivery
+  return facts([
+    ['Delivery', copyableId(id)],
+    ['Event', eventId === null ? 'Test event (not stored)' : copyableId(eventId)],
+    ['Trace ID', copyableId(traceIdOf(traceparentOfDelivery(delivery, traceparent)))],
+    ['Created', timeElement(createdAt, now)],
+  ])
+}
+
 /** Tells the user how the delivery continues, or why it does not. */
-function stateNote(
-  { user, now }: Visit,
-  webhook: Webhook,
-  delivery: Delivery,
-  view: RowView,
-): Content {
+function stateNote(visit: Visit, webhook: Webhook, delivery: Delivery, view: RowView): Content {
   const { state, attempts, nextAttemptAt, failureReason } = delivery
-  if (isInProgress(delivery, now)) return note('busy', `Attempt ${attempts + 1} in progress …`)
-  const isScheduled = nextAttemptAt !== null
-  if (isScheduled || state === 'pending') {
-    const text = isScheduled
-      ? html`${nextAttempt(delivery, now)}. ${canManageWebhooks(user) && webhook.enabled && RETRY_NOW}`
-      : 'Waiting until an earlier event of the same record is delivered.'
-    return html`<div class="note ${isScheduled ? 'warn' : 'busy'} next-attempt">
-      <span>${text}</span>
-      ${canManageWebhooks(user) && cancelButton(delivery, view)}
-    </div>`
-  }
+  if (isInProgress(delivery, visit.now))
+    return note('busy', `Attempt ${attempts + 1} in progress …`)
+  if (nextAttemptAt !== null || state === 'pending')
+    return waitingNote(visit, webhook, delivery, view)
   if (state !== 'failed' || failureReason === null) return false
   return note('bad', [
     failureText(failureReason, attempts),
@@ -93,15 +83,33 @@ function stateNote(
   ])
 }
 
+function waitingNote(
+  { user, now }: Visit,
+  webhook: Webhook,
+  delivery: Delivery,
+  view: RowView,
+): Html {
+  const canManage = canManageWebhooks(user)
+  const isScheduled = delivery.nextAttemptAt !== null
+  const text = isScheduled
+    ? [nextAttempt(delivery, now), '. ', canManage && webhook.enabled && RETRY_NOW]
+    : 'Waiting until an earlier event of the same record is delivered or has failed.'
+  return html`<div class="note ${isScheduled ? 'warn' : 'busy'} next-attempt">
+    <span>${text}</span>
+    ${canManage && cancelButton(delivery, view)}
+  </div>`
+}
+
 function failureText(reason: FailureReason, attempts: number): string {
-  const texts: Record<FailureReason, string> = {
-    attempts_exhausted: `Gave up after ${counted(attempts, 'attempt')}.`,
-    attempt_failed: 'The manual attempt failed.',
-    webhook_disabled: 'The webhook was disabled before the event was delivered.',
-    webhook_deleted: 'The webhook was deleted before the event was delivered.',
-    cancelled: 'The delivery was cancelled.',
-  }
-  return texts[reason]
+  if (reason === 'attempts_exhausted') return `Gave up after ${counted(attempts, 'attempt')}.`
+  return FAILURE_TEXTS[reason]
+}
+
+const FAILURE_TEXTS: Record<Exclude<FailureReason, 'attempts_exhausted'>, string> = {
+  attempt_failed: 'The manual attempt failed.',
+  webhook_disabled: 'The webhook was disabled before the event was delivered.',
+  webhook_deleted: 'The webhook was deleted before the event was delivered.',
+  cancelled: 'The delivery was cancelled.',
 }
 
 function cancelButton(delivery: Delivery, view: RowView): Html {
@@ -144,6 +152,7 @@ const TRIGGER_TAGS: Record<Trigger, string | false> = {
 function attemptItem(attempt: RecordedAttempt, now: Date, isLast: boolean): Html {
   const { number, trigger, outcome, durationMs, startedAt, error } = attempt
   const tag = TRIGGER_TAGS[trigger]
+  const when = html`${duration(durationMs)} · ${timeElement(startedAt, now)}`
   const detail = hasDetail(attempt) && attemptDetail(attempt)
   return html`<li>
     <div class="attempt-head">
@@ -151,7 +160,7 @@ function attemptItem(attempt: RecordedAttempt, now: Date, isLast: boolean): Html
       <strong>Attempt ${number}</strong>
       ${attemptResult(attempt)}
       ${tag && html`<span class="tag">${tag}</span>`}
-      <span class="attempt-when muted">${duration(durationMs)} · ${timeElement(startedAt, now)}</span>
+      <span class="attempt-when muted">${when}</span>
     </div>
     ${error !== null && html`<p class="attempt-error"><bdi>${error}</bdi></p>`}
     ${isLast || !detail ? detail : html`<details><summary>Details</summary>${detail}</details>`}
@@ -173,9 +182,8 @@ function attemptDetail(attempt: RecordedAttempt): Html {
 }
 
 function headersPart(headers: Record<string, string>): Html {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
   return html`<p class="response-part">Headers</p>
-    ${codeBlock(lines.join('\n'), 'response headers')}`
+    ${codeBlock(headerLines(headers), 'response headers')}`
 }
 
 function bodyPart(body: string): Html {
@@ -191,6 +199,9 @@ const PHASE_NAMES: Record<keyof Phases, string> = {
   body: 'Body',
 }
 
+/** Short phases stay visible. */
+const MIN_SEGMENT_PERCENT = 0.5
+
 /** A bar with the duration of each phase of an attempt, and a legend. */
 function phaseBar(phases: Phases, durationMs: number): Html {
   const measured = (Object.keys(PHASE_NAMES) as (keyof Phases)[]).flatMap((name) => {
@@ -203,15 +214,17 @@ function phaseBar(phases: Phases, durationMs: number): Html {
   const segments = measured.map(({ name, ms }) => {
     const x = percent(startMs).toFixed(2)
     startMs += ms
-    const width = Math.max(percent(ms), 0.5).toFixed(2)
+    const width = Math.max(percent(ms), MIN_SEGMENT_PERCENT).toFixed(2)
     return html`<rect class="phase-${name}" x="${x}%" width="${width}%" height="8"/>`
   })
+  const names = measured.map(
+    ({ name, ms }) =>
+      html`<li><i class="phase-${name}"></i>${PHASE_NAMES[name]} ${duration(ms)}</li>`,
+  )
+  const isReused = phases.dns === null && phases.connect === null
   return html`<svg class="phases" width="100%" height="8" aria-hidden="true">${segments}</svg>
     <ul class="legend">
-      ${measured.map(
-        ({ name, ms }) =>
-          html`<li><i class="phase-${name}"></i>${PHASE_NAMES[name]} ${duration(ms)}</li>`,
-      )}
-      ${phases.dns === null && phases.connect === null && html`<li class="muted">connection reused</li>`}
+      ${names}
+      ${isReused && html`<li class="muted">connection reused</li>`}
     </ul>`
 }

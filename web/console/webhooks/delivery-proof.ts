@@ -1,4 +1,4 @@
-/** The request of a delivery, signed again with the current secret, with commands that verify the
+/** The request of a delivery, signed again with the current secret, and commands that verify the
  *  signature and send the request. */
 import type { RecordedAttempt } from '../../../records/attempts.ts'
 import type { Delivery } from '../../../records/deliveries.ts'
@@ -55,28 +55,34 @@ export async function deliveryProof(
 }
 
 function headersPart(headers: Record<string, string>, newest: RecordedAttempt | undefined): Html {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
   const source = newest
     ? `The headers of attempt ${newest.number}`
     : 'The headers of an attempt made now'
   return html`<details>
     <summary>Headers</summary>
     <p class="muted">${source}, with signatures that are computed with the current secret.</p>
-    ${codeBlock(lines.join('\n'), 'request headers')}
+    ${codeBlock(headerLines(headers), 'request headers')}
   </details>`
+}
+
+export function headerLines(headers: Record<string, string>): string {
+  return Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n')
 }
 
 function verifyPart(text: string, byteSize: number, signature: string): Html {
   return html`<details>
-    <summary>Verify this</summary>
+    <summary>Verify the signature</summary>
     <p>
       The header <code>X-Service-Signature</code> is the hex HMAC-SHA256 of exactly this body
-      (${bytes(byteSize)}, no trailing newline), keyed with the signing secret, including <code>whsec_</code>.
+      (${bytes(byteSize)}, no trailing newline). The key is the signing secret, including
+      <code>whsec_</code>.
     </p>
     ${codeBlock(text, 'request body')}
-    <p>The signature is</p>
+    <p>The signature:</p>
     ${codeBlock(signature, 'signature')}
-    <p>Replace <code>whsec_…</code> with your secret; the output must match:</p>
+    <p>To compute it, replace <code>whsec_…</code> with your secret. The output must match:</p>
     ${codeBlock(opensslCommand(text), 'openssl command')}
     ${needsBash(text) && html`<p class="muted">${BASH_NOTE}</p>`}
   </details>`
@@ -84,10 +90,10 @@ function verifyPart(text: string, byteSize: number, signature: string): Html {
 
 function sendPart(url: string, headers: Record<string, string>, text: string): Html {
   return html`<details>
-    <summary>Send it yourself</summary>
+    <summary>Send the request yourself</summary>
     <p>
-      Sends the same request to your endpoint, signed just now. The Standard Webhooks signature also
-      covers the time: libraries accept it for five minutes.
+      This command sends the same request to your endpoint, signed just now. The Standard Webhooks
+      signature also covers the time: libraries accept it for five minutes.
     </p>
     ${codeBlock(deliveryCurlCommand(url, headers, text), 'curl command')}
     ${needsBash(url, text) && html`<p class="muted">${BASH_NOTE}</p>`}

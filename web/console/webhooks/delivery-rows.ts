@@ -10,10 +10,9 @@ import { reloadEvery } from '../htmx.ts'
 import { canManageWebhooks, type Visit } from '../page.ts'
 import {
   actionForm,
-  copyableId,
+  copyableShortId,
   countdownTo,
   pill,
-  shortId,
   type Tone,
   tableFrame,
   timeElement,
@@ -30,7 +29,7 @@ export function deliveryPath({ webhookId, id }: Pick<Delivery, 'webhookId' | 'id
   return `/webhooks/${webhookId}/deliveries/${id}`
 }
 
-export interface LogRow {
+interface LogRow {
   delivery: Delivery
   /** The last attempts, oldest first. */
   attempts: AttemptSummary[]
@@ -79,7 +78,7 @@ function deliveryRow(visit: Visit, webhook: Webhook, row: LogRow): Html {
   const cells = [
     pill(DELIVERY_STATES[state].tone, DELIVERY_STATES[state].label),
     eventCell(row),
-    copyableId(id, shortId(id)),
+    copyableShortId(id),
     last && attemptResult(last),
     last && duration(last.durationMs),
     attemptDots(delivery, attempts),
@@ -116,11 +115,12 @@ function attemptDots(delivery: Delivery, attempts: AttemptSummary[]): Html {
   const total = delivery.attempts
   const label = total === 0 ? 'None yet' : counted(total, 'attempt')
   const hidden = total - attempts.length
-  return html`<span class="dots" role="img" aria-label="${label}" title="${label}">${[
-    hidden > 0 && html`<small class="muted">${attempts.length > 0 && '+'}${hidden}</small>`,
-    attempts.map(({ outcome }) => html`<i class="${outcome === 'success' ? 'ok' : 'bad'}"></i>`),
-    delivery.nextAttemptAt !== null && html`<i class="planned"></i>`,
-  ]}</span>`
+  const sign = attempts.length > 0 && '+'
+  return html`<span class="dots" role="img" aria-label="${label}" title="${label}">
+    ${hidden > 0 && html`<small class="muted">${sign}${hidden}</small>`}
+    ${attempts.map(({ outcome }) => html`<i class="${outcome === 'success' ? 'ok' : 'bad'}"></i>`)}
+    ${delivery.nextAttemptAt !== null && html`<i class="planned"></i>`}
+  </span>`
 }
 
 /** An attempt that is due within this time counts as in progress. */
@@ -130,7 +130,8 @@ export function isInProgress({ nextAttemptAt }: Delivery, now: Date): boolean {
   return nextAttemptAt !== null && nextAttemptAt <= now.getTime() + ABOUT_TO_START_MS
 }
 
-export const RETRY_NOW = 'Retry now brings this attempt forward and adds no other one.'
+/** Explains the button "Retry now". */
+export const RETRY_NOW = '“Retry now” makes this attempt immediately. It does not add another one.'
 
 function rowAction({ user, now }: Visit, webhook: Webhook, { delivery, view }: LogRow): Content {
   const { id, state, nextAttemptAt } = delivery
@@ -147,17 +148,19 @@ function rowAction({ user, now }: Visit, webhook: Webhook, { delivery, view }: L
 }
 
 const MAX_RELOAD_SECONDS = 60
-/** A delivery without a scheduled attempt waits for an earlier one. Assume an attempt in 10 s. */
+const RELOADS_PER_WAIT = 5
+/** The wait of a delivery without a scheduled attempt, which waits for an earlier delivery. */
 const ASSUMED_WAIT_MS = 10_000
 
-/** Reloads an open row while an attempt is scheduled, about five times until it is due.
- *  Reloads a closed row only during an attempt. */
+/** Reloads an open row until its next attempt, and a closed row only during an attempt. */
 function reloadRow({ now }: Visit, { delivery, view, isInLiveLog }: LogRow): Content {
   const { id, state, nextAttemptAt } = delivery
   const isWaiting = nextAttemptAt !== null || state === 'pending'
-  if (!isWaiting || isInLiveLog || (view === 'closed' && !isInProgress(delivery, now))) return false
+  if (!isWaiting || isInLiveLog) return false
+  if (view === 'closed' && !isInProgress(delivery, now)) return false
   const waitMs = nextAttemptAt === null ? ASSUMED_WAIT_MS : nextAttemptAt - now.getTime()
-  const seconds = Math.min(MAX_RELOAD_SECONDS, Math.max(1, Math.ceil(waitMs / 5_000)))
+  const intervalSeconds = Math.ceil(waitMs / 1_000 / RELOADS_PER_WAIT)
+  const seconds = Math.min(MAX_RELOAD_SECONDS, Math.max(1, intervalSeconds))
   return reloadEvery(seconds, `/console${deliveryPath(delivery)}?row=${view}`, `delivery-${id}`)
 }
 

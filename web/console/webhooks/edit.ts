@@ -12,7 +12,7 @@ import {
 } from '../../../records/webhooks.ts'
 import { findSealingKey } from '../../../webhooks/secret-keys.ts'
 import { newSecret, sealSecret } from '../../../webhooks/transport/secret.ts'
-import { html } from '../../shared/html.ts'
+import { type Content, html } from '../../shared/html.ts'
 import { type Errors, formPage, hasErrors } from '../form-fields.ts'
 import {
   AlreadyCreated,
@@ -35,8 +35,8 @@ import { hiddenInput, note } from '../ui.ts'
 import {
   blankWebhook,
   readWebhookForm,
-  type UrlVerdict,
-  urlVerdictHtml,
+  urlError,
+  urlVerdict,
   validateWebhook,
   type WebhookInput,
   webhookFields,
@@ -67,6 +67,10 @@ function newWebhookPage(
   )
 }
 
+const COPY_SECRET = note(
+  'warn',
+  'Copy the secret now. You won’t see it again. Your endpoint needs it to verify deliveries.',
+)
 const CREATED_BEFORE =
   'This webhook was already created. If you missed its signing secret, you can show it here.'
 
@@ -95,15 +99,7 @@ async function createWebhook(visit: Visit): Promise<PageResult> {
         return inserted
       }),
     )
-    return secretShownPage(
-      created,
-      { current: secret },
-      'Webhook created',
-      note(
-        'warn',
-        'Copy the secret now. You won’t see it again. Your endpoint needs it to verify deliveries.',
-      ),
-    )
+    return secretShownPage(created, { current: secret }, 'Webhook created', COPY_SECRET)
   } catch (error) {
     // For example, the account has too many webhooks.
     if (error instanceof Refused) return newWebhookPage(visit, input, {}, error.message)
@@ -116,18 +112,17 @@ async function createWebhook(visit: Visit): Promise<PageResult> {
 
 /** Checks the URL while the user fills in the form. */
 async function checkUrl(visit: Visit): Promise<ConsolePage> {
-  const url = visit.form.get('url') ?? ''
-  return {
-    title: 'Create webhook',
-    body: urlVerdictHtml(url.trim() === '' ? undefined : await judgeUrl(visit, url)),
-  }
+  return { title: 'Create webhook', body: urlVerdict(await judgeUrl(visit)) }
 }
 
-async function judgeUrl({ config, user, throttle }: Visit, url: string): Promise<UrlVerdict> {
+async function judgeUrl({ config, user, form, throttle }: Visit): Promise<Content> {
+  const url = form.get('url') ?? ''
+  if (url.trim() === '') return false
   const tooOften = await throttle('webhook_url', user.id)
-  if (tooOften) return { problem: tooOften.message }
-  const { webhook, errors } = validateWebhook({ ...blankWebhook, url }, config)
-  return errors.url ? { problem: errors.url.join(' ') } : { url: webhook.url }
+  if (tooOften) return urlError(tooOften.message)
+  const { errors } = validateWebhook({ ...blankWebhook, url }, config)
+  if (errors.url) return urlError(errors.url.join(' '))
+  return html`<p class="field-good">This URL is valid. We check it again before each attempt.</p>`
 }
 
 function editPage(

@@ -38,7 +38,7 @@ export function readWebhookForm(form: URLSearchParams): WebhookInput {
   }
 }
 
-/** `webhook` is usable only if `errors` is empty. */
+/** Use `webhook` only if `errors` is empty. */
 export function validateWebhook(
   input: WebhookInput,
   { webhookAllowedRanges }: Pick<ConsoleConfig, 'webhookAllowedRanges'>,
@@ -94,7 +94,7 @@ export function webhookFields(input: WebhookInput, errors: Errors): Content {
         {
           value: 'by_resource',
           label: 'In order for each record',
-          hint: 'Sends the next event of a record after the one before it was delivered or gave up.',
+          hint: 'An event waits until the previous one of its record is delivered or has failed.',
         },
       ],
       values: [input.ordering],
@@ -104,14 +104,14 @@ export function webhookFields(input: WebhookInput, errors: Errors): Content {
 }
 
 /** While the user types, the server checks the URL and htmx shows its verdict. */
-const CHECK_URL = replace('url-verdict', {
+const CHECK_URL_ON_INPUT = replace('url-verdict', {
   path: '/console/webhooks/check-url',
   method: 'post',
   trigger: 'change, input delay:500ms',
 })
 
 function urlField(value: string, problem: string | undefined): Html {
-  return html`<div class="field" ${CHECK_URL}>
+  return html`<div class="field" ${CHECK_URL_ON_INPUT}>
     <label for="field-url">URL</label>
     <p class="hint" id="field-url-hint">The public https URL that receives each event by POST.</p>
     <input
@@ -126,24 +126,23 @@ function urlField(value: string, problem: string | undefined): Html {
       aria-describedby="field-url-hint url-verdict"
       ${problem !== undefined && html`aria-invalid="true"`}
     >
-    ${urlVerdictHtml(problem === undefined ? undefined : { problem })}
+    ${urlVerdict(problem === undefined ? false : urlError(problem))}
   </div>`
 }
 
-export type UrlVerdict = { problem: string } | { url: string }
+/** The element that htmx replaces. */
+export function urlVerdict(content: Content): Html {
+  return html`<div id="url-verdict" aria-live="polite">${content}</div>`
+}
 
-export function urlVerdictHtml(verdict?: UrlVerdict): Html {
-  return html`<div id="url-verdict" aria-live="polite">${
-    verdict &&
-    ('problem' in verdict
-      ? html`<p class="field-error" id="field-url-error">${verdict.problem}</p>`
-      : html`<p class="field-good">This URL works. We check it again before every attempt.</p>`)
-  }</div>`
+export function urlError(problem: string): Html {
+  return html`<p class="field-error" id="field-url-error">${problem}</p>`
 }
 
 function eventsField(chosen: string[], problem: string | undefined): Html {
   const input = { type: 'checkbox', name: 'event_types', values: chosen } as const
   const errorId = 'field-event_types-error'
+  const allHint = 'Includes event types added later.'
   const groups = Map.groupBy(Object.values(eventTypes), ({ resourceType }) => resourceType)
   return html`<fieldset
     class="field choices event-types"
@@ -151,7 +150,7 @@ function eventsField(chosen: string[], problem: string | undefined): Html {
   >
     <legend>Events</legend>
     ${problem !== undefined && html`<p class="field-error" id="${errorId}">${problem}</p>`}
-    ${choiceInput({ value: ALL, label: 'All events', hint: ALL_HINT }, input)}
+    ${choiceInput({ value: ALL, label: 'All events', hint: allHint }, input)}
     ${[...groups].map(
       ([resource, types]) => html`<fieldset class="event-group">
         <legend>${label(resource)}</legend>
@@ -164,5 +163,3 @@ function eventsField(chosen: string[], problem: string | undefined): Html {
     )}
   </fieldset>`
 }
-
-const ALL_HINT = 'Includes event types added later.'

@@ -55,11 +55,14 @@ function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealt
   const { now, user } = visit
   if (state === 'failing') return failingAlert(visit, health)
   if (state !== 'disabled') return false
-  const reason =
-    isDisabledByService && html`No attempt has succeeded since ${moment(failingSince)}.`
-  return html`<aside class="note ${isDisabledByService ? 'bad' : 'warn'} next-attempt" aria-label="Disabled">
+  const when = timeElement(disabledAt, now)
+  const reason = isDisabledByService
+    ? html`<strong>Disabled automatically ${when}.</strong>
+        No attempt has succeeded since ${moment(failingSince)}.`
+    : html`<strong>Disabled ${when}.</strong>`
+  const tone = isDisabledByService ? 'bad' : 'warn'
+  return html`<aside class="note ${tone} next-attempt" aria-label="Disabled">
     <span>
-      <strong>Disabled${isDisabledByService && ' automatically'} ${timeElement(disabledAt, now)}.</strong>
       ${reason} Nothing is sent. After you enable it again, you can send the events it missed.
     </span>
     ${canManageWebhooks(user) && actionForm({ to: `/webhooks/${id}/enable`, label: 'Enable' })}

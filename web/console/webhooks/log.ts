@@ -191,7 +191,7 @@ function noDeliveries(
     return empty('No deliveries', 'No deliveries match these filters.')
   return empty(
     'No deliveries yet',
-    'Deliveries appear here as events happen, with your endpoint’s responses. Send a test event to try it.',
+    'Deliveries and your endpoint’s responses appear here. Send a test event to try it.',
   )
 }
 

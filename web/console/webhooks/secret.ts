@@ -59,7 +59,7 @@ function revealForm({ id }: Webhook, email: string, errors: Errors): Html {
     passwordField({
       name: 'password',
       label: 'Your password',
-      hint: 'Anyone who has the secret can forge deliveries. The audit log records that you saw it.',
+      hint: 'Anyone with the secret can forge deliveries. The audit log records that you saw it.',
       autocomplete: 'current-password',
       errors,
     }),
@@ -93,7 +93,7 @@ function rotationSteps({ id, hasNextSecret }: Webhook): Html {
 function activateButton(webhookId: string): Html {
   return confirmButton('Activate', {
     title: 'Activate the next secret?',
-    text: 'It alone signs every attempt from now on. Endpoints that do not have it yet reject them.',
+    text: 'From now on, only this secret signs. An endpoint without it will reject deliveries.',
     style: '',
     body: actionForm({
       to: `/webhooks/${webhookId}/secret/activate`,
@@ -108,7 +108,7 @@ interface Secrets {
   next?: string
 }
 
-/** The only page that contains a secret. */
+/** No other page contains a secret. */
 export function secretShownPage(
   webhook: Webhook,
   { current, next }: Secrets,
@@ -184,7 +184,8 @@ async function prepareNextSecret(visit: Visit): Promise<PageResult> {
     'Next secret created',
     note(
       'warn',
-      'Copy it now. You won’t see it again. The current secret stays active until you activate this one.',
+      'Copy it now. You won’t see it again. ' +
+        'The current secret stays active until you activate this one.',
     ),
   )
 }
@@ -197,6 +198,6 @@ async function activateNextSecret(visit: Visit): Promise<PageResult> {
   })
   return redirect(
     `/webhooks/${webhook.id}/secret`,
-    'New secret activated. It signs from the next attempt on.',
+    'New secret activated. It signs every attempt from now on.',
   )
 }

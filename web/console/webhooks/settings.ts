@@ -133,8 +133,8 @@ function disableButton({ id }: Webhook): Html {
 function deleteButton({ id, url }: Webhook): Html {
   return confirmButton('Delete …', {
     title: 'Delete this webhook?',
-    text: html`Nothing more is sent to <bdi class="mono">${url}</bdi>. Scheduled retries are cancelled
-      and its delivery log is no longer shown. You cannot undo this.`,
+    text: html`Nothing more is sent to <bdi class="mono">${url}</bdi>. Scheduled retries are
+      cancelled and its delivery log is no longer shown. You cannot undo this.`,
     body: actionForm({ to: `/webhooks/${id}/delete`, label: 'Delete webhook', style: 'danger' }),
   })
 }

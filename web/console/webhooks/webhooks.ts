@@ -30,7 +30,7 @@ async function webhooksPage(visit: Visit): Promise<ConsolePage> {
   const canManage = canManageWebhooks(user)
   return {
     title: 'Webhooks',
-    lead: 'Get a signed HTTP POST for every event. We retry until your endpoint confirms.',
+    lead: 'Your endpoints receive events as signed POST requests. Failed deliveries are retried.',
     actions: [
       buttonLink('/webhooks/jobs', 'Bulk jobs', 'quiet'),
       canManage && buttonLink('/webhooks/new', 'Create webhook', 'primary'),
@@ -56,13 +56,12 @@ function noWebhooks(canManage: boolean): Html {
   )
 }
 
-interface Findings {
+interface WebhookStates {
   health: Map<string, WebhookHealth>
-  /** IDs. */
   paused: Set<string>
 }
 
-function webhooksTable(webhooks: Webhook[], { health, paused }: Findings, now: Date): Html {
+function webhooksTable(webhooks: Webhook[], { health, paused }: WebhookStates, now: Date): Html {
   const columns = [
     'Webhook',
     'Health',
@@ -91,9 +90,10 @@ function webhooksTable(webhooks: Webhook[], { health, paused }: Findings, now: D
 }
 
 function nameCell(webhook: Webhook): Html {
-  const name = html`<a href="/console/webhooks/${webhook.id}"><bdi>${webhookName(webhook)}</bdi></a>`
+  const name = html`<bdi>${webhookName(webhook)}</bdi>`
+  const link = html`<a href="/console/webhooks/${webhook.id}">${name}</a>`
   const url = webhook.description !== '' && html`<span class="mono">${webhook.url}</span>`
-  return twoLines(name, url, 'webhook-name')
+  return twoLines(link, url, 'webhook-name')
 }
 
 function healthCell(health: WebhookHealth, isPaused: boolean): Html {
@@ -115,11 +115,11 @@ function p95Cell({ p95Ms }: WebhookHealth): Html {
 
 function eventsCell({ eventTypes }: Webhook): Content {
   if (eventTypes.includes('*')) return 'All'
-  const [first, ...more] = eventTypes
-  return html`<span class="nowrap">
-    <code>${first}</code>
-    ${more.length > 0 && html`<span class="muted" title="${more.join(', ')}">+ ${more.length}</span>`}
-  </span>`
+  const [first, ...others] = eventTypes
+  const more =
+    others.length > 0 &&
+    html`<span class="muted" title="${others.join(', ')}">+ ${others.length}</span>`
+  return html`<span class="nowrap"><code>${first}</code> ${more}</span>`
 }
 
 function waitingCell(
