@@ -80,7 +80,7 @@ describe('people', () => {
       finance: 'none',
     }
     expect((await owner.submit(`/people/${person.userId}`, same)).text).toContain(
-      'Nothing was changed.',
+      'No changes to save.',
     )
     expect(await app.db.read('audit_log').where({ target_id: person.userId })).toEqual([])
   })

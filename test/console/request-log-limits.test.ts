@@ -94,7 +94,7 @@ it('leaves bodies out when the account has reached the limit of the day', async 
 
   const owner = await visitor(app, account)
   expect(plainText((await owner.get('/requests')).text)).toContain(
-    'Some of these requests have no bodies',
+    'The bodies of some requests are not stored',
   )
   const detail = plainText((await owner.get(`/requests/${rows[1]?.id}`)).text)
   expect(detail).toMatch(/The bodies of this request \(5\.\d KiB\) are not stored/)

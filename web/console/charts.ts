@@ -203,6 +203,14 @@ export function meter(share: number, tone: ChartTone): Html {
   </svg>`
 }
 
+const NEAR_LIMIT = 0.8
+
+/** A `meter` for the used share of a limit, with a warning colour near the limit. */
+export function limitMeter(share: number, isExceeded: boolean): Html {
+  if (share < NEAR_LIMIT) return meter(share, 'first')
+  return meter(share, isExceeded ? 'third' : 'second')
+}
+
 export function sum(values: number[]): number {
   return values.reduce((total, value) => total + value, 0)
 }

@@ -11,7 +11,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../records/time-units.ts'
 import { findOwner } from '../../records/users.ts'
 import { listWebhooks, type Webhook, webhookName } from '../../records/webhooks.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
-import { meter, sparkline, stackedBars, sum } from './charts.ts'
+import { limitMeter, sparkline, stackedBars, sum } from './charts.ts'
 import { firstSteps, gettingStarted } from './first-steps.ts'
 import { count, counted, duration } from './format.ts'
 import { reloadEvery } from './htmx.ts'
@@ -75,6 +75,8 @@ async function lastDay(visit: Visit): Promise<Content> {
     const health = healths.get(webhook.id)
     return health ? [{ webhook, health, isPaused: paused.has(webhook.id) }] : []
   })
+  const badge = `#${TROUBLED_WEBHOOKS}:outerMorph`
+  const reload = reloadEvery(REFRESH_SECONDS, '/console', 'last-day', badge)
   const isNew = traffic.requests === 0 && webhooks.length === 0
   const cards = [
     requestsCard(traffic),
@@ -84,7 +86,7 @@ async function lastDay(visit: Visit): Promise<Content> {
   ]
   return [
     steps.some(({ isDone }) => !isDone) && gettingStarted(steps),
-    html`<div id="last-day"${reloadEvery(REFRESH_SECONDS, '/console', 'last-day', `#${TROUBLED_WEBHOOKS}:outerMorph`)}>
+    html`<div id="last-day"${reload}>
       ${dayStats(traffic, rows)}
       ${!isNew && html`<div class="halves">${cards}</div>`}
     </div>`,
@@ -110,10 +112,8 @@ function dayStats(traffic: Traffic, rows: WebhookRow[]): Html {
 
 function webhookStats(rows: WebhookRow[]): Stat[] {
   const hours = hoursOf(rows)
-  const [succeeded, failed] = [
-    sum(hours.map((hour) => hour.succeeded)),
-    sum(hours.map((hour) => hour.failed)),
-  ]
+  const succeeded = sum(hours.map((hour) => hour.succeeded))
+  const attempts = succeeded + sum(hours.map((hour) => hour.failed))
   const undelivered = rows.map(({ health }) => health.undelivered)
   const waiting = sum(undelivered.map(({ pending, retrying }) => pending + retrying))
   const ended = sum(undelivered.map((one) => one.failed))
@@ -123,10 +123,9 @@ function webhookStats(rows: WebhookRow[]): Stat[] {
   return [
     {
       label: 'Webhook attempts',
-      value: count(succeeded + failed),
-      note:
-        succeeded + failed > 0 && html`${formatPercent(succeeded, succeeded + failed)} succeeded`,
-      chart: succeeded + failed > 0 && sparkline(hours.map((hour) => hour.succeeded + hour.failed)),
+      value: count(attempts),
+      note: attempts > 0 && `${formatPercent(succeeded, attempts)} succeeded`,
+      chart: attempts > 0 && sparkline(hours.map((hour) => hour.succeeded + hour.failed)),
     },
     {
       label: 'Failed deliveries',
@@ -229,10 +228,10 @@ function rateLimitCard({ config }: Visit, use: RateLimitUse[]): Content {
   const limit = config.rateLimitPerMinute
   const rows = use.map(({ user, peakRequests, refusedRequests }) => {
     const to = `/requests?range=1h&user=${user.id}`
-    const tone = peakRequests < limit * 0.8 ? 'first' : refusedRequests === 0 ? 'second' : 'third'
+    const peakMeter = limitMeter(peakRequests / limit, refusedRequests > 0)
     return {
       cells: [
-        html`<a href="/console${to}">${user.fullName}</a>${meter(peakRequests / limit, tone)}`,
+        html`<a href="/console${to}">${user.fullName}</a>${peakMeter}`,
         html`${count(peakRequests)}<span class="muted"> of ${count(limit)}</span>`,
         linkedCount(refusedRequests, `${to}&status=429`),
       ],

@@ -10,9 +10,9 @@ export async function readOnlyNote(
   things: 'API keys' | 'webhooks',
 ): Promise<Html> {
   const owner = await findOwner(scope)
-  return note(
-    'busy',
-    html`You can view ${things} but not change them. To get access, ask ${owner?.fullName}, the Account Owner:
-      <a href="mailto:${owner?.email}">${owner?.email}</a>.`,
-  )
+  const link = html`<a href="mailto:${owner?.email}">${owner?.email}</a>`
+  return note('busy', [
+    `You can view ${things} but not change them. `,
+    html`To get access, ask ${owner?.fullName}, the Account Owner: ${link}.`,
+  ])
 }

@@ -30,7 +30,8 @@ export const apiKeyRoutes: Route[] = [
 const KEYS_PER_PAGE = 50
 
 async function keysPage(visit: Visit): Promise<ConsolePage> {
-  const { user, query, scope } = visit
+  const { user, query, scope, config } = visit
+  const { auditLog } = config.retentionDays
   const isRevoked = query.get('state') === 'revoked'
   const olderThan = parseId(query.get('before'))
   const found = await listAccountKeys(scope, {
@@ -44,8 +45,8 @@ async function keysPage(visit: Visit): Promise<ConsolePage> {
   return {
     title: 'API keys',
     lead: isRevoked
-      ? `Revoked keys are refused. They are listed for ${counted(visit.config.retentionDays.auditLog, 'day')}.`
-      : 'API keys let your integrations call the API with their creator’s permissions.',
+      ? `Revoked keys are refused. They stay in this list for ${counted(auditLog, 'day')}.`
+      : 'Programs call the API with a key. A key belongs to the user who creates it.',
     actions: canManage && buttonLink('/api-keys/new', 'Create a key', 'primary'),
     body: [
       !canManage && (await readOnlyNote(visit, 'API keys')),

@@ -1,6 +1,7 @@
 /** The form of a new API key, and the page that shows its token once. */
 import { issueApiKey } from '../../../auth/api-key.ts'
 import type { WriteScope } from '../../../records/database/scope.ts'
+import type { Permission } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
 import { type Errors, formPage, hasErrors } from '../form-fields.ts'
 import { count } from '../format.ts'
@@ -15,7 +16,7 @@ import { type ConsolePage, type PageResult, redirect, type Visit } from '../page
 import { buttonLink, card, codeBlock, hiddenInput, note } from '../ui.ts'
 import { ACCESS_LEVELS, CRUMBS, type KeyInput, keyFields, readKeyForm } from './api-key-parts.ts'
 
-const FINANCE_ACCESS: Record<string, string> = {
+const FINANCE_ACCESS: Record<Permission, string> = {
   none: 'It cannot access payments because you have no Finance access.',
   read: 'It can only read payments because your Finance access is View.',
   write: 'It can access payments because you have Finance access.',
@@ -35,8 +36,8 @@ export function newKeyPage(visit: Visit, errors: Errors = {}, problem?: string):
       hiddenInput(FORM_KEY, formKey(visit, problem)),
       keyFields(values, errors),
       html`<p class="muted">
-        The key shares your limit of ${limit} requests/min and stops working when you are deactivated.
-        ${FINANCE_ACCESS[user.permissions.finance]}
+        The key shares your limit of ${limit} requests per minute. It stops working when you are
+        deactivated. ${FINANCE_ACCESS[user.permissions.finance]}
       </p>`,
     ],
   )

@@ -71,7 +71,7 @@ export async function updateKey(visit: Visit): Promise<PageResult> {
     const before = await updateApiKey(scope, found.id, key, visit.now)
     if (!before)
       throw new Refused(`The key “${found.name}” is revoked. Create another key instead.`)
-    assertMayRaise(visit, before, key.accessLevel)
+    assertCanRaise(visit, before, key.accessLevel)
     const changes = changesBetween(
       { name: before.name, access_level: before.accessLevel },
       { name, access_level: key.accessLevel },
@@ -82,8 +82,8 @@ export async function updateKey(visit: Visit): Promise<PageResult> {
   return redirect('/api-keys', `Key “${name}” updated.`)
 }
 
-/** A key acts with the permissions of its owner, which a key manager may lack. */
-function assertMayRaise({ user }: Visit, before: ApiKey, accessLevel: AccessLevel): void {
+/** A key has the Finance permission of its owner, which the user who changes it may lack. */
+function assertCanRaise({ user }: Visit, before: ApiKey, accessLevel: AccessLevel): void {
   const isRaised = before.accessLevel === 'read_only' && accessLevel === 'full_access'
   if (isRaised && before.userId !== user.id && !isOwner(user))
     throw new Refused('Only the owner of the key and the Account Owner can give it Full Access.')

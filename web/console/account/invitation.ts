@@ -33,9 +33,15 @@ const UNUSABLE_LINK: ConsolePage = {
   title: 'This link cannot be used',
   status: 404,
   isNarrow: true,
-  body: html`<p>It works once, within seven days. It was used, has expired or was replaced by a newer one.</p>
-    <p>Ask the owner of your account for a new link.
-      If you have already chosen a password, <a href="/console/sign-in">sign in</a>.</p>`,
+  body: html`
+    <p>
+      A link works once, within seven days. This one was used, has expired or was replaced by a
+      newer one.
+    </p>
+    <p>
+      Ask your Account Owner for a new link. If you have already chosen a password,
+      <a href="/console/sign-in">sign in</a>.
+    </p>`,
 }
 
 interface UnusedLink {

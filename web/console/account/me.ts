@@ -145,10 +145,14 @@ async function sessionsCard(visit: Visit): Promise<Html> {
   const rows = sessions.map((session) => ({
     cells: sessionCells(session, session.id === current.id, now),
   }))
-  const endOthersButton = confirmButton('Sign out all others', {
+  const endOthersButton = confirmButton('Sign out other devices', {
     title: 'Sign out all other devices?',
     text: `This ends ${counted(others, 'other session')} now. You stay signed in here.`,
-    body: actionForm({ to: '/me/sessions/end-others', label: 'Sign them out', style: 'danger' }),
+    body: actionForm({
+      to: '/me/sessions/end-others',
+      label: 'Sign out other devices',
+      style: 'danger',
+    }),
   })
   return card('Sessions', table('Sessions', columns, rows), others > 0 && endOthersButton)
 }
@@ -176,7 +180,7 @@ async function rename(visit: Visit): Promise<PageResult> {
   const fullName = visit.form.get('full_name') ?? ''
   const errors = checkFields({ full_name: () => parseName('Your name', fullName) })
   if (errors.full_name) return mePage(visit, errors)
-  if (fullName.trim() === user.fullName) return redirect('/me', 'Nothing was changed.')
+  if (fullName.trim() === user.fullName) return redirect('/me', 'No changes to save.')
   await visit.change(async (scope) => {
     await updateFullName(scope, user.id, fullName, now)
     const changes = { name: { from: user.fullName, to: fullName.trim() } }
@@ -200,7 +204,7 @@ function emailPage({ user, form: input }: Visit, errors: Errors = {}): ConsolePa
   return formPage(
     {
       title: 'Change your email',
-      lead: `You sign in with it. It is ${user.email} now.`,
+      lead: `You sign in with your email. It is ${user.email} now.`,
       crumbs: CRUMBS,
     },
     { to: '/me/email', submit: 'Change email', cancel: '/me', errors },

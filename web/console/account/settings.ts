@@ -1,12 +1,13 @@
 /** Account settings. Only the Account Owner sees them. */
 import { updateAccountName } from '../../../records/accounts.ts'
+import { EXPORT_FILE_DAYS } from '../../../records/export-runs.ts'
 import { deleteInvitations } from '../../../records/invitations.ts'
 import { parseName } from '../../../records/names.ts'
 import { listJoinedIds } from '../../../records/passwords.ts'
 import { countUse, findQuotas, type QuotaName, quotaNames } from '../../../records/quotas.ts'
 import { listUsers, transferOwnership, type User } from '../../../records/users.ts'
 import { type Html, html } from '../../shared/html.ts'
-import { meter } from '../charts.ts'
+import { limitMeter } from '../charts.ts'
 import {
   checkFields,
   type Errors,
@@ -48,7 +49,7 @@ async function settingsPage(visit: Visit, errors: Errors = {}): Promise<ConsoleP
   const field = typedFields(input, errors)
   return {
     title: 'Settings',
-    lead: 'Account-wide settings. Your personal settings are under your profile.',
+    lead: 'Settings of the whole account. Your own settings are in your profile.',
     status: formStatus(errors),
     isNarrow: true,
     body: [
@@ -65,7 +66,9 @@ async function settingsPage(visit: Visit, errors: Errors = {}): Promise<ConsoleP
       ),
       card(
         'Ownership',
-        html`<p>You own this account. The owner has full access and decides what everyone else can do.</p>
+        html`<p>
+            You own this account. The owner has full access and decides what everyone else can do.
+          </p>
           <p>${buttonLink('/settings/transfer', 'Transfer ownership')}</p>`,
       ),
       await quotasCard(visit),
@@ -88,20 +91,21 @@ const QUOTAS: Record<QuotaName, string> = {
 async function quotasCard({ scope, config, now }: Visit): Promise<Html> {
   const [quotas, use] = await Promise.all([findQuotas(scope, config.quotas), countUse(scope, now)])
   const rows = quotaNames.map((name): Fact => [QUOTAS[name], quotaUse(use[name], quotas[name])])
-  const note = 'Above a quota, changes are refused. Ask the operator of this service for more.'
+  const note = 'Changes beyond a quota are refused. Ask the operator of this service for more.'
   return card('Quotas', [facts(rows), html`<p class="muted">${note}</p>`])
 }
 
 function quotaUse(use: number, limit: number): Html {
   const share = limit === 0 ? 1 : use / limit
   return html`${count(use)} <span class="muted">of ${count(limit)}</span>
-    ${meter(share, share < 0.8 ? 'first' : share < 1 ? 'second' : 'third')}`
+    ${limitMeter(share, share >= 1)}`
 }
 
 /** Set by the operator of the service. */
 function serviceFacts({ config, account }: Visit): Fact[] {
   const { rateLimitPerMinute, retentionDays } = config
   const attempts = counted(config.webhookRetryDelaysMs.length + 1, 'attempt')
+  const fileDays = counted(EXPORT_FILE_DAYS, 'day')
   const timeoutSeconds = config.webhookTimeoutMs / 1_000
   return [
     ['Account ID', copyableId(account.id)],
@@ -113,9 +117,9 @@ function serviceFacts({ config, account }: Visit): Fact[] {
     ['Webhooks', `Up to ${attempts} per delivery; attempts time out after ${timeoutSeconds} s`],
     ['Events', `Kept for ${counted(retentionDays.events, 'day')}, with their deliveries`],
     ['Attempts', `Kept for ${counted(retentionDays.attempts, 'day')} after their delivery ended`],
-    ['API Dashboard', `Requests are kept for ${counted(retentionDays.requestLog, 'day')}`],
-    ['Exports', `Kept for ${counted(retentionDays.exports, 'day')}; files expire after 7 days`],
-    ['Audit log', `Entries are kept for ${counted(retentionDays.auditLog, 'day')}`],
+    ['API requests', `Kept for ${counted(retentionDays.requestLog, 'day')}`],
+    ['Exports', `Kept for ${counted(retentionDays.exports, 'day')}; files for ${fileDays}`],
+    ['Audit log', `Kept for ${counted(retentionDays.auditLog, 'day')}`],
     ['New accounts', config.isSignUpOpen ? 'Sign-up is open' : 'Created by the operator only'],
   ]
 }
@@ -125,7 +129,7 @@ async function rename(visit: Visit): Promise<PageResult> {
   const name = visit.form.get('name') ?? ''
   const errors = checkFields({ name: () => parseName('The name', name) })
   if (errors.name) return settingsPage(visit, errors)
-  if (name.trim() === account.name) return redirect('/settings', 'Nothing was changed.')
+  if (name.trim() === account.name) return redirect('/settings', 'No changes to save.')
   await visit.change(async (scope) => {
     await updateAccountName(scope, name, now)
     const changes = { name: { from: account.name, to: name.trim() } }

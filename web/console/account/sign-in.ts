@@ -47,9 +47,10 @@ const DEVICE_COOKIE = 'muster-device'
  *  It does not reveal whether a user exists. */
 const WRONG_CREDENTIALS = 'The email or the password is wrong.'
 
-/** Guesses of others do not lock a user out: the limits do not apply to the link. */
+/** The limits do not apply to the link, so guesses of others do not lock a user out. */
 const OTHER_WAY =
-  'If you cannot wait, ask the Account Owner or the operator of this service for a link to set a new password.'
+  'If you cannot wait, ask the Account Owner or the operator of this service for a link ' +
+  'to set a new password.'
 
 /** Only for the right password: it reveals nothing to others. */
 const SUSPENDED = 'Your account is suspended. Ask the operator of this service.'
@@ -61,7 +62,7 @@ function signInPage(
   const field = typedFields(input, errors)
   return {
     title: 'Sign in',
-    lead: 'API keys, webhooks and records of your account.',
+    lead: 'Manage the records, API keys and webhooks of your account.',
     status,
     isNarrow: true,
     body: [
@@ -102,7 +103,7 @@ async function checkCredentials(
   password: string,
 ): Promise<PageResult> {
   const found = await findCredentials(visit.db.read, email)
-  // Before the password is verified: a refused guess tells nothing.
+  // Counted before the password is verified, so that a refused guess tells nothing about it.
   const tooOften = await countSignIn(visit, email, found?.user)
   if (tooOften) {
     if (found) auditRefusal(visit, found.user, { is_blocked: true })

@@ -78,9 +78,10 @@ export function accessFields(access: CompleteAccess, errors: Errors): Content {
     <fieldset class="field">
       <legend>Records</legend>
       <p class="hint">
-        Applies to this console. The user’s API keys can access all records, but payments only with Finance access.
+        Applies to this console. The user’s API keys can access all records, but payments only
+        with Finance access.
       </p>
-      ${modules.map((module) => permissionField(module, access.permissions[module], errors[module]))}
+      ${modules.map((module) => permissionField(module, access, errors))}
     </fieldset>`
 }
 
@@ -104,7 +105,7 @@ function roleField({ role }: CompleteAccess, errors: Errors): Html {
 function grantsField({ grants: granted }: CompleteAccess, errors: Errors): Html {
   return choiceField({
     name: 'grants',
-    legend: 'May manage',
+    legend: 'Can manage',
     hint: 'Admins can view these without a grant, but not change them.',
     choices: [
       {
@@ -124,14 +125,17 @@ function grantsField({ grants: granted }: CompleteAccess, errors: Errors): Html 
   })
 }
 
-function permissionField(module: Module, selected: Permission, errors?: string[]): Html {
-  const choice = (permission: Permission): Html => html`<label>
-    <input type="radio" name="${module}" value="${permission}"${permission === selected && html` checked`}>
-    <span>${PERMISSION_LABELS[permission]}</span>
-  </label>`
+function permissionField(module: Module, access: CompleteAccess, errors: Errors): Html {
+  const choice = (permission: Permission): Html => {
+    const checked = permission === access.permissions[module] && html` checked`
+    return html`<label>
+      <input type="radio" name="${module}" value="${permission}"${checked}>
+      <span>${PERMISSION_LABELS[permission]}</span>
+    </label>`
+  }
   return html`<div class="segments-row" role="radiogroup" aria-labelledby="label-${module}">
     <span id="label-${module}">${MODULE_LABELS[module]}</span>
     <span class="segments">${permissions.map(choice)}</span>
-    ${errors && html`<p class="field-error">${errors.join(' ')}</p>`}
+    ${errors[module] && html`<p class="field-error">${errors[module].join(' ')}</p>`}
   </div>`
 }

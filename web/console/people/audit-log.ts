@@ -43,9 +43,10 @@ async function auditLogPage(visit: Visit): Promise<ConsolePage> {
     withQuery('/audit-log', { ...filtersIn(query), ...page })
   return {
     title: 'Audit log',
-    lead:
-      'Who did what, when and from which IP address. Entries are never changed, and are kept for ' +
-      `${counted(visit.config.retentionDays.auditLog, 'day')}.`,
+    lead: [
+      'Who did what, when and from which IP address. ',
+      `Entries are kept for ${counted(visit.config.retentionDays.auditLog, 'day')}.`,
+    ],
     body: html`<div id="audit-log">
       ${filters(visit, await listUsers(scope))}
       ${card('', [
@@ -79,10 +80,10 @@ function filtersIn(query: URLSearchParams): Record<string, string> {
 function filters({ query }: Visit, users: User[]): Html {
   const input = filtersIn(query)
   const { user = '', kind = '', target } = input
-  const path = '/console/audit-log'
+  const reload = replace('audit-log', { path: '/console/audit-log', trigger: 'change, submit' })
   return filterForm({
     to: '/audit-log',
-    attributes: html` hx-push-url="true"${replace('audit-log', { path, trigger: 'change, submit' })}`,
+    attributes: html` hx-push-url="true"${reload}`,
     hidden: target === undefined ? {} : { target },
     fields: [
       selectField({
@@ -132,7 +133,7 @@ function entriesTable(entries: AuditEntry[], { now }: Visit): Html {
   return table('Audit log', ['What', 'Who and from where', 'When'], rows)
 }
 
-/** Leads to all entries about it. */
+/** Leads to all entries about the target. */
 function targetLink({ target }: AuditEntry): Html {
   return html`<a href="/console/audit-log?target=${target.id}">${target.name}</a>`
 }
@@ -236,10 +237,11 @@ const VALUE_LABELS: Record<string, Record<string, string>> = {
 function changes({ details }: AuditEntry): Content {
   if (typeof details.changes !== 'object' || details.changes === null) return false
   const entries = Object.entries(details.changes as Record<string, { from: unknown; to: unknown }>)
+  const arrow = [html`<span class="visually-hidden"> to </span>`, icon('arrow')]
   const items = entries.map(
     ([name, { from, to }]) => html`<span>
       ${FIELD_LABELS[name] ?? label(name)}: ${valueLabel(name, from)}
-      <span class="visually-hidden"> to </span>${icon('arrow')}<strong>${valueLabel(name, to)}</strong>
+      ${arrow}<strong>${valueLabel(name, to)}</strong>
     </span>`,
   )
   return html`<span class="changes">${items}</span>`

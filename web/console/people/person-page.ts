@@ -95,8 +95,10 @@ function linkExpiry({ linkExpiresAt }: Person, now: Date): Content {
 function ownerCard(): Html {
   return card(
     'Access',
-    html`<p>You own this account. The owner has full access and decides what everyone else can do.
-      To change that, <a href="/console/settings">transfer the ownership</a>.</p>`,
+    html`<p>
+      You own this account. The owner has full access and decides what everyone else can do. To
+      change that, <a href="/console/settings">transfer the ownership</a>.
+    </p>`,
   )
 }
 
@@ -118,13 +120,13 @@ function membershipActions(person: Person, now: Date): ActionRow[] {
   if (status === 'deactivated')
     return [
       row(
-        'Deactivated: cannot sign in, and API keys are refused. Their data stays.',
+        'This user cannot sign in, and their API keys are refused. Their data stays.',
         actionForm({ to: `/people/${id}/reactivate`, label: 'Reactivate' }),
       ),
     ]
   const linkText = hasJoined
     ? 'Forgot the password? Send a one-time link to choose a new one.'
-    : 'Has not joined yet. A new link replaces the previous one.'
+    : 'This user has not joined yet. A new link replaces the previous one.'
   return [
     row(linkText, actionForm({ to: `/people/${id}/link`, label: 'Create a new link' })),
     hasJoined &&
@@ -138,10 +140,7 @@ function membershipActions(person: Person, now: Date): ActionRow[] {
         'Invited by mistake? The link stops working, and the email can be invited again.',
         withdrawButton(person),
       ),
-    row(
-      'Signs them out and revokes their API access now. Their data stays.',
-      deactivateButton(person),
-    ),
+    row('Signs them out, and refuses their API keys. Their data stays.', deactivateButton(person)),
   ]
 }
 
@@ -160,7 +159,9 @@ function withdrawButton({ id, fullName }: Person): Html {
 function deactivateButton({ id, fullName }: Person): Html {
   return confirmButton('Deactivate', {
     title: `Deactivate ${fullName}?`,
-    text: 'They are signed out everywhere, and their API keys are refused. You can reactivate them later.',
+    text:
+      'They are signed out everywhere, and their API keys are refused. ' +
+      'You can reactivate them later.',
     body: actionForm({ to: `/people/${id}/deactivate`, label: 'Deactivate', style: 'danger' }),
   })
 }
@@ -176,7 +177,7 @@ async function changeAccess(visit: Visit): Promise<PageResult> {
     if (changes) await visit.audit(scope, 'user.access_changed', userTarget(person), { changes })
     return changes !== undefined
   })
-  const text = isChanged ? `Access of ${person.fullName} updated.` : 'Nothing was changed.'
+  const text = isChanged ? `Access of ${person.fullName} updated.` : 'No changes to save.'
   return redirect(`/people/${person.id}`, text)
 }
 

@@ -211,9 +211,13 @@ async function relatedTable(
       !named.includes(name),
   )
   const labels = columns.map(([name]) => fieldLabel(name))
+  const link = (item: Item): Html => {
+    const path = resourcePath(other, item.id)
+    return html`<a href="/console${path}">${recordTitle(other, item, known)}</a>`
+  }
   const rows = items.map((item) => ({
     cells: [
-      html`<a href="/console${resourcePath(other, item.id)}">${recordTitle(other, item, known)}</a>`,
+      link(item),
       ...columns.map(([name, schema]) => cell(name, schema, item[name], context)),
     ],
   }))

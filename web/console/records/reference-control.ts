@@ -40,10 +40,13 @@ export function reference(field: FormField, context: ControlContext): Html {
           spellcheck="false"
           ${searchWhileTyping}
         >
-        <button class="button" name="${find}" value="${path}" formnovalidate
-        >Find<span class="visually-hidden"> the ${noun(resource)}</span></button>
+        <button class="button" name="${find}" value="${path}" formnovalidate>
+          Find<span class="visually-hidden"> the ${noun(resource)}</span>
+        </button>
       </span>
-      <div class="found" id="${resultsId}" aria-live="polite">${searchResults(field, context)}</div>`,
+      <div class="found" id="${resultsId}" aria-live="polite">
+        ${searchResults(field, context)}
+      </div>`,
   )
 }
 
@@ -52,19 +55,20 @@ function searchResults(field: FormField, context: ControlContext): Content {
   const value = draftValue(field, context)
   const { known, suggestions } = context
   const item = isUuid(value) ? findKnownRecord(known, name, value) : undefined
-  if (item) return html`<p class="chosen">${referenceLink(known, name, item.id)}</p>`
+  if (item) return html`<p>${referenceLink(known, name, item.id)}</p>`
   if (suggestions?.path !== path) return undefined
   const { resource, items, total } = suggestions.result
   if (items.length === 0) return html`<p class="muted">No matching ${noun(resource)} found.</p>`
   const more = total - items.length
   const results = items.map((one) => {
     const text = html`<span>${recordName(resource, one) ?? one.id}</span>
-      <small>${distinguishingText(resource, one)}</small>${statusPill(one)}`
+      <small>${distinguishingText(resource, one)}</small>
+      ${statusPill(one)}`
     const choice = `${path}=${one.id}`
     return html`<li>${formButton(context, { action: 'choose', value: choice }, text)}</li>`
   })
-  return html`<ul>${results}</ul>
-    ${more > 0 && html`<p class="muted">${count(more)} more. Type more of the name.</p>`}`
+  const hint = `${count(more)} more. Type more of the name.`
+  return html`<ul>${results}</ul>${more > 0 && html`<p class="muted">${hint}</p>`}`
 }
 
 function statusPill(item: Record<string, unknown>): Content {

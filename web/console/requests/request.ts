@@ -17,7 +17,7 @@ import { isJson, jsonBlock } from '../json-block.ts'
 import { type ConsolePage, get, isOwnerOrAdmin, type Route, type Visit } from '../page.ts'
 import { SHORT_MODULE_LABELS } from '../people/access-form.ts'
 import { withQuery } from '../query.ts'
-import { card, codeBlock, copyableId, facts, note } from '../ui.ts'
+import { card, codeBlock, copyableId, type Fact, facts, note } from '../ui.ts'
 import { findHiddenModule, isQueryHidden, redactQuery } from './request-access.ts'
 import { lookUpOperation, requestsTable } from './request-row.ts'
 
@@ -26,14 +26,15 @@ export const requestRoutes: Route[] = [get('/requests/:request', isOwnerOrAdmin,
 /** A page with a single row of the list. The list takes the row from here when it opens or
  *  closes. */
 async function requestPage(visit: Visit): Promise<ConsolePage> {
-  const { scope, params, query, ctx, user } = visit
+  const { scope, params, query, ctx } = visit
   const found = (await findRequest(scope, params.request ?? '')) ?? ctx.throw(404)
-  const request = redactQuery(user, found)
+  const request = redactQuery(visit.user, found)
+  const { createdAt, user, apiKey } = request
   const view = parseRowView(query.get('row'))
   const detail = view === 'closed' ? undefined : requestDetail(visit, request, view)
   return {
     title: requestTitle(request),
-    lead: `${utc(request.createdAt)}, by ${request.user.fullName} with the key ${request.apiKey.name}`,
+    lead: `${utc(createdAt)}, by ${user.fullName} with the key ${apiKey.name}`,
     crumbs: [{ label: 'API requests', to: '/requests' }],
     body: card('', requestsTable(visit.now, [{ request, view, detail }])),
   }
@@ -54,8 +55,8 @@ function requestDetail(visit: Visit, request: RequestDetail, view: RowView): Htm
 }
 
 function requestFacts(request: RequestDetail): Html {
-  const { requestId, operationId, method, path, user, apiKey, ip, createdAt, durationMs } = request
-  const { repeats } = request
+  const { requestId, operationId, method, path, user, apiKey, ip, createdAt, durationMs, repeats } =
+    request
   const operation = lookUpOperation(operationId)
   const filter = (values: Record<string, string>): string =>
     `/console${withQuery('/requests', values)}`
@@ -78,11 +79,11 @@ function requestFacts(request: RequestDetail): Html {
         <span class="mono muted">${apiKey.tokenPrefix}…</span>`,
     ],
     ['IP address', html`<a class="mono" href="${filter({ ip })}">${ip}</a>`],
-    ...(repeats > 0 ? [repeatsFact(repeats)] : []),
+    repeats > 0 && repeatsFact(repeats),
   ])
 }
 
-function repeatsFact(repeats: number): [label: string, value: string] {
+function repeatsFact(repeats: number): Fact {
   const requests = counted(repeats, 'further request')
   return [
     'Repeats',
@@ -97,8 +98,8 @@ function isPathCut({ path }: RequestEntry): boolean {
 function hiddenNote(module: Module): Html {
   return note(
     'busy',
-    `The bodies of this request are hidden because you have no access to ${SHORT_MODULE_LABELS[module]}. ` +
-      'Ask the Account Owner for access.',
+    'The bodies of this request are hidden because you have no access to ' +
+      `${SHORT_MODULE_LABELS[module]}. Ask the Account Owner for access.`,
   )
 }
 
@@ -106,8 +107,8 @@ function bodiesOrNote(request: RequestDetail, view: RowView): Html {
   if (request.omittedBytes === 0) return bodies(request, view)
   return note(
     'busy',
-    `The bodies of this request (${bytes(request.omittedBytes)}) are not stored: your account has reached the limit ` +
-      'of the request log for the day (UTC).',
+    `The bodies of this request (${bytes(request.omittedBytes)}) are not stored: ` +
+      'your account has reached the limit of the request log for the day (UTC).',
   )
 }
 
@@ -137,8 +138,8 @@ function bodyBlock(text: string | null, label: string, none: string): Content {
   ]
 }
 
-/** The log stores at most 64 KiB of a body, a little less after it splits no character and shortens
- *  keys. */
+/** The log stores at most 64 KiB of a body: a little less, because it splits no character and
+ *  shortens keys. */
 const MIN_TRUNCATED_BYTES = 63 * 1024
 
 function isTruncated(text: string): boolean {

@@ -140,7 +140,8 @@ function skipEmptyBuckets(filter: RequestFilter, buckets: Bucket[]): RequestFilt
 
 const OMITTED_NOTE = note(
   'busy',
-  'Some of these requests have no bodies: your account has reached the limit of the request log for the day (UTC).',
+  'The bodies of some requests are not stored: your account has reached the limit of the request ' +
+    'log for the day (UTC).',
 )
 
 function limitNote({ filter, input }: RequestQuery, from: number): Html {
@@ -195,7 +196,7 @@ async function requestsFile(visit: Visit): Promise<PageResult> {
   if (hasErrors(query.errors)) return { to: requestsPath(query.input) }
   const matches = eachMatch(visit.scope, allowedFilter(visit, query))
   return {
-    fileName: `requests-${new Date(visit.now).toISOString().slice(0, 10)}.csv`,
+    fileName: `requests-${visit.now.toISOString().slice(0, 10)}.csv`,
     contentType: 'text/csv; charset=utf-8',
     content: Readable.from(requestsCsv(visit.user, matches)),
   }
