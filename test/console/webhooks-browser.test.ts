@@ -78,7 +78,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await page.getByLabel('Maximum per second').blur()
     await page.getByText('about 2 seconds').waitFor()
     await assertReadable(page, 'what was missed')
-    await page.getByRole('button', { name: 'Start' }).click()
+    await page.getByRole('button', { name: 'Send missed events' }).click()
     await page.getByText('Sending started.').waitFor()
     const progress = page.getByRole('progressbar')
     await progress.waitFor()

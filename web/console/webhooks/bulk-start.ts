@@ -25,7 +25,7 @@ import {
   redirect,
   type Visit,
 } from '../page.ts'
-import { buttonLink, card, note } from '../ui.ts'
+import { button, buttonLink, card, note } from '../ui.ts'
 import { BULK_KINDS, roughDuration } from './bulk-kinds.ts'
 import { loggedTypes, readPeriod } from './log-query.ts'
 import { loadWebhook, webhookCrumbs } from './webhook.ts'
@@ -120,8 +120,8 @@ async function bulkPage(
           ${bulkFields(webhook, kind, form.input, errors)}
           <div id="preview" aria-live="polite">${await preview(visit, kind, form, isBlank)}</div>
           <div class="form-actions">
-            <button class="button primary" formmethod="post">Start</button>
-            <button class="button">Count</button>
+            <button class="button primary" formmethod="post">${title}</button>
+            ${button('Count deliveries')}
             ${buttonLink(`/webhooks/${webhook.id}`, 'Cancel', 'quiet')}
           </div>
         </form>`,

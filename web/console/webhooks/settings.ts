@@ -99,7 +99,7 @@ function webhookActions(webhook: Webhook): Html {
     enabled &&
       row(
         'Retry failed deliveries',
-        'Try every failed delivery in a time range again.',
+        'Retry every failed delivery in a time range.',
         buttonLink(`${to}/retry-failed`, 'Retry failed deliveries'),
       ),
     enabled
