@@ -15,7 +15,7 @@ export async function readForm(ctx: Context, maxBytes: number): Promise<URLSearc
   if (ctx.is('urlencoded') === false)
     ctx.throw(415, 'A form must be application/x-www-form-urlencoded.')
   const text = await readText(ctx, maxBytes)
-  if (count(text, '&') >= MAX_FIELDS) ctx.throw(413)
+  if (text.split('&', MAX_FIELDS + 1).length > MAX_FIELDS) ctx.throw(413)
   const form = new URLSearchParams(text)
   if (![...form].flat().every(isStorable))
     ctx.throw(400, 'A field contains the NUL character. Remove it and send the form again.')
@@ -35,10 +35,4 @@ async function readText(ctx: Context, limit: number): Promise<string> {
     ctx.set('Connection', 'close')
     return ctx.throw(413)
   }
-}
-
-function count(text: string, character: string): number {
-  let found = 0
-  for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1)) found++
-  return found
 }

@@ -4,7 +4,6 @@
 import type { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
-import type { TooOften } from '../../auth/rate-limit.ts'
 import type { OperationId } from '../../generated/operations.ts'
 import type { RawInput } from '../../operations/execute.ts'
 import type { AuditTarget } from '../../records/audit-log.ts'
@@ -15,7 +14,8 @@ import type { Notice, Session } from '../../records/sessions.ts'
 import type { Grant, Module, Permission, User } from '../../records/users.ts'
 import type { Content } from '../shared/html.ts'
 import type { ConsoleConfig } from './services.ts'
-import type { ThrottleName } from './throttles.ts'
+import type { Sessions } from './session.ts'
+import type { Throttles } from './throttles.ts'
 
 export interface OperationInput extends RawInput {
   /** The version of the record that the form shows. `call` throws 412 when the record has changed
@@ -40,17 +40,8 @@ export interface GuestVisit {
   config: ConsoleConfig
   log: Logger
   ctx: Context
-  /** Starts a session of `user` and ends the current one.
-   *  `beforeStart` runs first in the same transaction. If it throws, no session starts. */
-  signIn(
-    user: Pick<User, 'id' | 'accountId'>,
-    beforeStart: (scope: WriteScope) => Promise<void>,
-  ): Promise<void>
-  signOut(): Promise<void>
-  /** Counts one use of `key`. Returns an error above the limit. */
-  throttle(name: ThrottleName, key: string): Promise<TooOften | undefined>
-  /** Sets the count of `key` to 0. */
-  resetThrottle(name: ThrottleName, key: string): Promise<void>
+  sessions: Sessions
+  throttles: Throttles
 }
 
 export interface Visit extends GuestVisit {

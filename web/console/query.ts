@@ -13,24 +13,18 @@ export function withQuery(path: string, values: Record<string, string | undefine
   return query.size > 0 ? `${path}?${query}` : path
 }
 
-/** Where a page begins: the entries before or after a cursor, or the first page without one. */
-export interface Cursor<T> {
-  olderThan?: T
-  newerThan?: T
-}
-
 export interface ListPage<T> {
   items: T[]
   hasNewer: boolean
   hasOlder: boolean
 }
 
-/** `found` is one entry longer than the page if there are more, on the side away from the
- *  cursor. */
+/** `found` has one entry more than the page if there are more: the last one, or the first one of a
+ *  page that ends at the cursor `newerThan`. */
 export function toListPage<T>(
   found: T[],
   size: number,
-  { olderThan, newerThan }: Cursor<unknown>,
+  { olderThan, newerThan }: { olderThan?: unknown; newerThan?: unknown },
 ): ListPage<T> {
   const hasMore = found.length > size
   return newerThan === undefined

@@ -1,13 +1,13 @@
 /** Limits on guessing and probing, across all processes. */
 import { createHash } from 'node:crypto'
-import { newRateLimiter, TooOften } from '../../auth/rate-limit.ts'
+import { newRateLimiter, type RateLimiter, TooOften } from '../../auth/rate-limit.ts'
 import type { Db } from '../../records/database/open.ts'
 
 const MINUTE_S = 60
 const HOUR_S = 60 * MINUTE_S
 const DAY_S = 24 * HOUR_S
 
-/** How many points a key has, per window in seconds. */
+/** The most uses of a key in a window. */
 const LIMITS = {
   /** Passwords tried for one email from one network. */
   sign_in: [5, 15 * MINUTE_S],
@@ -17,7 +17,7 @@ const LIMITS = {
   /** Entries of the audit log about refused sign-ins, for each user and kind. */
   refused_sign_in_entry: [1, 15 * MINUTE_S],
   sign_up: [10, HOUR_S],
-  /** Repeated passwords of a signed-in user: whoever finds an unlocked device must not guess it. */
+  /** Passwords that a signed-in user repeats, because their device may be unattended. */
   password: [5, 15 * MINUTE_S],
   /** This and the next tell whether an email is in use. */
   invite: [60, DAY_S],
@@ -29,29 +29,28 @@ const LIMITS = {
   form: [120, MINUTE_S],
 } as const satisfies Record<string, readonly [points: number, windowSeconds: number]>
 
-export type ThrottleName = keyof typeof LIMITS
+type ThrottleName = keyof typeof LIMITS
 
 export interface Throttles {
-  /** Counts one use. Returns an error above the limit. */
+  /** Counts one use of `key`. Returns an error above the limit. */
   consume(name: ThrottleName, key: string): Promise<TooOften | undefined>
+  /** Sets the count of `key` to 0. */
   reset(name: ThrottleName, key: string): Promise<void>
 }
 
 export function newThrottles(db: Db): Throttles {
-  const limiters = new Map(
+  const limiters = Object.fromEntries(
     Object.entries(LIMITS).map(([name, [points, windowSeconds]]) => [
       name,
       newRateLimiter(db, { name, points, windowSeconds }),
     ]),
-  )
+  ) as Record<ThrottleName, RateLimiter>
   return {
     async consume(name, key) {
-      const state = await limiters.get(name)?.consume(hash(key))
-      return state?.allowed ? undefined : new TooOften(state?.msBeforeNext ?? 0)
+      const { allowed, msBeforeNext } = await limiters[name].consume(hash(key))
+      return allowed ? undefined : new TooOften(msBeforeNext)
     },
-    async reset(name, key) {
-      await limiters.get(name)?.reset(hash(key))
-    },
+    reset: (name, key) => limiters[name].reset(hash(key)),
   }
 }
 

@@ -35,10 +35,8 @@ export function newGuestVisit(
     config,
     log,
     ctx,
-    signIn: (user, beforeStart) => sessions.start(ctx, user, beforeStart),
-    signOut: () => sessions.end(ctx),
-    throttle: throttles.consume,
-    resetThrottle: throttles.reset,
+    sessions,
+    throttles,
   }
 }
 

@@ -222,7 +222,7 @@ async function changeEmail(visit: Visit): Promise<PageResult> {
   if (errors.email) return emailPage(visit, errors)
   const passwordErrors = await checkOwnPassword(visit, 'current_password')
   if (passwordErrors) return emailPage(visit, passwordErrors)
-  const tooOften = await visit.throttle('change_email', user.id)
+  const tooOften = await visit.throttles.consume('change_email', user.id)
   if (tooOften) return emailPage(visit, { email: [tooOften.message] })
   try {
     await visit.change(async (scope) => {
@@ -284,7 +284,7 @@ async function endSession(visit: Visit): Promise<PageResult> {
   const { user, params, now, session: current } = visit
   const id = params.session
   if (id === current.id) {
-    await visit.signOut()
+    await visit.sessions.end(visit.ctx)
     return { to: '/sign-in?signed-out' }
   }
   const session = (await listSessions(visit.scope, user.id, now)).find((one) => one.id === id)

@@ -116,7 +116,7 @@ async function checkCredentials(
   if (!found || !isCorrect || found.user.status !== 'active')
     return signInPage(visit, { status: 401, problem: WRONG_CREDENTIALS })
   if (found.isSuspended) return signInPage(visit, { status: 403, problem: SUSPENDED })
-  await visit.resetThrottle('sign_in', networkAndEmail(visit, email))
+  await visit.throttles.reset('sign_in', networkAndEmail(visit, email))
   try {
     await signInAs(visit, found.user, found.passwordHash)
   } catch (error) {
@@ -141,7 +141,8 @@ async function insertRefusal(
   user: User,
   details: { is_blocked: boolean },
 ): Promise<void> {
-  if (await visit.throttle('refused_sign_in_entry', `${user.id} ${details.is_blocked}`)) return
+  if (await visit.throttles.consume('refused_sign_in_entry', `${user.id} ${details.is_blocked}`))
+    return
   const target = userTarget(user)
   const entry = { user, action: 'session.refused', target, details, ip: visit.ip }
   await accountTransaction(visit.db, user.accountId, (scope) =>
@@ -158,17 +159,17 @@ async function countSignIn(
   email: string,
   user: User | undefined,
 ): Promise<TooOften | undefined> {
-  const { network, config, ctx, throttle } = visit
+  const { network, config, ctx, throttles } = visit
   const tooOften =
-    (await throttle('sign_in_ip', network)) ??
-    (await throttle('sign_in', networkAndEmail(visit, email)))
+    (await throttles.consume('sign_in_ip', network)) ??
+    (await throttles.consume('sign_in', networkAndEmail(visit, email)))
   if (tooOften) return tooOften
   const isKnown = isKnownDevice(
     listKeys(config.secretKeys),
     user?.id ?? '',
     ctx.cookies.get(DEVICE_COOKIE),
   )
-  return isKnown ? undefined : throttle('sign_in_account', emailKey(email))
+  return isKnown ? undefined : throttles.consume('sign_in_account', emailKey(email))
 }
 
 /** The password was changed, or the user deactivated, after the password was verified. */
@@ -185,7 +186,7 @@ export async function signInAs(
   const { ctx, config, ip, now } = visit
   const target = userTarget(user)
   const details = { device: describeDevice(ctx.get('User-Agent')) }
-  await visit.signIn(user, async (scope) => {
+  await visit.sessions.start(ctx, user, async (scope) => {
     const current = await findUser(scope, user.id, { forUpdate: true })
     if (current?.status !== 'active' || (await findPasswordHash(scope, user.id)) !== passwordHash)
       throw new CredentialsChanged('Your password has changed. Sign in with the new one.')
@@ -199,8 +200,8 @@ export async function signInAs(
   })
 }
 
-async function signOut(visit: GuestVisit): Promise<PageResult> {
-  await visit.signOut()
+async function signOut({ sessions, ctx }: GuestVisit): Promise<PageResult> {
+  await sessions.end(ctx)
   return { to: '/sign-in?signed-out' }
 }
 

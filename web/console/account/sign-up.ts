@@ -94,7 +94,7 @@ async function createOwnAccount(
   { password, ...names }: Omit<NewAccount, 'passwordHash'> & { password: string },
 ): Promise<PageResult> {
   // After validation: typing errors do not probe for emails in use.
-  const tooOften = await visit.throttle('sign_up', visit.network)
+  const tooOften = await visit.throttles.consume('sign_up', visit.network)
   if (tooOften) {
     visit.ctx.set('Retry-After', String(tooOften.retryAfterSeconds))
     return signUpPage(visit, { status: 429, problem: tooOften.message })

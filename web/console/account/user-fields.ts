@@ -36,13 +36,13 @@ export async function checkOwnPassword(visit: Visit, name: string): Promise<Erro
 }
 
 async function findPasswordProblem(
-  { user, scope, throttle, resetThrottle }: Visit,
+  { user, scope, throttles }: Visit,
   password: string,
 ): Promise<string | undefined> {
-  const tooOften = await throttle('password', user.id)
+  const tooOften = await throttles.consume('password', user.id)
   if (tooOften) return tooOften.message
   if (!(await verifyPassword(await findPasswordHash(scope, user.id), password)))
     return 'This is not your current password.'
-  await resetThrottle('password', user.id)
+  await throttles.reset('password', user.id)
   return undefined
 }

@@ -75,7 +75,7 @@ async function createInvitation(visit: Visit): Promise<PageResult> {
     ...accessErrors,
   }
   if (hasErrors(errors)) return invitePage(visit, errors)
-  const tooOften = await visit.throttle('invite', visit.account.id)
+  const tooOften = await visit.throttles.consume('invite', visit.account.id)
   if (tooOften) return invitePage(visit, { email: [tooOften.message] })
   try {
     const { user, link } = await visit.change(async (scope) => {

@@ -4,19 +4,19 @@ import type { RequestEntry } from '../../../records/request-log.ts'
 import type { User } from '../../../records/users.ts'
 import { redactQuery } from './request-access.ts'
 
-const COLUMNS = [
-  'time',
-  'status',
-  'method',
-  'path',
-  'operation',
-  'duration_ms',
-  'user',
-  'api_key',
-  'ip',
-  'request_id',
-  'repeats',
-]
+const COLUMNS: Record<string, (request: RequestEntry) => unknown> = {
+  time: ({ createdAt }) => new Date(createdAt).toISOString(),
+  status: ({ status }) => status,
+  method: ({ method }) => method,
+  path: ({ path }) => path,
+  operation: ({ operationId }) => operationId,
+  duration_ms: ({ durationMs }) => durationMs,
+  user: ({ user }) => user.fullName,
+  api_key: ({ apiKey }) => apiKey.name,
+  ip: ({ ip }) => ip,
+  request_id: ({ requestId }) => requestId,
+  repeats: ({ repeats }) => repeats,
+}
 
 /** RFC 4180, like exports. Formulas are escaped, because a spreadsheet would run one in a path. */
 const OPTIONS = {
@@ -30,27 +30,10 @@ export async function* requestsCsv(
   reader: User,
   batches: AsyncIterable<RequestEntry[]>,
 ): AsyncGenerator<string> {
-  yield stringify([COLUMNS], OPTIONS)
-  for await (const batch of batches)
-    yield stringify(
-      batch.map((request) => csvRow(redactQuery(reader, request))),
-      OPTIONS,
-    )
-}
-
-function csvRow(request: RequestEntry): unknown[] {
-  const { createdAt, status, method, path, operationId, durationMs, user, apiKey, ip } = request
-  return [
-    new Date(createdAt).toISOString(),
-    status,
-    method,
-    path,
-    operationId,
-    durationMs,
-    user.fullName,
-    apiKey.name,
-    ip,
-    request.requestId,
-    request.repeats,
-  ]
+  yield stringify([Object.keys(COLUMNS)], OPTIONS)
+  for await (const batch of batches) {
+    const requests = batch.map((request) => redactQuery(reader, request))
+    const rows = requests.map((request) => Object.values(COLUMNS).map((read) => read(request)))
+    yield stringify(rows, OPTIONS)
+  }
 }

@@ -115,10 +115,10 @@ async function checkUrl(visit: Visit): Promise<ConsolePage> {
   return { title: 'Create webhook', body: urlVerdict(await judgeUrl(visit)) }
 }
 
-async function judgeUrl({ config, user, form, throttle }: Visit): Promise<Content> {
+async function judgeUrl({ config, user, form, throttles }: Visit): Promise<Content> {
   const url = form.get('url') ?? ''
   if (url.trim() === '') return false
-  const tooOften = await throttle('webhook_url', user.id)
+  const tooOften = await throttles.consume('webhook_url', user.id)
   if (tooOften) return urlError(tooOften.message)
   const { errors } = validateWebhook({ ...blankWebhook, url }, config)
   if (errors.url) return urlError(errors.url.join(' '))

@@ -141,7 +141,7 @@ function deleteButton({ id, url }: Webhook): Html {
 
 async function sendTest(visit: Visit): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
-  const tooOften = await visit.throttle('test_event', webhook.id)
+  const tooOften = await visit.throttles.consume('test_event', webhook.id)
   if (tooOften) throw tooOften
   await visit.change(async (scope) => {
     const deliveryId = await emitTest(scope, webhook.id, visit.now)
