@@ -3,7 +3,7 @@
 import { type Content, type Html, html } from '../shared/html.ts'
 import { DAY, MINUTE } from './client/times.js'
 import { count, formatDay, formatMoment, formatTimeOfDay } from './format.ts'
-import { table } from './ui.ts'
+import { numberColumn, table } from './ui.ts'
 
 type ChartTone = 'first' | 'second' | 'third'
 
@@ -163,7 +163,7 @@ function legend(series: Series[]): Html {
 /** A table of the buckets that are not zero. */
 function chartTable({ title, startsAt, width, series }: StackedBars): Html {
   const totals = totalsOf(series)
-  const columns = ['Time (UTC)', ...series.map(({ name }) => ({ label: name, isNumber: true }))]
+  const columns = ['Time (UTC)', ...series.map(({ name }) => numberColumn(name))]
   const rows = startsAt
     .map((start, index) => ({
       cells: [formatSpan(start, width), ...series.map(({ values }) => count(values[index] ?? 0))],

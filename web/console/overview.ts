@@ -30,7 +30,7 @@ import { plural } from './records/labels.ts'
 import { listRecords } from './records/references.ts'
 import { canViewResource, resourcePath } from './records/resources.ts'
 import { formatPercent, requestBars, requestStats } from './requests/request-figures.ts'
-import { buttonLink, card, empty, type Stat, stats, table } from './ui.ts'
+import { buttonLink, card, empty, numberColumn, type Stat, stats, table } from './ui.ts'
 import {
   attemptBars,
   attemptSeries,
@@ -190,9 +190,9 @@ function webhooksCard(rows: WebhookRow[]): Content {
   const columns = [
     'Webhook',
     'Last 24 hours',
-    { label: 'Succeeded', isNumber: true },
-    { label: 'Waiting', isNumber: true },
-    { label: 'Failed', isNumber: true },
+    numberColumn('Succeeded'),
+    numberColumn('Waiting'),
+    numberColumn('Failed'),
   ]
   return card('Webhooks', table('Webhooks', columns, cells))
 }
@@ -237,11 +237,7 @@ function rateLimitCard({ config }: Visit, use: RateLimitUse[]): Content {
       ],
     }
   })
-  const columns = [
-    'User',
-    { label: 'Peak per minute', isNumber: true },
-    { label: 'Rate-limited', isNumber: true },
-  ]
+  const columns = ['User', numberColumn('Peak per minute'), numberColumn('Rate-limited')]
   return card('Rate limit, last hour', table('Rate limit', columns, rows))
 }
 

@@ -65,6 +65,9 @@ export function codeBlock(text: string, label: string, content: Content = text):
   return codeFrame(label, content, copyButton(text, label))
 }
 
+/** In place of a missing value. */
+export const NO_VALUE = html`<span class="muted">–</span>`
+
 /** A relative time, with the exact time in UTC as tooltip. */
 export function timeElement(at: number | null, now: Date): Content {
   if (at === null) return html`<span class="muted">Never</span>`
@@ -102,6 +105,10 @@ interface ColumnOptions {
   /** The label of its cells on narrow screens. Needed when `label` is not a string. */
   name?: string
   sort?: 'ascending' | 'descending'
+}
+
+export function numberColumn(label: string): Column {
+  return { label, isNumber: true }
 }
 
 /** A table in a card. Under 640 px each row becomes a block of labelled cells. */
@@ -170,12 +177,19 @@ export function facts(rows: Fact[]): Html {
   return html`<dl class="facts">${items}</dl>`
 }
 
-/** An action: a text, and a control at its right. */
-export type ActionRow = [text: Content, control: Content] | false
+/** A text with a control at its right. */
+export function actionRow(text: string, control: Html, title?: string): Html {
+  return html`<div>
+    <div>
+      ${title !== undefined && html`<h3>${title}</h3>`}
+      <p>${text}</p>
+    </div>
+    ${control}
+  </div>`
+}
 
-export function actionRows(rows: ActionRow[]): Html {
-  const items = rows.map((row) => row && html`<div><div>${row[0]}</div>${row[1]}</div>`)
-  return html`<div class="action-rows card-body">${items}</div>`
+export function actionRows(rows: Content[]): Html {
+  return html`<div class="action-rows card-body">${rows}</div>`
 }
 
 export interface Stat {

@@ -49,6 +49,7 @@ import {
   confirmButton,
   type Fact,
   facts,
+  NO_VALUE,
   pill,
   table,
   timeElement,
@@ -130,7 +131,7 @@ function factWith(fact: string, to: string, label: string): Html {
 function accessFacts({ user }: Visit): Fact[] {
   return [
     ['Role', ROLES[user.role]],
-    user.role !== 'member' && ['Manages', formatGrants(user) || '—'],
+    user.role !== 'member' && ['Manages', formatGrants(user) || NO_VALUE],
     ...modules.map(
       (module): Fact => [MODULE_LABELS[module], PERMISSION_LABELS[user.permissions[module]]],
     ),

@@ -137,17 +137,14 @@ function auditRefusal(visit: GuestVisit, user: User, details: { is_blocked: bool
 
 /** At most one entry of each kind in 15 minutes, so that guesses do not fill the audit log. */
 async function insertRefusal(
-  visit: GuestVisit,
+  { throttles, db, ip, now }: GuestVisit,
   user: User,
   details: { is_blocked: boolean },
 ): Promise<void> {
-  if (await visit.throttles.consume('refused_sign_in_entry', `${user.id} ${details.is_blocked}`))
-    return
-  const target = userTarget(user)
-  const entry = { user, action: 'session.refused', target, details, ip: visit.ip }
-  await accountTransaction(visit.db, user.accountId, (scope) =>
-    insertAuditEntry(scope, entry, visit.now),
-  )
+  const key = `${user.id} ${details.is_blocked}`
+  if (await throttles.consume('refused_sign_in_entry', key)) return
+  const entry = { user, action: 'session.refused', target: userTarget(user), details, ip }
+  await accountTransaction(db, user.accountId, (scope) => insertAuditEntry(scope, entry, now))
 }
 
 function networkAndEmail({ network }: GuestVisit, email: string): string {

@@ -3,7 +3,7 @@ import { modules, type Permission } from '../../../records/users.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { ROLES } from '../layout.ts'
 import { type ConsolePage, get, isOwner, type Route, type Visit } from '../page.ts'
-import { buttonLink, card, empty, table, twoLines } from '../ui.ts'
+import { buttonLink, card, empty, NO_VALUE, table, twoLines } from '../ui.ts'
 import { formatGrants, PERMISSION_LABELS, SHORT_MODULE_LABELS } from './access-form.ts'
 import { listPeople, type Person, personStatus } from './person.ts'
 
@@ -41,7 +41,7 @@ function peopleTable(people: Person[], now: Date): Html {
       twoLines(html`<a href="/console/people/${person.id}">${person.fullName}</a>`, person.email),
       ROLES[person.role],
       personStatus(person, now),
-      formatGrants(person) || html`<span class="muted">—</span>`,
+      formatGrants(person) || NO_VALUE,
       ...modules.map((module) => permissionCell(person.permissions[module])),
     ],
   }))

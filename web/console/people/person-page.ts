@@ -28,8 +28,8 @@ import {
   type Visit,
 } from '../page.ts'
 import {
-  type ActionRow,
   actionForm,
+  actionRow,
   actionRows,
   card,
   confirmButton,
@@ -115,11 +115,11 @@ function membershipCard(person: Person, now: Date): Html {
   return card('Sign-in and removal', actionRows(membershipActions(person, now)))
 }
 
-function membershipActions(person: Person, now: Date): ActionRow[] {
+function membershipActions(person: Person, now: Date): Content[] {
   const { id, hasJoined, status } = person
   if (status === 'deactivated')
     return [
-      row(
+      actionRow(
         'This user cannot sign in, and their API keys are refused. Their data stays.',
         actionForm({ to: `/people/${id}/reactivate`, label: 'Reactivate' }),
       ),
@@ -128,24 +128,23 @@ function membershipActions(person: Person, now: Date): ActionRow[] {
     ? 'Forgot the password? Send a one-time link to choose a new one.'
     : 'This user has not joined yet. A new link replaces the previous one.'
   return [
-    row(linkText, actionForm({ to: `/people/${id}/link`, label: 'Create a new link' })),
+    actionRow(linkText, actionForm({ to: `/people/${id}/link`, label: 'Create a new link' })),
     hasJoined &&
       hasOpenLink(person, now) &&
-      row(
+      actionRow(
         'A one-time link to choose a new password is open.',
         actionForm({ to: `/people/${id}/link/withdraw`, label: 'Withdraw the link' }),
       ),
     !hasJoined &&
-      row(
+      actionRow(
         'Invited by mistake? The link stops working, and the email can be invited again.',
         withdrawButton(person),
       ),
-    row('Signs them out, and refuses their API keys. Their data stays.', deactivateButton(person)),
+    actionRow(
+      'Signs them out, and refuses their API keys. Their data stays.',
+      deactivateButton(person),
+    ),
   ]
-}
-
-function row(text: string, control: Html): ActionRow {
-  return [html`<p>${text}</p>`, control]
 }
 
 function withdrawButton({ id, fullName }: Person): Html {

@@ -4,7 +4,7 @@ import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { bytes, count, utc } from '../format.ts'
 import { jsonBlock } from '../json-block.ts'
-import { copyableId, facts, pill, type Tone, table, timeElement } from '../ui.ts'
+import { copyableId, facts, NO_VALUE, pill, type Tone, table, timeElement } from '../ui.ts'
 import { label, option } from './labels.ts'
 import { type KnownRecords, referenceLink } from './references.ts'
 import { referencedResource } from './resources.ts'
@@ -36,12 +36,11 @@ const TONES: Record<string, Tone> = {
   missing_must_have: 'bad',
 }
 
-const NOTHING: Html = html`<span class="muted">—</span>`
 const MAX_CELL_CHIPS = 2
 
 /** The short form, for tables. */
 export function cell(name: string, schema: Schema, value: unknown, context: ValueContext): Content {
-  if (isEmptyValue(value)) return NOTHING
+  if (isEmptyValue(value)) return NO_VALUE
   if (isTable(schema)) return count((value as unknown[]).length)
   if (schema.format === 'date-time') return timeElement(Date.parse(String(value)), context.now)
   if (Array.isArray(value)) return chips(value, MAX_CELL_CHIPS)
@@ -55,7 +54,7 @@ export function fullValue(
   value: unknown,
   context: ValueContext,
 ): Content {
-  if (isEmptyValue(value)) return NOTHING
+  if (isEmptyValue(value)) return NO_VALUE
   if (schema.format === 'date-time') return exactTime(String(value), context.now)
   if (name === 'id') return copyableId(String(value))
   if (Array.isArray(value)) return chips(value)
@@ -149,7 +148,7 @@ function objectValue(
   context: ValueContext,
 ): Content {
   const entries = Object.entries(value)
-  if (entries.length === 0) return NOTHING
+  if (entries.length === 0) return NO_VALUE
   if (entries.some(([, own]) => typeof own === 'object'))
     return jsonBlock(JSON.stringify(value), 'value')
   return facts(

@@ -137,7 +137,7 @@ function isScalar({ oneOf }: Schema): boolean {
   return oneOf?.every(({ type = '' }) => SCALARS.includes(type)) ?? false
 }
 
-interface FieldOptions {
+interface FormFieldOptions {
   /** Default: the last part of the path. */
   name?: string
   isRequired?: boolean
@@ -146,7 +146,7 @@ interface FieldOptions {
 export function toFormField(
   path: string,
   schema: Schema,
-  { name = path.slice(path.lastIndexOf('.') + 1), isRequired = false }: FieldOptions = {},
+  { name = path.slice(path.lastIndexOf('.') + 1), isRequired = false }: FormFieldOptions = {},
 ): FormField {
   const kind =
     (Object.keys(KINDS) as FieldKind[]).find((candidate) => KINDS[candidate].fits(schema, name)) ??

@@ -5,7 +5,7 @@ import { HOUR_MS, MINUTE_MS } from '../../../records/time-units.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { meter, type Series, sparkline, stackedBars, sum } from '../charts.ts'
 import { count, counted, duration } from '../format.ts'
-import { card, empty, type Stat, stats, table } from '../ui.ts'
+import { card, empty, numberColumn, type Stat, stats, table } from '../ui.ts'
 import { requestsPath } from './request-query.ts'
 import { lookUpOperation, operationName, statusLabel } from './request-row.ts'
 
@@ -122,11 +122,7 @@ function topOperations(traffic: Traffic, input: Record<string, string>): Html {
       formatPercent(errors, requests),
     ],
   }))
-  const columns = [
-    'Operation',
-    { label: 'Requests', isNumber: true },
-    { label: 'Errors', isNumber: true },
-  ]
+  const columns = ['Operation', numberColumn('Requests'), numberColumn('Errors')]
   return table('Top operations', columns, rows)
 }
 
@@ -140,7 +136,7 @@ function topErrors({ operations }: Traffic, input: Record<string, string>): Html
     const path = requestsPath(input, { operation: operationId ?? '', status: String(status) })
     return { cells: [operationLink(operationId, path, statusLabel(status)), count(requests)] }
   })
-  return table('Top errors', ['Response', { label: 'Requests', isNumber: true }], rows)
+  return table('Top errors', ['Response', numberColumn('Requests')], rows)
 }
 
 function operationLink(operationId: string | null, path: string, before?: Html): Content {

@@ -4,7 +4,7 @@ import type { RequestEntry } from '../../../records/request-log.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { expandableRow, type RowView, rowToggle } from '../expandable-row.ts'
 import { count, duration } from '../format.ts'
-import { tableFrame, timeElement } from '../ui.ts'
+import { numberColumn, tableFrame, timeElement } from '../ui.ts'
 
 export function lookUpOperation(id: string | null): OperationRow | undefined {
   return id !== null && Object.hasOwn(operations, id) ? operations[id as OperationId] : undefined
@@ -26,7 +26,7 @@ const COLUMNS = [
   'Request',
   'User and key',
   'IP address',
-  { label: 'Duration', isNumber: true },
+  numberColumn('Duration'),
   'Time',
 ]
 

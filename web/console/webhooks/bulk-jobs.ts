@@ -34,6 +34,7 @@ import {
   copyableId,
   empty,
   facts,
+  numberColumn,
   pager,
   pill,
   table,
@@ -87,7 +88,7 @@ const noJobs = empty(
 )
 
 function jobsTable(jobs: BulkJob[], names: Map<string, string>, now: Date): Html {
-  const columns = ['Job', 'Webhook', 'State', { label: 'Done', isNumber: true }, 'Started']
+  const columns = ['Job', 'Webhook', 'State', numberColumn('Done'), 'Started']
   const rows = jobs.map(({ id, kind, webhookId, state, done, total, createdAt }) => ({
     id: `job-${id}`,
     cells: [

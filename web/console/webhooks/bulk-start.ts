@@ -27,7 +27,7 @@ import {
 } from '../page.ts'
 import { button, buttonLink, card, note } from '../ui.ts'
 import { BULK_KINDS, roughDuration } from './bulk-kinds.ts'
-import { loggedTypes, readPeriod } from './log-query.ts'
+import { loggedTypes, readPeriod, typeChoices } from './log-query.ts'
 import { loadWebhook, webhookCrumbs } from './webhook.ts'
 
 export const bulkStartRoutes: Route[] = (['send_missed', 'retry_failed'] as const).flatMap(
@@ -164,7 +164,7 @@ function bulkFields(
         label: 'Event',
         none: 'All',
         value: input.type,
-        choices: loggedTypes.map((type) => ({ value: type, label: type })),
+        choices: typeChoices,
         errors,
       }),
     textField({

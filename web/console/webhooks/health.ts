@@ -11,7 +11,7 @@ import { type Series, smallBars, sum } from '../charts.ts'
 import { count, counted, formatMoment } from '../format.ts'
 import { canManageWebhooks, type Visit } from '../page.ts'
 import { formatPercent } from '../requests/request-figures.ts'
-import { actionForm, pill, type Tone, timeElement } from '../ui.ts'
+import { actionForm, NO_VALUE, pill, type Tone, timeElement } from '../ui.ts'
 import { attemptResult } from './delivery-rows.ts'
 
 const STATES: Record<HealthState, { label: string; tone: Tone }> = {
@@ -114,7 +114,7 @@ export function attemptBars({ hours }: WebhookHealth): Html {
 
 /** The share of attempts that succeeded. */
 export function succeededShare({ succeeded, failed }: WebhookHealth['lastDay']): Content {
-  if (succeeded + failed === 0) return html`<span class="muted">–</span>`
+  if (succeeded + failed === 0) return NO_VALUE
   return formatPercent(succeeded, succeeded + failed)
 }
 

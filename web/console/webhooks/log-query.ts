@@ -3,7 +3,7 @@ import { eventTypes } from '../../../generated/events.ts'
 import { deliveryStates, TEST_EVENT } from '../../../records/deliveries.ts'
 import type { DeliverySearch } from '../../../records/delivery-search.ts'
 import { DATE_TIME_ERROR, parseDateTimeInput } from '../../shared/date-time-input.ts'
-import type { Errors } from '../form-fields.ts'
+import type { Choice, Errors } from '../form-fields.ts'
 import { parseId, withQuery } from '../query.ts'
 
 const PAGE_SIZE = 25
@@ -18,6 +18,7 @@ export interface LogQuery {
 
 const FILTERS = ['state', 'type', 'since', 'until', 'id']
 export const loggedTypes = [...Object.keys(eventTypes), TEST_EVENT]
+export const typeChoices: Choice[] = loggedTypes.map((type) => ({ value: type, label: type }))
 
 export function readLogQuery(query: URLSearchParams): LogQuery {
   const input = Object.fromEntries(

@@ -24,7 +24,7 @@ import { buttonLink, card, empty, pager, stats, tabs, timeElement } from '../ui.
 import { jobProgress } from './bulk-jobs.ts'
 import { attemptResult, DELIVERY_STATES, deliveriesTable, withAttempts } from './delivery-rows.ts'
 import { attemptBars, HEALTH_ELEMENTS, limitedCount, loadHealth, succeededShare } from './health.ts'
-import { type LogQuery, loggedTypes, logPath, readLogQuery } from './log-query.ts'
+import { type LogQuery, logPath, readLogQuery, typeChoices } from './log-query.ts'
 import { loadWebhook } from './webhook.ts'
 import { webhookPage } from './webhook-page.ts'
 
@@ -146,7 +146,7 @@ function filters({ id }: Webhook, { input, errors }: LogQuery): Html {
       selectField({
         ...field('type', 'Event'),
         none: 'All',
-        choices: loggedTypes.map((type) => ({ value: type, label: type })),
+        choices: typeChoices,
       }),
       textField({ ...field('since', 'From (UTC)'), type: 'datetime-local' }),
       textField({ ...field('until', 'Until (UTC)'), type: 'datetime-local' }),

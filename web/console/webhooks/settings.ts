@@ -24,8 +24,8 @@ import {
 } from '../page.ts'
 import { readOnlyNote } from '../read-only-note.ts'
 import {
-  type ActionRow,
   actionForm,
+  actionRow,
   actionRows,
   buttonLink,
   card,
@@ -89,32 +89,28 @@ function webhookActions(webhook: Webhook): Html {
     ? 'The next secret is prepared but not active yet.'
     : 'View or rotate the signing secret.'
   return actionRows([
-    row('Signing secret', secretText, buttonLink(`${to}/secret`, 'Signing secret')),
-    enabled &&
-      row(
-        'Send missed events',
+    actionRow(secretText, buttonLink(`${to}/secret`, 'Signing secret'), 'Signing secret'),
+    enabled && [
+      actionRow(
         'Send events it never received, for example while it was disabled.',
         buttonLink(`${to}/send-missed`, 'Send missed events'),
+        'Send missed events',
       ),
-    enabled &&
-      row(
-        'Retry failed deliveries',
+      actionRow(
         'Retry every failed delivery in a time range.',
         buttonLink(`${to}/retry-failed`, 'Retry failed deliveries'),
+        'Retry failed deliveries',
       ),
-    enabled
-      ? row('Disable', 'Stops sending until you enable it again.', disableButton(webhook))
-      : row(
-          'Enable',
-          'Sends events that happen from then on.',
-          actionForm({ to: `${to}/enable`, label: 'Enable' }),
-        ),
-    row('Delete', 'Deletes the webhook and its delivery log.', deleteButton(webhook)),
+      actionRow('Stops sending until you enable it again.', disableButton(webhook), 'Disable'),
+    ],
+    !enabled &&
+      actionRow(
+        'Sends events that happen from then on.',
+        actionForm({ to: `${to}/enable`, label: 'Enable' }),
+        'Enable',
+      ),
+    actionRow('Deletes the webhook and its delivery log.', deleteButton(webhook), 'Delete'),
   ])
-}
-
-function row(title: string, text: string, control: Html): ActionRow {
-  return [html`<h3>${title}</h3><p>${text}</p>`, control]
 }
 
 function disableButton({ id }: Webhook): Html {

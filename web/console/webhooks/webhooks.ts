@@ -12,7 +12,16 @@ import {
   type Visit,
 } from '../page.ts'
 import { readOnlyNote } from '../read-only-note.ts'
-import { buttonLink, card, empty, table, timeElement, twoLines } from '../ui.ts'
+import {
+  buttonLink,
+  card,
+  empty,
+  NO_VALUE,
+  numberColumn,
+  table,
+  timeElement,
+  twoLines,
+} from '../ui.ts'
 import { attemptResult } from './delivery-rows.ts'
 import { attemptBars, healthPill, isInTrouble, limitedCount, succeededShare } from './health.ts'
 import { findPausedWebhooks } from './paused.ts'
@@ -67,9 +76,9 @@ function webhooksTable(webhooks: Webhook[], { health, paused }: WebhookStates, n
     'Health',
     'Events',
     'Last 24 hours',
-    { label: 'Succeeded', isNumber: true },
-    { label: 'p95', isNumber: true },
-    { label: 'Waiting', isNumber: true },
+    numberColumn('Succeeded'),
+    numberColumn('p95'),
+    numberColumn('Waiting'),
   ]
   const rows = webhooks.map((webhook) => {
     const own = health.get(webhook.id)
@@ -108,9 +117,7 @@ function healthCell(health: WebhookHealth, isPaused: boolean): Html {
 }
 
 function p95Cell({ p95Ms }: WebhookHealth): Html {
-  return p95Ms === null
-    ? html`<span class="muted">–</span>`
-    : html`<span class="nowrap">${duration(p95Ms)}</span>`
+  return p95Ms === null ? NO_VALUE : html`<span class="nowrap">${duration(p95Ms)}</span>`
 }
 
 function eventsCell({ eventTypes }: Webhook): Content {
@@ -127,7 +134,7 @@ function waitingCell(
   now: Date,
 ): Content {
   const waiting = retrying + pending
-  if (waiting === 0) return html`<span class="muted">–</span>`
+  if (waiting === 0) return NO_VALUE
   const oldest = html`<span class="nowrap">oldest ${timeElement(oldestWaitingSince, now)}</span>`
   return twoLines(limitedCount(waiting, countedUpTo), oldest, 'at-end')
 }
