@@ -60,7 +60,7 @@ describe('records in a browser', () => {
     await page.getByRole('button', { name: 'Ada Lovelace' }).waitFor()
     await page.getByRole('button', { name: 'Ada Byron' }).waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Ada Lovelace' }).click()
-    await page.locator('.found p').getByText('Ada Lovelace').waitFor()
+    await page.locator('.chosen').getByText('Ada Lovelace').waitFor()
     expect(await page.getByLabel('Title').inputValue()).toBe('Send the welcome letter')
     await page.getByLabel('Due at').fill('2027-03-02T09:30')
     await page.getByLabel('Title').press('Enter')

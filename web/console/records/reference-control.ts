@@ -54,7 +54,7 @@ function searchResults(field: FormField, context: ControlContext): Content {
   const value = draftValue(field, context)
   const { known, suggestions } = context
   const item = isUuid(value) ? findKnownRecord(known, name, value) : undefined
-  if (item) return html`<p>${referenceLink(known, name, item.id)}</p>`
+  if (item) return html`<p class="chosen">${referenceLink(known, name, item.id)}</p>`
   if (suggestions?.path !== path) return undefined
   const { resource, items, total } = suggestions.result
   if (items.length === 0) return html`<p class="muted">No matching ${noun(resource)} found.</p>`
