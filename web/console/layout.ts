@@ -19,7 +19,7 @@ export const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-export interface Frame {
+interface Frame {
   /** The page's path, for example `/console/webhooks`. */
   path: string
   /** The URL path of the assets. */

@@ -17,7 +17,7 @@ import type { ConsoleConfig } from './services.ts'
 import type { Sessions } from './session.ts'
 import type { Throttles } from './throttles.ts'
 
-export interface OperationInput extends RawInput {
+interface OperationInput extends RawInput {
   /** The version of the record that the form shows. `call` throws 412 when the record has changed
    *  since. */
   updatedAt?: string

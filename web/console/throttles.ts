@@ -19,7 +19,7 @@ const LIMITS = {
   sign_up: [10, HOUR_S],
   /** Passwords that a signed-in user repeats, because their device may be unattended. */
   password: [5, 15 * MINUTE_S],
-  /** This and the next tell whether an email is in use. */
+  /** The forms that invite a user or change an email tell whether an email is in use. */
   invite: [60, DAY_S],
   change_email: [10, DAY_S],
   webhook_url: [60, MINUTE_S],

@@ -1,4 +1,4 @@
-/** Builds what a page's handler gets: see page.ts. */
+/** Builds the visits that the handlers of pages get. */
 import type { Context } from 'koa'
 import { toNetwork } from '../../auth/rate-limit.ts'
 import { execute, validate } from '../../operations/execute.ts'

@@ -23,7 +23,7 @@ import {
   formLabel,
   hintLine,
 } from './control-parts.ts'
-import { narrow } from './dependent-fields.ts'
+import { resolveDependent } from './dependent-fields.ts'
 import { countName, groupCount, kindName } from './draft.ts'
 import type { FieldKind, FormField } from './field.ts'
 import { isLocal, LIST_KINDS, SCALAR_KINDS, scalarKinds } from './field-values.ts'
@@ -67,7 +67,7 @@ const CONTROLS: Record<FieldKind, (field: FormField, context: ControlContext) =>
   keyed: fieldset,
   scalar,
   scalars,
-  dependent: (field, context) => control(narrow(field, context.draft), context),
+  dependent: (field, context) => control(resolveDependent(field, context.draft), context),
   json: (field, context) => textArea({ ...fieldOptions(field, context), isCode: true, rows: 5 }),
 }
 

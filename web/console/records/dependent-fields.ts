@@ -16,7 +16,7 @@ export function withDrivers(fields: FormField[]): FormField[] {
 }
 
 /** The field with the schema that the selected option of its driver has. */
-export function narrow(field: FormField, draft: Draft): FormField {
+export function resolveDependent(field: FormField, draft: Draft): FormField {
   const { driver, schema } = field
   const byOption = schema['x-by-option'] ?? {}
   const option = draft.get(driver?.path ?? '') ?? String(driver?.schema.default)

@@ -1,6 +1,6 @@
 /** Form fields: derives their kind from the schema, and converts values to form texts and back. */
 import type { Schema } from '../../../scripts/model/schema.ts'
-import { narrow, withDrivers } from './dependent-fields.ts'
+import { resolveDependent, withDrivers } from './dependent-fields.ts'
 import { type Draft, groupCount, serializeField } from './draft.ts'
 import type { FieldKind, FormField, ReadContext } from './field.ts'
 import {
@@ -34,9 +34,9 @@ interface KindRules {
 const KINDS: Record<FieldKind, KindRules> = {
   dependent: {
     fits: (schema) => schema['x-depends-on'] !== undefined,
-    write: (draft, field, value) => writeField(draft, narrow(field, draft), value),
+    write: (draft, field, value) => writeField(draft, resolveDependent(field, draft), value),
     read: (draft, field, context, current) =>
-      readField(draft, narrow(field, draft), context, current),
+      readField(draft, resolveDependent(field, draft), context, current),
   },
   reference: {
     fits: ({ type }, name) => type === 'string' && referencedResource(name) !== undefined,

@@ -5,6 +5,7 @@ import {
   eachMatch,
   findTraffic,
   MAX_SEARCHED_REQUESTS,
+  type Traffic,
   toSearchable,
 } from '../../../records/reports/traffic.ts'
 import {
@@ -41,6 +42,8 @@ export const requestsRoutes: Route[] = [
 ]
 
 const REQUESTS_PER_PAGE = 50
+/** One more tells whether there is another page. */
+const LIMIT = REQUESTS_PER_PAGE + 1
 const REFRESH_SECONDS = 5
 
 async function requestsPage(visit: Visit): Promise<PageResult> {
@@ -86,12 +89,9 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   const filter = await toSearchable(scope, allowedFilter(visit, query))
   const traffic = await findTraffic(scope, filter, bucketMs, chartEnd)
   const isFirstPage = !olderThan && !newerThan
-  const limit = REQUESTS_PER_PAGE + 1
-  const narrowed = isFirstPage ? skipEmptyBuckets(filter, traffic.buckets) : filter
-  let requests = await listRequests(scope, narrowed, { limit, olderThan, newerThan })
-  // The figures also count requests that are not stored.
-  if (isFirstPage && requests.length < Math.min(limit, traffic.requests))
-    requests = await listRequests(scope, filter, { limit })
+  const requests = isFirstPage
+    ? await listNewest(visit, filter, traffic)
+    : await listRequests(scope, filter, { limit: LIMIT, olderThan, newerThan })
   const isLive = isFirstPage && filter.until === null
   const path = `/console${requestsPath(input)}`
   const reload = isLive && reloadEvery(REFRESH_SECONDS, path, 'traffic')
@@ -109,6 +109,32 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   </div>`
 }
 
+/** First searches no further back than the bucket that completes the page: to search the whole
+ *  period is slow when few requests match. */
+async function listNewest(
+  { scope }: Visit,
+  filter: RequestFilter,
+  { buckets, requests }: Traffic,
+): Promise<RequestEntry[]> {
+  const from = Math.max(filter.from, completingBucket(buckets)?.startsAt ?? 0)
+  const newest = await listRequests(scope, { ...filter, from }, { limit: LIMIT })
+  // The figures also count requests that are not stored.
+  const isComplete = newest.length >= Math.min(LIMIT, requests)
+  return isComplete ? newest : listRequests(scope, filter, { limit: LIMIT })
+}
+
+/** The newest bucket that, with all later ones, holds a page. The oldest with requests if none
+ *  does. */
+function completingBucket(buckets: Bucket[]): Bucket | undefined {
+  const total = ({ ok, clientErrors, serverErrors }: Bucket) => ok + clientErrors + serverErrors
+  let needed = LIMIT
+  const completing = buckets.findLast((bucket) => {
+    needed -= total(bucket)
+    return needed <= 0
+  })
+  return completing ?? buckets.find((bucket) => total(bucket) > 0) ?? buckets.at(-1)
+}
+
 function requestList(visit: Visit, requests: RequestEntry[], query: RequestQuery): Content {
   if (requests.length === 0) return noRequests(visit, query)
   const page = toListPage(requests, REQUESTS_PER_PAGE, query)
@@ -123,19 +149,6 @@ function allowedFilter({ user }: Visit, { filter }: RequestQuery): RequestFilter
   return filter.pathContains === undefined || canViewAllQueries(user)
     ? filter
     : { ...filter, isQueryHidden: true }
-}
-
-/** Searches no further back than the bucket that completes the first page. Rare matches are found
- *  faster. */
-function skipEmptyBuckets(filter: RequestFilter, buckets: Bucket[]): RequestFilter {
-  const total = ({ ok, clientErrors, serverErrors }: Bucket) => ok + clientErrors + serverErrors
-  let needed = REQUESTS_PER_PAGE + 1
-  const completing = buckets.findLast((bucket) => {
-    needed -= total(bucket)
-    return needed <= 0
-  })
-  const oldest = completing ?? buckets.find((bucket) => total(bucket) > 0) ?? buckets.at(-1)
-  return { ...filter, from: Math.max(filter.from, oldest?.startsAt ?? 0) }
 }
 
 const OMITTED_NOTE = note(
