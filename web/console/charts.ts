@@ -62,7 +62,6 @@ export function stackedBars(chart: StackedBars): Html {
   </div>`
 }
 
-/** The text for screen readers. */
 function labelOf(title: string, series: Series[]): string {
   const sums = series.map(({ name, values }) => `${name}: ${count(sum(values))}`).join(', ')
   return `${title}. ${sums}. All figures are in the table below.`
@@ -118,7 +117,6 @@ interface Plot {
   bottom: number
 }
 
-/** One bar per bucket. */
 function stacks(series: Series[], { highest, height, bottom }: Plot): Content {
   const bucket = 100 / (series[0]?.values.length ?? 1)
   return totalsOf(series).map((_, index) => {
@@ -140,7 +138,6 @@ function stacks(series: Series[], { highest, height, bottom }: Plot): Content {
   })
 }
 
-/** The sum of all series, by bucket. */
 function totalsOf(series: Series[]): number[] {
   const [first] = series
   return (first?.values ?? []).map((_, index) =>

@@ -17,16 +17,15 @@ interface ExpandableRow {
   view: RowView
   cells: Content[]
   detail?: Content
-  /** htmx attributes of the row. */
-  reload?: Content
+  reloadAttributes?: Content
 }
 
 export function expandableRow(
   columns: Column[],
-  { id, view, cells, detail, reload }: ExpandableRow,
+  { id, view, cells, detail, reloadAttributes }: ExpandableRow,
 ): Html {
   const detailCell = html`<td colspan="${columns.length}">${detail}</td>`
-  return html`<tbody id="${id}"${view !== 'closed' && html` class="opened"`}${reload}>
+  return html`<tbody id="${id}"${view !== 'closed' && html` class="opened"`}${reloadAttributes}>
     <tr>${tableCells(columns, cells)}</tr>
     ${detail !== undefined && html`<tr class="detail">${detailCell}</tr>`}
   </tbody>`

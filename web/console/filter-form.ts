@@ -18,7 +18,6 @@ interface FilterForm {
   hidden?: Record<string, string>
   /** Fields that can be collapsed. */
   more?: MoreFilters | false
-  /** htmx attributes. */
   attributes?: Content
 }
 

@@ -189,7 +189,6 @@ export function choiceField(options: {
 interface ChoiceInput {
   type: 'checkbox' | 'radio'
   name: string
-  /** The chosen values. */
   values: string[]
 }
 
@@ -234,13 +233,11 @@ export function form(
   </form>`
 }
 
-/** The note above a form with errors. */
 export function formNote(errors: Errors, problem?: string): Content {
   if (problem === undefined && !hasErrors(errors)) return false
   return note('bad', problem ?? 'Please fix the fields marked below.')
 }
 
-/** A page with a form in a card. */
 export function formPage(
   head: Pick<ConsolePage, 'title' | 'lead' | 'crumbs'>,
   options: FormOptions,

@@ -35,7 +35,6 @@ export class AlreadyCreated extends Error {
   }
 }
 
-/** Shown above a form that was sent again with changes. */
 export const RESENT_WITH_CHANGES =
   'This form has already been sent with different values, and that record exists. ' +
   'Send it again to create another one.'

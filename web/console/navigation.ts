@@ -26,8 +26,7 @@ interface NavigationGroup {
   items: NavigationItem[]
 }
 
-/** The ID of the badge with the number of webhooks in trouble. */
-export const TROUBLED_WEBHOOKS = 'troubled-webhooks'
+export const TROUBLED_WEBHOOKS_ID = 'troubled-webhooks'
 
 export function navigation(user: User, troubledWebhooks: number): NavigationGroup[] {
   const groups: NavigationGroup[] = [
@@ -42,7 +41,7 @@ export function navigation(user: User, troubledWebhooks: number): NavigationGrou
 function developerItems(user: User, troubledWebhooks: number): NavigationItem[] {
   const documentation = { label: 'Documentation', to: '/docs/', icon: 'docs' }
   if (!isOwnerOrAdmin(user)) return [documentation]
-  const badge = { id: TROUBLED_WEBHOOKS, count: troubledWebhooks, label: 'failing' }
+  const badge = { id: TROUBLED_WEBHOOKS_ID, count: troubledWebhooks, label: 'failing' }
   return [
     { label: 'API requests', to: '/requests', icon: 'requests' },
     { label: 'Webhooks', to: '/webhooks', icon: 'webhook', badge },

@@ -16,7 +16,7 @@ import { firstSteps, gettingStarted } from './first-steps.ts'
 import { count, counted, duration } from './format.ts'
 import { reloadEvery } from './htmx.ts'
 import { icon } from './icons.ts'
-import { TROUBLED_WEBHOOKS } from './navigation.ts'
+import { TROUBLED_WEBHOOKS_ID } from './navigation.ts'
 import {
   anyUser,
   type ConsolePage,
@@ -75,7 +75,7 @@ async function lastDay(visit: Visit): Promise<Content> {
     const health = healths.get(webhook.id)
     return health ? [{ webhook, health, isPaused: paused.has(webhook.id) }] : []
   })
-  const badge = `#${TROUBLED_WEBHOOKS}:outerMorph`
+  const badge = `#${TROUBLED_WEBHOOKS_ID}:outerMorph`
   const reload = reloadEvery(REFRESH_SECONDS, '/console', 'last-day', badge)
   const isNew = traffic.requests === 0 && webhooks.length === 0
   const cards = [
@@ -111,7 +111,7 @@ function dayStats(traffic: Traffic, rows: WebhookRow[]): Html {
 }
 
 function webhookStats(rows: WebhookRow[]): Stat[] {
-  const hours = hoursOf(rows)
+  const hours = sumHours(rows)
   const succeeded = sum(hours.map((hour) => hour.succeeded))
   const attempts = succeeded + sum(hours.map((hour) => hour.failed))
   const undelivered = rows.map(({ health }) => health.undelivered)
@@ -136,8 +136,7 @@ function webhookStats(rows: WebhookRow[]): Stat[] {
   ]
 }
 
-/** The sums of all webhooks. */
-function hoursOf(rows: WebhookRow[]): WebhookHealth['hours'] {
+function sumHours(rows: WebhookRow[]): WebhookHealth['hours'] {
   const all = rows.map(({ health }) => health.hours)
   return (all[0] ?? []).map(({ startsAt }, index) => ({
     startsAt,
@@ -156,7 +155,7 @@ function requestsCard(traffic: Traffic): Html {
 }
 
 function attemptsCard({ user }: Visit, rows: WebhookRow[]): Html {
-  const hours = hoursOf(rows)
+  const hours = sumHours(rows)
   const series = attemptSeries(hours)
   const isEmpty = sum(series.flatMap(({ values }) => values)) === 0
   const none =

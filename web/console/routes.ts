@@ -1,5 +1,4 @@
 /** Every path of the console. */
-
 import { apiKeyRoutes } from './account/api-keys.ts'
 import { invitationRoutes } from './account/invitation.ts'
 import { meRoutes } from './account/me.ts'

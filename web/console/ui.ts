@@ -24,12 +24,10 @@ export function buttonLink(to: string, label: Content, style: ButtonStyle = ''):
   return html`<a class="button ${style}" href="/console${to}">${label}</a>`
 }
 
-/** An ID with a button that copies it. */
 export function copyableId(id: string): Html {
   return html`<span class="id">${code(id)}${copyButton(id, 'ID')}</span>`
 }
 
-/** The same with the short form of the ID, for tables. */
 export function copyableShortId(id: string): Html {
   const text = html`<code title="${id}">${shortId(id)}</code>`
   return html`<span class="id">${text}${copyButton(id, 'ID')}</span>`
@@ -123,7 +121,7 @@ export function table(
   return tableFrame(label, columns, html`<tbody>${body}</tbody>`)
 }
 
-/** A table with several bodies: see `tableCells`. */
+/** A table with bodies of its own. Their rows consist of `tableCells`. */
 export function tableFrame(
   label: string,
   columns: Column[],
@@ -157,7 +155,6 @@ function toOptions(column: Column): ColumnOptions {
   return typeof column === 'string' ? { label: column } : column
 }
 
-/** Two lines in a table cell, the second one small. */
 export function twoLines(first: Content, second: Content, className = ''): Html {
   return html`<span class="two-lines ${className}">
     <span>${first}</span>
@@ -177,7 +174,6 @@ export function facts(rows: Fact[]): Html {
   return html`<dl class="facts">${items}</dl>`
 }
 
-/** A text with a control at its right. */
 export function actionRow(text: string, control: Html, title?: string): Html {
   return html`<div>
     <div>
@@ -199,7 +195,6 @@ export interface Stat {
   chart?: Content
 }
 
-/** Figures in one strip. */
 export function stats(items: Stat[]): Html {
   const figures = items.map(
     ({ label, value, note, chart }) => html`<div class="stat">
@@ -228,7 +223,6 @@ interface ActionOptions {
   target?: string
 }
 
-/** A form with one button and hidden fields. */
 export function actionForm(options: ActionOptions): Html {
   const { to, label, title, style = '', fields = {}, target } = options
   const path = `/console${to}`

@@ -233,7 +233,6 @@ const VALUE_LABELS: Record<string, Record<string, string>> = {
   ...Object.fromEntries(Object.keys(MODULE_LABELS).map((module) => [module, PERMISSION_LABELS])),
 }
 
-/** The old and the new value of each changed field. */
 function changes({ details }: AuditEntry): Content {
   if (typeof details.changes !== 'object' || details.changes === null) return false
   const entries = Object.entries(details.changes as Record<string, { from: unknown; to: unknown }>)

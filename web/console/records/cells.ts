@@ -162,7 +162,6 @@ function objectValue(
   )
 }
 
-/** Whether the value is a list of objects. */
 export function isTable({ type, items }: Schema): boolean {
   return type === 'array' && items?.properties !== undefined
 }

@@ -1,5 +1,4 @@
 /** Label, hint, value, errors and buttons of a field. */
-
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { FieldOptions } from '../form-fields.ts'
 import { replace } from '../htmx.ts'

@@ -1,5 +1,4 @@
 /** The inputs of a record form, by the kind of their field. */
-
 import type { User } from '../../../records/users.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Html, html } from '../../shared/html.ts'

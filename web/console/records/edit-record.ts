@@ -119,7 +119,6 @@ async function conflict(
   }
 }
 
-/** The stored value, beside its field after a conflict. */
 function storedValue(field: FormField, value: unknown, known: KnownRecords, now: Date): Content {
   if (Array.isArray(value)) return value.length === 0 ? 'empty' : value.map(toText).join(', ')
   if (typeof value === 'object' && value !== null) return JSON.stringify(value)

@@ -25,7 +25,6 @@ export interface RecordForm {
   suggestions?: { path: string; result: SearchResult }
   /** The current values by field path, after a conflict. */
   stored?: Record<string, Content>
-  /** Hidden inputs. */
   hidden?: Record<string, string>
 }
 

@@ -28,7 +28,6 @@ export function normalizeQuery(resource: Resource, all: Iterable<[string, string
   })
 }
 
-/** Converts the texts to the types in the contract. */
 export function convertQuery({ query }: OperationRow, pairs: Pairs): Record<string, unknown> {
   return Object.fromEntries(
     pairs.map(([name, value]) => [name, convertParameter(value, query[name]?.type)]),

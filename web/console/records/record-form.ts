@@ -1,5 +1,4 @@
 /** The form that creates or updates a record. */
-
 import { type Html, html } from '../../shared/html.ts'
 import { type Errors, formNote } from '../form-fields.ts'
 import { button, buttonLink, hiddenInput } from '../ui.ts'

@@ -264,7 +264,6 @@ function pageSizeLinks(resource: Resource, pairs: Pairs, current: number): Html 
   return html` · Rows per page: ${PAGE_SIZES.map(link)}`
 }
 
-/** The API request that returns the records of this page. */
 function apiRequest({ visit, operation, pairs }: List): Html {
   const command = apiCurlCommand({
     method: 'GET',

@@ -1,5 +1,4 @@
 /** Routes of the record pages, for every resource in generated/resources.ts. */
-
 import { StatusError } from '../../../errors.ts'
 import type { FileBody } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'

@@ -1,5 +1,4 @@
 /** The input for the ID of a record, with a search by name. */
-
 import { validate as isUuid } from 'uuid'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { labelledField, textField } from '../form-fields.ts'

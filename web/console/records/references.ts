@@ -1,5 +1,4 @@
 /** Finds and names the records that other records refer to. */
-
 import { validate as isUuid } from 'uuid'
 import { StatusError } from '../../../errors.ts'
 import { type OperationRow, operations } from '../../../generated/operations.ts'
@@ -52,13 +51,11 @@ export async function listRecords(
   return (await visit.call(list, { query })) as Records
 }
 
-/** The newest first, if the list can be sorted so. */
 export function newestFirst({ operations: { list } }: Resource): { sort?: string[] } {
   const { sorts }: OperationRow = operations[list]
   return sorts.includes('created_at') ? { sort: ['-created_at'] } : {}
 }
 
-/** Loads the records that the fields of these items refer to. */
 export async function loadReferences(
   visit: Visit,
   items: Record<string, unknown>[],

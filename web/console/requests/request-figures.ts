@@ -38,7 +38,6 @@ export function requestStats(
   ]
 }
 
-/** `bucketMs` is the length of a bucket of the traffic. */
 export function trafficStats(traffic: Traffic, bucketMs: number): Html {
   const { durations } = traffic
   return stats([
@@ -55,7 +54,6 @@ export function trafficStats(traffic: Traffic, bucketMs: number): Html {
   ])
 }
 
-/** Requests per minute, averaged over the whole period. */
 function requestRate({ requests, buckets }: Traffic, bucketMs: number): string {
   const rate = requests / ((buckets.length * bucketMs) / MINUTE_MS)
   if (rate < 0.1) return 'less than 0.1'
@@ -71,7 +69,6 @@ export function formatPercent(part: number, all: number): string {
   return `${percent.toFixed(percent === 0 || percent === 100 ? 0 : 2)}\u00a0%`
 }
 
-/** The requests by their outcome. */
 export function requestBars(title: string, { buckets }: Traffic, bucketMs: number): Html {
   const series = (name: string, tone: Series['tone'], field: 'ok' | keyof ErrorCounts): Series => ({
     name,

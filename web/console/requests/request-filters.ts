@@ -88,13 +88,12 @@ const OPERATIONS: Choice[] = Object.entries(operations).map(([id, operation]) =>
   label: operationName(operation),
 }))
 
-/** The most choices of current keys, and of revoked keys. */
-const MAX_KEY_CHOICES = 100
+const MAX_KEYS_OF_EACH_STATE = 100
 
 async function keyChoices(scope: Visit['scope'], chosen = ''): Promise<Choice[]> {
   const [current, revoked] = await Promise.all([
-    listAccountKeys(scope, { isRevoked: false, limit: MAX_KEY_CHOICES }),
-    listAccountKeys(scope, { isRevoked: true, limit: MAX_KEY_CHOICES }),
+    listAccountKeys(scope, { isRevoked: false, limit: MAX_KEYS_OF_EACH_STATE }),
+    listAccountKeys(scope, { isRevoked: true, limit: MAX_KEYS_OF_EACH_STATE }),
   ])
   const keys = [...current, ...revoked]
   const chosenId = parseId(chosen)

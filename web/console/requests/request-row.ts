@@ -17,7 +17,6 @@ export function operationName({ method, path }: OperationRow): string {
 export interface RequestRow {
   request: RequestEntry
   view: RowView
-  /** Shown below the row if it is open. */
   detail?: Content
 }
 

@@ -11,7 +11,6 @@ interface KindTexts {
   /** Nothing is selected. */
   empty: string
   inProgress: string
-  /** The job was created. */
   started: string
   auditAction: string
 }

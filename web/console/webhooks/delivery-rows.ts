@@ -35,7 +35,6 @@ interface LogRow {
   /** The last attempts, oldest first. */
   attempts: AttemptSummary[]
   view: RowView
-  /** Shown below the row if it is open. */
   detail?: Content
   /** The whole log reloads, so the row does not need to. */
   isInLiveLog?: boolean
@@ -43,7 +42,6 @@ interface LogRow {
 
 const MAX_DOTS = 12
 
-/** Adds its last attempts to each delivery. */
 export async function withAttempts(
   { scope }: Visit,
   deliveries: Delivery[],
@@ -86,8 +84,8 @@ function deliveryRow(visit: Visit, webhook: Webhook, row: LogRow): Html {
     html`<span class="nowrap">${timeElement(createdAt, visit.now)}</span>`,
     html`<div class="row-actions">${rowAction(visit, webhook, row)}</div>`,
   ]
-  const reload = reloadRow(visit, row)
-  return expandableRow(COLUMNS, { id: `delivery-${id}`, view, cells, detail, reload })
+  const reloadAttributes = reloadRow(visit, row)
+  return expandableRow(COLUMNS, { id: `delivery-${id}`, view, cells, detail, reloadAttributes })
 }
 
 const NO_RESPONSE: Record<Exclude<Outcome, 'success' | 'http_error'>, string> = {

@@ -110,7 +110,6 @@ async function createWebhook(visit: Visit): Promise<PageResult> {
   }
 }
 
-/** Checks the URL while the user fills in the form. */
 async function checkUrl(visit: Visit): Promise<ConsolePage> {
   return { title: 'Create webhook', body: urlVerdict(await judgeUrl(visit)) }
 }

@@ -23,7 +23,7 @@ const STATES: Record<HealthState, { label: string; tone: Tone }> = {
 }
 
 /** The IDs of the elements that the log reloads: see `healthPill` and `healthAlert`. */
-export const HEALTH_ELEMENTS = ['webhook-state', 'webhook-alert']
+export const HEALTH_ELEMENT_IDS = ['webhook-state', 'webhook-alert']
 
 /** Throws 404 if the webhook was deleted meanwhile. */
 export async function loadHealth(
@@ -97,7 +97,6 @@ function waitingText(undelivered: Undelivered): string {
   return `${limitedCount(waiting, countedUpTo)} ${noun} for the next attempt.`
 }
 
-/** `hours`: those of one webhook, or the sums of several. */
 export function attemptSeries(hours: WebhookHealth['hours']): Series[] {
   return [
     { name: 'Succeeded', tone: 'first', values: hours.map(({ succeeded }) => succeeded) },
@@ -105,14 +104,12 @@ export function attemptSeries(hours: WebhookHealth['hours']): Series[] {
   ]
 }
 
-/** One bar per hour. */
 export function attemptBars({ hours }: WebhookHealth): Html {
   const series = attemptSeries(hours)
   const totals = series.map(({ name, values }) => `${count(sum(values))} ${name.toLowerCase()}`)
   return smallBars(series, `Attempts by hour: ${totals.join(', ')}`)
 }
 
-/** The share of attempts that succeeded. */
 export function succeededShare({ succeeded, failed }: WebhookHealth['lastDay']): Content {
   if (succeeded + failed === 0) return NO_VALUE
   return formatPercent(succeeded, succeeded + failed)

@@ -9,7 +9,7 @@ import { filterForm } from '../filter-form.ts'
 import { formStatus, hasErrors, selectField, textField } from '../form-fields.ts'
 import { duration } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
-import { TROUBLED_WEBHOOKS } from '../navigation.ts'
+import { TROUBLED_WEBHOOKS_ID } from '../navigation.ts'
 import {
   type ConsolePage,
   canManageWebhooks,
@@ -23,7 +23,13 @@ import { readOnlyNote } from '../read-only-note.ts'
 import { buttonLink, card, empty, pager, stats, tabs, timeElement } from '../ui.ts'
 import { jobProgress } from './bulk-jobs.ts'
 import { attemptResult, DELIVERY_STATES, deliveriesTable, withAttempts } from './delivery-rows.ts'
-import { attemptBars, HEALTH_ELEMENTS, limitedCount, loadHealth, succeededShare } from './health.ts'
+import {
+  attemptBars,
+  HEALTH_ELEMENT_IDS,
+  limitedCount,
+  loadHealth,
+  succeededShare,
+} from './health.ts'
 import { type LogQuery, logPath, readLogQuery, typeChoices } from './log-query.ts'
 import { loadWebhook } from './webhook.ts'
 import { webhookPage } from './webhook-page.ts'
@@ -31,8 +37,7 @@ import { webhookPage } from './webhook-page.ts'
 export const webhookLogRoutes: Route[] = [get('/webhooks/:webhook', isOwnerOrAdmin, logPage)]
 
 const REFRESH_SECONDS = 3
-/** Reloaded with the log. */
-const ALSO_RELOADED = ['notices', TROUBLED_WEBHOOKS, ...HEALTH_ELEMENTS]
+const RELOADED_WITH_LOG = ['notices', TROUBLED_WEBHOOKS_ID, ...HEALTH_ELEMENT_IDS]
   .map((id) => `#${id}:outerMorph`)
   .join()
 const NO_DELIVERIES: FoundDeliveries = { deliveries: [], nextFrom: null, isCutShort: false }
@@ -167,7 +172,7 @@ async function log(
   const rows = await withAttempts(visit, found.deliveries)
   const isLive = isFirstPage && !hasErrors(query.errors)
   const path = `/console${logPath(webhook.id, input)}`
-  const reload = isLive && reloadEvery(REFRESH_SECONDS, path, 'log', ALSO_RELOADED)
+  const reload = isLive && reloadEvery(REFRESH_SECONDS, path, 'log', RELOADED_WITH_LOG)
   const table = deliveriesTable(
     visit,
     webhook,

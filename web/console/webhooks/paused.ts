@@ -5,7 +5,6 @@ import { type Html, html } from '../../shared/html.ts'
 import type { Visit } from '../page.ts'
 import { buttonLink } from '../ui.ts'
 
-/** The IDs of the paused webhooks of the account. */
 export async function findPausedWebhooks({ scope, config }: Visit): Promise<Set<string>> {
   const sealedById = await listEnabledSecrets(scope)
   const isPaused = ([id, sealed]: [string, string]): boolean => {
