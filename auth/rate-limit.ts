@@ -31,7 +31,7 @@ export interface RateLimit {
   windowSeconds: number
 }
 
-interface RateLimiter {
+export interface RateLimiter {
   /** Counts one request of `key`. */
   consume(key: string): Promise<RateLimitState>
   /** Sets the count of `key` to 0. */

@@ -1,6 +1,6 @@
 /** Account settings. Only the Account Owner sees them. */
 import { updateAccountName } from '../../../records/accounts.ts'
-import { EXPORT_FILE_DAYS } from '../../../records/export-runs.ts'
+import { EXPORT_FILE_DAYS } from '../../../records/export-files.ts'
 import { deleteInvitations } from '../../../records/invitations.ts'
 import { parseName } from '../../../records/names.ts'
 import { listJoinedIds } from '../../../records/passwords.ts'

@@ -71,26 +71,18 @@ export async function recordListPage(visit: Visit, resource: Resource): Promise<
   const pairs = normalizeQuery(resource, rawPairs)
   if (JSON.stringify(pairs) !== JSON.stringify(rawPairs))
     return { to: `${resourcePath(resource)}${queryText(pairs)}` }
-  const list = { visit, resource, operation, pairs, errors: {} }
+  const filters = filtersIn(pairs)
+  const list = { visit, resource, operation, pairs }
   try {
     const found = await listRecords(visit, resource, convertQuery(operation, pairs))
-    return listContent({
-      ...list,
-      found,
-      known: await loadReferences(visit, [...found.data, filtersIn(pairs)]),
-    })
+    const known = await loadReferences(visit, [...found.data, filters])
+    return listContent({ ...list, found, known, errors: {} })
   } catch (error) {
     if (!(error instanceof InvalidInput)) throw error
-    const known = await loadReferences(visit, [filtersIn(pairs)])
-    return {
-      ...listContent({
-        ...list,
-        errors: error.errors,
-        known,
-        suggestions: await suggestFilterRecords(visit, filtersIn(pairs)),
-      }),
-      status: 422,
-    }
+    const { errors } = error
+    const known = await loadReferences(visit, [filters])
+    const suggestions = await suggestFilterRecords(visit, filters)
+    return { ...listContent({ ...list, known, errors, suggestions }), status: 422 }
   }
 }
 
@@ -115,7 +107,7 @@ function listContent(list: List): ConsolePage {
     lead: withCode(resource.description),
     actions: canPerform(visit.user, resource, 'create') && creationLink(resource),
     body: html`
-      ${problems(list)}
+      ${errorNote(list)}
       ${recordFilters(list)}
       ${found && records(list, found)}
       ${apiRequest(list)}`,
@@ -126,17 +118,13 @@ function creationLink(resource: Resource): Html {
   return buttonLink(`${resourcePath(resource)}/new`, `New ${noun(resource)}`, 'primary')
 }
 
-/** Errors of parameters that have no field in the filter form. */
-function problems({ resource, errors }: List): Content {
-  const shown = new Set(resource.filters.map(({ name }) => filterName(name)))
-  const all = Object.entries(errors)
-  const rest = all
-    .filter(([name]) => !shown.has(name))
-    .map(([name, texts]) => `${name} ${texts.join(' ')}`)
-  return (
-    all.length > 0 &&
-    note('bad', rest.length > 0 ? rest.join(' ') : 'Please fix the filters marked below.')
-  )
+/** Names the errors that no field of the filter form shows. */
+function errorNote({ resource, errors }: List): Content {
+  if (Object.keys(errors).length === 0) return false
+  const shown = resource.filters.map(({ name }) => filterName(name))
+  const rest = Object.entries(errors).filter(([name]) => !shown.includes(name))
+  if (rest.length === 0) return note('bad', 'Please fix the filters marked below.')
+  return note('bad', rest.map(([name, messages]) => `${name} ${messages.join(' ')}`).join(' '))
 }
 
 function records(list: List, { data, meta }: Records): Html {
