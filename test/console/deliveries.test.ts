@@ -139,7 +139,7 @@ describe('a delivery', () => {
     expect(mainText((await admin.visitor.get(address)).text)).toContain(
       'The delivery was cancelled.',
     )
-    expect(await post('cancel')).toContain('this one has ended')
+    expect(await post('cancel')).toContain('The delivery has ended.')
     expect(await post('resend')).toContain('Only a delivered delivery can be resent.')
 
     expect(await post('retry')).toContain('Retrying now.')
