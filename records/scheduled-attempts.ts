@@ -62,11 +62,21 @@ export async function listUnqueuedWithinQuota(
   const { dialect } = db
   const skipped = idIn(dialect, skip)
   const free = [...byWebhook].map(([webhook_id, count]) => ({ webhook_id, free: count }))
+  const eligible = `
+    select id, attempts, next_attempt_at from deliveries
+    where webhook_id = below_quota.webhook_id and queued_at is null and next_attempt_at <= ?
+      and not (${skipped.sql})
+    order by next_attempt_at, id`
+  // In SQLite, a limit cannot refer to a column.
   const most = Math.max(ofOthers, ...byWebhook.values())
-  const entries =
+  const due =
     dialect === 'postgres'
-      ? 'json_agg(json_build_array(id, attempts, next_attempt_at))'
-      : 'json_group_array(json_array(id, attempts, next_attempt_at))'
+      ? `select json_agg(json_build_array(id, attempts, next_attempt_at))
+         from (${eligible} limit below_quota.free) as candidates`
+      : `select json_group_array(json_array(id, attempts, next_attempt_at))
+         from (
+           select *, row_number() over () as position from (${eligible} limit ${most})
+         ) where position <= below_quota.free`
   // The recursion steps from each webhook to the next by index.
   const text = `
     with recursive backlog(webhook_id) as (
@@ -78,22 +88,15 @@ export async function listUnqueuedWithinQuota(
         select webhook_id from deliveries where ${UNQUEUED_BY_WEBHOOK} and webhook_id > backlog.webhook_id
         order by webhook_id limit 1
       ) from backlog where webhook_id is not null)
-    select webhook_id, (select account_id from webhooks where webhooks.id = below_quota.webhook_id) as account_id, (
-      select ${entries} from (
-        select id, attempts, next_attempt_at, row_number() over (order by next_attempt_at, id) as position
-        from deliveries
-        where webhook_id = below_quota.webhook_id and queued_at is null and next_attempt_at <= ?
-          and not (${skipped.sql})
-        order by next_attempt_at, id limit ?
-      ) as candidates where position <= below_quota.free
-    ) as due
+    select webhook_id, (select account_id from webhooks where webhooks.id = below_quota.webhook_id) as account_id,
+      (${due}) as due
     from (
       select backlog.webhook_id, coalesce(input.free, ?) as free
       from backlog left join ${jsonRows(dialect, { webhook_id: 'uuid', free: 'integer' })}
         on input.webhook_id = backlog.webhook_id
       where backlog.webhook_id is not null
     ) as below_quota where free > 0`
-  const bindings = [until.getTime(), ...skipped.bindings, most, ofOthers, JSON.stringify(free)]
+  const bindings = [until.getTime(), ...skipped.bindings, ofOthers, JSON.stringify(free)]
   const list = (sql: Sql): Promise<BacklogRow[]> => select<BacklogRow>(sql, text, bindings)
   const listByIndex = async ({ sql }: Trx): Promise<BacklogRow[]> => {
     await sql.raw(FORCE_INDEX_ORDER)
