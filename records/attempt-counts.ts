@@ -28,7 +28,7 @@ export interface CountedAttempt {
 
 const COUNTS: CountTable = {
   name: 'attempt_counts',
-  key: ['webhook_id', 'span_ms', 'starts_at'],
+  key: { webhook_id: 'uuid', span_ms: 'integer', starts_at: 'bigint' },
   counts: ['succeeded', 'failed', ...binColumns],
 }
 
@@ -41,13 +41,13 @@ export async function countAttempts(trx: Trx, attempts: CountedAttempt[]): Promi
     outages.set(webhookId, outageAfter(outages.get(webhookId), attempt))
     for (const spanMs of [SHORT_SPAN_MS, HOUR_MS])
       counts.increment(
-        [webhookId, spanMs, endedAt - (endedAt % spanMs)],
+        { webhook_id: webhookId, span_ms: spanMs, starts_at: endedAt - (endedAt % spanMs) },
         outcome === 'success' ? 'succeeded' : 'failed',
         binColumn(durationMs),
       )
   }
   await storeOutages(trx, [...outages.values()])
-  await counts.store(trx.sql)
+  await counts.store(trx)
 }
 
 const OUTAGE_COLUMNS = {
@@ -127,7 +127,7 @@ export function removeOldAttemptCounts(run: RemovalRun): Promise<void> {
   const until = run.time.createdBefore(KEPT_MS)
   return removeRows(run, {
     table: COUNTS.name,
-    key: COUNTS.key,
+    key: Object.keys(COUNTS.key),
     condition: (rows) => rows.where('starts_at', '<', until),
   })
 }

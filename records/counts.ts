@@ -1,16 +1,13 @@
 /** Tables of counts, for reports: reading the counted rows themselves would be too slow. */
-import { insertText } from './database/inserts.ts'
-import { inBatches, type Sql } from './database/statements.ts'
+import { jsonRows } from './database/statements.ts'
+import type { Source } from './database/transaction.ts'
 
 export interface CountTable {
   name: string
-  /** The columns of the primary key. */
-  key: string[]
+  /** The columns of the primary key, with their PostgreSQL types. */
+  key: Record<string, string>
   counts: string[]
 }
-
-/** SQLite accepts at most 32,766 in a statement. */
-const MAX_VARIABLES = 10_000
 
 /** Counts that are not stored yet. */
 export class Counts {
@@ -23,7 +20,7 @@ export class Counts {
   }
 
   /** Adds 1 in these columns of the row with the key. */
-  increment(key: (string | number)[], ...columns: string[]): void {
+  increment(key: Record<string, string | number>, ...columns: string[]): void {
     const name = JSON.stringify(key)
     const row = this.#rows.get(name) ?? {}
     for (const column of columns) row[column] = (row[column] ?? 0) + 1
@@ -31,23 +28,20 @@ export class Counts {
   }
 
   /** Adds the counts to the stored ones. */
-  async store(sql: Sql): Promise<void> {
+  async store({ dialect, sql }: Source): Promise<void> {
     const { name, key, counts } = this.#table
+    const types = { ...key, ...Object.fromEntries(counts.map((count) => [count, 'integer'])) }
+    const columns = Object.keys(types)
+    const sums = counts.map((count) => `${count} = stored.${count} + excluded.${count}`)
     // Sorted, so that two nodes that update the same rows cannot deadlock.
     const rows = [...this.#rows]
       .sort(([one], [other]) => (one < other ? -1 : 1))
-      .map(([keyJson, row]) => [...JSON.parse(keyJson), ...counts.map((count) => row[count] ?? 0)])
-    const batchRows = Math.floor(MAX_VARIABLES / (key.length + counts.length))
-    for (const batch of inBatches(rows, batchRows)) {
-      const statement = sql.raw(upsertText(this.#table, batch.length), batch.flat())
-      // Most batches have one row, so PostgreSQL plans that statement once per connection.
-      await (batch.length === 1 ? statement.options({ name: `add_${name}` }) : statement)
-    }
+      .map(([keyJson, row]) => ({ ...JSON.parse(keyJson), ...row }))
+    // SQLite cannot parse "insert … select … on conflict" without a where.
+    const text = `insert into ${name} as stored (${columns.join(', ')})
+      select ${columns.map((column) => (column in key ? column : `coalesce(${column}, 0)`)).join(', ')}
+      from ${jsonRows(dialect, types)} where true
+      on conflict (${Object.keys(key).join(', ')}) do update set ${sums.join(', ')}`
+    await sql.raw(text, [JSON.stringify(rows)]).options({ name: `add_${name}` })
   }
-}
-
-function upsertText({ name, key, counts }: CountTable, rows: number): string {
-  const sums = counts.map((count) => `${count}=c.${count}+excluded.${count}`).join(',')
-  return `${insertText(`${name} as c`, [...key, ...counts], rows)}
-    on conflict (${key.join(',')}) do update set ${sums}`
 }

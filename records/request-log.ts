@@ -3,6 +3,7 @@ import { insertText } from './database/inserts.ts'
 import { UNPREPARED } from './database/knex-internals.ts'
 import type { Scope } from './database/scope.ts'
 import { type Condition, inBatches, type Sql, select } from './database/statements.ts'
+import type { Source } from './database/transaction.ts'
 import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
 import { countRequests } from './reports/request-counts.ts'
 
@@ -39,7 +40,8 @@ export interface LoggedRequest {
 }
 
 /** Logs and counts requests. Call it in a transaction, so that both agree. */
-export async function insertRequests(sql: Sql, requests: LoggedRequest[]): Promise<void> {
+export async function insertRequests(source: Source, requests: LoggedRequest[]): Promise<void> {
+  const { sql } = source
   const stored = requests.filter(({ repeatOf }) => repeatOf === undefined)
   const rows = stored.map((request) => ({
     id: request.id,
@@ -60,7 +62,7 @@ export async function insertRequests(sql: Sql, requests: LoggedRequest[]): Promi
   }))
   for (const batch of inBatches(rows, BATCH_ROWS)) await insertRows(sql, batch)
   await countRepeats(sql, requests)
-  await countRequests(sql, requests)
+  await countRequests(source, requests)
 }
 
 async function countRepeats(sql: Sql, requests: LoggedRequest[]): Promise<void> {

@@ -149,10 +149,10 @@ function withinLimit(entry: LoggedRequest, dailyBytes: DailyBytes): LoggedReques
 }
 
 function write(db: Db, batch: LoggedRequest[]): Promise<void> {
-  return transaction(db, async ({ sql }) => {
-    await insertRequests(sql, batch)
+  return transaction(db, async (trx) => {
+    await insertRequests(trx, batch)
     await updateLastUsed(
-      sql,
+      trx.sql,
       batch.map(({ apiKeyId, at }) => ({ id: apiKeyId, at })),
     )
   })

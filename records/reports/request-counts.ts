@@ -1,6 +1,6 @@
 /** Counts of requests per minute and hour, updated when requests are logged. */
 import { Counts, type CountTable } from '../counts.ts'
-import type { Sql } from '../database/statements.ts'
+import type { Source } from '../database/transaction.ts'
 import { binColumn, binColumns } from '../duration-bins.ts'
 import { daysBefore, type RemovalRun, removeRows } from '../removal-run.ts'
 import { HOUR_MS, MINUTE_MS } from '../time-units.ts'
@@ -22,30 +22,40 @@ export function statusColumn(status: number): StatusColumn {
 
 const MINUTES: CountTable = {
   name: 'request_minutes',
-  key: ['account_id', 'minute'],
+  key: { account_id: 'uuid', minute: 'bigint' },
   counts: ['ok', 'client_errors', 'server_errors', ...binColumns],
 }
 const COUNTS: CountTable = {
   name: 'request_counts',
-  key: ['account_id', 'span_ms', 'starts_at', 'operation_id', 'status'],
+  key: {
+    account_id: 'uuid',
+    span_ms: 'integer',
+    starts_at: 'bigint',
+    operation_id: 'text',
+    status: 'integer',
+  },
   counts: ['requests'],
 }
 
 /** Call it in the transaction that logs the requests. */
-export async function countRequests(sql: Sql, requests: CountedRequest[]): Promise<void> {
+export async function countRequests(source: Source, requests: CountedRequest[]): Promise<void> {
   const minutes = new Counts(MINUTES)
   const counts = new Counts(COUNTS)
   for (const { accountId, operationId, status, durationMs, at } of requests) {
-    const minute = at - (at % MINUTE_MS)
-    minutes.increment([accountId, minute], statusColumn(status), binColumn(durationMs))
+    minutes.increment(
+      { account_id: accountId, minute: at - (at % MINUTE_MS) },
+      statusColumn(status),
+      binColumn(durationMs),
+    )
+    const response = { operation_id: operationId ?? '', status }
     for (const spanMs of [MINUTE_MS, HOUR_MS])
       counts.increment(
-        [accountId, spanMs, at - (at % spanMs), operationId ?? '', status],
+        { account_id: accountId, span_ms: spanMs, starts_at: at - (at % spanMs), ...response },
         'requests',
       )
   }
-  await minutes.store(sql)
-  await counts.store(sql)
+  await minutes.store(source)
+  await counts.store(source)
 }
 
 /** Removes the minutes that ended before the oldest request of the log. */
@@ -53,7 +63,7 @@ export function removeOldRequestMinutes(run: RemovalRun): Promise<void> {
   const until = daysBefore(run, run.retention.requestLog) - MINUTE_MS
   return removeRows(run, {
     table: MINUTES.name,
-    key: MINUTES.key,
+    key: Object.keys(MINUTES.key),
     condition: (rows) => rows.where('minute', '<=', until),
   })
 }
@@ -63,7 +73,7 @@ export function removeOldRequestCounts(run: RemovalRun): Promise<void> {
   const until = daysBefore(run, run.retention.requestLog)
   return removeRows(run, {
     table: COUNTS.name,
-    key: COUNTS.key,
+    key: Object.keys(COUNTS.key),
     // The first condition finds the rows in the index.
     condition: (rows) =>
       rows

@@ -111,7 +111,7 @@ async function fill(
         newRequest(accountId, from + index, atOf(from + index)),
       )
       const started = performance.now()
-      await transaction(db, ({ sql }) => insertRequests(sql, requests))
+      await transaction(db, (trx) => insertRequests(trx, requests))
       logging += performance.now() - started
       const deliveries = Array.from({ length: size }, (_, index) =>
         newDelivery(webhookId, from + index, atOf(from + index)),

@@ -42,7 +42,7 @@ export async function log(
       ...request,
     }
   })
-  await transaction(app.db, ({ sql }) => insertRequests(sql, requests))
+  await transaction(app.db, (trx) => insertRequests(trx, requests))
   return requests.map(({ id }) => id)
 }
 

@@ -299,25 +299,24 @@ async function createOneOfEach(app: TestApp, account: ConsoleUser & { key: strin
     return logged.length === 6
   })
   const apiKeyId = (await scope.rows('api_keys').first('id')).id
-  await insertRequests(db.write, [
-    {
-      id: randomUUID(),
-      accountId,
-      userId,
-      apiKeyId,
-      requestId: randomUUID(),
-      operationId: 'listParticipants',
-      method: 'GET',
-      path: '/public/v1/participants?filter[search]=Secret Name',
-      status: 200,
-      durationMs: 1,
-      ip: '127.0.0.1',
-      requestBody: null,
-      responseBody: '{}',
-      omittedBytes: 0,
-      at: now.getTime(),
-    },
-  ])
+  const request = {
+    id: randomUUID(),
+    accountId,
+    userId,
+    apiKeyId,
+    requestId: randomUUID(),
+    operationId: 'listParticipants',
+    method: 'GET',
+    path: '/public/v1/participants?filter[search]=Secret Name',
+    status: 200,
+    durationMs: 1,
+    ip: '127.0.0.1',
+    requestBody: null,
+    responseBody: '{}',
+    omittedBytes: 0,
+    at: now.getTime(),
+  }
+  await transaction(db, (trx) => insertRequests(trx, [request]))
   const selection = selectFailedDeliveries(
     webhook.id,
     null,

@@ -87,7 +87,7 @@ export async function startDemo(): Promise<Demo> {
 
   const records = await createRecords(url, keys[0]?.token ?? '')
   const traffic = { accountId, keys: keyIds, users: [ownerId, analystId], now: now.getTime() }
-  await insertRequests(db.write, [...dayOfRequests(traffic)])
+  await transaction(db, (trx) => insertRequests(trx, [...dayOfRequests(traffic)]))
   await deliveriesEnd(db)
   await insertDeliveryHistory(db, now.getTime())
   await delay(ATTEMPTS_COUNTED_WITHIN_MS)
