@@ -27,6 +27,7 @@ const OWNERS = {
   'currency-codes': 'web/console/records/cells\\.ts$',
   envalid: 'server/config\\.ts$',
   'highlight.js': 'web/docs/',
+  'js-yaml': 'scripts/model/yaml\\.ts$',
   knex: 'records/database/',
   'markdown-it': 'web/docs/markdown\\.ts$',
   minisearch: 'web/docs/',

@@ -63,6 +63,7 @@ function checkSummary(
 
 /** Dredd's YAML parser reads the colon of an unquoted URL in {…} as the colon of a key. */
 function findUnquotedUrls(source: Source): Finding[] {
+  if (!MAY_HAVE_UNQUOTED_URL.test(source.text)) return []
   return listUnquotedFlowScalars(source)
     .filter(({ value }) => String(value).includes('://'))
     .map(({ path, value }) => ({
@@ -71,3 +72,7 @@ function findUnquotedUrls(source: Source): Finding[] {
       problem: `${value} needs quotes here, or Dredd cannot read the file`,
     }))
 }
+
+/** A `{` that another line closes, or a `{` and a URL in one line without a quote before the URL.
+ *  Spares most files the parser of positions, which takes longest. */
+const MAY_HAVE_UNQUOTED_URL = /\{[^}\n]*$|\{.*[^'"\w]\w+:\/\//m

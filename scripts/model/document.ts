@@ -16,7 +16,7 @@ import {
   START,
   valueAt,
 } from './source.ts'
-import { parseYaml } from './yaml.ts'
+import { newSource, parseYaml } from './yaml.ts'
 
 /** What a document has that the toolchain cannot take. The message has a line for each finding. */
 export class UnsupportedDocument extends Refused {
@@ -108,23 +108,9 @@ export function readBasePath({ root }: Source): string {
 
 export async function readSource(root: string, file: string): Promise<Source> {
   const text = await readFile(join(root, file), 'utf8')
-  return file.endsWith('.json') ? parseJson(file, text) : parseYaml(file, text)
-}
-
-/** JSON.parse reads 10 MB in 0.1 s, and the YAML parser in 10. It runs only to find a line. */
-function parseJson(file: string, text: string): Source {
-  let asYaml: Source | undefined
-  const parse = (): Source => {
-    asYaml ??= parseYaml(file, text)
-    return asYaml
-  }
-  try {
-    const root: unknown = JSON.parse(text)
-    return { file, text, root, position: (path) => parse().position(path) }
-  } catch {
-    // Its error has a line.
-    return parse()
-  }
+  return file.endsWith('.json')
+    ? newSource(file, text, () => JSON.parse(text))
+    : parseYaml(file, text)
 }
 
 /** `main` and the files that it refers to, by name, and the references to files that cannot be

@@ -1,8 +1,8 @@
 /** Reads openapi.yaml and asyncapi.yaml, with the position of every node. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { CORE_SCHEMA, load, Type } from 'js-yaml'
 import {
-  type Document,
   isMap,
   isPair,
   isScalar,
@@ -11,12 +11,14 @@ import {
   type Node,
   parseDocument,
   visit,
+  type YAMLMap,
 } from 'yaml'
 import { findInconsistencies } from './consistency.ts'
 import { buildContract, type Contract } from './contract.ts'
 import {
   ContractError,
   fail,
+  isObject,
   type Located,
   type Path,
   type Position,
@@ -54,7 +56,50 @@ export async function readYaml(directory: string, file: string): Promise<Source>
   return parseYaml(file, text)
 }
 
+/** Throws `ContractError` for text that is not one YAML mapping. */
 export function parseYaml(file: string, text: string): Source {
+  return newSource(file, text, () => load(text, { schema: SCHEMA }))
+}
+
+/** YAML 1.2 with merge keys (`<<`). */
+const SCHEMA = CORE_SCHEMA.extend({
+  implicit: [
+    new Type('tag:yaml.org,2002:merge', { kind: 'scalar', resolve: (key) => key === '<<' }),
+  ],
+})
+
+/** `parse` reads the values. The parser that knows the positions takes six times as long, so it
+ *  runs only for a problem. If `parse` throws, it reads the values, or says what is wrong. */
+export function newSource(file: string, text: string, parse: () => unknown): Source {
+  let tree: Tree | undefined
+  const readTree = (): Tree => {
+    tree ??= parseTree(file, text)
+    return tree
+  }
+  const position = (path: Path): Position => {
+    const { contents, toPosition } = readTree()
+    return toPosition(findOffset(contents, path))
+  }
+  return { file, text, root: parseOrUndefined(parse) ?? readTree().toJS(), position }
+}
+
+/** The mapping, or undefined if the text has none. */
+function parseOrUndefined(parse: () => unknown): object | undefined {
+  try {
+    const root = parse()
+    return isObject(root) && !Array.isArray(root) ? root : undefined
+  } catch {
+    return undefined
+  }
+}
+
+interface Tree {
+  contents: YAMLMap
+  toPosition(offset: number): Position
+  toJS(): unknown
+}
+
+function parseTree(file: string, text: string): Tree {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, merge: true })
   const toPosition = (offset: number): Position => {
@@ -65,19 +110,8 @@ export function parseYaml(file: string, text: string): Source {
   if (error)
     throw new ContractError(file, toPosition(error.pos[0]), `is not YAML: ${error.message}`)
   if (!isMap(document.contents)) throw new ContractError(file, START, 'must be a YAML mapping')
-  const contents: Node = document.contents
-  const source: Source = {
-    file,
-    text,
-    root: document.toJS(),
-    position: (path) => toPosition(findOffset(contents, path)),
-  }
-  documents.set(source, document)
-  return source
+  return { contents: document.contents, toPosition, toJS: () => document.toJS() }
 }
-
-/** The parsed files: a contract with 400 operations takes half a second to parse. */
-const documents = new WeakMap<Source, Document>()
 
 /** The offset of the last node on the path that exists. */
 function findOffset(root: Node, path: Path): number {
@@ -101,7 +135,7 @@ function findOffset(root: Node, path: Path): number {
 /** Scalars without quotes inside `{…}`. */
 export function listUnquotedFlowScalars(source: Source): Located[] {
   const found: Located[] = []
-  visit(documents.get(source) ?? parseDocument(source.text), {
+  visit(parseDocument(source.text), {
     Scalar(_, node, ancestors) {
       const isInFlow = ancestors.some((ancestor) => isMap(ancestor) && ancestor.flow)
       if (node.type === 'PLAIN' && isInFlow)
@@ -111,7 +145,6 @@ export function listUnquotedFlowScalars(source: Source): Located[] {
   return found
 }
 
-/** `nodes`: from the root to a scalar, each inside the one before. */
 /** The path of the last node. `nodes` are its ancestors from the root, and the node. */
 export function toPath(nodes: readonly unknown[]): Path {
   return nodes.flatMap((node, index): Path => {

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+import { parseDocument } from 'yaml'
+import { ContractError } from '../../scripts/model/source.ts'
+import { parseYaml } from '../../scripts/model/yaml.ts'
+
+const SAME_VALUES = `
+numbers: [1_000, 012, 0o17, 0x1F, 1e3, .5, 1., +12, 12e03, 123456789012345678901, 1:30, .inf]
+days: [2026-03-01, 2026-03-01T00:00:00Z]
+words: [yes, on, TRUE, ~, Null, =, '', "a\\u0041", 'it''s', a  b]
+folded: >
+  one
+
+  two
+kept: |+
+  one
+
+plain: one
+  two
+unquoted: { url: https://muster.example/a#b, text: a#b } # a comment
+200: a key that is a number
+2026-01-01: a key that is a day
+base: &base { type: string, minLength: 1 }
+copy: *base
+merged:
+  <<: *base
+  minLength: 2
+`
+
+test('parseYaml: the values of the parser that finds the positions', () => {
+  const tree = parseDocument(SAME_VALUES, { merge: true })
+  expect(tree.errors).toEqual([])
+  expect(parseYaml('openapi.yaml', SAME_VALUES).root).toEqual(tree.toJS())
+})
+
+test('parseYaml: text that only the parser of positions accepts', () => {
+  const { root, position } = parseYaml('openapi.yaml', 'info:\n  title: !name Muster\n')
+  expect(root).toEqual({ info: { title: 'Muster' } })
+  expect(position(['info', 'title'])).toEqual({ line: 2, column: 3 })
+})
+
+test.each([
+  ['a repeated key', 'a: 1\nb: 2\na: 3\n', 'openapi.yaml:3 is not YAML: Map keys must be unique'],
+  ['two documents', 'a: 1\n---\na: 2\n', 'openapi.yaml:2 is not YAML'],
+  ['a list', '- a\n', 'openapi.yaml:1 must be a YAML mapping'],
+  ['no text', '', 'openapi.yaml:1 must be a YAML mapping'],
+])('parseYaml: %s → ContractError', (_, text, message) => {
+  expect(() => parseYaml('openapi.yaml', text)).toThrow(ContractError)
+  expect(() => parseYaml('openapi.yaml', text)).toThrow(message)
+})
