@@ -28,7 +28,17 @@ export interface Node {
 }
 
 /** Every mapping and list that is no data, each before those below it. */
-export function listNodes(root: unknown): Node[] {
+export function listNodes(root: unknown): readonly Node[] {
+  if (!isObject(root)) return []
+  const nodes = nodesByRoot.get(root) ?? collectNodes(root)
+  nodesByRoot.set(root, nodes)
+  return nodes
+}
+
+/** Several rules read the nodes of a document. */
+const nodesByRoot = new WeakMap<object, readonly Node[]>()
+
+function collectNodes(root: object): Node[] {
   const nodes: Node[] = []
   const visit = (value: unknown, path: Path): void => {
     if (!isObject(value)) return

@@ -22,6 +22,17 @@ export function dereference<T>(sources: Sources, placed: Located<T>): Located<T>
 /** Resolves `ref`, found in file `from`, as a JSON Pointer in a URI fragment (RFC 6901 §§3 and 6).
  *  Throws if the target does not exist. */
 export function locate(sources: Sources, from: Source, ref: string): Located {
+  const known = targets.get(from) ?? new Map<string, Located>()
+  targets.set(from, known)
+  const target = known.get(ref) ?? findTarget(sources, from, ref)
+  known.set(ref, target)
+  return target
+}
+
+/** The targets of each file's references: most references occur in many places. */
+const targets = new WeakMap<Source, Map<string, Located>>()
+
+function findTarget(sources: Sources, from: Source, ref: string): Located {
   const [file = '', pointer = ''] = ref.split('#')
   const path = pointer
     .split('/')
@@ -42,33 +53,36 @@ export function locate(sources: Sources, from: Source, ref: string): Located {
 /** Throws `ContractError` for the first reference without a target. Later code need not check
  *  references. */
 export function checkReferences(sources: Sources, source: Source): void {
-  const visit = (node: unknown, path: Path): void => {
+  const path: (string | number)[] = []
+  const visit = (node: unknown): void => {
     if (!isObject(node)) return
-    for (const { ref, at } of listTargets(node, path)) {
+    for (const { ref, steps } of listTargets(node)) {
       try {
         locate(sources, source, ref)
       } catch (error) {
-        fail(source, at, (error as Error).message)
+        fail(source, [...path, ...steps], (error as Error).message)
       }
     }
-    for (const [key, value] of Object.entries(node)) visit(value, [...path, key])
+    for (const [key, value] of Object.entries(node)) {
+      path.push(key)
+      visit(value)
+      path.pop()
+    }
   }
-  visit(source.root, [])
+  visit(source.root)
 }
 
-/** The reference of a node, or those of a discriminator. */
-function listTargets(node: object, path: Path): { ref: string; at: Path }[] {
-  const { $ref, discriminator } = node as { $ref?: unknown; discriminator?: unknown }
-  const mapping = Object.entries(valueAt(discriminator, ['mapping']) ?? {})
-  return [
-    ...(typeof $ref === 'string' ? [{ ref: $ref, at: [...path, '$ref'] }] : []),
-    ...mapping
-      .filter(([, ref]) => String(ref).includes('#'))
-      .map(([value, ref]) => ({
-        ref: String(ref),
-        at: [...path, 'discriminator', 'mapping', value],
-      })),
-  ]
+/** The reference of a node and those of its discriminator, with the steps that lead to each. */
+function listTargets(node: Record<string, unknown>): { ref: string; steps: Path }[] {
+  const { $ref, discriminator } = node
+  const own = typeof $ref === 'string' ? [{ ref: $ref, steps: ['$ref'] }] : []
+  if (!isObject(discriminator)) return own
+  const mapping = Object.entries(discriminator.mapping ?? {}).map(([value, ref]) => ({
+    ref: String(ref),
+    steps: ['discriminator', 'mapping', value],
+  }))
+  // Other values are names of schemas.
+  return [...own, ...mapping.filter(({ ref }) => ref.includes('#'))]
 }
 
 /** A copy of the schema with each `$ref` set to what `rename` returns for its target. */
