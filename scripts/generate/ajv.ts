@@ -1,4 +1,4 @@
-import { Ajv } from 'ajv'
+import { Ajv, type CodeOptions } from 'ajv'
 import addFormats from 'ajv-formats'
 import { ANNOTATIONS, type Schema } from '../model/schema.ts'
 
@@ -13,7 +13,13 @@ const WITHOUT_EFFECT = [
   'writeOnly',
 ]
 
-export function newAjv(): Ajv {
+/** For functions of an ES module. */
+export const MODULE_CODE: CodeOptions = { source: true, esm: true, lines: true }
+
+/** For functions that check a few values: to optimize them would take longer than it saves. */
+export const CHECKING_CODE: CodeOptions = { optimize: false }
+
+export function newAjv(code: CodeOptions): Ajv {
   const ajv = new Ajv({
     strict: true,
     strictRequired: false,
@@ -22,7 +28,7 @@ export function newAjv(): Ajv {
     useDefaults: true,
     // Each schema becomes one function. Inlined, they would make the module many times larger.
     inlineRefs: false,
-    code: { source: true, esm: true, lines: true },
+    code,
   })
   addFormats.default(ajv)
   return ajv

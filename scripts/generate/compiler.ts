@@ -1,5 +1,5 @@
 /** Compiles schemas of the contract to functions of one JavaScript module, with Ajv. */
-import type { ValidateFunction } from 'ajv'
+import type { CodeOptions, ValidateFunction } from 'ajv'
 import standalone from 'ajv/dist/standalone/index.js'
 import { findTag, listOptions } from '../model/alternatives.ts'
 import { dereference, locate } from '../model/references.ts'
@@ -27,8 +27,8 @@ export interface Compiler {
   code(): string
 }
 
-export function newCompiler(sources: Sources): Compiler {
-  const ajv = newAjv()
+export function newCompiler(sources: Sources, codeOptions: CodeOptions): Compiler {
+  const ajv = newAjv(codeOptions)
   const components = new Set<string>()
   /** Function name by schema, as JSON. */
   const names = new Map<string, string>()

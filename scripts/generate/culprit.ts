@@ -10,7 +10,7 @@ import {
   type Sources,
   valueAt,
 } from '../model/source.ts'
-import { newAjv, withoutAnnotations } from './ajv.ts'
+import { CHECKING_CODE, newAjv, withoutAnnotations } from './ajv.ts'
 
 /** Throws `ContractError` at the keyword that is wrong, or at the place if no schema is wrong by
  *  itself. */
@@ -59,7 +59,7 @@ function isSchemaPath(path: Path): boolean {
 /** Why Ajv refuses the schema without its subschemas. */
 function findReason(schema: Schema): string | undefined {
   try {
-    newAjv().compile(mapSubschemas(withoutAnnotations(schema), () => ({})))
+    newAjv(CHECKING_CODE).compile(mapSubschemas(withoutAnnotations(schema), () => ({})))
     return undefined
   } catch (error) {
     return (error as Error).message

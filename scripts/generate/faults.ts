@@ -11,6 +11,7 @@ import {
   type Source,
 } from '../model/source.ts'
 import { findUnsupportedParts } from '../model/supported.ts'
+import { CHECKING_CODE } from './ajv.ts'
 import { newCompiler } from './compiler.ts'
 import { operations } from './operations.ts'
 import { resources } from './resources.ts'
@@ -53,7 +54,7 @@ export function findUngenerated(contract: Contract): Fault[] {
 
 /** Defaults that their schema refuses: each request without the value would get 422. */
 export function findFaultyDefaults({ sources }: Contract): Finding[] {
-  const compiler = newCompiler(sources)
+  const compiler = newCompiler(sources, CHECKING_CODE)
   // Many operations have the same parameters and properties.
   const valid = new Set<string>()
   const check = (source: Source, { owner, keyword, path }: Default): Finding[] => {

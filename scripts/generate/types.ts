@@ -113,14 +113,23 @@ function toNodes(
   }
 }
 
-type OpenapiTypescript = typeof import('openapi-typescript')
+type OpenapiTypescript = Awaited<ReturnType<typeof loadOpenapiTypescript>>
 
-async function loadOpenapiTypescript(): Promise<OpenapiTypescript> {
-  return import('openapi-typescript').catch((cause) => {
-    if (cause.code !== 'ERR_MODULE_NOT_FOUND') throw cause
+/** The main module of openapi-typescript would load Redocly, too. */
+async function loadOpenapiTypescript() {
+  try {
+    const [{ default: transformSchema }, { scanDiscriminators, resolveRef }, { astToString }] =
+      await Promise.all([
+        import('openapi-typescript/dist/transform/index.mjs'),
+        import('openapi-typescript/dist/lib/utils.mjs'),
+        import('openapi-typescript/dist/lib/ts.mjs'),
+      ])
+    return { transformSchema, scanDiscriminators, resolveRef, astToString }
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
     throw new Refused(
       'openapi-typescript is not installed: run `npm ci` without --omit=dev, then generate again',
       { cause },
     )
-  })
+  }
 }

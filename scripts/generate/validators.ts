@@ -3,12 +3,13 @@ import type { Operation, OperationResponse } from '../model/operations.ts'
 import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import type { Located, Sources } from '../model/source.ts'
+import { MODULE_CODE } from './ajv.ts'
 import { type Compiler, newCompiler, type Openness } from './compiler.ts'
 import { HEADER, literal } from './typescript-text.ts'
 
 /** generated/validators.js: tables of functions by operation and event. */
 export function validators({ sources, operations, events }: Contract): string {
-  const compiler = newCompiler(sources)
+  const compiler = newCompiler(sources, MODULE_CODE)
   const tables = {
     params: table(operations, (operation) => ({
       path: parameters(compiler, operation, 'path'),

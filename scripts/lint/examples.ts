@@ -1,4 +1,5 @@
 /** Checks the examples that Redocly ignores: of messages and of response headers. */
+import { CHECKING_CODE } from '../generate/ajv.ts'
 import { type Compiler, newCompiler } from '../generate/compiler.ts'
 import type { Contract } from '../model/contract.ts'
 import type { EventMessage } from '../model/events.ts'
@@ -6,7 +7,7 @@ import type { Schema } from '../model/schema.ts'
 import { type Finding, isObject, type Located, type Path, valueAt } from '../model/source.ts'
 
 export function findInvalidExamples({ sources, operations, events }: Contract): Finding[] {
-  const compiler = newCompiler(sources)
+  const compiler = newCompiler(sources, CHECKING_CODE)
   const headers = operations.flatMap(({ responses }) =>
     responses.flatMap((response) => Object.values(response.headers)),
   )

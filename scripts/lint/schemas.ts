@@ -1,6 +1,8 @@
 /** Rules that keep the schemas readable for people and for the generators of other languages. */
+import { listReferences } from '../model/bundle.ts'
 import { listComponents } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
+import { isMapOfNames, listNodes } from '../model/nodes.ts'
 import { inlineReferences } from '../model/references.ts'
 import { listSubschemas, mapSubschemas, type Schema, toJsonSchema } from '../model/schema.ts'
 import { type Finding, isObject, type Located, type Path, type Source } from '../model/source.ts'
@@ -12,11 +14,11 @@ interface Component extends Located<Schema> {
 /** Some generators refuse `default` for an array or object. */
 export function findUnportableDefaults({ sources }: Contract): Finding[] {
   return Object.values(sources).flatMap((source) =>
-    listValues(source)
-      .filter(({ value, path }) => path.at(-1) === 'default' && isObject(value))
+    listNodes(source.root)
+      .filter(({ path, value }) => !isMapOfNames(path) && isObject(value.default))
       .map(({ path }) => ({
         source,
-        path,
+        path: [...path, 'default'],
         problem: 'this default is an array or object, which some generators refuse: use x-default',
       })),
   )
@@ -24,12 +26,12 @@ export function findUnportableDefaults({ sources }: Contract): Finding[] {
 
 /** AsyncAPI tools read asyncapi.yaml alone. */
 export function findOutsideReferences({ asyncapi }: Contract): Finding[] {
-  return listValues(asyncapi)
-    .filter(({ path, value }) => path.at(-1) === '$ref' && !String(value).startsWith('#'))
-    .map(({ path, value }) => ({
+  return listReferences(asyncapi)
+    .filter(({ ref }) => !ref.startsWith('#'))
+    .map(({ path, ref }) => ({
       source: asyncapi,
       path,
-      problem: `refers to ${value} in another file: copy the schema to this file`,
+      problem: `refers to ${ref} in another file: copy the schema to this file`,
     }))
 }
 
@@ -104,14 +106,4 @@ function listSchemas(source: Source): Component[] {
   return listComponents(source)
     .filter(({ path }) => path[1] === 'schemas')
     .map((placed) => ({ ...(placed as Located<Schema>), name: String(placed.path.at(-1)) }))
-}
-
-function listValues(source: Source): { path: Path; value: unknown }[] {
-  const visit = (value: unknown, path: Path): { path: Path; value: unknown }[] => [
-    { path, value },
-    ...(isObject(value)
-      ? Object.entries(value).flatMap(([key, child]) => visit(child, [...path, key]))
-      : []),
-  ]
-  return visit(source.root, [])
 }
