@@ -95,7 +95,11 @@ export function newCompiler(sources: Sources, codeOptions: CodeOptions): Compile
   }
 
   function compile(schema: Schema, place: Place): ValidateFunction {
-    return compileAt(sources, place, () => ajv.compile(schema))
+    return compileAt(
+      sources,
+      place,
+      () => (schema.$ref && ajv.getSchema(schema.$ref)) || ajv.compile(schema),
+    )
   }
 
   /** Ajv writes `require` even in an ES module. */

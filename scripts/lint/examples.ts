@@ -1,54 +1,110 @@
-/** Checks the examples that Redocly ignores: of messages and of response headers. */
+/** Checks the examples of bodies, of response headers and of messages. Redocly checks those of
+ *  parameters and schemas. */
 import { CHECKING_CODE } from '../generate/ajv.ts'
-import { type Compiler, newCompiler } from '../generate/compiler.ts'
+import { type Compiler, newCompiler, type Openness } from '../generate/compiler.ts'
 import type { Contract } from '../model/contract.ts'
 import type { EventMessage } from '../model/events.ts'
+import type { MediaType } from '../model/operations.ts'
+import { isJson } from '../model/plain-operations.ts'
+import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
-import { type Finding, isObject, type Located, type Path, valueAt } from '../model/source.ts'
+import {
+  type Finding,
+  isObject,
+  type Located,
+  type Place,
+  type Sources,
+  valueAt,
+} from '../model/source.ts'
 
 export function findInvalidExamples({ sources, operations, events }: Contract): Finding[] {
   const compiler = newCompiler(sources, CHECKING_CODE)
-  const headers = operations.flatMap(({ responses }) =>
-    responses.flatMap((response) => Object.values(response.headers)),
-  )
-  // Many responses share a header.
-  const declared = new Map(headers.map(({ schema }) => [schema.value, schema]))
+  const requests = operations.flatMap(({ bodies }) => bodies)
+  const responses = operations.flatMap((operation) => operation.responses)
+  const headers = responses.flatMap((response) => Object.values(response.headers))
+  // Many operations share a response, and many responses a header.
+  const bodies = new Set(responses.flatMap(({ content }) => Object.values(content)))
+  const headerSchemas = new Map(headers.map(({ schema }) => [schema.value, schema]))
   return [
     ...events.flatMap((event) => checkMessage(compiler, event)),
-    ...[...declared.values()].flatMap((schema) => checkHeader(compiler, schema)),
+    ...requests.flatMap((body) => checkBody(sources, compiler, body, 'open')),
+    ...[...bodies].flatMap((body) => checkBody(sources, compiler, body, 'closed')),
+    ...[...headerSchemas.values()].flatMap((schema) => checkHeader(compiler, schema)),
   ]
 }
 
 function checkMessage(compiler: Compiler, { payload, headers }: EventMessage): Finding[] {
-  const message = payload.path.slice(0, -1)
-  const list = valueAt(payload.source.root, [...message, 'examples'])
+  const { source, path } = payload
+  const message = path.slice(0, -1)
+  const list = valueAt(source.root, [...message, 'examples'])
   return (Array.isArray(list) ? list : []).flatMap((example, index) =>
-    Object.entries({ payload, headers }).flatMap(([part, schema]) =>
-      isObject(example) && part in example
-        ? check(compiler, schema, [...message, 'examples', index, part], example[part])
-        : [],
-    ),
+    Object.entries({ payload, headers }).flatMap(([part, schema]) => {
+      const at = [...message, 'examples', index, part]
+      return isObject(example) && part in example
+        ? check(compiler, schema, 'closed', { source, path: at, value: example[part] })
+        : []
+    }),
   )
 }
 
-function checkHeader(compiler: Compiler, schema: Located<Schema>): Finding[] {
-  const path = [...schema.path.slice(0, -1), 'example']
-  const example = valueAt(schema.source.root, path)
-  return example === undefined ? [] : check(compiler, schema, path, example)
+function checkBody(
+  sources: Sources,
+  compiler: Compiler,
+  { mediaType, place, schema }: MediaType,
+  openness: Openness,
+): Finding[] {
+  if (!isJson(mediaType)) return []
+  return listExamples(sources, place).flatMap((example) =>
+    check(compiler, schema, openness, example),
+  )
 }
 
-/** Undeclared fields are problems, as in the service's responses. */
+/** `example` and the values of `examples` of a Media Type Object. */
+function listExamples(sources: Sources, { source, path }: Place): Located[] {
+  const { example, examples } = valueAt(source.root, path) as {
+    example?: unknown
+    examples?: Record<string, unknown>
+  }
+  const named = Object.entries(examples ?? {}).map(([name, value]) => {
+    const target = dereference(sources, { source, path: [...path, 'examples', name], value })
+    return { ...target, path: [...target.path, 'value'], value: valueAt(target.value, ['value']) }
+  })
+  const single = { source, path: [...path, 'example'], value: example }
+  return [single, ...named].filter(({ value }) => value !== undefined)
+}
+
+/** `example` of the header is beside its schema. */
+function checkHeader(compiler: Compiler, schema: Located<Schema>): Finding[] {
+  const { source, path } = schema
+  const at = [...path.slice(0, -1), 'example']
+  const value = valueAt(source.root, at)
+  return value === undefined ? [] : check(compiler, schema, 'closed', { source, path: at, value })
+}
+
+/** As the service does, `closed` refuses undeclared fields. */
 function check(
   compiler: Compiler,
   schema: Located<Schema>,
-  path: Path,
-  example: unknown,
+  openness: Openness,
+  { source, path, value }: Located,
 ): Finding[] {
-  const validate = compiler.compile(compiler.prepare(schema, 'closed'), schema)
-  if (validate(structuredClone(example))) return []
+  const validate = compiler.compile(compiler.prepare(schema, openness), schema)
+  if (validate(structuredClone(value))) return []
   return (validate.errors ?? []).map(({ instancePath, message, params }) => ({
-    source: schema.source,
-    path: [...path, ...instancePath.split('/').slice(1)],
-    problem: `the example ${message} ${JSON.stringify(params)}: correct the example or its schema`,
+    source,
+    path: [
+      ...path,
+      ...instancePath.split('/').slice(1),
+      ...[params.additionalProperty ?? []].flat(),
+    ],
+    problem: `the example ${message}${formatParams(params)}: correct the example or its schema`,
   }))
 }
+
+/** For example ` {"limit":100}`. Empty for a long list of values. */
+function formatParams(params: object): string {
+  const text = JSON.stringify(params)
+  return text.length > MAX_PARAMS_LENGTH ? '' : ` ${text}`
+}
+
+const MAX_PARAMS_LENGTH = 200

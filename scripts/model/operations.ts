@@ -273,6 +273,17 @@ function readResponse(sources: Sources, operation: Place, status: string): Opera
   if (!/^\d{3}$/.test(status))
     fail(source, path, `response ${status} must be one status code: declare each, for example 404`)
   const response = dereference(sources, { source, path, value: valueAt(source.root, path) })
+  const parts = partsOfResponses.get(response.value as object) ?? readParts(sources, response)
+  partsOfResponses.set(response.value as object, parts)
+  return { status: Number(status), place: response, ...parts }
+}
+
+type ResponseParts = Pick<OperationResponse, 'description' | 'headers' | 'content'>
+
+/** By Response Object: most operations refer to the same ones. */
+const partsOfResponses = new WeakMap<object, ResponseParts>()
+
+function readParts(sources: Sources, response: Located): ResponseParts {
   const {
     description = '',
     headers = {},
@@ -287,8 +298,6 @@ function readResponse(sources: Sources, operation: Place, status: string): Opera
     return [name.toLowerCase(), readResponseHeader(sources, name, placed)]
   }
   return {
-    status: Number(status),
-    place: response,
     description,
     headers: Object.fromEntries(Object.entries(headers).map(readHeader)),
     content: Object.fromEntries(

@@ -63,7 +63,15 @@ export const CASES: Case[] = [
     change: ['currency: EUR', 'currency: euro'],
     after: '    PaymentCreated:',
     line: 'currency: euro',
-    want: 'no-invalid-media-type-examples — Example value must conform to the schema: `currency` property',
+    want: 'examples — the example must be equal to one of the allowed values: correct',
+  },
+  {
+    name: 'an example of a response with a field that is not declared',
+    file: 'openapi.yaml',
+    change: ['currency: EUR\n', 'currency: EUR\n            paid: true\n'],
+    after: 'description: The current record of the payment.',
+    line: 'paid: true',
+    want: 'examples — the example must NOT have additional properties {"additionalProperty":"paid"}',
   },
   {
     name: "an example of a parameter that is not one of its schema's",
@@ -92,8 +100,7 @@ export const CASES: Case[] = [
     name: 'an example of a message with a field that is not declared',
     file: 'asyncapi.yaml',
     change: ['event_type: job.deleted\n', 'event_type: job.deleted\n            at: now\n'],
-    line: 'payload:',
-    after: 'name: JobDeleted\n',
+    line: 'at: now',
     want: 'examples — the example must NOT have additional properties {"additionalProperty":"at"}',
   },
   {
