@@ -13,9 +13,9 @@ import {
 import { findUnsupportedParts } from '../model/supported.ts'
 import { CHECKING_CODE } from './ajv.ts'
 import { newCompiler } from './compiler.ts'
-import { operations } from './operations.ts'
-import { resources } from './resources.ts'
-import { validators } from './validators.ts'
+import { writeOperations } from './operations.ts'
+import { writeResources } from './resources.ts'
+import { writeValidators } from './validators.ts'
 
 export interface Fault {
   file: string
@@ -40,7 +40,7 @@ function toFault({ source, path, problem }: Finding): Fault {
 
 /** The first fault of each part of the generator. */
 export function findUngenerated(contract: Contract): Fault[] {
-  return [operations, validators, resources].flatMap((write) => {
+  return [writeOperations, writeValidators, writeResources].flatMap((write) => {
     try {
       write(contract)
       return []

@@ -6,7 +6,7 @@ import { HEADER } from './typescript-text.ts'
 /** generated/handlers.ts: every handler by operationId. Its compilation shows which are missing, of
  *  the wrong type, or left over. `files` are the names in handlers/ without `.ts`. A file without
  *  an operation is listed, too, and does not compile. */
-export function handlers({ operations }: Contract, files: string[]): string {
+export function writeHandlerIndex({ operations }: Contract, files: string[]): string {
   const names = [...new Set([...operations.map(({ id }) => id), ...files])].sort()
   return `${HEADER}import type { Handler } from '../handlers/call.ts'
 import type { OperationId } from './operations.ts'

@@ -10,14 +10,14 @@ import { listPayloadSchemas } from './types.ts'
 
 const WEBHOOKS_TAG = { name: 'Webhooks', description: 'Deliveries of events to your endpoint.' }
 
-export function openapi31(contract: Contract): object {
+export function toOpenapi31(contract: Contract): object {
   const {
     openapi: _version,
     tags,
     paths = {},
     components,
     ...rest
-  } = toOpenapi31(contract.openapi.root) as Record<string, Record<string, object>>
+  } = convertNode(contract.openapi.root) as Record<string, Record<string, object>>
   const webhooks = Object.fromEntries(
     contract.events.map((event) => [event.type, toWebhook(contract.sources, event)]),
   )
@@ -41,17 +41,17 @@ function withListRules(item: object, schemas: Schemas): object {
 }
 
 /** A copy of the document's node with its schemas in JSON Schema 2020-12. */
-function toOpenapi31(node: unknown, key = ''): unknown {
-  if (Array.isArray(node)) return node.map((item) => toOpenapi31(item))
+function convertNode(node: unknown, key = ''): unknown {
+  if (Array.isArray(node)) return node.map((item) => convertNode(item))
   if (!isObject(node)) return node
   if (EXAMPLES.has(key)) return node
   if (key === 'schema') return toJsonSchema(node)
-  if (key === 'schemas') return mapValues(node as Record<string, Schema>, toSchema31)
-  return mapValues(node, toOpenapi31)
+  if (key === 'schemas') return mapValues(node as Record<string, Schema>, convertSchema)
+  return mapValues(node, convertNode)
 }
 
 /** OpenAPI 3.1 keeps the discriminator, which JSON Schema does not have. */
-function toSchema31(schema: Schema): Schema {
+function convertSchema(schema: Schema): Schema {
   const { discriminator } = schema
   return { ...toJsonSchema(schema), ...(discriminator !== undefined && { discriminator }) }
 }

@@ -7,7 +7,7 @@ import { fail, type Located, type Sources } from '../model/source.ts'
 import { filterName } from './resources.ts'
 import { HEADER, literal, union } from './typescript-text.ts'
 
-export function operations(contract: Contract): string {
+export function writeOperations(contract: Contract): string {
   const { sources } = contract
   const rows = Object.fromEntries(
     contract.operations.map((operation) => [operation.id, toRow(sources, operation)]),

@@ -31,7 +31,7 @@ function forTypes(node: unknown, key = ''): unknown {
   return Object.fromEntries(kept.map(([name, value]) => [name, forTypes(value, name)]))
 }
 
-export async function plainOutputs({
+export async function writePlainOutputs({
   openapi,
   operations,
 }: Contract): Promise<Record<string, string>> {
@@ -64,17 +64,20 @@ function writeRow({ id, path, method }: Operation): string {
 }
 
 /** handlers/<id>.ts for each operation without a handler, and security.ts. */
-export function plainStubs({ operations }: Contract, written: string[]): Record<string, string> {
+export function writePlainStubs(
+  { operations }: Contract,
+  handlers: string[],
+): Record<string, string> {
   const stubs = operations
-    .filter(({ id }) => !written.includes(id))
-    .map((operation) => [`handlers/${operation.id}.ts`, handler(operation)])
+    .filter(({ id }) => !handlers.includes(id))
+    .map((operation) => [`handlers/${operation.id}.ts`, writeHandler(operation)])
   return {
     ...Object.fromEntries(stubs),
     ...(operations.some(({ isPublic }) => !isPublic) && { 'security.ts': SECURITY }),
   }
 }
 
-function handler({ id, method, path, summary }: Operation): string {
+function writeHandler({ id, method, path, summary }: Operation): string {
   const title = summary.replaceAll('*/', '').split('\n')[0] ?? ''
   return `import type { Call, Result } from '../generated/operations.ts'
 

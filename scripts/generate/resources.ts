@@ -8,7 +8,7 @@ import { mapSubschemas, readDefault, type Schema } from '../model/schema.ts'
 import { type Finding, fail, type Located, type Sources } from '../model/source.ts'
 import { HEADER, literal, union } from './typescript-text.ts'
 
-export function resources(contract: Contract): string {
+export function writeResources(contract: Contract): string {
   for (const { source, path, problem } of findUnknownModules(contract)) fail(source, path, problem)
   const rows = contract.tags.flatMap(({ name, module, description }) => {
     if (module === undefined || module === NO_MODULE) return []

@@ -7,17 +7,17 @@ import { literal } from './typescript-text.ts'
 
 /** For each operation without a handler, by path: handlers/<operationId>.ts and
  *  test/handlers/<operationId>.test.ts. */
-export function writeStubs({ operations }: Contract, written: string[]): Record<string, string> {
-  const unwritten = operations.filter(({ id }) => !written.includes(id))
+export function writeStubs({ operations }: Contract, handlers: string[]): Record<string, string> {
+  const missing = operations.filter(({ id }) => !handlers.includes(id))
   return Object.fromEntries(
-    unwritten.flatMap((operation) => [
-      [`handlers/${operation.id}.ts`, handler(operation)],
-      [`test/handlers/${operation.id}.test.ts`, test(operation)],
+    missing.flatMap((operation) => [
+      [`handlers/${operation.id}.ts`, writeHandler(operation)],
+      [`test/handlers/${operation.id}.test.ts`, writeTest(operation)],
     ]),
   )
 }
 
-function handler({ id, method, path, summary, emits }: Operation): string {
+function writeHandler({ id, method, path, summary, emits }: Operation): string {
   return `import { notImplemented } from './call.ts'
 
 /** ${method.toUpperCase()} ${path}: ${summary}.${emits.length > 0 ? ` Emits ${emits.join(', ')}.` : ''}
@@ -28,7 +28,7 @@ export const ${id} = notImplemented('${id}')
 }
 
 /** The first test case is the contract's example. */
-function test({ id, method, path, parameters, body, success }: Operation): string {
+function writeTest({ id, method, path, parameters, body, success }: Operation): string {
   const names = parameters.filter((parameter) => parameter.in === 'path')
   const url = names.reduce((text, { name, example }) => {
     return text.replace(`{${name}}`, String(example ?? name))

@@ -10,13 +10,13 @@ import { HEADER, union } from './typescript-text.ts'
 /** generated/openapi.ts: `paths`, `components`, `operations`, and each component schema by its
  *  name. Fields with a default are optional, as in requests. generated/operations.ts has the types
  *  after validation. */
-export async function openapi({ openapi }: Contract): Promise<string> {
+export async function writeOpenapiTypes({ openapi }: Contract): Promise<string> {
   return HEADER + (await writeTypes(openapi.root as object, { defaultNonNullable: false }))
 }
 
 /** generated/asyncapi.ts: `EventType`, `DeliveredType`, `EventPayloads`, `EventData`, and each
  *  payload by its name. */
-export async function asyncapi(contract: Contract): Promise<string> {
+export async function writeAsyncapiTypes(contract: Contract): Promise<string> {
   // openapi-typescript does not read AsyncAPI: give it an OpenAPI document that has only the
   // schemas.
   const document = {

@@ -8,7 +8,7 @@ import { type Compiler, newCompiler, type Openness } from './compiler.ts'
 import { HEADER, literal } from './typescript-text.ts'
 
 /** generated/validators.js: tables of functions by operation and event. */
-export function validators({ sources, operations, events }: Contract): string {
+export function writeValidators({ sources, operations, events }: Contract): string {
   const compiler = newCompiler(sources, MODULE_CODE)
   const tables = {
     params: table(operations, (operation) => ({
@@ -58,7 +58,7 @@ export function validators({ sources, operations, events }: Contract): string {
 }
 
 /** generated/validators.d.ts */
-export function validatorTypes(): string {
+export function writeValidatorTypes(): string {
   return `${HEADER}import type { ErrorObject } from 'ajv'
 import type { DeliveredType } from './asyncapi.ts'
 import type { OperationId } from './operations.ts'

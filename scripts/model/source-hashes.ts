@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Refused } from '../../errors.ts'
 import type { Contract } from './contract.ts'
 
-export function sources({ openapi, asyncapi }: Contract): string {
+export function writeHashes({ openapi, asyncapi }: Contract): string {
   const hashes = [openapi, asyncapi].map(({ file, text }) => [file, hash(text)])
   return `${JSON.stringify(Object.fromEntries(hashes), null, 2)}\n`
 }
@@ -13,7 +13,7 @@ export function sources({ openapi, asyncapi }: Contract): string {
 /** Whether generated/ in `root` was written from this contract: the generator accepted it. */
 export async function isGenerated(root: string, contract: Contract): Promise<boolean> {
   const text = await readFile(join(root, 'generated/sources.json'), 'utf8').catch(() => undefined)
-  return text === sources(contract)
+  return text === writeHashes(contract)
 }
 
 /** Throws `Refused` if a contract in `root` was changed after generated/ was written. */

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { diff } from '../../scripts/diff/diff.ts'
 import { findOwnProblems } from '../../scripts/lint/lint.ts'
-import { assertGenerated, sources } from '../../scripts/model/source-hashes.ts'
+import { assertGenerated, writeHashes } from '../../scripts/model/source-hashes.ts'
 import { readContract } from '../../scripts/model/yaml.ts'
 import { formatRemark } from '../../scripts/report/result.ts'
 import { ACCEPTED } from './accepted-changes.ts'
@@ -41,7 +41,7 @@ async function refusals(root: string, generate: () => Promise<unknown>) {
 
 test.each(FAULTY)('$name', async ({ file = 'openapi.yaml', change, line, want }) => {
   await using tree = await newContractTree()
-  await tree.write('generated/sources.json', sources(await readContract(BASE)))
+  await tree.write('generated/sources.json', writeHashes(await readContract(BASE)))
   await tree.replace(file, ...change)
   const lines = (await readFile(tree.path(file), 'utf8')).split('\n')
   const number = lines.findIndex((text) => text.includes(line)) + 1
