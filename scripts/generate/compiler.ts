@@ -3,7 +3,7 @@ import type { CodeOptions, ValidateFunction } from 'ajv'
 import standalone from 'ajv/dist/standalone/index.js'
 import { findTag, listOptions } from '../model/alternatives.ts'
 import { dereference, locate } from '../model/references.ts'
-import { mapSubschemas, readDefault, type Schema } from '../model/schema.ts'
+import { chooseSchema, mapSubschemas, readDefault, type Schema } from '../model/schema.ts'
 import { fail, type Located, type Place, type Sources } from '../model/source.ts'
 import { newAjv, withoutAnnotations } from './ajv.ts'
 import { failAtCulprit } from './culprit.ts'
@@ -38,8 +38,8 @@ export function newCompiler(sources: Sources, codeOptions: CodeOptions): Compile
   function prepare({ source, path, value }: Located<Schema>, openness: Openness): Schema {
     if (value.$ref)
       return { $ref: component(locate(sources, source, value.$ref) as Located<Schema>, openness) }
-    checkNullable({ source, path, value })
-    if (openness === 'closed') checkClosable(sources, { source, path, value })
+    assertNullable({ source, path, value })
+    if (openness === 'closed') assertClosable(sources, { source, path, value })
     const schema = mapSubschemas(withoutAnnotations(value), (subschema, steps) =>
       (steps[0] === 'properties' ? prepareProperty : prepare)(
         { source, path: [...path, ...steps], value: subschema },
@@ -156,16 +156,11 @@ function chooseByTag(
   const tag = findTag(alternatives, resolve)
   if (tag === undefined) return value.oneOf ? { ...rest, oneOf } : rest
   const options = alternatives.map((alternative) => listOptions(alternative, tag, resolve))
-  const choice = oneOf.reduceRight<Schema>(
-    (otherwise, alternative, index) => ({
-      if: tagSchema(tag, options[index] ?? []),
-      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-      then: alternative,
-      else: otherwise,
-    }),
-    tagSchema(tag, options.flat()),
-  )
-  return { ...rest, ...choice }
+  const cases = oneOf.map((alternative, index): [Schema, Schema] => [
+    tagSchema(tag, options[index] ?? []),
+    alternative,
+  ])
+  return { ...rest, ...chooseSchema(cases, tagSchema(tag, options.flat())) }
 }
 
 /** Matches objects whose `tag` is one of the options. If there are no options, it matches objects
@@ -180,7 +175,7 @@ function isObjectSchema({ type, properties }: Schema): boolean {
   return type === 'object' || properties !== undefined
 }
 
-function checkNullable({
+function assertNullable({
   source,
   path,
   value: { nullable, type, enum: options },
@@ -192,7 +187,7 @@ function checkNullable({
 }
 
 /** In a composition, each closed part refuses the properties of the other parts. */
-function checkClosable(sources: Sources, { source, path, value }: Located<Schema>): void {
+function assertClosable(sources: Sources, { source, path, value }: Located<Schema>): void {
   const isObject = (schema: Schema) =>
     isObjectSchema(dereference(sources, { source, path, value: schema }).value as Schema)
   if (value.allOf?.some(isObject))

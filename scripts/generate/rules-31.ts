@@ -3,7 +3,13 @@
  *  same rules: operations/request-rules.ts and operations/storable.ts. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
-import { mapSubschemas, mapValues, type Schema, TEXT_PATTERN } from '../model/schema.ts'
+import {
+  chooseSchema,
+  mapSubschemas,
+  mapValues,
+  type Schema,
+  TEXT_PATTERN,
+} from '../model/schema.ts'
 import { isObject } from '../model/source.ts'
 import { filterName } from './resources.ts'
 
@@ -49,16 +55,14 @@ function withFiltersOfResource(operations: Operation[], schemas: Schemas, schema
   const options = schemas[resource.$ref?.split('/').at(-1) ?? '']?.enum ?? []
   // Some validators refuse properties that a subschema does not name.
   const all = mapValues(schema.properties ?? {}, () => ({}))
-  const choice = options.reduceRight<Schema>((otherwise, option) => {
+  const cases = options.map((option): [Schema, Schema] => {
     const propertyNames = { enum: listFilters(operations, option) }
-    return {
-      if: { properties: { ...all, resource: { const: option } } },
-      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-      then: { properties: { ...all, filters: { propertyNames } } },
-      else: otherwise,
-    }
-  }, {})
-  return { ...schema, ...choice }
+    return [
+      { properties: { ...all, resource: { const: option } } },
+      { properties: { ...all, filters: { propertyNames } } },
+    ]
+  })
+  return { ...schema, ...chooseSchema(cases, {}) }
 }
 
 /** The names of the filters of the list, for example `status` for `filter[status]`. */

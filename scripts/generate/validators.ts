@@ -1,5 +1,5 @@
 import type { Contract } from '../model/contract.ts'
-import type { Operation, OperationResponse } from '../model/operations.ts'
+import { isJson, type Operation, type OperationResponse } from '../model/operations.ts'
 import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import type { Located, Sources } from '../model/source.ts'
@@ -178,7 +178,7 @@ function responseBody(
 ): Record<string, string | null> | null {
   const bodies = Object.values(content).map(({ mediaType, schema }) => [
     mediaType,
-    /[/+]json$/.test(mediaType) ? compile(compiler, `${name}_body`, schema, 'closed') : null,
+    isJson(mediaType) ? compile(compiler, `${name}_body`, schema, 'closed') : null,
   ])
   return bodies.length === 0 ? null : Object.fromEntries(bodies)
 }

@@ -1,6 +1,5 @@
 import type { Contract } from '../model/contract.ts'
-import type { Operation } from '../model/operations.ts'
-import { isJson } from '../model/plain-operations.ts'
+import { isJson, type Operation } from '../model/operations.ts'
 import { isObject } from '../model/source.ts'
 import { respondWithExample } from '../service/examples.ts'
 import type { Call, Result, Tools } from '../service/service.ts'

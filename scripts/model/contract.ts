@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type EventMessage, readEvents } from './events.ts'
 import { type Operation, readOperations } from './operations.ts'
-import { checkReferences } from './references.ts'
+import { assertReferences } from './references.ts'
 import { isObject, type Path, type Source, type Sources, START, valueAt } from './source.ts'
 
 export interface Contract {
@@ -34,7 +34,7 @@ export interface Tag {
  *  checks the rest. */
 export function buildContract(openapi: Source, asyncapi: Source): Contract {
   const sources = { [openapi.file]: openapi, [asyncapi.file]: asyncapi }
-  for (const source of [openapi, asyncapi]) checkReferences(sources, source)
+  for (const source of [openapi, asyncapi]) assertReferences(sources, source)
   return {
     sources,
     openapi,

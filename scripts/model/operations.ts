@@ -105,6 +105,10 @@ export interface MediaType {
   example: unknown
 }
 
+export function isJson(mediaType: string): boolean {
+  return /[/+]json\s*(;|$)/i.test(mediaType)
+}
+
 export const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']
 
 export function readOperations(sources: Sources, openapi: Source): Operation[] {

@@ -1,6 +1,7 @@
 /** Operations of an OpenAPI document that was not written for this toolchain. It may leave out what
  *  ours must have, and use every style of operation that scripts/service/unsupported.ts accepts. */
 import {
+  isJson,
   METHODS,
   type MediaType,
   type Operation,
@@ -65,10 +66,6 @@ function readOperation(sources: Sources, place: Place): Operation {
     emits: [],
     deprecation: node.deprecated === true ? { since: null, sunset: null } : null,
   }
-}
-
-export function isJson(mediaType: string): boolean {
-  return /[/+]json\s*(;|$)/i.test(mediaType)
 }
 
 const RESERVED = new Set(

@@ -52,7 +52,7 @@ function findTarget(sources: Sources, from: Source, ref: string): Located {
 
 /** Throws `ContractError` for the first reference without a target. Later code need not check
  *  references. */
-export function checkReferences(sources: Sources, source: Source): void {
+export function assertReferences(sources: Sources, source: Source): void {
   const path: (string | number)[] = []
   const visit = (node: unknown): void => {
     if (!isObject(node)) return

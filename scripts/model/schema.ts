@@ -110,6 +110,18 @@ export function listSubschemas(
   return found
 }
 
+/** The first case whose condition is valid decides, or `otherwise` if there is none. */
+export function chooseSchema(
+  cases: readonly [condition: Schema, schema: Schema][],
+  otherwise: Schema,
+): Schema {
+  const [first, ...others] = cases
+  if (first === undefined) return otherwise
+  const [condition, schema] = first
+  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+  return { if: condition, then: schema, else: chooseSchema(others, otherwise) }
+}
+
 /** The value that the service assumes for an absent field or parameter. */
 export function readDefault(schema: Schema): unknown {
   return schema.default === undefined ? schema['x-default'] : schema.default

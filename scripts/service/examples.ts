@@ -1,7 +1,11 @@
 /** The results of a mock: the examples of the document, or values made up from its schemas. */
 import { StatusError } from '../../errors.ts'
-import type { MediaType, Operation, OperationResponse } from '../model/operations.ts'
-import { isJson } from '../model/plain-operations.ts'
+import {
+  isJson,
+  type MediaType,
+  type Operation,
+  type OperationResponse,
+} from '../model/operations.ts'
 import type { Call, Result, Tools } from './service.ts'
 import { concreteType, findResponse } from './service.ts'
 

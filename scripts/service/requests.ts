@@ -1,6 +1,5 @@
 /** Builds requests to the operations of an OpenAPI document, with values that are valid by it. */
-import type { Operation, Parameter } from '../model/operations.ts'
-import { isJson } from '../model/plain-operations.ts'
+import { isJson, type Operation, type Parameter } from '../model/operations.ts'
 import { authorizationWord, type SecuritySchemes } from '../model/security-schemes.ts'
 import { DELIMITERS, listParameters, type PlaceName } from './parameters.ts'
 import { concreteType, type Tools } from './service.ts'

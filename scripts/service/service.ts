@@ -5,8 +5,12 @@ import Koa, { type Context, type Middleware } from 'koa'
 import { InvalidInput, StatusError } from '../../errors.ts'
 import type { Contract } from '../model/contract.ts'
 import { readBasePath } from '../model/document.ts'
-import type { MediaType, Operation, OperationResponse } from '../model/operations.ts'
-import { isJson } from '../model/plain-operations.ts'
+import {
+  isJson,
+  type MediaType,
+  type Operation,
+  type OperationResponse,
+} from '../model/operations.ts'
 import { readSecuritySchemes } from '../model/security-schemes.ts'
 import { readBody } from './bodies.ts'
 import { type Credentials, findCredentials, formatChallenges } from './credentials.ts'
