@@ -12,7 +12,7 @@ import {
   type Sources,
 } from './source.ts'
 
-export interface Bundle {
+interface Bundle {
   root: Record<string, unknown>
   /** References without a target. */
   findings: Finding[]
@@ -65,11 +65,9 @@ export function bundle(sources: Sources, main: Source): Bundle {
   return bundler.finish(root as Record<string, unknown>)
 }
 
-interface Position {
-  source: Source
-  /** In its file. */
-  path: Path
-  /** In the bundle. */
+/** A node that is copied: its place in its file. */
+interface NodePlace extends Place {
+  /** Its path in the bundle. */
   at: Path
   inSchema: boolean
 }
@@ -89,19 +87,19 @@ class Bundler {
     this.main = main
   }
 
-  copy(node: unknown, position: Position): unknown {
+  copy(node: unknown, place: NodePlace): unknown {
     if (!isObject(node)) return node
-    const { source, path, at, inSchema } = position
-    if (typeof node.$ref === 'string') return this.reference(node, node.$ref, position)
+    const { source, path, at, inSchema } = place
+    if (typeof node.$ref === 'string') return this.copyReference(node, node.$ref, place)
     if (Array.isArray(node))
       return node.map((item, index) =>
         this.copy(item, { source, path: [...path, index], at: [...at, index], inSchema }),
       )
     return Object.fromEntries(
       Object.entries(node).map(([key, value]) => {
-        if (isData(key, path)) return [key, this.copyData(key, value, position)]
+        if (isData(key, path)) return [key, this.copyData(key, value, place)]
         if (key === 'mapping' && path.at(-1) === 'discriminator')
-          return [key, this.copyMapping(value, position)]
+          return [key, this.copyMapping(value, place)]
         const isSchema = inSchema || key === 'schema' || path.join('/') === 'components/schemas'
         const below = { source, path: [...path, key], at: [...at, key], inSchema: isSchema }
         return [key, this.copy(value, below)]
@@ -110,18 +108,18 @@ class Bundler {
   }
 
   /** A discriminator maps values to references, or to names of schemas. */
-  private copyMapping(mapping: unknown, position: Position): unknown {
+  private copyMapping(mapping: unknown, place: NodePlace): unknown {
     const targets = Object.entries((mapping ?? {}) as Record<string, string>)
     return Object.fromEntries(
       targets.map(([value, target]) => {
         if (!/[#/]|\.(ya?ml|json)$/.test(target)) return [value, target]
-        const { $ref = target } = this.reference({}, target, position) as { $ref?: string }
+        const { $ref = target } = this.copyReference({}, target, place) as { $ref?: string }
         return [value, $ref]
       }),
     )
   }
 
-  private copyData(key: string, value: unknown, { source, path, at }: Position): unknown {
+  private copyData(key: string, value: unknown, { source, path, at }: NodePlace): unknown {
     if (key !== 'examples') return value
     const references = listExampleReferences(value).map(([name, example]) => {
       const below = { path: [...path, key, name], at: [...at, key, name] }
@@ -132,8 +130,8 @@ class Bundler {
       : { ...(value as object), ...Object.fromEntries(references) }
   }
 
-  private reference(node: object, ref: string, position: Position): unknown {
-    const { source, path, at, inSchema } = position
+  private copyReference(node: object, ref: string, place: NodePlace): unknown {
+    const { source, path, at, inSchema } = place
     let target: Located
     try {
       target = locate(this.sources, source, ref)
@@ -146,10 +144,10 @@ class Bundler {
       this.origins.set(at.join('\n'), target)
       return this.copy(target.value, { ...target, at, inSchema: false })
     }
-    return { ...node, $ref: toPointer(this.addComponent(target, position)) }
+    return { ...node, $ref: toPointer(this.addComponent(target, place)) }
   }
 
-  private addComponent(target: Located, { path, inSchema }: Position): Path {
+  private addComponent(target: Located, { path, inSchema }: NodePlace): Path {
     const known = this.addedPaths.get(target.value)
     if (known) return known
     const kind = inSchema ? 'schemas' : kindOf(path)

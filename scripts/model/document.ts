@@ -33,7 +33,7 @@ export class UnsupportedDocument extends Refused {
 }
 
 /** Finds what the toolchain does not support, in a document without references to other files. */
-export type FindUnsupported = (openapi: Source) => Finding[]
+type FindUnsupported = (openapi: Source) => Finding[]
 
 /** Throws `UnsupportedDocument` with every reason, and `ContractError` for text that is not YAML or
  *  JSON. */
@@ -43,9 +43,9 @@ export async function readDocument(root: string, find: FindUnsupported): Promise
     throw new Refused(`${root} has no ${DOCUMENT_FILES.join(', ')}: add one of them.`)
   const main = await readSource(root, file)
   const { sources, findings } = await readReferencedFiles(root, main)
-  const isSingle = Object.keys(sources).length === 1
   const joined = bundle(sources, main)
-  const openapi = isSingle ? main : toSource(main, joined.root)
+  const isSingle = Object.keys(sources).length === 1
+  const openapi = isSingle ? main : { ...main, root: joined.root }
   const unsupported = find(openapi).map(({ path, problem }) => ({
     ...joined.origin(path),
     problem,
@@ -139,9 +139,4 @@ export async function readReferencedFiles(root: string, main: Source) {
     }
   }
   return { sources, findings }
-}
-
-/** `bundle` has the places of what it took from other files. */
-function toSource(main: Source, root: unknown): Source {
-  return { ...main, root }
 }

@@ -203,14 +203,14 @@ export function readDeprecation(
 }
 
 /** Whether the text is an existing day in the form `2026-03-01`. */
-export function isDay(text: string): boolean {
+function isDay(text: string): boolean {
   return (
     /^\d{4}-\d{2}-\d{2}$/.test(text) && new Date(`${text}T00:00:00Z`).toJSON()?.startsWith(text)
   )
 }
 
 /** `x-rate-limit` below `path`; the document's default is at []. */
-export function readRateLimit(openapi: Source, path: Path): RateLimit {
+function readRateLimit(openapi: Source, path: Path): RateLimit {
   const { limit, window_seconds: windowSeconds } = mappingAt(openapi, [...path, 'x-rate-limit'])
   const problem = 'x-rate-limit must have limit and window_seconds: write two positive integers'
   if (![limit, windowSeconds].every((number) => Number.isInteger(number) && Number(number) > 0))

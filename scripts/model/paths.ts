@@ -1,4 +1,5 @@
 /** Path templates, and the faults of the paths of an OpenAPI document. */
+import { METHODS } from './operations.ts'
 import { type Finding, isObject, type Source, valueAt } from './source.ts'
 
 /** The path without the names of its parameters, for example `/pets/{}`. */
@@ -17,11 +18,18 @@ export function recordTypeOf(idParameter: string): string {
   return idParameter.replace(/_id$/, '')
 }
 
-/** `operations` are the paths of Operation Objects: `paths`, the template and the method. */
-export function findPathProblems(
-  openapi: Source,
-  operations: [string, string, string][],
-): Finding[] {
+/** The path of an Operation Object in its file. */
+export type OperationPath = [paths: 'paths', template: string, method: string]
+
+export function listOperationPaths({ root }: Source): OperationPath[] {
+  return Object.entries(valueAt(root, ['paths']) ?? {}).flatMap(([template, item]) =>
+    METHODS.filter((method) => isObject(item) && isObject(item[method])).map(
+      (method): OperationPath => ['paths', template, method],
+    ),
+  )
+}
+
+export function findPathProblems(openapi: Source): Finding[] {
   const found = Object.keys(valueAt(openapi.root, ['paths']) as object).flatMap((path) => {
     const names = parameterNames(path)
     const refuse = (problem: string) => [{ source: openapi, path: ['paths', path], problem }]
@@ -33,12 +41,12 @@ export function findPathProblems(
       return refuse(`${path} has a parameter twice: give each its own name`)
     return []
   })
-  return [...found, ...findEqualPaths(openapi, operations)]
+  return [...found, ...findEqualPaths(openapi)]
 }
 
-function findEqualPaths(openapi: Source, operations: [string, string, string][]): Finding[] {
+function findEqualPaths(openapi: Source): Finding[] {
   const first = new Map<string, string>()
-  return operations.flatMap((path) => {
+  return listOperationPaths(openapi).flatMap((path) => {
     const [, template, method] = path
     const key = `${method} ${shapeOf(template)}`
     const known = first.get(key)

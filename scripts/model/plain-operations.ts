@@ -2,7 +2,6 @@
  *  ours must have, and use every style of operation that scripts/service/unsupported.ts accepts. */
 import {
   isJson,
-  METHODS,
   type MediaType,
   type Operation,
   type OperationResponse,
@@ -13,23 +12,23 @@ import {
   readResponseHeader,
   readSecurity,
 } from './operations.ts'
+import { listOperationPaths } from './paths.ts'
 import { dereference } from './references.ts'
 import type { Schema } from './schema.ts'
-import { isObject, type Located, type Path, type Place, type Sources, valueAt } from './source.ts'
+import {
+  isObject,
+  type Located,
+  type Path,
+  type Place,
+  type Source,
+  type Sources,
+  valueAt,
+} from './source.ts'
 
-/** `owner` is the only file: bundle.ts joins the others with it. */
-export function readPlainOperations(sources: Sources, openapi: Place['source']): Operation[] {
-  return listOperationPaths(openapi.root).map(([, path, method]) =>
-    readOperation(sources, { source: openapi, path: ['paths', path, method] }),
-  )
-}
-
-/** The path of each Operation Object: `paths`, the template and the method. */
-export function listOperationPaths(root: unknown): [string, string, string][] {
-  return Object.entries(valueAt(root, ['paths']) ?? {}).flatMap(([path, item]) =>
-    METHODS.filter((method) => isObject(item) && isObject(item[method])).map(
-      (method): [string, string, string] => ['paths', path, method],
-    ),
+/** `openapi` is the only file: bundle.ts joins the others with it. */
+export function readPlainOperations(sources: Sources, openapi: Source): Operation[] {
+  return listOperationPaths(openapi).map((path) =>
+    readOperation(sources, { source: openapi, path }),
   )
 }
 

@@ -59,7 +59,7 @@ export interface Schema {
 export const TEXT_PATTERN = '^[^\\x00]*$'
 /** Like `TEXT_PATTERN`, but they refuse text of white space only. The first one also refuses empty
  *  text. */
-export const NOT_BLANK_PATTERNS: readonly string[] = [
+const NOT_BLANK_PATTERNS: readonly string[] = [
   '^\\s*[^\\s\\x00][^\\x00]*$',
   '^(\\s*[^\\s\\x00][^\\x00]*)?$',
 ]

@@ -3,7 +3,6 @@ import type { Contract } from './contract.ts'
 import { isMapOfNames, listNodes } from './nodes.ts'
 import type { Operation } from './operations.ts'
 import { findPathProblems, findReferringPaths, parameterNames } from './paths.ts'
-import { listOperationPaths } from './plain-operations.ts'
 import { locate } from './references.ts'
 import { listSubschemas, type Schema } from './schema.ts'
 import {
@@ -16,18 +15,18 @@ import {
   valueAt,
 } from './source.ts'
 
-const METHODS = ['get', 'post', 'patch', 'delete']
+const SUPPORTED_METHODS = ['get', 'post', 'patch', 'delete']
 
 export function findUnsupportedParts(contract: Contract): Finding[] {
   const { openapi, asyncapi, operations } = contract
   return [
-    ...checkVersion(openapi, 'openapi', '3.0.'),
-    ...checkVersion(asyncapi, 'asyncapi', '3.0.'),
-    ...checkServers(openapi, []),
+    ...findOtherVersion(openapi, 'openapi', '3.0.'),
+    ...findOtherVersion(asyncapi, 'asyncapi', '3.0.'),
+    ...findServerPaths(openapi, []),
     ...findReferringPaths(openapi),
-    ...findPathProblems(openapi, listOperationPaths(openapi.root)),
-    ...operations.flatMap((operation) => checkOperation(contract, operation)),
-    ...operations.flatMap((operation) => checkParameters(operation)),
+    ...findPathProblems(openapi),
+    ...operations.flatMap((operation) => findOperationProblems(contract, operation)),
+    ...operations.flatMap((operation) => findParameterProblems(operation)),
     ...findSchemaProblems(openapi),
     ...findAccessKeywords(openapi),
     ...findAccessKeywords(asyncapi),
@@ -66,19 +65,19 @@ function findCycle(
   return undefined
 }
 
-function checkVersion(source: Source, key: string, want: string): Finding[] {
+function findOtherVersion(source: Source, key: string, want: string): Finding[] {
   const version = String(valueAt(source.root, [key]))
   if (version.startsWith(want)) return []
   const remedy = `write ${want}x`
   return [{ source, path: [key], problem: `${key}: ${version} is not supported: ${remedy}` }]
 }
 
-function checkOperation(contract: Contract, operation: Operation): Finding[] {
+function findOperationProblems(contract: Contract, operation: Operation): Finding[] {
   const { id, place } = operation
   const { source, path } = place
   const callbacks = [...path, 'callbacks']
   return [
-    ...checkMethod(operation),
+    ...findOtherMethod(operation),
     ...(valueAt(source.root, callbacks) === undefined
       ? []
       : [
@@ -88,24 +87,24 @@ function checkOperation(contract: Contract, operation: Operation): Finding[] {
             problem: `${id} has callbacks: describe the requests as events in asyncapi.yaml`,
           },
         ]),
-    ...checkServers(source, path.slice(0, -1)),
-    ...checkServers(source, path),
-    ...checkSecurity(contract, operation),
-    ...checkPermission(contract, operation),
+    ...findServerPaths(source, path.slice(0, -1)),
+    ...findServerPaths(source, path),
+    ...findOtherSecurity(contract, operation),
+    ...findUnknownPermission(contract, operation),
   ]
 }
 
-function checkMethod({ id, method, place }: Operation): Finding[] {
-  if (METHODS.includes(method)) return []
+function findOtherMethod({ id, method, place }: Operation): Finding[] {
+  if (SUPPORTED_METHODS.includes(method)) return []
   const remedy =
     method === 'head'
       ? 'remove it, because the service responds to HEAD wherever there is a GET'
-      : `use one of ${METHODS.join(', ')}`
+      : `use one of ${SUPPORTED_METHODS.join(', ')}`
   return [{ ...place, problem: `${id} is ${method.toUpperCase()}: ${remedy}` }]
 }
 
 /** The service serves the paths as they are. */
-function checkServers(source: Source, owner: Path): Finding[] {
+function findServerPaths(source: Source, owner: Path): Finding[] {
   const path = [...owner, 'servers']
   const servers = valueAt(source.root, path)
   return (Array.isArray(servers) ? servers : []).flatMap((server, index) => {
@@ -122,7 +121,7 @@ function checkServers(source: Source, owner: Path): Finding[] {
 /** The only security scheme of the service. */
 const SCHEME = 'apiKey'
 
-function checkSecurity({ openapi }: Contract, { id, place }: Operation): Finding[] {
+function findOtherSecurity({ openapi }: Contract, { id, place }: Operation): Finding[] {
   const own = [...place.path, 'security']
   const path = valueAt(openapi.root, own) === undefined ? ['security'] : own
   const requirements = (valueAt(openapi.root, path) ?? []) as Record<string, unknown>[]
@@ -140,13 +139,16 @@ function checkSecurity({ openapi }: Contract, { id, place }: Operation): Finding
 }
 
 /** A permission is a module. A contract without `x-modules` can have any. */
-function checkPermission({ modules }: Contract, { id, permission, place }: Operation): Finding[] {
+function findUnknownPermission(
+  { modules }: Contract,
+  { id, permission, place }: Operation,
+): Finding[] {
   if (permission === null || modules.length === 0 || modules.includes(permission)) return []
   const problem = `x-permission of ${id} must be one of ${modules.join(', ')}`
   return [{ ...place, path: [...place.path, 'x-permission'], problem }]
 }
 
-function checkParameters({ id, path, place, parameters }: Operation): Finding[] {
+function findParameterProblems({ id, path, place, parameters }: Operation): Finding[] {
   const names = parameterNames(path)
   const declared = parameters.filter((parameter) => parameter.in === 'path')
   const found = parameters.flatMap((parameter): Finding[] => {

@@ -13,7 +13,7 @@ import { findComponents, findOwnLines } from './own-lines.ts'
 import { type Changes, findMentions, type TextFile, wordPattern } from './text-files.ts'
 import { renameInYaml } from './yaml-names.ts'
 
-export interface DocumentFiles {
+interface DocumentFiles {
   contract: Contract
   /** The document and the files that it refers to. */
   documents: TextFile[]

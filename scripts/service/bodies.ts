@@ -10,7 +10,7 @@ import type { Problem, Validation } from './schemas.ts'
 
 const MAX_BODY_BYTES = 10 * 1024 * 1024
 
-export interface ReadBody {
+interface ReadBody {
   /** JSON as a value, a form as an object, text as a string, and everything else as a Buffer. */
   body: unknown
   problems: Problem[]

@@ -9,7 +9,7 @@ export interface Route {
   allow: string
 }
 
-export interface Match {
+interface Match {
   route: Route
   /** The values of the path parameters, in the order of the path. */
   values: string[]

@@ -38,7 +38,7 @@ function isOpenapi31({ root }: Source): boolean {
   return String(valueAt(root, ['openapi'])).startsWith('3.1')
 }
 
-export function newAjv(openapi: Source, coerceTypes: boolean | 'array' = false): Ajv {
+function newAjv(openapi: Source, coerceTypes: boolean | 'array' = false): Ajv {
   const ajv = new (isOpenapi31(openapi) ? Ajv2020 : Ajv)({
     strict: false,
     validateSchema: false,

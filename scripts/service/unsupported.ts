@@ -1,7 +1,7 @@
 /** Finds what a document has that the toolchain does not support, all of it in one run.
  *  docs/documents.md has the table. */
-import { findPathProblems } from '../model/paths.ts'
-import { listOperationPaths, toOperationId } from '../model/plain-operations.ts'
+import { findPathProblems, listOperationPaths, type OperationPath } from '../model/paths.ts'
+import { toOperationId } from '../model/plain-operations.ts'
 import { dereference } from '../model/references.ts'
 import { listSubschemas, type Schema } from '../model/schema.ts'
 import {
@@ -19,7 +19,7 @@ export function findUnsupported(openapi: Source): Finding[] {
   if (version.length > 0) return version
   return unique([
     ...findOperationProblems(openapi),
-    ...findSchemes(openapi),
+    ...findSecurityProblems(openapi),
     ...listSchemas(openapi).flatMap(findSchemaProblems),
   ])
 }
@@ -45,18 +45,18 @@ function findVersion(openapi: Source): Finding[] {
 }
 
 function findOperationProblems(openapi: Source): Finding[] {
-  const places = listOperationPaths(openapi.root)
+  const operations = listOperationPaths(openapi)
   return [
-    ...findRepeatedNames(openapi, places),
-    ...findPathProblems(openapi, places),
-    ...places.flatMap((path) => findInOperation(openapi, path)),
+    ...findRepeatedNames(openapi, operations),
+    ...findPathProblems(openapi),
+    ...operations.flatMap((path) => findInOperation(openapi, path)),
   ]
 }
 
 /** The ID names a file and a function, so `get-pet` and `getPet` are the same. */
-function findRepeatedNames(openapi: Source, places: [string, string, string][]): Finding[] {
+function findRepeatedNames(openapi: Source, operations: OperationPath[]): Finding[] {
   const first = new Map<string, Path>()
-  return places.flatMap((path) => {
+  return operations.flatMap((path) => {
     const [, template, method] = path
     const id = toOperationId(valueAt(openapi.root, [...path, 'operationId']), method, template)
     // Some file systems do not distinguish upper and lower case.
@@ -73,7 +73,7 @@ function findRepeatedNames(openapi: Source, places: [string, string, string][]):
 
 const PATH_STYLES = ['matrix', 'label']
 
-function findInOperation(openapi: Source, path: [string, string, string]): Finding[] {
+function findInOperation(openapi: Source, path: OperationPath): Finding[] {
   const sources = { [openapi.file]: openapi }
   const responses = valueAt(openapi.root, [...path, 'responses'])
   const statuses = Object.keys(isObject(responses) ? responses : {}).filter(
@@ -110,7 +110,7 @@ function findInParameter({ source, path, value }: Located): Finding[] {
   return []
 }
 
-function findSchemes(openapi: Source): Finding[] {
+function findSecurityProblems(openapi: Source): Finding[] {
   const schemes = (valueAt(openapi.root, ['components', 'securitySchemes']) ?? {}) as object
   const found = Object.entries(schemes).flatMap(([name, scheme]) => {
     const { type, scheme: http } = scheme as Record<string, unknown>
@@ -123,7 +123,7 @@ function findSchemes(openapi: Source): Finding[] {
     const path = ['components', 'securitySchemes', name]
     return isKnown ? [] : [{ source: openapi, path, problem }]
   })
-  const owners: Path[] = [[], ...listOperationPaths(openapi.root)]
+  const owners: Path[] = [[], ...listOperationPaths(openapi)]
   const undefinedNames = owners.flatMap((owner) => {
     const list = valueAt(openapi.root, [...owner, 'security'])
     const names = (Array.isArray(list) ? list : []).flatMap((requirement) =>
