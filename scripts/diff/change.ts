@@ -132,23 +132,23 @@ export function compareSchemaParts(
   return findings.map(({ id, level, path, what, place, isGone }) => {
     const part = path.length === 0 ? name : `\`${path.join('.')}\` of ${name}`
     const position = formatPosition(place)
-    const found: Change = { id, level, ...position, isGone, concerns: [concerns], part, what }
-    return isGone ? excuseRemoval(subject, place, found) : found
+    const change: Change = { id, level, ...position, isGone, concerns: [concerns], part, what }
+    return isGone ? excuseRemoval(subject, place, change) : change
   })
 }
 
-/** Lowers the level of a removal after the sunset of a deprecated part. */
+/** Lowers the level of a removal after the sunset of a deprecated part. The schema, the target of
+ *  its reference or `owner`, which has the schema, can be deprecated. */
 export function excuseRemoval(
   subject: Subject,
   schema: Located,
-  found: Change,
-  holder?: Place,
+  removal: Change,
+  owner?: Place,
 ): Change {
   const target = dereference(subject.base.sources, schema)
-  const { isDeprecated, sunset } =
-    [schema, target, ...(holder ? [holder] : [])]
-      .map(readDeprecationMarks)
-      .find((each) => each.isDeprecated) ?? {}
-  if (!isDeprecated || sunset === undefined || sunset > subject.today) return found
-  return { ...found, level: 'safe', what: `${found.what}, after its sunset of ${sunset}` }
+  const places = owner ? [schema, target, owner] : [schema, target]
+  const marks = places.map(readDeprecationMarks).find(({ isDeprecated }) => isDeprecated)
+  const sunset = marks?.sunset
+  if (sunset === undefined || sunset > subject.today) return removal
+  return { ...removal, level: 'safe', what: `${removal.what}, after its sunset of ${sunset}` }
 }

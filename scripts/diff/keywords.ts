@@ -202,10 +202,8 @@ function compareBounds(
   add: Add,
 ): void {
   const unset = isUpper ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY
-  const [before, after] = [old[keyword] ?? unset, now[keyword] ?? unset].map(Number) as [
-    number,
-    number,
-  ]
+  const before = Number(old[keyword] ?? unset)
+  const after = Number(now[keyword] ?? unset)
   const format = (value: number): string => (Number.isFinite(value) ? String(value) : 'none')
   if (before !== after)
     add(

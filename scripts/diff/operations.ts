@@ -24,9 +24,6 @@ import { compareParameters } from './parameters.ts'
 import { compareSecurity } from './security.ts'
 import { compareServers } from './servers.ts'
 
-/** Clients do not see the names of path parameters. */
-const toKey = ({ method, path }: Operation): string => `${method} ${shapeOf(path)}`
-
 export function compareOperations(editions: Editions): Change[] {
   const { base, revision } = editions
   const before = new Map(base.operations.map((operation) => [toKey(operation), operation]))
@@ -36,7 +33,11 @@ export function compareOperations(editions: Editions): Change[] {
   const added = [...after].filter(([key]) => !before.has(key))
   return [
     ...removed.map(([key, operation]) =>
-      removedOperation(editions, operation, pathsLeft.has(withoutMethod(key))),
+      toRemovedOperation(
+        editions,
+        operation,
+        pathsLeft.has(withoutMethod(key)) ? 'api' : 'api-path',
+      ),
     ),
     ...added.map(([, operation]) => {
       const subject = { ...editions, concerns: operation.id }
@@ -49,21 +50,30 @@ export function compareOperations(editions: Editions): Change[] {
   ]
 }
 
-const withoutMethod = (key: string): string => key.replace(/^\w+ /, '')
+/** Clients do not see the names of path parameters. */
+function toKey({ method, path }: Operation): string {
+  return `${method} ${shapeOf(path)}`
+}
 
-const toPart = ({ method, path, place }: Operation): Part => ({
-  name: `${method.toUpperCase()} ${path}`,
-  place,
-})
+function withoutMethod(key: string): string {
+  return key.replace(/^\w+ /, '')
+}
 
-function removedOperation(editions: Editions, operation: Operation, isPathLeft: boolean): Change {
+function toPart({ method, path, place }: Operation): Part {
+  return { name: `${method.toUpperCase()} ${path}`, place }
+}
+
+/** `api-path`: the path has no other operation. */
+function toRemovedOperation(
+  editions: Editions,
+  operation: Operation,
+  prefix: 'api' | 'api-path',
+): Change {
   const { id, deprecation } = operation
-  return toRemoval(
-    { ...editions, concerns: id },
-    toPart(operation),
-    isPathLeft ? 'api' : 'api-path',
-    { isDeprecated: deprecation !== null, sunset: deprecation?.sunset ?? undefined },
-  )
+  return toRemoval({ ...editions, concerns: id }, toPart(operation), prefix, {
+    isDeprecated: deprecation !== null,
+    sunset: deprecation?.sunset ?? undefined,
+  })
 }
 
 const OPERATION_RULES = {
@@ -87,18 +97,8 @@ function compareOperation(subject: Subject, old: Operation, now: Operation): Cha
       add('api-security-scope-added', `needs the permission ${now.permission}`)
     else add('api-security-scope-removed', `does not need the permission ${old.permission}`)
   }
-  const perSecond = ({ rateLimit }: Operation): number =>
-    rateLimit ? rateLimit.limit / rateLimit.windowSeconds : Number.POSITIVE_INFINITY
-  if (perSecond(old) !== perSecond(now)) {
-    const { limit, windowSeconds } = now.rateLimit ?? {}
-    const what = now.rateLimit
-      ? `may be called ${limit} times in ${windowSeconds} s`
-      : 'has no rate limit any more'
-    add(
-      perSecond(now) < perSecond(old) ? 'api-rate-limit-decreased' : 'api-rate-limit-increased',
-      what,
-    )
-  }
+  if (perSecond(now) < perSecond(old)) add('api-rate-limit-decreased', describeRateLimit(now))
+  if (perSecond(now) > perSecond(old)) add('api-rate-limit-increased', describeRateLimit(now))
   for (const [change, what] of compareDeprecations(
     readDeprecationMarks(old.place),
     readDeprecationMarks(now.place),
@@ -118,6 +118,16 @@ function compareOperation(subject: Subject, old: Operation, now: Operation): Cha
     ...compareResponses(subject, old, now),
     ...compareCallbacks(subject, old, now),
   ]
+}
+
+function perSecond({ rateLimit }: Operation): number {
+  return rateLimit ? rateLimit.limit / rateLimit.windowSeconds : Number.POSITIVE_INFINITY
+}
+
+function describeRateLimit({ rateLimit }: Operation): string {
+  return rateLimit
+    ? `may be called ${rateLimit.limit} times in ${rateLimit.windowSeconds} s`
+    : 'has no rate limit any more'
 }
 
 /** The tag names the class of the operations in generated clients. */
@@ -176,24 +186,32 @@ function compareResponses(
   )
   return [
     ...removed.map((old) => {
-      const part = { ...responsePart(old), isGone: true }
-      return toChange(subject, part, `response-${outcome(old)}-status-removed`, 'is gone')
+      const part = { ...toResponsePart(old), isGone: true }
+      return toChange(subject, part, `response-${outcomeOf(old)}-status-removed`, 'is gone')
     }),
     ...newOperation.responses.flatMap((now) => {
       const old = oldOperation.responses.find(({ status }) => status === now.status)
       return old
         ? compareResponse(subject, old, now)
-        : [toChange(subject, responsePart(now), `response-${outcome(now)}-status-added`, 'is new')]
+        : [
+            toChange(
+              subject,
+              toResponsePart(now),
+              `response-${outcomeOf(now)}-status-added`,
+              'is new',
+            ),
+          ]
     }),
   ]
 }
 
-const outcome = ({ status }: OperationResponse) => (status < 300 ? 'success' : 'non-success')
+function outcomeOf({ status }: OperationResponse): 'success' | 'non-success' {
+  return status < 300 ? 'success' : 'non-success'
+}
 
-const responsePart = ({ status, place }: OperationResponse): Part => ({
-  name: `the response ${status}`,
-  place,
-})
+function toResponsePart({ status, place }: OperationResponse): Part {
+  return { name: `the response ${status}`, place }
+}
 
 function compareResponse(
   subject: Subject,
@@ -209,7 +227,7 @@ function compareResponseHeaders(
   now: OperationResponse,
 ): Change[] {
   const toName = ({ name }: ResponseHeader): string =>
-    `the header ${name} of ${responsePart(now).name}`
+    `the header ${name} of ${toResponsePart(now).name}`
   const removed = Object.entries(old.headers).filter(([header]) => !(header in now.headers))
   const changes = removed.map(([, header]) => {
     const { required, schema } = header
@@ -252,7 +270,7 @@ function compareResponseBodies(
   old: OperationResponse,
   now: OperationResponse,
 ): Change[] {
-  const { name } = responsePart(now)
+  const { name } = toResponsePart(now)
   const removed = Object.values(old.content).filter(({ mediaType }) => !(mediaType in now.content))
   return [
     ...removed.map(({ mediaType, schema: place }) =>

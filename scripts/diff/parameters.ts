@@ -14,22 +14,6 @@ import {
 } from './change.ts'
 import { compareDeprecations } from './deprecations.ts'
 
-/** Path parameters by position: clients do not see their names. */
-function parametersByKey({ path, parameters }: Operation): Map<string, Parameter> {
-  const positions = parameterNames(path)
-  return new Map(
-    parameters.map((parameter) => {
-      const { in: where, name } = parameter
-      return [
-        where === 'path'
-          ? `path ${positions.indexOf(name)}`
-          : `${where} ${where === 'header' ? name.toLowerCase() : name}`,
-        parameter,
-      ]
-    }),
-  )
-}
-
 export function compareParameters(
   subject: Subject,
   oldOperation: Operation,
@@ -38,38 +22,43 @@ export function compareParameters(
   const [before, after] = [parametersByKey(oldOperation), parametersByKey(newOperation)]
   const removed = [...before].filter(([key]) => !after.has(key))
   return [
-    ...removed.map(([, old]) => removedParameter(subject, old)),
+    ...removed.map(([, old]) => toRemovedParameter(subject, old)),
     ...[...after].flatMap(([key, now]) => {
       const old = before.get(key)
-      return old ? compareParameter(subject, old, now) : [addedParameter(subject, now)]
+      return old ? compareParameter(subject, old, now) : [toAddedParameter(subject, now)]
     }),
   ]
 }
 
-const parameterPart = ({ in: where, name, place }: Parameter): Part => ({
-  name: `the ${where} parameter ${name}`,
-  place,
-})
+function parametersByKey({ path, parameters }: Operation): Map<string, Parameter> {
+  const positions = parameterNames(path)
+  // Clients do not see the names of path parameters.
+  const toKey = ({ in: where, name }: Parameter): string => {
+    if (where === 'path') return `path ${positions.indexOf(name)}`
+    return where === 'header' ? `header ${name.toLowerCase()}` : `${where} ${name}`
+  }
+  return new Map(parameters.map((parameter) => [toKey(parameter), parameter]))
+}
 
-function removedParameter(subject: Subject, old: Parameter): Change {
-  const part = { ...parameterPart(old), isGone: true }
+function toPart({ in: where, name, place }: Parameter): Part {
+  return { name: `the ${where} parameter ${name}`, place }
+}
+
+function toRemovedParameter(subject: Subject, old: Parameter): Change {
+  const part = { ...toPart(old), isGone: true }
   const removal = toChange(subject, part, 'request-parameter-removed', 'is gone')
   return excuseRemoval(subject, old.schema, removal, old.place)
 }
 
-function addedParameter(subject: Subject, now: Parameter): Change {
+function toAddedParameter(subject: Subject, now: Parameter): Change {
+  const part = toPart(now)
   return now.required
-    ? toChange(
-        subject,
-        parameterPart(now),
-        'new-required-request-parameter',
-        'is new, and required',
-      )
-    : toChange(subject, parameterPart(now), 'new-optional-request-parameter', 'is new')
+    ? toChange(subject, part, 'new-required-request-parameter', 'is new, and required')
+    : toChange(subject, part, 'new-optional-request-parameter', 'is new')
 }
 
 function compareParameter(subject: Subject, old: Parameter, now: Parameter): Change[] {
-  const part = parameterPart(now)
+  const part = toPart(now)
   const changes: Change[] = []
   const add = (id: RuleId, what: string): void =>
     void changes.push(toChange(subject, part, id, what))

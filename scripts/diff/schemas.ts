@@ -4,20 +4,20 @@ import { findTag, listOptions } from '../model/alternatives.ts'
 import { readDeprecationMarks } from '../model/deprecations.ts'
 import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
-import { type Located, type Path, type Sources, valueAt } from '../model/source.ts'
+import { isObject, type Located, type Path, type Sources, valueAt } from '../model/source.ts'
 import { compareDeprecations } from './deprecations.ts'
 import { compareKeywords, show } from './keywords.ts'
 import { type Direction, type Level, SCHEMA_RULES, type SchemaChange, toRuleId } from './rules.ts'
 
-/** A schema in one revision of the contract. */
-export interface Edition {
+/** A schema of one revision of the contract. */
+interface PlacedSchema {
   sources: Sources
   schema: Located<Schema>
 }
 
 export interface Comparison {
-  base: Edition
-  revision: Edition
+  base: PlacedSchema
+  revision: PlacedSchema
   direction: Direction
   /** Prefix of the rules: `request-body`, `response-property` or `event-payload`. */
   subject: string
@@ -27,7 +27,7 @@ export interface Comparison {
   path: string[]
 }
 
-export interface SchemaFinding {
+interface SchemaFinding {
   id: string
   level: Level
   path: string[]
@@ -43,89 +43,86 @@ export function compareSchemas(
   ancestors: readonly Schema[] = [],
 ): SchemaFinding[] {
   const { base, revision } = comparison
-  const before = dereference(base.sources, base.schema) as Located<Schema>
-  const after = dereference(revision.sources, revision.schema) as Located<Schema>
+  const before = dereference(base.sources, base.schema)
+  const after = dereference(revision.sources, revision.schema)
   const isRecursion = ancestors.includes(after.value)
   if (isRecursion) return []
-  const here = {
+  const here: Comparison = {
     ...comparison,
     base: { ...base, schema: before },
     revision: { ...revision, schema: after },
   }
-  const isSplitOrJoined = !listAlternatives(before) !== !listAlternatives(after)
+  const [alternatives, newAlternatives] = [listAlternatives(before), listAlternatives(after)]
+  // A single schema that replaces alternatives is compared with one of them, which is no recursion.
+  const isJoined = alternatives !== undefined && newAlternatives === undefined
+  const innerAncestors = isJoined ? ancestors : [...ancestors, after.value]
+  const compare: Compare = (old, now, changes = {}) => {
+    const editions = { base: { ...base, schema: old }, revision: { ...revision, schema: now } }
+    return compareSchemas({ ...comparison, ...editions, ...changes }, innerAncestors)
+  }
+  if (isJoined) return compareAlternatives(here, alternatives, [revision.schema], compare)
+  if (newAlternatives && !alternatives)
+    return compareSplit(here, base.schema, newAlternatives, compare)
   return [
-    ...(isSplitOrJoined ? [] : compareNames(here, base.schema.value, revision.schema.value)),
-    ...compareTargets(comparison, here, ancestors),
+    ...compareNames(here, base.schema.value, revision.schema.value),
+    ...listKeywordFindings(here),
+    ...(alternatives && newAlternatives
+      ? compareAlternatives(here, alternatives, newAlternatives, compare)
+      : compareParts(here, compare)),
   ]
 }
+
+/** Compares two schemas inside the compared ones. */
+type Compare = (
+  old: Located<Schema>,
+  now: Located<Schema>,
+  changes?: Partial<Comparison>,
+) => SchemaFinding[]
 
 /** The name of a component becomes the name of a type. */
 function compareNames(here: Comparison, old: Schema, now: Schema): SchemaFinding[] {
   const [oldName, newName] = [old, now].map(({ $ref }) => $ref?.split('/').at(-1))
   if (oldName === newName) return []
-  const format = (name = 'none'): string => name
-  const what = `has the schema name ${format(newName)} instead of ${format(oldName)}`
+  const what = `has the schema name ${newName ?? 'none'} instead of ${oldName ?? 'none'}`
   return [finding(here, 'schema-renamed', what)]
 }
 
-/** `comparison` has the schemas as they are written, `here` the targets of their references. */
-function compareTargets(
-  comparison: Comparison,
+/** A single schema becomes alternatives. That is one change if each of them narrows it. */
+function compareSplit(
   here: Comparison,
-  ancestors: readonly Schema[],
+  old: Located<Schema>,
+  alternatives: Located<Schema>[],
+  compare: Compare,
 ): SchemaFinding[] {
-  const { base, revision, path } = comparison
+  const isNarrowed = alternatives
+    .flatMap((now) => compare(old, now))
+    .every(({ level }) => level === 'safe' || level === 'code')
+  if (!isNarrowed) return compareAlternatives(here, [old], alternatives, compare)
+  const names = alternatives.map(({ value }) => formatSchema(value)).join(' or ')
+  return [finding(here, 'one-of-split', `is one of ${names}`)]
+}
+
+/** The schemas of properties, of items, of other properties and of `allOf`. */
+function compareParts(here: Comparison, compare: Compare): SchemaFinding[] {
+  const { subject, propertySubject, path } = here
   const [before, after] = [here.base.schema, here.revision.schema]
-  const [alternatives, newAlternatives] = [listAlternatives(before), listAlternatives(after)]
-  // A single schema that replaces alternatives is compared with one of them, which is no recursion.
-  const innerAncestors = newAlternatives || !alternatives ? [...ancestors, after.value] : ancestors
-  const compareInner = (
-    old: Located<Schema>,
-    now: Located<Schema>,
-    changes: Partial<Comparison> = {},
-  ): SchemaFinding[] => {
-    const editions = { base: { ...base, schema: old }, revision: { ...revision, schema: now } }
-    return compareSchemas({ ...comparison, ...editions, ...changes }, innerAncestors)
-  }
-  // Each alternative narrows the schema.
-  const isSplit =
-    !alternatives &&
-    newAlternatives
-      ?.flatMap((now) => compareInner(base.schema, now))
-      .every(({ level }) => level === 'safe' || level === 'code')
-  if (isSplit) return [finding(here, 'one-of-split', `is one of ${formatNames(newAlternatives)}`)]
-  if (alternatives || newAlternatives)
-    return [
-      ...(alternatives && newAlternatives ? listKeywordFindings(here) : []),
-      ...compareAlternatives(
-        here,
-        alternatives ?? [base.schema],
-        newAlternatives ?? [revision.schema],
-        compareInner,
-      ),
-    ]
-  const compareChild = (
-    steps: string[],
-    name: string,
-    subject = comparison.subject,
-  ): SchemaFinding[] =>
-    compareInner(child(before, steps), child(after, steps), { path: [...path, name], subject })
   const [old, now] = [before.value, after.value]
+  const compareChild = (steps: string[], name: string, childSubject: string): SchemaFinding[] =>
+    compare(child(before, steps), child(after, steps), {
+      path: [...path, name],
+      subject: childSubject,
+    })
   const shared = Object.keys(now.properties ?? {}).filter((name) => old.properties?.[name])
+  const isOpen = isObject(old.additionalProperties) && isObject(now.additionalProperties)
   return [
-    ...listKeywordFindings(here),
     ...compareProperties(here, old, now),
-    ...shared.flatMap((name) =>
-      compareChild(['properties', name], name, comparison.propertySubject),
-    ),
-    ...(old.items && now.items ? compareChild(['items'], '[]') : []),
-    ...(isSchema(old.additionalProperties) && isSchema(now.additionalProperties)
-      ? compareChild(['additionalProperties'], '*')
-      : []),
+    ...shared.flatMap((name) => compareChild(['properties', name], name, propertySubject)),
+    ...(old.items && now.items ? compareChild(['items'], '[]', subject) : []),
+    ...(isOpen ? compareChild(['additionalProperties'], '*', subject) : []),
     ...(now.allOf ?? [])
       .slice(0, old.allOf?.length ?? 0)
       .flatMap((_, index) =>
-        compareInner(child(before, ['allOf', index]), child(after, ['allOf', index])),
+        compare(child(before, ['allOf', index]), child(after, ['allOf', index])),
       ),
   ]
 }
@@ -137,10 +134,6 @@ function child({ source, path, value }: Located<Schema>, steps: Path): Located<S
 function listAlternatives(schema: Located<Schema>): Located<Schema>[] | undefined {
   const keyword = schema.value.oneOf ? 'oneOf' : 'anyOf'
   return schema.value[keyword]?.map((_, index) => child(schema, [keyword, index]))
-}
-
-function isSchema(value: unknown): value is Schema {
-  return typeof value === 'object' && value !== null
 }
 
 /** A finding about the schema itself, or about a property of it. */
@@ -208,7 +201,7 @@ function compareAlternatives(
   here: Comparison,
   before: Located<Schema>[],
   after: Located<Schema>[],
-  compare: (old: Located<Schema>, now: Located<Schema>) => SchemaFinding[],
+  compare: Compare,
 ): SchemaFinding[] {
   const findings: SchemaFinding[] = []
   const isNewOption = newOptionCheck(here, before, after)
@@ -218,7 +211,7 @@ function compareAlternatives(
     const index = left.findIndex(isPair)
     return index < 0 ? undefined : left.splice(index, 1)[0]
   }
-  const typeOf = ({ sources }: Edition, schema: Located<Schema>) =>
+  const typeOf = ({ sources }: PlacedSchema, schema: Located<Schema>) =>
     dereference(sources, schema).value.type
   for (const now of after) {
     const old = take((schema) => isDeepStrictEqual(schema.value, now.value))
@@ -240,20 +233,16 @@ function compareAlternatives(
   return findings
 }
 
-function formatNames(alternatives: Located<Schema>[] = []): string {
-  return alternatives.map(({ value }) => formatSchema(value)).join(' or ')
-}
-
 /** Tells whether an alternative needs an option of an enumeration that the base does not have. */
 function newOptionCheck(
   { base, revision }: Comparison,
   before: Located<Schema>[],
   after: Located<Schema>[],
 ): (alternative: Located<Schema>) => boolean {
-  const toTarget = ({ sources }: Edition, schema: Located<Schema>): Schema =>
+  const toTarget = ({ sources }: PlacedSchema, schema: Located<Schema>): Schema =>
     dereference(sources, schema).value
   const resolver =
-    (edition: Edition, { source, path }: Located<Schema>) =>
+    (edition: PlacedSchema, { source, path }: Located<Schema>) =>
     (value: Schema): Schema =>
       toTarget(edition, { source, path, value })
   const [first] = after

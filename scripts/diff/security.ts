@@ -26,19 +26,21 @@ export function compareSecurity(subject: Subject, old: Operation, now: Operation
   const change = (id: RuleId, what: string): Change[] => [
     toChange(subject, { name: 'the authentication', place }, id, what),
   ]
-  const isLost = before.some((client) => !after.some((needed) => accepts(needed, client)))
-  const added = after.filter((needed) => !before.some((client) => accepts(client, needed)))
+  const isClientRefused = before.some((sent) => !after.some((needed) => accepts(needed, sent)))
+  const added = after.filter((sent) => !before.some((needed) => accepts(needed, sent)))
   if (before.some(isNone))
-    return isLost ? change('api-security-added', `is new: it takes ${format(after)}`) : []
+    return isClientRefused ? change('api-security-added', `is new: it takes ${format(after)}`) : []
   if (after.some(isNone)) return change('api-security-removed', 'is no longer needed')
-  if (isLost)
+  if (isClientRefused)
     return change('api-security-changed', `takes ${format(after)} instead of ${format(before)}`)
   return added.length > 0
     ? change('api-security-alternative-added', `also takes ${format(added)}`)
     : []
 }
 
-const isNone = (alternative: Alternative): boolean => alternative.length === 0
+function isNone(alternative: Alternative): boolean {
+  return alternative.length === 0
+}
 
 /** Whether a client that sends `sent` has all that is needed. */
 function accepts(needed: Alternative, sent: Alternative): boolean {

@@ -47,9 +47,10 @@ function listUrls(contract: Contract, operation: Operation): string[] {
 
 /** The URL with each value of its variables. */
 function listVariants({ url, variables = {} }: Server): string[] {
-  return Object.entries(variables).reduce(
-    (urls, [name, { default: value = '', enum: options = [value] }]) =>
-      urls.flatMap((each) => options.map((option) => each.replaceAll(`{${name}}`, option))),
-    [url],
-  )
+  let urls = [url]
+  for (const [name, variable] of Object.entries(variables)) {
+    const values = variable.enum ?? [variable.default ?? '']
+    urls = urls.flatMap((each) => values.map((value) => each.replaceAll(`{${name}}`, value)))
+  }
+  return urls
 }
