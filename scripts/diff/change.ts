@@ -1,6 +1,6 @@
 /** One change between two revisions of the contract. */
 import type { Contract } from '../model/contract.ts'
-import { type DeprecationMarks, readDeprecationMarks } from '../model/deprecations.ts'
+import { readDeprecationMarks } from '../model/deprecations.ts'
 import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import type { Located, Place } from '../model/source.ts'
@@ -55,8 +55,8 @@ export function toRemoval(
   subject: Subject,
   part: Part,
   prefix: 'api' | 'api-path' | 'event',
-  { isDeprecated, sunset }: Omit<DeprecationMarks, 'since'>,
 ): Change {
+  const { isDeprecated, sunset } = readDeprecationMarks(part.place)
   const gone = { ...part, isGone: true }
   if (!isDeprecated)
     return toChange(subject, gone, `${prefix}-removed-without-deprecation`, 'is gone')

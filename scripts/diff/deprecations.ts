@@ -1,16 +1,15 @@
-import { type DeprecationMarks, earliestSunset } from '../model/deprecations.ts'
+import { earliestSunset, readDeprecationMarks } from '../model/deprecations.ts'
+import type { Place } from '../model/source.ts'
 
-export type DeprecationChange =
+type DeprecationChange =
   | 'deprecated'
   | 'reactivated'
   | 'sunset-date-changed-too-small'
   | 'sunset-date-too-small'
 
-/** Each change with its predicate. */
-export function compareDeprecations(
-  old: DeprecationMarks,
-  now: DeprecationMarks,
-): [DeprecationChange, string][] {
+/** Each change of the part's deprecation, with its predicate. */
+export function compareDeprecations(before: Place, after: Place): [DeprecationChange, string][] {
+  const [old, now] = [readDeprecationMarks(before), readDeprecationMarks(after)]
   const changes: [DeprecationChange, string][] = []
   if (!old.isDeprecated && now.isDeprecated)
     changes.push(['deprecated', `is deprecated, until ${now.sunset ?? 'further notice'}`])

@@ -1,6 +1,5 @@
 import { listSentMessages } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
-import { readDeprecationMarks } from '../model/deprecations.ts'
 import type { EventMessage } from '../model/events.ts'
 import { valueAt } from '../model/source.ts'
 import {
@@ -21,14 +20,7 @@ export function compareEvents(editions: Editions): Change[] {
     (old) => !revision.events.some(({ type }) => type === old.type),
   )
   return [
-    ...removed.map((old) =>
-      toRemoval(
-        { ...editions, concerns: old.type },
-        toPart(old),
-        'event',
-        readDeprecationMarks(old.place),
-      ),
-    ),
+    ...removed.map((old) => toRemoval({ ...editions, concerns: old.type }, toPart(old), 'event')),
     ...revision.events.flatMap((now) => {
       const subject = { ...editions, concerns: now.type }
       const old = base.events.find(({ type }) => type === now.type)
@@ -52,10 +44,7 @@ function compareEvent(subject: Subject, old: EventMessage, now: EventMessage): C
   const [wasSent, isSent] = [isOnChannel(subject.base, old), isOnChannel(subject.revision, now)]
   if (wasSent && !isSent) add('event-removed-from-channel', 'is sent on no channel')
   if (!wasSent && isSent) add('event-added-to-channel', 'is sent on a channel')
-  for (const [change, what] of compareDeprecations(
-    readDeprecationMarks(old.place),
-    readDeprecationMarks(now.place),
-  ))
+  for (const [change, what] of compareDeprecations(old.place, now.place))
     add(`event-${change}`, what)
   const payload = { name: part.name, old: old.payload, now: now.payload }
   const headers = { name: `the headers of ${part.name}`, old: old.headers, now: now.headers }

@@ -1,4 +1,3 @@
-import { readDeprecationMarks } from '../model/deprecations.ts'
 import type {
   MediaType,
   Operation,
@@ -69,11 +68,7 @@ function toRemovedOperation(
   operation: Operation,
   prefix: 'api' | 'api-path',
 ): Change {
-  const { id, deprecation } = operation
-  return toRemoval({ ...editions, concerns: id }, toPart(operation), prefix, {
-    isDeprecated: deprecation !== null,
-    sunset: deprecation?.sunset ?? undefined,
-  })
+  return toRemoval({ ...editions, concerns: operation.id }, toPart(operation), prefix)
 }
 
 const OPERATION_RULES = {
@@ -99,10 +94,7 @@ function compareOperation(subject: Subject, old: Operation, now: Operation): Cha
   }
   if (perSecond(now) < perSecond(old)) add('api-rate-limit-decreased', describeRateLimit(now))
   if (perSecond(now) > perSecond(old)) add('api-rate-limit-increased', describeRateLimit(now))
-  for (const [change, what] of compareDeprecations(
-    readDeprecationMarks(old.place),
-    readDeprecationMarks(now.place),
-  ))
+  for (const [change, what] of compareDeprecations(old.place, now.place))
     add(OPERATION_RULES[change], what)
   for (const type of old.emits)
     if (!now.emits.includes(type)) add('api-event-removed', `does not emit ${type}`)

@@ -1,4 +1,3 @@
-import { readDeprecationMarks } from '../model/deprecations.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { parameterNames } from '../model/paths.ts'
 import { dereference } from '../model/references.ts'
@@ -71,10 +70,7 @@ function compareParameter(subject: Subject, old: Parameter, now: Parameter): Cha
     add('request-parameter-style-changed', `has the style ${newStyle} instead of ${oldStyle}`)
   if (isCompound(subject.revision.sources, now) && readExplode(old) !== readExplode(now))
     add('request-parameter-explode-changed', `has explode: ${readExplode(now)}`)
-  for (const [change, what] of compareDeprecations(
-    readDeprecationMarks(old.place),
-    readDeprecationMarks(now.place),
-  ))
+  for (const [change, what] of compareDeprecations(old.place, now.place))
     add(`request-parameter-${change}`, what)
   const schemas = { name: part.name, old: old.schema, now: now.schema }
   return [...changes, ...compareSchemaParts(subject, 'parameter', schemas)]

@@ -1,7 +1,6 @@
 /** Compares two revisions of a schema and follows their references. */
 import { isDeepStrictEqual } from 'node:util'
 import { findTag, listOptions } from '../model/alternatives.ts'
-import { readDeprecationMarks } from '../model/deprecations.ts'
 import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import { isObject, type Located, type Path, type Sources, valueAt } from '../model/source.ts'
@@ -275,10 +274,6 @@ function listKeywordFindings(here: Comparison): SchemaFinding[] {
   const add = (change: SchemaChange, what: string): void =>
     void findings.push(finding(here, change, what))
   compareKeywords(old.value, now.value, add)
-  for (const [change, what] of compareDeprecations(
-    readDeprecationMarks(old),
-    readDeprecationMarks(now),
-  ))
-    add(change, what)
+  for (const [change, what] of compareDeprecations(old, now)) add(change, what)
   return findings
 }

@@ -1,7 +1,7 @@
 import { type Place, valueAt } from './source.ts'
 
 /** The keys of a deprecated part, with days such as `2026-03-01`. */
-export interface DeprecationMarks {
+interface DeprecationMarks {
   isDeprecated: boolean
   since: string | undefined
   sunset: string | undefined

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testDocument } from '../../cli/document-contract.ts'
 import { startHandlers, startMock } from '../../cli/document-service.ts'
+import { diff } from '../../scripts/diff/diff.ts'
 import { generate } from '../../scripts/generate/generate.ts'
 import { init } from '../../scripts/generate/init.ts'
 import { rename } from '../../scripts/rename/rename.ts'
@@ -176,6 +177,17 @@ describe('the Petstore', () => {
         message: 'serves no operation: remove it, or rename it with its operation',
       },
     ])
+  })
+
+  it('can lose a deprecated operation after its sunset', async () => {
+    const document = JSON.parse(await readFile(PETSTORE, 'utf8'))
+    const marks = { deprecated: true, 'x-sunset': '2026-03-01' }
+    Object.assign(document.paths['/store/inventory'].get, marks)
+    const base = await newFolder('base', { 'openapi.json': JSON.stringify(document) })
+    delete document.paths['/store/inventory']
+    const root = await newFolder('revision', { 'openapi.json': JSON.stringify(document) })
+    const { changes } = await diff({ base, root, today: new Date('2026-03-01') })
+    expect(changes).toMatchObject([{ id: 'api-path-removed-with-deprecation', level: 'safe' }])
   })
 })
 
