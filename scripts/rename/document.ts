@@ -35,14 +35,15 @@ export function renameDocumentOperation(
   assertUndeclared(affected, newName)
   const moves = movesOf(others, name, newName)
   const handler = `handlers/${name}.ts`
-  const renamed = affected.map(({ file, text }): TextFile => {
-    const pattern = mentionPattern(name, file === handler)
-    return { file, text: text.replace(pattern, newName) }
-  })
+  const renamed = affected.map(({ file, text }) => ({
+    file,
+    text: text.replace(mentionPattern(name, file === handler), newName),
+  }))
   const inDocument = operationIdPattern(documentId)
-  const changed = documents.map(({ file, text }): TextFile => {
-    return { file, text: text.replace(inDocument, newName) }
-  })
+  const changed = documents.map(({ file, text }) => ({
+    file,
+    text: text.replace(inDocument, newName),
+  }))
   return {
     texts: new Map([...changed, ...renamed].map(({ file, text }) => [file, text])),
     moves,
@@ -52,12 +53,12 @@ export function renameDocumentOperation(
         .map(({ file, text }) => ({ file: moves.get(file) ?? file, text }))
         .flatMap((file) => findMentions(file, name))
         .map((place) => `${place} can mean the operation ${name}: write ${newName} there`),
-      TASK,
+      LAST_TASK,
     ],
   }
 }
 
-const TASK = 'Run `npm run lint`, `npx tsc` and `npm test`'
+const LAST_TASK = 'Run `npm run lint`, `npx tsc` and `npm test`'
 
 /** The operationId as the document has it, for example `issues/list`. */
 function readDocumentId({ id, method, path, place }: Operation, newName: string): string {
@@ -74,8 +75,8 @@ function operationIdPattern(documentId: string): RegExp {
   return new RegExp(`(?<=\\boperationId["']?\\s*:\\s*["']?)${id}(?=["']?\\s*([,}#]|$))`, 'gm')
 }
 
-/** If the name is a common word, the pattern matches only what cannot mean something else: imports
- *  of the handler, and in the handler its function and its types. */
+/** A name of several words means the operation everywhere. A common word means it only in imports
+ *  of the handler, and in the handler itself in its function and its types. */
 function mentionPattern(name: string, isHandler: boolean): RegExp {
   if (/[a-z0-9][A-Z]/.test(name)) return wordPattern(name)
   const inImport = `(?<=/)${name}(?=\\.ts['"])`
@@ -111,7 +112,7 @@ export function renameDocumentField(
       ]),
     ]),
     moves: new Map(),
-    left: [...rest.flatMap((file) => describeMentions(file, name)), TASK],
+    left: [...rest.flatMap((file) => describeMentions(file, name)), LAST_TASK],
   }
 }
 

@@ -9,7 +9,7 @@ import { findRecordOperations, tableOf } from '../generate/resources.ts'
 import { listComponents } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
 import { nearest } from '../model/nearest.ts'
-import type { MediaType, Operation } from '../model/operations.ts'
+import type { MediaType } from '../model/operations.ts'
 import { dereference } from '../model/references.ts'
 import { isObject, lineOf, type Source, valueAt } from '../model/source.ts'
 import { parseYaml } from '../model/yaml.ts'
@@ -41,11 +41,11 @@ export async function renameField(
     ...renameInOwnFiles(owner, files, renames),
   ])
   const others = files.filter(({ file }) => !texts.has(file) && file !== HISTORY)
-  const mentioning = others.filter(({ text }) => wordPattern(owner.slug ?? name.schema).test(text))
   const left = describeOtherUses(contract, owner, others, name)
-  if (left.length === 0)
-    for (const file of mentioning) texts.set(file.file, renameMentions(file, renames))
-  else left.push(...mentioning.flatMap((file) => describeMentions(file, name)))
+  const hasOtherUses = left.length > 0
+  for (const file of others.filter(({ text }) => wordPattern(owner.slug ?? name.schema).test(text)))
+    if (hasOtherUses) left.push(...describeMentions(file, name))
+    else texts.set(file.file, renameMentions(file, renames))
   if (owner.slug !== undefined && texts.has(`records/${owner.slug}.ts`)) {
     const table = tableOf(owner.slug)
     const file = await newMigrationFile(root, `${table}_${name.newField}`)
@@ -90,17 +90,11 @@ function findOwner(contract: Contract, schema: string): Owner {
     const record = nameOf(found.get.success.content['application/json'])
     const schemas = [record, nameOf(found.create?.body), nameOf(found.update?.body)]
     if (!schemas.includes(schema)) continue
-    const operations: (Operation | undefined)[] = [
-      list,
-      found.get,
-      found.create,
-      found.update,
-      found.delete,
-    ]
+    const { slug, type, get, create, update, delete: deletion } = found
     return {
-      slug: found.slug,
-      type: found.type,
-      operations: operations.flatMap((operation) => operation?.id ?? []),
+      slug,
+      type,
+      operations: [list, get, create, update, deletion].flatMap((operation) => operation?.id ?? []),
       schemas: schemas.filter((name) => name !== undefined),
     }
   }
@@ -133,7 +127,8 @@ function schemasOf({ root }: Source): object {
 /** Throws `Refused` for a field of the released contract: clients use it. */
 export async function assertUnreleased(root: string, { schema, field }: FieldName): Promise<void> {
   const file = 'docs/released/openapi.yaml'
-  const text = await readFile(join(root, file), 'utf8').catch(() => 'openapi: none')
+  const text = await readFile(join(root, file), 'utf8').catch(() => undefined)
+  if (text === undefined) return
   const path = ['components', 'schemas', schema, 'properties', field]
   if (valueAt(parseYaml(file, text).root, path) !== undefined)
     throw new Refused(

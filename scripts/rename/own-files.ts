@@ -46,10 +46,9 @@ function renameInOwnFile(
 }
 
 function renameWords(text: string, renames: Renames): string {
-  return [...renames].reduce(
-    (whole, [name, newName]) => whole.replace(wordPattern(name), newName),
-    text,
-  )
+  let renamed = text
+  for (const [name, newName] of renames) renamed = renamed.replace(wordPattern(name), newName)
+  return renamed
 }
 
 /** In the text of a guide, only code is renamed. */

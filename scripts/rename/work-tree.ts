@@ -10,9 +10,7 @@ export async function assertCleanWorkTree(root: string): Promise<void> {
   }).catch((cause) => {
     throw new Refused(
       'This folder is not in a git work tree, so the changes cannot be undone: add --force',
-      {
-        cause,
-      },
+      { cause },
     )
   })
   if (stdout !== '')

@@ -56,18 +56,29 @@ async function checkOperation(
     outcome.failures.push(`no valid request can be made: ${(error as Error).message}`)
     return outcome
   }
-  for (const { what, request, expect, isUndeclared } of planned) {
+  for (const each of planned) {
+    const { what, request } = each
     outcome.requests += 1
     const response = await send(options, request).catch((error: Error) => error)
-    const problem =
-      response instanceof Error
-        ? `no response: ${(response.cause as Error | undefined)?.message ?? response.message}`
-        : (expect(response.status) ??
-          (isUndeclared ? undefined : findFault(tools, operation, response)))
+    const problem = findProblem(tools, operation, each, response)
     if (problem !== undefined)
       outcome.failures.push(`${what}: ${request.method} ${request.path}: ${problem}`)
   }
   return outcome
+}
+
+function findProblem(
+  tools: Tools,
+  operation: Operation,
+  { expect, isUndeclared }: Planned,
+  response: Received | Error,
+): string | undefined {
+  if (response instanceof Error) {
+    const { message } = (response.cause as Error | undefined) ?? response
+    return `no response: ${message}`
+  }
+  const problem = expect(response.status)
+  return problem === undefined && !isUndeclared ? findFault(tools, operation, response) : problem
 }
 
 interface Planned {
@@ -238,8 +249,8 @@ function findFault(
   for (const { name, required, schema } of Object.values(declared.headers)) {
     const value = headers.get(name)
     if (value === null && required) return `${status} has no header ${name}`
-    const holder = { ...schema, value: { type: 'object', properties: { value: schema.value } } }
-    if (value !== null && validation.convertInPlace(holder, { value }).length > 0)
+    const object = { ...schema, value: { type: 'object', properties: { value: schema.value } } }
+    if (value !== null && validation.convertInPlace(object, { value }).length > 0)
       return `the header ${name} of ${status} breaks its schema`
   }
   const media = Object.values(declared.content)

@@ -6,8 +6,7 @@ import {
   type Operation,
   type OperationResponse,
 } from '../model/operations.ts'
-import type { Call, Result, Tools } from './service.ts'
-import { concreteType, findResponse } from './service.ts'
+import { type Call, concreteType, findResponse, type Result, type Tools } from './service.ts'
 
 /** `Prefer: code=404` chooses another response of the operation. */
 export async function respondWithExample(

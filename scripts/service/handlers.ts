@@ -21,10 +21,11 @@ export async function loadHandlers(root: string): Promise<(call: Call) => Promis
   }
   const verify = await loadVerify(root)
   return async ({ operation, credentials, request: _request, ...call }) => {
-    const caller = Object.keys(credentials).length === 0 ? undefined : await verify(credentials)
+    const isAnonymous = Object.keys(credentials).length === 0
+    const caller = isAnonymous ? undefined : await verify(credentials)
     if (caller === NOT_IMPLEMENTED)
       throw new StatusError(NOT_IMPLEMENTED, 'security.ts does not verify credentials yet.')
-    if (caller === undefined && Object.keys(credentials).length > 0)
+    if (caller === undefined && !isAnonymous)
       throw new StatusError(401, 'The credentials are not valid.')
     const load = handlers[operation.id]
     if (!load) throw new Error(`generated/handlers.ts has no ${operation.id}: generate again`)

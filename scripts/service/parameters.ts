@@ -101,7 +101,8 @@ function readValue(
   if (parameter.mediaType !== undefined) return JSON.parse(text)
   const kind = kindOf(openapi, parameter.schema)
   if (kind === 'array') return text.split(/, */)
-  return kind === 'object' ? readPairs(text.split(','), parameter.explode === true) : text
+  if (kind !== 'object') return text
+  return parameter.explode === true ? readAssignments(text) : readPairs(text)
 }
 
 function readText(raw: RawParameters, place: PlaceName, { name }: Parameter): string | undefined {
@@ -133,7 +134,7 @@ function readQuery(openapi: Source, query: URLSearchParams, parameter: Parameter
   if (first === undefined) return undefined
   if (kind === 'array')
     return explode ? texts : texts.flatMap((text) => text.split(DELIMITERS[style] ?? ','))
-  if (kind === 'object' && style === 'form') return readPairs(first.split(','), false)
+  if (kind === 'object' && style === 'form') return readPairs(first)
   return texts.length === 1 ? first : texts
 }
 
@@ -196,17 +197,20 @@ function toListOrObject(node: Nested): unknown {
   return entries.sort(([a], [b]) => Number(a) - Number(b)).map(([, value]) => value)
 }
 
-/** `role,admin,name,Ada`, or with `hasEqualsSigns` `role=admin,name=Ada`. */
-function readPairs(parts: string[], hasEqualsSigns: boolean): object {
-  const pairs = hasEqualsSigns
-    ? parts.map((part): [string, string] => {
-        const [name = '', ...rest] = part.split('=')
-        return [name, rest.join('=')]
-      })
-    : parts.flatMap((name, index): [string, string][] =>
-        index % 2 === 0 ? [[name, parts[index + 1] ?? '']] : [],
-      )
+/** For example `role=admin,name=Ada`. */
+function readAssignments(text: string): object {
+  const pairs = text.split(',').map((part) => {
+    const [name = '', ...rest] = part.split('=')
+    return [name, rest.join('=')]
+  })
   return Object.fromEntries(pairs)
+}
+
+/** For example `role,admin,name,Ada`. */
+function readPairs(text: string): object {
+  const parts = text.split(',')
+  const names = parts.filter((_, index) => index % 2 === 0)
+  return Object.fromEntries(names.map((name, index) => [name, parts[2 * index + 1] ?? '']))
 }
 
 function follow(openapi: Source, value: Schema): Schema {

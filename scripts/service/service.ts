@@ -218,7 +218,7 @@ function respondToError(
   operation: Operation | undefined,
   error: unknown,
 ): void {
-  const { status, message, errors } = describe(operation, error)
+  const { status, message, errors } = describeError(operation, error)
   if (error instanceof StatusError) ctx.set(error.headers)
   const body = declaredErrorBody(tools, operation, status, message) ?? {
     mediaType: 'application/json',
@@ -229,7 +229,7 @@ function respondToError(
   ctx.status = status
 }
 
-function describe(operation: Operation | undefined, error: unknown) {
+function describeError(operation: Operation | undefined, error: unknown) {
   if (error instanceof InvalidInput) {
     const declared = operation?.responses.map(({ status }) => status) ?? []
     const status = INVALID_STATUSES.find((one) => declared.includes(one)) ?? 400
@@ -255,19 +255,16 @@ function declaredErrorBody(
   if (!media) return { mediaType: concreteType(all[0]?.mediaType ?? ''), value: message }
   const value = sampler.sample(media.schema, 'response', media.example)
   if (value === undefined) return undefined
-  const told = withMessage(value, message)
-  const isValid = validation.check(media.schema, 'response', told).length === 0
-  return { mediaType: media.mediaType, value: isValid ? told : value }
+  const withMessage = insertMessage(value, message)
+  const isValid = validation.check(media.schema, 'response', withMessage).length === 0
+  return { mediaType: media.mediaType, value: isValid ? withMessage : value }
 }
 
-function withMessage(value: unknown, message: string): unknown {
+/** Replaces the first text that a field for messages has, or those in the objects below. */
+function insertMessage(value: unknown, message: string): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const fields = Object.entries(value)
   const field = fields.find(([name, text]) => typeof text === 'string' && MESSAGE_FIELD.test(name))
-  return Object.fromEntries(
-    fields.map(([name, part]) => [
-      name,
-      name === field?.[0] ? message : field ? part : withMessage(part, message),
-    ]),
-  )
+  if (field) return { ...value, [field[0]]: message }
+  return Object.fromEntries(fields.map(([name, part]) => [name, insertMessage(part, message)]))
 }
