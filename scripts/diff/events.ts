@@ -1,6 +1,6 @@
-import { listSentMessages } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
 import type { EventMessage } from '../model/events.ts'
+import { listSentMessages } from '../model/events.ts'
 import { valueAt } from '../model/source.ts'
 import {
   type Change,
@@ -56,5 +56,7 @@ function compareEvent(subject: Subject, old: EventMessage, now: EventMessage): C
 }
 
 function isOnChannel(contract: Contract, { place }: EventMessage): boolean {
-  return listSentMessages(contract).includes(valueAt(place.source.root, place.path))
+  return listSentMessages(contract.sources, contract.asyncapi).includes(
+    valueAt(place.source.root, place.path),
+  )
 }

@@ -1,7 +1,7 @@
 /** Finds what remains of operations that the contract no longer has. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findUnusedComponents } from '../model/consistency.ts'
+import { findUnusedComponents } from '../model/components.ts'
 import type { Contract } from '../model/contract.ts'
 import { type Remark, toRemark } from '../report/result.ts'
 import { listFiles, listFilesBelow } from './files.ts'

@@ -1,10 +1,10 @@
-import { listSentMessages } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
+import { listSentMessages } from '../model/events.ts'
 import { type Finding, type Source, valueAt } from '../model/source.ts'
 
 /** Every message belongs to a channel: generators of documents and clients start there. */
 export function findEventsWithoutChannel(contract: Contract): Finding[] {
-  const sent = listSentMessages(contract)
+  const sent = listSentMessages(contract.sources, contract.asyncapi)
   return contract.events
     .filter(({ place }) => !sent.includes(valueAt(place.source.root, place.path)))
     .map(({ type, place }) => ({

@@ -1,6 +1,7 @@
 import { findFaultyDefaults } from '../generate/faults.ts'
 import { findMissingModules } from '../generate/resources.ts'
-import { findEmitMismatches, findRepeatedIds, findUnusedComponents } from '../model/consistency.ts'
+import { findUnusedComponents } from '../model/components.ts'
+import { findEmitMismatches, findRepeatedIds } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
 import { earliestSunset } from '../model/deprecations.ts'
 import type { Schema } from '../model/schema.ts'

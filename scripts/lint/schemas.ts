@@ -1,9 +1,8 @@
 /** Rules that keep the schemas readable for people and for the generators of other languages. */
-import { listReferences } from '../model/bundle.ts'
-import { listComponents } from '../model/consistency.ts'
+import { listComponents } from '../model/components.ts'
 import type { Contract } from '../model/contract.ts'
 import { isMapOfNames, listNodes } from '../model/nodes.ts'
-import { inlineReferences } from '../model/references.ts'
+import { inlineReferences, listReferences } from '../model/references.ts'
 import { listSubschemas, mapSubschemas, type Schema, toJsonSchema } from '../model/schema.ts'
 import { type Finding, isObject, type Located, type Path, type Source } from '../model/source.ts'
 

@@ -1,7 +1,7 @@
 /** Joins the files of an OpenAPI document: what it refers to in other files becomes a component. */
 import { posix } from 'node:path'
-import { isData, listNodes, type Node } from './nodes.ts'
-import { locate } from './references.ts'
+import { isData } from './nodes.ts'
+import { listExampleReferences, locate } from './references.ts'
 import {
   type Finding,
   isObject,
@@ -26,38 +26,6 @@ const KINDS = [
   ...['parameters', 'responses', 'headers', 'links', 'callbacks', 'requestBodies'],
   ...['securitySchemes', 'examples'],
 ]
-
-/** Every `$ref` of the file with its path. */
-export function listReferences({ root }: Source): { path: Path; ref: string }[] {
-  const nodes = listNodes(root).flatMap((node) => [node, ...listExampleNodes(node)])
-  return nodes.flatMap(({ path, value: { $ref } }) =>
-    typeof $ref === 'string' ? [{ path: [...path, '$ref'], ref: $ref }] : [],
-  )
-}
-
-function listExampleNodes({ path, value }: Node): Node[] {
-  if (!isData('examples', path)) return []
-  return listExampleReferences(value.examples).map(([name, example]) => ({
-    path: [...path, 'examples', name],
-    value: example,
-  }))
-}
-
-/** Named examples can be references to Example Objects. */
-function listExampleReferences(examples: unknown): [string, Node['value']][] {
-  if (!isObject(examples) || Array.isArray(examples)) return []
-  return Object.entries(examples).filter(
-    (entry): entry is [string, Node['value']] =>
-      isObject(entry[1]) && typeof entry[1].$ref === 'string',
-  )
-}
-
-/** The file of a reference, relative to the folder of the main document. Empty for a reference
- *  within its file. */
-export function fileOf(ref: string, from: Source): string {
-  const [file = ''] = ref.split('#')
-  return file === '' ? '' : posix.join(posix.dirname(from.file), decodeURIComponent(file))
-}
 
 export function bundle(sources: Sources, main: Source): Bundle {
   const bundler = new Bundler(sources, main)

@@ -3,10 +3,11 @@ import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Refused } from '../../errors.ts'
-import { bundle, fileOf, listReferences } from './bundle.ts'
+import { bundle } from './bundle.ts'
 import { type Contract, readTags, type Tag } from './contract.ts'
 import { DOCUMENT_FILES, findDocument } from './document-folder.ts'
 import { readPlainOperations } from './plain-operations.ts'
+import { fileOf, listReferences } from './references.ts'
 import {
   ContractError,
   type Finding,

@@ -1,6 +1,6 @@
 /** Event types of asyncapi.yaml. */
 import { type Deprecation, placeSchema, readDeprecation } from './operations.ts'
-import { inlineReferences, locate } from './references.ts'
+import { dereference, inlineReferences, locate } from './references.ts'
 import { type Schema, toJsonSchema } from './schema.ts'
 import {
   fail,
@@ -76,4 +76,15 @@ function readEvent(sources: Sources, place: Place): EventMessage {
     dataSchema: toJsonSchema(properties.data ?? {}),
     example,
   }
+}
+
+/** The messages of all channels of asyncapi.yaml. */
+export function listSentMessages(sources: Sources, asyncapi: Source): unknown[] {
+  const channels = (valueAt(asyncapi.root, ['channels']) ?? {}) as Record<string, unknown>
+  return Object.entries(channels).flatMap(([name, channel]) =>
+    Object.entries((valueAt(channel, ['messages']) ?? {}) as object).map(([key, value]) => {
+      const path = ['channels', name, 'messages', key]
+      return dereference(sources, { source: asyncapi, path, value }).value
+    }),
+  )
 }

@@ -1,5 +1,6 @@
 /** `$ref`, within and between files. */
 import { posix } from 'node:path'
+import { isData, listNodes, type Node } from './nodes.ts'
 import { mapSubschemas, type Schema } from './schema.ts'
 import {
   fail,
@@ -48,6 +49,38 @@ function findTarget(sources: Sources, from: Source, ref: string): Located {
       `refers to ${ref}, which does not exist: correct the reference or add its target`,
     )
   return { source, path, value }
+}
+
+/** Every `$ref` of the file with its path. */
+export function listReferences({ root }: Source): { path: Path; ref: string }[] {
+  const nodes = listNodes(root).flatMap((node) => [node, ...listExampleNodes(node)])
+  return nodes.flatMap(({ path, value: { $ref } }) =>
+    typeof $ref === 'string' ? [{ path: [...path, '$ref'], ref: $ref }] : [],
+  )
+}
+
+function listExampleNodes({ path, value }: Node): Node[] {
+  if (!isData('examples', path)) return []
+  return listExampleReferences(value.examples).map(([name, example]) => ({
+    path: [...path, 'examples', name],
+    value: example,
+  }))
+}
+
+/** Named examples can be references to Example Objects. */
+export function listExampleReferences(examples: unknown): [string, Node['value']][] {
+  if (!isObject(examples) || Array.isArray(examples)) return []
+  return Object.entries(examples).filter(
+    (entry): entry is [string, Node['value']] =>
+      isObject(entry[1]) && typeof entry[1].$ref === 'string',
+  )
+}
+
+/** The file of a reference, relative to the folder of the main document. Empty for a reference
+ *  within its file. */
+export function fileOf(ref: string, from: Source): string {
+  const [file = ''] = ref.split('#')
+  return file === '' ? '' : posix.join(posix.dirname(from.file), decodeURIComponent(file))
 }
 
 /** Throws `ContractError` for the first reference without a target. Later code need not check

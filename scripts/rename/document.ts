@@ -2,7 +2,7 @@
  *  can be common words, such as `login`, so the mentions that may mean something else are left for
  *  a person. */
 import { Refused } from '../../errors.ts'
-import { listComponents } from '../model/consistency.ts'
+import { listComponents } from '../model/components.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { toOperationId } from '../model/plain-operations.ts'

@@ -1,6 +1,6 @@
 /** The lines of the contracts that describe one schema or resource and nothing else. */
 
-import { COMPONENT_PATH_LENGTH } from '../model/consistency.ts'
+import { COMPONENT_PATH_LENGTH } from '../model/components.ts'
 import type { Contract } from '../model/contract.ts'
 import { locate } from '../model/references.ts'
 import { isObject, type Path, type Place, type Source, valueAt } from '../model/source.ts'
