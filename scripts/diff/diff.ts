@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { Refused } from '../../errors.ts'
 import { type Fault, findFaults } from '../generate/faults.ts'
 import { buildContract, type Contract } from '../model/contract.ts'
-import { isPlain } from '../model/document-folder.ts'
+import { copyDocument } from '../model/copy-document.ts'
+import { findDocument, isPlain } from '../model/document-folder.ts'
 import { ContractError, type Source, valueAt } from '../model/source.ts'
 import { parseYaml, readModel } from '../model/yaml.ts'
 import { readAnyContract } from '../service/read.ts'
@@ -69,8 +70,10 @@ function toProblem({ file, position, problem }: Fault): Problem {
 
 /** Copies the files of `root` to `RELEASED`. */
 export async function keepReleased(root = ROOT): Promise<void> {
-  await mkdir(join(root, RELEASED), { recursive: true })
-  await Promise.all(CONTRACTS.map((file) => copyFile(join(root, file), join(root, RELEASED, file))))
+  const released = join(root, RELEASED)
+  if (isPlain(root)) return copyDocument(join(root, findDocument(root) as string), released)
+  await mkdir(released, { recursive: true })
+  await Promise.all(CONTRACTS.map((file) => copyFile(join(root, file), join(released, file))))
 }
 
 /** Undefined before the first release. */

@@ -1,13 +1,11 @@
 /** Makes a service from an OpenAPI document: a folder with the document, its generated code and
  *  stubs. */
 import { existsSync } from 'node:fs'
-import { copyFile, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
-import { basename, dirname, extname, join, relative, resolve } from 'node:path'
+import { readdir, rm, writeFile } from 'node:fs/promises'
+import { basename, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Refused } from '../../errors.ts'
-import { readReferencedFiles, readSource } from '../model/document.ts'
-import { fileOf, listReferences } from '../model/references.ts'
-import type { Source } from '../model/source.ts'
+import { copyDocument } from '../model/copy-document.ts'
 import { type GenerateResult, generate } from './generate.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/muster.js', import.meta.url))
@@ -20,7 +18,7 @@ export async function init(directory: string, document: string): Promise<Generat
     throw new Refused(`${directory} is not empty. Choose a folder that does not exist yet.`)
   if (!existsSync(document)) throw new Refused(`There is no file ${document}.`)
   try {
-    await copyDocument(directory, document)
+    await copyDocument(document, directory)
     const program = relative(directory, PROGRAM)
     for (const [file, text] of Object.entries(projectFiles(basename(directory), program)))
       await writeFile(join(directory, file), text)
@@ -34,25 +32,6 @@ export async function init(directory: string, document: string): Promise<Generat
 
 async function empty(directory: string): Promise<void> {
   for (const name of await readdir(directory)) await rm(join(directory, name), { recursive: true })
-}
-
-async function copyDocument(directory: string, document: string): Promise<void> {
-  const from = dirname(document)
-  const main = await readSource(from, basename(document))
-  await mkdir(directory, { recursive: true })
-  const extension = extname(document) === '.json' ? '.json' : '.yaml'
-  await copyFile(document, join(directory, `openapi${extension}`))
-  const { sources } = await readReferencedFiles(from, main)
-  for (const file of Object.keys(sources).filter((name) => name !== main.file)) {
-    if (file.startsWith('..')) {
-      const isReferring = (source: Source): boolean =>
-        listReferences(source).some(({ ref }) => fileOf(ref, source) === file)
-      const referring = Object.values(sources).find(isReferring)
-      throw new Refused(`${referring?.file} refers to ${file}: move it below ${resolve(from)}.`)
-    }
-    await mkdir(dirname(join(directory, file)), { recursive: true })
-    await copyFile(join(from, file), join(directory, file))
-  }
 }
 
 function projectFiles(name: string, program: string): Record<string, string> {

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testDocument } from '../../cli/document-contract.ts'
 import { startHandlers, startMock } from '../../cli/document-service.ts'
-import { diff } from '../../scripts/diff/diff.ts'
+import { diff, keepReleased } from '../../scripts/diff/diff.ts'
 import { generate } from '../../scripts/generate/generate.ts'
 import { init } from '../../scripts/generate/init.ts'
 import { rename } from '../../scripts/rename/rename.ts'
@@ -177,6 +177,16 @@ describe('the Petstore', () => {
         message: 'serves no operation: remove it, or rename it with its operation',
       },
     ])
+  })
+
+  it('can be released: later changes are compared with the copy', async () => {
+    const document = await readFile(PETSTORE, 'utf8')
+    const root = await newFolder('released', { 'openapi.json': document })
+    await keepReleased(root)
+    await writeFile(join(root, 'openapi.json'), document.replaceAll('getInventory', 'getStock'))
+    const { from, changes } = await diff({ root })
+    expect(from).toBe(JSON.parse(document).info.version)
+    expect(changes).toMatchObject([{ id: 'api-operation-id-removed', level: 'code' }])
   })
 
   it('can lose a deprecated operation after its sunset', async () => {

@@ -1,0 +1,28 @@
+import { copyFile, mkdir } from 'node:fs/promises'
+import { basename, dirname, extname, join, resolve } from 'node:path'
+import { Refused } from '../../errors.ts'
+import { readReferencedFiles, readSource } from './document.ts'
+import { fileOf, listReferences } from './references.ts'
+
+/** Copies an OpenAPI document to `directory` as openapi.yaml or openapi.json, and the files that it
+ *  refers to beside it. Throws `Refused` for a file that is not below the document's folder. */
+export async function copyDocument(document: string, directory: string): Promise<void> {
+  const from = dirname(document)
+  const main = await readSource(from, basename(document))
+  const { sources } = await readReferencedFiles(from, main)
+  const others = Object.keys(sources).filter((file) => file !== main.file)
+  const outside = others.find((file) => file.startsWith('..'))
+  if (outside !== undefined) {
+    const referring = Object.values(sources).find((source) =>
+      listReferences(source).some(({ ref }) => fileOf(ref, source) === outside),
+    )
+    throw new Refused(`${referring?.file} refers to ${outside}: move it below ${resolve(from)}.`)
+  }
+  await mkdir(directory, { recursive: true })
+  const extension = extname(document) === '.json' ? '.json' : '.yaml'
+  await copyFile(document, join(directory, `openapi${extension}`))
+  for (const file of others) {
+    await mkdir(dirname(join(directory, file)), { recursive: true })
+    await copyFile(join(from, file), join(directory, file))
+  }
+}
