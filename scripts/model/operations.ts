@@ -246,7 +246,7 @@ function readParameter(placed: Located): Parameter {
     style,
     explode,
     example,
-  } = placed.value as Parameter
+  } = (placed.value ?? {}) as Parameter
   return {
     name,
     in: where,
@@ -268,7 +268,7 @@ function readBody(sources: Sources, { source, path }: Place): MediaType | null {
   const content = [...body.path, 'content']
   if (Object.keys(mappingAt(body.source, content)).join() !== 'application/json')
     fail(body.source, content, 'a request body must be application/json only')
-  return readMediaType(sources, body, 'application/json')
+  return readContent(sources, body, placeSchema)[0] ?? null
 }
 
 function readResponse(sources: Sources, operation: Place, status: string): OperationResponse {
@@ -276,65 +276,68 @@ function readResponse(sources: Sources, operation: Place, status: string): Opera
   const path = [...operation.path, 'responses', status]
   if (!/^\d{3}$/.test(status))
     fail(source, path, `response ${status} must be one status code: declare each, for example 404`)
-  const response = dereference(sources, { source, path, value: valueAt(source.root, path) })
-  const parts = partsOfResponses.get(response.value as object) ?? readParts(sources, response)
-  partsOfResponses.set(response.value as object, parts)
-  return { status: Number(status), place: response, ...parts }
+  const response = dereference(sources, { source, path, value: mappingAt(source, path) })
+  return { status: Number(status), place: response, ...readResponseParts(sources, response) }
 }
 
 type ResponseParts = Pick<OperationResponse, 'description' | 'headers' | 'content'>
 
+/** `placeSchemaOf` finds the schema of a header or a media type. */
+export function readResponseParts(
+  sources: Sources,
+  response: Located<Record<string, unknown>>,
+  placeSchemaOf: (owner: Place) => Located<Schema> = placeSchema,
+): ResponseParts {
+  const known = partsOfResponses.get(response.value)
+  if (known) return known
+  const { source, path, value } = response
+  const headers = readHeaders(sources, { source, path: [...path, 'headers'] }, placeSchemaOf)
+  const media = readContent(sources, response, placeSchemaOf)
+  const parts = {
+    description: String(value.description ?? ''),
+    headers: Object.fromEntries(headers.map((header) => [header.name.toLowerCase(), header])),
+    content: Object.fromEntries(media.map((each) => [each.mediaType, each])),
+  }
+  partsOfResponses.set(value, parts)
+  return parts
+}
+
 /** By Response Object: most operations refer to the same ones. */
 const partsOfResponses = new WeakMap<object, ResponseParts>()
 
-function readParts(sources: Sources, response: Located): ResponseParts {
-  const {
-    description = '',
-    headers = {},
-    content = {},
-  } = response.value as {
-    description?: string
-    headers?: Record<string, unknown>
-    content?: object
-  }
-  const readHeader = ([name, value]: [string, unknown]) => {
-    const placed = { source: response.source, path: [...response.path, 'headers', name], value }
-    return [name.toLowerCase(), readResponseHeader(sources, name, placed)]
-  }
-  return {
-    description,
-    headers: Object.fromEntries(Object.entries(headers).map(readHeader)),
-    content: Object.fromEntries(
-      Object.keys(content).map((name) => [name, readMediaType(sources, response, name)]),
-    ),
-  }
-}
-
-export function readResponseHeader(
+/** The Header Objects of the mapping at the place, by name. */
+export function readHeaders(
   sources: Sources,
-  name: string,
-  placed: Located,
-  place: (owner: Place) => Located<Schema> = placeSchema,
-): ResponseHeader {
-  const target = dereference(sources, placed)
-  const { required = false, description = '', example } = target.value as Partial<ResponseHeader>
-  return { name, required, description, schema: place(target), example }
+  { source, path }: Place,
+  placeSchemaOf: (header: Place) => Located<Schema> = placeSchema,
+): ResponseHeader[] {
+  return Object.entries(valueAt(source.root, path) ?? {}).map(([name, value]) => {
+    const header = dereference(sources, { source, path: [...path, name], value })
+    const {
+      required = false,
+      description = '',
+      example,
+    } = (header.value ?? {}) as Partial<ResponseHeader>
+    return { name, required, description, schema: placeSchemaOf(header), example }
+  })
 }
 
-/** `owner` is a request body or a response. */
-function readMediaType(sources: Sources, owner: Place, mediaType: string): MediaType {
-  const place = { source: owner.source, path: [...owner.path, 'content', mediaType] }
-  const media = mappingAt(place.source, place.path)
-  return {
-    mediaType,
-    place,
-    schema: placeSchema(place),
-    example: readExample(sources, { ...place, value: media }),
-  }
+/** The media types of `owner`, a request body or a response. */
+export function readContent(
+  sources: Sources,
+  owner: Place,
+  placeSchemaOf: (mediaType: Place) => Located<Schema>,
+): MediaType[] {
+  const content = valueAt(owner.source.root, [...owner.path, 'content'])
+  return Object.entries(isObject(content) ? content : {}).map(([mediaType, value]) => {
+    const place = { source: owner.source, path: [...owner.path, 'content', mediaType] }
+    const example = readExample(sources, { ...place, value })
+    return { mediaType, place, schema: placeSchemaOf(place), example }
+  })
 }
 
 /** `example`, or the first of `examples`. */
-export function readExample(sources: Sources, { source, path, value }: Located): unknown {
+function readExample(sources: Sources, { source, path, value }: Located): unknown {
   const { example, examples } = (value ?? {}) as { example?: unknown; examples?: object }
   const [name] = Object.keys(examples ?? {})
   if (name === undefined) return example

@@ -2,14 +2,13 @@
  *  ours must have, and use every style of operation that scripts/service/unsupported.ts accepts. */
 import {
   isJson,
-  type MediaType,
   type Operation,
   type OperationResponse,
   type Parameter,
   type RangeResponse,
-  readExample,
+  readContent,
   readParameters,
-  readResponseHeader,
+  readResponseParts,
   readSecurity,
 } from './operations.ts'
 import { listOperationPaths } from './paths.ts'
@@ -136,7 +135,10 @@ function readParameter(placed: Located): Parameter {
 function readBodies(sources: Sources, { source, path }: Place, value: unknown) {
   if (!isObject(value)) return { bodies: [], isBodyRequired: false }
   const body = dereference(sources, { source, path: [...path, 'requestBody'], value })
-  return { bodies: readContent(sources, body), isBodyRequired: body.value.required === true }
+  return {
+    bodies: readContent(sources, body, placeAnySchema),
+    isBodyRequired: body.value.required === true,
+  }
 }
 
 function readResponse(sources: Sources, operation: Place, range: string): RangeResponse {
@@ -144,39 +146,8 @@ function readResponse(sources: Sources, operation: Place, range: string): RangeR
   const path = [...operation.path, 'responses', range]
   const value = valueAt(source.root, path)
   const response = dereference(sources, { source, path, value }) as Located<Record<string, unknown>>
-  const headers = Object.entries((response.value.headers ?? {}) as object).map(([name, header]) =>
-    readResponseHeader(
-      sources,
-      name,
-      { source: response.source, path: [...response.path, 'headers', name], value: header },
-      placeAnySchema,
-    ),
-  )
-  return {
-    range,
-    status: Number(range) || 0,
-    place: response,
-    description: String(response.value.description ?? ''),
-    headers: Object.fromEntries(headers.map((header) => [header.name.toLowerCase(), header])),
-    content: Object.fromEntries(
-      readContent(sources, response).map((media) => [media.mediaType, media]),
-    ),
-  }
-}
-
-/** `owner` is a request body or a response. */
-function readContent(sources: Sources, owner: Place): MediaType[] {
-  const content = valueAt(owner.source.root, [...owner.path, 'content'])
-  return Object.keys(isObject(content) ? content : {}).map((mediaType) => {
-    const place = { source: owner.source, path: [...owner.path, 'content', mediaType] }
-    const value = valueAt(place.source.root, place.path)
-    return {
-      mediaType,
-      place,
-      schema: placeAnySchema(place),
-      example: readExample(sources, { ...place, value }),
-    }
-  })
+  const parts = readResponseParts(sources, response, placeAnySchema)
+  return { range, status: Number(range) || 0, place: response, ...parts }
 }
 
 /** The schema below `owner`. Any value is valid without one. */

@@ -86,6 +86,13 @@ function findInOperation(openapi: Source, path: OperationPath): Finding[] {
       path: [...path, 'responses', status],
       problem: `${status} is no status of a final response: use for example 200, 4XX or default`,
     }))
+  for (const status of statuses)
+    if (!isObject(valueAt(responses, [status])))
+      found.push({
+        source: openapi,
+        path: [...path, 'responses', status],
+        problem: `response ${status} is empty: add a description`,
+      })
   if (statuses.length === 0)
     found.push({ source: openapi, path, problem: 'has no responses: add at least one' })
   for (const owner of [path.slice(0, 2), path]) {
@@ -99,7 +106,7 @@ function findInOperation(openapi: Source, path: OperationPath): Finding[] {
 }
 
 function findInParameter({ source, path, value }: Located): Finding[] {
-  const { name, in: where, style, schema, content } = value as Record<string, unknown>
+  const { name, in: where, style, schema, content } = (value ?? {}) as Record<string, unknown>
   const refuse = (problem: string): Finding[] => [{ source, path, problem }]
   if (typeof name !== 'string' || !['path', 'query', 'header', 'cookie'].includes(String(where)))
     return refuse('a parameter needs a name, and in: path, query, header or cookie')

@@ -148,7 +148,9 @@ paths:
         - { name: one, in: path, required: true, style: matrix, schema: { type: string } }
         - { name: two, in: query }
       security: [{ certificate: [] }, { missing: [] }]
-      responses: { '99': { description: None. } }
+      responses:
+        '99': { description: None. }
+        '404':
   /a/{two}:
     get:
       operationId: getA
@@ -175,16 +177,17 @@ components:
     'openapi.yaml:8 style: matrix is not supported: use style: simple',
     'openapi.yaml:9 parameter two has no schema: add one',
     'openapi.yaml:10 names the security scheme missing: add it to components.securitySchemes',
-    'openapi.yaml:11 99 is no status of a final response: use for example 200, 4XX or default',
-    'openapi.yaml:13 requests for this operation are also requests for /a/{one}: join the two paths',
-    'openapi.yaml:13 has no responses: add at least one',
-    'openapi.yaml:14 repeats the operation name getA of line 5: give each operation its own operationId',
-    'openapi.yaml:16 a path cannot have a query or fragment: declare query parameters instead',
-    'openapi.yaml:22 refers to #/components/schemas/Gone, which does not exist: correct the reference or add its target',
-    'openapi.yaml:25 certificate is a security scheme that is not supported: use apiKey, oauth2, openIdConnect, or http with basic or bearer',
-    'openapi.yaml:29 file is no type: use string, number, integer, boolean, array, object, null',
-    'openapi.yaml:30 (?i)a is no regular expression of JavaScript: rewrite it',
-    'openapi.yaml:31 $anchor is not supported: refer to the schema by its JSON Pointer',
-    'openapi.yaml:32 refers to https://example.com/schema.json: copy it to a file beside this one, and refer to that',
+    'openapi.yaml:12 99 is no status of a final response: use for example 200, 4XX or default',
+    'openapi.yaml:13 response 404 is empty: add a description',
+    'openapi.yaml:15 requests for this operation are also requests for /a/{one}: join the two paths',
+    'openapi.yaml:15 has no responses: add at least one',
+    'openapi.yaml:16 repeats the operation name getA of line 5: give each operation its own operationId',
+    'openapi.yaml:18 a path cannot have a query or fragment: declare query parameters instead',
+    'openapi.yaml:24 refers to #/components/schemas/Gone, which does not exist: correct the reference or add its target',
+    'openapi.yaml:27 certificate is a security scheme that is not supported: use apiKey, oauth2, openIdConnect, or http with basic or bearer',
+    'openapi.yaml:31 file is no type: use string, number, integer, boolean, array, object, null',
+    'openapi.yaml:32 (?i)a is no regular expression of JavaScript: rewrite it',
+    'openapi.yaml:33 $anchor is not supported: refer to the schema by its JSON Pointer',
+    'openapi.yaml:34 refers to https://example.com/schema.json: copy it to a file beside this one, and refer to that',
   ],
 }

@@ -329,6 +329,12 @@ export const FATAL: Omit<Case, 'line'>[] = [
     want: 'openapi.yaml:\\d+:9 generates — response default must be one status code',
   },
   {
+    name: 'an empty response',
+    file: 'openapi.yaml',
+    change: ["'204': { $ref: '#/components/responses/NoContent' }", "'204':"],
+    want: 'openapi.yaml:\\d+:9 generates — must have a mapping at paths./public/v1/participants/',
+  },
+  {
     name: 'a deprecated operation that does not say since when',
     file: 'openapi.yaml',
     change: ['operationId: getJob\n', 'operationId: getJob\n      deprecated: true\n'],

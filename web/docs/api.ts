@@ -4,11 +4,7 @@ import { type Contract, readGeneratedContract } from '../../scripts/model/contra
 import { readBasePath, readGeneratedDocument } from '../../scripts/model/document.ts'
 import { isPlain } from '../../scripts/model/document-folder.ts'
 import type { EventMessage } from '../../scripts/model/events.ts'
-import {
-  type Operation,
-  type ResponseHeader,
-  readResponseHeader,
-} from '../../scripts/model/operations.ts'
+import { type Operation, type ResponseHeader, readHeaders } from '../../scripts/model/operations.ts'
 import { recordTypeOf } from '../../scripts/model/paths.ts'
 import { dereference } from '../../scripts/model/references.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
@@ -75,13 +71,7 @@ export function readApi(root: string): Api {
     addOperation(resources, { ...operation, path: basePath + operation.path }),
   )
   const events = contract.events.map((event) => addEvent(contract, operations, event))
-  const headers = Object.entries(readComponents(openapi, 'headers')).map(([name, value]) =>
-    readResponseHeader(sources, name, {
-      source: openapi,
-      path: ['components', 'headers', name],
-      value,
-    }),
-  )
+  const headers = readHeaders(sources, { source: openapi, path: ['components', 'headers'] })
   const schemas = readComponents(openapi, 'schemas') as Record<string, Schema>
   return {
     ...readInfo(openapi),
