@@ -1,4 +1,44 @@
-import { type Place, valueAt } from './source.ts'
+/** The deprecations of operations, events and their parts. */
+import { fail, type Place, valueAt } from './source.ts'
+
+/** Days, for example `2026-03-01`. */
+export interface Deprecation {
+  /** Null if the document does not say it. */
+  since: string | null
+  /** The earliest day of removal. */
+  sunset: string | null
+}
+
+/** The deprecation of an operation or event. Null if it is not deprecated. */
+export function readDeprecation(
+  { source, path }: Place,
+  name: string,
+  isDeprecated: boolean,
+): Deprecation | null {
+  const readDay = (key: string): string | null => {
+    const value = valueAt(source.root, [...path, key])
+    if (value === undefined) return null
+    if (typeof value !== 'string' || !isDay(value))
+      fail(source, [...path, key], `${key} must be a day, for example '2026-03-01'`)
+    return value
+  }
+  const [since, sunset] = [readDay('x-deprecated-since'), readDay('x-sunset')]
+  if (!isDeprecated && (since ?? sunset) !== null)
+    fail(source, path, `${name} has deprecation dates: add deprecated: true`)
+  if (!isDeprecated) return null
+  if (since === null)
+    fail(source, path, `${name} is deprecated: add x-deprecated-since with the day`)
+  if (sunset !== null && sunset < since)
+    fail(source, [...path, 'x-sunset'], 'x-sunset must not be earlier than x-deprecated-since')
+  return { since, sunset }
+}
+
+/** Whether the text is an existing day in the form `2026-03-01`. */
+function isDay(text: string): boolean {
+  return (
+    /^\d{4}-\d{2}-\d{2}$/.test(text) && new Date(`${text}T00:00:00Z`).toJSON()?.startsWith(text)
+  )
+}
 
 /** The keys of a deprecated part, with days such as `2026-03-01`. */
 interface DeprecationMarks {

@@ -1,5 +1,6 @@
 /** Event types of asyncapi.yaml. */
-import { type Deprecation, placeSchema, readDeprecation } from './operations.ts'
+import { type Deprecation, readDeprecation } from './deprecations.ts'
+import { placeSchema } from './operations.ts'
 import { dereference, inlineReferences, locate } from './references.ts'
 import { type Schema, toJsonSchema } from './schema.ts'
 import {

@@ -1,4 +1,5 @@
 /** Operations of openapi.yaml. */
+import { type Deprecation, readDeprecation } from './deprecations.ts'
 import { dereference } from './references.ts'
 import type { Schema } from './schema.ts'
 import {
@@ -50,14 +51,6 @@ export interface RateLimit {
 
 /** The scopes of each scheme that the request needs. */
 export type SecurityRequirement = Readonly<Record<string, readonly string[]>>
-
-/** Days, for example `2026-03-01`. */
-export interface Deprecation {
-  /** Null if the document does not say it. */
-  since: string | null
-  /** The earliest day of removal. */
-  sunset: string | null
-}
 
 export interface Parameter {
   name: string
@@ -176,37 +169,6 @@ function readId({ source, path }: Place, id: unknown): string {
       `operationId ${id} must be in camelCase: it names a file`,
     )
   return id
-}
-
-/** The deprecation of an operation or event. Null if it is not deprecated. */
-export function readDeprecation(
-  { source, path }: Place,
-  name: string,
-  isDeprecated: boolean,
-): Deprecation | null {
-  const readDay = (key: string): string | null => {
-    const value = valueAt(source.root, [...path, key])
-    if (value === undefined) return null
-    if (typeof value !== 'string' || !isDay(value))
-      fail(source, [...path, key], `${key} must be a day, for example '2026-03-01'`)
-    return value
-  }
-  const [since, sunset] = [readDay('x-deprecated-since'), readDay('x-sunset')]
-  if (!isDeprecated && (since ?? sunset) !== null)
-    fail(source, path, `${name} has deprecation dates: add deprecated: true`)
-  if (!isDeprecated) return null
-  if (since === null)
-    fail(source, path, `${name} is deprecated: add x-deprecated-since with the day`)
-  if (sunset !== null && sunset < since)
-    fail(source, [...path, 'x-sunset'], 'x-sunset must not be earlier than x-deprecated-since')
-  return { since, sunset }
-}
-
-/** Whether the text is an existing day in the form `2026-03-01`. */
-function isDay(text: string): boolean {
-  return (
-    /^\d{4}-\d{2}-\d{2}$/.test(text) && new Date(`${text}T00:00:00Z`).toJSON()?.startsWith(text)
-  )
 }
 
 /** `x-rate-limit` below `path`; the document's default is at []. */

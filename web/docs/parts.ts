@@ -1,5 +1,6 @@
 /** HTML fragments shared by several pages. */
-import type { Deprecation, Operation, ResponseHeader } from '../../scripts/model/operations.ts'
+import type { Deprecation } from '../../scripts/model/deprecations.ts'
+import type { Operation, ResponseHeader } from '../../scripts/model/operations.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import type { ApiEvent } from './api.ts'
 import { renderMarkdown } from './markdown.ts'
