@@ -1,6 +1,5 @@
 /** The queue. It holds nothing of its own: everything in it can be rebuilt from the records. */
 
-import type { Logger } from 'pino'
 import type { PoolUse } from '../../records/database/knex-internals.ts'
 import { AttemptJobs } from './attempt-jobs.ts'
 import {
@@ -10,8 +9,8 @@ import {
 } from './background-jobs.ts'
 import { type BossOptions, sessionClient, startBoss } from './boss.ts'
 import { Listener } from './listener.ts'
-import type { RunningPglite } from './pglite.ts'
 import { WorkerSession } from './session.ts'
+import { startVacuum } from './vacuum.ts'
 
 export interface Queue {
   attempts: AttemptJobs
@@ -41,12 +40,6 @@ interface QueueOptions extends BossOptions {
   attemptTimeoutMs: number
 }
 
-/** PGlite runs neither autovacuum nor checkpoints. Without these two statements it grows with every
- *  delivery, and slowly by the rounds of pg-boss even without deliveries. */
-const VACUUM = ['vacuum pgboss.job_common', 'checkpoint']
-const VACUUM_AFTER_JOBS = 10_000
-const VACUUM_INTERVAL_MS = 60_000
-
 /** The statements of `realign`. A job starts when it is added, or at the time of its attempt. */
 const REALIGNMENT = [
   `update pgboss.job set start_after = now()
@@ -62,17 +55,17 @@ const REALIGNMENT = [
 export async function startQueue(options: QueueOptions): Promise<Queue> {
   const { attemptTimeoutMs, log } = options
   const boss = await startBoss(options)
-  const vacuum = boss.embedded && startVacuum(boss.embedded, log)
+  const vacuum = startVacuum(boss, options.backend ?? 'postgres', log)
   const newClient = sessionClient(options)
   const session = newClient && new WorkerSession(newClient, log)
-  const attempts = new AttemptJobs(boss, session, (count) => vacuum?.countCompleted(count))
+  const attempts = new AttemptJobs(boss, session, (count) => vacuum.countCompleted(count))
   const stopping = new AbortController()
   let listener: Listener | undefined
   try {
     await session?.start()
     await attempts.createQueue(attemptTimeoutMs)
   } catch (error) {
-    vacuum?.stop()
+    vacuum.stop()
     await session?.stop().catch(() => undefined)
     await boss.stop(0).catch(() => undefined)
     throw error
@@ -101,34 +94,10 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
     pools: () => boss.pools(),
     async stop(graceMs) {
       stopping.abort()
-      vacuum?.stop()
+      vacuum.stop()
       await listener?.stop()
       await session?.stop()
       await boss.stop(graceMs)
     },
-  }
-}
-
-function startVacuum(
-  embedded: RunningPglite,
-  log: Logger,
-): { countCompleted(count: number): void; stop(): void } {
-  let completed = 0
-  const run = (): void => {
-    completed = 0
-    for (const statement of VACUUM)
-      embedded
-        .exec(statement)
-        .catch((error: unknown) =>
-          log.warn({ err: error }, 'The embedded queue could not be vacuumed'),
-        )
-  }
-  const timer = setInterval(run, VACUUM_INTERVAL_MS)
-  return {
-    countCompleted(count) {
-      completed += count
-      if (completed >= VACUUM_AFTER_JOBS) run()
-    },
-    stop: () => clearInterval(timer),
   }
 }
