@@ -25,3 +25,13 @@ export class Turns {
     }
   }
 }
+
+/** Returns a function whose calls resolve one by one, each in a later turn of the event loop: what
+ *  follows a burst of calls leaves time to others. */
+export function oneEachTurn(): () => Promise<void> {
+  let last = Promise.resolve()
+  return () => {
+    last = last.then(() => new Promise((resolve) => void setImmediate(resolve)))
+    return last
+  }
+}

@@ -1,6 +1,7 @@
 /** The web console at /console, as one middleware. Its pages are listed in routes.ts. */
 import Router, { type RouterContext } from '@koa/router'
 import type { Context, Middleware } from 'koa'
+import { oneEachTurn } from '../../webhooks/turns.ts'
 import { readConsoleAssets, sendConsoleAsset } from './assets.ts'
 import { assertSameOrigin } from './csrf.ts'
 import { toErrorResult } from './errors.ts'
@@ -48,8 +49,11 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
   }
 
   const router = newRouter(serve).routes()
+  const nextTurn = oneEachTurn()
   return async (ctx, next) => {
     if (ctx.path !== '/console' && !ctx.path.startsWith('/console/')) return next()
+    // Hundreds of sign-ins at once must not delay requests to the API.
+    await nextTurn()
     ctx.set(HEADERS)
     ctx.cookies.secure = hasTls(config)
     try {
