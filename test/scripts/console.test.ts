@@ -79,10 +79,10 @@ test(
       mainText(
         await visitor.fill(`/records/venues/${id}/edit`, { status: 'closed', capacity: '' }),
       ),
-    ).toMatch(/Town hall Closed .* Capacity — /)
+    ).toMatch(/Town hall Closed .* Capacity – /)
     const list = mainText(await visitor.get('/records/venues?filter[status]=closed&sort=-name'))
     expect(list).toMatch(
-      /Status Open Closed .*Name Capacity Status Created at .*Town hall — Closed/,
+      /Status Open Closed .*Name Capacity Status Created at .*Town hall – Closed/,
     )
 
     expect(await visitor.get('/records/participants/new')).toContain('name="nickname"')
