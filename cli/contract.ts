@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { operations } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
 import { Coverage, isMissing } from '../scripts/contract/coverage.ts'
@@ -42,6 +42,11 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const IDS = Object.keys(operations)
 const DEFAULT_RUNS = 20
 const MAX_SEED = 2 ** 31 - 1
+/** The names of the options for tests that need Muster's own contract. */
+const ONLY_WITHOUT_ROOT = [
+  ...['restrictedKey', 'otherKey', 'webhookSecret', 'receiverPort', 'receiverUrl'],
+  ...['seed', 'runs', 'only', 'har', 'prove'],
+]
 
 interface Options extends ReportOptions {
   root?: string
@@ -157,10 +162,13 @@ function addRunOptions(command: Command): void {
       'measure these tests: put faults into the responses of this installation, one at a time, and print ' +
         'how many the tests find; with a part, only faults that have it in their name',
     )
-    .option(
-      ROOT_OPTION,
-      'test the service of this folder, which "muster init" created, against its OpenAPI document',
-      parseDocumentRoot,
+    .addOption(
+      new Option(
+        ROOT_OPTION,
+        'test the service of this folder, which "muster init" created, against its OpenAPI document',
+      )
+        .argParser(parseDocumentRoot)
+        .conflicts(ONLY_WITHOUT_ROOT),
     )
     .option('--mock', 'with --root: test the mock of the document instead')
 }

@@ -348,6 +348,21 @@ describe('refusals', () => {
     }
   })
 
+  it('contract --root: refuses the options that only tests of an installation have', async () => {
+    const root = await newFolder('options', { 'openapi.yaml': LIBRARY })
+    await using muster = await newMuster()
+    for (const option of ['--runs 3', '--seed 7', '--only createTask', '--har f.har', '--prove']) {
+      const { status, stderr } = await muster.run([
+        ...['contract', '--root', root],
+        ...option.split(' '),
+      ])
+      expect([option, status]).toEqual([option, 2])
+      expect(stderr).toContain(
+        `'--root <folder>' cannot be used with option '${option.slice(0, 5)}`,
+      )
+    }
+  })
+
   it('init: after a refusal, the corrected document can use the same folder', async () => {
     const documents = await newFolder('corrected', { 'bad.yaml': UNSUPPORTED.text })
     const root = join(documents, 'service')
