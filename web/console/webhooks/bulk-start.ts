@@ -105,6 +105,7 @@ async function bulkPage(
   // htmx does not show a response with an error status.
   const isFullPage = visit.ctx.get('HX-Request') === ''
   const countOnChange = replace('preview', { path: url, trigger: 'change' })
+  // Enter in a field presses the first button of a form, so the first one sends nothing.
   return {
     title,
     lead,
@@ -120,8 +121,8 @@ async function bulkPage(
           ${bulkFields(webhook, kind, form.input, errors)}
           <div id="preview" aria-live="polite">${await preview(visit, kind, form, isBlank)}</div>
           <div class="form-actions">
-            <button class="button primary" formmethod="post">${title}</button>
             ${button('Count deliveries')}
+            <button class="button primary" formmethod="post">${title}</button>
             ${buttonLink(`/webhooks/${webhook.id}`, 'Cancel', 'quiet')}
           </div>
         </form>`,
