@@ -68,7 +68,7 @@ export interface Config {
   webhookAllowedRanges: Cidr[]
   /** The delay before each of the attempts 2 to 10, from the end of the attempt before. */
   webhookRetryDelaysMs: number[]
-  /** Time limit of one attempt, from connecting to the end of the response body. */
+  /** Time limit of one attempt, from connecting to the status of the response. */
   webhookTimeoutMs: number
   /** A webhook without a success for this long is disabled. 0: never. */
   disableWebhooksAfterDays: number
