@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { guardedAgent } from '../../webhooks/transport/egress.ts'
+import { guardedAgent } from '../../webhooks/transport/guarded-agent.ts'
 import { send } from '../../webhooks/transport/send.ts'
 import { sharedApp } from '../helpers.ts'
 import { startListener, startReceiver } from '../receiver.ts'

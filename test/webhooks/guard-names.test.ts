@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { SendResult } from '../../records/attempt.ts'
-import { guardedAgent, parseWebhookUrl } from '../../webhooks/transport/egress.ts'
+import { parseWebhookUrl } from '../../webhooks/transport/egress.ts'
+import { guardedAgent } from '../../webhooks/transport/guarded-agent.ts'
 import { send } from '../../webhooks/transport/send.ts'
 import { startNameServer } from '../dns.ts'
 import { startListener, startReceiver } from '../receiver.ts'

@@ -1,7 +1,7 @@
 /** Receivers with responses that never end. */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { guardedAgent } from '../../webhooks/transport/egress.ts'
+import { guardedAgent } from '../../webhooks/transport/guarded-agent.ts'
 import { send } from '../../webhooks/transport/send.ts'
 import { startNameServer } from '../dns.ts'
 import { type TestApp, until } from '../helpers.ts'

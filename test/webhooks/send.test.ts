@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js'
 import { describe, expect, test } from 'vitest'
 import type { SendResult } from '../../records/attempt.ts'
-import { guardedAgent } from '../../webhooks/transport/egress.ts'
+import { guardedAgent } from '../../webhooks/transport/guarded-agent.ts'
 import { send } from '../../webhooks/transport/send.ts'
 import { startNameServer } from '../dns.ts'
 import { until } from '../helpers.ts'

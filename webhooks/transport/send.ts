@@ -2,7 +2,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Agent, type Dispatcher, errors } from 'undici'
 import type { Phases, SendResult } from '../../records/attempt.ts'
-import { BlockedAddress, type Connection, Trace, type TracedOptions } from './egress.ts'
+import { BlockedAddress } from './egress.ts'
+import { type Connection, Trace, type TracedOptions } from './guarded-agent.ts'
 
 interface SendRequest {
   accountId: string
