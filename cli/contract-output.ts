@@ -19,7 +19,7 @@ export function toDocument({ cases, ...report }: Report): object {
 export function formatReport(report: Report): string {
   const { url, seed, dredd, cases, untested, unused, refusals } = report
   const failures = formatFailures(report)
-  const verdict = failures.length > 0 ? `${failures.length} failures.` : 'the contract holds.'
+  const verdict = failures.length > 0 ? `${failures.length} failed.` : 'the contract holds.'
   const requestCount = cases.reduce((sum, { requests }) => sum + requests, 0)
   return [
     formatMatrix(report),
@@ -51,11 +51,11 @@ function formatFailures({ error, dredd, cases, cells }: Report): string[] {
 
 const indent = (text: string): string => text.replace(/^/gm, '      ')
 
-/** Explains each "-" of the matrix. */
+/** Explains the "-" of each column: the reason depends on the status alone. */
 function formatExcuses({ cells }: Report): string[] {
   const reasons = new Map(cells.filter(isExcused).map(({ name, reason }) => [name, reason]))
   return [...reasons].map(
-    ([name, reason]) => `"-" under ${name}: not required, because it ${reason}.`,
+    ([name, reason]) => `"-" under ${name}: not required, because this status ${reason}.`,
   )
 }
 

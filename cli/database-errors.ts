@@ -1,5 +1,5 @@
 /** Tells operators what to do about an error of the database or of DATA_DIR. */
-import { resolve } from 'node:path'
+import { resolve, sep } from 'node:path'
 import {
   errorCode,
   isLoginRefused,
@@ -15,7 +15,7 @@ interface Case {
   describe(dataDir: string, reason: string): string
 }
 
-const EMBEDDED: Case[] = [
+const DATA_DIR_CASES: Case[] = [
   {
     codes: /^SQLITE_(CORRUPT|NOTADB)/,
     describe: (dataDir, reason) =>
@@ -44,7 +44,7 @@ const EMBEDDED: Case[] = [
   },
 ]
 
-/** A sentence. Undefined: the error has another cause. */
+/** What happened and what to do about it. Undefined: the error is of another kind. */
 export function describeDatabaseError(
   error: unknown,
   environment: Environment,
@@ -52,13 +52,14 @@ export function describeDatabaseError(
   if (!(error instanceof Error)) return undefined
   const reason = reasonOf(error)
   const dataDir = resolve(environment.DATA_DIR || './data')
-  const found = EMBEDDED.find(({ codes }) => codes.test(errorCode(error)))
+  const found = DATA_DIR_CASES.find(({ codes }) => codes.test(errorCode(error)))
+  // Codes of the operating system also occur for other files.
   if (found && (errorCode(error).startsWith('SQLITE_') || isInside(error, dataDir)))
     return found.describe(dataDir, reason)
   if (isLoginRefused(error))
     return `PostgreSQL refuses the user or the password of DATABASE_URL: ${reason}. Correct it.`
   if (isPermissionDenied(error))
-    return `PostgreSQL refuses the user of DATABASE_URL: ${reason}. Make this user the owner of the database.`
+    return `PostgreSQL denies the user of DATABASE_URL a permission: ${reason}. Make this user the owner of the database.`
   if (isTlsFailure(error))
     return `TLS to PostgreSQL failed: ${reason}. Correct sslmode in DATABASE_URL, or the certificate of the server.`
   if (isUnavailable(error))
@@ -66,14 +67,15 @@ export function describeDatabaseError(
   return undefined
 }
 
-/** knex begins a message with the statement. An error for a name with several IP addresses has no
- *  message. */
+/** The message without the statement that knex puts before it. The code, if there is no message: the
+ *  error of a host name has none if it has several IP addresses and none of them responds. */
 function reasonOf(error: Error): string {
-  // Its message is for the developer of a program that uses knex.
+  // The message of this error advises programmers, not operators.
   if (error.name === 'KnexTimeoutError') return 'no connection in time'
   return error.message.split(' - ').at(-1) || errorCode(error)
 }
 
 function isInside(error: Error, folder: string): boolean {
-  return 'path' in error && String(error.path).startsWith(folder)
+  const path = 'path' in error ? resolve(String(error.path)) : ''
+  return path === folder || path.startsWith(folder + sep)
 }

@@ -69,7 +69,7 @@ function changeWebhook(shell: Shell, id: string, options: UpdateOptions): Promis
       }
       return differences ?? {}
     })
-    const names = Object.keys(changes).map((name) => name.replace('_', ' '))
+    const names = Object.keys(changes).map((name) => name.replaceAll('_', ' '))
     return {
       document: { id, changes },
       text:
@@ -96,14 +96,14 @@ export function addDelete(webhook: Command, shell: Shell): void {
         const accountId = await lookUpWebhookAccount(db, id)
         const deleted = await accountTransaction(db, accountId, async (scope) => {
           const webhook = await deleteWebhook(scope, id, now())
-          const details = { url: webhook?.url }
+          if (!webhook) throw new Refused(`There is no webhook ${id}`)
+          const details = { url: webhook.url }
           await auditWebhook(scope, webhook, { verb: 'deleted', details }, now())
           return webhook
         })
-        if (!deleted) throw new Refused(`There is no webhook ${id}`)
         return {
           document: { id, deleted: true },
-          text: `Deleted webhook ${id}. Nothing more is sent to ${deleted.url}.`,
+          text: `Deleted webhook ${id}. It sends nothing more to ${deleted.url}.`,
         }
       }),
     )

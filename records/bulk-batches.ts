@@ -158,10 +158,10 @@ function stageAfter({ kind, stage }: RunningBulkJob): BulkPosition | null {
 /** An older open transaction is not one of Muster's: those end sooner. */
 const MAX_TRANSACTION_MS = 60_000
 
-/** Are all events of the job committed or rolled back? On PostgreSQL a transaction that began while
- *  the webhook was disabled may still be open. Its event IDs may be lower than committed ones.
- *  SQLite has only one writer. */
-export async function isAllCommitted(
+/** Whether all events of the job are committed or rolled back. On PostgreSQL a transaction that
+ *  began while the webhook was disabled may still be open, and its event IDs may be lower than
+ *  those that the job has passed. SQLite has only one writer. */
+export async function areEventsCommitted(
   db: Db,
   { stage, createdInTransaction, createdAt }: RunningBulkJob,
   now: Date,
@@ -198,10 +198,10 @@ export async function lockBulkJob(
 export async function storeProgress(
   trx: Trx,
   job: RunningBulkJob,
-  { done, nextAt, next }: { done: number; nextAt: number; next: BulkPosition | null },
+  { doneCount, nextAt, next }: { doneCount: number; nextAt: number; next: BulkPosition | null },
   now: Date,
 ): Promise<void> {
-  const totalDone = job.done + done
+  const totalDone = job.done + doneCount
   const ended = {
     state: 'completed',
     ended_at: now.getTime(),

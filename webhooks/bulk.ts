@@ -4,9 +4,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Refused } from '../errors.ts'
 import {
+  areEventsCommitted,
   type BulkBatch,
   countSelected,
-  isAllCommitted,
   lockBulkJob,
   readBatch,
   stopBlockedJob,
@@ -49,9 +49,9 @@ interface Period {
   until?: Date
 }
 
-/** Selects the events that a webhook missed in the period, or since it was last disabled. Delivered
- *  events are excluded later, so a slightly longer period is harmless. Throws `Refused` for a
- *  webhook that was never disabled, without `since`. */
+/** Selects the events that a webhook missed from `since` (by default, when it was last disabled) to
+ *  `until` (by default, now). Delivered events are excluded later, so the defaults are wider by the
+ *  clock skew. Without `since`, throws `Refused` for a webhook that was never disabled. */
 export function selectMissedEvents(
   webhook: Webhook,
   { since, until }: Period,
@@ -71,7 +71,7 @@ export function selectMissedEvents(
   }
 }
 
-/** Selects the deliveries that failed in the period; without `eventTypes`, of all types. */
+/** Selects the deliveries that failed in the period. Null: of all webhooks, of all types. */
 export function selectFailedDeliveries(
   webhookId: string | null,
   eventTypes: string[] | null,
@@ -109,9 +109,10 @@ const TURN_MS = 5_000
 const BATCHES_PER_SECOND = 4
 /** How much time a job may make up for after an interruption. */
 const MAX_CATCH_UP_MS = 1_000
-/** The longest wait for the next batch. */
+/** The longest time from one batch to the next, at the lowest rate. */
 const MAX_WAIT_MS = 1_000
-const COMMIT_WAIT_MS = 200
+/** How often to look whether the events of a job are committed. */
+const COMMIT_POLL_MS = 200
 
 /** Runs a job for a turn, or until it ends, is paused or cancelled, or `signal` aborts. */
 export async function runBulkJob(
@@ -124,11 +125,11 @@ export async function runBulkJob(
   while (!signal.aborted && performance.now() < turnEndsAt) {
     const job = await findRunningBulkJob(db, id)
     if (job === undefined) return
-    if (!(await isAllCommitted(db, job, now()))) {
-      await wait(COMMIT_WAIT_MS, signal)
+    if (!(await areEventsCommitted(db, job, now()))) {
+      await wait(COMMIT_POLL_MS, signal)
       continue
     }
-    // At most `MAX_WAIT_MS`, because the clock may have gone back.
+    // The limit matters only after the clock has gone back: then this batch runs early.
     await wait(Math.min(job.nextAt - now().getTime(), MAX_WAIT_MS), signal)
     const batch = await readBatch(db, job, Math.ceil(job.rate / BATCHES_PER_SECOND))
     if (!signal.aborted) await transaction(db, (trx) => doBatch(trx, job, batch, now()))
@@ -145,19 +146,25 @@ async function doBatch(
   { ids, next }: BulkBatch,
   now: Date,
 ): Promise<void> {
+  // The job may have been paused, cancelled or continued by another process since it was read.
   if (!(await lockBulkJob(trx, job))) return
   const scope = writeScope(trx, job.accountId)
   const blockingReason = job.webhookId && (await findBlockingReason(scope, job.webhookId))
   if (blockingReason) return stopBlockedJob(trx, job.id, blockingReason, now)
-  const done = ids.length === 0 ? 0 : await WORK[job.stage](scope, job, ids, now)
-  const at = now.getTime()
-  // At most `MAX_WAIT_MS` ahead, because the clock may have gone back.
-  const startsAt = Math.min(Math.max(job.nextAt, at - MAX_CATCH_UP_MS), at + MAX_WAIT_MS)
-  const nextAt = startsAt + Math.round((done * 1_000) / job.rate)
-  await storeProgress(trx, job, { done, nextAt, next }, now)
+  const doneCount = ids.length === 0 ? 0 : await WORK[job.stage](scope, job, ids, now)
+  const nextAt = startOf(job, now) + Math.round((doneCount * 1_000) / job.rate)
+  await storeProgress(trx, job, { doneCount, nextAt, next }, now)
 }
 
-/** Each returns the number of deliveries it created or changed. */
+/** The time from which the rate counts the current batch: when the job was due, or later after an
+ *  interruption, or earlier after the clock has gone back. */
+function startOf({ nextAt }: RunningBulkJob, now: Date): number {
+  const at = now.getTime()
+  return Math.min(Math.max(nextAt, at - MAX_CATCH_UP_MS), at + MAX_WAIT_MS)
+}
+
+/** What each stage does with a batch of IDs: those of events in the stage `missed`, and else those
+ *  of deliveries. Each returns the number of deliveries that it created or changed. */
 const WORK: Record<
   RunningBulkJob['stage'],
   (scope: WriteScope, job: RunningBulkJob, ids: string[], now: Date) => Promise<number>

@@ -39,11 +39,11 @@ export interface Finding extends Place {
   problem: string
 }
 
-/** The contract cannot be read. The message begins with `file:line`. */
+/** A mistake in the contract that stops the command. The message begins with `file:line`. */
 export class ContractError extends Refused {
   readonly file: string
   readonly position: Position
-  /** The message without the place. */
+  /** The message without `file:line`. */
   readonly problem: string
 
   constructor(file: string, position: Position, problem: string, options?: ErrorOptions) {
@@ -70,10 +70,11 @@ export function valueAt(root: unknown, path: Path): unknown {
 export function mappingAt(source: Source, path: Path): Record<string, unknown> {
   const value = valueAt(source.root, path)
   if (!isObject(value) || Array.isArray(value))
-    fail(source, path, `must have a mapping at ${path.join('.')}: add it`)
+    fail(source, path, `${path.join('.') || 'the document'} must be a mapping: add or correct it`)
   return value
 }
 
+/** Also true for arrays. */
 export function isObject(value: unknown): value is Record<string | number, unknown> {
   return typeof value === 'object' && value !== null
 }

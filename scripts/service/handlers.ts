@@ -1,4 +1,4 @@
-/** Runs the handlers of a folder that `muster generate` wrote. */
+/** Runs the handlers of a folder that `muster init` created. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -7,11 +7,13 @@ import type { Credentials } from './credentials.ts'
 import type { Call, Result } from './service.ts'
 
 type Handler = (call: object) => Promise<Result>
+/** Returns the caller for the handlers. Undefined: the credentials are not valid. `NOT_IMPLEMENTED`:
+ *  nobody has written the check yet. */
 type Verify = (credentials: Credentials) => Promise<unknown>
 
 const NOT_IMPLEMENTED = 501
 
-/** Throws `Refused` if the folder was not generated. */
+/** Throws `Refused` if the folder has no generated handlers. */
 export async function loadHandlers(root: string): Promise<(call: Call) => Promise<Result>> {
   const index = join(root, 'generated/handlers.ts')
   if (!existsSync(index))
@@ -21,17 +23,22 @@ export async function loadHandlers(root: string): Promise<(call: Call) => Promis
   }
   const verify = await loadVerify(root)
   return async ({ operation, credentials, request: _request, ...call }) => {
-    const isAnonymous = Object.keys(credentials).length === 0
-    const caller = isAnonymous ? undefined : await verify(credentials)
-    if (caller === NOT_IMPLEMENTED)
-      throw new StatusError(NOT_IMPLEMENTED, 'security.ts does not verify credentials yet.')
-    if (caller === undefined && !isAnonymous)
-      throw new StatusError(401, 'The credentials are not valid.')
+    const caller = await findCaller(verify, credentials)
     const load = handlers[operation.id]
     if (!load) throw new Error(`generated/handlers.ts has no ${operation.id}: generate again`)
     const handle = await load()
     return await handle({ ...call, caller })
   }
+}
+
+/** Undefined: a request without credentials, which the operation allows. */
+async function findCaller(verify: Verify, credentials: Credentials): Promise<unknown> {
+  if (Object.keys(credentials).length === 0) return undefined
+  const verified = await verify(credentials)
+  if (verified === NOT_IMPLEMENTED)
+    throw new StatusError(NOT_IMPLEMENTED, 'security.ts does not verify credentials yet.')
+  if (verified === undefined) throw new StatusError(401, 'The credentials are not valid.')
+  return verified
 }
 
 async function loadVerify(root: string): Promise<Verify> {

@@ -26,7 +26,7 @@ const STATES: State[] = [
         `do $$ begin create role muster_reader login; exception when duplicate_object then null; end $$`,
       ),
     user: 'muster_reader',
-    says: /^PostgreSQL refuses the user of DATABASE_URL: permission denied for schema public\. Make this user the owner of the database\.$/,
+    says: /^PostgreSQL denies the user of DATABASE_URL a permission: permission denied for schema public\. Make this user the owner of the database\.$/,
   },
   {
     state: 'a user who does not exist',

@@ -22,7 +22,8 @@ export interface ProxyResponse {
 
 export type Forward = (request: ProxyRequest) => Promise<ProxyResponse>
 
-/** Each hook is optional. They run in this order. */
+/** Each hook is optional. They run in this order. The first and the last return the parts to
+ *  replace. */
 export interface ProxyHooks {
   changeRequest?(request: ProxyRequest): Partial<ProxyRequest>
   /** Responds instead of the service. Undefined: the service responds. */
@@ -40,18 +41,11 @@ export function startFaultyProxy(
 ): Promise<LoopbackServer> {
   const send: Forward = (request) => forward(target, request)
   return startLoopbackServer(async (incoming, outgoing) => {
-    const {
-      host: _,
-      connection: __,
-      'content-length': ___,
-      'transfer-encoding': ____,
-      ...headers
-    } = incoming.headers
     const { method = '', url = '' } = incoming
     const original: ProxyRequest = {
       method,
       path: url,
-      headers: headers as Record<string, string>,
+      headers: omit(incoming.headers as Record<string, string>, OF_THE_CONNECTION),
       body: await text(incoming),
     }
     const request = { ...original, ...changeRequest?.(original) }
@@ -72,14 +66,21 @@ async function forward(
     redirect: 'manual',
   }).catch(() => undefined)
   if (response === undefined) return { status: 502, headers: {}, body: '' }
-  const {
-    'content-length': _,
-    connection: __,
-    'keep-alive': ___,
-    'transfer-encoding': ____,
-    ...forwarded
-  } = Object.fromEntries(response.headers)
-  return { status: response.status, headers: forwarded, body: await response.text() }
+  return {
+    status: response.status,
+    headers: omit(Object.fromEntries(response.headers), OF_THE_CONNECTION),
+    body: await response.text(),
+  }
+}
+
+/** Each of the two connections has its own. */
+const OF_THE_CONNECTION = [
+  ...['host', 'connection', 'keep-alive', 'transfer-encoding'],
+  ...['content-length', 'content-encoding'],
+]
+
+function omit(headers: Record<string, string>, names: string[]): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)))
 }
 
 export const serverError: ProxyResponse = {
@@ -88,7 +89,7 @@ export const serverError: ProxyResponse = {
   body: '{"message":"Oops"}',
 }
 
-/** The JSON object in the text, or `{}` without one. */
+/** The text as a JSON object. `{}` if it is none. */
 export function parseObject(text: string): JsonObject {
   const value = parseJson(text)
   return typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,4 +1,5 @@
-/** Faults that `muster contract --prove` puts between the contract tests and the service. */
+/** The faults of `muster contract --prove`: proxies before and behind the service put them into its
+ *  responses and its webhooks. */
 import { Refused } from '../../../errors.ts'
 import type { Contract } from '../../model/contract.ts'
 import type { Operation } from '../../model/operations.ts'
@@ -25,11 +26,11 @@ export interface SeededFault {
   category: Category
   /** What the service does wrong, for example `answers 200 to a create`. */
   what: string
-  /** The operation that is tested. */
+  /** Its tests must find the fault. */
   operation: Operation
-  /** Of the proxy between the tests and the service. */
+  /** Hooks of the proxy between the tests and the service. They alone decide what is changed. */
   hooks: ProxyHooks
-  /** Of the proxy between the service and the receiver of its webhooks. */
+  /** Hook of the proxy between the service and the receiver of its webhooks. */
   deliveryHook?: DeliveryHook
 }
 
@@ -42,8 +43,8 @@ export interface Keys {
   restrictedKey: string
 }
 
-/** A function that creates faults of the category. */
-export function faultsOf(category: Category) {
+/** Returns a function that creates a fault of the category. */
+export function faultFactory(category: Category) {
   return (what: string, operation: Operation, hooks: ProxyHooks): SeededFault => ({
     category,
     what,
@@ -59,7 +60,7 @@ export function listResources(contract: Contract): Resource[] {
   return listCrudKinds(contract).filter((kind): kind is Resource => kind.list !== undefined)
 }
 
-/** Throws Refused if the contract has no such kind of record. */
+/** Throws `Refused` if the contract has none. */
 export function firstResource(contract: Contract): Resource {
   const [first] = listResources(contract)
   if (!first)

@@ -1,9 +1,9 @@
 /** Faults of access. */
 import type { Contract } from '../../../model/contract.ts'
 import { asJson, onRequest } from '../hooks.ts'
-import { faultsOf, firstResource, type Keys, type SeededFault } from '../seeded-fault.ts'
+import { faultFactory, firstResource, type Keys, type SeededFault } from '../seeded-fault.ts'
 
-const fault = faultsOf('access')
+const fault = faultFactory('access')
 
 export function accessFaults(contract: Contract, { key, restrictedKey }: Keys): SeededFault[] {
   const { get, create, remove } = firstResource(contract)

@@ -2,12 +2,12 @@
 import type { Contract } from '../../../model/contract.ts'
 import type { ProxyHooks } from '../faulty-proxy.ts'
 import { onSuccess, withoutHeaders } from '../hooks.ts'
-import { faultsOf, firstResource, type SeededFault } from '../seeded-fault.ts'
+import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'
 
 /** The contract tests also send headers of the largest size, with other values than tags. */
 const isTag = (value: string | undefined): boolean => (value ?? '').length < 1000
 
-const fault = faultsOf('conditions')
+const fault = faultFactory('conditions')
 
 export function conditionFaults(contract: Contract): SeededFault[] {
   const { get, create, update, remove } = firstResource(contract)

@@ -5,9 +5,9 @@ import { type EventList, findEventList, readEmitConditions } from '../../../word
 import { readListWords } from '../../../words/lists.ts'
 import type { ProxyHooks, ProxyRequest, ProxyResponse } from '../faulty-proxy.ts'
 import { isFor, onBody, withOtherId } from '../hooks.ts'
-import { faultsOf, firstResource, listResources, type SeededFault } from '../seeded-fault.ts'
+import { faultFactory, firstResource, listResources, type SeededFault } from '../seeded-fault.ts'
 
-const fault = faultsOf('events')
+const fault = faultFactory('events')
 
 export function eventFaults(contract: Contract): SeededFault[] {
   const list = findEventList(contract)

@@ -2,11 +2,11 @@
 import type { Contract } from '../../../model/contract.ts'
 import type { ProxyHooks } from '../faulty-proxy.ts'
 import { onHeaders, withoutHeaders } from '../hooks.ts'
-import { faultsOf, firstResource, type SeededFault } from '../seeded-fault.ts'
+import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'
 
 const HOUR_SECONDS = 3600
 
-const fault = faultsOf('headers')
+const fault = faultFactory('headers')
 
 export function headerFaults(contract: Contract): SeededFault[] {
   const { get } = firstResource(contract)

@@ -2,9 +2,9 @@
 import type { Contract } from '../../../model/contract.ts'
 import type { ProxyResponse } from '../faulty-proxy.ts'
 import { onSuccess, withoutHeaders } from '../hooks.ts'
-import { faultsOf, firstResource, type SeededFault } from '../seeded-fault.ts'
+import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'
 
-const fault = faultsOf('idempotency')
+const fault = faultFactory('idempotency')
 
 const isKey = (value: string | undefined): boolean => /^[!-~]{1,255}$/.test(value ?? '')
 

@@ -1,13 +1,20 @@
-/** Faults in the input that the service takes and refuses. */
+/** Faults of a service that takes input that it must refuse, or refuses input that it must take.
+ *
+ *  The service behind the proxy is right. To take invalid input, the proxy corrects it on its way:
+ *  the fields, parameters and values below are those that the contract tests send, see
+ *  values/invalid-values.ts. */
 import type { Contract } from '../../../model/contract.ts'
 import { mapValues } from '../../../model/schema.ts'
 import { requestSchema } from '../../../words/records.ts'
 import { readMaxRecordBytes } from '../../../words/refusals.ts'
 import { objectLargerThan } from '../../values/limit-values.ts'
 import { asJson, onAnyInput, onAnyQuery, onRequest } from '../hooks.ts'
-import { faultsOf, firstResource, type SeededFault } from '../seeded-fault.ts'
+import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'
 
-const fault = faultsOf('validation')
+const fault = faultFactory('validation')
+
+/** The fields of resources have at most 200 characters. */
+const TOO_LONG = 201
 
 export function validationFaults(contract: Contract): SeededFault[] {
   const { create, update, list } = firstResource(contract)
@@ -30,7 +37,7 @@ export function validationFaults(contract: Contract): SeededFault[] {
       ),
     ),
     fault(
-      'takes a number as text',
+      'takes a number for text',
       create,
       onAnyInput(create, (input) =>
         mapValues(input, (value) => (typeof value === 'number' ? String(value) : value)),
@@ -46,7 +53,7 @@ export function validationFaults(contract: Contract): SeededFault[] {
       create,
       onAnyInput(create, (input) =>
         mapValues(input, (value) =>
-          typeof value === 'string' && value.length === 201 ? value.slice(1) : value,
+          typeof value === 'string' && value.length === TOO_LONG ? value.slice(1) : value,
         ),
       ),
     ),
@@ -72,20 +79,20 @@ export function validationFaults(contract: Contract): SeededFault[] {
           ? asJson(422, response, { message: 'Invalid.', errors: { text: ['is invalid.'] } })
           : {},
     }),
-    fault('names no field of an invalid body', create, {
+    fault('names no field in a 422', create, {
       changeResponse: (response) =>
         response.status === 422
           ? { body: JSON.stringify({ message: 'Invalid.', errors: {} }) }
           : {},
     }),
-    fault('names a wrong field of an invalid body', create, {
+    fault('names a wrong field in a 422', create, {
       changeResponse: (response) =>
         response.status === 422
           ? { body: JSON.stringify({ message: 'Invalid.', errors: { body: ['is invalid.'] } }) }
           : {},
     }),
     fault(
-      'ignores a query parameter given twice',
+      'takes a query parameter that is given twice',
       list,
       onAnyQuery(list, (query) => {
         for (const name of new Set(query.keys())) query.set(name, query.get(name) ?? '')
@@ -103,17 +110,17 @@ export function validationFaults(contract: Contract): SeededFault[] {
 
 export function sizeFaults(contract: Contract): SeededFault[] {
   const maxBytes = readMaxRecordBytes(contract)
-  const create = contract.operations.find(
+  const createOfLargeRecord = contract.operations.find(
     (operation) =>
       operation.method === 'post' &&
       objectLargerThan(maxBytes, requestSchema(contract, operation)) !== undefined,
   )
-  if (!create) return []
+  if (!createOfLargeRecord) return []
   return [
     fault(
       'takes a record that is too large',
-      create,
-      onRequest(create, ({ body }) =>
+      createOfLargeRecord,
+      onRequest(createOfLargeRecord, ({ body }) =>
         Buffer.byteLength(body) > maxBytes ? { body: withShortText(body) } : {},
       ),
     ),

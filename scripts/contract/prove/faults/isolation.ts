@@ -5,14 +5,14 @@ import { requestSchema } from '../../../words/records.ts'
 import type { ProxyHooks, ProxyRequest } from '../faulty-proxy.ts'
 import { isFor, onRequest, pathOf } from '../hooks.ts'
 import {
-  faultsOf,
+  faultFactory,
   firstResource,
   type Keys,
   listResources,
   type SeededFault,
 } from '../seeded-fault.ts'
 
-const fault = faultsOf('isolation')
+const fault = faultFactory('isolation')
 
 export function isolationFaults(contract: Contract, { key, otherKey }: Keys): SeededFault[] {
   const { list, create, get, update, remove } = firstResource(contract)

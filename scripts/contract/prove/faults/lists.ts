@@ -12,9 +12,9 @@ import {
 import { readField, readPointer } from '../../../words/read.ts'
 import type { ProxyHooks, ProxyRequest } from '../faulty-proxy.ts'
 import { onBody, onQuery, queryOf } from '../hooks.ts'
-import { faultsOf, firstResource, listResources, type SeededFault } from '../seeded-fault.ts'
+import { faultFactory, firstResource, listResources, type SeededFault } from '../seeded-fault.ts'
 
-const fault = faultsOf('lists')
+const fault = faultFactory('lists')
 
 export function listFaults(contract: Contract): SeededFault[] {
   const words = readListWords(contract)

@@ -3,9 +3,9 @@ import type { Contract } from '../../../model/contract.ts'
 import { listOptionalFields } from '../../response-fields.ts'
 import { type ProxyResponse, parseObject } from '../faulty-proxy.ts'
 import { isFor, onBody, onHeaders, onRequest, onSuccess, pathOf, withOtherId } from '../hooks.ts'
-import { faultsOf, firstResource, type SeededFault } from '../seeded-fault.ts'
+import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'
 
-const fault = faultsOf('protocol')
+const fault = faultFactory('protocol')
 
 export function protocolFaults(contract: Contract): SeededFault[] {
   const { create, get, remove, list } = firstResource(contract)

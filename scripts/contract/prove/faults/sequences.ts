@@ -12,9 +12,9 @@ import {
   parseObject,
 } from '../faulty-proxy.ts'
 import { isFor, isValidInput, pathOf, readRecord, withoutHeaders } from '../hooks.ts'
-import { faultsOf, type SeededFault } from '../seeded-fault.ts'
+import { faultFactory, type SeededFault } from '../seeded-fault.ts'
 
-const fault = faultsOf('sequences')
+const fault = faultFactory('sequences')
 
 export function sequenceFaults(contract: Contract): SeededFault[] {
   const kinds = listLinkedKinds(contract)

@@ -6,7 +6,7 @@ import { readRecordWords, requestSchema } from '../../../words/records.ts'
 import { type ProxyHooks, parseObject } from '../faulty-proxy.ts'
 import { isFor, onBody, onInput, readRecord, withOtherId, withoutHeaders } from '../hooks.ts'
 import {
-  faultsOf,
+  faultFactory,
   firstResource,
   type Keys,
   listResources,
@@ -27,7 +27,7 @@ export function storedFaults(contract: Contract, { key }: Keys): SeededFault[] {
   ]
 }
 
-const fault = faultsOf('stored values')
+const fault = faultFactory('stored values')
 
 const mapTexts = (input: JsonObject, change: (text: string) => string): JsonObject =>
   mapValues(input, (value) => (typeof value === 'string' ? change(value) : value))
