@@ -27,7 +27,7 @@ export function addRetry(deliveries: Command, shell: Shell): void {
     .summary('attempt a delivery now')
     .description(
       'Attempt a delivery now: make the next attempt of a scheduled one, retry a failed one, ' +
-        'resend a delivered one. Retries and resends do not use up the schedule. ' +
+        'resend a delivered one. Retries and resends do not count as scheduled attempts. ' +
         'Running this again before the attempt starts changes nothing.',
     )
     .argument('<id>', 'the delivery')
@@ -51,7 +51,8 @@ export function addRetry(deliveries: Command, shell: Shell): void {
 
 type AttemptTrigger = 'schedule' | 'retry' | 'resend'
 
-/** Schedules an attempt and returns its trigger. Throws `DeliveryRefused`. */
+/** Schedules an attempt and returns its trigger. Throws `Refused` for a delivery that does not exist
+ *  or waits for another, and `DeliveryRefused` while deliveries are paused. */
 async function attemptByState(scope: WriteScope, id: string, now: Date): Promise<AttemptTrigger> {
   const delivery = await findDelivery(scope, id)
   if (!delivery) throw new Refused(`There is no delivery ${id}`)
@@ -64,7 +65,8 @@ async function attemptByState(scope: WriteScope, id: string, now: Date): Promise
     return 'resend'
   }
   const scheduled = await attemptNow(scope, id, now)
-  if (scheduled?.nextAttemptAt === null)
+  if (!scheduled) throw new Refused(`There is no delivery ${id}`)
+  if (scheduled.nextAttemptAt === null)
     throw new Refused(
       `Delivery ${id} is waiting until an earlier event of its resource is delivered.`,
     )
@@ -98,7 +100,7 @@ export function addRetryFailed(deliveries: Command, shell: Shell): void {
     .addOption(new Option('--webhook <id>', 'deliveries of this webhook').conflicts('account'))
     .option(
       '--account <account>',
-      'deliveries of all enabled webhooks of this account: its ID or its name',
+      'deliveries of all enabled webhooks of this account (its ID or its name)',
     )
     .option(
       '--type <list>',

@@ -38,6 +38,7 @@ async function prepareNextSecret(
   await accountTransaction(db, accountId, async (scope) => {
     const sealed = sealSecret(await findSealingKey(scope.trx, config.secretKeys), id, secret)
     const webhook = await prepareSecret(scope, id, sealed, now())
+    // It was deleted since its account was looked up.
     if (!webhook) throw new Refused(`There is no webhook ${id}`)
     await auditWebhook(scope, webhook, { verb: 'secret_prepared' }, now())
   })

@@ -1,17 +1,21 @@
-/** Renames fields in the files of one resource. There, the names mean nothing else. */
+/** Renames fields in the files of one resource. There, a word with the name of a field can only mean
+ *  the field. */
 import { type TextFile, wordPattern } from './text-files.ts'
 import type { Renames } from './yaml-names.ts'
 
-/** What a schema belongs to. A schema that is no record and no body of a resource has no slug. */
+/** The resource to which a schema belongs. */
 export interface Owner {
+  /** Of `records/<slug>.ts`. Undefined: the schema is no record and no body of a resource. */
   slug: string | undefined
+  /** The key of the resource in test/resources.ts. */
   type: string
   operations: string[]
   /** The record, and the bodies of its create and update requests. */
   schemas: string[]
 }
 
-/** What every response of a test has: these words do not mean the field there. */
+/** The properties of the responses in tests. If a field has one of these names, tests are left as they
+ *  are: there, the word may mean the property. */
 const PARTS_OF_RESPONSES = ['status', 'headers', 'body', 'text']
 
 /** The files of the resource that have the names, with their new texts. */

@@ -57,13 +57,13 @@ async function readBytes(request: IncomingMessage): Promise<Buffer> {
 
 /** A declared type can be a range, for example `text/*`. The most specific one that fits counts. */
 export function chooseMedia(declared: readonly MediaType[], type: string): MediaType | undefined {
-  const wanted = bareType(type)
+  const sent = bareType(type)
   return declared
     .filter(({ mediaType }) => {
       const pattern = bareType(mediaType)
         .replace(/[.+?^${}()|[\]\\]/g, '\\$&')
         .replaceAll('*', '[^/]*')
-      return new RegExp(`^${pattern}$`).test(wanted)
+      return new RegExp(`^${pattern}$`).test(sent)
     })
     .sort((a, b) => a.mediaType.split('*').length - b.mediaType.split('*').length)[0]
 }
@@ -72,13 +72,13 @@ function bareType(type: string): string {
   return type.split(';')[0]?.trim().toLowerCase() ?? ''
 }
 
-interface Document {
+interface Tools {
   openapi: Source
   validation: Validation
 }
 
 async function parse(
-  { openapi, validation }: Document,
+  { openapi, validation }: Tools,
   { schema }: MediaType,
   type: string,
   bytes: Buffer,
@@ -96,14 +96,14 @@ async function parse(
     if (!form) return { body: undefined, problems: [{ field: '', message: 'must be a form' }] }
     return checkForm({ openapi, validation }, schema, form)
   }
-  if (!type.startsWith('text/')) return { body: bytes, problems: [] }
+  if (!bareType(type).startsWith('text/')) return { body: bytes, problems: [] }
   const text = bytes.toString()
   return { body: text, problems: validation.check(schema, 'request', text) }
 }
 
 /** The schema sees the name of a file in place of its bytes. The handler gets the file. */
 function checkForm(
-  { openapi, validation }: Document,
+  { openapi, validation }: Tools,
   schema: MediaType['schema'],
   form: FormData,
 ): ReadBody {

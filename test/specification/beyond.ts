@@ -2,8 +2,8 @@ import type { Section } from './section.ts'
 
 const ORDER = 'test/contract/order-of-checks.test.ts > $fails: $status'
 
-/** Sentences of openapi.yaml on what the specification leaves open: the order of checks and further
- *  statuses. */
+/** Sentences of openapi.yaml on what the user's specification of the service leaves open: the order
+ *  of checks and further statuses. */
 export const beyond: Section = {
   title: 'Beyond the specification: the order of checks and further statuses',
   rows: [
@@ -18,6 +18,7 @@ export const beyond: Section = {
       quote: '2. the rate limit and the requests in progress: 429',
       tests: [
         'test/contract/order-of-checks.test.ts > 2. a request above the rate limit: 429, unless it has no valid key',
+        'test/contract/requests-in-flight.test.ts > a request above the limit: 429, until one of the others has ended',
       ],
     },
     {

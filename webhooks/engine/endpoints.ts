@@ -9,18 +9,19 @@ import {
   slownessAfter,
 } from '../policy/fairness.ts'
 
-type Owner = Pick<Attempt, 'webhookId' | 'accountId'>
+type OfWebhook = Pick<Attempt, 'webhookId' | 'accountId'>
 
+/** With more, all are forgotten: that bounds the memory. */
 const MAX_SLOW_HOSTS = 10_000
 
-/** The endpoints of the attempts in flight in this process, and those that are slow: their health
- *  and their slots. */
+/** The endpoints that this process knows: the health of each webhook that is slow or whose account
+ *  has attempts in flight, and the slots of those accounts. */
 export class Endpoints {
   /** By webhook ID. */
   readonly #health = new Map<string, EndpointHealth>()
   /** By account ID. */
   readonly #slots = new Map<string, number>()
-  /** By host of an account: a webhook that is created again begins as slow. */
+  /** By host of an account: a webhook that is deleted and created again begins as slow. */
   readonly #slowHosts = new Map<string, Slowness>()
 
   get health(): ReadonlyMap<string, EndpointHealth> {
@@ -44,20 +45,21 @@ export class Endpoints {
     }
   }
 
-  takeSlot(attempt: Owner): void {
+  takeSlot(attempt: OfWebhook): void {
     this.#healthOf(attempt).inFlight++
     this.#slots.set(attempt.accountId, (this.#slots.get(attempt.accountId) ?? 0) + 1)
   }
 
-  freeSlot(attempt: Owner): void {
+  freeSlot(attempt: OfWebhook): void {
     this.#healthOf(attempt).inFlight--
     const slots = (this.#slots.get(attempt.accountId) ?? 0) - 1
     if (slots > 0) this.#slots.set(attempt.accountId, slots)
     else this.#forgetAccount(attempt.accountId)
   }
 
-  /** The host of an attempt is known: until its webhook has a result, it is as slow as the host. */
-  assumeHealthOfHost(attempt: Owner, host: string): void {
+  /** Call this when the host of an attempt is known. A webhook without a result is assumed to be as
+   *  slow as its host. */
+  assumeHealthOfHost(attempt: OfWebhook, host: string): void {
     const slowness = this.#slowHosts.get(slowHostKey(attempt.accountId, host))
     if (!slowness) return
     const health = this.#healthOf(attempt)
@@ -66,7 +68,7 @@ export class Endpoints {
 
   /** Returns whether a slow endpoint has become quicker, so that its concurrency limit rises.
    *  `host`: undefined if the attempt has ended before its host was known. */
-  recordResult(attempt: Owner, host: string | undefined, sent: SendResult): boolean {
+  recordResult(attempt: OfWebhook, host: string | undefined, sent: SendResult): boolean {
     if (host !== undefined) {
       const key = slowHostKey(attempt.accountId, host)
       this.#rememberHost(key, slownessAfter(this.#slowHosts.get(key) ?? NOT_SLOW, sent))
@@ -77,15 +79,16 @@ export class Endpoints {
     return health.slowInARow < before.slowInARow
   }
 
-  /** The webhook is disabled or deleted. Returns the same as `recordResult`. */
-  recordSkip(attempt: Owner): boolean {
+  /** The attempt was not made, because its webhook is disabled or deleted: it is not slow any more.
+   *  Returns whether it was. */
+  recordSkip(attempt: OfWebhook): boolean {
     const health = this.#healthOf(attempt)
     const wasSlow = health.slowInARow > 0
     Object.assign(health, NOT_SLOW)
     return wasSlow
   }
 
-  #healthOf({ webhookId, accountId }: Owner): EndpointHealth {
+  #healthOf({ webhookId, accountId }: OfWebhook): EndpointHealth {
     const known = this.#health.get(webhookId)
     if (known) return known
     const health: EndpointHealth = {
@@ -108,8 +111,8 @@ export class Endpoints {
     this.#slowHosts.set(key, slowness)
   }
 
-  /** Until an account holds no slots, its webhooks are known, so that lease rounds can skip them.
-   *  Its slow endpoints are remembered. */
+  /** Forgets the webhooks of an account that holds no slots any more, except slow ones. Before, lease
+   *  rounds need them all: they skip webhooks by their health. */
   #forgetAccount(accountId: string): void {
     this.#slots.delete(accountId)
     for (const [webhookId, health] of this.#health)

@@ -1,5 +1,5 @@
 /** The delivery engine. A delivery passes the stages in this order; each calls only later ones:
- *  enqueue.ts (records → queue), worker.ts (leases), deliver.ts (one attempt), store.ts (results →
+ *  enqueue.ts with queue-filler.ts (records → queue), worker.ts (leases), deliver.ts (one attempt), store.ts (results →
  *  records). */
 
 import type { Logger } from 'pino'
@@ -105,8 +105,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const pause = new PauseWatch(db, log)
   const sending = { agent, openSecret, timeoutMs, now, log, onAttempt }
   const deliveries = new Deliveries({ db, jobs, inFlight, leader, pause, store, ...sending })
-  const leases = new Turns(1)
-  const stages = { jobs, inFlight, contents, leader, deliveries, pause, leases, log }
+  const leaseTurns = new Turns(1)
+  const stages = { jobs, inFlight, contents, leader, deliveries, pause, leaseTurns, log }
   const immediate = new ImmediateAttempts(stages)
   const rounds = new LeaseRounds(stages)
   const worker = new Worker({ db, immediate, rounds, ...stages })

@@ -1,17 +1,10 @@
-/** Adds scheduled attempts to the queue shortly before they are due. Runs only in the leader. */
+/** Adds scheduled attempts to the queue shortly before they are due. Only the leader adds any. In
+ *  other processes, the enqueuer wakes the worker when attempts are due. */
 import type { Logger } from 'pino'
 import type { Attempt } from '../../records/attempt.ts'
 import type { Db } from '../../records/database/open.ts'
-import { transaction } from '../../records/database/transaction.ts'
 import { ATTEMPTS_QUEUED } from '../../records/due-work.ts'
-import {
-  clearQueuedMarks,
-  findNextQueuedDueAt,
-  listUnqueued,
-  listUnqueuedWithinQuota,
-  markQueued,
-} from '../../records/scheduled-attempts.ts'
-import type { Selected } from '../policy/fairness.ts'
+import { clearQueuedMarks, findNextQueuedDueAt } from '../../records/scheduled-attempts.ts'
 import type { Queue } from '../queue/queue.ts'
 import { RunLoop } from '../run-loop.ts'
 import type { Turns } from '../turns.ts'
@@ -20,6 +13,7 @@ import type { InFlight } from './in-flight.ts'
 import type { Leader } from './leader.ts'
 import { Peers } from './peers.ts'
 import type { QueueContents } from './queue-contents.ts'
+import { isDue, QueueFiller } from './queue-filler.ts'
 import { Realignment } from './realign.ts'
 import { repair } from './repair.ts'
 import type { Worker } from './worker.ts'
@@ -33,48 +27,47 @@ export interface EnqueueOptions {
   inFlight: InFlight
   worker: Worker
   immediate: ImmediateAttempts
-  /** One lease at a time. */
-  leases: Turns
-  /** Undefined: workers have no sessions. */
+  leaseTurns: Turns
+  /** Undefined: workers have no sessions, as with the embedded queue. */
   workers: Workers | undefined
   /** How far ahead attempts are enqueued. Later ones stay in the records. */
   horizonMs: number
+  /** The delays of the schedule, which correct it when the clock has gone back. */
   delaysMs: number[]
   now: () => Date
   log: Logger
 }
 
-const BATCH_SIZE = 1_000
-/** Finds unannounced attempts: on SQLite a CLI command in another process cannot notify the
- *  server. */
+/** With more announced attempts, a search of the records is cheaper. */
+const MAX_ANNOUNCED = 1_000
+/** How often the records are searched for attempts that nobody has announced: on SQLite a CLI
+ *  command in another process cannot notify the server. */
 const SWEEP_MS = 500
-/** A sweep leaves younger first attempts to the announcement, which follows the commit. */
+/** A first attempt that has been due for less than this may still be announced: that follows the
+ *  commit. */
 const ANNOUNCED_WITHIN_MS = 250
 const REPAIR_MS = 5_000
-/** How soon the queue is refilled after attempts of a webhook at its quota have left it. */
+/** While a webhook is at its quota: how often to look whether attempts have left the queue. */
 const REFILL_MS = 100
 /** Minimum delay of the timer for the next queued attempt. */
 const MIN_TIMER_MS = 5
-/** Enqueued attempts that are not finished after this long are marked in the records. */
+/** Attempts that are in the queue for longer are marked in the records: see `QueueContents`. */
 const MARK_AFTER_MS = 1_000
-const MAX_UNMARKED = 8_192
 /** About the time that the leader takes to enqueue announced attempts. */
 const LEADER_ENQUEUE_MS = 20
 
-/** A webhook that has none in the queue yet gets at most this many at first. */
-const FIRST_PART = 64
-
-/** Which attempts the next run looks for in the records: those that an announcement should have
- *  named by now, or all. */
-type Search = 'none' | 'unannounced' | 'all'
+/** Which attempts the next run looks for in the records. `overdue`: all but the first attempts that
+ *  may still be announced. */
+type Search = 'none' | 'overdue' | 'all'
 
 export class Enqueuer {
   readonly #options: EnqueueOptions
   readonly #peers: Peers
+  readonly #filler: QueueFiller
   readonly #realignment: Realignment
   readonly #loop: RunLoop
   readonly #timers = new Map<'sweep' | 'refill' | 'due' | 'lease', NodeJS.Timeout>()
-  /** Attempts that this process has just scheduled: they need no query. */
+  /** Attempts that this process has just scheduled: they need no search. */
   #announced: Attempt[] = []
   #search: Search = 'all'
   #repairedAtMs = performance.now()
@@ -85,7 +78,9 @@ export class Enqueuer {
     this.#options = options
     const { db, inFlight, contents, log } = options
     this.#peers = new Peers(db, inFlight, contents)
+    this.#filler = new QueueFiller({ ...options, peers: this.#peers })
     this.#realignment = new Realignment(options)
+    // The embedded queue is empty at the start, as after a restart.
     this.#knownRestarts = db.dialect === 'sqlite' ? -1 : 0
     this.#loop = new RunLoop(
       () => this.#run(),
@@ -93,7 +88,7 @@ export class Enqueuer {
     )
     this.#timers.set(
       'sweep',
-      setInterval(() => this.#searchFor('unannounced'), SWEEP_MS),
+      setInterval(() => this.#searchFor('overdue'), SWEEP_MS),
     )
   }
 
@@ -102,10 +97,10 @@ export class Enqueuer {
     this.#searchFor('all')
   }
 
-  /** Attempts were scheduled. Without a list, searches for them. Returns true in the leader: only it
-   *  needs to know. */
+  /** Attempts were scheduled. Without a list, or with too many, the records are searched for them.
+   *  Returns whether this process is the leader: then no other process needs to be notified. */
   readonly onScheduled = (attempts?: Attempt[]): boolean => {
-    if (attempts && this.#announced.length + attempts.length <= BATCH_SIZE) {
+    if (attempts && this.#announced.length + attempts.length <= MAX_ANNOUNCED) {
       this.#announced.push(...attempts)
       this.#loop.wake()
     } else this.#searchFor('all')
@@ -118,12 +113,12 @@ export class Enqueuer {
     for (const timer of this.#timers.values()) clearTimeout(timer)
     const { immediate, leader, log } = this.#options
     await immediate.handOver().catch((error: unknown) => {
-      log.warn({ err: error }, 'The jobs of attempts in flight could not be added')
+      log.warn({ err: error }, 'Attempts in flight could not be handed over to the next leader')
     })
     await leader.stop()
   }
 
-  #searchFor(search: 'unannounced' | 'all'): void {
+  #searchFor(search: 'overdue' | 'all'): void {
     if (this.#search !== 'all') this.#search = search
     this.#loop.wake()
   }
@@ -142,16 +137,17 @@ export class Enqueuer {
     if (search === 'none') return
     this.#search = 'none'
     const startedAt = now()
-    // First, because they count towards the concurrency limits of their webhooks.
-    await this.#releaseEnded()
-    await this.#enqueueBacklog(search === 'all' ? 0 : ANNOUNCED_WITHIN_MS)
+    // First, because these attempts count towards the concurrency limits of their webhooks.
+    await this.#releaseAttemptsOfEndedWorkers()
+    await this.#enqueueBacklog(search)
     await this.#setDueTimer(startedAt)
     // Last, so that they do not delay attempts that are due.
     await contents.mark(performance.now() - MARK_AFTER_MS)
     await this.#repair()
   }
 
-  /** The leader may have no free slots, so try locally after a short delay. */
+  /** Leases in this process, once the leader has enqueued what was announced: the leader may have no
+   *  free slots. */
   #leaseSoon(): void {
     if (this.#timers.has('lease')) return
     const lease = (): void => {
@@ -161,7 +157,7 @@ export class Enqueuer {
     this.#timers.set('lease', setTimeout(lease, LEADER_ENQUEUE_MS))
   }
 
-  /** An embedded queue is empty after a start or restart. */
+  /** Clears the queued marks when an embedded queue has lost its jobs, in a start or restart. */
   async #forgetLostJobs(): Promise<void> {
     const { db, queue, contents } = this.#options
     const restarts = queue.restarts()
@@ -172,99 +168,45 @@ export class Enqueuer {
     this.#search = 'all'
   }
 
+  /** Starts the announced attempts that can start at once, and enqueues others within their
+   *  quotas. */
   async #enqueueAnnounced(): Promise<void> {
     const { contents, immediate, now, worker } = this.#options
     const at = now()
     const announced = this.#announced.filter(({ deliveryId }) => !contents.isUnmarked(deliveryId))
     this.#announced = []
-    const due = announced.filter(
-      (attempt) => isDue(attempt, at) && !contents.full.has(attempt.webhookId),
-    )
-    const mustWait = await immediate.start(due)
-    const selected = contents.takeQuota(mustWait, at)
-    // The rest are not due yet, or must wait behind the backlog of their webhook.
-    const rest = announced.length - due.length + mustWait.length - selected.attempts.length
-    if (rest > 0) this.#search = 'all'
+    const due = announced.filter((attempt) => isDue(attempt, at))
+    const belowQuota = due.filter(({ webhookId }) => !contents.full.has(webhookId))
+    const notStarted = await immediate.start(belowQuota)
+    const selected = contents.takeQuota(notStarted, at)
+    const hasMore =
+      belowQuota.length < announced.length || selected.attempts.length < notStarted.length
+    if (hasMore) this.#search = 'all'
     if (selected.attempts.length === 0) return
-    await this.#enqueue(selected, at)
-    // Then the next announced attempts can start at once: these are not in the queue any more.
+    await this.#filler.add(selected, at)
+    // While a webhook has attempts in the queue, those that are announced next cannot start at once.
     await worker.leaseNow()
   }
 
-  /** `minAgeMs`: see `isAwaitingAnnouncement`. */
-  async #enqueueBacklog(minAgeMs: number): Promise<void> {
-    const { contents } = this.#options
-    if (contents.full.size > 0) await this.#count()
-    while (await this.#enqueueBatch(minAgeMs)) await this.#count()
-    const fullBefore = contents.full.size
-    if (contents.ageMs >= SWEEP_MS) await this.#count()
-    // Queue the backlog of webhooks that just fell below their quota before newly scheduled
+  async #enqueueBacklog(search: Search): Promise<void> {
+    const minAgeMs = search === 'all' ? 0 : ANNOUNCED_WITHIN_MS
+    const hasFreed = await this.#filler.addBacklog((listed, at) => {
+      const announced = new Set(this.#announced.map(({ deliveryId }) => deliveryId))
+      return listed.filter(
+        (attempt) =>
+          !announced.has(attempt.deliveryId) && !isAwaitingAnnouncement(attempt, at, minAgeMs),
+      )
+    })
+    // The backlog of webhooks that have fallen below their quota comes before newly scheduled
     // attempts.
-    if (contents.full.size < fullBefore) this.#searchFor('all')
+    if (hasFreed) this.#searchFor('all')
     this.#refillLater()
   }
 
-  async #count(): Promise<void> {
-    const { contents } = this.#options
-    if (contents.full.size > 0) await this.#peers.removeFinished()
-    await contents.count()
-  }
-
-  /** Returns whether there may be more. Adding an attempt twice, or in two processes, is
-   *  harmless. */
-  async #enqueueBatch(minAgeMs: number): Promise<boolean> {
-    const { db, contents, now } = this.#options
-    const at = now()
-    const hasFull = contents.full.size > 0
-    const listed = await this.#listBacklog(at)
-    const announced = new Set(this.#announced.map(({ deliveryId }) => deliveryId))
-    const backlog = listed.filter(
-      (attempt) =>
-        !announced.has(attempt.deliveryId) && !isAwaitingAnnouncement(attempt, at, minAgeMs),
-    )
-    if (backlog.length === 0) return false
-    const selected = contents.takeQuota(backlog, at)
-    const later = selected.attempts.filter((attempt) => !isDue(attempt, at))
-    await this.#enqueue(selected, at)
-    if (later.length > 0) await transaction(db, (trx) => markQueued(trx, later, at))
-    // Later attempts take no quota, so there may be others behind them.
-    if (hasFull) return later.length > 0
-    return backlog.length === BATCH_SIZE || selected.attempts.length < backlog.length
-  }
-
-  /** The attempts up to the horizon that are neither in the queue nor in flight. */
-  #listBacklog(at: Date): Promise<Attempt[]> {
-    const { db, contents, inFlight, horizonMs } = this.#options
-    const until = new Date(at.getTime() + horizonMs)
-    const known = [...contents.listUnmarked(), ...inFlight.listWithoutJob()]
-    const skip = known.map(({ deliveryId }) => deliveryId)
-    if (contents.full.size === 0) return listUnqueued(db, until, skip, BATCH_SIZE)
-    const free = { byWebhook: contents.freeQuota(), ofOthers: FIRST_PART }
-    return listUnqueuedWithinQuota(db, until, skip, free)
-  }
-
-  async #enqueue({ attempts, urgent }: Selected<Attempt>, at: Date): Promise<void> {
-    const { db, queue, contents, worker, immediate, leases } = this.#options
-    if (attempts.length === 0) return
-    // First: pg-boss counts the attempts of a webhook by their jobs, when another worker leases the
-    // new ones.
-    await leases.take(() => immediate.addJobs())
-    await queue.attempts.add(attempts, at, urgent)
-    const due = attempts.filter((attempt) => isDue(attempt, at))
-    contents.add(due)
-    if (due.length > 0) {
-      if (urgent.size > 0) worker.onUrgent()
-      else worker.wake()
-      // Wake workers that found the queue empty.
-      db.notifyOtherNodes(ATTEMPTS_QUEUED.name)
-    }
-    if (contents.unmarkedCount > MAX_UNMARKED) await contents.mark(performance.now())
-  }
-
-  async #releaseEnded(): Promise<void> {
+  async #releaseAttemptsOfEndedWorkers(): Promise<void> {
     const { db, worker, workers, log } = this.#options
     const released = await workers?.releaseAttempts().catch((error: unknown) => {
-      // Without it, their leases expire.
+      // Otherwise their leases expire.
       log.warn({ err: error }, 'The attempts of ended workers could not be released; trying again')
     })
     if (!released) return
@@ -287,16 +229,16 @@ export class Enqueuer {
     const { inFlight, contents } = this.#options
     clearTimeout(this.#timers.get('refill'))
     if (contents.full.size === 0) return
-    const leasedCount = inFlight.leasedCount
+    const leasedBefore = inFlight.leasedCount
     const refill = (): void => {
-      if (inFlight.leasedCount > leasedCount || this.#peers.areActive) this.#searchFor('all')
+      if (inFlight.leasedCount > leasedBefore || this.#peers.areActive) this.#searchFor('all')
       else this.#refillLater()
     }
     this.#timers.set('refill', setTimeout(refill, REFILL_MS))
   }
 
-  /** Wakes the worker when the first attempt that is queued for a time after `since` is due. It may
-   *  be due already: queueing takes time. */
+  /** Wakes the worker when the first attempt that is queued for a time after `since` is due, and
+   *  then searches again. That attempt may be due already: queueing takes time. */
   async #setDueTimer(since: Date): Promise<void> {
     const { db, now, horizonMs, worker } = this.#options
     const nextAt = await findNextQueuedDueAt(db, since)
@@ -312,8 +254,8 @@ export class Enqueuer {
   }
 }
 
-/** Whether it is a first attempt that has been due for less than `minAgeMs`. One in the future, of
- *  a node whose clock is ahead, has been announced. */
+/** Whether it is a first attempt that has been due for less than `minAgeMs`. An attempt in the
+ *  future comes from a node whose clock is ahead, and has been announced. */
 function isAwaitingAnnouncement(
   { number, scheduledAt }: Attempt,
   at: Date,
@@ -321,8 +263,4 @@ function isAwaitingAnnouncement(
 ): boolean {
   const ageMs = at.getTime() - scheduledAt
   return number === 1 && ageMs >= 0 && ageMs < minAgeMs
-}
-
-function isDue({ scheduledAt }: Attempt, at: Date): boolean {
-  return scheduledAt <= at.getTime()
 }

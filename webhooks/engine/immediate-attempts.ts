@@ -20,8 +20,8 @@ export interface ImmediateAttemptsOptions {
   leader: Leader
   deliveries: Deliveries
   pause: PauseWatch
-  /** One lease at a time. */
-  leases: Turns
+  /** Taken to lease or to add leased jobs. */
+  leaseTurns: Turns
   log: Logger
 }
 
@@ -46,8 +46,8 @@ export class ImmediateAttempts {
 
   /** Starts the attempts of webhooks that have no other due attempt. Returns the other attempts. */
   start(attempts: Attempt[]): Promise<Attempt[]> {
-    const { inFlight, jobs, contents, leader, leases } = this.#options
-    return leases.take(async () => {
+    const { inFlight, jobs, contents, leader, leaseTurns } = this.#options
+    return leaseTurns.take(async () => {
       const withDue = contents.webhooksWithDue()
       // Another process may lead by now, and have found them, too.
       if (!withDue || !leader.isLeader || !jobs.canAddInFlight) return attempts
@@ -63,7 +63,7 @@ export class ImmediateAttempts {
 
   /** Adds and leases jobs for those that are still in flight, so that other processes know of them,
    *  and pg-boss counts them: it knows the attempts of a webhook by their jobs. Call it in a turn
-   *  of `leases`. */
+   *  of `leaseTurns`. */
   async addJobs(): Promise<void> {
     const { inFlight } = this.#options
     // An attempt with a result needs no job while this process leads.
@@ -79,8 +79,8 @@ export class ImmediateAttempts {
 
   /** Before another process leads: it enqueues each attempt without a job. */
   async handOver(): Promise<void> {
-    const { inFlight, leases } = this.#options
-    await leases.take(() => this.#addJobsOf(inFlight.listWithoutJob()))
+    const { inFlight, leaseTurns } = this.#options
+    await leaseTurns.take(() => this.#addJobsOf(inFlight.listWithoutJob()))
   }
 
   #mayStart({ webhookId, accountId }: Attempt): boolean {

@@ -15,8 +15,8 @@ export interface WorkerOptions {
   inFlight: InFlight
   immediate: ImmediateAttempts
   rounds: LeaseRounds
-  /** One lease at a time: each counts and stores all attempts in flight. */
-  leases: Turns
+  /** Taken to lease: one at a time, because each counts and stores all attempts in flight. */
+  leaseTurns: Turns
   contents: QueueContents
   leader: Leader
   log: Logger
@@ -73,11 +73,11 @@ export class Worker {
   }
 
   async #leaseAll(): Promise<void> {
-    const { immediate, rounds, leases } = this.#options
+    const { immediate, rounds, leaseTurns } = this.#options
     clearTimeout(this.#pause)
     this.#pause = undefined
     while (!this.#isStopped) {
-      const result = await leases.take(async () => {
+      const result = await leaseTurns.take(async () => {
         // First, because pg-boss counts the attempts of a webhook by their jobs.
         await immediate.addJobs()
         return rounds.run()

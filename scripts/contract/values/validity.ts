@@ -1,4 +1,5 @@
-/** Whether a value is valid. Formats are not checked. */
+/** Whether a value is valid by the keywords that the contract uses. Formats are not checked, and a
+ *  value may match several schemas of a `oneOf`. */
 import type { Schema } from '../../model/schema.ts'
 
 export function isValid(schema: Schema, value: unknown): boolean {
@@ -17,13 +18,13 @@ export function isValid(schema: Schema, value: unknown): boolean {
     case 'array':
       return Array.isArray(value) && isValidArray(schema, value)
     case 'object':
-      return typeof value === 'object' && isValidObject(schema, value)
+      return typeof value === 'object' && !Array.isArray(value) && isValidObject(schema, value)
     default:
       return true
   }
 }
 
-/** JSON Schema counts code points. */
+/** JSON Schema counts code points, not UTF-16 units. */
 function isValidText(schema: Schema, text: string): boolean {
   const { pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema
   const length = [...text].length
@@ -35,7 +36,7 @@ function isValidText(schema: Schema, text: string): boolean {
 }
 
 function isInRange(schema: Schema, value: number): boolean {
-  const { minimum = value, maximum = value } = schema
+  const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = schema
   return value >= minimum && value <= maximum
 }
 
@@ -58,8 +59,8 @@ function isValidObject(schema: Schema, fields: object): boolean {
   const { properties = {}, required = [], additionalProperties = true } = schema
   const { maxProperties = Number.POSITIVE_INFINITY } = schema
   const isValidField = ([name, value]: [string, unknown]): boolean => {
-    const property = Object.hasOwn(properties, name) ? properties[name] : additionalProperties
-    return typeof property === 'object' ? isValid(property, value) : property === true
+    const allowed = Object.hasOwn(properties, name) ? properties[name] : additionalProperties
+    return typeof allowed === 'object' ? isValid(allowed, value) : allowed === true
   }
   return (
     required.every((name) => Object.hasOwn(fields, name)) &&

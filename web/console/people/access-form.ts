@@ -78,8 +78,8 @@ export function accessFields(access: CompleteAccess, errors: Errors): Content {
     <fieldset class="field">
       <legend>Records</legend>
       <p class="hint">
-        Applies to this console. The user’s API keys can access all records, but payments only
-        with Finance access.
+        Applies to this console. The user’s API keys can access all records, with one exception:
+        payments need View or Edit for Finance.
       </p>
       ${modules.map((module) => permissionField(module, access, errors))}
     </fieldset>`
@@ -106,7 +106,7 @@ function grantsField({ grants: granted }: CompleteAccess, errors: Errors): Html 
   return choiceField({
     name: 'grants',
     legend: 'Can manage',
-    hint: 'Admins can view these without a grant, but not change them.',
+    hint: 'Every admin can view these. Choose what this admin can also change.',
     choices: [
       {
         value: 'api_keys',
