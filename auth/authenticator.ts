@@ -1,4 +1,4 @@
-/** Finds the owners of API keys. */
+/** Finds the owners of API keys, and counts requests against their rate limits. */
 import {
   type AcceptedKey,
   findPrincipal,
@@ -25,12 +25,12 @@ interface CountedKey extends AcceptedKey {
 
 type Authentication = CountedKey | RejectedKey
 
-/** When requests with a key wait for a statement, the next one waits this much longer for more of
- *  them. */
+/** Requests that arrive while a statement for their key runs share the next statement. It begins this
+ *  much later, so that more requests share it. */
 const GATHER_MS = 5
 
-/** Also counts the request against the rate limit of the owner. A rejected key is not counted, so
- *  that nobody can use up the limit of its owner with it. */
+/** As `authenticator`, but also counts each request against the rate limit of the owner. Requests with
+ *  a rejected key are not counted: whoever has that key could use up the owner's limit. */
 export function countingAuthenticator(db: Db, limit: RateLimit): CountingAuthenticate {
   return db.dialect === 'postgres' ? inOneStatement(db, limit) : inTwoSteps(db, limit)
 }
@@ -38,7 +38,8 @@ export function countingAuthenticator(db: Db, limit: RateLimit): CountingAuthent
 /** Concurrent requests with the same key share a statement: see `coalesce`. */
 function inOneStatement(db: Db, limit: RateLimit): CountingAuthenticate {
   const find = coalesce(
-    (tokenHash, requests) => findCountedPrincipal(db, tokenHash, { ...limit, requests }),
+    (tokenHash, requestCount) =>
+      findCountedPrincipal(db, tokenHash, { ...limit, requests: requestCount }),
     GATHER_MS,
   )
   return async (token) => {

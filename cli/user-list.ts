@@ -10,7 +10,7 @@ export function addList(user: Command, shell: Shell): void {
   user
     .command('list')
     .summary('list users')
-    .description('List users with their roles, oldest first.')
+    .description('List users with their roles, account by account, oldest first.')
     .option('--account <account>', 'only users of this account: its ID or its name')
     .addHelpText('after', examples('muster user list', "muster user list --account 'Acme' --json"))
     .action(

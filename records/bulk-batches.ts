@@ -15,8 +15,8 @@ import { TEST_EVENT } from './deliveries.ts'
 import { LOWEST_ID, lowestIdAt } from './ids.ts'
 import { UNDELIVERED } from './index-predicates.ts'
 
-/** The rows of a stage. */
-interface Items {
+/** Which rows a stage works on. */
+interface ItemQuery {
   table: 'deliveries' | 'events'
   /** Served by an index, in the order of IDs. */
   range: Condition
@@ -24,14 +24,14 @@ interface Items {
   filter: Condition
 }
 
-function selectItems(accountId: string, stage: BulkStage, selection: BulkSelection): Items {
+function itemQuery(accountId: string, stage: BulkStage, selection: BulkSelection): ItemQuery {
   return stage === 'missed'
-    ? selectMissedEvents(accountId, selection)
-    : selectFailedDeliveries(accountId, stage, selection)
+    ? missedEventsQuery(accountId, selection)
+    : failedDeliveriesQuery(accountId, stage, selection)
 }
 
 /** Events without a delivery for the webhook. */
-function selectMissedEvents(accountId: string, selection: BulkSelection): Items {
+function missedEventsQuery(accountId: string, selection: BulkSelection): ItemQuery {
   const { webhookId, since, until } = selection
   const hasNoDelivery = {
     sql: `not exists (
@@ -50,11 +50,11 @@ function selectMissedEvents(accountId: string, selection: BulkSelection): Items 
   }
 }
 
-function selectFailedDeliveries(
+function failedDeliveriesQuery(
   accountId: string,
   stage: BulkStage,
   selection: BulkSelection,
-): Items {
+): ItemQuery {
   const { webhookId, since, until } = selection
   const hasFailed: Condition = {
     sql: `deliveries.account_id = ? and state = 'failed' and next_attempt_at is null
@@ -103,7 +103,7 @@ function allOf(...conditions: Condition[]): Condition {
 export async function countSelected(scope: Scope, selection: BulkSelection): Promise<number> {
   let total = 0
   for (const stage of BULK_STAGES[selection.kind]) {
-    const { table, range, filter } = selectItems(scope.accountId, stage, selection)
+    const { table, range, filter } = itemQuery(scope.accountId, stage, selection)
     const where = allOf(range, filter)
     const [row] = await select<{ total: number }>(
       scope.sql,
@@ -126,7 +126,7 @@ const MAX_ROWS_READ = 1_000
 
 /** The next items of a job, at most `size`, by ID. May be empty before the end of the job. */
 export async function readBatch(db: Db, job: RunningBulkJob, size: number): Promise<BulkBatch> {
-  const { table, range, filter } = selectItems(job.accountId, job.stage, job)
+  const { table, range, filter } = itemQuery(job.accountId, job.stage, job)
   const rows = await select<{ id: string; matches: number }>(
     db.read,
     // The subquery keeps PostgreSQL from planning to read all rows of the account.
@@ -155,7 +155,8 @@ function stageAfter({ kind, stage }: RunningBulkJob): BulkPosition | null {
   return next === undefined ? null : { stage: next, cursor: LOWEST_ID }
 }
 
-/** An older open transaction is not one of Muster's: those end sooner. */
+/** No transaction of Muster stays open for longer. When the job is older than this, the open
+ *  transactions that began before it are not waited for. */
 const MAX_TRANSACTION_MS = 60_000
 
 /** Whether all events of the job are committed or rolled back. On PostgreSQL a transaction that

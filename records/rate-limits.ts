@@ -5,11 +5,13 @@ import { select } from './database/statements.ts'
 import { type RemovalRun, removeRows } from './removal-run.ts'
 import { HOUR_MS } from './time-units.ts'
 
-/** A window that ends this much later than a new one is from a clock that was ahead, and counts as
- *  ended. */
+/** A window cannot end later than one that begins now, unless the clock of the database has gone
+ *  back, or a node of an earlier release has written it, by its own clock. If it ends more than this
+ *  much later, it counts as ended. */
 const TOLERANCE_MS = 60_000
 
 export interface RateLimitWindow {
+  /** Counted so far. */
   points: number
   msLeft: number
 }
@@ -53,16 +55,17 @@ export async function deletePoints(db: Db, key: string): Promise<void> {
   await db.write('rate_limits').where({ key }).delete()
 }
 
-/** Older nodes count by their own clocks, which may differ by this much. */
-const EXPIRED_MS = HOUR_MS
+/** Windows are kept for this long after their end: a node of an earlier release counts by its own
+ *  clock, which may be behind. */
+const KEPT_MS = HOUR_MS
 
-/** Reads the whole table, which holds the windows of about an hour: an index on `expire` would slow
- *  down each request, because each one updates it. */
+/** Reads the whole table. It holds only the windows that ended within about the last hour, and each
+ *  new window would have to update an index on `expire`. */
 export async function removeExpiredRateLimits(run: RemovalRun): Promise<void> {
   if (run.db.dialect === 'sqlite') return
   await removeRows(run, {
     table: 'rate_limits',
     key: ['key'],
-    condition: (rows) => rows.where('expire', '<', run.time.createdBefore(EXPIRED_MS)),
+    condition: (rows) => rows.where('expire', '<', run.time.createdBefore(KEPT_MS)),
   })
 }

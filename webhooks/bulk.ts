@@ -50,8 +50,9 @@ interface Period {
 }
 
 /** Selects the events that a webhook missed from `since` (by default, when it was last disabled) to
- *  `until` (by default, now). Delivered events are excluded later, so the defaults are wider by the
- *  clock skew. Without `since`, throws `Refused` for a webhook that was never disabled. */
+ *  `until` (by default, now). The defaults are wider by the clock skew: events that have a delivery
+ *  for the webhook are excluded later. Without `since`, throws `Refused` for a webhook that was never
+ *  disabled. */
 export function selectMissedEvents(
   webhook: Webhook,
   { since, until }: Period,
@@ -71,7 +72,8 @@ export function selectMissedEvents(
   }
 }
 
-/** Selects the deliveries that failed in the period. Null: of all webhooks, of all types. */
+/** Selects the deliveries that failed in the period. `webhookId` null: of all webhooks; `eventTypes`
+ *  null: of all types. */
 export function selectFailedDeliveries(
   webhookId: string | null,
   eventTypes: string[] | null,
@@ -105,7 +107,7 @@ export async function startBulkJob(
 
 /** How long a job runs before other jobs run. */
 const TURN_MS = 5_000
-/** Also determines how soon a job is paused or cancelled. */
+/** At most: at a low rate, there are fewer. They determine how soon a job is paused or cancelled. */
 const BATCHES_PER_SECOND = 4
 /** How much time a job may make up for after an interruption. */
 const MAX_CATCH_UP_MS = 1_000
@@ -146,7 +148,7 @@ async function doBatch(
   { ids, next }: BulkBatch,
   now: Date,
 ): Promise<void> {
-  // The job may have been paused, cancelled or continued by another process since it was read.
+  // The job may have been paused or cancelled, or another process has done this batch.
   if (!(await lockBulkJob(trx, job))) return
   const scope = writeScope(trx, job.accountId)
   const blockingReason = job.webhookId && (await findBlockingReason(scope, job.webhookId))
@@ -156,15 +158,16 @@ async function doBatch(
   await storeProgress(trx, job, { doneCount, nextAt, next }, now)
 }
 
-/** The time from which the rate counts the current batch: when the job was due, or later after an
+/** The time at which the current batch counts as begun: when the job was due, or later after an
  *  interruption, or earlier after the clock has gone back. */
 function startOf({ nextAt }: RunningBulkJob, now: Date): number {
   const at = now.getTime()
   return Math.min(Math.max(nextAt, at - MAX_CATCH_UP_MS), at + MAX_WAIT_MS)
 }
 
-/** What each stage does with a batch of IDs: those of events in the stage `missed`, and else those
- *  of deliveries. Each returns the number of deliveries that it created or changed. */
+/** What each stage does with a batch of IDs: `cut_off` resumes deliveries that failed because their
+ *  webhook was disabled, `missed` creates deliveries of events, and `failed` retries deliveries.
+ *  Each returns the number of deliveries that it created or changed. */
 const WORK: Record<
   RunningBulkJob['stage'],
   (scope: WriteScope, job: RunningBulkJob, ids: string[], now: Date) => Promise<number>

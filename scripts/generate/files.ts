@@ -1,8 +1,8 @@
 import { readdir } from 'node:fs/promises'
 import { posix } from 'node:path'
 
-/** The sorted names in the directory. Empty if it does not exist. */
-export async function listFiles(directory: string, { recursive = false } = {}): Promise<string[]> {
+/** The sorted names of the files and folders in the directory. Empty if it does not exist. */
+export async function listNames(directory: string, { recursive = false } = {}): Promise<string[]> {
   const names = await readdir(directory, { recursive }).catch((error) => {
     if (error.code === 'ENOENT') return []
     throw error
@@ -10,10 +10,10 @@ export async function listFiles(directory: string, { recursive = false } = {}): 
   return names.sort()
 }
 
-/** The files below the folders, relative to the root. */
-export async function listFilesBelow(root: string, folders: readonly string[]): Promise<string[]> {
+/** The files and folders below these folders, relative to the root. */
+export async function listPathsBelow(root: string, folders: readonly string[]): Promise<string[]> {
   const lists = folders.map(async (folder) =>
-    (await listFiles(posix.join(root, folder), { recursive: true })).map((file) =>
+    (await listNames(posix.join(root, folder), { recursive: true })).map((file) =>
       posix.join(folder, file),
     ),
   )
@@ -22,14 +22,14 @@ export async function listFilesBelow(root: string, folders: readonly string[]): 
 
 const MINUTE_MS = 60_000
 
-/** The path of a new migration. It begins with the present minute, because migrations run in the
- *  order of time, or with the next minute that no other migration has. */
+/** The path of a new migration. Migrations run in the order of their names, so its name begins with
+ *  the present minute (UTC), or with the next minute that no other migration has. */
 export async function newMigrationFile(root: string, name: string): Promise<string> {
   const folder = 'records/migrations'
-  const files = await listFiles(posix.join(root, folder))
-  const minuteOf = (ms: number): string =>
+  const files = await listNames(posix.join(root, folder))
+  const timestampOf = (ms: number): string =>
     new Date(ms).toISOString().replace(/\D/g, '').slice(0, 12)
   let time = Date.now()
-  while (files.some((file) => file.startsWith(minuteOf(time)))) time += MINUTE_MS
-  return `${folder}/${minuteOf(time)}_${name}.ts`
+  while (files.some((file) => file.startsWith(timestampOf(time)))) time += MINUTE_MS
+  return `${folder}/${timestampOf(time)}_${name}.ts`
 }

@@ -11,7 +11,7 @@ import type { Remark } from '../report/result.ts'
 import { readAnyContract } from '../service/read.ts'
 import { writeEvents } from './events.ts'
 import { findFaultyDefaults } from './faults.ts'
-import { listFiles } from './files.ts'
+import { listNames } from './files.ts'
 import { listHandlers, writeHandlerIndex } from './handlers.ts'
 import { findMissingColumns } from './missing-columns.ts'
 import { toOpenapi31 } from './openapi-31.ts'
@@ -99,7 +99,7 @@ async function compareOutputs(
   directory: string,
   outputs: Record<string, string>,
 ): Promise<Differences> {
-  const present = await listFiles(directory)
+  const present = await listNames(directory)
   const stale: string[] = []
   for (const [file, text] of Object.entries(outputs)) {
     if (present.includes(file) && (await readFile(join(directory, file), 'utf8')) !== text)

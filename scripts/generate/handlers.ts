@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Contract } from '../model/contract.ts'
-import { listFiles } from './files.ts'
+import { listNames } from './files.ts'
 import { HEADER } from './typescript-text.ts'
 
 /** generated/handlers.ts: every handler by operationId. Its compilation shows which are missing, of
@@ -25,7 +25,7 @@ const TYPES_FILE = 'call.ts'
 
 /** The handlers that are written, by operationId. */
 export async function listHandlers(root: string): Promise<string[]> {
-  const files = await listFiles(join(root, 'handlers'))
+  const files = await listNames(join(root, 'handlers'))
   return files
     .filter((file) => file.endsWith('.ts') && file !== TYPES_FILE)
     .map((file) => file.slice(0, -'.ts'.length))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { findUnusedComponents } from '../model/components.ts'
 import type { Contract } from '../model/contract.ts'
 import { type Remark, toRemark } from '../report/result.ts'
-import { listFiles, listFilesBelow } from './files.ts'
+import { listNames, listPathsBelow } from './files.ts'
 import { listHandlers } from './handlers.ts'
 
 /** Each such handler, test, mention in a test, hook or guide, and unused component, and what to
@@ -13,7 +13,7 @@ export async function findOrphans(root: string, contract: Contract): Promise<Rem
   const ids = new Set(contract.operations.map(({ id }) => id))
   const handlers = await listOrphanHandlers(root, ids)
   // Other tests of handlers are named after what they look at, in lower case.
-  const tests = (await listFiles(join(root, 'test/handlers')))
+  const tests = (await listNames(join(root, 'test/handlers')))
     .map((file) => /^([a-z]+[A-Z]\w*)\.test\.ts$/.exec(file)?.[1])
     .filter((name) => name !== undefined && !ids.has(name)) as string[]
   const before = (await generatedIds(root)).filter((id) => !ids.has(id))
@@ -56,7 +56,7 @@ async function generatedIds(root: string): Promise<string[]> {
 async function mentions(root: string, names: Set<string>, except: Set<string>): Promise<Remark[]> {
   if (names.size === 0) return []
   const pattern = new RegExp(`\\b(${[...names].join('|')})\\b`)
-  const files = await listFilesBelow(root, ['test', 'scripts/contract', 'docs'])
+  const files = await listPathsBelow(root, ['test', 'scripts/contract', 'docs'])
   const found = await Promise.all(
     files
       .filter((file) => /\.([cm]?[jt]s|md)$/.test(file) && !except.has(file))

@@ -24,8 +24,8 @@ export function withRules({ operations }: Contract, schemas: Schemas): Schemas {
   )
 }
 
-/** An enumeration and null, as two alternatives: generators make an ordinary type with a name of
- *  it. */
+/** If the schema is an enumeration with null, and a component has the same values without null, the
+ *  schema becomes that component or null: generators then use the component's type. */
 function withNullAlternative(schemas: Schemas, schema: Schema): Schema {
   if (!schema.enum?.includes(null)) return schema
   const options = schema.enum.filter((option) => option !== null)
@@ -39,7 +39,7 @@ function withNullAlternative(schemas: Schemas, schema: Schema): Schema {
   }
 }
 
-/** The names of an object with open names are text, too. */
+/** The names of the properties of an object obey the rule for text, if they are free to choose. */
 function withNamePatterns(schema: Schema): Schema {
   const whole = mapSubschemas(schema, withNamePatterns)
   return isObject(whole.additionalProperties) && whole.properties === undefined
@@ -47,19 +47,19 @@ function withNamePatterns(schema: Schema): Schema {
     : whole
 }
 
-/** If `filters` belong to the list of `resource`, each resource has the names of its own
- *  filters. */
+/** In a schema with the properties `resource` and `filters`: allows in `filters` only the filters of
+ *  that resource's list. */
 function withFiltersOfResource(operations: Operation[], schemas: Schemas, schema: Schema): Schema {
   const { resource, filters } = schema.properties ?? {}
   if (!resource || !filters || schema.additionalProperties !== false) return schema
   const options = schemas[resource.$ref?.split('/').at(-1) ?? '']?.enum ?? []
   // Some validators refuse properties that a subschema does not name.
-  const all = mapValues(schema.properties ?? {}, () => ({}))
+  const anyValues = mapValues(schema.properties ?? {}, () => ({}))
   const cases = options.map((option): [Schema, Schema] => {
     const propertyNames = { enum: listFilters(operations, option) }
     return [
-      { properties: { ...all, resource: { const: option } } },
-      { properties: { ...all, filters: { propertyNames } } },
+      { properties: { ...anyValues, resource: { const: option } } },
+      { properties: { ...anyValues, filters: { propertyNames } } },
     ]
   })
   return { ...schema, ...chooseSchema(cases, {}) }
@@ -73,7 +73,7 @@ function listFilters(operations: Operation[], resource: unknown): string[] {
   return (names ?? []).filter((name) => name !== undefined)
 }
 
-/** A parameter object. A sort does not name a field in both orders. */
+/** Adds to the parameter `sort` that it does not name a field in both orders. */
 export function withDistinctFields(parameter: object, schemas: Schemas): object {
   const { name, schema } = parameter as { name?: string; schema?: Schema }
   const options = schemas[schema?.items?.$ref?.split('/').at(-1) ?? '']?.enum ?? []

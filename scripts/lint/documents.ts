@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
-import { listFiles, listFilesBelow } from '../generate/files.ts'
+import { listNames, listPathsBelow } from '../generate/files.ts'
 import type { Contract } from '../model/contract.ts'
 import { headingIds } from '../model/heading-ids.ts'
 import { nearest } from '../model/nearest.ts'
@@ -39,7 +39,7 @@ export async function findDocumentProblems(
 }
 
 async function listDocuments(root: string): Promise<string[]> {
-  const files = [...(await listFiles(root)), ...(await listFilesBelow(root, FOLDERS))]
+  const files = [...(await listNames(root)), ...(await listPathsBelow(root, FOLDERS))]
   return files.filter(
     (file) => file.endsWith('.md') && !file.startsWith(RELEASED) && !file.includes('node_modules/'),
   )

@@ -1,7 +1,7 @@
 /** The files that a person writes, and the changes to them. */
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { listFiles, listFilesBelow } from '../generate/files.ts'
+import { listNames, listPathsBelow } from '../generate/files.ts'
 
 /** Relative to the root. */
 export interface TextFile {
@@ -30,7 +30,7 @@ const IS_FROZEN = /(^|\/)node_modules\/|^docs\/released\/|^records\/migrations\/
 export const HISTORY = 'CHANGELOG.md'
 
 export async function readTextFiles(root: string): Promise<TextFile[]> {
-  const files = [...(await listFiles(root)), ...(await listFilesBelow(root, FOLDERS))]
+  const files = [...(await listNames(root)), ...(await listPathsBelow(root, FOLDERS))]
   return readAll(
     root,
     files.filter((file) => !IS_FROZEN.test(file)),
@@ -46,7 +46,7 @@ export async function readServiceFiles(root: string, documents: string[]): Promi
   const folders = entries.filter((entry) => entry.isDirectory() && !IS_OUTPUT.test(entry.name))
   const files = [
     ...entries.filter((entry) => entry.isFile()).map(({ name }) => name),
-    ...(await listFilesBelow(
+    ...(await listPathsBelow(
       root,
       folders.map(({ name }) => name),
     )),

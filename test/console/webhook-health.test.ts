@@ -62,7 +62,7 @@ describe('webhook health', () => {
       return last === '500'
     })
     expect(figuresOf(await show(`/webhooks/${id}`))).toMatchObject({
-      'Succeeded, last 24 hours': '0 %',
+      'Attempts succeeded, 24 hours': '0 %',
       Waiting: '1',
     })
     expect(badgeIn(await show('/webhooks'))).toBe('')

@@ -2,7 +2,7 @@
 import { type Content, type Html, html } from '../shared/html.ts'
 import { codeBlock } from './ui.ts'
 
-/** Indents and colours JSON. Text that is not JSON, or too large to indent, is shown as it is. */
+/** Indents and colours JSON. Text that is not JSON, or would become too large, is shown as it is. */
 export function jsonBlock(text: string, label: string): Html {
   const pretty = prettyJson(text)
   return codeBlock(text, label, pretty === undefined ? text : highlightJson(pretty))
@@ -23,8 +23,8 @@ const MAX_PRETTY_DEPTH = 32
 const MAX_PRETTY_LENGTH = 256 * 1024
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:,]|[^\s"[\]{}:,]+/g
 
-/** Indented JSON, or undefined for text that is not JSON, too deep or too long. Copies every value
- *  unchanged, so that large numbers are not rounded and duplicate names stay. */
+/** Indented JSON. Undefined: the text is not JSON, or has too many levels, or would become too long.
+ *  Copies every value unchanged, so that large numbers are not rounded and duplicate names stay. */
 export function prettyJson(text: string): string | undefined {
   if (!isJson(text)) return undefined
   let pretty = ''
@@ -35,7 +35,9 @@ export function prettyJson(text: string): string | undefined {
     if (closes) depth -= 1
     const followsOpening = previous === '[' || previous === '{'
     // `[]` and `{}` stay on one line.
-    if (followsOpening !== closes || previous === ',') pretty += `\n${'  '.repeat(depth)}`
+    const endsEmpty = closes && followsOpening
+    const beginsLine = closes || followsOpening || previous === ','
+    if (beginsLine && !endsEmpty) pretty += `\n${'  '.repeat(depth)}`
     pretty += token === ':' ? ': ' : token
     if (token === '[' || token === '{') depth += 1
     if (depth > MAX_PRETTY_DEPTH || pretty.length > MAX_PRETTY_LENGTH) return undefined
@@ -44,17 +46,17 @@ export function prettyJson(text: string): string | undefined {
   return pretty
 }
 
-const VALUE =
+const KEY_OR_VALUE =
   /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
-/** Each highlighted value is an element; more of them would make the page many times as large as
- *  the JSON. */
+/** Each highlighted key or value is an element: more of them would make the page many times as large
+ *  as the JSON. */
 const MAX_HIGHLIGHTED = 5_000
 
 export function highlightJson(pretty: string): Content {
   const parts: Content[] = []
   let end = 0
   let highlighted = 0
-  for (const found of pretty.matchAll(VALUE)) {
+  for (const found of pretty.matchAll(KEY_OR_VALUE)) {
     if (++highlighted > MAX_HIGHLIGHTED) break
     const [whole, string, colon] = found
     // Numbers, true, false and null share one colour.

@@ -18,7 +18,8 @@ export interface BackgroundSweep {
   stop(): Promise<void>
 }
 
-/** Adds the rows that need background work to their queue, every second and on demand. */
+/** Makes this process work on the queue `name`, and adds the rows to it that need work: every second
+ *  and on demand. */
 export async function startBackgroundSweep({
   queue,
   name,

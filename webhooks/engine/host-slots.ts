@@ -11,7 +11,7 @@ export class HostSlots {
   /** The webhooks whose host has no slot for their account. */
   readonly waiting = new PausedWebhooks(WAIT_MS)
   readonly #hosts = new Map<string, Map<string, number>>()
-  /** The waiting webhooks of each host, the first ones first. */
+  /** By host: webhooks in the order in which they last began to wait. Some may not wait any more. */
   readonly #queues = new Map<string, Set<string>>()
   /** Hosts that have responded with 2xx to this process. */
   readonly #proven = new Set<string>()
@@ -21,7 +21,7 @@ export class HostSlots {
     return mayUseHost(use, accountId, this.#proven.has(host))
   }
 
-  wait(host: string, webhookId: string): void {
+  addWaiting(host: string, webhookId: string): void {
     const queue = this.#queues.get(host) ?? new Set<string>()
     queue.delete(webhookId)
     this.#queues.set(host, queue.add(webhookId))
@@ -41,6 +41,7 @@ export class HostSlots {
     if (count > 0) use?.set(accountId, count)
     else use?.delete(accountId)
     if (use?.size === 0) this.#hosts.delete(host)
+    // With no attempt in flight, no later call would end the waiting of the others.
     return this.#endWaiting(host, this.#hosts.has(host) ? 1 : Number.POSITIVE_INFINITY) > 0
   }
 
@@ -55,6 +56,7 @@ export class HostSlots {
     return this.#endWaiting(host, Number.POSITIVE_INFINITY) > 0
   }
 
+  /** Forgets the attempts in flight. */
   clear(): void {
     this.#hosts.clear()
     this.#queues.clear()

@@ -132,7 +132,7 @@ export class InFlight {
     this.endpoints.assumeHealthOfHost(attempt, host)
     if (!mayStart(this.endpoints.health, attempt.webhookId)) return false
     const hasSlot = this.#hostSlots.mayUse(host, attempt.accountId)
-    if (!hasSlot) this.#hostSlots.wait(host, attempt.webhookId)
+    if (!hasSlot) this.#hostSlots.addWaiting(host, attempt.webhookId)
     return hasSlot
   }
 

@@ -32,16 +32,16 @@ export interface QueueFillerOptions {
 }
 
 const BATCH_SIZE = 1_000
-/** While webhooks are at their quota, a webhook without attempts in the queue gets at most this many
- *  in one batch. */
-const FIRST_PART = 64
-/** After this time, the attempts in the queue are counted again. */
-const COUNT_AFTER_MS = 500
-/** With more attempts in the queue that are not marked in the records, all are marked at once. */
+/** While any webhook is at its quota, a webhook that has no attempts in the queue yet gets at most
+ *  this many in one batch. */
+const MAX_FIRST_ATTEMPTS = 64
+/** A count of the attempts in the queue is valid for this long. */
+const COUNT_VALID_MS = 500
+/** When more attempts are in the queue without a queued mark, all of them get one. */
 const MAX_UNMARKED = 8_192
 
-/** Leaves out the attempts that are enqueued otherwise. */
-type Select = (listed: Attempt[], at: Date) => Attempt[]
+/** Returns the listed attempts without those that come into the queue by another way. */
+type LeaveOut = (listed: Attempt[], at: Date) => Attempt[]
 
 export class QueueFiller {
   readonly #options: QueueFillerOptions
@@ -54,8 +54,8 @@ export class QueueFiller {
   async add({ attempts, urgent }: Selected<Attempt>, at: Date): Promise<void> {
     const { db, queue, contents, worker, immediate, leaseTurns } = this.#options
     if (attempts.length === 0) return
-    // Another worker may lease the new attempts at once. pg-boss counts the attempts of a webhook by
-    // their jobs, so those in flight need theirs before.
+    // Attempts that are in flight without a job get one first. Otherwise another worker could lease
+    // more attempts of their webhooks than the concurrency limit allows: pg-boss counts jobs.
     await leaseTurns.take(() => immediate.addJobs())
     await queue.attempts.add(attempts, at, urgent)
     const due = attempts.filter((attempt) => isDue(attempt, at))
@@ -69,40 +69,44 @@ export class QueueFiller {
     if (contents.unmarkedCount > MAX_UNMARKED) await contents.mark(performance.now())
   }
 
-  /** Adds the attempts up to the horizon that the records have and `select` returns. Returns whether
-   *  a webhook has fallen below its quota meanwhile: then there may be more. */
-  async addBacklog(select: Select): Promise<boolean> {
+  /** Adds the attempts that the records have up to the horizon. Returns whether fewer webhooks are at
+   *  their quota in the end than after the last batch: then there may be more. */
+  async addBacklog(leaveOut: LeaveOut): Promise<boolean> {
     const { contents } = this.#options
-    if (contents.full.size > 0) await this.#count()
-    while (await this.#addBatch(select)) await this.#count()
+    if (contents.full.size > 0) await this.#countQueue()
+    while (await this.#addBatch(leaveOut)) await this.#countQueue()
     const fullBefore = contents.full.size
-    if (contents.ageMs >= COUNT_AFTER_MS) await this.#count()
+    if (contents.ageMs >= COUNT_VALID_MS) await this.#countQueue()
     return contents.full.size < fullBefore
   }
 
-  /** Counts the attempts of each webhook in the queue, and so finds the webhooks at their quota. */
-  async #count(): Promise<void> {
+  /** Counts the attempts of each webhook in the queue. That decides which webhooks are at their
+   *  quota. */
+  async #countQueue(): Promise<void> {
     const { contents, peers } = this.#options
+    // Other workers do not say which attempts they have finished.
     if (contents.full.size > 0) await peers.removeFinished()
     await contents.count()
   }
 
   /** Returns whether there may be more. Adding an attempt twice, or in two processes, is
    *  harmless. */
-  async #addBatch(select: Select): Promise<boolean> {
+  async #addBatch(leaveOut: LeaveOut): Promise<boolean> {
     const { db, contents, now } = this.#options
     const at = now()
     const hasFull = contents.full.size > 0
     const listed = await this.#listBatch(at)
-    const backlog = select(listed, at)
+    const backlog = leaveOut(listed, at)
     if (backlog.length === 0) return false
     const selected = contents.takeQuota(backlog, at)
     const later = selected.attempts.filter((attempt) => !isDue(attempt, at))
     await this.add(selected, at)
+    // They stay in the queue for long.
     if (later.length > 0) await transaction(db, (trx) => markQueued(trx, later, at))
-    // Attempts that are not due yet take no quota, so there may be others behind them.
+    // The list was limited to the free quotas. Attempts that are not due yet have left theirs free,
+    // so the next list may have others.
     if (hasFull) return later.length > 0
-    // If not all were selected, a webhook has reached its quota: the next batch leaves it out.
+    // If some did not fit, a webhook has reached its quota: the next list is limited to the quotas.
     return listed.length === BATCH_SIZE || selected.attempts.length < backlog.length
   }
 
@@ -113,7 +117,7 @@ export class QueueFiller {
     const known = [...contents.listUnmarked(), ...inFlight.listWithoutJob()]
     const skip = known.map(({ deliveryId }) => deliveryId)
     if (contents.full.size === 0) return listUnqueued(db, until, skip, BATCH_SIZE)
-    const free = { byWebhook: contents.freeQuota(), ofOthers: FIRST_PART }
+    const free = { byWebhook: contents.freeQuota(), ofOthers: MAX_FIRST_ATTEMPTS }
     return listUnqueuedWithinQuota(db, until, skip, free)
   }
 }

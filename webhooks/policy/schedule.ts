@@ -11,9 +11,9 @@ type ScheduledDelivery = DeliveryProgress & Pick<LockedDelivery, 'webhook'>
 
 /** The progress of a delivery after an attempt. `delaysMs` are the delays before attempts 2, 3 and
  *  so on, each counted from the end of the attempt before. `Retry-After` does not change them.
- *  After the last delay the delivery has failed. Manual attempts are outside the schedule: one
- *  each, and a delivered delivery stays delivered whatever their result. service-spec §8 "Webhook
- *  attempt schedule". */
+ *  When the attempt after the last delay fails, too, the delivery has failed. A manual attempt is
+ *  outside the schedule: no retry follows it, and a delivered delivery stays delivered whatever its
+ *  result. service-spec §8 "Webhook attempt schedule". */
 export function progressAfter(
   delivery: ScheduledDelivery,
   { number, scheduledAt, result }: Pick<AttemptWith<'result'>, 'number' | 'scheduledAt' | 'result'>,
@@ -21,8 +21,8 @@ export function progressAfter(
 ): DeliveryProgress {
   if ('sent' in result && result.sent.outcome === 'success') return AFTER_SUCCESS
 
-  // Ended or rescheduled while the attempt was in flight, for example because the webhook was
-  // disabled.
+  // The delivery was ended or rescheduled while the attempt was in flight, for example because the
+  // webhook was disabled.
   if (delivery.nextAttemptAt !== scheduledAt) return unchanged(delivery)
   if (delivery.state === 'delivered') return AFTER_SUCCESS
   if ('skipped' in result) return failed(result.skipped)
@@ -32,12 +32,9 @@ export function progressAfter(
 
   const delayMs = delaysMs[number - 1]
   if (delayMs === undefined) return failed('attempts_exhausted')
-  return {
-    state: 'retrying',
-    failureReason: null,
-    nextAttemptAt: Math.max(result.endedAt + delayMs, scheduledAt + 1),
-    nextTrigger: 'schedule',
-  }
+  // Attempts of a delivery are told apart by their scheduled times, also if the clock has gone back.
+  const nextAttemptAt = Math.max(result.endedAt + delayMs, scheduledAt + 1)
+  return { state: 'retrying', failureReason: null, nextAttemptAt, nextTrigger: 'schedule' }
 }
 
 function unchanged({ state, failureReason, nextAttemptAt, nextTrigger }: DeliveryProgress) {

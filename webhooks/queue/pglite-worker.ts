@@ -21,12 +21,13 @@ export type PgliteResponse = { id: number } & (
 
 const { serialize } = protocol
 
-/** The text of a lease statement contains the batch size, which has about forty values. */
-const MAX_STATEMENTS = 60
+/** How many statements stay prepared. About forty of them are leases: each batch size has a text of
+ *  its own. */
+const MAX_PREPARED_STATEMENTS = 60
 
-// V8 would optimize one large function of PostgreSQL for 2 s with 600 MB of memory, which saves no
-// CPU time of deliveries. The flags are those of the process, but only WebAssembly that is compiled
-// later obeys them.
+// V8 would spend 2 s and 600 MB of memory on the optimization of one large function of PostgreSQL,
+// and deliveries would take no less CPU time. The flags apply to the whole process, but only to
+// WebAssembly that is compiled from now on.
 for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']) setFlagsFromString(flag)
 
 const port = parentPort
@@ -37,10 +38,10 @@ const pglite = await PGlite.create({
   ...START_OPTIONS,
   loadDataDir: new Blob([await readFile(EMPTY_DATABASE)], { type: 'application/gzip' }),
 })
-let last = Promise.resolve()
+let lastResponse = Promise.resolve()
 port.on('message', (request: PgliteRequest) => {
   // One after the other: a statement must not be closed between its preparation and its execution.
-  last = last.then(() => respond(request))
+  lastResponse = lastResponse.then(() => respond(request))
 })
 port.postMessage('ready')
 
@@ -50,8 +51,8 @@ async function respond({ id, text, values }: PgliteRequest): Promise<void> {
     port?.postMessage({ id, rows: results.map((result) => result.rows) } satisfies PgliteResponse)
   } catch (error) {
     const { name, message, code } = error as Error & { code?: string }
-    // A crash of WebAssembly or Emscripten. It must end this thread too, so that the thread is
-    // restarted.
+    // A crash of WebAssembly or Emscripten. Nothing catches the error that is thrown here, so it ends
+    // this thread, and the thread is restarted.
     if (name === 'RuntimeError' || name === 'ExitStatus') throw error
     port?.postMessage({ id, error: { message, code } } satisfies PgliteResponse)
   }
@@ -63,17 +64,18 @@ interface Statement {
   types: number[]
 }
 
-/** Longer lists need a plan of their own, with a hash lookup. */
-const MAX_PREPARED_LIST = 32
+/** The longest array among the parameters of a prepared statement. A statement with a longer one needs
+ *  a plan of its own, with a hash lookup. */
+const MAX_PREPARED_ARRAY = 32
 /** Module state: the prepared statements of the only connection, by text. */
 const statements = new Map<string, Statement>()
-let prepared = 0
+let preparedCount = 0
 
 function run(text: string, values: unknown[]): Promise<Results> {
-  const hasLongList = values.some(
-    (value) => Array.isArray(value) && value.length > MAX_PREPARED_LIST,
+  const hasLongArray = values.some(
+    (value) => Array.isArray(value) && value.length > MAX_PREPARED_ARRAY,
   )
-  return hasLongList ? pglite.query(text, values) : runPrepared(text, values)
+  return hasLongArray ? pglite.query(text, values) : runPrepared(text, values)
 }
 
 /** Runs a statement with its stored plan: planning a lease takes five times as long as executing
@@ -96,7 +98,7 @@ async function runPrepared(text: string, values: unknown[]): Promise<Results> {
 }
 
 async function prepare(text: string): Promise<Statement> {
-  const name = `statement_${prepared++}`
+  const name = `statement_${preparedCount++}`
   const described = await exchange(
     serialize.parse({ name, text }),
     serialize.describe({ type: 'S', name }),
@@ -105,7 +107,7 @@ async function prepare(text: string): Promise<Statement> {
   const statement = { name, types: parse.parseDescribeStatementResults(described) }
   statements.set(text, statement)
   for (const [oldest, { name: oldestName }] of statements) {
-    if (statements.size <= MAX_STATEMENTS) break
+    if (statements.size <= MAX_PREPARED_STATEMENTS) break
     statements.delete(oldest)
     await exchange(serialize.close({ type: 'S', name: oldestName }), serialize.sync())
   }

@@ -5,17 +5,17 @@ import type { Boss, QueueBackend } from './boss.ts'
  *  thousands of jobs a second, the autovacuum of PostgreSQL comes too seldom. */
 const VACUUM = 'vacuum pgboss.job_common'
 const VACUUM_AFTER_JOBS = 10_000
-/** PGlite runs neither autovacuum nor checkpoints. It also grows slowly by the rounds of pg-boss,
+/** PGlite runs neither autovacuum nor checkpoints. The periodic statements of pg-boss make it grow,
  *  even without deliveries. */
 const EMBEDDED_INTERVAL_MS = 60_000
 const BACKENDS_WITH_VACUUM: QueueBackend[] = ['postgres', 'citus']
 
 export interface QueueVacuum {
-  countCompleted(jobs: number): void
+  countCompleted(count: number): void
   stop(): void
 }
 
-/** Vacuums the jobs of the queue. */
+/** Vacuums the jobs of the queue as they are completed, and an embedded queue also every minute. */
 export function startVacuum(boss: Boss, backend: QueueBackend, log: Logger): QueueVacuum {
   const { embedded } = boss
   const isPossible = embedded !== undefined || BACKENDS_WITH_VACUUM.includes(backend)
@@ -23,17 +23,16 @@ export function startVacuum(boss: Boss, backend: QueueBackend, log: Logger): Que
   const run = async (): Promise<void> => {
     completed = 0
     try {
-      if (!embedded) return void (await boss.jobs.getDb().executeSql(VACUUM))
-      await embedded.exec(VACUUM)
-      await embedded.exec('checkpoint')
+      await boss.jobs.getDb().executeSql(VACUUM)
+      await embedded?.exec('checkpoint')
     } catch (error) {
       log.warn({ err: error }, 'The queue could not be vacuumed')
     }
   }
   const timer = embedded && setInterval(run, EMBEDDED_INTERVAL_MS)
   return {
-    countCompleted(jobs) {
-      completed += jobs
+    countCompleted(count) {
+      completed += count
       if (isPossible && completed >= VACUUM_AFTER_JOBS) void run()
     },
     stop: () => clearInterval(timer),

@@ -8,7 +8,8 @@ const TRACEPARENT =
   /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
 const SAMPLED = 1
 
-/** In version 00. Undefined: the header is invalid or missing, and must be ignored. */
+/** The header as version 00, with no flag but `sampled`. Undefined: it is invalid, and must be
+ *  ignored. */
 export function parseTraceparent(header: string): string | undefined {
   const [, version, traceId, parentId, flags = '', more] = header.match(TRACEPARENT) ?? []
   if (version === undefined || (version === '00' && more !== undefined)) return undefined
@@ -21,14 +22,14 @@ export function traceIdOf(traceparent: string): string {
 }
 
 /** The parent of the attempts of a delivery: the request that caused the event. Without one, the
- *  deliveries of an event have one trace, whose ID is that of the event. Such a trace is sampled:
- *  receivers do not record traces that are not. */
+ *  deliveries of an event have one trace, whose ID is that of the event. Such a trace is sampled,
+ *  because receivers record no others. */
 export function traceparentOfDelivery(
   { id, eventId }: DeliveryIds,
-  request: string | null,
+  requestTraceparent: string | null,
 ): string {
   const uuid = (eventId ?? id).replaceAll('-', '')
-  return request ?? `00-${uuid}-${uuid.slice(16)}-01`
+  return requestTraceparent ?? `00-${uuid}-${uuid.slice(16)}-01`
 }
 
 /** The trace of `parent` with a new parent ID. */

@@ -13,9 +13,10 @@ export async function* headChecks(run: Run, operation: Operation): AsyncGenerato
     what: 'HEAD',
     async perform() {
       let difference: string | undefined
+      // Other requests may change the record between GET and HEAD.
       for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-        const read = await run.send(operation, get)
-        difference = findDifference(operation, read, await run.sendUnchecked(head))
+        const ofGet = await run.send(operation, get)
+        difference = findDifference(operation, ofGet, await run.sendUnchecked(head))
         if (difference === undefined) return
         await delay(RETRY_DELAY_MS)
       }
@@ -26,20 +27,25 @@ export async function* headChecks(run: Run, operation: Operation): AsyncGenerato
 
 function findDifference(
   { success }: Operation,
-  read: ReceivedResponse,
-  head: ReceivedResponse,
+  ofGet: ReceivedResponse,
+  ofHead: ReceivedResponse,
 ): string | undefined {
-  if (head.status !== read.status) return `HEAD returned ${head.status}, but GET ${read.status}`
-  if (head.text !== '') return 'HEAD has a body'
-  // Headers with a word, such as x-counts-down, change with each request.
+  if (ofHead.status !== ofGet.status)
+    return `HEAD returned ${ofHead.status}, but GET ${ofGet.status}`
+  if (ofHead.text !== '') return 'HEAD has a body'
+  // A header that the contract describes with a keyword such as x-counts-down changes with each
+  // request.
   const changing = new Set(
     listWordedHeaders(success)
-      .filter((header) => Object.keys(header).some((word) => word.startsWith('x-')))
+      .filter((header) => Object.keys(header).some((keyword) => keyword.startsWith('x-')))
       .map(({ name }) => name.toLowerCase()),
   )
   const names = ['content-type', ...Object.keys(success.headers)]
   const name = names.find(
-    (header) => !changing.has(header) && head.headers.get(header) !== read.headers.get(header),
+    (header) =>
+      !changing.has(header.toLowerCase()) &&
+      ofHead.headers.get(header) !== ofGet.headers.get(header),
   )
-  return name && `HEAD has the ${name} ${head.headers.get(name)}, but GET ${read.headers.get(name)}`
+  const format = (response: ReceivedResponse): string => response.headers.get(name ?? '') ?? 'none'
+  return name && `HEAD has the ${name} ${format(ofHead)}, but GET ${format(ofGet)}`
 }

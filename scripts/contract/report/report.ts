@@ -1,4 +1,5 @@
-/** The results of a run, which the other files of this folder and cli/contract-output.ts write. */
+/** The results of a run. The other files of this folder and cli/contract-output.ts write them as HTML,
+ *  JUnit, HAR and text. */
 import { type Cell, isMissing, type Untested } from '../coverage.ts'
 import type { DreddResult } from '../dredd/dredd-suite.ts'
 import type { UnusedOracle } from '../oracles.ts'
@@ -11,9 +12,10 @@ export interface Report {
   seed: number
   /** Why the run ended early. Null: it did not. */
   error: string | null
-  /** Null for a deployed service. */
+  /** Null: Dredd does not run against a deployed service. */
   dredd: DreddResult | null
   cases: Case[]
+  /** The matrix of operations with their statuses and events. */
   cells: Cell[]
   untested: Untested[]
   unused: UnusedOracle[]
@@ -30,7 +32,7 @@ export function isFailed({ error, dredd, cases, cells }: Report): boolean {
   )
 }
 
-/** Follows the name of the oracle. */
+/** The end of a sentence that begins with the name of the oracle. */
 export function describeUnused({ needs }: UnusedOracle): string {
   return `had nothing to check; it needs ${needs}`
 }

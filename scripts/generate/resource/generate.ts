@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { Refused } from '../../../errors.ts'
 import { isPlain } from '../../model/document-folder.ts'
 import { readContract } from '../../model/yaml.ts'
-import { listFiles, newMigrationFile } from '../files.ts'
+import { listNames, newMigrationFile } from '../files.ts'
 import { formatFiles } from '../format.ts'
 import { writeStubs } from '../stubs.ts'
 import { filtersWithoutCases } from './fixture.ts'
@@ -81,7 +81,7 @@ async function assertReplaceable(
 }
 
 async function assertNoMigration(root: string, { table, slug }: Resource): Promise<void> {
-  const names = await listFiles(join(root, 'records/migrations'))
+  const names = await listNames(join(root, 'records/migrations'))
   const existing = names.find((name) => name.endsWith(`_${table}.ts`))
   if (existing)
     throw new Refused(

@@ -24,7 +24,7 @@ export function fieldLabel(name: string): string {
   return label(referencedResource(name)?.type ?? name)
 }
 
-/** The `resource` of an export, such as `job_applications` → its resource. */
+/** An export names it, for example, `job_applications`. */
 export function resourceByOption(value: unknown): Resource | undefined {
   return resources.find(({ slug }) => slug.replaceAll('-', '_') === value)
 }
@@ -36,6 +36,8 @@ export function canViewResource(user: User, { module }: Resource): boolean {
 export function canPerform(user: User, { module, operations }: Resource, action: Action): boolean {
   return operations[action] !== null && hasPermission(user, module, 'write')
 }
+
+// The access to pages, whose paths have the slug of a resource.
 
 export const canViewRecords: Access = (user, { resource: slug }) => {
   const resource = findResource(slug)
@@ -49,8 +51,12 @@ export const canChangeRecords =
     return resource !== undefined && canPerform(user, resource, action)
   }
 
-export const canDownloadFile: Access = (user, params) =>
-  canViewRecords(user, params) && findResource(params.resource)?.operations.file !== null
+export const canDownloadFile: Access = (user, { resource: slug }) => {
+  const resource = findResource(slug)
+  return (
+    resource !== undefined && resource.operations.file !== null && canViewResource(user, resource)
+  )
+}
 
 /** The first required text field without a format. Payments and applications have none. */
 export function nameField({ record, creation }: Resource): string | undefined {

@@ -75,16 +75,17 @@ function retryFailedLink({ id }: Webhook, { input }: LogQuery): Html {
   return buttonLink(to, 'Retry failed deliveries', 'quiet')
 }
 
-/** The webhook missed events while it was disabled, or a bulk job is running. */
+/** For an enabled webhook: that it may have missed events while it was disabled, and its unfinished
+ *  bulk jobs. */
 async function notices({ scope, user, now }: Visit, webhook: Webhook): Promise<Content> {
   const { id, enabled, disabledAt } = webhook
   if (!enabled) return false
   const canManage = canManageWebhooks(user)
   const jobs = await listUnfinishedBulkJobs(scope, id)
-  const hasMissed =
+  const mayHaveMissed =
     disabledAt !== null && canManage && !(await hasSentMissedSince(scope, id, disabledAt))
   return [
-    hasMissed &&
+    mayHaveMissed &&
       html`<div class="note busy next-attempt">
         <span>
           Enabled again. It was disabled ${timeElement(disabledAt, now)} and may have missed events.
@@ -97,13 +98,11 @@ async function notices({ scope, user, now }: Visit, webhook: Webhook): Promise<C
 
 function healthStrip({ id }: Webhook, health: WebhookHealth, now: Date): Html {
   const { lastDay, lastHour, lastAttempt, p95Ms, undelivered } = health
-  const { failed, retrying, pending, countedUpTo, oldestWaitingSince } = undelivered
-  const showLink = (value: number, state: string): Content =>
-    value > 0 ? html`<a href="/console${logPath(id, { state })}">Show</a>` : 'none'
+  const { retrying, pending, countedUpTo, oldestWaitingSince } = undelivered
   const oldest = html`oldest ${timeElement(oldestWaitingSince, now)}`
   return stats([
     {
-      label: 'Succeeded, last 24 hours',
+      label: 'Attempts succeeded, 24 hours',
       value: succeededShare(lastDay),
       note: html`last hour ${succeededShare(lastHour)}`,
       chart: lastDay.succeeded + lastDay.failed > 0 && attemptBars(health),
@@ -122,9 +121,12 @@ function healthStrip({ id }: Webhook, health: WebhookHealth, now: Date): Html {
       note: oldestWaitingSince === null ? 'pending or retrying' : oldest,
     },
     {
-      label: 'Failed, last 24 hours',
-      value: limitedCount(failed, countedUpTo),
-      note: showLink(failed, 'failed'),
+      label: 'Deliveries failed, 24 hours',
+      value: limitedCount(undelivered.failed, countedUpTo),
+      note:
+        undelivered.failed > 0
+          ? html`<a href="/console${logPath(id, { state: 'failed' })}">Show</a>`
+          : 'none',
     },
   ])
 }
@@ -189,7 +191,7 @@ function noDeliveries(
   { isCutShort }: FoundDeliveries,
 ): Html {
   if (hasErrors(errors))
-    return empty('No search', 'Fix the fields marked above, then filter again.')
+    return empty('Not searched', 'Fix the fields marked above, then filter again.')
   if (isCutShort)
     return empty('No matches so far', 'No match among the newest deliveries. Older ones may match.')
   if (Object.keys(input).length > 0 || !isFirstPage)
@@ -205,9 +207,11 @@ function logPager(
   { search, input, isFirstPage }: LogQuery,
   { deliveries, nextFrom, isCutShort }: FoundDeliveries,
 ): Html {
-  const isBackwards = search.newerThan !== undefined
-  const older = isBackwards ? (deliveries.at(-1)?.id ?? search.newerThan) : nextFrom
-  const newer = isBackwards ? nextFrom : (deliveries[0]?.id ?? search.olderThan)
+  // `nextFrom` continues in the direction of the search. The other direction begins at the end of
+  // this page.
+  const isTowardsNewer = search.newerThan !== undefined
+  const older = isTowardsNewer ? (deliveries.at(-1)?.id ?? search.newerThan) : nextFrom
+  const newer = isTowardsNewer ? nextFrom : (deliveries[0]?.id ?? search.olderThan)
   const firstPageNote = deliveries.length > 0 && 'Newest first'
   const newestLink = html`<a href="/console${logPath(id, input)}">Newest</a>`
   return pager({
