@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { hashApiKey, issueApiKey, isWellFormed, newApiKey } from '../../auth/api-key.ts'
 import { authenticator } from '../../auth/authenticator.ts'
@@ -12,7 +13,7 @@ import {
 } from '../../records/api-keys.ts'
 import { migrate, withSetupLock } from '../../records/database/migrate.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
-import { accountScope, type WriteScope, writeScope } from '../../records/database/scope.ts'
+import { accountScope, writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { findCredentials } from '../../records/passwords.ts'
 import { insertUser, updateAccess, updateUserStatus } from '../../records/users.ts'
@@ -37,7 +38,7 @@ async function newInstallation(): Promise<Installation> {
     await migrate(db)
     return createFirstAccount(db, NOW)
   })
-  if (!first) throw new Error('There was an account already')
+  if (!first) throw new Error('The new database already has an account')
   return {
     db,
     ...first,
@@ -51,45 +52,55 @@ async function newInstallation(): Promise<Installation> {
 const scopeOf = ({ db, accountId }: Installation) =>
   accountScope({ dialect: db.dialect, sql: db.write }, accountId)
 
-const write = <T>({ db, accountId }: Installation, work: (scope: WriteScope) => Promise<T>) =>
-  transaction(db, (trx) => work(writeScope(trx, accountId)))
+const issueKey = ({ db, accountId }: Installation, userId: string) =>
+  transaction(db, (trx) =>
+    issueApiKey(
+      writeScope(trx, accountId),
+      { userId, name: 'Key', accessLevel: 'full_access' },
+      NOW,
+    ),
+  )
 
-/** An admin, and a key of theirs. */
-async function newAdmin(made: Installation) {
-  const scope = scopeOf(made)
-  const admin = { email: 'bob@example.com', fullName: 'Bob', passwordHash: 'none' }
-  const userId = await write(made, (own) => insertUser(own, { ...admin, role: 'admin' }, NOW))
-  return {
-    scope,
-    userId,
-    ...(await write(made, (own) =>
-      issueApiKey(own, { userId, name: 'Key', accessLevel: 'full_access' }, NOW),
-    )),
-  }
+/** An Admin with a Full Access key. */
+async function newAdmin(installation: Installation) {
+  const { db, accountId } = installation
+  const admin = {
+    email: 'bob@example.com',
+    fullName: 'Bob',
+    passwordHash: 'none',
+    role: 'admin',
+  } as const
+  const userId = await transaction(db, (trx) => insertUser(writeScope(trx, accountId), admin, NOW))
+  const { id, token } = await issueKey(installation, userId)
+  return { scope: scopeOf(installation), userId, id, token }
 }
 
 describe('newApiKey', () => {
-  it('has the documented format, and a checksum that detects each changed character', () => {
+  it('has the documented format, prefix and hash', () => {
     const { token, tokenHash, tokenPrefix } = newApiKey()
     expect(token).toMatch(/^mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/)
     expect(tokenPrefix).toBe(token.slice(0, 8))
     expect(tokenHash).toBe(hashApiKey(token))
+  })
+
+  it('ends with a checksum that detects each changed character', () => {
+    const { token } = newApiKey()
     expect(isWellFormed(token)).toBe(true)
-    for (let at = 0; at < token.length; at++) {
-      const slip = token[at] === 'x' ? 'y' : 'x'
-      expect(isWellFormed(token.slice(0, at) + slip + token.slice(at + 1)), `slip at ${at}`).toBe(
-        false,
-      )
+    for (const [index, character] of [...token].entries()) {
+      const typo = character === 'x' ? 'y' : 'x'
+      const mistyped = token.slice(0, index) + typo + token.slice(index + 1)
+      expect(isWellFormed(mistyped), `character ${index}`).toBe(false)
     }
   })
 
-  it('uses every digit at every place except the first, which has fewer', () => {
-    const places = Array.from({ length: 43 }, () => new Set<string>())
-    for (let n = 0; n < 2_000; n++) {
+  it('uses each of the 62 digits at every place except the first, which has fewer', () => {
+    const digitsByPlace = Array.from({ length: 43 }, () => new Set<string>())
+    for (let count = 0; count < 2_000; count++) {
       const { token } = newApiKey()
-      for (const [at, digits] of places.entries()) digits.add(token.charAt(4 + at))
+      for (const [place, digits] of digitsByPlace.entries())
+        digits.add(token.charAt('mst_'.length + place))
     }
-    for (const digits of places.slice(1)) expect(digits.size).toBe(62)
+    for (const digits of digitsByPlace.slice(1)) expect(digits.size).toBe(62)
   })
 })
 
@@ -102,9 +113,9 @@ describe('hashApiKey', () => {
 })
 
 describe('createFirstAccount', () => {
-  it('creates an owner who can sign in and a working key, and only once', async () => {
-    await using made = await newInstallation()
-    const { db, accountId, userId, token } = made
+  it('creates an Account Owner who can sign in, and a working key', async () => {
+    await using installation = await newInstallation()
+    const { db, accountId, userId, token, password } = installation
     expect(await authenticator(db.read)(token)).toEqual({
       principal: {
         keyId: expect.any(String),
@@ -115,105 +126,132 @@ describe('createFirstAccount', () => {
       },
     })
     const found = await findCredentials(db.read, 'owner@muster.local')
-    expect(await verifyPassword(found?.passwordHash ?? null, made.password)).toBe(true)
-    expect(await createFirstAccount(db, NOW)).toBeUndefined()
+    expect(await verifyPassword(found?.passwordHash ?? null, password)).toBe(true)
     expect(await db.read('audit_log').orderBy('id').pluck('action')).toEqual([
       'account.created',
       'api_key.created',
     ])
   })
+
+  it('creates nothing if there is an account', async () => {
+    await using installation = await newInstallation()
+    const { db } = installation
+    expect(await createFirstAccount(db, NOW)).toBeUndefined()
+    expect(await db.read('accounts')).toHaveLength(1)
+  })
 })
 
 describe('authenticate', () => {
   it('a malformed or unknown token: undefined', async () => {
-    await using made = await newInstallation()
-    for (const token of ['', 'x', made.token.slice(0, -1), `${made.token} `, newApiKey().token])
-      expect(await authenticator(made.db.read)(token), token).toBeUndefined()
+    await using installation = await newInstallation()
+    for (const token of [
+      '',
+      'x',
+      installation.token.slice(0, -1),
+      `${installation.token} `,
+      newApiKey().token,
+    ])
+      expect(await authenticator(installation.db.read)(token), token).toBeUndefined()
   })
 
-  it('a revocation, a deactivation and a changed permission: apply to the next call', async () => {
-    await using made = await newInstallation()
-    const { scope, userId, id, token } = await newAdmin(made)
-    const seen = () => authenticator(made.db.read)(token)
-    expect(await seen()).toMatchObject({ principal: { keyId: id, finance: 'none' } })
+  it('a changed permission or access level, a deactivation and a revocation apply to the next call', async () => {
+    await using installation = await newInstallation()
+    const { scope, userId, id, token } = await newAdmin(installation)
+    const authenticate = () => authenticator(installation.db.read)(token)
+    expect(await authenticate()).toMatchObject({ principal: { keyId: id, finance: 'none' } })
 
     await updateAccess(scope, userId, { permissions: { finance: 'read' } }, NOW)
     await updateApiKey(scope, id, { accessLevel: 'read_only' }, NOW)
-    expect(await seen()).toMatchObject({
+    expect(await authenticate()).toMatchObject({
       principal: { accessLevel: 'read_only', finance: 'read' },
     })
 
     await updateUserStatus(scope, userId, 'deactivated', NOW)
-    expect(await seen()).toMatchObject({ rejected: { keyId: id } })
-    await expect(
-      write(made, (own) =>
-        issueApiKey(own, { userId, name: 'Key', accessLevel: 'full_access' }, NOW),
-      ),
-    ).rejects.toThrow('active user')
+    expect(await authenticate()).toMatchObject({ rejected: { keyId: id } })
     await updateUserStatus(scope, userId, 'active', NOW)
-    expect(await seen()).toHaveProperty('principal')
+    expect(await authenticate()).toHaveProperty('principal')
 
-    expect(await revokeApiKey(scope, id, NOW)).toMatchObject({ id, revokedAt: null })
-    expect(await seen()).toMatchObject({ rejected: { keyId: id } })
+    await revokeApiKey(scope, id, NOW)
+    expect(await authenticate()).toMatchObject({ rejected: { keyId: id } })
   })
 
-  it('uses an index for each query', async () => {
-    await using made = await newInstallation()
-    const plan: { detail: string }[] = await made.db.read.raw(
-      'explain query plan select 1 from api_keys join users on users.id = api_keys.user_id where api_keys.token_hash = ?',
-      [''],
-    )
-    expect(plan.map(({ detail }) => detail).join('\n')).not.toContain('SCAN')
+  it('sends one query, which uses an index for each table', async () => {
+    await using installation = await newInstallation()
+    const { read } = installation.db
+    const queries: { sql: string; bindings: string[] }[] = []
+    const record = (query: { sql: string; bindings: string[] }) => void queries.push(query)
+    read.on('query', record)
+    await authenticator(read)(installation.token)
+    read.off('query', record)
+    expect(queries).toHaveLength(1)
+    const [{ sql, bindings }] = queries as [(typeof queries)[number]]
+    const plan: { detail: string }[] = await read.raw(`explain query plan ${sql}`, bindings)
+    const steps = plan.map(({ detail }) => detail)
+    expect(steps.filter((step) => step.includes('USING INDEX')).length).toBeGreaterThan(1)
+    expect(steps.join('\n')).not.toContain('SCAN')
+  })
+})
+
+describe('issueApiKey', () => {
+  it('a deactivated user: refused', async () => {
+    await using installation = await newInstallation()
+    const { scope, userId } = await newAdmin(installation)
+    await updateUserStatus(scope, userId, 'deactivated', NOW)
+    await expect(issueKey(installation, userId)).rejects.toThrow('active user')
   })
 })
 
 describe('revokeApiKey', () => {
-  it('a second revocation keeps the first time; a key of another account: undefined', async () => {
-    await using made = await newInstallation()
-    const { scope, userId, id } = await newAdmin(made)
-    expect(await revokeApiKey(scope, id, NOW)).toMatchObject({ revokedAt: null })
+  it('a second revocation keeps the time of the first', async () => {
+    await using installation = await newInstallation()
+    const { scope, userId, id } = await newAdmin(installation)
+    expect(await revokeApiKey(scope, id, NOW)).toMatchObject({ id, revokedAt: null })
     expect(await revokeApiKey(scope, id, new Date(NOW.getTime() + 1))).toMatchObject({
       revokedAt: NOW.getTime(),
     })
     expect(await listApiKeys(scope, userId)).toMatchObject([{ id, revokedAt: NOW.getTime() }])
-    const other = accountScope({ dialect: 'sqlite', sql: made.db.write }, made.userId)
-    expect(await revokeApiKey(other, id, NOW)).toBeUndefined()
+  })
+
+  it('a key of another account: undefined, and the key stays valid', async () => {
+    await using installation = await newInstallation()
+    const { db } = installation
+    const { scope, userId, id } = await newAdmin(installation)
+    const otherScope = accountScope({ dialect: db.dialect, sql: db.write }, randomUUID())
+    expect(await revokeApiKey(otherScope, id, NOW)).toBeUndefined()
+    expect(await listApiKeys(scope, userId)).toMatchObject([{ id, revokedAt: null }])
   })
 })
 
 describe('updateLastUsed', () => {
   it('stores the latest use of each key, and ignores unknown keys', async () => {
-    await using made = await newInstallation()
-    const { id, userId } = await newAdmin(made)
-    const { id: second } = await write(made, (own) =>
-      issueApiKey(own, { userId, name: 'Second', accessLevel: 'read_only' }, NOW),
-    )
-    await updateLastUsed(made.db.write, [])
-    await updateLastUsed(made.db.write, [
+    await using installation = await newInstallation()
+    const { id, userId } = await newAdmin(installation)
+    const { id: second } = await issueKey(installation, userId)
+    await updateLastUsed(installation.db.write, [])
+    await updateLastUsed(installation.db.write, [
       { id, at: 2_000 },
       { id: second, at: 5_000 },
       { id, at: 3_000 },
       { id, at: 1_000 },
-      { id: made.userId, at: 9_000 },
+      { id: installation.userId, at: 9_000 },
     ])
-    expect((await findApiKey(made.db.read, id))?.lastUsedAt).toBe(3_000)
-    expect((await findApiKey(made.db.read, second))?.lastUsedAt).toBe(5_000)
+    expect((await findApiKey(installation.db.read, id))?.lastUsedAt).toBe(3_000)
+    expect((await findApiKey(installation.db.read, second))?.lastUsedAt).toBe(5_000)
   })
 })
 
-describe('the Owner', () => {
+describe('the Account Owner', () => {
   it('cannot be deactivated, and keeps both grants', async () => {
-    await using made = await newInstallation()
-    const scope = scopeOf(made)
-    await expect(updateUserStatus(scope, made.userId, 'deactivated', NOW)).rejects.toThrow(
+    await using installation = await newInstallation()
+    const scope = scopeOf(installation)
+    await expect(updateUserStatus(scope, installation.userId, 'deactivated', NOW)).rejects.toThrow(
       'The Account Owner cannot be deactivated',
     )
-    await expect(updateAccess(scope, made.userId, { grants: [] }, NOW)).rejects.toThrow(
+    await expect(updateAccess(scope, installation.userId, { grants: [] }, NOW)).rejects.toThrow(
       'has every permission',
     )
-    expect((await findCredentials(made.db.read, 'owner@muster.local'))?.user.grants).toEqual([
-      'api_keys',
-      'webhooks',
-    ])
+    expect(
+      (await findCredentials(installation.db.read, 'owner@muster.local'))?.user.grants,
+    ).toEqual(['api_keys', 'webhooks'])
   })
 })

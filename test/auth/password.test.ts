@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { hashPassword, newPassword, verifyPassword } from '../../auth/password.ts'
 
 describe('hashPassword', () => {
-  it('stores its cost and a new salt', async () => {
+  it('stores the cost, and a different salt each time', async () => {
     const [one, other] = await Promise.all([
       hashPassword('correct horse'),
       hashPassword('correct horse'),
@@ -17,7 +17,7 @@ describe('hashPassword', () => {
       await expect(hashPassword(password)).rejects.toThrow('lists of common passwords')
   })
 
-  it('accepts 8 to 200 characters of any byte length', async () => {
+  it('accepts 8 to 200 characters, whatever their length in bytes', async () => {
     for (const password of ['1234567', '🔑'.repeat(7), 'x'.repeat(201)])
       await expect(hashPassword(password)).rejects.toThrow('characters long')
     for (const password of ['1f9c4b7a', '🔑🗝'.repeat(100)])
@@ -26,7 +26,7 @@ describe('hashPassword', () => {
 })
 
 describe('verifyPassword', () => {
-  it('accepts the password in both Unicode normal forms', async () => {
+  it('accepts the password in both Unicode normal forms, and no other', async () => {
     const hash = await hashPassword('caf\u00e9 au lait')
     expect(await verifyPassword(hash, 'caf\u00e9 au lait')).toBe(true)
     expect(await verifyPassword(hash, 'cafe\u0301 au lait')).toBe(true)
@@ -35,7 +35,7 @@ describe('verifyPassword', () => {
     expect(await verifyPassword(hash, 'x'.repeat(1_000_000))).toBe(false)
   })
 
-  it('uses the cost in the hash', async () => {
+  it('verifies with the cost in the hash, so hashes of a lower cost stay valid', async () => {
     const nonce = Buffer.from('saltsaltsaltsalt')
     const tag = argon2Sync('argon2id', {
       message: 'older password',
@@ -58,10 +58,10 @@ describe('verifyPassword', () => {
 })
 
 describe('newPassword', () => {
-  it('has four groups of unambiguous characters', () => {
-    const made = Array.from({ length: 100 }, newPassword)
-    for (const password of made)
+  it('has four groups of unambiguous characters, and differs each time', () => {
+    const passwords = Array.from({ length: 100 }, newPassword)
+    for (const password of passwords)
       expect(password).toMatch(/^([a-km-np-z2-9]{5}-){3}[a-km-np-z2-9]{5}$/)
-    expect(new Set(made).size).toBe(made.length)
+    expect(new Set(passwords).size).toBe(passwords.length)
   })
 })

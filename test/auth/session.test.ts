@@ -42,10 +42,10 @@ describe('describeDevice', () => {
 })
 
 describe('hashOfToken', () => {
-  it('hashes a token of startSession, and rejects any other text', () => {
+  it('hashes a well-formed token, and returns undefined for any other text', () => {
     const { token, tokenHash } = newToken()
     expect(hashOfToken(token)).toBe(tokenHash)
-    for (const none of ['', token.slice(1), `${token}x`, `${token.slice(1)}.`])
-      expect(hashOfToken(none)).toBeUndefined()
+    for (const malformed of ['', token.slice(1), `${token}x`, `${token.slice(1)}.`])
+      expect(hashOfToken(malformed)).toBeUndefined()
   })
 })
