@@ -3,7 +3,7 @@ import { sharedApp, startApp } from '../helpers.ts'
 
 const app = sharedApp()
 
-test('browsers use https only when the public URL does', async () => {
+test('Strict-Transport-Security is sent only if the public URL is https', async () => {
   expect((await fetch(`${app.url}/healthz`)).headers.get('strict-transport-security')).toBeNull()
   await using secure = await startApp({ config: { baseUrl: 'https://muster.example' } })
   const { headers } = await fetch(`${secure.url}/healthz`)

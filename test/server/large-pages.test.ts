@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { LargePages } from '../../operations/large-pages.ts'
 
-test('large pages: one at a time, of each account in turn; small ones at once', async () => {
+test('large pages are built one at a time, by turns of the accounts; small pages do not wait', async () => {
   const pages = new LargePages()
   const started: string[] = []
   const ends = new Map<string, () => void>()
@@ -11,7 +11,7 @@ test('large pages: one at a time, of each account in turn; small ones at once', 
       started.push(name)
       return new Promise((resolve) => ends.set(name, resolve))
     })
-  const running = [
+  const builds = [
     build('a', 100, 'a1'),
     build('a', 100, 'a2'),
     build('b', 26, 'b1'),
@@ -21,17 +21,17 @@ test('large pages: one at a time, of each account in turn; small ones at once', 
   ]
   expect(started.toSorted()).toEqual(['a1', 'record', 'small'])
   ends.get('a1')?.()
-  await running[0]
+  await builds[0]
   await expect.poll(() => started.slice(3)).toEqual(['b1'])
   ends.get('b1')?.()
   await expect.poll(() => started.slice(3)).toEqual(['b1', 'c1'])
   ends.get('c1')?.()
   await expect.poll(() => started.slice(3)).toEqual(['b1', 'c1', 'a2'])
   for (const end of ends.values()) end()
-  await Promise.all(running)
+  await Promise.all(builds)
 })
 
-test('large pages: the next one begins after a pause as long as the work on the one before', async () => {
+test('the next large page begins after a pause as long as the work on the one before', async () => {
   const pages = new LargePages()
   const times: number[] = []
   const build = (): Promise<void> =>

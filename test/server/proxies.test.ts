@@ -7,7 +7,7 @@ it.each([
   { proxies: '1', header: '198.51.100.1, 203.0.113.9', ip: '203.0.113.9' },
   { proxies: '2', header: '192.0.2.1, 198.51.100.1, 203.0.113.9', ip: '198.51.100.1' },
 ])(
-  'TRUSTED_PROXIES=$proxies, X-Forwarded-For: $header → the IP address $ip',
+  'TRUSTED_PROXIES=$proxies, X-Forwarded-For: $header → the request log has the IP address $ip',
   async ({ proxies, header, ip }) => {
     await using app = await startApp({ environment: { TRUSTED_PROXIES: proxies } })
     const { key } = await app.newAccount()
