@@ -1,14 +1,15 @@
 /** Follows the guide "Catching up after an outage": runs its files and commands as they are. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Muster, newMuster } from '../cli/muster.ts'
+import { startServing } from '../cli/serving.ts'
 import { until } from '../helpers.ts'
+import { freePort } from '../postgres.ts'
 import { run } from './runtimes.ts'
 
 const GUIDE = fileURLToPath(new URL('../../docs/guides/catching-up.md', import.meta.url))
@@ -34,6 +35,7 @@ let directory: string
 let muster: Muster
 let server: { url: string; accountId: string; key: string }
 let receiver: ChildProcess | undefined
+/** Of the receiver and of the commands of the guide. A test adds the secrets of its webhooks. */
 let environment: Record<string, string>
 
 beforeAll(async () => {
@@ -43,21 +45,24 @@ beforeAll(async () => {
   )
   expect(blocks.map(({ language, file }) => file || language)).toEqual([
     ...['process-once.mjs', 'receiver.mjs', 'catch-up.mjs'],
-    // The environment, which the tests set, and three commands.
+    // The first one exports variables, which the tests set in another way. The others are commands.
     ...['sh', 'sh', 'sh', 'sh'],
   ])
   directory = await mkdtemp(join(tmpdir(), 'muster-catching-up-'))
   for (const { file, code } of blocks) if (file) await writeFile(join(directory, file), code)
   muster = await newMuster()
-  const started = muster.start(['serve', '--json'], {
-    environment: { ...ENVIRONMENT, PORT: '0', LOG_LEVEL: 'warn' },
-  })
-  const { url, first_account } = await until(
-    'the server is ready',
-    () => started.output.stdout.includes('\n') && JSON.parse(started.output.stdout),
-    TIMEOUT_MS,
-  )
-  server = { url, accountId: first_account.account_id, key: first_account.token }
+  const { ready } = await startServing(muster, { environment: ENVIRONMENT })
+  server = {
+    url: ready.url,
+    accountId: ready.first_account?.account_id ?? '',
+    key: ready.first_account?.token ?? '',
+  }
+  environment = {
+    PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
+    PORT: String(await freePort()),
+    MUSTER_URL: server.url,
+    MUSTER_API_KEY: server.key,
+  }
 }, TIMEOUT_MS)
 afterAll(async () => {
   await stopReceiver()
@@ -93,22 +98,15 @@ async function stopReceiver(): Promise<void> {
   await ended
 }
 
-async function freePort(): Promise<string> {
-  const probe = createServer()
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
-  const address = probe.address()
-  await new Promise((resolve) => probe.close(resolve))
-  return typeof address === 'object' ? String(address?.port) : ''
-}
-
-async function call(path: string, body?: object): Promise<{ id: string }> {
+// biome-ignore lint/suspicious/noExplicitAny: each operation returns another body.
+async function call(path: string, body?: object): Promise<any> {
   const response = await fetch(`${server.url}/public/v1${path}`, {
     method: body ? 'POST' : 'GET',
     headers: { Authorization: `Bearer ${server.key}`, 'Content-Type': 'application/json' },
     body: body && JSON.stringify(body),
   })
   expect(response.ok, path).toBe(true)
-  return (await response.json()) as { id: string }
+  return response.json()
 }
 
 async function newParticipants(count: number): Promise<string[]> {
@@ -124,22 +122,14 @@ async function newWebhook(): Promise<{ id: string; secret: string }> {
   return muster.json(['webhook', 'create', ...args], { environment: ENVIRONMENT })
 }
 
-const countDeliveries = async (webhook: string, state: string): Promise<number> =>
-  (
-    await muster.json([
-      'deliveries',
-      'list',
-      '--webhook',
-      webhook,
-      '--state',
-      state,
-      '--limit',
-      '500',
-    ])
-  ).length
+async function listDeliveries(webhookId: string, state: string): Promise<{ id: string }[]> {
+  const filters = ['--webhook', webhookId, '--state', state, '--limit', '500']
+  return muster.json(['deliveries', 'list', ...filters])
+}
 
-/** The participants whose creation the receiver has processed, once for each time. */
-function processed(): string[] {
+/** The IDs of the participants whose creation the receiver has processed, sorted. An event that it
+ *  processed twice is in it twice. */
+function listProcessed(): string[] {
   using database = new DatabaseSync(join(directory, 'events.db'), { readOnly: true })
   const rows = database.prepare('SELECT event_type, resource_id FROM work').all()
   expect(new Set(rows.map(({ event_type }) => event_type))).toEqual(
@@ -157,56 +147,59 @@ async function catchUp(): Promise<string> {
 it('processes each event once: several webhooks, an outage beyond all attempts, and late deliveries', {
   timeout: 3 * TIMEOUT_MS,
 }, async () => {
-  environment = {
-    PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
-    PORT: await freePort(),
-    MUSTER_URL: server.url,
-    MUSTER_API_KEY: server.key,
-  }
   const webhooks = [await newWebhook(), await newWebhook()]
   environment.MUSTER_WEBHOOK_SECRETS = webhooks.map(({ secret }) => secret).join(',')
-  const allAre = (state: string, count: number) =>
+  const waitForDeliveries = (state: string, count: number) =>
     until(
-      `${count} deliveries of each webhook are ${state}`,
-      async () =>
-        (await Promise.all(webhooks.map(({ id }) => countDeliveries(id, state)))).every(
-          (found) => found === count,
-        ),
+      `each webhook has ${count} deliveries that are ${state}`,
+      async () => {
+        for (const { id } of webhooks)
+          if ((await listDeliveries(id, state)).length !== count) return false
+        return true
+      },
       TIMEOUT_MS,
     )
 
   await startReceiver()
   const before = await newParticipants(3)
-  await allAre('delivered', before.length)
-  expect(processed()).toEqual(before.toSorted())
+  await waitForDeliveries('delivered', before.length)
+  expect(listProcessed()).toEqual(before.toSorted())
   expect(await catchUp()).toBe('Processed 0 missed events.\n')
 
   await stopReceiver()
   const missed = await newParticipants(MISSED_COUNT)
-  await allAre('failed', missed.length)
+  await waitForDeliveries('failed', missed.length)
   await startReceiver()
   const after = await newParticipants(1)
-  await allAre('delivered', before.length + after.length)
-  expect(processed()).toEqual([...before, ...after].sort())
+  await waitForDeliveries('delivered', before.length + after.length)
+  expect(listProcessed()).toEqual([...before, ...after].sort())
 
   expect(await catchUp()).toBe(`Processed ${missed.length} missed events.\n`)
   const all = [...before, ...missed, ...after].sort()
-  expect(processed()).toEqual(all)
+  expect(listProcessed()).toEqual(all)
 
   // The failed deliveries arrive now, and again nothing is processed twice.
   for (const { id } of webhooks)
     await muster.json(['deliveries', 'retry-failed', '--webhook', id, '--since', '2000-01-01'])
-  await allAre('delivered', all.length)
-  expect(processed()).toEqual(all)
+  await waitForDeliveries('delivered', all.length)
+  expect(listProcessed()).toEqual(all)
   expect(await catchUp()).toBe('Processed 0 missed events.\n')
 })
 
-it('shows the deliveries of an event', { timeout: TIMEOUT_MS }, async () => {
-  const { data } = (await call('/events')) as unknown as { data: { id: string }[] }
-  const EVENT_ID = data[0]?.id ?? ''
+it('the last command shows the IDs of the deliveries of an event', {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const webhook = await newWebhook()
+  const [participantId] = await newParticipants(1)
+  const deliveries = await until('the delivery has failed', async () => {
+    const found = await listDeliveries(webhook.id, 'failed')
+    return found.length > 0 && found
+  })
+  const { data } = await call(`/events?filter[resource_id]=${participantId}`)
+  const EVENT_ID = data[0].id
   const { stdout } = await run(commandWith('$EVENT_ID'), { ...environment, EVENT_ID })
   expect(JSON.parse(stdout)).toMatchObject({
     id: EVENT_ID,
-    delivery_ids: [expect.any(String), expect.any(String)],
+    delivery_ids: expect.arrayContaining(deliveries.map(({ id }) => id)),
   })
 })

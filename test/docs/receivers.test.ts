@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { connect, createServer, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +11,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
 import { newSecret } from '../../webhooks/transport/secret.ts'
 import { type Muster, newMuster } from '../cli/muster.ts'
+import { startServing } from '../cli/serving.ts'
 import { until } from '../helpers.ts'
+import { freePort } from '../postgres.ts'
 import { type ReceivedRequest, startReceiver } from '../receiver.ts'
 import { readTabs } from './pages.ts'
 import { formatTestName, isSkipped, run } from './runtimes.ts'
@@ -92,6 +94,7 @@ const RECEIVERS: ReceiverRuntime[] = [
   },
 ]
 
+const ENVIRONMENT = { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' }
 /** Compilers are slow on a busy machine. */
 const TIMEOUT_MS = 120_000
 /** The unfinished upload would need 100 s. */
@@ -100,23 +103,15 @@ const UPLOAD_LIMIT_MS = 60_000
 let muster: Muster
 let server: { url: string; accountId: string; key: string }
 let directory: string
-const ALLOWED = { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' }
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'muster-receivers-'))
   muster = await newMuster()
-  const started = muster.start(['serve', '--json'], {
-    environment: { ...ALLOWED, PORT: '0', LOG_LEVEL: 'warn' },
-  })
-  const ready = await until(
-    'the server is ready',
-    () => started.output.stdout.includes('\n') && JSON.parse(started.output.stdout),
-    TIMEOUT_MS,
-  )
+  const { ready } = await startServing(muster, { environment: ENVIRONMENT })
   server = {
     url: ready.url,
-    accountId: ready.first_account.account_id,
-    key: ready.first_account.token,
+    accountId: ready.first_account?.account_id ?? '',
+    key: ready.first_account?.token ?? '',
   }
 }, TIMEOUT_MS)
 afterAll(async () => {
@@ -124,14 +119,14 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
-interface Running extends AsyncDisposable {
+interface RunningReceiver extends AsyncDisposable {
   /** One line for each processed delivery. */
   output(): string
   errors(): string
   hasExited(): boolean
 }
 
-/** Writes the receiver of the guide to a file and returns its path. */
+/** Writes the receiver of the guide to a file. Returns the path of the file. */
 async function writeDocumented({ language, file }: ReceiverRuntime): Promise<string> {
   const guide = await (await fetch(`${server.url}/docs/guides/webhooks`)).text()
   const code = readTabs(guide, 'code-')[language] ?? ''
@@ -141,13 +136,13 @@ async function writeDocumented({ language, file }: ReceiverRuntime): Promise<str
   return path
 }
 
-/** Starts the receiver of the guide. Resolves when it responds or has exited. */
+/** Starts the receiver of the guide. Resolves when the receiver responds or has exited. */
 async function startDocumented(
   runtime: ReceiverRuntime,
   port: number,
   secret: string,
   nextSecret = '',
-): Promise<Running> {
+): Promise<RunningReceiver> {
   const [name = '', ...args] = runtime.command(await writeDocumented(runtime), port)
   const environment = {
     ...process.env,
@@ -176,7 +171,7 @@ async function startDocumented(
     output: () => output,
     errors: () => errors,
     hasExited,
-    [Symbol.asyncDispose]: () => end(child),
+    [Symbol.asyncDispose]: () => killGroup(child),
   }
 }
 
@@ -206,34 +201,16 @@ async function startUpload(port: number): Promise<Socket> {
   return socket
 }
 
-async function end(child: ChildProcess): Promise<void> {
+async function killGroup(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null) return
   const ended = new Promise((resolve) => child.once('close', resolve))
   process.kill(-(child.pid ?? 0), 'SIGKILL')
   await ended
 }
 
-async function freePort(): Promise<number> {
-  const probe = createServer()
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
-  const address = probe.address()
-  await new Promise((resolve) => probe.close(resolve))
-  if (address === null || typeof address === 'string') throw new Error('There is no free port')
-  return address.port
-}
-
 async function newWebhook(url: string): Promise<{ id: string; secret: string }> {
-  const args = [
-    'webhook',
-    'create',
-    '--account',
-    server.accountId,
-    '--url',
-    url,
-    '--events',
-    'participant.created',
-  ]
-  return await muster.json(args, { environment: ALLOWED })
+  const options = ['--account', server.accountId, '--url', url, '--events', 'participant.created']
+  return muster.json(['webhook', 'create', ...options], { environment: ENVIRONMENT })
 }
 
 async function newParticipant(): Promise<{ id: string }> {
@@ -285,6 +262,7 @@ describe.each(RECEIVERS)('the receiver in $language', (runtime) => {
         TIMEOUT_MS,
       )
       expect(delivery).toMatchObject({ event_type: 'participant.created', attempts: 1 })
+      // A receiver prints one line for each processed delivery.
       const line = printsId ? delivery.id : `participant.created ${participant.id}`
       await until('it is processed', () => receiver.output().includes(`${line}\n`), TIMEOUT_MS)
       await muster.json(['webhook', 'disable', webhook])
@@ -301,8 +279,9 @@ describe.each(RECEIVERS)('the receiver in $language', (runtime) => {
         TIMEOUT_MS,
       )
       expect(processed()).toHaveLength(checked.expected_deliveries)
-      for (const one of processed())
-        expect(one).toMatch(printsId ? /^[0-9a-f-]{36}$/ : /^\S+\.\S+ [0-9a-f-]{36}$/)
+      for (const text of processed())
+        expect(text).toMatch(printsId ? /^[0-9a-f-]{36}$/ : /^\S+\.\S+ [0-9a-f-]{36}$/)
+      // check-receiver changes a body to this word and keeps the signature of the original.
       expect(processed().join()).not.toContain('particlpant')
 
       if (endsUploads) await until('the upload ends', () => upload.destroyed, UPLOAD_LIMIT_MS)
@@ -311,7 +290,7 @@ describe.each(RECEIVERS)('the receiver in $language', (runtime) => {
   )
 
   it.skipIf(isSkipped(runtime))(
-    `${name}: responds 405 to other methods`,
+    `${name}: responds 405 to methods other than POST`,
     { timeout: TIMEOUT_MS },
     async () => {
       const port = await freePort()

@@ -3,6 +3,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 
 interface Language {
+  /** As in the tabs of the pages. `client` is TypeScript with the client package. */
   language: string
   /** A command that succeeds only if the runtime is installed. */
   probe: string[]
@@ -15,13 +16,20 @@ export interface Runtime extends Language {
   command(file: string): string[]
 }
 
-/** TypeScript runs on the Node of the tests, which strips types. */
+/** In the order of the tabs of a page. TypeScript runs on the Node of the tests, which strips
+ *  types. */
 export const RUNTIMES: Runtime[] = [
   {
     language: 'curl',
     file: 'sample.sh',
     command: (file) => ['sh', file],
     probe: ['curl', '--version'],
+  },
+  {
+    language: 'client',
+    file: 'client.mts',
+    command: (file) => [process.execPath, file],
+    probe: [process.execPath, '--version'],
   },
   {
     language: 'typescript',

@@ -17,16 +17,7 @@ const COMPILED_OPERATIONS: OperationId[] = [
   'deletePayment',
   'getExportFile',
 ]
-/** The other languages have the names of the tabs. */
-const CLIENT: Runtime = {
-  language: 'client',
-  file: 'client.mts',
-  command: (file) => [process.execPath, file],
-  probe: [process.execPath, '--version'],
-}
-const [CURL, ...OTHERS] = RUNTIMES
-const SAMPLE_RUNTIMES = [CURL, CLIENT, ...OTHERS].filter((runtime) => runtime !== undefined)
-const LANGUAGES = SAMPLE_RUNTIMES.map(({ language }) => language)
+const LANGUAGES = RUNTIMES.map(({ language }) => language)
 const JQ = { language: 'jq', probe: ['jq', '--version'] }
 
 /** The ID of a record in the output of a sample. */
@@ -44,7 +35,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
-/** The package without its build: Node strips the types of files that are not below
+/** Installs the client package without a build: Node strips the types of files that are not below
  *  node_modules. */
 async function installClient(): Promise<void> {
   const source = join(directory, 'client')
@@ -56,10 +47,15 @@ async function installClient(): Promise<void> {
   await symlink(source, join(directory, 'node_modules/@muster/client'))
 }
 
-/** The sample of the page, for the service of the test. */
+/** The samples of the operation's page, by language. */
+async function readSamples(operationId: OperationId): Promise<Record<string, string>> {
+  const response = await fetch(`${app.url}/docs/operations/${operationId}`)
+  return readTabs(await response.text(), 'request')
+}
+
+/** The sample in this language, with the URL of the service of the test. */
 async function readSample(operationId: OperationId, language: string): Promise<string> {
-  const page = await (await fetch(`${app.url}/docs/operations/${operationId}`)).text()
-  const sample = readTabs(page, 'request')[language] ?? ''
+  const sample = (await readSamples(operationId))[language] ?? ''
   expect(sample, `${operationId} in ${language}`).toContain('/public/v1/')
   return sample.replaceAll(app.config.baseUrl, app.url)
 }
@@ -85,15 +81,18 @@ async function runSample(
   return stdout
 }
 
-/** `TASK_ID` for `/public/v1/tasks`. Undefined if the collection has no records with an ID. */
+/** The variable in which samples expect the ID of a record: `TASK_ID` for `/public/v1/tasks`.
+ *  Undefined if the collection has no records with an ID. */
 function findVariable(collection: string): string | undefined {
-  const item = operationIds.find((id) => operations[id].path.startsWith(`${collection}/{`))
-  const [, kind] = /\{(\w+?)(?:_id)?\}/.exec(item ? operations[item].path : '') ?? []
-  return kind && `${kind.toUpperCase()}_ID`
+  const recordPath = Object.values(operations)
+    .map(({ path }) => path)
+    .find((path) => path.startsWith(`${collection}/{`))
+  const [, type] = /\{(\w+?)(?:_id)?\}/.exec(recordPath ?? '') ?? []
+  return type && `${type.toUpperCase()}_ID`
 }
 
 /** Creations first, in the order of the contract, and deletions last, in the reverse order. */
-const IN_ORDER = ['post', 'get', 'patch', 'delete'].flatMap((method) => {
+const OPERATIONS_IN_ORDER = ['post', 'get', 'patch', 'delete'].flatMap((method) => {
   const ids = operationIds.filter((id) => operations[id].method === method)
   return method === 'delete' ? ids.toReversed() : ids
 })
@@ -109,34 +108,30 @@ async function waitForExport(key: string, id = ''): Promise<void> {
 
 it('each operation has a sample in each language', async () => {
   for (const id of operationIds) {
-    const samples = readTabs(
-      await (await fetch(`${app.url}/docs/operations/${id}`)).text(),
-      'request',
-    )
+    const samples = await readSamples(id)
     expect(Object.keys(samples), id).toEqual(LANGUAGES)
     expect(new Set(Object.values(samples)).size, id).toBe(LANGUAGES.length)
   }
 })
 
-it('samples of each POST send an Idempotency-Key, and other samples do not', async () => {
+it('samples send an Idempotency-Key if the method is POST, and otherwise not', async () => {
   for (const id of operationIds) {
-    const page = await (await fetch(`${app.url}/docs/operations/${id}`)).text()
-    const isPost = operations[id].method.toUpperCase() === 'POST'
-    for (const [language, sample] of Object.entries(readTabs(page, 'request')))
+    const isPost = operations[id].method === 'post'
+    for (const [language, sample] of Object.entries(await readSamples(id)))
       expect(sample.includes('Idempotency-Key'), `${id} in ${language}`).toBe(isPost)
   }
 })
 
-describe.each(SAMPLE_RUNTIMES)('$language', (runtime) => {
+describe.each(RUNTIMES)('$language', (runtime) => {
   const { language, file, command } = runtime
 
   it.skipIf(isSkipped(runtime) || language === 'go')(
-    `${formatTestName(runtime)}: samples run as pasted, with the IDs that earlier samples print`,
+    `${formatTestName(runtime)}: each sample runs unchanged, with the IDs that samples before it print`,
     { timeout: 120_000 },
     async () => {
       const { key } = await app.newAccount()
       const environment: Record<string, string> = { MUSTER_API_KEY: key }
-      for (const operationId of IN_ORDER) {
+      for (const operationId of OPERATIONS_IN_ORDER) {
         if (operationId === 'getExportFile') await waitForExport(key, environment.EXPORT_ID)
         const output = await runSample(runtime, operationId, environment)
         const variable = findVariable(operations[operationId].path)
@@ -180,19 +175,19 @@ describe.each(SAMPLE_RUNTIMES)('$language', (runtime) => {
 })
 
 it.skipIf(isSkipped(JQ))(
-  'curl: samples set the IDs for later samples of the same shell',
+  'curl: a sample sets the ID of its record for later samples in the same shell',
   async () => {
     const { key } = await app.newAccount()
-    const pasted: OperationId[] = ['createParticipant', 'createTask', 'createPayment', 'getPayment']
-    const samples = await Promise.all(pasted.map((id) => readSample(id, 'curl')))
+    const ids: OperationId[] = ['createParticipant', 'createTask', 'createPayment', 'getPayment']
+    const samples = await Promise.all(ids.map((id) => readSample(id, 'curl')))
     const path = join(directory, 'pasted.sh')
     await writeFile(path, samples.join('\n'))
     const { status, stdout } = await run(['sh', path], { MUSTER_API_KEY: key })
     expect(status).toBe(0)
-    const [participant, , payment, again] = [...stdout.matchAll(/\{.*\}/g)].map(([text]) =>
+    const [participant, , payment, samePayment] = [...stdout.matchAll(/\{.*\}/g)].map(([text]) =>
       JSON.parse(text),
     )
     expect(payment.participant_id).toBe(participant.id)
-    expect(again).toEqual(payment)
+    expect(samePayment).toEqual(payment)
   },
 )
