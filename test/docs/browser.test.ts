@@ -69,17 +69,20 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
   it.each([
     { width: 390, colorScheme: 'dark' },
     { width: 1280, colorScheme: 'light' },
-  ] as const)('is accessible at $width px, $colorScheme', async ({ width, colorScheme }) => {
-    await using opened = await visit('', { viewport: { width, height: 844 }, colorScheme })
-    const { page, problems } = opened
-    for (const path of PAGES) {
-      await page.goto(`${app.url}/docs/${path}`, { waitUntil: 'load' })
-      await assertReadable(page, path)
-    }
-    expect(problems).toEqual([])
-  })
+  ] as const)(
+    'pages are accessible at $width px in the $colorScheme theme',
+    async ({ width, colorScheme }) => {
+      await using opened = await visit('', { viewport: { width, height: 844 }, colorScheme })
+      const { page, problems } = opened
+      for (const path of PAGES) {
+        await page.goto(`${app.url}/docs/${path}`, { waitUntil: 'load' })
+        await assertReadable(page, path)
+      }
+      expect(problems).toEqual([])
+    },
+  )
 
-  it('search finds operations, events, fields and guides with the keyboard', async () => {
+  it('search finds operations, events, fields and guides, and opens the first result with Enter', async () => {
     await using opened = await visit('guides/lists')
     const { page, problems } = opened
     for (const [query, path] of [
@@ -100,10 +103,11 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
       expect(await page.getByRole('combobox').getAttribute('aria-activedescendant')).toBe(
         'result-0',
       )
+      const first = await page.locator('#result-0 a').getAttribute('href')
       await page.keyboard.press('ArrowDown')
       await page.keyboard.press('ArrowUp')
       await page.keyboard.press('Enter')
-      await page.waitForURL((url) => url.pathname !== '/docs/guides/lists')
+      await page.waitForURL(new URL(first ?? '', page.url()).href)
       await page.goto(`${app.url}/docs/guides/lists`)
     }
     await page.keyboard.press('/')
@@ -118,7 +122,7 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
     await using opened = await visit('operations/createTask', { colorScheme: 'light' })
     const { page, problems } = opened
     await page.getByRole('tab', { name: 'curl' }).focus()
-    for (let count = 0; count < 3; count += 1) await page.keyboard.press('ArrowRight')
+    for (let count = 0; count < 3; count++) await page.keyboard.press('ArrowRight')
     expect(await page.getByRole('tab', { selected: true }).textContent()).toBe('Python')
     expect(await page.getByRole('tabpanel').count()).toBe(1)
     expect(await page.getByRole('tabpanel').textContent()).toContain('import json')
@@ -145,7 +149,7 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
     expect(problems).toEqual([])
   })
 
-  it('copies a sample', async () => {
+  it('the Copy button copies a sample', async () => {
     await using opened = await visit('operations/listTasks', {
       permissions: ['clipboard-read', 'clipboard-write'],
     })
@@ -212,7 +216,7 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
     expect(problems).toEqual([])
   })
 
-  it('muster docs: the files work on any static host, below any path', async () => {
+  it('muster docs: the files work on a static host, below any path', async () => {
     await using muster = await newMuster()
     const out = join(muster.dataDir, 'site')
     await muster.json(['docs', '--out', out])

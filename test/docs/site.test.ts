@@ -1,19 +1,15 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join, normalize, relative } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { eventTypes } from '../../generated/events.ts'
 import contract from '../../generated/openapi.json' with { type: 'json' }
 import { operations } from '../../generated/operations.ts'
-import { openSite } from '../../web/docs/site.ts'
 import { newMuster } from '../cli/muster.ts'
 import { operationIds, startApp, type TestApp } from '../helpers.ts'
 import { listIds, listTargets } from './pages.ts'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const MAX_FIRST_LOAD_BYTES = 1.5 * 1024 * 1024
 
 interface Fetched {
@@ -22,7 +18,7 @@ interface Fetched {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: other tests check the contracts.
-type Node = any
+type Json = any
 
 let app: TestApp
 /** Everything that links reach from the home page, by URL without fragment. */
@@ -51,7 +47,7 @@ function linksFrom(url: string, text: string): string[] {
   return listTargets(text).map(({ target }) => new URL(target, url).href.replace(/#.*$/, ''))
 }
 
-/** The URLs that the section with this heading links to. */
+/** The URLs that a section of a page links to. `id`: of its heading. */
 function linksFromSection(url: string, id: string): string[] {
   const text = site.get(url)?.text ?? ''
   const [section = ''] = new RegExp(`<h2 id="${id}">.*?</section>`, 's').exec(text) ?? []
@@ -79,7 +75,7 @@ describe('the documentation', () => {
       expect(pageAt(`events/${type}`)?.text, type).toContain(`<h1>${type}</h1>`)
   })
 
-  it('has no broken link, also none to a missing fragment', () => {
+  it('has no link to a missing page or fragment', () => {
     expect(pages().length).toBeGreaterThan(operationIds.length + Object.keys(eventTypes).length)
     const broken = pages().flatMap(({ url, text }) =>
       listTargets(text)
@@ -88,10 +84,9 @@ describe('the documentation', () => {
         .filter((link) => {
           const [target = '', fragment] = link.split('#')
           const found = site.get(target)
-          return (
-            found?.response.status !== 200 ||
-            (fragment !== undefined && !listIds(found.text).includes(decodeURIComponent(fragment)))
-          )
+          if (found?.response.status !== 200) return true
+          if (fragment === undefined) return false
+          return !listIds(found.text).includes(decodeURIComponent(fragment))
         })
         .map((link) => `${url} -> ${link}`),
     )
@@ -141,21 +136,28 @@ describe('the documentation', () => {
 
   it('shows every parameter, every field of a body and every status of each operation', async () => {
     const { paths, components } = (await app.call('GET', '/openapi.json')).body
-    const follow = (node: { $ref?: string }) =>
-      node.$ref ? components[node.$ref.split('/')[2] ?? ''][node.$ref.split('/')[3] ?? ''] : node
-    for (const item of Object.values<Node>(paths))
-      for (const operation of Object.values<Node>(item).filter(({ operationId }) => operationId)) {
-        const text = pageAt(`operations/${operation.operationId}`)?.text
-        const body = operation.requestBody
-          ? follow(follow(operation.requestBody).content['application/json'].schema).properties
-          : {}
-        const parameters = [...(item.parameters ?? []), ...(operation.parameters ?? [])].map(
-          (parameter) => follow(parameter).name,
+    const resolve = (node: Json): Json => {
+      if (node.$ref === undefined) return node
+      const [, , kind, name] = node.$ref.split('/')
+      return components[kind][name]
+    }
+    const listFields = ({ requestBody }: Json): string[] => {
+      if (requestBody === undefined) return []
+      const { schema } = resolve(requestBody).content['application/json']
+      return Object.keys(resolve(schema).properties)
+    }
+    for (const item of Object.values<Json>(paths))
+      for (const operation of Object.values<Json>(item)) {
+        const { operationId, parameters = [], responses } = operation
+        if (operationId === undefined) continue
+        const page = pageAt(`operations/${operationId}`)?.text
+        const names = [...(item.parameters ?? []), ...parameters].map(
+          (parameter) => resolve(parameter).name,
         )
-        for (const name of [...parameters, ...Object.keys(body)])
-          expect(text, operation.operationId).toContain(`<code class="field-name">${name}</code>`)
-        for (const status of Object.keys(operation.responses))
-          expect(text, operation.operationId).toContain(`id="response-${status}"`)
+        for (const name of [...names, ...listFields(operation)])
+          expect(page, operationId).toContain(`<code class="field-name">${name}</code>`)
+        for (const status of Object.keys(responses))
+          expect(page, operationId).toContain(`id="response-${status}"`)
       }
   })
 
@@ -219,16 +221,12 @@ describe('the documentation', () => {
   })
 
   it('loads at most 1.5 MiB for a page', () => {
-    const weights = pages().map(({ url, text }) => {
-      const assets = [...new Set(linksFrom(url, text))].filter((link) =>
-        link.includes('/docs/assets/'),
-      )
-      return (
-        Buffer.byteLength(text) +
-        assets.reduce((sum, link) => sum + Buffer.byteLength(site.get(link)?.text ?? ''), 0)
-      )
-    })
-    expect(Math.max(...weights)).toBeLessThan(MAX_FIRST_LOAD_BYTES)
+    for (const { url, text } of pages()) {
+      const assets = new Set(linksFrom(url, text).filter((link) => link.includes('/docs/assets/')))
+      let bytes = Buffer.byteLength(text)
+      for (const link of assets) bytes += Buffer.byteLength(site.get(link)?.text ?? '')
+      expect(bytes, url).toBeLessThan(MAX_FIRST_LOAD_BYTES)
+    }
   })
 
   it('browsers cache assets forever and revalidate pages', async () => {
@@ -258,7 +256,7 @@ describe('the documentation', () => {
     expect(plain.headers.get('vary')).toContain('Accept-Encoding')
   })
 
-  it('an unknown URL: 404 with a page that says so', async () => {
+  it('an unknown URL: 404 with a page that says so and links to existing pages', async () => {
     const response = await fetch(`${app.url}/docs/operations/createUnicorn`)
     expect(response.status).toBe(404)
     const text = await response.text()
@@ -266,57 +264,17 @@ describe('the documentation', () => {
     for (const { target } of listTargets(text))
       if (!target.startsWith('#'))
         expect((await fetch(new URL(target, response.url))).status, target).toBe(200)
-    // No page has a path this long, so the API's 404 is enough.
-    expect((await app.call('GET', '/docs/a/b/c/d/e')).body).toEqual({
-      message: 'There is nothing at this URL.',
-    })
-    expect((await app.call('GET', '/docs/%3Cscript%3Ealert(1)%3C/script%3E')).text).not.toContain(
-      '<script>alert',
-    )
   })
-})
 
-describe('the changelog', () => {
-  it('has a page if CHANGELOG.md exists; deprecated operations and events are marked', async () => {
-    const root = await mkdtemp(join(tmpdir(), 'muster-docs-'))
-    try {
-      for (const name of ['web', 'docs', 'node_modules', 'openapi.yaml', 'asyncapi.yaml'])
-        await symlink(join(ROOT, name), join(root, name))
-      await mkdir(join(root, 'generated'))
-      const contracts: Record<string, Node> = {}
-      for (const name of ['openapi.json', 'openapi-3.1.json', 'asyncapi.json'])
-        contracts[name] = JSON.parse(await readFile(join(ROOT, 'generated', name), 'utf8'))
-      const days = { 'x-deprecated-since': '2026-05-01', 'x-sunset': '2027-05-01' }
-      Object.assign(contracts['openapi.json'].paths['/public/v1/tasks'].get, {
-        deprecated: true,
-        ...days,
-      })
-      Object.assign(contracts['asyncapi.json'].components.messages.TaskCreated, days)
-      for (const [name, contract] of Object.entries(contracts))
-        await writeFile(join(root, 'generated', name), JSON.stringify(contract))
-      await writeFile(
-        join(root, 'CHANGELOG.md'),
-        '# Changelog\n\n## 2.0.0\n\n- **breaking** `listTasks`: see [the package](package.json). <b>\n',
-      )
-      const docs = openSite({ baseUrl: 'https://api.example.com', edition: 'server', root })
-      expect(docs.page('changelog')).toContain('<h2 id="2-0-0">2.0.0</h2>')
-      // Operation names become links, HTML is escaped, and links to unpublished files become text.
-      expect(docs.page('changelog')).toContain(
-        '<a href="operations/listTasks"><code>listTasks</code></a>: see the package. &lt;b&gt;',
-      )
-      expect(docs.page('index')).toContain('href="changelog"')
-      for (const id of ['operations/listTasks', 'events/task.created'])
-        expect(
-          docs
-            .page(id)
-            ?.replace(/<[^>]*>/g, '')
-            .replace(/\s+/g, ' '),
-        ).toContain(
-          'Deprecated since 2026-05-01: do not use it in new code. It may be removed on or after 2027-05-01.',
-        )
-    } finally {
-      await rm(root, { recursive: true, force: true })
-    }
+  it('an unknown URL with more folders than any page: 404 as JSON', async () => {
+    const { status, body } = await app.call('GET', '/docs/a/b/c/d/e')
+    expect(status).toBe(404)
+    expect(body).toEqual({ message: 'There is nothing at this URL.' })
+  })
+
+  it('an unknown URL with HTML in it: no page contains that HTML', async () => {
+    const { text } = await app.call('GET', '/docs/%3Cscript%3Ealert(1)%3C/script%3E')
+    expect(text).not.toContain('<script>alert')
   })
 })
 
@@ -365,52 +323,29 @@ describe('the contracts', () => {
 })
 
 describe('muster docs', () => {
-  it('writes the site as files with relative links only', {
+  it('writes the site as files with relative links only, and the same bytes each time', {
     timeout: 60_000,
   }, async () => {
     await using muster = await newMuster()
-    const directory = await mkdtemp(join(tmpdir(), 'muster-docs-'))
-    try {
-      const out = join(directory, 'deep', 'site')
-      const args = ['docs', '--out', out, '--server-url', 'https://api.example.com/']
-      const result = await muster.json(args)
-      const files = new Map<string, Buffer>()
-      for (const entry of await readdir(out, { recursive: true, withFileTypes: true })) {
-        const path = join(entry.parentPath, entry.name)
-        if (entry.isFile()) files.set(relative(out, path), await readFile(path))
-      }
-      expect(result).toEqual({ directory: out, pages: pages().length, files: files.size })
-      const broken: string[] = []
-      for (const [file, bytes] of files) {
-        if (!file.endsWith('.html')) continue
-        const text = bytes.toString()
-        expect(text, file).toContain('<meta http-equiv="Content-Security-Policy"')
-        for (const { attribute, target } of listTargets(text)) {
-          if (attribute === 'href' && target.startsWith('https://')) continue
-          const [path = '', fragment] = target.split('#')
-          const found = files.get(path === '' ? file : normalize(join(dirname(file), path)))
-          const exists =
-            found &&
-            (fragment === undefined ||
-              listIds(found.toString()).includes(decodeURIComponent(fragment)))
-          if (/^\/|:/.test(target) || !exists) broken.push(`${file} -> ${target}`)
-        }
-      }
-      expect(broken).toEqual([])
-      const page = files.get(join('operations', 'listTasks.html'))?.toString()
-      expect(page).toContain('https://api.example.com/public/v1/tasks')
-      // The static edition has no form, because it cannot reach the service.
-      expect(page).not.toContain('data-try')
+    const out = join(muster.dataDir, 'deep', 'site')
+    const args = ['docs', '--out', out, '--server-url', 'https://api.example.com/']
+    const result = await muster.json(args)
+    const files = await readFiles(out)
+    expect(result).toEqual({ directory: out, pages: pages().length, files: files.size })
 
-      expect(files.get('llms.txt')?.toString()).toContain('](operations/listTasks.md)')
+    for (const [file, bytes] of files)
+      if (file.endsWith('.html'))
+        expect(bytes.toString(), file).toContain('<meta http-equiv="Content-Security-Policy"')
+    expect(listBrokenLinks(files)).toEqual([])
+    expect(files.get('llms.txt')?.toString()).toContain('](operations/listTasks.md)')
+    const page = files.get(join('operations', 'listTasks.html'))?.toString()
+    expect(page).toContain('https://api.example.com/public/v1/tasks')
+    // The static edition has no form, because it cannot reach the service.
+    expect(page).not.toContain('data-try')
 
-      // The same input gives the same bytes.
-      await muster.json(args)
-      for (const [file, bytes] of files)
-        expect((await readFile(join(out, file))).equals(bytes), file).toBe(true)
-    } finally {
-      await rm(directory, { recursive: true, force: true })
-    }
+    await muster.json(args)
+    for (const [file, bytes] of await readFiles(out))
+      expect(files.get(file)?.equals(bytes), file).toBe(true)
   })
 
   it('without --out: exits with 2', async () => {
@@ -420,3 +355,33 @@ describe('muster docs', () => {
     expect(stderr).toContain("required option '--out <dir>' not specified")
   })
 })
+
+/** The files of the folder and of the folders in it, by path. */
+async function readFiles(folder: string): Promise<Map<string, Buffer>> {
+  const files = new Map<string, Buffer>()
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    if (entry.isFile()) files.set(relative(folder, path), await readFile(path))
+  }
+  return files
+}
+
+/** The links of the pages that are not relative, or lead to no file or to no element. Pages may
+ *  link to other hosts, but load nothing from them. */
+function listBrokenLinks(files: Map<string, Buffer>): string[] {
+  const broken: string[] = []
+  for (const [file, bytes] of files) {
+    if (!file.endsWith('.html')) continue
+    for (const { attribute, target } of listTargets(bytes.toString())) {
+      if (attribute === 'href' && target.startsWith('https://')) continue
+      const isRelative = !/^\/|:/.test(target)
+      const [path = '', fragment] = target.split('#')
+      const found = files.get(path === '' ? file : normalize(join(dirname(file), path)))
+      const exists =
+        found !== undefined &&
+        (fragment === undefined || listIds(found.toString()).includes(decodeURIComponent(fragment)))
+      if (!isRelative || !exists) broken.push(`${file} -> ${target}`)
+    }
+  }
+  return broken
+}
