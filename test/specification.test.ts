@@ -1,6 +1,7 @@
-/** The specification, sentence by sentence, and the tests that hold each sentence.
+/** Checks that each sentence of the specification has tests, and that these tests exist.
  *
- *  The tables are in specification/, one file per section. To compare the quotes with the specification itself:
+ *  The tables of sentences and tests are in specification/, one file per section. To compare the
+ *  quotes with the specification itself:
  *  `SPECIFICATION=service-spec.md npx vitest run --project plain test/specification.test.ts` */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
@@ -29,13 +30,13 @@ const sections = [
   limits,
   versioning,
 ]
-/** SHA-256 of the specification without headings, table heads and white space. */
+/** SHA-256 of the specification without headings, the head rows of tables, and white space. */
 const SPECIFICATION_DIGEST = '8297aa6e04ac272f0a00d97c2243ce1b3a845c7cdbc5c0ad9873fbd7c410ed74'
 
 const root = new URL('..', import.meta.url)
 const read = (path: string | URL): string => readFileSync(new URL(path, root), 'utf8')
 const withoutSpace = (text: string): string => text.replace(/\s+/g, '')
-const withoutHeads = (markdown: string): string =>
+const withoutHeadings = (markdown: string): string =>
   markdown.replace(/^#.*\n|^\|.*\n\|[-|]+\|\n/gm, '')
 
 const quotesOf = ({ rows }: Section): string[] => rows.map(({ quote }) => withoutSpace(quote))
@@ -44,11 +45,11 @@ test('the quotes are the whole specification, in its order', () => {
   const quoted = sections.flatMap(quotesOf).join('')
   const { SPECIFICATION } = process.env
   if (SPECIFICATION !== undefined)
-    expect(quoted).toBe(withoutSpace(withoutHeads(readFileSync(SPECIFICATION, 'utf8'))))
+    expect(quoted).toBe(withoutSpace(withoutHeadings(readFileSync(SPECIFICATION, 'utf8'))))
   expect(createHash('sha256').update(quoted).digest('hex')).toBe(SPECIFICATION_DIGEST)
 })
 
-test('the quotes beyond the specification are in openapi.yaml', () => {
+test('the quotes that are not of the specification are in openapi.yaml', () => {
   const contract = withoutSpace(read('openapi.yaml'))
   expect(quotesOf(beyond).filter((quote) => !contract.includes(quote))).toEqual([])
 })
@@ -57,14 +58,15 @@ for (const { title, rows } of [...sections, beyond])
   describe(title, () => {
     for (const { quote, tests } of rows)
       test(quote, () => {
+        // The specification leaves this open.
         if (quote.includes('not shown')) expect(tests).toEqual([])
         else expect(tests).not.toEqual([])
         expect(tests.filter((name) => !testExists(name))).toEqual([])
       })
   })
 
-/** Does the file have a test, or a group of tests, with this title? A name omits `${…}` at the
- *  start of a title. */
+/** Whether the file has a test, or a group of tests, with this title. `name` is
+ *  `test/file.test.ts > title`, and omits a `${…}` at the start of the title. */
 function testExists(name: string): boolean {
   const [path = '', title = ''] = name.split(/ > (.*)/)
   if (title === '' || !existsSync(new URL(path, root))) return false

@@ -11,12 +11,12 @@ const FILTER =
 const OTHER_FILTERS = 'test/contract/list-envelope.test.ts > filters of other lists are refused'
 const PAYLOAD =
   'test/webhooks/payload.test.ts > a new $type: the event identifies the record, contains nothing else of it, and data is an empty array'
-/** Which receivers `check-receiver` passes and fails, one fault for each rule. */
+/** The receivers that `check-receiver` passes and fails. Each that fails breaks one rule. */
 const RULES = [
   'test/cli/check-receiver.test.ts > passes a correct receiver',
   'test/cli/check-receiver.test.ts > fails a receiver that $name',
 ]
-/** The sample receivers against the service and `check-receiver`. */
+/** The sample receivers get deliveries of the service and requests of `check-receiver`. */
 const SAMPLES =
   'test/docs/receivers.test.ts > processes each real delivery once and follows every rule of check-receiver'
 

@@ -1,4 +1,4 @@
-/** A sentence or table row, word for word, and the tests that hold it. */
+/** A sentence or table row of the specification, word for word, and the tests that verify it. */
 export interface Row {
   quote: string
   /** Each is `test/file.test.ts > title`. None if the specification leaves the matter open ("not
