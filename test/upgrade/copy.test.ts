@@ -1,10 +1,10 @@
-/** The move from SQLite to PostgreSQL. */
+/** `muster copy`: the move from SQLite to PostgreSQL. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, inject, test } from 'vitest'
 import { type DatabaseOptions, type Db, openDatabase } from '../../records/database/open.ts'
 import { readExpectedSchema } from '../../records/database/schema.ts'
-import { newAccount, newMuster } from '../cli/muster.ts'
+import { type Muster, newAccount, newMuster } from '../cli/muster.ts'
 import { startServing } from '../cli/serving.ts'
 import { newDatabase, type TestDatabase, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
@@ -12,7 +12,9 @@ import { databaseOptions } from './muster-database.ts'
 import { ENVIRONMENT, populate, startOn } from './populate.ts'
 import { expectArrival, listUndelivered } from './undelivered.ts'
 
+/** Each database has its own rows in these. */
 const NOT_COPIED = ['migrations', 'write_checks', 'leases']
+/** So many that a copy can be killed before its end. */
 const MANY_ROWS = 20_000
 
 const urlOf = ({ environment }: TestDatabase): string =>
@@ -23,37 +25,41 @@ async function withDb<T>(options: DatabaseOptions, work: (db: Db) => Promise<T>)
   return work(db).finally(() => db.close())
 }
 
-/** All rows by table, in the form of both databases. */
-async function readRows({ read }: Db): Promise<Record<string, string[]>> {
+/** All copied rows by table, in a form that both databases share. */
+async function readCopiedRows({ read }: Db): Promise<Record<string, string[]>> {
   const schema = await readExpectedSchema('sqlite')
   const rows: Record<string, string[]> = {}
   for (const [table, { columns }] of Object.entries(schema).sort()) {
     if (NOT_COPIED.includes(table)) continue
     const names = Object.keys(columns)
+      // Null in the copy, whose queue is empty.
       .filter((name) => name !== 'queued_at')
       .sort()
     const found: Record<string, unknown>[] = await read(table).select(names)
-    rows[table] = found.map((row) => JSON.stringify(names.map((name) => plain(row[name])))).sort()
+    rows[table] = found
+      .map((row) => JSON.stringify(names.map((name) => toSharedForm(row[name]))))
+      .sort()
   }
   return rows
 }
 
-function plain(value: unknown): unknown {
+function toSharedForm(value: unknown): unknown {
   if (typeof value === 'boolean') return Number(value)
   // PostgreSQL stores a duration as a 4-byte number.
   if (typeof value === 'number' && !Number.isInteger(value)) return value.toPrecision(5)
   return Buffer.isBuffer(value) ? value.toString('hex') : value
 }
 
-const isEmpty = (database: TestDatabase): Promise<boolean> =>
-  withDb(
-    databaseOptions(database),
-    async ({ read }) =>
-      !(await read.schema.hasTable('accounts')) || (await read('accounts')).length === 0,
-  )
+const hasNoAccounts = (database: TestDatabase): Promise<boolean> =>
+  withDb(databaseOptions(database), async ({ read }) => {
+    if (!(await read.schema.hasTable('accounts'))) return true
+    return (await read('accounts')).length === 0
+  })
+
+const refused = (message: string) => ({ status: 1, stderr: expect.stringContaining(message) })
 
 describe.skipIf(inject('database') !== 'postgres')('copy', () => {
-  test('all rows are equal, and the new service delivers what is pending', {
+  test('the copy has equal rows, and a service on it makes the undelivered deliveries', {
     timeout: 180_000,
   }, async () => {
     await using source = await newDatabase('sqlite')
@@ -62,7 +68,7 @@ describe.skipIf(inject('database') !== 'postgres')('copy', () => {
     await populate(source)
     const undelivered = await withDb(databaseOptions(source), async (db) => {
       await db.write('webhooks').update({ url: receiver.url })
-      // The second attempts are due only in minutes.
+      // Without this the second attempts are due only in minutes.
       await db
         .write('deliveries')
         .whereNotNull('next_attempt_at')
@@ -76,8 +82,8 @@ describe.skipIf(inject('database') !== 'postgres')('copy', () => {
       environment,
     })
     expect(pending + retrying).toBe(undelivered.length)
-    const before = await withDb(databaseOptions(source), readRows)
-    const after = await withDb(databaseOptions(target), readRows)
+    const before = await withDb(databaseOptions(source), readCopiedRows)
+    const after = await withDb(databaseOptions(target), readCopiedRows)
     expect(after).toEqual(before)
     expect(rows).toEqual(
       Object.fromEntries(Object.entries(before).map(([table, { length }]) => [table, length])),
@@ -88,19 +94,11 @@ describe.skipIf(inject('database') !== 'postgres')('copy', () => {
     await expectArrival(app, undelivered, receiver)
   })
 
-  test('a copy that is killed leaves no rows, and can be repeated; a service needs the key', async () => {
+  test('a copy that is killed leaves no rows, and can be repeated once', async () => {
     await using target = await newDatabase()
     await using muster = await newMuster()
     const { account_id: accountId } = await newAccount(muster)
-    await withDb({ dataDir: muster.dataDir }, ({ write }) =>
-      write.raw(
-        `insert into events (id, account_id, event_type, resource_type, resource_id, data, created_at)
-         with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < ${MANY_ROWS})
-         select printf('%08x-0000-7000-8000-000000000000', n), ?, 'task.created', 'task', ?, '[]', n
-         from numbers`,
-        [accountId, accountId],
-      ),
-    )
+    await insertEvents(muster, accountId)
     const args = ['copy', '--to', '-']
     const input = urlOf(target)
     const killed = muster.start(args, { input })
@@ -108,31 +106,13 @@ describe.skipIf(inject('database') !== 'postgres')('copy', () => {
     killed.process.kill('SIGKILL')
     await killed.ended
     expect(killed.output.stdout).not.toContain('Start the service')
-    expect(await isEmpty(target)).toBe(true)
+    expect(await hasNoAccounts(target)).toBe(true)
 
     const { status, stdout } = await muster.run(args, { input })
     expect(status).toBe(0)
     expect(stdout).toMatch(
       /Copied 200\d\d rows of \d+ tables\. 0 deliveries are pending or retrying\./,
     )
-    expect(stdout).toContain(
-      'Start the service with DATABASE_URL, and with SECRET_KEY set to the contents of DATA_DIR/secret.key.',
-    )
-    const key = (await readFile(join(muster.dataDir, 'secret.key'), 'utf8')).trim()
-    expect(stdout).not.toContain(key)
-
-    const serve = (secretKey: string) =>
-      muster.start(['serve', '--json'], {
-        environment: { DATABASE_URL: urlOf(target), PORT: '0', SECRET_KEY: secretKey },
-      })
-    expect(await serve(ENVIRONMENT.SECRET_KEY).ended).toMatchObject({
-      status: 1,
-      stderr: expect.stringContaining('SECRET_KEY is not the key'),
-    })
-    const { output } = serve(key)
-    await until('the service is ready', () => output.stdout.includes('\n'))
-    expect(JSON.parse(output.stdout).first_account).toBeNull()
-
     expect(await muster.run(args, { input })).toMatchObject({
       status: 1,
       stderr: expect.stringMatching(
@@ -141,33 +121,81 @@ describe.skipIf(inject('database') !== 'postgres')('copy', () => {
     })
   })
 
-  test('is refused beside a service, and without records to copy or an empty database', async () => {
+  test('a service on the copy needs the secret key of the source, which the copy does not print', async () => {
     await using target = await newDatabase()
     await using muster = await newMuster()
-    const args = ['copy', '--to', urlOf(target)]
-    const refused = (message: string) => ({
-      status: 1,
-      stderr: expect.stringContaining(message),
+    await newAccount(muster)
+    const { stdout } = await muster.run(['copy', '--to', urlOf(target)])
+    expect(stdout).toContain(
+      'Start the service with DATABASE_URL, and with SECRET_KEY set to the contents of DATA_DIR/secret.key.',
+    )
+    const key = (await readFile(join(muster.dataDir, 'secret.key'), 'utf8')).trim()
+    expect(stdout).not.toContain(key)
+
+    const environment = { DATABASE_URL: urlOf(target), PORT: '0' }
+    const withOtherKey = { ...environment, SECRET_KEY: ENVIRONMENT.SECRET_KEY }
+    expect(await muster.run(['serve'], { environment: withOtherKey })).toMatchObject(
+      refused('SECRET_KEY is not the key'),
+    )
+    const { ready } = await startServing(muster, {
+      environment: { ...environment, SECRET_KEY: key },
     })
-    expect(await muster.run(args)).toMatchObject(
+    expect(ready.first_account).toBeNull()
+  })
+
+  test('a source without accounts: refused', async () => {
+    await using target = await newDatabase()
+    await using muster = await newMuster()
+    expect(await muster.run(['copy', '--to', urlOf(target)])).toMatchObject(
       refused('The database in DATA_DIR has no accounts.'),
     )
-    const { process, ended } = await startServing(muster)
-    expect(await muster.run(args)).toMatchObject(
+    expect(await hasNoAccounts(target)).toBe(true)
+  })
+
+  test('a service is running on the source: refused', async () => {
+    await using target = await newDatabase()
+    await using muster = await newMuster()
+    await startServing(muster)
+    expect(await muster.run(['copy', '--to', urlOf(target)])).toMatchObject(
       refused(
         `Another muster serve is already running on DATA_DIR ${muster.dataDir}. Stop it first`,
       ),
     )
-    process.kill('SIGTERM')
-    await ended
-    expect(await muster.run(args, { environment: { ...target.environment } })).toMatchObject(
+    expect(await hasNoAccounts(target)).toBe(true)
+  })
+
+  test('the source is PostgreSQL, or the target is not: refused', async () => {
+    await using target = await newDatabase()
+    await using muster = await newMuster()
+    await newAccount(muster)
+    const environment = { ...target.environment }
+    expect(await muster.run(['copy', '--to', urlOf(target)], { environment })).toMatchObject(
       refused('DATABASE_URL is set, so the records are in PostgreSQL already.'),
     )
     expect(await muster.run(['copy', '--to', 'mysql://127.0.0.1/x'])).toMatchObject({ status: 2 })
-    expect(await isEmpty(target)).toBe(true)
+    expect(await hasNoAccounts(target)).toBe(true)
+  })
+
+  test('the target has other tables: refused', async () => {
+    await using target = await newDatabase()
+    await using muster = await newMuster()
+    await newAccount(muster)
     await withDb(databaseOptions(target), ({ write }) => write.raw('create table other (id int)'))
-    expect(await muster.run(args)).toMatchObject(
+    expect(await muster.run(['copy', '--to', urlOf(target)])).toMatchObject(
       refused('The target is not empty: it has other tables, for example other.'),
     )
+    expect(await hasNoAccounts(target)).toBe(true)
   })
 })
+
+async function insertEvents({ dataDir }: Muster, accountId: string): Promise<void> {
+  await withDb({ dataDir }, ({ write }) =>
+    write.raw(
+      `insert into events (id, account_id, event_type, resource_type, resource_id, data, created_at)
+       with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < ${MANY_ROWS})
+       select printf('%08x-0000-7000-8000-000000000000', n), ?, 'task.created', 'task', ?, '[]', n
+       from numbers`,
+      [accountId, accountId],
+    ),
+  )
+}

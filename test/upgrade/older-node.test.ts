@@ -1,5 +1,5 @@
-/** An upgrade without downtime: a node of the release before serves and delivers while the new code
- *  migrates the database and starts beside it. */
+/** An upgrade without downtime: a node of the release before serves and delivers while the new
+ *  version migrates the database and starts beside it. */
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -29,7 +29,7 @@ if (isPostgres && !hasRelease)
 
 // In embedded mode there is one node.
 test.runIf(hasRelease)(
-  'a node of the release before and a new one, during an upgrade under load: nothing fails, nothing is lost',
+  'an upgrade under load: no request to the older or the newer node fails, and every delivery arrives',
   async () => {
     await using checkout = await checkOut(RELEASE)
     await using database = await newDatabase()
@@ -68,7 +68,7 @@ test.runIf(hasRelease)(
     const delivered = await listDelivered(database)
     const arrived = new Set(receiver.requests.map(({ headers }) => headers['webhook-id']))
     expect(delivered.filter(({ id }) => !arrived.has(id))).toEqual([])
-    // The load creates and lists by turns.
+    // Half of the requests are creates, and each of them causes a delivery.
     expect(delivered.length).toBeGreaterThan((successes + newSuccesses) / 2)
     newer.process.kill('SIGTERM')
     expect(await newer.ended).toMatchObject({ status: 0 })
@@ -87,7 +87,7 @@ function hasCommit(commit: string): boolean {
 
 interface Checkout extends AsyncDisposable {
   bin: string
-  /** The paths of its lists. */
+  /** The paths of the lists of its contract. */
   lists: string[]
 }
 
@@ -111,10 +111,11 @@ async function checkOut(commit: string): Promise<Checkout> {
 interface Use {
   url: string
   token: string
+  /** The paths of all lists. */
   lists: string[]
 }
 
-/** Creates, changes and lists records of every resource through the node at `url`. */
+/** Creates, updates and lists records of every resource through the node at `url`. */
 async function useAllResources({ url, token, lists }: Use): Promise<void> {
   const call = async (method: string, path: string, body?: object): Promise<{ id: string }> => {
     const response = await fetch(url + path, {

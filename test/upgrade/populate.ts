@@ -1,7 +1,5 @@
 /** Fills a database through the API: records of every resource, deliveries in every state, and an
- *  export. A stored database and a fresh one that is filled like this have the same rows, except
- *  for IDs and times. */
-
+ *  export. Two databases that `populate` has filled have the same rows, except for IDs and times. */
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { insertWebhook } from '../../records/webhooks.ts'
@@ -29,12 +27,13 @@ export const ENVIRONMENT = {
 const RETRY_DELAYS = Array(9).fill(300).join(',')
 
 export async function populate(database: TestDatabase): Promise<void> {
-  const account = await attempt(database)
-  await leavePending(database, account)
+  const account = await createAttempted(database)
+  await createPending(database, account)
 }
 
-/** Makes the first attempt of each delivery. The endpoint accepts only those of participants. */
-async function attempt(database: TestDatabase): Promise<TestAccount> {
+/** Creates an account with records, and makes the first attempt of each delivery. The endpoint
+ *  accepts only events of participants. */
+async function createAttempted(database: TestDatabase): Promise<TestAccount> {
   await using receiver = await startReceiver({
     answers: ({ body }) => (body.includes('"participant.') ? 204 : 503),
   })
@@ -83,8 +82,8 @@ async function attempt(database: TestDatabase): Promise<TestAccount> {
   return account
 }
 
-/** Without a worker: what it changes is not attempted. */
-async function leavePending(database: TestDatabase, account: TestAccount): Promise<void> {
+/** Creates deliveries that stay pending, because no worker runs. */
+async function createPending(database: TestDatabase, account: TestAccount): Promise<void> {
   await using app = await startApp({ database, role: 'api', environment: ENVIRONMENT })
   const client = app.as(account)
   const { id } = await expectSuccess(client.post('/participants', { full_name: 'Zoë' }))

@@ -4,7 +4,7 @@ import type { DatabaseSchema } from '../../records/database/schema.ts'
 
 export type Rows = Record<string, Record<string, unknown>[]>
 
-/** Depend on the clock, or on which node or release did what. */
+/** Tables whose rows depend on the clock, or on which node or release did what. */
 const NOT_COMPARED = [
   'attempt_counts',
   'clock_spans',
@@ -16,7 +16,7 @@ const NOT_COMPARED = [
   'webhook_health',
 ]
 
-/** Random, or measured. */
+/** Columns whose values are random or measured. */
 const MASKED = new Set([
   'check_value',
   'duration_ms',
@@ -31,7 +31,7 @@ const MASKED = new Set([
   'token_prefix',
 ])
 
-/** JSON whose fields have another order in new rows. */
+/** Columns with JSON whose fields have another order in new rows. */
 const REORDERED = new Set(['screening_questions'])
 
 const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
@@ -39,11 +39,13 @@ const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g
 const SHA256 = /\b[0-9a-f]{64}\b/g
 const ETAG = /(?<=ETag":"\\")[\w-]+/g
 const PORT = /127\.0\.0\.1:\d+/g
-/** Epoch milliseconds are above this, and nothing else is. */
-const FIRST_TIME = 1e12
+/** Names of columns that together identify a row of a table without an `id`. */
+const KEY_PART = /_id$|^number|^name|^tag|^pos/
+/** Epoch milliseconds are above this, and no other number is. */
+const MIN_TIME_MS = 1e12
 
-/** By table. IDs are numbered in the order of the tables and rows, times and random values are
- *  masked. */
+/** All rows by table. IDs are replaced by their numbers in the order of tables and rows. Times and
+ *  random values are masked. */
 export async function readRows({ read }: Db, schema: DatabaseSchema): Promise<Rows> {
   const numbers = new Map<string, string>()
   const numberOf = (id: string): string => {
@@ -62,18 +64,15 @@ export async function readRows({ read }: Db, schema: DatabaseSchema): Promise<Ro
     if (MASKED.has(column)) return '<masked>'
     if (value === null) return null
     if (REORDERED.has(column)) return JSON.parse(maskText(String(value)))
-    if (typeof value === 'number') return value >= FIRST_TIME ? '<time>' : value
+    if (typeof value === 'number') return value >= MIN_TIME_MS ? '<time>' : value
     return typeof value === 'string' || Buffer.isBuffer(value) ? maskText(value.toString()) : value
   }
 
   const rows: Rows = {}
-  for (const table of Object.keys(schema)
-    .filter((name) => !NOT_COMPARED.includes(name))
-    .sort()) {
+  const tables = Object.keys(schema).filter((name) => !NOT_COMPARED.includes(name))
+  for (const table of tables.sort()) {
     const columns = Object.keys(schema[table]?.columns ?? {}).sort()
-    const order = columns.includes('id')
-      ? ['id']
-      : columns.filter((name) => /_id$|^number|^name|^tag|^pos/.test(name))
+    const order = columns.includes('id') ? ['id'] : columns.filter((name) => KEY_PART.test(name))
     const found: Record<string, unknown>[] = await read(table).select(columns).orderBy(order)
     rows[table] = found.map((row) =>
       Object.fromEntries(columns.map((column) => [column, mask(column, row[column])])),

@@ -1,14 +1,14 @@
-/** What a start refuses, and what it only reports, when a database or a migration is not the
- *  expected one. */
+/** Databases and migrations that are not the expected ones: `migrate` and `serve` refuse them, or
+ *  warn of them. */
 import { describe, expect, inject, test } from 'vitest'
 import { startApp, until } from '../helpers.ts'
 import { copyOfRepository } from '../scripts/tree.ts'
 import { newMusterDatabase } from './muster-database.ts'
 
 const dialect = inject('database')
-/** Nodes compare the schema every 10 s at most. */
+/** A node compares the schema again after at most 10 s. This is longer, for a busy machine. */
 const RECHECK_MS = 30_000
-const FIRST = '202611210900_records.ts'
+const FIRST_MIGRATION = '202611210900_records.ts'
 
 const refused = (message: string) => ({ status: 1, stdout: '', stderr: `${message}\n` })
 
@@ -37,31 +37,31 @@ describe('migrate', () => {
     expect(await database.run('migrate')).toEqual(refusal(unknown))
     await database.execute(
       `delete from migrations where name = '${unknown}'`,
-      `update migrations set checksum = 'x' where name = '${FIRST}'`,
+      `update migrations set checksum = 'x' where name = '${FIRST_MIGRATION}'`,
     )
-    expect(await database.run('serve')).toEqual(refusal(FIRST))
+    expect(await database.run('serve')).toEqual(refusal(FIRST_MIGRATION))
   })
 
   test.runIf(dialect === 'sqlite')('the file of a migration has changed: refused', async () => {
     await using tree = await copyOfRepository()
-    await tree.replace(`records/migrations/${FIRST}`, "'full_name'", "'whole_name'")
+    await tree.replace(`records/migrations/${FIRST_MIGRATION}`, "'full_name'", "'whole_name'")
     expect(await tree.run('bin/muster.js', ['migrate'])).toEqual({
       status: 1,
       output:
-        `records/migrations/${FIRST} has changed since it landed. Restore the file, or install this ` +
+        `records/migrations/${FIRST_MIGRATION} has changed since it landed. Restore the file, or install this ` +
         'version of Muster again. To change the tables, add a migration.\n',
     })
-    await tree.remove(`records/migrations/${FIRST}`)
+    await tree.remove(`records/migrations/${FIRST_MIGRATION}`)
     const { status, output } = await tree.run('bin/muster.js', ['migrate'])
     expect([status, output]).toEqual([
       1,
-      expect.stringContaining(`records/migrations/${FIRST} is missing. Restore the file`),
+      expect.stringContaining(`records/migrations/${FIRST_MIGRATION} is missing. Restore the file`),
     ])
   })
 })
 
 describe('the schema', () => {
-  test('objects are missing or different: serve and migrate name them and end with 1', async () => {
+  test('missing or different objects: serve and migrate name them and end with 1', async () => {
     await using database = await newMusterDatabase()
     await database.run('migrate')
     await database.execute(
@@ -81,7 +81,7 @@ describe('the schema', () => {
     expect(await database.run('serve')).toEqual(refusal)
   })
 
-  test('a newer version has migrated, and added objects: one warning, and ready', async () => {
+  test('objects of a newer version: serve logs one warning that names them, and is ready', async () => {
     await using database = await newMusterDatabase()
     await database.run('migrate')
     await database.execute(
@@ -101,7 +101,7 @@ describe('the schema', () => {
     ])
   })
 
-  test('readyz: 503 when a difference appears, until it is gone', async () => {
+  test('a running service: /readyz is 503 from the time that an index is dropped until it is created again', async () => {
     const lines: { level: string; msg: string }[] = []
     const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) }
     await using app = await startApp({ logLevel: 'info', logTo })

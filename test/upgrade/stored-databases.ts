@@ -1,5 +1,5 @@
-/** The databases in test/upgrade/stored/: one of each release for SQLite and for PostgreSQL, filled by
- *  `populate` with the code of that release. */
+/** The databases in test/upgrade/stored/: one of each release for SQLite and for PostgreSQL. The
+ *  code of the release has filled it by `populate`. */
 import { readdirSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -12,7 +12,7 @@ import { expectArrival, listUndelivered, type UndeliveredRow } from './undeliver
 const TIMEOUT_MS = 180_000
 
 test.each(listStoredReleases())(
-  '%s: the schema and the rows are those of a new database, and every delivery arrives',
+  '%s: after the upgrade, schema and rows equal those of a new database, and every delivery arrives',
   async (release) => {
     await using fresh = await newDatabase()
     await populate(fresh)
@@ -29,7 +29,7 @@ test.each(listStoredReleases())(
       expect(new Set(undelivered.map(({ state }) => state))).toEqual(
         new Set(['pending', 'retrying']),
       )
-      // Before a worker runs: the stored URL leads nowhere.
+      // No worker runs yet, so no attempt has gone to the stored URL, at which nothing listens.
       await upgraded.db.write('webhooks').update({ url: receiver.url })
     }
 

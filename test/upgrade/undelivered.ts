@@ -1,4 +1,4 @@
-/** Deliveries that a database holds, and their arrival. */
+/** The undelivered deliveries of a database, and their arrival at a receiver. */
 import { Webhook } from 'standardwebhooks'
 import { expect } from 'vitest'
 import { accountScope } from '../../records/database/scope.ts'
