@@ -28,7 +28,7 @@ type StartApp = (config: Config, accountId: string) => Promise<string>
 
 export const apps = {
   /** The complete service, as `muster serve` runs it. */
-  whole: async (config) =>
+  service: async (config) =>
     (await start({ ...config, port: 0 }, { log: newLogger(config.logLevel) })).url,
 
   /** Only the operations of the contract. */
@@ -44,19 +44,19 @@ export const apps = {
       .use(serveOperations({ db, config, log, now, checkResponse, keysInUse, quotas }))
   }),
 
-  /** Bare Koa: shows the speed of the machine. */
-  nothing: serving(async (app) => {
+  /** Returns an empty object: shows the speed of the machine. */
+  bareKoa: serving(async (app) => {
     app.use((ctx) => {
       ctx.body = {}
     })
   }),
 
-  /** The same GET as handwritten Koa, with the same queries and the same response headers.
-   *  The difference between both is the cost of the contract. */
-  byHand: serving(async (app, db, config) => {
+  /** `getParticipant` as handwritten Koa, with the same queries and the same response headers. The
+   *  difference from `operations` is the cost of the contract. */
+  handwritten: serving(async (app, db, config) => {
     const authenticate = authenticator(db.read)
     const limiter = newRateLimiter(db, {
-      name: 'by_hand',
+      name: 'handwritten',
       points: config.rateLimitPerMinute,
       windowSeconds: 60,
     })
@@ -89,18 +89,20 @@ export const apps = {
   }),
 
   /** Runs the two statements of the first page of participants and returns their rows as JSON. */
-  statements: serving(async (app, db, _, accountId) => {
+  firstPage: serving(async (app, db, _, accountId) => {
     const statements = await firstPageStatements(db, accountId)
     app.use(async (ctx: Context) => {
-      ctx.body = await Promise.all(
+      const rows = await Promise.all(
         statements.map(({ sql, bindings }) => db.read.raw(sql, bindings)),
-      ).then(JSON.stringify)
+      )
+      ctx.body = JSON.stringify(rows)
       ctx.type = 'json'
     })
   }),
 
-  /** Stores a participant, then sends one POST. Without contract, events, queue and retries. */
-  storeAndTell: serving(async (app, db, _, accountId) => {
+  /** Inserts a participant, responds, and sends one POST. It has no contract, events, queue and
+   *  retries. */
+  insertAndPost: serving(async (app, db, _, accountId) => {
     const { url } = await db.read('webhooks').where({ account_id: accountId }).first('url')
     const participant = { full_name: 'Ann Bench', status: 'active' as const, tags: [] }
     app.use(async (ctx: Context) => {
@@ -109,12 +111,12 @@ export const apps = {
       )
       ctx.status = 201
       ctx.body = { id }
-      const told = {
+      const post = {
         method: 'POST' as const,
         headers: { 'webhook-id': id },
         body: JSON.stringify({ resource: { id } }),
       }
-      void request(url, told).then(({ body }) => body.dump())
+      void request(url, post).then(({ body }) => body.dump())
     })
   }),
 } satisfies Record<string, StartApp>
@@ -149,17 +151,17 @@ interface Statement {
   bindings: string[]
 }
 
-/** Records the statements that the list sends to the database. */
+/** Returns the statements that `listParticipants` sends to the database. */
 async function firstPageStatements(db: Db, accountId: string): Promise<Statement[]> {
-  const heard: Statement[] = []
+  const statements: Statement[] = []
   // knex numbers the parameters for PostgreSQL, but `raw` takes question marks.
-  const hear = ({ sql, bindings }: Statement): void =>
-    void heard.push({ sql: sql.replace(/\$\d+/g, '?'), bindings })
-  db.read.on('query', hear)
+  const record = ({ sql, bindings }: Statement): void =>
+    void statements.push({ sql: sql.replace(/\$\d+/g, '?'), bindings })
+  db.read.on('query', record)
   await listPage(readScope(db, accountId), participantListing, operations.listParticipants, {
     'page[number]': 1,
     'page[size]': 25,
   })
-  db.read.off('query', hear)
-  return heard
+  db.read.off('query', record)
+  return statements
 }

@@ -9,7 +9,7 @@ import Koa, { type Context } from 'koa'
 import pg from 'pg'
 import { Agent } from 'undici'
 import { newId } from '../../records/ids.ts'
-import { answer } from './child.ts'
+import { serveCalls } from './child.ts'
 import { sendSigned } from './signed-post.ts'
 
 const CONNECTIONS = 16
@@ -243,4 +243,4 @@ const calls = {
 }
 
 export type BareChanges = typeof calls
-answer(calls)
+serveCalls(calls)

@@ -1,10 +1,10 @@
 /** The path of a change: a create with an Idempotency-Key and one webhook, from the request to the
  *  signed POST. Compared with bare Koa and pg, and with an earlier checkout. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { startChild } from './child.ts'
+import { type Child, startChild } from './child.ts'
 import { type Contender, startContenders } from './contenders.ts'
 import type { Counters } from './counters.ts'
-import { allArrivals, createParticipants } from './latency.ts'
+import { createParticipants, waitForArrivals } from './latency.ts'
 import { publish, publishHeaders } from './publish.ts'
 import {
   comparison,
@@ -21,7 +21,7 @@ import type { Sink } from './sink.ts'
 const CLIENTS = 32
 const ROUNDS = 3
 const ARRIVAL_MS = 120_000
-const LOOK_MS = 20
+const POLL_MS = 20
 const PACED_SECONDS = 4
 /** Each contender writes its last results and its request log within this time. */
 const STORE_MS = 2_000
@@ -88,11 +88,9 @@ export async function changes(bench: Bench): Promise<Result[]> {
   return results
 }
 
-type SinkProcess = ReturnType<typeof startChild<Sink>>
-
 async function measureRound(
   { quick }: Bench,
-  sink: SinkProcess,
+  sink: Child<Sink>,
   contender: Contender,
 ): Promise<Figures> {
   const changes = quick ? 300 : 5_000
@@ -113,7 +111,7 @@ async function measureRound(
 }
 
 /** What varies little from round to round is counted once. */
-async function count({ quick }: Bench, sink: SinkProcess, contender: Contender): Promise<Figures> {
+async function count({ quick }: Bench, sink: Child<Sink>, contender: Contender): Promise<Figures> {
   const changes = quick ? 300 : 3_000
   const before = await contender.counters()
   await deliverAll(sink, contender, changes)
@@ -135,7 +133,7 @@ function difference(before: Counters, after: Counters, changes: number) {
 
 /** Publishes by 32 clients until all deliveries have arrived. */
 async function deliverAll(
-  sink: SinkProcess,
+  sink: Child<Sink>,
   { url, token }: Contender,
   count: number,
 ): Promise<{ acceptedMs: number; deliveredMs: number }> {
@@ -148,26 +146,26 @@ async function deliverAll(
     const deliveredMs = performance.now() - started
     if (arrived >= count) return { acceptedMs, deliveredMs }
     if (deliveredMs > ARRIVAL_MS) throw new Error(`${count - arrived} deliveries did not arrive`)
-    await delay(LOOK_MS)
+    await delay(POLL_MS)
   }
 }
 
 /** Milliseconds from each request to the arrival of its delivery, at 25 a second. */
 async function measurePaced(
-  sink: SinkProcess,
+  sink: Child<Sink>,
   { url, token }: Contender,
   seconds: number,
 ): Promise<number[]> {
   await sink.call('reset')
   const sent = await createParticipants(url, seconds, () => publishHeaders(token))
-  const arrivals = await allArrivals(sink, sent)
+  const arrivals = await waitForArrivals(sink, sent)
   return sent.map(({ id, sentAt }) => (arrivals.get(id) ?? Number.NaN) - sentAt)
 }
 
 /** The rate of creates with a webhook, compared with an account without webhooks. */
 async function webhookCost(
   { quick }: Bench,
-  sink: SinkProcess,
+  sink: Child<Sink>,
   { url, token, tokenWithoutWebhook }: Contender,
   clients: number,
 ): Promise<Result> {
@@ -177,7 +175,7 @@ async function webhookCost(
     const reference = await publish({ url, token: tokenWithoutWebhook, count, clients })
     await sink.call('reset')
     const muster = await publish({ url, token, count, clients })
-    while ((await sink.call('summary')).arrived < count) await delay(LOOK_MS)
+    while ((await sink.call('summary')).arrived < count) await delay(POLL_MS)
     rounds.push({ muster, reference })
   }
   return comparison(

@@ -3,30 +3,30 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 
 // biome-ignore lint/suspicious/noExplicitAny: calls take whatever the messages between processes can carry.
-type Calls = Record<string, (...given: any[]) => unknown>
+type Calls = Record<string, (...args: any[]) => unknown>
 
 interface Call {
   id: number
   name: string
-  given: unknown[]
+  args: unknown[]
 }
 
-type Answer = { id: number } & ({ value: unknown } | { error: Error })
+type Reply = { id: number } & ({ value: unknown } | { error: Error })
 
 export interface Child<Own extends Calls> extends AsyncDisposable {
   /** Rejects with the error of the call, or when the process has ended. */
   call<Name extends keyof Own & string>(
     name: Name,
-    ...given: Parameters<Own[Name]>
+    ...args: Parameters<Own[Name]>
   ): Promise<Awaited<ReturnType<Own[Name]>>>
 }
 
-/** Runs in the child: answers the calls of its parent and ends with it. */
-export function answer(calls: Calls): void {
-  process.on('message', async ({ id, name, given }: Call) => {
-    const reply = (message: Answer): void => void process.send?.(message)
+/** Runs in the child: executes the calls of its parent, and ends with its parent. */
+export function serveCalls(calls: Calls): void {
+  process.on('message', async ({ id, name, args }: Call) => {
+    const reply = (message: Reply): void => void process.send?.(message)
     try {
-      reply({ id, value: await calls[name]?.(...given) })
+      reply({ id, value: await calls[name]?.(...args) })
     } catch (error) {
       reply({ id, error: error as Error })
     }
@@ -34,12 +34,12 @@ export function answer(calls: Calls): void {
   process.once('disconnect', () => process.exit())
 }
 
-/** Starts a file of this folder that calls `answer`. */
+/** Starts a file of this folder that calls `serveCalls`. */
 export function startChild<Own extends Calls>(file: string): Child<Own> {
   const child = fork(new URL(file, import.meta.url), { serialization: 'advanced' })
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>()
   let calls = 0
-  child.on('message', (message: Answer) => {
+  child.on('message', (message: Reply) => {
     const call = waiting.get(message.id)
     waiting.delete(message.id)
     if ('error' in message) call?.reject(message.error)
@@ -50,12 +50,12 @@ export function startChild<Own extends Calls>(file: string): Child<Own> {
       reject(new Error(`${file} ended (${signal ?? code})`))
   })
   return {
-    call: (name, ...given) =>
+    call: (name, ...args) =>
       new Promise((resolve, reject) => {
         if (!child.connected) return reject(new Error(`${file} has ended`))
         const id = calls++
         waiting.set(id, { resolve: resolve as (value: unknown) => void, reject })
-        child.send({ id, name, given } satisfies Call)
+        child.send({ id, name, args } satisfies Call)
       }),
     async [Symbol.asyncDispose]() {
       if (child.connected) child.disconnect()

@@ -41,7 +41,7 @@ export async function consolePages(bench: Bench): Promise<Result[]> {
   const logging = await fill(bench, environment, { accountId, webhookId, rows })
 
   await using server = startChild<Server>('server.ts')
-  const url = await server.call('start', 'whole', environment, accountId)
+  const url = await server.call('start', 'service', environment, accountId)
   const fetchPage = async (path: string): Promise<string> => {
     const { statusCode, body } = await request(`${url}/console${path}`, {
       headers: { Cookie: cookie },

@@ -79,7 +79,7 @@ export async function startContenders(
 
   async function addMuster(name: string, setUp: SetUp, checkout?: string): Promise<void> {
     const installation = await install(setUp)
-    const service = await startService(installation.environment, undefined, checkout)
+    const service = await startService(installation.environment, { checkout })
     const { port, pid } = starting.use(service)
     await add(name, installation, { url: `http://127.0.0.1:${port}/public/v1/participants`, pid })
   }
@@ -93,14 +93,14 @@ export async function startContenders(
   }
 
   await addMuster('Muster', ownSetUp)
-  if (before !== undefined) await addMuster('before', await setUpOf(before), resolve(before))
+  if (before !== undefined) await addMuster('before', await importSetUp(before), resolve(before))
   if (database === 'postgres')
     for (const [name, store] of Object.entries(BARE_STORES)) await addBare(name, store)
   const started = starting.move()
   return { list, [Symbol.asyncDispose]: () => started.disposeAsync() }
 }
 
-/** Prepares a database with the migrations of the other checkout. */
-function setUpOf(checkout: string): Promise<SetUp> {
+/** The set-up of another checkout, which has the migrations of its version. */
+function importSetUp(checkout: string): Promise<SetUp> {
   return import(pathToFileURL(resolve(checkout, 'test/bench/set-up.ts')).href)
 }

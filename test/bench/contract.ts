@@ -24,8 +24,8 @@ export async function contract(bench: Bench): Promise<Result[]> {
   })
   await using servers = new AsyncDisposableStack()
 
-  /** Starts an app. Each call of the result sends requests for about a second. */
-  async function measuring(app: App): Promise<() => Promise<PerRequest>> {
+  /** Starts an app. Each call of the returned function sends requests for about a second. */
+  async function newMeasurement(app: App): Promise<() => Promise<PerRequest>> {
     const server = servers.use(startChild<Server>('server.ts'))
     const url = (await server.call('start', app, environment, accountId)) + path
     return async () => {
@@ -40,21 +40,19 @@ export async function contract(bench: Bench): Promise<Result[]> {
     }
   }
 
-  const [withContract, byHand, nothing] = [
-    await measuring('operations'),
-    await measuring('byHand'),
-    await measuring('nothing'),
-  ]
-  const rounds: Record<'muster' | 'reference' | 'nothing', PerRequest>[] = []
+  const measureOperations = await newMeasurement('operations')
+  const measureHandwritten = await newMeasurement('handwritten')
+  const measureBareKoa = await newMeasurement('bareKoa')
+  const rounds: Record<'muster' | 'reference' | 'bareKoa', PerRequest>[] = []
   // The first two rounds warm up.
   for (let round = -1; round <= (bench.quick ? 2 : 16); round++) {
     bench.progress(`round ${round}`)
-    const measured = {
-      muster: await withContract(),
-      reference: await byHand(),
-      nothing: await nothing(),
+    const figures = {
+      muster: await measureOperations(),
+      reference: await measureHandwritten(),
+      bareKoa: await measureBareKoa(),
     }
-    if (round > 0) rounds.push(measured)
+    if (round > 0) rounds.push(figures)
   }
   const compared = (what: keyof PerRequest) =>
     rounds.map(({ muster, reference }) => ({ muster: muster[what], reference: reference[what] }))
@@ -62,18 +60,18 @@ export async function contract(bench: Bench): Promise<Result[]> {
     comparison(
       { what: 'contract, CPU of a request', unit: 'µs', goal: GOAL },
       'difference',
-      'by hand',
+      'handwritten',
       compared('cpu'),
     ),
     comparison(
       { what: 'contract, time of a request', unit: 'µs', goal: GOAL },
       'difference',
-      'by hand',
+      'handwritten',
       compared('time'),
     ),
     figure(
-      { what: 'Koa alone, CPU of a request', unit: 'µs' },
-      median(rounds.map((round) => round.nothing.cpu)),
+      { what: 'bare Koa, CPU of a request', unit: 'µs' },
+      median(rounds.map(({ bareKoa }) => bareKoa.cpu)),
     ),
   ]
 }

@@ -25,17 +25,18 @@ export async function deploys(bench: Bench): Promise<Result[]> {
   const isReady = (url: string) => until(`${url} is ready`, () => balancer.isReady(url))
   const send = newSender(`${balancer.url}/public/v1/participants`, token)
   try {
-    for (const port of ports) nodes.push(await startService(environment, port))
+    for (const port of ports) nodes.push(await startService(environment, { port }))
     for (const url of urls) await isReady(url)
     await send.during(delay(CALM_MS))
-    const [calm, restarting]: [number[], number[]] = [[], []]
+    const calm: number[] = []
+    const restarting: number[] = []
     for (let restart = 1; restart <= (bench.quick ? 1 : RESTARTS); restart++) {
       bench.progress(`restart ${restart}`)
       calm.push(...(await send.during(delay(CALM_MS))))
       const restartAll = async (): Promise<void> => {
         for (const [index, port] of ports.entries()) {
           await nodes[index]?.[Symbol.asyncDispose]()
-          nodes[index] = await startService(environment, port)
+          nodes[index] = await startService(environment, { port })
           await isReady(urls[index] as string)
         }
       }

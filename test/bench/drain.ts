@@ -1,4 +1,5 @@
 /** The speed at which a backlog of deliveries is sent and stored, compared with raw POSTs. */
+import { until } from '../helpers.ts'
 import { startChild } from './child.ts'
 import type { EngineProcess } from './engine.ts'
 import type { RawPosts } from './raw-posts.ts'
@@ -7,13 +8,14 @@ import { type Bench, type DatabaseKind, emitEvents, subscribe } from './set-up.t
 import type { Sink } from './sink.ts'
 
 const GOALS: Record<DatabaseKind, Goal> = { sqlite: { atLeast: 0.14 }, postgres: { atLeast: 0.22 } }
-export const WITHIN_MS = 300_000
-/** Share of the backlog that warms up. Raw POSTs warm up for a whole round. */
+/** How long all attempts of a backlog may take. */
+export const MAX_DRAIN_MS = 300_000
+/** The share of the backlog that warms up and is not measured. Raw POSTs warm up for a round. */
 export const WARM_UP = 0.25
 
 interface Drained extends Round {
   lost: number
-  doubled: number
+  repeated: number
   /** CPU time of the engine process, in seconds per 1,000 deliveries. */
   cpu: number
 }
@@ -24,9 +26,9 @@ export async function drain(bench: Bench): Promise<Result[]> {
     bench.progress(`round ${round}`)
     rounds.push(await drainOnce(bench, bench.quick ? 40 : 500))
   }
-  const sum = (what: 'lost' | 'doubled'): number =>
+  const sum = (what: 'lost' | 'repeated'): number =>
     rounds.reduce((total, round) => total + round[what], 0)
-  const note = `${sum('doubled')} doubled`
+  const note = `${sum('repeated')} repeated`
   return [
     comparison(
       { what: 'deliveries drained', unit: '/s', goal: GOALS[bench.database], note },
@@ -42,7 +44,7 @@ export async function drain(bench: Bench): Promise<Result[]> {
   ]
 }
 
-/** Emits `events` events for 100 webhooks. */
+/** Emits events, each for 100 webhooks, and measures their deliveries. */
 async function drainOnce(bench: Bench, events: number): Promise<Drained> {
   await using sink = startChild<Sink>('sink.ts')
   await using raw = startChild<RawPosts>('raw-posts.ts')
@@ -58,17 +60,40 @@ async function drainOnce(bench: Bench, events: number): Promise<Drained> {
   await sink.call('reset')
   await using engine = startChild<EngineProcess>('engine.ts')
   await engine.call('start', environment)
-  const first = await engine.call('delivered', backlog * WARM_UP, WITHIN_MS)
-  const all = await engine.call('delivered', backlog, WITHIN_MS)
+  const first = await engine.call('delivered', backlog * WARM_UP, MAX_DRAIN_MS)
+  const all = await engine.call('delivered', backlog, MAX_DRAIN_MS)
   await engine[Symbol.asyncDispose]()
-  const { arrived, doubled } = await sink.call('summary')
+  const { arrived, repeated } = await sink.call('summary')
   const after = await raw.call('send')
   const count = all.count - first.count
   return {
     muster: (count / (all.at - first.at)) * 1000,
     reference: (before + after) / 2,
     lost: backlog - arrived,
-    doubled,
+    repeated,
     cpu: (all.cpuMicros - first.cpuMicros) / count / 1000,
   }
+}
+
+interface Worker {
+  /** How many deliveries the process has made, and the time on the shared clock. */
+  call(name: 'progress'): Promise<{ count: number; at: number }>
+}
+
+/** Waits until the processes have made all deliveries of the backlog. Returns deliveries per
+ *  second. */
+export async function measureDrain(workers: Worker[], backlog: number): Promise<number> {
+  const reach = (wanted: number) =>
+    until(
+      `${wanted} deliveries`,
+      async () => {
+        const progress = await Promise.all(workers.map((worker) => worker.call('progress')))
+        const count = progress.reduce((sum, worker) => sum + worker.count, 0)
+        return count >= wanted && { count, at: Math.max(...progress.map(({ at }) => at)) }
+      },
+      MAX_DRAIN_MS,
+    )
+  const first = await reach(backlog * WARM_UP)
+  const all = await reach(backlog)
+  return ((all.count - first.count) / (all.at - first.at)) * 1000
 }

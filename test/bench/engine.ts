@@ -10,10 +10,10 @@ import { readConfig } from '../../server/config.ts'
 import { newLogger } from '../../server/log.ts'
 import { emit, emitMany } from '../../webhooks/emit.ts'
 import { type Engine, startEngine } from '../../webhooks/engine/engine.ts'
-import { answer, sharedNowMs } from './child.ts'
+import { serveCalls, sharedNowMs } from './child.ts'
 import type { Environment } from './set-up.ts'
 
-const LOOK_MS = 5
+const POLL_MS = 5
 
 setFlagsFromString('--expose-gc')
 const gc: (options: object) => void = runInNewContext('gc')
@@ -105,11 +105,11 @@ const calls = {
     while (engine.stats().ended.delivered < count) {
       if (sharedNowMs() > deadline)
         throw new Error(`Only ${engine.stats().ended.delivered} of ${count} were delivered in time`)
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     }
     return calls.progress()
   },
 }
 
 export type EngineProcess = typeof calls
-answer(calls)
+serveCalls(calls)

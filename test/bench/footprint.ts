@@ -6,14 +6,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { request } from 'undici'
 import { startChild } from './child.ts'
-import { WITHIN_MS } from './drain.ts'
+import { MAX_DRAIN_MS } from './drain.ts'
 import { figure, median, type Result } from './result.ts'
 import { startService } from './service.ts'
 import { type Bench, type DatabaseKind, type Environment, emitEvents, subscribe } from './set-up.ts'
 import type { Sink } from './sink.ts'
 
 const MOST_MB: Record<DatabaseKind, number> = { sqlite: 400, postgres: 300 }
-const LOOK_MS = 500
+const POLL_MS = 500
 /** The results of the last deliveries are stored within this time. */
 const STORE_MS = 2_000
 
@@ -65,10 +65,10 @@ async function drainPeak(bench: Bench): Promise<number> {
   const events = bench.quick ? 40 : 500
   await emitEvents(environment, accounts, events)
   await using service = await startService(environment)
-  const deadline = performance.now() + WITHIN_MS
+  const deadline = performance.now() + MAX_DRAIN_MS
   while ((await sink.call('summary')).arrived < events * 100) {
     if (performance.now() > deadline) throw new Error('Not all deliveries arrived in time')
-    await delay(LOOK_MS)
+    await delay(POLL_MS)
   }
   await delay(STORE_MS)
   return peakMb(service.pid)

@@ -6,7 +6,7 @@ import { loadRequests } from '../../records/attempt-requests.ts'
 import { openDatabase } from '../../records/database/open.ts'
 import { readConfig } from '../../server/config.ts'
 import { secretOpener } from '../../webhooks/transport/secret.ts'
-import { answer, sharedNowMs } from './child.ts'
+import { serveCalls, sharedNowMs } from './child.ts'
 import type { Environment } from './set-up.ts'
 import { sendSigned } from './signed-post.ts'
 
@@ -86,4 +86,4 @@ const calls = {
 }
 
 export type GraphileWorker = typeof calls
-answer(calls)
+serveCalls(calls)

@@ -46,7 +46,7 @@ export async function inputs(bench: Bench): Promise<Result[]> {
     }
   })
   await using server = startChild<Server>('server.ts')
-  const url = await server.call('start', 'whole', environment, records.accountId)
+  const url = await server.call('start', 'service', environment, records.accountId)
   const dispatcher = new Agent()
 
   const send = async ({ method = 'GET', path, body, headers, isDone }: Input): Promise<void> => {

@@ -1,7 +1,7 @@
 /** The effect of one endpoint that never responds on 19 webhooks with equal backlogs. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { startChild } from './child.ts'
-import { WARM_UP, WITHIN_MS } from './drain.ts'
+import { MAX_DRAIN_MS, WARM_UP } from './drain.ts'
 import type { EngineProcess } from './engine.ts'
 import { comparison, figure, type Goal, percentile, type Result } from './result.ts'
 import { type Bench, emitEvents, subscribe } from './set-up.ts'
@@ -64,8 +64,8 @@ async function drainHealthy(
   await emitEvents(environment, accounts, events)
   const healthy = (WEBHOOKS - (hangs ? 1 : 0)) * events
   await engine.call('start', environment)
-  const first = await engine.call('delivered', healthy * WARM_UP, WITHIN_MS)
-  const all = await engine.call('delivered', healthy, WITHIN_MS)
+  const first = await engine.call('delivered', healthy * WARM_UP, MAX_DRAIN_MS)
+  const all = await engine.call('delivered', healthy, MAX_DRAIN_MS)
   const perSecond = ((all.count - first.count) / (all.at - first.at)) * 1000
 
   await sink.call('reset')

@@ -2,7 +2,7 @@
  *  with one stored row and one POST. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
-import { sharedNowMs, startChild } from './child.ts'
+import { type Child, sharedNowMs, startChild } from './child.ts'
 import { figure, percentile, type Result } from './result.ts'
 import type { Server } from './server.ts'
 import { addWebhooks, type Bench, newAccount, withRecords } from './set-up.ts'
@@ -16,12 +16,12 @@ const ARRIVAL_MS = 10_000
 export interface Sent {
   id: string
   sentAt: number
-  answeredAt: number
+  respondedAt: number
 }
 
 export async function latency(bench: Bench): Promise<Result[]> {
   await using sink = startChild<Sink>('sink.ts')
-  await using server = startChild<Server>('server.ts')
+  await using service = startChild<Server>('server.ts')
   await using bare = startChild<Server>('server.ts')
   const environment = await bench.newEnvironment()
   const origins = await sink.call('listen')
@@ -31,8 +31,8 @@ export async function latency(bench: Bench): Promise<Result[]> {
     return { accountId: scope.accountId, token }
   })
   const path = '/public/v1/participants'
-  const wholeUrl = (await server.call('start', 'whole', environment, accountId)) + path
-  const bareUrl = (await bare.call('start', 'storeAndTell', environment, accountId)) + path
+  const serviceUrl = (await service.call('start', 'service', environment, accountId)) + path
+  const bareUrl = (await bare.call('start', 'insertAndPost', environment, accountId)) + path
 
   const headers = () => ({ authorization: `Bearer ${token}` })
   const muster: Sent[] = []
@@ -40,25 +40,23 @@ export async function latency(bench: Bench): Promise<Result[]> {
   // The first round warms up.
   for (let round = 0; round <= (bench.quick ? 1 : ROUNDS); round++) {
     bench.progress(round === 0 ? 'warming up' : `creating participants, round ${round}`)
-    const [whole, alone] = [
-      await createParticipants(wholeUrl, ROUND_SECONDS, headers),
-      await createParticipants(bareUrl, ROUND_SECONDS, headers),
-    ]
+    const byService = await createParticipants(serviceUrl, ROUND_SECONDS, headers)
+    const byBareKoa = await createParticipants(bareUrl, ROUND_SECONDS, headers)
     if (round === 0) continue
-    muster.push(...whole)
-    reference.push(...alone)
+    muster.push(...byService)
+    reference.push(...byBareKoa)
   }
-  const arrivals = await allArrivals(sink, [...muster, ...reference])
+  const arrivals = await waitForArrivals(sink, [...muster, ...reference])
 
   const row = (
     what: string,
-    from: 'sentAt' | 'answeredAt',
+    from: 'sentAt' | 'respondedAt',
     share: number,
     atMost?: number,
   ): Result => {
-    const late = (sent: Sent[]) =>
+    const latencyMs = (sent: Sent[]): number =>
       percentile(
-        sent.map(({ id, [from]: at }) => (arrivals.get(id) ?? Number.NaN) - at),
+        sent.map((change) => (arrivals.get(change.id) ?? Number.NaN) - change[from]),
         share,
       )
     const described = {
@@ -67,15 +65,15 @@ export async function latency(bench: Bench): Promise<Result[]> {
       goal: atMost === undefined ? undefined : { atMost },
     }
     return {
-      ...figure(described, late(muster)),
-      reference: { name: 'bare Koa', value: late(reference) },
+      ...figure(described, latencyMs(muster)),
+      reference: { name: 'bare Koa', value: latencyMs(reference) },
     }
   }
   return [
     row('request to webhook, p50', 'sentAt', 0.5, 10),
     row('request to webhook, p99', 'sentAt', 0.99, 25),
-    row('answer to webhook, p50', 'answeredAt', 0.5),
-    row('answer to webhook, p99', 'answeredAt', 0.99),
+    row('response to webhook, p50', 'respondedAt', 0.5),
+    row('response to webhook, p99', 'respondedAt', 0.99),
   ]
 }
 
@@ -108,22 +106,24 @@ export async function createParticipant(
     body: JSON.stringify({ full_name: 'Ann Bench' }),
     dispatcher,
   })
-  const answeredAt = sharedNowMs()
-  if (statusCode !== 201)
-    throw new Error(`Creating a participant was answered ${statusCode}: ${await body.text()}`)
+  const respondedAt = sharedNowMs()
+  if (statusCode !== 201) throw new Error(`${url} returned ${statusCode}: ${await body.text()}`)
   const { id } = (await body.json()) as { id: string }
-  return { id, sentAt, answeredAt }
+  return { id, sentAt, respondedAt }
 }
 
-export async function allArrivals(
-  sink: { call(name: 'firstArrivals'): Promise<Map<string, number>> },
+/** Waits until an event of each participant has arrived. Returns the times by the participant's
+ *  ID. */
+export async function waitForArrivals(
+  sink: Child<Sink>,
   sent: Sent[],
 ): Promise<Map<string, number>> {
   const deadline = sharedNowMs() + ARRIVAL_MS
   for (;;) {
-    const arrivals = await sink.call('firstArrivals')
+    const arrivals = await sink.call('arrivalTimes')
     const missing = sent.filter(({ id }) => !arrivals.has(id))
-    if (missing.length === 0) return arrivals
+    if (missing.length === 0)
+      return new Map([...arrivals].map(([id, [first = Number.NaN]]) => [id, first]))
     if (sharedNowMs() > deadline)
       throw new Error(`${missing.length} of ${sent.length} events did not arrive`)
     await delay(100)

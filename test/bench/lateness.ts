@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { openDatabase } from '../../records/database/open.ts'
 import { readConfig } from '../../server/config.ts'
 import { startChild } from './child.ts'
-import { WITHIN_MS } from './drain.ts'
+import { MAX_DRAIN_MS } from './drain.ts'
 import type { EngineProcess } from './engine.ts'
 import { figure, percentile, type Result } from './result.ts'
 import { type Bench, type Environment, subscribe } from './set-up.ts'
@@ -30,7 +30,7 @@ export async function lateness(bench: Bench): Promise<Result[]> {
   bench.progress('planning attempts')
   const count = bench.quick ? 20 : ATTEMPTS
   await engine.call('emit', accounts, count, EVERY_MS)
-  await engine.call('delivered', count, WITHIN_MS)
+  await engine.call('delivered', count, MAX_DRAIN_MS)
   await delay(100)
   const late = await millisecondsLate(environment)
   return [

@@ -9,28 +9,28 @@ const PARTICIPANTS = 10_000
 const CONNECTIONS = 8
 
 export async function list(bench: Bench): Promise<Result[]> {
-  await using whole = startChild<Server>('server.ts')
-  await using statements = startChild<Server>('server.ts')
+  await using service = startChild<Server>('server.ts')
+  await using bareKoa = startChild<Server>('server.ts')
   const environment = await bench.newEnvironment()
   const { accountId, token } = await withRecords(environment, async (trx) => {
     const { scope, token } = await newAccount(trx)
     await addParticipants(scope, PARTICIPANTS)
     return { accountId: scope.accountId, token }
   })
-  const wholeUrl = await whole.call('start', 'whole', environment, accountId)
-  const statementsUrl = await statements.call('start', 'statements', environment, accountId)
-  const perSecond = async (url: string): Promise<number> => {
+  const serviceUrl = await service.call('start', 'service', environment, accountId)
+  const bareUrl = await bareKoa.call('start', 'firstPage', environment, accountId)
+  const measure = async (origin: string): Promise<number> => {
+    const url = `${origin}/public/v1/participants`
     const seconds = bench.quick ? 0.5 : 2
-    return (
-      await load({ url: `${url}/public/v1/participants`, token, connections: CONNECTIONS, seconds })
-    ).perSecond
+    const { perSecond } = await load({ url, token, connections: CONNECTIONS, seconds })
+    return perSecond
   }
 
   const rounds: Round[] = []
   // The first round warms up.
   for (let round = 0; round <= (bench.quick ? 2 : 9); round++) {
     bench.progress(`round ${round}`)
-    rounds.push({ muster: await perSecond(wholeUrl), reference: await perSecond(statementsUrl) })
+    rounds.push({ muster: await measure(serviceUrl), reference: await measure(bareUrl) })
   }
   return [
     comparison(

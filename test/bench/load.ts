@@ -17,6 +17,6 @@ export async function load({
   const headers = { Authorization: `Bearer ${token}` }
   const result = await autocannon({ url, headers, connections, duration: seconds, sampleInt: 100 })
   if (result.errors + result.non2xx > 0)
-    throw new Error(`${url}: ${result.errors} errors, ${result.non2xx} answers that are no success`)
+    throw new Error(`${url}: ${result.errors} errors, ${result.non2xx} responses without success`)
   return { requests: result['2xx'], perSecond: result['2xx'] / result.duration }
 }

@@ -17,7 +17,7 @@ import { memory } from './memory.ts'
 import { neighbours, scenarios } from './neighbours.ts'
 import { peer } from './peer.ts'
 import { regenerate } from './regenerate.ts'
-import { isMet, printed, type Result } from './result.ts'
+import { formatResults, isMet, type Result } from './result.ts'
 import { type Bench, type DatabaseKind, databaseKinds, openDatabases } from './set-up.ts'
 import { startup } from './startup.ts'
 import { workers } from './workers.ts'
@@ -154,5 +154,5 @@ console.log(
         null,
         2,
       )
-    : printed(results),
+    : formatResults(results),
 )

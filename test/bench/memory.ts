@@ -1,6 +1,6 @@
 /** Whether memory grows with the number of deliveries. */
 import { startChild } from './child.ts'
-import { WITHIN_MS } from './drain.ts'
+import { MAX_DRAIN_MS } from './drain.ts'
 import type { EngineProcess } from './engine.ts'
 import { comparison, figure, type Result } from './result.ts'
 import { type Bench, emitEvents, subscribe } from './set-up.ts'
@@ -22,7 +22,11 @@ export async function memory(bench: Bench): Promise<Result[]> {
   let [most, reference] = [0, 0]
   for (let round = 1; round <= ROUNDS; round++) {
     await emitEvents(environment, accounts, total / ROUNDS / WEBHOOKS)
-    const { count, rssBytes } = await engine.call('delivered', (total / ROUNDS) * round, WITHIN_MS)
+    const { count, rssBytes } = await engine.call(
+      'delivered',
+      (total / ROUNDS) * round,
+      MAX_DRAIN_MS,
+    )
     await sink.call('reset')
     if (round === ROUNDS / 10) reference = await engine.call('retained')
     most = Math.max(most, rssBytes)

@@ -1,7 +1,7 @@
 /** The clients of other accounts, in their own process: their work must not delay the timers of the
  *  victim's client. */
 import { Agent, request } from 'undici'
-import { answer } from './child.ts'
+import { serveCalls } from './child.ts'
 
 const NETWORKS = 6
 const dispatcher = new Agent()
@@ -21,7 +21,7 @@ const calls = {
   },
 }
 export type Clients = typeof calls
-answer(calls)
+serveCalls(calls)
 
 async function signIn(baseUrl: string, number: number): Promise<void> {
   const { body } = await request(`${baseUrl}/console/sign-in`, {

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { insertJob } from '../../records/jobs.ts'
-import { freePort } from '../postgres.ts'
 import { startChild } from './child.ts'
 import type { Clients } from './neighbours-clients.ts'
 import { comparison, figure, percentile, type Result, type Round } from './result.ts'
@@ -155,9 +154,8 @@ async function startWithVictim(
     await addParticipants(scope, 100)
     return token
   })
-  const port = await freePort()
-  const service = await startService(environment, port)
-  const baseUrl = `http://127.0.0.1:${port}`
+  const service = await startService(environment)
+  const baseUrl = `http://127.0.0.1:${service.port}`
   return { service, baseUrl, victim: { url: `${baseUrl}/public/v1/participants`, token } }
 }
 

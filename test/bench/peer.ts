@@ -1,7 +1,6 @@
 /** The delivery engine compared with graphile-worker on the same PostgreSQL and the same work. */
-import { setTimeout as delay } from 'node:timers/promises'
 import { startChild } from './child.ts'
-import { WARM_UP, WITHIN_MS } from './drain.ts'
+import { measureDrain } from './drain.ts'
 import type { EngineProcess } from './engine.ts'
 import type { GraphileWorker } from './graphile.ts'
 import { comparison, type Result } from './result.ts'
@@ -30,16 +29,5 @@ async function drainWith(bench: Bench, events: number, file: string): Promise<nu
   const origins = await sink.call('listen')
   await emitEvents(environment, await subscribe(environment, origins), events)
   await worker.call('start', environment)
-  const reach = async (wanted: number): Promise<{ count: number; at: number }> => {
-    for (const deadline = Date.now() + WITHIN_MS; ; ) {
-      const progress = await worker.call('progress')
-      if (progress.count >= wanted) return progress
-      if (Date.now() > deadline)
-        throw new Error(`${file} delivered only ${progress.count} of ${wanted} in time`)
-      await delay(10)
-    }
-  }
-  const first = await reach(origins.length * events * WARM_UP)
-  const all = await reach(origins.length * events)
-  return ((all.count - first.count) / (all.at - first.at)) * 1000
+  return await measureDrain([worker], origins.length * events)
 }

@@ -5,7 +5,7 @@ import { openDatabase } from '../../records/database/open.ts'
 import { listUnqueued } from '../../records/scheduled-attempts.ts'
 import { readConfig } from '../../server/config.ts'
 import { secretOpener } from '../../webhooks/transport/secret.ts'
-import { answer } from './child.ts'
+import { serveCalls } from './child.ts'
 import type { Environment } from './set-up.ts'
 import { type SignedPost, sendSigned } from './signed-post.ts'
 
@@ -54,4 +54,4 @@ const calls = {
 }
 
 export type RawPosts = typeof calls
-answer(calls)
+serveCalls(calls)

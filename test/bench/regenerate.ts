@@ -3,16 +3,15 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
-import { request } from 'undici'
+import { until } from '../helpers.ts'
 import { freePort } from '../postgres.ts'
 import { copyRepository, withPing } from '../repository.ts'
 import { figure, median, type Result } from './result.ts'
+import { findStatus } from './service.ts'
 import { type Bench, type Environment, newAccount, withRecords } from './set-up.ts'
 
-const LOOK_MS = 10
-const WITHIN_MS = 60_000
-const ADDRESS = '/public/v1/ping'
+const MAX_CHANGE_MS = 60_000
+const PATH = '/public/v1/ping'
 const HANDLER = 'export async function getPing(): Promise<void> {}\n'
 
 export async function regenerate(bench: Bench): Promise<Result[]> {
@@ -25,7 +24,7 @@ export async function regenerate(bench: Bench): Promise<Result[]> {
       await rm(join(root, 'generated'), { recursive: true })
       generated.push(await secondsToGenerate(root))
     }
-    const { contract, code } = await followed(bench, root, rounds)
+    const { contract, code } = await measureDev(bench, root, rounds)
     return [
       figure({ what: 'generate, from nothing', unit: 's', goal: { atMost: 3 } }, median(generated)),
       figure(
@@ -49,8 +48,9 @@ async function secondsToGenerate(root: string): Promise<number> {
   return (performance.now() - started) / 1000
 }
 
-/** Adds an operation, writes its handler, and removes both. */
-async function followed(
+/** Starts `muster dev`, then adds an operation, writes its handler, and removes both. Returns the
+ *  seconds until each change is served. */
+async function measureDev(
   bench: Bench,
   root: string,
   rounds: number,
@@ -60,18 +60,25 @@ async function followed(
   const PORT = String(await freePort())
   const environment = { ...(await bench.newEnvironment()), PORT }
   const { token } = await withRecords(environment, (trx) => newAccount(trx))
+  const url = `http://127.0.0.1:${PORT}${PATH}`
+  const headers = { authorization: `Bearer ${token}` }
   const dev = run(root, 'dev', environment)
   const exited = once(dev, 'exit')
   const secondsTo = async (change: () => Promise<unknown>, status: number): Promise<number> => {
     const started = performance.now()
     await change()
-    await answered(`http://127.0.0.1:${PORT}${ADDRESS}`, token, status, started + WITHIN_MS)
+    await until(
+      `GET ${PATH} is ${status}`,
+      async () => (await findStatus(url, headers)) === status,
+      MAX_CHANGE_MS,
+    )
     return (performance.now() - started) / 1000
   }
   try {
     const openapi = join(root, 'openapi.yaml')
     const handler = join(root, 'handlers', 'getPing.ts')
     const text = await readFile(openapi, 'utf8')
+    // Waits until the service has started.
     await secondsTo(async () => undefined, 404)
     for (let round = 1; round <= rounds; round++) {
       bench.progress(`changing the contract and the code, round ${round}`)
@@ -94,22 +101,4 @@ function run(root: string, command: string, environment: Environment): ChildProc
     env: settings,
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-}
-
-async function answered(
-  url: string,
-  token: string,
-  status: number,
-  deadline: number,
-): Promise<void> {
-  for (;;) {
-    const seen = await request(url, { headers: { authorization: `Bearer ${token}` } }).then(
-      async ({ statusCode, body }) => body.dump().then(() => statusCode),
-      () => undefined,
-    )
-    if (seen === status) return
-    if (performance.now() > deadline)
-      throw new Error(`${url} was answered with ${seen} and not with ${status}`)
-    await delay(LOOK_MS)
-  }
 }

@@ -7,24 +7,25 @@ export interface Result {
   what: string
   unit: 'µs' | 'ms' | 's' | '/s' | 'kB' | 'MB' | ''
   muster: number
-  /** The value of the comparison, in the same unit. */
+  /** The other program, and its value in the same unit. */
   reference?: { name: string; value: number }
-  /** Whether the goal applies to the value or to the ratio. */
-  compared: { by: 'itself' | 'difference' | 'ratio'; value: number }
+  /** To which of these the goal applies: Muster's value, its difference from the reference, or its
+   *  ratio to the reference. */
+  compared: { by: 'value' | 'difference' | 'ratio'; value: number }
   goal?: Goal
   note?: string
 }
 
-type Described = Pick<Result, 'what' | 'unit' | 'goal' | 'note'>
+type Description = Pick<Result, 'what' | 'unit' | 'goal' | 'note'>
 
-export function figure(described: Described, muster: number): Result {
-  return { ...described, muster, compared: { by: 'itself', value: muster } }
+export function figure(description: Description, muster: number): Result {
+  return { ...description, muster, compared: { by: 'value', value: muster } }
 }
 
-/** Alternates rounds of both and returns the median ratio. Other load on the machine changes from
- *  round to round and affects both. */
+/** Compares by the median over rounds. The two values of a round are measured one right after the
+ *  other, so that other load on the machine affects both. */
 export function comparison(
-  described: Described,
+  description: Description,
   by: 'difference' | 'ratio',
   name: string,
   rounds: Round[],
@@ -33,7 +34,7 @@ export function comparison(
     by === 'ratio' ? muster / reference : muster - reference,
   )
   return {
-    ...described,
+    ...description,
     muster: median(rounds.map(({ muster }) => muster)),
     reference: { name, value: median(rounds.map(({ reference }) => reference)) },
     compared: { by, value: median(values) },
@@ -61,18 +62,17 @@ export function percentile(values: number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN
 }
 
-export function printed(results: (Result & { database: string })[]): string {
+export function formatResults(results: (Result & { database: string })[]): string {
   return formatTable(
     ['database', 'measure', 'Muster', 'beside', 'compared', 'goal', 'met', ''],
     results.map((result) => {
       const { database, what, unit, muster, reference, compared, note = '' } = result
       const beside = reference ? `${amount(reference.value, unit)} ${reference.name}` : ''
       const comparison = {
-        itself: '',
+        value: '',
         difference: signed(compared.value, unit),
         ratio: compared.value.toFixed(2),
       }[compared.by]
-      const met = isMet(result)
       return [
         database,
         what,
@@ -80,17 +80,23 @@ export function printed(results: (Result & { database: string })[]): string {
         beside,
         comparison,
         goalText(result),
-        met === undefined ? '' : met ? 'yes' : 'NO',
+        metText(result),
         note,
       ]
     }),
   )
+}
 
-  function goalText({ goal, compared, unit }: Result): string {
-    if (!goal) return ''
-    const [sign, limit] = 'atMost' in goal ? ['≤', goal.atMost] : ['≥', goal.atLeast]
-    return `${sign} ${compared.by === 'ratio' ? limit : amount(limit, unit)}`
-  }
+function metText(result: Result): string {
+  const met = isMet(result)
+  if (met === undefined) return ''
+  return met ? 'yes' : 'NO'
+}
+
+function goalText({ goal, compared, unit }: Result): string {
+  if (!goal) return ''
+  const [sign, limit] = 'atMost' in goal ? ['≤', goal.atMost] : ['≥', goal.atLeast]
+  return `${sign} ${compared.by === 'ratio' ? limit : amount(limit, unit)}`
 }
 
 function amount(value: number, unit: Result['unit']): string {

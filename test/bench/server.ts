@@ -2,7 +2,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { readConfig } from '../../server/config.ts'
 import { type App, apps } from './apps.ts'
-import { answer } from './child.ts'
+import { serveCalls } from './child.ts'
 import type { Environment } from './set-up.ts'
 
 const delays = monitorEventLoopDelay({ resolution: 1 })
@@ -54,4 +54,4 @@ const calls = {
 }
 
 export type Server = typeof calls
-answer(calls)
+serveCalls(calls)

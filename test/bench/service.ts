@@ -2,15 +2,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { request } from 'undici'
+import { until } from '../helpers.ts'
 import { freePort } from '../postgres.ts'
 import type { Environment } from './set-up.ts'
 
 const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url))
-const LOOK_MS = 10
-const WITHIN_MS = 60_000
+const MAX_START_MS = 60_000
 
 export interface Service extends AsyncDisposable {
   pid: number
@@ -18,16 +17,21 @@ export interface Service extends AsyncDisposable {
   secondsToReady: number
 }
 
-/** `port`: by default a free one. */
+interface ServiceOptions {
+  /** By default a free one. */
+  port?: number
+  /** The folder of another checkout. By default that of this file. */
+  checkout?: string
+}
+
 export async function startService(
   environment: Environment,
-  port?: number,
-  checkout = CHECKOUT,
+  options: ServiceOptions = {},
 ): Promise<Service> {
-  const ownPort = port ?? (await freePort())
+  const { port = await freePort(), checkout = CHECKOUT } = options
   const started = performance.now()
   const muster = spawn(process.execPath, [join(checkout, 'bin/muster.js'), 'serve'], {
-    env: { ...environment, PORT: String(ownPort), PATH: process.env.PATH },
+    env: { ...environment, PORT: String(port), PATH: process.env.PATH },
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const exited = once(muster, 'exit')
@@ -36,24 +40,36 @@ export async function startService(
     await exited
   }
   try {
-    await ready(muster, `http://127.0.0.1:${ownPort}/readyz`, started + WITHIN_MS)
+    await waitUntilReady(muster, `http://127.0.0.1:${port}/readyz`)
   } catch (error) {
     await stop()
     throw error
   }
   const secondsToReady = (performance.now() - started) / 1000
-  return { pid: Number(muster.pid), port: ownPort, secondsToReady, [Symbol.asyncDispose]: stop }
+  return { pid: Number(muster.pid), port, secondsToReady, [Symbol.asyncDispose]: stop }
 }
 
-async function ready(muster: ChildProcess, url: string, deadline: number): Promise<void> {
-  for (;;) {
-    const status = await request(url).then(
-      async ({ statusCode, body }) => body.dump().then(() => statusCode),
-      () => undefined,
-    )
-    if (status === 200) return
-    if (muster.exitCode !== null || performance.now() > deadline)
-      throw new Error('muster serve did not become ready')
-    await delay(LOOK_MS)
+async function waitUntilReady(muster: ChildProcess, url: string): Promise<void> {
+  await until(
+    'muster serve is ready',
+    async () => {
+      if (muster.exitCode !== null) throw new Error(`muster serve ended with ${muster.exitCode}`)
+      return (await findStatus(url)) === 200
+    },
+    MAX_START_MS,
+  )
+}
+
+/** The status of a GET. Undefined if there is no response. */
+export async function findStatus(
+  url: string,
+  headers: Record<string, string> = {},
+): Promise<number | undefined> {
+  try {
+    const { statusCode, body } = await request(url, { headers })
+    await body.dump()
+    return statusCode
+  } catch {
+    return undefined
   }
 }

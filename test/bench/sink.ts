@@ -1,24 +1,27 @@
 /** A process that receives POSTs on 127.0.0.1 to 127.0.0.100 and responds with 204. */
 import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createListener } from 'node:net'
-import { answer, sharedNowMs } from './child.ts'
+import { serveCalls, sharedNowMs } from './child.ts'
 
 const ORIGINS = 100
 
 interface Arrival {
-  /** Arrival of the first POST, in milliseconds of the shared clock. */
+  /** When the first POST arrived, in milliseconds of the shared clock. */
   at: number
-  times: number
+  /** How often the delivery was POSTed. */
+  posts: number
+  /** The body of the first POST. */
   chunks: Buffer[]
 }
 
+/** By the ID of the delivery. */
 const arrivals = new Map<string, Arrival>()
 
 /** How long each IP address takes to respond. */
 const responseMs = new Map<string, number>()
 /** IP addresses that close the connection after each response. */
 const closing = new Set<string>()
-let failsFirst = false
+let isFirstPostRefused = false
 
 const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
   const { localAddress = '' } = request.socket
@@ -27,26 +30,27 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
   if (closing.has(localAddress)) response.setHeader('Connection', 'close')
   const id = String(request.headers['webhook-id'])
   const known = arrivals.get(id)
-  const arrival = known ?? { at: sharedNowMs(), times: 0, chunks: [] }
-  arrival.times++
+  const arrival = known ?? { at: sharedNowMs(), posts: 0, chunks: [] }
+  arrival.posts++
   if (known) request.resume()
   else {
     arrivals.set(id, arrival)
     request.on('data', (chunk: Buffer) => arrival.chunks.push(chunk))
   }
-  const respond = (): void => void response.writeHead(failsFirst && !known ? 500 : 204).end()
+  const respond = (): void =>
+    void response.writeHead(isFirstPostRefused && !known ? 500 : 204).end()
   request.on('end', () => (waitMs > 0 ? setTimeout(respond, waitMs) : respond()))
 })
 
 const ipOf = (index: number): string => `127.0.0.${index + 1}`
 
 const calls = {
-  /** The origins, for example `http://127.0.0.7:40123`. */
+  /** Returns the origins, for example `http://127.0.0.7:40123`. */
   async listen(): Promise<string[]> {
     let port = 0
     const origins: string[] = []
-    for (let number = 1; number <= ORIGINS; number++) {
-      const host = ipOf(number - 1)
+    for (let index = 0; index < ORIGINS; index++) {
+      const host = ipOf(index)
       const listener = createListener((socket) => server.emit('connection', socket))
       await new Promise<void>((resolve, reject) =>
         listener.once('error', reject).listen(port, host, resolve),
@@ -57,27 +61,28 @@ const calls = {
     return origins
   },
   /** From now on the origin at this index accepts requests and never responds. */
-  hang: (number: number): void => calls.respondAfter(number, Number.POSITIVE_INFINITY),
+  hang: (index: number): void => calls.respondAfter(index, Number.POSITIVE_INFINITY),
   /** From now on the origin at this index takes this long to respond. */
-  respondAfter: (number: number, ms: number): void => {
-    responseMs.set(ipOf(number), ms)
+  respondAfter: (index: number, ms: number): void => {
+    responseMs.set(ipOf(index), ms)
   },
   /** From now on the origin at this index closes the connection after each response. */
-  close: (number: number): void => {
-    closing.add(ipOf(number))
+  close: (index: number): void => {
+    closing.add(ipOf(index))
   },
   /** Responds with 500 to the first POST of each delivery. */
   failFirst: (): void => {
-    failsFirst = true
+    isFirstPostRefused = true
   },
+  /** Forgets all arrivals. */
   reset: () => arrivals.clear(),
   /** The number of distinct deliveries, and of repeated POSTs. */
   summary() {
     const all = [...arrivals.values()]
-    const posts = all.reduce((sum, { times }) => sum + times, 0)
-    return { arrived: all.length, doubled: posts - all.length }
+    const posts = all.reduce((sum, arrival) => sum + arrival.posts, 0)
+    return { arrived: all.length, repeated: posts - all.length }
   },
-  /** Arrival of the first POST of each delivery of a record. */
+  /** When the first POST of each delivery arrived, by the ID of the delivery's record. */
   arrivalTimes(): Map<string, number[]> {
     const times = new Map<string, number[]>()
     for (const { at, chunks } of arrivals.values()) {
@@ -86,15 +91,7 @@ const calls = {
     }
     return times
   },
-  /** Arrival of the first POST of each record. */
-  firstArrivals(): Map<string, number> {
-    const bodies = [...arrivals.values()].map(({ at, chunks }) => ({
-      at,
-      body: JSON.parse(Buffer.concat(chunks).toString()),
-    }))
-    return new Map(bodies.map(({ at, body }) => [body.resource.id, at]))
-  },
 }
 
 export type Sink = typeof calls
-answer(calls)
+serveCalls(calls)

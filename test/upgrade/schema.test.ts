@@ -24,7 +24,7 @@ describe('migrate', () => {
     )
   })
 
-  test('a stored migration differs, or is unknown between known ones: refused', async () => {
+  test('a migration of the database is unknown, or differs from that of this version: refused', async () => {
     await using database = await newMusterDatabase()
     await database.run('migrate')
     const refusal = (name: string) =>
@@ -42,7 +42,7 @@ describe('migrate', () => {
     expect(await database.run('serve')).toEqual(refusal(FIRST_MIGRATION))
   })
 
-  test.runIf(dialect === 'sqlite')('the file of a migration has changed: refused', async () => {
+  test.runIf(dialect === 'sqlite')('the file of a migration has changed or is missing: refused', async () => {
     await using tree = await copyOfRepository()
     await tree.replace(`records/migrations/${FIRST_MIGRATION}`, "'full_name'", "'whole_name'")
     expect(await tree.run('bin/muster.js', ['migrate'])).toEqual({
