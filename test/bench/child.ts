@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 
-// biome-ignore lint/suspicious/noExplicitAny: calls take whatever the messages between processes can carry.
+// biome-ignore lint/suspicious/noExplicitAny: each call takes other arguments.
 type Calls = Record<string, (...args: any[]) => unknown>
 
 interface Call {

@@ -23,109 +23,7 @@ const MEASURED_REQUESTS = 20
 /** On SQLite the goal is a response within one second. */
 const MAX_P95_MS = { postgres: 300, sqlite: 1_000 }
 
-export async function consolePages(bench: Bench): Promise<Result[]> {
-  const environment = await bench.newEnvironment()
-  const rows = bench.quick ? ROWS / 50 : ROWS
-  const { accountId, webhookId, cookie } = await withRecords(environment, async (trx, config) => {
-    const { scope } = await newAccount(trx)
-    await addWebhooks(scope, ['https://example.com/webhooks'], config)
-    const user: { id: string } = await scope.rows('users').first('id')
-    const webhook: { id: string } = await scope.rows('webhooks').first('id')
-    const { token } = await startSession(
-      scope,
-      { userId: user.id, ip: '127.0.0.1', userAgent: 'bench' },
-      new Date(),
-    )
-    return { accountId: scope.accountId, webhookId: webhook.id, cookie: `muster-session=${token}` }
-  })
-  const logging = await fill(bench, environment, { accountId, webhookId, rows })
-
-  await using server = startChild<Server>('server.ts')
-  const url = await server.call('start', 'service', environment, accountId)
-  const fetchPage = async (path: string): Promise<string> => {
-    const { statusCode, body } = await request(`${url}/console${path}`, {
-      headers: { Cookie: cookie },
-    })
-    if (statusCode !== 200) throw new Error(`${path} returned ${statusCode}`)
-    return body.text()
-  }
-  const measurePage = async (what: string, path: string): Promise<Result> => {
-    bench.progress(what)
-    const times: number[] = []
-    // The first three requests warm up.
-    for (let count = -2; count <= (bench.quick ? 5 : MEASURED_REQUESTS); count++) {
-      const started = performance.now()
-      await fetchPage(path)
-      if (count > 0) times.push(performance.now() - started)
-    }
-    return figure(
-      { what, unit: 'ms', goal: { atMost: MAX_P95_MS[bench.database] }, note: 'p95' },
-      percentile(times, 0.95),
-    )
-  }
-  const of = `of ${rows.toLocaleString('en')}`
-  return [
-    await measurePage(`requests ${of}, 24 h`, '/requests?range=24h'),
-    await measurePage(`requests ${of}, 1 h`, '/requests?range=1h'),
-    await measurePage(`requests ${of}, 24 h, 5xx`, '/requests?range=24h&status=5xx'),
-    await measurePage(
-      `requests ${of}, 24 h, path without requests`,
-      '/requests?range=24h&path=nowhere',
-    ),
-    await measurePage(`deliveries ${of}`, `/webhooks/${webhookId}`),
-    await measurePage(`deliveries ${of}, failed`, `/webhooks/${webhookId}?state=failed`),
-    await measurePage('overview', ''),
-    figure(
-      { what: 'rendering a page of 200 rows', unit: 'ms', goal: { atMost: 25 }, note: 'p95' },
-      renderingMs(),
-    ),
-    figure(
-      { what: 'script and style, kB', unit: '', goal: { atMost: 120 } },
-      (await bytesOfAssets(url, await fetchPage('/requests'))) / 1_000,
-    ),
-    figure({ what: 'logging a request', unit: 'µs', note: `in batches of ${BATCH_ROWS}` }, logging),
-  ]
-}
-
-interface Filling {
-  accountId: string
-  webhookId: string
-  rows: number
-}
-
-/** Inserts requests and deliveries of the last 24 hours. Returns microseconds per logged
- *  request. */
-async function fill(
-  bench: Bench,
-  environment: Environment,
-  { accountId, webhookId, rows }: Filling,
-): Promise<number> {
-  const db = openDatabase(readConfig(environment).database)
-  try {
-    const now = Date.now()
-    const atOf = (row: number): number => Math.floor(now - DAY_MS + (DAY_MS / rows) * row)
-    let logging = 0
-    for (let from = 0; from < rows; from += BATCH_ROWS) {
-      const size = Math.min(BATCH_ROWS, rows - from)
-      const requests = Array.from({ length: size }, (_, index) =>
-        newRequest(accountId, from + index, atOf(from + index)),
-      )
-      const started = performance.now()
-      await transaction(db, (trx) => insertRequests(trx, requests))
-      logging += performance.now() - started
-      const deliveries = Array.from({ length: size }, (_, index) =>
-        newDelivery(webhookId, from + index, atOf(from + index)),
-      )
-      await transaction(db, (trx) => insertEnded(writeScope(trx, accountId), deliveries))
-      if (from % (rows / 10) === 0)
-        bench.progress(`${from.toLocaleString('en')} requests and deliveries`)
-    }
-    if (db.dialect === 'postgres') await db.write.raw('vacuum analyze')
-    return (logging / rows) * 1_000
-  } finally {
-    await db.close()
-  }
-}
+const RENDERED_ROWS = 200
 
 const USERS = Array.from({ length: 20 }, () => randomUUID())
 const OPERATIONS = [
@@ -162,6 +60,113 @@ const BODY = JSON.stringify({
   status: 'open',
 })
 
+export async function consolePages(bench: Bench): Promise<Result[]> {
+  const environment = await bench.newEnvironment()
+  const rows = bench.quick ? ROWS / 50 : ROWS
+  const { accountId, webhookId, cookie } = await withRecords(environment, async (trx, config) => {
+    const { scope } = await newAccount(trx)
+    await addWebhooks(scope, ['https://example.com/webhooks'], config)
+    const user: { id: string } = await scope.rows('users').first('id')
+    const webhook: { id: string } = await scope.rows('webhooks').first('id')
+    const { token } = await startSession(
+      scope,
+      { userId: user.id, ip: '127.0.0.1', userAgent: 'bench' },
+      new Date(),
+    )
+    return { accountId: scope.accountId, webhookId: webhook.id, cookie: `muster-session=${token}` }
+  })
+  const loggingMicros = await fill(bench, environment, { accountId, webhookId, rows })
+
+  await using server = startChild<Server>('server.ts')
+  const url = await server.call('start', 'service', environment, accountId)
+  const fetchPage = async (path: string): Promise<string> => {
+    const { statusCode, body } = await request(`${url}/console${path}`, {
+      headers: { Cookie: cookie },
+    })
+    if (statusCode !== 200) throw new Error(`${path} returned ${statusCode}`)
+    return body.text()
+  }
+  const measurePage = async (what: string, path: string): Promise<Result> => {
+    bench.progress(what)
+    const times: number[] = []
+    // The first three requests warm up.
+    for (let count = -2; count <= (bench.quick ? 5 : MEASURED_REQUESTS); count++) {
+      const started = performance.now()
+      await fetchPage(path)
+      if (count > 0) times.push(performance.now() - started)
+    }
+    return figure(
+      { what, unit: 'ms', goal: { atMost: MAX_P95_MS[bench.database] }, note: 'p95' },
+      percentile(times, 0.95),
+    )
+  }
+  const ofRows = `of ${rows.toLocaleString('en')}`
+  return [
+    await measurePage(`requests ${ofRows}, 24 h`, '/requests?range=24h'),
+    await measurePage(`requests ${ofRows}, 1 h`, '/requests?range=1h'),
+    await measurePage(`requests ${ofRows}, 24 h, 5xx`, '/requests?range=24h&status=5xx'),
+    await measurePage(
+      `requests ${ofRows}, 24 h, path without requests`,
+      '/requests?range=24h&path=nowhere',
+    ),
+    await measurePage(`deliveries ${ofRows}`, `/webhooks/${webhookId}`),
+    await measurePage(`deliveries ${ofRows}, failed`, `/webhooks/${webhookId}?state=failed`),
+    await measurePage('overview', ''),
+    figure(
+      { what: 'rendering a page of 200 rows', unit: 'ms', goal: { atMost: 25 }, note: 'p95' },
+      measureRendering(),
+    ),
+    figure(
+      { what: 'script and style, kB', unit: '', goal: { atMost: 120 } },
+      (await bytesOfAssets(url, await fetchPage('/requests'))) / 1_000,
+    ),
+    figure(
+      { what: 'logging a request', unit: 'µs', note: `in batches of ${BATCH_ROWS}` },
+      loggingMicros,
+    ),
+  ]
+}
+
+interface Filling {
+  accountId: string
+  webhookId: string
+  rows: number
+}
+
+/** Inserts requests and deliveries of the last 24 hours. Returns microseconds per logged
+ *  request. */
+async function fill(
+  bench: Bench,
+  environment: Environment,
+  { accountId, webhookId, rows }: Filling,
+): Promise<number> {
+  const db = openDatabase(readConfig(environment).database)
+  try {
+    const now = Date.now()
+    const timeOf = (row: number): number => Math.floor(now - DAY_MS + (DAY_MS / rows) * row)
+    let loggingMs = 0
+    for (let from = 0; from < rows; from += BATCH_ROWS) {
+      const size = Math.min(BATCH_ROWS, rows - from)
+      const requests = Array.from({ length: size }, (_, index) =>
+        newRequest(accountId, from + index, timeOf(from + index)),
+      )
+      const started = performance.now()
+      await transaction(db, (trx) => insertRequests(trx, requests))
+      loggingMs += performance.now() - started
+      const deliveries = Array.from({ length: size }, (_, index) =>
+        newDelivery(webhookId, from + index, timeOf(from + index)),
+      )
+      await transaction(db, (trx) => insertAttempted(writeScope(trx, accountId), deliveries))
+      if (from % (rows / 10) === 0)
+        bench.progress(`${from.toLocaleString('en')} requests and deliveries`)
+    }
+    if (db.dialect === 'postgres') await db.write.raw('vacuum analyze')
+    return (loggingMs / rows) * 1_000
+  } finally {
+    await db.close()
+  }
+}
+
 function newRequest(accountId: string, row: number, at: number): LoggedRequest {
   const { operationId, method, path, status } = OPERATIONS[row % OPERATIONS.length] ?? OPERATIONS[0]
   const user = USERS[row % USERS.length] ?? ''
@@ -174,7 +179,7 @@ function newRequest(accountId: string, row: number, at: number): LoggedRequest {
     operationId,
     method,
     path,
-    status: row % 499 === 0 ? 500 : row % 37 === 0 ? 422 : row % 23 === 0 ? 404 : status,
+    status: errorStatus(row) ?? status,
     // From 3 to 150 ms.
     durationMs: 3 * 50 ** (((row * 7_919) % 1_000) / 1_000),
     ip: `192.0.2.${row % 200}`,
@@ -185,23 +190,36 @@ function newRequest(accountId: string, row: number, at: number): LoggedRequest {
   }
 }
 
-/** A delivery that has ended or has a retry scheduled. */
+/** Some rows have an error status. */
+function errorStatus(row: number): number | undefined {
+  if (row % 499 === 0) return 500
+  if (row % 37 === 0) return 422
+  if (row % 23 === 0) return 404
+  return undefined
+}
+
+function deliveryState(row: number): 'failed' | 'retrying' | 'delivered' {
+  if (row % 200 === 0) return 'failed'
+  if (row % 333 === 0) return 'retrying'
+  return 'delivered'
+}
+
+/** A delivery that has had its first attempt. */
 function newDelivery(webhookId: string, row: number, at: number): Record<string, unknown> {
-  const state = row % 200 === 0 ? 'failed' : row % 333 === 0 ? 'retrying' : 'delivered'
   return {
     id: uuidv7({ msecs: at }),
     webhook_id: webhookId,
     event_type: 'task.created',
     body: Buffer.from(BODY.slice(0, 200)),
-    state,
+    state: deliveryState(row),
     attempts: 1,
     created_at: at,
     updated_at: at,
   }
 }
 
-/** Deliveries with one attempt each. */
-async function insertEnded(
+/** Inserts deliveries with one attempt each. */
+async function insertAttempted(
   scope: WriteScope,
   deliveries: Record<string, unknown>[],
 ): Promise<void> {
@@ -220,10 +238,8 @@ async function insertEnded(
   )
 }
 
-const RENDERED_ROWS = 200
-
-/** The 95th percentile. */
-function renderingMs(): number {
+/** The 95th percentile of the time that it takes to render a page of requests. */
+function measureRendering(): number {
   const now = new Date()
   const rows = Array.from({ length: RENDERED_ROWS }, (_, row) => ({
     request: entryOf(newRequest('', row, now.getTime())),

@@ -16,7 +16,7 @@ import type { Environment } from './set-up.ts'
 const POLL_MS = 5
 
 setFlagsFromString('--expose-gc')
-const gc: (options: object) => void = runInNewContext('gc')
+const collectGarbage: (options: object) => void = runInNewContext('gc')
 
 export interface Progress {
   /** Deliveries that this process has stored as delivered. */
@@ -31,6 +31,7 @@ export interface Progress {
 
 let engine: Engine
 let db: Db
+/** The start of each transaction by the ID of its record, in milliseconds of the shared clock. */
 const emitted = new Map<string, number>()
 let background: NodeJS.Timeout | undefined
 
@@ -92,11 +93,11 @@ const calls = {
     }))
     await transaction(db, (trx) => emitMany(writeScope(trx, accountId), events, new Date()))
   },
-  /** The start of each transaction by the ID of its record, in milliseconds of the shared clock. */
+  /** Those of the last `emit` or `emitTogether`. */
   emitted: (): Map<string, number> => emitted,
-  /** Bytes in use after a garbage collection. */
-  retained(): number {
-    gc({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+  /** The memory of this process in bytes after a garbage collection. */
+  retainedBytes(): number {
+    collectGarbage({ type: 'major', execution: 'sync', flavor: 'last-resort' })
     return process.memoryUsage.rss()
   },
   /** Waits until `count` deliveries are stored as delivered. Throws after a time limit. */

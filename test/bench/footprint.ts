@@ -17,11 +17,12 @@ const POLL_MS = 500
 /** The results of the last deliveries are stored within this time. */
 const STORE_MS = 2_000
 
+/** The most memory in MB. */
 interface Peaks {
-  first: number
-  later: number
+  firstStart: number
+  laterStart: number
   drain: number
-  bare: number
+  bareKoa: number
 }
 
 export async function footprint(bench: Bench): Promise<Result[]> {
@@ -30,7 +31,7 @@ export async function footprint(bench: Bench): Promise<Result[]> {
     bench.progress(`round ${round}`)
     rounds.push(await measure(bench))
   }
-  const reference = { name: 'bare Koa', value: median(rounds.map(({ bare }) => bare)) }
+  const reference = { name: 'bare Koa', value: median(rounds.map(({ bareKoa }) => bareKoa)) }
   const peak = (when: keyof Peaks, what: string): Result => {
     const value = median(rounds.map((round) => round[when]))
     const note = `${(value / reference.value).toFixed(1)} times bare Koa`
@@ -38,8 +39,8 @@ export async function footprint(bench: Bench): Promise<Result[]> {
     return { ...figure({ what, unit: 'MB', goal, note }, value), reference }
   }
   return [
-    peak('first', 'most memory until the first start is ready'),
-    peak('later', 'most memory until a later start is ready'),
+    peak('firstStart', 'most memory until the first start is ready'),
+    peak('laterStart', 'most memory until a later start is ready'),
     peak('drain', 'most memory over a start and a backlog'),
   ]
 }
@@ -47,18 +48,19 @@ export async function footprint(bench: Bench): Promise<Result[]> {
 async function measure(bench: Bench): Promise<Peaks> {
   const environment = await bench.newEnvironment()
   // Like a new installation, without a compile cache.
-  const first = await startPeak({ ...environment, NODE_DISABLE_COMPILE_CACHE: '1' })
-  const later = await startPeak(environment)
-  return { first, later, drain: await drainPeak(bench), bare: await barePeak() }
+  const firstStart = await measureStart({ ...environment, NODE_DISABLE_COMPILE_CACHE: '1' })
+  const laterStart = await measureStart(environment)
+  const drain = await measureBacklog(bench)
+  return { firstStart, laterStart, drain, bareKoa: await measureBareKoa() }
 }
 
-async function startPeak(environment: Environment): Promise<number> {
+async function measureStart(environment: Environment): Promise<number> {
   await using service = await startService(environment)
   return peakMb(service.pid)
 }
 
 /** A later start with a backlog for 100 webhooks, until all of it is stored. */
-async function drainPeak(bench: Bench): Promise<number> {
+async function measureBacklog(bench: Bench): Promise<number> {
   await using sink = startChild<Sink>('sink.ts')
   const environment = await bench.newEnvironment()
   const accounts = await subscribe(environment, await sink.call('listen'))
@@ -74,7 +76,7 @@ async function drainPeak(bench: Bench): Promise<number> {
   return peakMb(service.pid)
 }
 
-async function barePeak(): Promise<number> {
+async function measureBareKoa(): Promise<number> {
   const koa = fork(fileURLToPath(new URL('bare-koa.js', import.meta.url)))
   try {
     const [port] = await once(koa, 'message')
@@ -86,11 +88,12 @@ async function barePeak(): Promise<number> {
   }
 }
 
-/** The most memory that the process and its descendants have had, each at its worst. */
+/** The sum of the most memory of the process and of each of its descendants. They may have had it
+ *  at different times. */
 function peakMb(pid: number): number {
   const [, kib] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')
-  return children
-    .filter(Boolean)
-    .reduce((sum, child) => sum + peakMb(Number(child)), (Number(kib) * 1024) / 1e6)
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  let sum = (Number(kib) * 1024) / 1e6
+  for (const child of children.split(' ').filter(Boolean)) sum += peakMb(Number(child))
+  return sum
 }

@@ -1,4 +1,4 @@
-/** The effect of a million later attempts on the attempts that are due now. The goal is none. */
+/** The effect of a million attempts that are scheduled for later on attempts that are due now. */
 import { openDatabase } from '../../records/database/open.ts'
 import {
   findNextQueuedDueAt,
@@ -12,7 +12,7 @@ import { figure, percentile, type Result } from './result.ts'
 import { type Bench, emitEvents, subscribe, withRecords } from './set-up.ts'
 
 const SCHEDULED = 1_000_000
-const TIMES = 200
+const REPETITIONS = 200
 const HOUR_MS = 3_600_000
 
 export async function horizon(bench: Bench): Promise<Result[]> {
@@ -42,9 +42,9 @@ export async function horizon(bench: Bench): Promise<Result[]> {
   const databaseUrl = 'databaseUrl' in config.database ? config.database.databaseUrl : undefined
   const queue = await startQueue({ databaseUrl, attemptTimeoutMs: 15_000, log: newLogger('warn') })
   try {
-    bench.progress('leasing and sweeping')
-    const lease = await milliseconds(() => queue.attempts.lease(512, { limit: 16, skip: [] }, []))
-    const sweep = await milliseconds(async () => {
+    bench.progress('leases and sweeps')
+    const lease = await measureMs(() => queue.attempts.lease(512, { limit: 16, skip: [] }, []))
+    const sweep = await measureMs(async () => {
       const now = new Date()
       await listUnqueued(db, new Date(now.getTime() + HOUR_MS / 12), [], 1_000)
       await findNextQueuedDueAt(db, now)
@@ -64,9 +64,10 @@ export async function horizon(bench: Bench): Promise<Result[]> {
   }
 }
 
-async function milliseconds(work: () => Promise<unknown>): Promise<number[]> {
+/** The milliseconds of each repetition. */
+async function measureMs(work: () => Promise<unknown>): Promise<number[]> {
   const times: number[] = []
-  for (let time = 0; time < TIMES; time++) {
+  for (let repetition = 0; repetition < REPETITIONS; repetition++) {
     const started = performance.now()
     await work()
     times.push(performance.now() - started)

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { startChild } from './child.ts'
 import { MAX_DRAIN_MS, WARM_UP } from './drain.ts'
 import type { EngineProcess } from './engine.ts'
-import { comparison, figure, type Goal, percentile, type Result } from './result.ts'
+import { comparison, figure, type Goal, percentile, type Result, type Round } from './result.ts'
 import { type Bench, emitEvents, subscribe } from './set-up.ts'
 import type { Sink } from './sink.ts'
 
@@ -13,13 +13,13 @@ const EVENTS_PER_SECOND = 5
 
 export async function isolation(bench: Bench): Promise<Result[]> {
   const events = bench.quick ? 200 : 5_000
-  const drained: { muster: number; reference: number }[] = []
-  const late: { muster: number[]; reference: number[] } = { muster: [], reference: [] }
+  const drained: Round[] = []
+  const late: Record<keyof Round, number[]> = { muster: [], reference: [] }
   for (let round = 1; round <= (bench.quick ? 1 : 2); round++) {
-    bench.progress(`round ${round}: all answer`)
-    const reference = await drainHealthy(bench, events, false)
+    bench.progress(`round ${round}: all respond`)
+    const reference = await measureResponding(bench, { events, hanging: 0 })
     bench.progress(`round ${round}: one hangs`)
-    const muster = await drainHealthy(bench, events, true)
+    const muster = await measureResponding(bench, { events, hanging: 1 })
     drained.push({ muster: muster.perSecond, reference: reference.perSecond })
     late.muster.push(...muster.lateMs)
     late.reference.push(...reference.lateMs)
@@ -30,7 +30,7 @@ export async function isolation(bench: Bench): Promise<Result[]> {
       unit: 'ms' as const,
       goal,
     }
-    // The lateness of the machine itself is part of both figures.
+    // The goal is for Muster's own figure. Delays of the machine are in both figures.
     return {
       ...figure(described, percentile(late.muster, share)),
       reference: { name: 'none hangs', value: percentile(late.reference, share) },
@@ -48,24 +48,23 @@ export async function isolation(bench: Bench): Promise<Result[]> {
   ]
 }
 
-/** Drain speed of the responding endpoints, and the lateness of new events while the backlog
- *  of the hanging endpoint remains. */
-async function drainHealthy(
+/** How fast the backlogs of the responding endpoints are drained, and how late new events arrive
+ *  there while the backlog of a hanging endpoint remains. */
+async function measureResponding(
   bench: Bench,
-  events: number,
-  hangs: boolean,
+  { events, hanging }: { events: number; hanging: 0 | 1 },
 ): Promise<{ perSecond: number; lateMs: number[] }> {
   await using sink = startChild<Sink>('sink.ts')
   await using engine = startChild<EngineProcess>('engine.ts')
   const environment = await bench.newEnvironment()
   const origins = (await sink.call('listen')).slice(0, WEBHOOKS)
-  if (hangs) await sink.call('hang', 0)
+  if (hanging === 1) await sink.call('hang', 0)
   const accounts = await subscribe(environment, origins)
   await emitEvents(environment, accounts, events)
-  const healthy = (WEBHOOKS - (hangs ? 1 : 0)) * events
+  const backlog = (WEBHOOKS - hanging) * events
   await engine.call('start', environment)
-  const first = await engine.call('delivered', healthy * WARM_UP, MAX_DRAIN_MS)
-  const all = await engine.call('delivered', healthy, MAX_DRAIN_MS)
+  const first = await engine.call('delivered', backlog * WARM_UP, MAX_DRAIN_MS)
+  const all = await engine.call('delivered', backlog, MAX_DRAIN_MS)
   const perSecond = ((all.count - first.count) / (all.at - first.at)) * 1000
 
   await sink.call('reset')

@@ -27,12 +27,12 @@ export async function lateness(bench: Bench): Promise<Result[]> {
   await sink.call('failFirst')
   const accounts = await subscribe(environment, origins.slice(0, 1))
   await engine.call('start', environment)
-  bench.progress('planning attempts')
+  bench.progress('scheduling attempts')
   const count = bench.quick ? 20 : ATTEMPTS
   await engine.call('emit', accounts, count, EVERY_MS)
   await engine.call('delivered', count, MAX_DRAIN_MS)
   await delay(100)
-  const late = await millisecondsLate(environment)
+  const late = await listDelays(environment)
   return [
     figure({ what: 'scheduled attempts late, p50', unit: 'ms' }, percentile(late, 0.5)),
     figure(
@@ -42,7 +42,8 @@ export async function lateness(bench: Bench): Promise<Result[]> {
   ]
 }
 
-async function millisecondsLate(environment: Environment): Promise<number[]> {
+/** How many milliseconds after its scheduled time each second attempt started. */
+async function listDelays(environment: Environment): Promise<number[]> {
   const db = openDatabase(readConfig(environment).database)
   try {
     const rows: { first: number; took: number; second: number }[] = await db

@@ -19,7 +19,8 @@ export async function memory(bench: Bench): Promise<Result[]> {
   const accounts = await subscribe(environment, await sink.call('listen'))
   await engine.call('start', environment)
   const total = bench.quick ? DELIVERIES / 20 : DELIVERIES
-  let [most, reference] = [0, 0]
+  let most = 0
+  let reference = 0
   for (let round = 1; round <= ROUNDS; round++) {
     await emitEvents(environment, accounts, total / ROUNDS / WEBHOOKS)
     const { count, rssBytes } = await engine.call(
@@ -28,11 +29,11 @@ export async function memory(bench: Bench): Promise<Result[]> {
       MAX_DRAIN_MS,
     )
     await sink.call('reset')
-    if (round === ROUNDS / 10) reference = await engine.call('retained')
+    if (round === ROUNDS / 10) reference = await engine.call('retainedBytes')
     most = Math.max(most, rssBytes)
     bench.progress(`${count} deliveries: ${Math.round(rssBytes / MIB)} MiB`)
   }
-  const retained = await engine.call('retained')
+  const retained = await engine.call('retainedBytes')
   const what = `MiB of memory after ${total.toLocaleString('en')} deliveries`
   return [
     comparison({ what, unit: '', goal: { atMost: 1.2 } }, 'ratio', 'after a tenth', [

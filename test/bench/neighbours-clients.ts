@@ -1,5 +1,5 @@
-/** The clients of other accounts, in their own process: their work must not delay the timers of the
- *  victim's client. */
+/** The clients of other accounts. They have their own process, so that their work does not delay
+ *  the timers of the victim's client. */
 import { Agent, request } from 'undici'
 import { serveCalls } from './child.ts'
 
@@ -13,10 +13,10 @@ const calls = {
     await Promise.all(Array.from({ length: count }, (_, number) => signIn(baseUrl, number)))
   },
 
-  /** Each token reads the URL again and again. Returns how many responses were server errors. */
+  /** A client of each token reads the URL again and again. Returns the number of server errors. */
   async read(url: string, tokens: string[], durationMs: number): Promise<number> {
-    const until = performance.now() + durationMs
-    const failed = await Promise.all(tokens.map((token) => readUntil(url, token, until)))
+    const deadline = performance.now() + durationMs
+    const failed = await Promise.all(tokens.map((token) => readUntil(deadline, url, token)))
     return failed.reduce((sum, count) => sum + count, 0)
   },
 }
@@ -39,10 +39,10 @@ async function signIn(baseUrl: string, number: number): Promise<void> {
   await body.dump()
 }
 
-async function readUntil(url: string, token: string, until: number): Promise<number> {
+async function readUntil(deadline: number, url: string, token: string): Promise<number> {
   const headers = { authorization: `Bearer ${token}` }
   let failed = 0
-  while (performance.now() < until) {
+  while (performance.now() < deadline) {
     const { statusCode, body } = await request(url, { headers, dispatcher })
     await body.dump({ limit: 100_000_000 })
     if (statusCode >= 500) failed++

@@ -13,7 +13,9 @@ const EVENT_MS = 100
 /** The most that an attack may add to the p99 of another account. */
 const MOST_MS = 100
 const ARRIVAL_MS = 60_000
+const POLL_MS = 50
 const SETTLE_MS = 1_000
+/** The index of the victim's origin. */
 const VICTIM = 1
 
 interface Engines {
@@ -22,24 +24,30 @@ interface Engines {
   victim: string[]
 }
 
-/** The p99 of the victim from an event to its POST: alone, then during an attack. */
-async function attackedRound(
+/** One round: the p99 of the victim from an event to its POST, alone and then during the attack. */
+async function measureRound(
   bench: Bench,
   engines: Engines,
   attack: () => Promise<void>,
 ): Promise<Round> {
-  const [alone, attacked] = bench.quick ? [1, 3] : [30, 40]
-  const reference = percentile(await latencies(engines, alone), 0.99)
+  const seconds = bench.quick ? { alone: 1, attacked: 3 } : { alone: 30, attacked: 40 }
+  const reference = percentile(await measureLatencies(engines, seconds.alone), 0.99)
   await attack()
-  const muster = percentile(await latencies(engines, attacked), 0.99)
+  const muster = percentile(await measureLatencies(engines, seconds.attacked), 0.99)
   await engines.engine.call('endBackground')
   return { muster, reference }
 }
 
-/** Milliseconds from each event to its POST. */
-async function latencies({ sink, engine, victim }: Engines, seconds: number): Promise<number[]> {
+/** Emits events of the victim. Returns the milliseconds from each event to its POST. */
+async function measureLatencies(engines: Engines, seconds: number): Promise<number[]> {
   const count = (seconds * 1000) / EVENT_MS
-  await engine.call('emit', victim, count, EVENT_MS)
+  await engines.engine.call('emit', engines.victim, count, EVENT_MS)
+  return waitForArrivals(engines)
+}
+
+/** Waits until all emitted events have arrived. Returns the milliseconds that each took. An event
+ *  that does not arrive in time has taken until now. */
+async function waitForArrivals({ sink, engine }: Engines): Promise<number[]> {
   const emitted = await engine.call('emitted')
   const deadline = sharedNowMs() + ARRIVAL_MS
   for (;;) {
@@ -48,7 +56,7 @@ async function latencies({ sink, engine, victim }: Engines, seconds: number): Pr
     const now = sharedNowMs()
     if (isComplete || now > deadline)
       return [...emitted].map(([id, at]) => (arrivals.get(id)?.[0] ?? now) - at)
-    await delay(100)
+    await delay(POLL_MS)
   }
 }
 
@@ -69,7 +77,7 @@ export async function slowEndpoints(bench: Bench): Promise<Result[]> {
       await sink.call('respondAfter', 0, 14_000)
       await engine.call('emitInBackground', attacker, 60_000 / 57)
     }
-    rounds.push(await attackedRound(bench, { sink, engine, victim }, attack))
+    rounds.push(await measureRound(bench, { sink, engine, victim }, attack))
   }
   return [bounded('50 endpoints respond after 14 s: event to webhook, p99', rounds)]
 }
@@ -93,7 +101,7 @@ export async function hangingNames(bench: Bench): Promise<Result[]> {
     const victim = await subscribe(environment, [`http://victim.test:${port}`])
     await engine.call('start', environment, [names.address])
     const attack = () => engine.call('emitInBackground', attackers, 1_000)
-    rounds.push(await attackedRound(bench, { sink, engine, victim }, attack))
+    rounds.push(await measureRound(bench, { sink, engine, victim }, attack))
   }
   return [bounded('100 host names hang: event to webhook, p99', rounds)]
 }
@@ -104,8 +112,8 @@ function bounded(what: string, rounds: Round[]): Result {
 }
 
 const FULL_ACCOUNTS = 10
-const PROBE = 10
-const PROBES = 10
+const EVENTS_TOGETHER = 10
+const ROUNDS = 10
 
 /** 10 accounts with 100,000 due attempts each, and one with 10. */
 export async function fullQueues(bench: Bench): Promise<Result[]> {
@@ -118,11 +126,11 @@ export async function fullQueues(bench: Bench): Promise<Result[]> {
   for (const origin of origins.slice(VICTIM + 1, VICTIM + 1 + FULL_ACCOUNTS))
     full.push(...(await subscribe(environment, [origin])))
   await engine.call('start', environment)
-  const alone = await secondsOfTens({ sink, engine, victim })
+  const alone = await measureTenEvents({ sink, engine, victim })
   bench.progress('inserting the backlogs')
   for (const accountId of full)
     await insertBacklog(environment, accountId, bench.quick ? 2_000 : 100_000)
-  const attacked = await secondsOfTens({ sink, engine, victim })
+  const attacked = await measureTenEvents({ sink, engine, victim })
   const described = {
     what: '10 accounts with 100,000 due attempts: 10 events of another arrive within',
     unit: 's' as const,
@@ -133,21 +141,14 @@ export async function fullQueues(bench: Bench): Promise<Result[]> {
   return [{ ...figure({ ...described, note }, Math.max(...attacked)), reference }]
 }
 
-/** How long ten events take until the last has arrived, several times. */
-async function secondsOfTens({ sink, engine, victim }: Engines): Promise<number[]> {
+/** Emits ten events together, several times. Returns the seconds until the last of each ten has
+ *  arrived. */
+async function measureTenEvents(engines: Engines): Promise<number[]> {
+  const { sink, engine, victim } = engines
   const seconds: number[] = []
-  for (let probe = 0; probe < PROBES; probe++) {
-    await engine.call('emitTogether', victim[0] ?? '', PROBE)
-    const emitted = await engine.call('emitted')
-    const startedAt = Math.min(...emitted.values())
-    for (let isComplete = false; !isComplete; await delay(50)) {
-      const arrivals = await sink.call('arrivalTimes')
-      isComplete = [...emitted.keys()].every((id) => arrivals.has(id))
-      if (!isComplete && sharedNowMs() - startedAt < ARRIVAL_MS) continue
-      const last = [...emitted.keys()].map((id) => arrivals.get(id)?.[0] ?? sharedNowMs())
-      seconds.push((Math.max(...last) - startedAt) / 1000)
-      break
-    }
+  for (let round = 0; round < ROUNDS; round++) {
+    await engine.call('emitTogether', victim[0] ?? '', EVENTS_TOGETHER)
+    seconds.push(Math.max(...(await waitForArrivals(engines))) / 1000)
     await sink.call('reset')
     await delay(500)
   }

@@ -1,4 +1,4 @@
-/** Sign-ins and large pages of others, and the response time of one account's requests. */
+/** The response time of one account during many sign-ins, or large pages of other accounts. */
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
@@ -18,35 +18,35 @@ interface Victim {
   token: string
 }
 
-interface Attacked {
-  durations: number[]
+interface Responses {
+  durationsMs: number[]
   /** Responses that are not a success. */
   refused: number
 }
 
 /** Repeats a GET of the victim at an even rate for as long as `work` runs. */
-async function requestsDuring({ url, token }: Victim, work: Promise<unknown>): Promise<Attacked> {
+async function sendDuring({ url, token }: Victim, work: Promise<unknown>): Promise<Responses> {
   const dispatcher = new Agent()
   const headers = { authorization: `Bearer ${token}` }
-  const attacked: Attacked = { durations: [], refused: 0 }
+  const responses: Responses = { durationsMs: [], refused: 0 }
   const sent: Promise<void>[] = []
   const sendOne = async (): Promise<void> => {
     const startedAt = performance.now()
     const { statusCode, body } = await request(url, { headers, dispatcher })
     await body.dump()
-    if (statusCode !== 200) attacked.refused++
-    attacked.durations.push(performance.now() - startedAt)
+    if (statusCode !== 200) responses.refused++
+    responses.durationsMs.push(performance.now() - startedAt)
   }
   const timer = setInterval(() => sent.push(sendOne()), 1_000 / REQUESTS_PER_SECOND)
   await work.finally(() => clearInterval(timer))
   await Promise.all(sent)
   await dispatcher.close()
-  return attacked
+  return responses
 }
 
-/** The p99 of the victim alone and during an attack, by turns, and the victim's refused
- *  requests. */
-async function byTurns(
+/** Measures the p99 of the victim alone and during an attack, by turns. `refused` counts requests of
+ *  the victim without success. */
+async function compareByTurns(
   bench: Bench,
   victim: Victim,
   attack: () => Promise<unknown>,
@@ -54,9 +54,9 @@ async function byTurns(
   const rounds: Round[] = []
   let refused = 0
   const p99 = async (work: Promise<unknown>): Promise<number> => {
-    const attacked = await requestsDuring(victim, work)
-    refused += attacked.refused
-    return percentile(attacked.durations, 0.99)
+    const responses = await sendDuring(victim, work)
+    refused += responses.refused
+    return percentile(responses.durationsMs, 0.99)
   }
   // The first round warms up.
   for (let round = 0; round <= (bench.quick ? 1 : ROUNDS); round++) {
@@ -82,7 +82,7 @@ export async function signIns(bench: Bench): Promise<Result[]> {
     memory.start()
     await clients.call('signIn', baseUrl, count)
   }
-  const { rounds, refused } = await byTurns(bench, victim, attack)
+  const { rounds, refused } = await compareByTurns(bench, victim, attack)
   await delay(bench.quick ? 0 : SETTLE_MS)
   const { before, peak, after } = memory.stop()
   const mebibytes = (what: string, value: number, atMost: number): Result => ({
@@ -125,7 +125,7 @@ export async function largePages(bench: Bench): Promise<Result[]> {
   const attack = async (): Promise<void> => {
     failed += await clients.call('read', url, readers, durationMs)
   }
-  const { rounds, refused } = await byTurns(bench, victim, attack)
+  const { rounds, refused } = await compareByTurns(bench, victim, attack)
   return [
     bounded('20 clients read the largest pages: GET, p99', rounds, 150),
     refusals('20 clients read the largest pages: refused GETs', refused + failed),
@@ -159,7 +159,7 @@ async function startWithVictim(
   return { service, baseUrl, victim: { url: `${baseUrl}/public/v1/participants`, token } }
 }
 
-/** The memory of a process in MiB: at the first start of the watch, the most, and at its end. */
+/** Watches the memory of a process in MiB: before the first attack, the most, and at the end. */
 function watchMemory(pid: number) {
   const now = (): number => {
     const [, kib] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
@@ -171,6 +171,7 @@ function watchMemory(pid: number) {
     peak = Math.max(peak, now())
   }, 50)
   return {
+    /** Called at the start of each attack. */
     start(): void {
       before ??= now()
     },

@@ -24,19 +24,13 @@ const calls = {
     const pending = await listUnqueued(db, new Date(), [], 1_000_000)
     posts = []
     for (let from = 0; from < pending.length; from += LOADED_AT_ONCE) {
-      for (const { deliveryId: id, body, webhook } of (
-        await loadRequests(
-          { dialect: db.dialect, sql: db.read },
-          pending.slice(from, from + LOADED_AT_ONCE),
-        )
-      ).values())
-        if (webhook)
-          posts.push({
-            id,
-            body,
-            url: webhook.url,
-            key: open(webhook.id, webhook.sealedSecret).whole,
-          })
+      const batch = pending.slice(from, from + LOADED_AT_ONCE)
+      const requests = await loadRequests({ dialect: db.dialect, sql: db.read }, batch)
+      for (const { deliveryId: id, body, webhook } of requests.values()) {
+        if (!webhook) continue
+        const key = open(webhook.id, webhook.sealedSecret).whole
+        posts.push({ id, body, url: webhook.url, key })
+      }
     }
     await db.close()
   },

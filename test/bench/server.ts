@@ -6,14 +6,14 @@ import { serveCalls } from './child.ts'
 import type { Environment } from './set-up.ts'
 
 const delays = monitorEventLoopDelay({ resolution: 1 })
-let turns: Turns | undefined
+let cpuWatch: CpuWatch | undefined
 
-interface Turns {
-  /** The most CPU time of this thread in one turn of the event loop, in milliseconds. */
+interface CpuWatch {
+  /** Returns the most CPU time of this thread in one turn of the event loop, in milliseconds. */
   stop(): number
 }
 
-function watchTurns(): Turns {
+function watchCpuOfTurns(): CpuWatch {
   let mostMicros = 0
   let before = process.threadCpuUsage()
   const endTurn = (): void => {
@@ -40,16 +40,16 @@ const calls = {
     const { user, system } = process.cpuUsage()
     return user + system
   },
-  startDelays(): void {
+  watchTurns(): void {
     delays.reset()
     delays.enable()
-    turns = watchTurns()
+    cpuWatch = watchCpuOfTurns()
   },
-  /** Since `startDelays`: the longest turn of the event loop in milliseconds. The lower of the
-   *  time, to which other programs of the machine add, and of the CPU time. */
-  stopDelays(): number {
+  /** The longest turn of the event loop since `watchTurns`, in milliseconds. Its duration, to which
+   *  other programs of the machine add, or its CPU time: the lower of the two. */
+  longestTurnMs(): number {
     delays.disable()
-    return Math.min(delays.max / 1e6, turns?.stop() ?? 0)
+    return Math.min(delays.max / 1e6, cpuWatch?.stop() ?? 0)
   },
 }
 

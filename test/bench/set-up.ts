@@ -1,4 +1,4 @@
-/** An empty database with an account, its key, participants and webhooks. */
+/** Databases, and the accounts, keys, participants, webhooks and events in them. */
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -49,7 +49,7 @@ const SETTINGS = {
   SECRET_KEY: 'a secret key for nothing but benchmarks',
 }
 
-/** Creates databases on demand and removes all of them at the end. */
+/** Creates databases when they are needed, and removes all of them at the end. */
 export async function openDatabases(
   kinds: readonly DatabaseKind[],
   postgresSettings?: Record<string, string>,
@@ -61,7 +61,7 @@ export async function openDatabases(
   return {
     async newEnvironment(kind) {
       if (kind === 'sqlite') return { ...SETTINGS, DATA_DIR: join(directory, randomUUID()) }
-      if (!postgres) throw new Error('PostgreSQL was not asked for')
+      if (!postgres) throw new Error('Add postgres to the kinds of openDatabases')
       return { ...SETTINGS, DATABASE_URL: await postgres.createDatabase() }
     },
     async [Symbol.asyncDispose]() {
@@ -71,7 +71,7 @@ export async function openDatabases(
   }
 }
 
-/** Migrates the database and calls `work` in one transaction. */
+/** Migrates the database and calls `work` in one transaction. Returns its result. */
 export async function withRecords<T>(
   environment: Environment,
   work: (trx: Trx, config: Config) => Promise<T>,
@@ -80,16 +80,16 @@ export async function withRecords<T>(
   const db = openDatabase(config.database)
   try {
     await withSetupLock(config.database, () => migrate(db))
-    const made = await transaction(db, (trx) => work(trx, config))
+    const result = await transaction(db, (trx) => work(trx, config))
     // Autovacuum would do this, but during a measurement.
     if (db.dialect === 'postgres') await db.write.raw('vacuum analyze')
-    return made
+    return result
   } finally {
     await db.close()
   }
 }
 
-/** An account and a key of its Account Owner. */
+/** Creates an account and a key of its Account Owner. */
 export async function newAccount(trx: Trx): Promise<{ scope: WriteScope; token: string }> {
   const now = new Date()
   const owner = {
@@ -159,7 +159,7 @@ export async function emitEvents(
   })
 }
 
-/** Returns their IDs. */
+/** Returns the IDs of the participants. */
 export async function addParticipants(scope: WriteScope, count: number): Promise<string[]> {
   const ids: string[] = []
   for (let number = 1; number <= count; number++) {
