@@ -28,12 +28,12 @@ const STORE_MS = 2_000
 /** An idle connection of PostgreSQL reports its last transactions after 10 seconds. */
 const REPORT_MS = 11_000
 
-type Figure = keyof typeof described
+type Figure = keyof typeof FIGURES
 type Figures = Partial<Record<Figure, number>>
-/** The figures of each round, by contender. */
-type Measured = Map<string, Figures[]>
+/** The figures of each round, by the name of the contender. */
+type FiguresByName = Map<string, Figures[]>
 
-const described = {
+const FIGURES = {
   accepted: { what: 'changes accepted, 32 clients', unit: '/s' },
   delivered: { what: 'changes accepted and delivered, 32 clients', unit: '/s' },
   cpu: { what: 'CPU of 1,000 changes', unit: 'ms' },
@@ -68,7 +68,7 @@ function ratioGoal(database: DatabaseKind, contender: string, name: Figure): Goa
 export async function changes(bench: Bench): Promise<Result[]> {
   await using sink = startChild<Sink>('sink.ts')
   await using contenders = await startContenders(bench, await sink.call('listen'))
-  const measured: Measured = new Map(contenders.list.map(({ name }) => [name, []]))
+  const measured: FiguresByName = new Map(contenders.list.map(({ name }) => [name, []]))
   // The first round warms up.
   for (let round = 0; round <= (bench.quick ? 1 : ROUNDS); round++)
     for (const contender of contenders.list) {
@@ -78,12 +78,12 @@ export async function changes(bench: Bench): Promise<Result[]> {
     }
   for (const contender of contenders.list) {
     bench.progress(`${contender.name}, counting`)
-    measured.get(contender.name)?.push(await count(bench, sink, contender))
+    measured.get(contender.name)?.push(await measureCounts(bench, sink, contender))
   }
-  const results = [...rows(bench.database, contenders.list, measured)]
+  const results = [...listResults(bench.database, contenders.list, measured)]
   for (const clients of [16, 64]) {
     bench.progress(`with and without a webhook, ${clients} clients`)
-    results.push(await webhookCost(bench, sink, contenders.list[0] as Contender, clients))
+    results.push(await measureWebhook(bench, sink, contenders.list[0] as Contender, clients))
   }
   return results
 }
@@ -97,26 +97,30 @@ async function measureRound(
   const before = await contender.counters()
   const { acceptedMs, deliveredMs } = await deliverAll(sink, contender, changes)
   await delay(STORE_MS)
-  const perChange = difference(before, await contender.counters(), changes)
-  const late = await measurePaced(sink, contender, quick ? 1 : PACED_SECONDS)
+  const perChange = differences(before, await contender.counters(), changes)
+  const latenciesMs = await measurePaced(sink, contender, quick ? 1 : PACED_SECONDS)
   return {
     accepted: (changes / acceptedMs) * 1000,
     delivered: (changes / deliveredMs) * 1000,
     cpu: (perChange('serviceMs') + perChange('postgresMs')) * 1000,
     service: perChange('serviceMs') * 1000,
     postgres: perChange('postgresMs') * 1000,
-    p50: percentile(late, 0.5),
-    p99: percentile(late, 0.99),
+    p50: percentile(latenciesMs, 0.5),
+    p99: percentile(latenciesMs, 0.99),
   }
 }
 
-/** What varies little from round to round is counted once. */
-async function count({ quick }: Bench, sink: Child<Sink>, contender: Contender): Promise<Figures> {
+/** Counts the figures that vary little from round to round. */
+async function measureCounts(
+  { quick }: Bench,
+  sink: Child<Sink>,
+  contender: Contender,
+): Promise<Figures> {
   const changes = quick ? 300 : 3_000
   const before = await contender.counters()
   await deliverAll(sink, contender, changes)
   await delay(REPORT_MS)
-  const perChange = difference(before, await contender.counters(), changes)
+  const perChange = differences(before, await contender.counters(), changes)
   const traced = quick ? 100 : 1_000
   const writes = await contender.countSocketWrites(() => deliverAll(sink, contender, traced))
   return {
@@ -127,7 +131,8 @@ async function count({ quick }: Bench, sink: Child<Sink>, contender: Contender):
   }
 }
 
-function difference(before: Counters, after: Counters, changes: number) {
+/** Returns a function that reads how much a counter grew per change. */
+function differences(before: Counters, after: Counters, changes: number) {
   return (name: keyof Counters): number => (after[name] - before[name]) / changes
 }
 
@@ -162,8 +167,9 @@ async function measurePaced(
   return sent.map(({ id, sentAt }) => (arrivals.get(id) ?? Number.NaN) - sentAt)
 }
 
-/** The rate of creates with a webhook, compared with an account without webhooks. */
-async function webhookCost(
+/** How many participants are created per second in an account with a webhook, compared with one
+ *  without. */
+async function measureWebhook(
   { quick }: Bench,
   sink: Child<Sink>,
   { url, token, tokenWithoutWebhook }: Contender,
@@ -186,18 +192,19 @@ async function webhookCost(
   )
 }
 
-function* rows(
+/** Each figure of Muster, followed by its comparison with each other contender. */
+function* listResults(
   database: DatabaseKind,
   [muster, ...others]: Contender[],
-  measured: Measured,
+  measured: FiguresByName,
 ): Generator<Result> {
   const valuesOf = (contender: Contender | undefined, name: Figure): number[] =>
     (measured.get(contender?.name ?? '') ?? []).flatMap((figures) => figures[name] ?? [])
-  for (const name of Object.keys(described) as Figure[]) {
+  for (const name of Object.keys(FIGURES) as Figure[]) {
     const values = valuesOf(muster, name)
     if (values.length === 0 || (database === 'sqlite' && POSTGRES_FIGURES.includes(name))) continue
     const goal = database === 'sqlite' ? undefined : GOALS[name]
-    yield figure({ ...described[name], goal }, median(values))
+    yield figure({ ...FIGURES[name], goal }, median(values))
     for (const other of others) {
       const references = valuesOf(other, name)
       const rounds = values.map((muster, round) => ({
@@ -205,7 +212,7 @@ function* rows(
         reference: references[round] ?? Number.NaN,
       }))
       const ownGoal = ratioGoal(database, other.name, name)
-      yield comparison({ ...described[name], goal: ownGoal }, 'ratio', other.name, rounds)
+      yield comparison({ ...FIGURES[name], goal: ownGoal }, 'ratio', other.name, rounds)
     }
   }
 }

@@ -18,6 +18,32 @@ const BATCH_MS = 10
 let runner: Runner
 let delivered = 0
 
+async function storeSuccess(
+  pool: pg.Pool,
+  { id, startedAt, status }: { id: string; startedAt: number; status: number },
+): Promise<void> {
+  const endedAt = Date.now()
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    await client.query(
+      `insert into attempts
+         (account_id, delivery_id, number, trigger, started_at, duration_ms, outcome, status)
+       select account_id, id, 1, 'schedule', $2, $3, 'success', $4 from deliveries where id = $1`,
+      [id, startedAt, endedAt - startedAt, status],
+    )
+    await client.query(
+      `update deliveries
+       set state = 'delivered', attempts = 1, next_attempt_at = null, next_trigger = null, updated_at = $2
+       where id = $1`,
+      [id, endedAt],
+    )
+    await client.query('commit')
+  } finally {
+    client.release()
+  }
+}
+
 const calls = {
   /** Queues every due delivery and starts. */
   async start(environment: Environment): Promise<void> {
@@ -45,31 +71,14 @@ const calls = {
       taskList: {
         async deliver(payload) {
           const attempt = payload as { deliveryId: string; webhookId: string }
-          const id = attempt.deliveryId
-          const delivery = (
-            await loadRequests({ dialect: db.dialect, sql: db.read }, [attempt])
-          ).get(id)
-          if (!delivery?.webhook) return
-          const { webhook, body } = delivery
+          const requests = await loadRequests({ dialect: db.dialect, sql: db.read }, [attempt])
+          const request = requests.get(attempt.deliveryId)
+          if (!request?.webhook) return
+          const { webhook, body, deliveryId: id } = request
           const key = open(webhook.id, webhook.sealedSecret).whole
           const startedAt = Date.now()
           const status = await sendSigned({ url: webhook.url, id, body, key }, agent)
-          const client = await pool.connect()
-          try {
-            await client.query('begin')
-            await client.query(
-              `insert into attempts (account_id, delivery_id, number, trigger, started_at, duration_ms, outcome, status)
-               select account_id, id, 1, 'schedule', $2, $3, 'success', $4 from deliveries where id = $1`,
-              [id, startedAt, Date.now() - startedAt, status],
-            )
-            await client.query(
-              `update deliveries set state = 'delivered', attempts = 1, next_attempt_at = null, next_trigger = null, updated_at = $2 where id = $1`,
-              [id, Date.now()],
-            )
-            await client.query('commit')
-          } finally {
-            client.release()
-          }
+          await storeSuccess(pool, { id, startedAt, status })
           delivered++
         },
       },

@@ -15,15 +15,16 @@ export function publishHeaders(token: string): Record<string, string> {
   return { authorization: `Bearer ${token}`, 'idempotency-key': randomUUID() }
 }
 
-/** Returns the accepted requests a second. Throws when a request fails. */
+/** Creates `count` participants. Returns the accepted requests per second. Throws when a request
+ *  fails. */
 export async function publish({ url, token, count, clients }: Publishing): Promise<number> {
   const agent = new Agent({ connections: clients })
   const started = performance.now()
   let left = count
-  const work = async (): Promise<void> => {
+  const runClient = async (): Promise<void> => {
     while (left-- > 0) await createParticipant(agent, url, publishHeaders(token))
   }
-  await Promise.all(Array.from({ length: clients }, work))
+  await Promise.all(Array.from({ length: clients }, runClient))
   const perSecond = (count / (performance.now() - started)) * 1000
   await agent.close()
   return perSecond
