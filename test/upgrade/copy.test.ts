@@ -2,13 +2,13 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, inject, test } from 'vitest'
-import { type DatabaseOptions, type Db, openDatabase } from '../../records/database/open.ts'
+import type { Db } from '../../records/database/open.ts'
 import { readExpectedSchema } from '../../records/database/schema.ts'
 import { type Muster, newAccount, newMuster } from '../cli/muster.ts'
 import { startServing } from '../cli/serving.ts'
 import { newDatabase, type TestDatabase, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
-import { databaseOptions } from './muster-database.ts'
+import { databaseOptions, withDb } from './muster-database.ts'
 import { ENVIRONMENT, populate, startOn } from './populate.ts'
 import { expectArrival, listUndelivered } from './undelivered.ts'
 
@@ -19,11 +19,6 @@ const MANY_ROWS = 20_000
 
 const urlOf = ({ environment }: TestDatabase): string =>
   'DATABASE_URL' in environment ? environment.DATABASE_URL : ''
-
-async function withDb<T>(options: DatabaseOptions, work: (db: Db) => Promise<T>): Promise<T> {
-  const db = openDatabase(options)
-  return work(db).finally(() => db.close())
-}
 
 /** All copied rows by table, in a form that both databases share. */
 async function readCopiedRows({ read }: Db): Promise<Record<string, string[]>> {

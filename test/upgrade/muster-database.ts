@@ -1,5 +1,5 @@
 /** Commands on a new database of the project's kind, and SQL on the same database. */
-import { type DatabaseOptions, openDatabase } from '../../records/database/open.ts'
+import { type DatabaseOptions, type Db, openDatabase } from '../../records/database/open.ts'
 import { type Ended, newMuster, type Started } from '../cli/muster.ts'
 import { type Ready, SERVE_ENVIRONMENT, startServing } from '../cli/serving.ts'
 import { newDatabase, type TestDatabase } from '../helpers.ts'
@@ -17,6 +17,15 @@ export function databaseOptions({ environment }: TestDatabase): DatabaseOptions 
     : { databaseUrl: environment.DATABASE_URL }
 }
 
+/** Calls `work` with a connection of its own, and closes it. */
+export async function withDb<T>(
+  options: DatabaseOptions,
+  work: (db: Db) => Promise<T>,
+): Promise<T> {
+  const db = openDatabase(options)
+  return work(db).finally(() => db.close())
+}
+
 export async function newMusterDatabase(): Promise<MusterDatabase> {
   const muster = await newMuster()
   const database = await newDatabase()
@@ -25,12 +34,9 @@ export async function newMusterDatabase(): Promise<MusterDatabase> {
     run: (...args) => muster.run(args, { environment }),
     serve: () => startServing(muster, { environment }),
     async execute(...statements) {
-      const db = openDatabase(databaseOptions(database))
-      try {
-        for (const statement of statements) await db.write.raw(statement)
-      } finally {
-        await db.close()
-      }
+      await withDb(databaseOptions(database), async ({ write }) => {
+        for (const statement of statements) await write.raw(statement)
+      })
     },
     async [Symbol.asyncDispose]() {
       await muster[Symbol.asyncDispose]()

@@ -6,13 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, inject, test } from 'vitest'
-import { openDatabase } from '../../records/database/open.ts'
 import { newMuster, PASSWORD } from '../cli/muster.ts'
 import { startServing } from '../cli/serving.ts'
 import { startLoad } from '../crash/load.ts'
 import { newDatabase, type TestDatabase, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
-import { databaseOptions } from './muster-database.ts'
+import { databaseOptions, withDb } from './muster-database.ts'
 
 /** The commit of release 1.1.0. */
 const RELEASE = '1e30d25d3c07926913149afa1553f0a91152a822'
@@ -140,13 +139,10 @@ async function useAllResources({ url, token, lists }: Use): Promise<void> {
 
 /** The deliveries, once all of them have been delivered. */
 async function listDelivered(database: TestDatabase): Promise<{ id: string }[]> {
-  const db = openDatabase(databaseOptions(database))
-  try {
+  return withDb(databaseOptions(database), async ({ read }) => {
     await until('all are delivered', async () => {
-      return (await db.read('deliveries').whereNot({ state: 'delivered' })).length === 0
+      return (await read('deliveries').whereNot({ state: 'delivered' })).length === 0
     })
-    return await db.read('deliveries').select('id')
-  } finally {
-    await db.close()
-  }
+    return read('deliveries').select('id')
+  })
 }

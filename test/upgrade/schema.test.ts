@@ -42,22 +42,27 @@ describe('migrate', () => {
     expect(await database.run('serve')).toEqual(refusal(FIRST_MIGRATION))
   })
 
-  test.runIf(dialect === 'sqlite')('the file of a migration has changed or is missing: refused', async () => {
-    await using tree = await copyOfRepository()
-    await tree.replace(`records/migrations/${FIRST_MIGRATION}`, "'full_name'", "'whole_name'")
-    expect(await tree.run('bin/muster.js', ['migrate'])).toEqual({
-      status: 1,
-      output:
-        `records/migrations/${FIRST_MIGRATION} has changed since it landed. Restore the file, or install this ` +
-        'version of Muster again. To change the tables, add a migration.\n',
-    })
-    await tree.remove(`records/migrations/${FIRST_MIGRATION}`)
-    const { status, output } = await tree.run('bin/muster.js', ['migrate'])
-    expect([status, output]).toEqual([
-      1,
-      expect.stringContaining(`records/migrations/${FIRST_MIGRATION} is missing. Restore the file`),
-    ])
-  })
+  test.runIf(dialect === 'sqlite')(
+    'the file of a migration has changed or is missing: refused',
+    async () => {
+      await using tree = await copyOfRepository()
+      await tree.replace(`records/migrations/${FIRST_MIGRATION}`, "'full_name'", "'whole_name'")
+      expect(await tree.run('bin/muster.js', ['migrate'])).toEqual({
+        status: 1,
+        output:
+          `records/migrations/${FIRST_MIGRATION} has changed since it landed. Restore the file, or install this ` +
+          'version of Muster again. To change the tables, add a migration.\n',
+      })
+      await tree.remove(`records/migrations/${FIRST_MIGRATION}`)
+      const { status, output } = await tree.run('bin/muster.js', ['migrate'])
+      expect([status, output]).toEqual([
+        1,
+        expect.stringContaining(
+          `records/migrations/${FIRST_MIGRATION} is missing. Restore the file`,
+        ),
+      ])
+    },
+  )
 })
 
 describe('the schema', () => {
