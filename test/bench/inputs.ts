@@ -1,4 +1,5 @@
-/** How long the worst inputs of the operations and forms hold the event loop. */
+/** How long the worst inputs of the operations and forms, and the largest pages, block the event
+ *  loop. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { startSession } from '../../auth/session.ts'

@@ -33,19 +33,19 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
   },
   drain: {
     run: drain,
-    about: 'a backlog of deliveries, compared with raw POSTs',
+    about: 'how fast a backlog of deliveries is sent, compared with raw POSTs',
   },
   isolation: {
     run: isolation,
     about: 'the effect of one hanging endpoint on 19 other webhooks',
   },
   workers: { run: workers, about: 'two worker processes compared with one (PostgreSQL)' },
-  peer: { run: peer, about: 'the same deliveries with graphile-worker (PostgreSQL)' },
-  horizon: { run: horizon, about: 'lease and sweep with a million later attempts' },
+  peer: { run: peer, about: 'the same backlog, compared with graphile-worker (PostgreSQL)' },
+  horizon: { run: horizon, about: 'leases and sweeps with a million attempts scheduled for later' },
   lateness: { run: lateness, about: 'how late scheduled attempts start' },
   inputs: {
     run: inputs,
-    about: 'how long the worst inputs and the largest pages hold the event loop',
+    about: 'how long the worst inputs and the largest pages block the event loop',
   },
   memory: { run: memory, about: 'memory over 200,000 deliveries' },
   footprint: { run: footprint, about: 'the memory of "muster serve", compared with bare Koa' },
@@ -55,17 +55,17 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
   },
   changes: {
     run: changes,
-    about: 'changes with a key and one webhook, from the request to the signed POST',
+    about: 'creates with an Idempotency-Key, from the request to the signed POST to one webhook',
   },
   console: {
     run: consolePages,
-    about: 'lists with a million requests and deliveries, and the cost of a page',
+    about: 'the lists of the console with a million requests and deliveries',
   },
   regenerate: {
     run: regenerate,
     about: 'from a change of the contract until "muster dev" serves it',
   },
-  neighbours: { run: neighbours, about: 'what other accounts can take from one account' },
+  neighbours: { run: neighbours, about: 'how much other accounts can slow down one account' },
   deploys: { run: deploys, about: 'response times while nodes restart (PostgreSQL)' },
   startup: { run: startup, about: 'the start of "muster serve" until it is ready' },
 }
@@ -120,7 +120,7 @@ const options: Options = new Command('npm run bench --')
   .parse()
   .opts()
 
-const say = (text: string): void => void process.stderr.write(`${text}\n`)
+const log = (text: string): void => void process.stderr.write(`${text}\n`)
 // Without these listeners a signal would leave the database server running.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 
@@ -135,7 +135,7 @@ for (const measure of options.only) {
       before: options.before,
       scenarios: options.scenarios,
       newEnvironment: () => databases.newEnvironment(database),
-      progress: (text) => say(`${name}: ${text}`),
+      progress: (text) => log(`${name}: ${text}`),
     }
     bench.progress('setting up')
     try {

@@ -11,7 +11,7 @@ import type { Sink } from './sink.ts'
 const WEBHOOKS = 50
 const EVENT_MS = 100
 /** The most that an attack may add to the p99 of another account. */
-const MOST_MS = 100
+const MAX_ADDED_MS = 100
 const ARRIVAL_MS = 60_000
 const POLL_MS = 50
 const SETTLE_MS = 1_000
@@ -21,6 +21,7 @@ const VICTIM = 1
 interface Engines {
   sink: Child<Sink>
   engine: Child<EngineProcess>
+  /** The ID of the victim's account, in an array. */
   victim: string[]
 }
 
@@ -107,7 +108,7 @@ export async function hangingNames(bench: Bench): Promise<Result[]> {
 }
 
 function bounded(what: string, rounds: Round[]): Result {
-  const goal = { atMost: MOST_MS }
+  const goal = { atMost: MAX_ADDED_MS }
   return comparison({ what, unit: 'ms', goal }, 'difference', 'alone', rounds)
 }
 

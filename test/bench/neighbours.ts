@@ -1,4 +1,4 @@
-/** What the accounts of others can take from one account: its figure alone, and under attack in the
+/** How much other accounts can slow down one account: its figure alone, and during an attack in the
  *  same run. */
 import { fullQueues, hangingNames, slowEndpoints } from './neighbours-deliveries.ts'
 import { largeExport } from './neighbours-exports.ts'

@@ -64,10 +64,10 @@ export function percentile(values: number[], share: number): number {
 
 export function formatResults(results: (Result & { database: string })[]): string {
   return formatTable(
-    ['database', 'measure', 'Muster', 'beside', 'compared', 'goal', 'met', ''],
+    ['database', 'measure', 'Muster', 'reference', 'compared', 'goal', 'met', ''],
     results.map((result) => {
       const { database, what, unit, muster, reference, compared, note = '' } = result
-      const beside = reference ? `${amount(reference.value, unit)} ${reference.name}` : ''
+      const referenceText = reference ? `${amount(reference.value, unit)} ${reference.name}` : ''
       const comparison = {
         value: '',
         difference: signed(compared.value, unit),
@@ -77,7 +77,7 @@ export function formatResults(results: (Result & { database: string })[]): strin
         database,
         what,
         amount(muster, unit),
-        beside,
+        referenceText,
         comparison,
         goalText(result),
         metText(result),
