@@ -47,6 +47,22 @@ const MIN_TIME_MS = 1e12
 /** All rows by table. IDs are replaced by their numbers in the order of tables and rows. Times and
  *  random values are masked. */
 export async function readRows({ read }: Db, schema: DatabaseSchema): Promise<Rows> {
+  const mask = newMask()
+  const rows: Rows = {}
+  const tables = Object.keys(schema).filter((name) => !NOT_COMPARED.includes(name))
+  for (const table of tables.sort()) {
+    const columns = Object.keys(schema[table]?.columns ?? {}).sort()
+    const order = columns.includes('id') ? ['id'] : columns.filter((name) => KEY_PART.test(name))
+    const found: Record<string, unknown>[] = await read(table).select(columns).orderBy(order)
+    rows[table] = found.map((row) =>
+      Object.fromEntries(columns.map((column) => [column, mask(column, row[column])])),
+    )
+  }
+  return rows
+}
+
+/** Masks one value after the other. An ID has the same number wherever it occurs. */
+function newMask(): (column: string, value: unknown) => unknown {
   const numbers = new Map<string, string>()
   const numberOf = (id: string): string => {
     const number = numbers.get(id) ?? `#${numbers.size + 1}`
@@ -60,23 +76,11 @@ export async function readRows({ read }: Db, schema: DatabaseSchema): Promise<Ro
       .replace(SHA256, '<hash>')
       .replace(ETAG, '<etag>')
       .replace(PORT, '<port>')
-  const mask = (column: string, value: unknown): unknown => {
+  return (column, value) => {
     if (MASKED.has(column)) return '<masked>'
     if (value === null) return null
     if (REORDERED.has(column)) return JSON.parse(maskText(String(value)))
     if (typeof value === 'number') return value >= MIN_TIME_MS ? '<time>' : value
     return typeof value === 'string' || Buffer.isBuffer(value) ? maskText(value.toString()) : value
   }
-
-  const rows: Rows = {}
-  const tables = Object.keys(schema).filter((name) => !NOT_COMPARED.includes(name))
-  for (const table of tables.sort()) {
-    const columns = Object.keys(schema[table]?.columns ?? {}).sort()
-    const order = columns.includes('id') ? ['id'] : columns.filter((name) => KEY_PART.test(name))
-    const found: Record<string, unknown>[] = await read(table).select(columns).orderBy(order)
-    rows[table] = found.map((row) =>
-      Object.fromEntries(columns.map((column) => [column, mask(column, row[column])])),
-    )
-  }
-  return rows
 }
