@@ -44,7 +44,11 @@ export async function deploys(bench: Bench): Promise<Result[]> {
     }
     const what = `response time, p99, while nodes restart (${restarting.length} requests)`
     const p99 = { muster: percentile(restarting, 0.99), reference: percentile(calm, 0.99) }
-    return [comparison({ what, unit: 'ms', goal: { atMost: 200 } }, 'difference', 'between', [p99])]
+    return [
+      comparison({ what, unit: 'ms', goal: { atMost: 200 } }, 'difference', 'between restarts', [
+        p99,
+      ]),
+    ]
   } finally {
     for (const node of nodes) await node[Symbol.asyncDispose]()
     await send.close()

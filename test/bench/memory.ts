@@ -40,6 +40,6 @@ export async function memory(bench: Bench): Promise<Result[]> {
       { muster: retained / MIB, reference: reference / MIB },
     ]),
     // Under load the heap also contains the garbage since the last collection.
-    figure({ what: `MiB of memory at most, on the way`, unit: '' }, most / MIB),
+    figure({ what: 'most MiB of memory meanwhile', unit: '' }, most / MIB),
   ]
 }

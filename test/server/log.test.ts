@@ -73,10 +73,10 @@ test('outage: the first error is logged, and the next ones are counted in one li
   const account = await app.newAccount()
   await app.db.read.destroy()
   const startMs = performance.now()
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 20 }, () => app.as(account).get('/participants')),
   )
-  expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(503))
+  expect(responses.map(({ status }) => status)).toEqual(Array(20).fill(503))
   const MESSAGE = 'The database cannot be reached or is overloaded'
   const countRepeated = (): number => {
     let sum = 0

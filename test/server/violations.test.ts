@@ -178,8 +178,8 @@ test.each([
     })
     const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 })
     try {
-      const answer = await fetch(`http://127.0.0.1:${server.port}/`)
-      expect(answer.status).toBe(status)
+      const response = await fetch(`http://127.0.0.1:${server.port}/`)
+      expect(response.status).toBe(status)
       expect(seen).toEqual([
         {
           operation: 'getTask',
