@@ -1,7 +1,7 @@
 /** The account pages in a browser. */
 import { describe, expect, inject, it } from 'vitest'
 import { assertReadable } from '../browser.ts'
-import { newSite } from './site.ts'
+import { newSite, SCREENS } from './site.ts'
 import { newConsoleUser, PASSWORD } from './visitors.ts'
 
 const NEW_PASSWORD = 'a different horse entirely'
@@ -57,18 +57,15 @@ describe('account pages in a browser', () => {
     async () => {
       const account = await site.app.newAccount()
       await newConsoleUser(site.app, account.accountId, { fullName: 'Jonas Weber' })
-      for (const options of [
-        { viewport: { width: 1280, height: 860 }, colorScheme: 'light' },
-        { viewport: { width: 390, height: 844 }, colorScheme: 'dark' },
-      ] as const) {
+      for (const screen of SCREENS) {
         for (const path of ['/sign-in', '/sign-up']) {
-          await using visited = await site.visit(path, options)
+          await using visited = await site.visit(path, screen)
           await assertReadable(visited.page, path)
           await visited.page.getByRole('button').last().click()
           await visited.page.getByText('Please fix the fields marked below.').waitFor()
           await assertReadable(visited.page, `${path}, with errors`)
         }
-        await using visited = await site.visit('/me', { ...options, person: account })
+        await using visited = await site.visit('/me', { ...screen, person: account })
         for (const path of [
           '/me',
           '/me/email',

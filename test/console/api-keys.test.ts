@@ -1,17 +1,18 @@
 /** API keys: access to their pages, and the effect on the next request. */
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { issueApiKey } from '../../auth/api-key.ts'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { assertReadable, openBrowser } from '../browser.ts'
-import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { assertReadable } from '../browser.ts'
+import { sharedApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { pathOfLink } from './forms.ts'
+import { newSite, SCREENS } from './site.ts'
 import {
   type ConsoleAnswer,
+  newAccountOwner,
   newConsoleUser,
   PASSWORD,
   type Visitor,
-  visit,
   visitor,
 } from './visitors.ts'
 
@@ -29,17 +30,14 @@ async function keyNamed(app: TestApp, name: string) {
 }
 
 describe('API keys', () => {
-  let app: TestApp
   let account: TestAccount
   let owner: Visitor
+  const app = sharedApp()
   beforeAll(async () => {
-    app = await startApp()
-    account = await app.newAccount()
-    owner = await visitor(app, account)
+    ;({ account, owner } = await newAccountOwner(app))
   })
-  afterAll(() => app?.[Symbol.asyncDispose]())
 
-  it('creates a key for the signed-in user and shows its token and a curl command once', async () => {
+  it('creates a key for the signed-in user, and shows its token in a curl command once', async () => {
     const admin = await newConsoleUser(app, account.accountId, {
       fullName: 'Jonas Weber',
       grants: ['api_keys'],
@@ -77,6 +75,7 @@ describe('API keys', () => {
     expect(nameless.text).toContain('Enter a name.')
     expect(nameless.text).toContain('value="full_access" checked')
     const other = await owner.post('/api-keys', { name: 'CI', access_level: 'admin' })
+    expect(other.status).toBe(422)
     expect(other.text).toContain('Choose an access level.')
     expect(other.text).toContain('value="CI"')
     expect(await app.db.read('api_keys').count({ total: '*' })).toEqual(before)
@@ -158,11 +157,11 @@ describe('API keys', () => {
   it('an Admin with the grant manages all keys, an Admin without it sees them, a Member gets 404', async () => {
     await owner.post('/api-keys', { name: 'Of the Owner', access_level: 'full_access' })
     const { id } = await keyNamed(app, 'Of the Owner')
-    const may = await visitor(
+    const manager = await visitor(
       app,
       await newConsoleUser(app, account.accountId, { grants: ['api_keys'] }),
     )
-    const mayNot = await visitor(
+    const reader = await visitor(
       app,
       await newConsoleUser(app, account.accountId, { grants: ['webhooks'] }),
     )
@@ -171,18 +170,18 @@ describe('API keys', () => {
       await newConsoleUser(app, account.accountId, { role: 'member' }),
     )
 
-    const list = await mayNot.get('/api-keys')
+    const list = await reader.get('/api-keys')
     expect(list.text).toContain('Of the Owner')
     expect(list.text).toContain('ask Test Owner, the Account Owner')
     expect(list.text).not.toMatch(/Create a key|Revoke<|\/edit|api-keys\/[0-9a-f]{8}-/)
     expect((await member.get('/api-keys')).status).toBe(404)
-    for (const visitor of [mayNot, member])
+    for (const user of [reader, member])
       for (const answer of [
-        await visitor.get('/api-keys/new'),
-        await visitor.get(`/api-keys/${id}`),
-        await visitor.post('/api-keys', { name: 'Not to be', access_level: 'full_access' }),
-        await visitor.post(`/api-keys/${id}`, { name: 'Not to be', access_level: 'read_only' }),
-        await visitor.post(`/api-keys/${id}/revoke`),
+        await user.get('/api-keys/new'),
+        await user.get(`/api-keys/${id}`),
+        await user.post('/api-keys', { name: 'Not to be', access_level: 'full_access' }),
+        await user.post(`/api-keys/${id}`, { name: 'Not to be', access_level: 'read_only' }),
+        await user.post(`/api-keys/${id}/revoke`),
       ])
         expect(answer.status).toBe(404)
     expect(await keyNamed(app, 'Not to be')).toBeUndefined()
@@ -191,17 +190,17 @@ describe('API keys', () => {
       revoked_at: null,
     })
 
-    await may.post(`/api-keys/${id}`, { name: 'Of the Owner', access_level: 'read_only' })
+    await manager.post(`/api-keys/${id}`, { name: 'Of the Owner', access_level: 'read_only' })
     expect(await keyNamed(app, 'Of the Owner')).toMatchObject({
       access_level: 'read_only',
       user_id: account.userId,
     })
     const raised = { name: 'Of the Owner', access_level: 'full_access' }
-    expect((await may.submit(`/api-keys/${id}`, raised)).text).toContain(
+    expect((await manager.submit(`/api-keys/${id}`, raised)).text).toContain(
       'Only the owner of the key and the Account Owner can give it Full Access.',
     )
     expect(await keyNamed(app, 'Of the Owner')).toMatchObject({ access_level: 'read_only' })
-    await may.post(`/api-keys/${id}/revoke`)
+    await manager.post(`/api-keys/${id}/revoke`)
     expect((await keyNamed(app, 'Of the Owner')).revoked_at).not.toBeNull()
   })
 
@@ -234,12 +233,12 @@ describe('API keys', () => {
     // The account began with a key.
     await newKeys(other, 0, 99)
     const theirs = await visitor(app, other)
-    const last = { name: 'The last', access_level: 'read_only' }
-    expect((await theirs.submit('/api-keys', last)).text).toContain(
+    const another = { name: 'Another', access_level: 'read_only' }
+    expect((await theirs.submit('/api-keys', another)).text).toContain(
       'A user can have at most 100 API keys. Revoke one that you no longer need.',
     )
     await theirs.post(`/api-keys/${(await keyNamed(app, 'No 98.')).id}/revoke`)
-    expect((await theirs.post('/api-keys', last)).status).toBe(200)
+    expect((await theirs.post('/api-keys', another)).status).toBe(200)
   })
 
   it('lists 50 keys a page, newest first', async () => {
@@ -249,10 +248,8 @@ describe('API keys', () => {
     const names = (text: string) => [...text.matchAll(/>(No \d+)\.</g)].map(([, name]) => name)
     const { text } = await theirs.get('/api-keys')
     expect(names(text)).toEqual(Array.from({ length: 50 }, (_, n) => `No ${59 - n}`))
-    const next = text.match(/href="\/console([^"]*)">Next/)?.[1]
-    expect(names((await theirs.get(next ?? '')).text)).toEqual(
-      Array.from({ length: 10 }, (_, n) => `No ${9 - n}`),
-    )
+    const second = await theirs.get(pathOfLink(text, 'Next') ?? '')
+    expect(names(second.text)).toEqual(Array.from({ length: 10 }, (_, n) => `No ${9 - n}`))
   })
 
   it('without keys: explains their use', async () => {
@@ -265,19 +262,11 @@ describe('API keys', () => {
 })
 
 describe('API keys in a browser', () => {
-  let app: TestApp
-  let browser: Browser
-  beforeAll(async () => {
-    app = await startApp()
-    browser = await openBrowser()
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await app?.[Symbol.asyncDispose]()
-  })
+  const site = newSite()
+  const { app } = site
 
   it('signs up, creates a key, and the key works', async () => {
-    await using visited = await visit(app, browser, '/sign-in')
+    await using visited = await site.visit('/sign-in')
     const { page } = visited
     await page.getByRole('link', { name: 'Create an account' }).click()
     await page.getByLabel('Account name').fill('Northwind')
@@ -304,11 +293,11 @@ describe('API keys in a browser', () => {
   })
 
   it.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])(
-    'revokes a key, $javaScriptEnabled',
+    'revokes a key after a confirmation, with JavaScript: $javaScriptEnabled',
     async ({ javaScriptEnabled }) => {
       const account = await app.newAccount()
       expect((await app.as(account).get('/tasks')).status).toBe(200)
-      await using visited = await visit(app, browser, '/api-keys', {
+      await using visited = await site.visit('/api-keys', {
         person: account,
         javaScriptEnabled,
       })
@@ -335,11 +324,8 @@ describe('API keys in a browser', () => {
         .read('api_keys')
         .where({ account_id: account.accountId })
         .pluck('id')
-      for (const options of [
-        { viewport: { width: 1280, height: 860 }, colorScheme: 'light' },
-        { viewport: { width: 390, height: 844 }, colorScheme: 'dark' },
-      ] as const) {
-        await using own = await visit(app, browser, '/api-keys', { ...options, person: account })
+      for (const screen of SCREENS) {
+        await using own = await site.visit('/api-keys', { ...screen, person: account })
         for (const path of [
           '/api-keys',
           '/api-keys?state=revoked',
@@ -352,7 +338,7 @@ describe('API keys in a browser', () => {
         await own.page.goto(`${app.url}/console/api-keys`)
         await own.page.getByRole('button', { name: 'Revoke' }).click()
         await assertReadable(own.page, 'the dialog that confirms revoking')
-        await using theirs = await visit(app, browser, '/api-keys', { ...options, person: admin })
+        await using theirs = await site.visit('/api-keys', { ...screen, person: admin })
         await assertReadable(theirs.page, 'the list without the grant')
         expect([...own.troubles, ...theirs.troubles]).toEqual([])
       }

@@ -1,10 +1,18 @@
 /** Attacks on the console by guests and by users. */
 import { availableParallelism } from 'node:os'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { toNetwork } from '../../auth/rate-limit.ts'
-import { modules } from '../../records/users.ts'
 import { sharedApp } from '../helpers.ts'
-import { linkIn, newConsoleUser, PASSWORD, visitor } from './visitors.ts'
+import {
+  linkIn,
+  NO_ACCESS,
+  newAccountOwner,
+  newAccountWithPassword,
+  newConsoleUser,
+  PASSWORD,
+  type Visitor,
+  visitor,
+} from './visitors.ts'
 
 const NEW_PASSWORD = 'a wholly new password'
 
@@ -50,7 +58,7 @@ describe('limits against attacks', () => {
       expect(response.status).toBe(413)
     })
 
-    it('of a user without access: 404, whatever its size', async () => {
+    it('of a user without access: 404 and not 413, however large it is', async () => {
       const { accountId } = await app.newAccount()
       const member = await visitor(app, await newConsoleUser(app, accountId, { role: 'member' }))
       expect((await member.post('/people/invite', { full_name: 'x'.repeat(2 ** 20) })).status).toBe(
@@ -60,7 +68,7 @@ describe('limits against attacks', () => {
   })
 
   describe('guessing passwords', () => {
-    it('in a flood: 503 for those who would wait long; afterwards users sign in', async () => {
+    it('in a flood: 503 for those who would wait too long; users can sign in afterwards', async () => {
       const { accountId } = await app.newAccount()
       const { email } = await newConsoleUser(app, accountId)
       const flood = Array.from({ length: 100 + availableParallelism() }, (_, guess) =>
@@ -82,8 +90,7 @@ describe('limits against attacks', () => {
         statuses.push(
           (await signIn(`${guess}@example.com`, 'guess', `2001:db8:7:7::${guess}`)).status,
         )
-      expect(statuses.slice(0, 50)).toEqual(Array(50).fill(401))
-      expect(statuses.slice(50)).toEqual([429, 429])
+      expect(statuses).toEqual([...Array(50).fill(401), 429, 429])
     })
 
     it('from many IP addresses: locks the user out on new devices only, until a link is used', async () => {
@@ -112,27 +119,20 @@ describe('limits against attacks', () => {
   describe('a transfer of ownership', () => {
     it('during requests for password links of the new owner: leaves no usable link', async () => {
       for (let round = 0; round < 4; round++) {
-        const { accountId } = await app.newAccount()
-        const owner = await newConsoleUser(app, accountId, { role: 'admin' })
-        await app.db
-          .write('users')
-          .where({ account_id: accountId, role: 'owner' })
-          .update({ role: 'admin' })
-        await app.db.write('users').where({ id: owner.userId }).update({ role: 'owner' })
+        const account = await newAccountWithPassword(app)
+        const { accountId } = account
         const newOwner = await newConsoleUser(app, accountId)
-        const oldOwner = await visitor(app, owner)
-        const links = Array.from({ length: 20 }, () =>
-          oldOwner.post(`/people/${newOwner.userId}/link`),
-        )
+        const oldOwner = await visitor(app, account)
+        const requestLinks = () =>
+          Array.from({ length: 20 }, () => oldOwner.post(`/people/${newOwner.userId}/link`))
+        const before = requestLinks()
         const transfer = oldOwner.post('/settings/transfer', {
           user: newOwner.userId,
           current_password: PASSWORD,
         })
-        links.push(
-          ...Array.from({ length: 20 }, () => oldOwner.post(`/people/${newOwner.userId}/link`)),
-        )
+        const after = requestLinks()
         expect((await transfer).status).toBe(303)
-        await Promise.all(links)
+        await Promise.all([...before, ...after])
         expect(
           await app.db.read('users').where({ account_id: accountId, role: 'owner' }).pluck('id'),
         ).toEqual([newOwner.userId])
@@ -145,22 +145,18 @@ describe('limits against attacks', () => {
     const { accountId } = await app.newAccount()
     const person = await newConsoleUser(app, accountId)
     const changing = await visitor(app, person)
-    const begun: ReturnType<typeof signIn>[] = []
-    const begin = (from: number) =>
-      begun.push(
-        ...Array.from({ length: 8 }, (_, index) =>
-          signIn(person.email, PASSWORD, `192.0.2.${from + index}`),
-        ),
+    const signInEightTimes = (from: number) =>
+      Array.from({ length: 8 }, (_, index) =>
+        signIn(person.email, PASSWORD, `192.0.2.${from + index}`),
       )
-    begin(0)
+    const before = signInEightTimes(0)
     const changed = changing.post('/me/password', {
       current_password: PASSWORD,
       new_password: 'another horse battery staple',
     })
-    begin(20)
+    const after = signInEightTimes(20)
     expect((await changed).status).toBe(303)
-    const answers = await Promise.all(begun)
-    for (const { status, headers } of answers) {
+    for (const { status, headers } of await Promise.all([...before, ...after])) {
       if (status !== 303) continue
       const page = await fetch(`${app.url}/console/me`, {
         redirect: 'manual',
@@ -175,30 +171,86 @@ describe('limits against attacks', () => {
 
   it('invitations that probe for emails in use: refused after 60', async () => {
     const owner = await visitor(app, await app.newAccount())
-    const nothing = Object.fromEntries(modules.map((module) => [module, 'none']))
-    const ask = (email: string) =>
-      owner.post('/people/invite', { full_name: 'Asked', email, role: 'member', ...nothing })
+    const invite = (email: string) =>
+      owner.post('/people/invite', { full_name: 'Jonas', email, role: 'member', ...NO_ACCESS })
     const statuses: number[] = []
-    for (let asked = 0; asked < 62; asked++)
-      statuses.push((await ask(`asked-${asked}@example.com`)).status)
-    expect(statuses.slice(0, 60)).toEqual(Array(60).fill(200))
-    expect(statuses.slice(60)).toEqual([422, 422])
-    expect((await ask('asked-99@example.com')).text).toContain('Too many attempts')
-  })
-
-  it('an automatic reload of a page does not consume the notice for the next page', async () => {
-    const owner = await visitor(app, await app.newAccount())
-    expect((await owner.post('/settings', { name: 'Renamed' })).status).toBe(303)
-    expect((await owner.get('', { 'HX-Request': 'true', 'Muster-Poll': '1' })).text).not.toContain(
-      'Account renamed to Renamed',
-    )
-    expect((await owner.get('/settings')).text).toContain('Account renamed to Renamed')
-    expect((await owner.get('/settings')).text).not.toContain('Account renamed to Renamed')
+    for (let count = 0; count < 62; count++)
+      statuses.push((await invite(`invited-${count}@example.com`)).status)
+    expect(statuses).toEqual([...Array(60).fill(200), 422, 422])
+    expect((await invite('invited-99@example.com')).text).toContain('Too many attempts')
   })
 
   it('an invalid Referer: no server error', async () => {
     expect(
       await (await visitor(app)).post('/theme', { theme: 'dark' }, { Referer: 'http://[' }),
     ).toMatchObject({ status: 303, to: '' })
+  })
+})
+
+describe('a malformed ID', () => {
+  const app = sharedApp()
+  let owner: Visitor
+  beforeAll(async () => {
+    ;({ owner } = await newAccountOwner(app))
+  })
+
+  async function expectNoServerError(path: string): Promise<void> {
+    expect((await owner.get(path)).status, path).toBeLessThan(500)
+  }
+
+  const pages = [
+    '/requests',
+    '/requests.csv',
+    '/api-keys',
+    '/audit-log',
+    '/people',
+    '/webhooks',
+    '/webhooks/jobs',
+    '/webhooks/new',
+  ]
+  const records = ['participants', 'tasks', 'jobs', 'job-applications', 'exports', 'payments'].map(
+    (slug) => `/records/${slug}`,
+  )
+  const parameters = [
+    'key',
+    'user',
+    'target',
+    'before',
+    'after',
+    'id',
+    'request',
+    'webhook',
+    'cursor',
+    'page',
+    'participant_id',
+    'job_id',
+  ]
+  const malformedIds = [
+    '-'.repeat(36),
+    'g'.repeat(36),
+    `1_${'-'.repeat(36)}`,
+    '{00000000-0000-0000-0000-000000000000}',
+    '0'.repeat(36),
+  ]
+
+  it.each([...pages, ...records])('in any parameter of %s is not a server error', async (path) => {
+    for (const name of parameters)
+      for (const value of malformedIds)
+        await expectNoServerError(`${path}?${name}=${encodeURIComponent(value)}`)
+  })
+
+  it('in any filter of a record list is not a server error', async () => {
+    for (const path of records)
+      for (const name of [
+        'participant_id',
+        'job_id',
+        'task_id',
+        'external_id',
+        'status',
+        'search',
+        'created_at',
+      ])
+        for (const value of malformedIds)
+          await expectNoServerError(`${path}?filter[${name}]=${encodeURIComponent(value)}`)
   })
 })

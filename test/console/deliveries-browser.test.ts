@@ -3,9 +3,9 @@ import { assertReadable } from '../browser.ts'
 import { startApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
-import { store } from './delivery-pages.ts'
 import { newWebhookAdmin } from './hooks.ts'
 import { newSite } from './site.ts'
+import { storeDeliveries } from './stored-deliveries.ts'
 import { visit } from './visitors.ts'
 
 const QUICK = '0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03'
@@ -80,7 +80,7 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
   it('does not reload while hidden, and reloading keeps the focus', async () => {
     const admin = await newWebhookAdmin(site.app)
     const webhookId = await admin.subscribe('https://example.com/')
-    await store(admin, webhookId, [{ hoursAgo: 1, state: 'failed' }, { hoursAgo: 2 }])
+    await storeDeliveries(admin, webhookId, [{ hoursAgo: 1, state: 'failed' }, { hoursAgo: 2 }])
     await using visited = await site.visit(`/webhooks/${webhookId}`, {
       person: admin.manager,
     })
@@ -89,7 +89,7 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
     page.on('request', (request) => asked.push(request.url()))
     await page.getByRole('button', { name: 'Retry', exact: true }).focus()
     await expect.poll(() => asked.length, { timeout: 10_000 }).toBeGreaterThan(0)
-    await store(admin, webhookId, [{ hoursAgo: 0 }])
+    await storeDeliveries(admin, webhookId, [{ hoursAgo: 0 }])
     await expect.poll(() => page.locator('.log tbody').count(), { timeout: 10_000 }).toBe(3)
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Retry')
     await page.evaluate('Object.defineProperty(document, "hidden", { value: true })')

@@ -1,30 +1,22 @@
 /** The page of a delivery in the console, and the actions on it. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import type { Browser } from 'playwright-core'
 import { v7 as uuidv7 } from 'uuid'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { listLastAttempts } from '../../records/attempts.ts'
 import { disableWebhook } from '../../records/webhooks.ts'
-import { assertReadable, openBrowser } from '../browser.ts'
-import { startApp, type TestApp, until } from '../helpers.ts'
+import { assertReadable } from '../browser.ts'
+import { until } from '../helpers.ts'
 import { type Answer, startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
-import { blockIn, listed, store } from './delivery-pages.ts'
-import { mainText } from './forms.ts'
+import { blockIn, deliveryIdsIn, mainText } from './forms.ts'
 import { newWebhookAdmin, type WebhookAdmin } from './hooks.ts'
-import { newConsoleUser, visit, visitor } from './visitors.ts'
+import { newSite, SCREENS } from './site.ts'
+import { storeDeliveries } from './stored-deliveries.ts'
+import { newConsoleUser, visitor } from './visitors.ts'
 
-let app: TestApp
-let browser: Browser
-beforeAll(async () => {
-  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
-  browser = await openBrowser()
-})
-afterAll(async () => {
-  await browser?.close()
-  await app?.[Symbol.asyncDispose]()
-})
+const site = newSite({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
+const { app } = site
 
 describe('a delivery', () => {
   interface Sent extends AsyncDisposable {
@@ -33,7 +25,8 @@ describe('a delivery', () => {
     requests: Awaited<ReturnType<typeof startReceiver>>['requests']
     /** The ID of the only delivery. */
     id: string
-    address: string
+    /** Of its page. */
+    path: string
   }
 
   /** Emits one event to a receiver with these responses. */
@@ -47,13 +40,13 @@ describe('a delivery', () => {
       const [delivery] = await admin.deliveries()
       return delivery?.attempts === 1 && delivery.id
     })
-    const address = `/webhooks/${webhookId}/deliveries/${id}`
+    const path = `/webhooks/${webhookId}/deliveries/${id}`
     return {
       admin,
       webhookId,
       requests: receiver.requests,
       id,
-      address,
+      path,
       [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose](),
     }
   }
@@ -63,7 +56,7 @@ describe('a delivery', () => {
       { status: 503, headers: { 'x-shop': 'closed' }, body: '{"until":"eight"}' },
       204,
     ])
-    const { text } = await sent.admin.visitor.get(sent.address)
+    const { text } = await sent.admin.visitor.get(sent.path)
     const shown = mainText(text)
     expect(shown).toMatch(/Attempt 2 in (9 min \d+ s|10 min 0 s)/)
     expect(text).toMatch(/<time datetime="[^"]+" title="[^"]+ UTC" data-countdown>/)
@@ -82,7 +75,7 @@ describe('a delivery', () => {
 
   it('shows the headers that were sent; the openssl command prints the signature', async () => {
     await using sent = await send([204])
-    const { text } = await sent.admin.visitor.get(sent.address)
+    const { text } = await sent.admin.visitor.get(sent.path)
     const [request] = sent.requests
     const headers = blockIn(text, 'request headers').split('\n')
     for (const line of headers) {
@@ -105,7 +98,7 @@ describe('a delivery', () => {
   it('the curl command sends it again', async () => {
     // curl expands braces and ranges of a URL, unless it is told not to.
     await using sent = await send([204], '?tags[0]={a,b}')
-    const { text } = await sent.admin.visitor.get(sent.address)
+    const { text } = await sent.admin.visitor.get(sent.path)
     const command = blockIn(text, 'curl command')
     if (!(await canRun('curl --version'))) return
     await run(command)
@@ -124,10 +117,10 @@ describe('a delivery', () => {
 
   it('attempt now, cancel, retry, resend', async () => {
     await using sent = await send([500, 500, 500, 204])
-    const { admin, webhookId, address } = sent
+    const { admin, webhookId, path } = sent
     const post = async (verb: string): Promise<string> =>
-      mainText((await admin.visitor.submit(`${address}/${verb}`)).text)
-    expect(mainText((await admin.visitor.get(address)).text)).toMatch(
+      mainText((await admin.visitor.submit(`${path}/${verb}`)).text)
+    expect(mainText((await admin.visitor.get(path)).text)).toMatch(
       /Retry now.*Attempt 2 in .*\. “Retry now” makes this attempt immediately\. It does not add another one\./s,
     )
     expect(await post('attempt')).toContain('Making the scheduled attempt now.')
@@ -136,9 +129,7 @@ describe('a delivery', () => {
       async () => (await admin.newest(webhookId, 'retrying')).attempts === 2,
     )
     expect(await post('cancel')).toContain('Delivery cancelled. No more attempts will be made.')
-    expect(mainText((await admin.visitor.get(address)).text)).toContain(
-      'The delivery was cancelled.',
-    )
+    expect(mainText((await admin.visitor.get(path)).text)).toContain('The delivery was cancelled.')
     expect(await post('cancel')).toContain('The delivery has ended.')
     expect(await post('resend')).toContain('Only a delivered delivery can be resent.')
 
@@ -147,9 +138,7 @@ describe('a delivery', () => {
       'the third attempt has failed',
       async () => (await admin.newest(webhookId, 'failed')).attempts === 3,
     )
-    expect(mainText((await admin.visitor.get(address)).text)).toContain(
-      'The manual attempt failed.',
-    )
+    expect(mainText((await admin.visitor.get(path)).text)).toContain('The manual attempt failed.')
     await post('retry')
     await admin.newest(webhookId, 'delivered')
     expect(await post('resend')).toContain('Resending now.')
@@ -157,7 +146,7 @@ describe('a delivery', () => {
       'it is resent',
       async () => (await admin.newest(webhookId, 'delivered')).attempts === 5,
     )
-    expect(mainText((await admin.visitor.get(address)).text)).toContain('Attempt 5 204 resend')
+    expect(mainText((await admin.visitor.get(path)).text)).toContain('Attempt 5 204 resend')
     expect(new Set(sent.requests.map(({ body }) => body.toString())).size).toBe(1)
 
     const details = { delivery_id: sent.id, event_type: 'participant.created' }
@@ -168,8 +157,7 @@ describe('a delivery', () => {
         details,
       })),
     )
-    const { id: userId } = await admin.scope.rows('users').where({ role: 'owner' }).first('id')
-    const owner = await visitor(app, { accountId: admin.accountId, userId })
+    const owner = await visitor(app, admin.owner)
     expect(mainText((await owner.get('/audit-log')).text)).toContain(
       'Started the next attempt of a delivery to the webhook',
     )
@@ -179,30 +167,30 @@ describe('a delivery', () => {
     await using sent = await send([500, 'hang'])
     const hx = { 'HX-Request': 'true' }
     for (const row of ['open', 'closed']) {
-      const answer = await sent.admin.visitor.post(`${sent.address}/attempt`, { row }, hx)
-      expect(answer.to).toBe(`${sent.address}?row=${row}`)
+      const answer = await sent.admin.visitor.post(`${sent.path}/attempt`, { row }, hx)
+      expect(answer.to).toBe(`${sent.path}?row=${row}`)
       const { text } = await sent.admin.visitor.get(answer.to ?? '')
-      expect(listed(text)).toEqual([sent.id])
+      expect(deliveryIdsIn(text)).toEqual([sent.id])
       expect(text.includes('<tr class="detail">')).toBe(row === 'open')
       expect(text).toContain(`aria-expanded="${row === 'open'}"`)
       expect(text).toContain('Sending …')
       expect(text).toContain('hx-trigger="every 1s"')
     }
     // Without JavaScript, the delivery has its own page.
-    expect((await sent.admin.visitor.post(`${sent.address}/attempt`, { row: 'closed' })).to).toBe(
-      sent.address,
+    expect((await sent.admin.visitor.post(`${sent.path}/attempt`, { row: 'closed' })).to).toBe(
+      sent.path,
     )
   })
 
   it('of a disabled webhook: shows why it failed and no button', async () => {
     await using sent = await send([500])
     await sent.admin.write((own) => disableWebhook(own, sent.webhookId, new Date()))
-    const { text } = await sent.admin.visitor.get(sent.address)
+    const { text } = await sent.admin.visitor.get(sent.path)
     expect(mainText(text)).toContain(
       'The webhook was disabled before the event was delivered. To retry it, enable the webhook first.',
     )
     expect(text).not.toContain('>Retry<')
-    expect((await sent.admin.visitor.submit(`${sent.address}/retry`)).text).toContain(
+    expect((await sent.admin.visitor.submit(`${sent.path}/retry`)).text).toContain(
       'The webhook is disabled. Enable it first.',
     )
   })
@@ -210,7 +198,10 @@ describe('a delivery', () => {
   it('shows when attempts are no longer stored, and the last 20 of many', async () => {
     const admin = await newWebhookAdmin(app)
     const webhookId = await admin.subscribe('https://example.com/')
-    const [old = '', busy = ''] = await store(admin, webhookId, [{ hoursAgo: 1 }, { hoursAgo: 2 }])
+    const [old = '', busy = ''] = await storeDeliveries(admin, webhookId, [
+      { hoursAgo: 1 },
+      { hoursAgo: 2 },
+    ])
     const attempts = Array.from({ length: 30 }, (_, index) => ({
       delivery_id: busy,
       number: index + 1,
@@ -259,7 +250,7 @@ describe('a delivery', () => {
         updated_at: 1,
       }),
     )
-    const { text } = await sent.admin.visitor.get(sent.address)
+    const { text } = await sent.admin.visitor.get(sent.path)
     expect(text).not.toMatch(/<script>alert|<img src=x/)
     expect(blockIn(text, 'response body')).toBe(hostile)
     expect(blockIn(text, 'response headers')).toContain('x-evil: <img src=x onerror=alert(2)>"\'')
@@ -273,13 +264,9 @@ describe('a delivery', () => {
       )
       expect((await run(command)).trim()).toBe(blockIn(other.text, 'signature'))
     }
-    for (const width of [1280, 390]) {
-      const options = {
-        person: sent.admin.manager,
-        viewport: { width, height: 860 },
-        colorScheme: width === 390 ? 'dark' : 'light',
-      } as const
-      await using visited = await visit(app, browser, sent.address, options)
+    for (const screen of SCREENS) {
+      const { width } = screen.viewport
+      await using visited = await site.visit(sent.path, { person: sent.admin.manager, ...screen })
       await assertReadable(visited.page, `a hostile delivery at ${width}`)
       for (const summary of await visited.page.locator('summary').all()) await summary.click()
       await assertReadable(visited.page, `all of it at ${width}`)
@@ -292,7 +279,7 @@ describe('a delivery', () => {
   it('an Admin without the permission sees no buttons and no signatures', async () => {
     await using sent = await send([500])
     const admin = await visitor(app, await newConsoleUser(app, sent.admin.accountId))
-    const { text } = await admin.get(sent.address)
+    const { text } = await admin.get(sent.path)
     expect(blockIn(text, 'payload')).toContain(sent.id)
     expect(mainText(text)).toContain('Only people who manage webhooks see the signature.')
     expect(text).not.toContain(String(sent.requests[0]?.headers['x-service-signature']))

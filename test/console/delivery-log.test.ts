@@ -3,9 +3,9 @@ import { v7 as uuidv7 } from 'uuid'
 import { describe, expect, it } from 'vitest'
 import { sharedApp } from '../helpers.ts'
 import { NEVER } from '../webhooks/harness.ts'
-import { linkIn, listed, type Stored, store } from './delivery-pages.ts'
-import { fieldErrors, mainText } from './forms.ts'
+import { deliveryIdsIn, fieldErrors, mainText, pathOfLink } from './forms.ts'
 import { newWebhookAdmin } from './hooks.ts'
+import { type StoredDelivery, storeDeliveries } from './stored-deliveries.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -25,20 +25,20 @@ describe('the delivery log', () => {
       created_at: 1,
     }
     await admin.write((own) => own.insert('events', event))
-    const given: Stored[] = [
+    const given: StoredDelivery[] = [
       { hoursAgo: 1, state: 'failed' },
       { hoursAgo: 2, type: 'task.updated' },
       { hoursAgo: 3, state: 'failed', type: 'task.updated', eventId },
       { hoursAgo: 30 },
       { hoursAgo: 0.5, state: 'failed', type: 'webhook.test' },
     ]
-    const ids = await store(admin, webhookId, given)
+    const ids = await storeDeliveries(admin, webhookId, given)
     const other = await admin.subscribe('https://example.com/other')
-    await store(admin, other, [{ hoursAgo: 1, state: 'failed', eventId }])
+    await storeDeliveries(admin, other, [{ hoursAgo: 1, state: 'failed', eventId }])
     const found = async (query: string): Promise<number[]> => {
       const { text, status } = await admin.visitor.get(`/webhooks/${webhookId}?${query}`)
       expect(status, query).toBe(200)
-      return listed(text).map((id) => ids.indexOf(id))
+      return deliveryIdsIn(text).map((id) => ids.indexOf(id))
     }
     const ago = (hours: number): string =>
       new Date(Date.now() - hours * HOUR_MS).toISOString().slice(0, 16)
@@ -67,16 +67,16 @@ describe('the delivery log', () => {
     )
     expect(text).toContain('<option value="task.updated" selected>')
     expect(text).toContain(`value="${ids[2]}"`)
-    expect(linkIn(text, 'Delivered')).toBe(
+    expect(pathOfLink(text, 'Delivered')).toBe(
       `/webhooks/${webhookId}?state=delivered&type=task.updated&id=${ids[2]}`,
     )
-    expect(linkIn(text, 'Clear filters')).toBe(`/webhooks/${webhookId}?state=failed`)
+    expect(pathOfLink(text, 'Clear filters')).toBe(`/webhooks/${webhookId}?state=failed`)
   })
 
   it('invalid filters: 422, an error for each, and the input stays', async () => {
     const admin = await newWebhookAdmin(app)
     const webhookId = await admin.subscribe('https://example.com/')
-    await store(admin, webhookId, [{ hoursAgo: 1 }])
+    await storeDeliveries(admin, webhookId, [{ hoursAgo: 1 }])
     const cases: [query: string, errors: Record<string, string>][] = [
       ['id=%22%3E%3Cscript%3E', { id: 'Enter the whole ID of a delivery or an event.' }],
       [
@@ -93,20 +93,20 @@ describe('the delivery log', () => {
       const { text, status } = await admin.visitor.get(`/webhooks/${webhookId}?${query}`)
       expect(status, query).toBe(422)
       expect(fieldErrors(text), query).toEqual(errors)
-      expect(listed(text), query).toEqual([])
+      expect(deliveryIdsIn(text), query).toEqual([])
       expect(text).not.toContain('"><script>')
     }
     expect((await admin.visitor.get(`/webhooks/${webhookId}?state=exploded`)).status).toBe(422)
     // An invalid cursor is ignored.
     expect(
-      listed((await admin.visitor.get(`/webhooks/${webhookId}?before=x&after=%00`)).text),
+      deliveryIdsIn((await admin.visitor.get(`/webhooks/${webhookId}?before=x&after=%00`)).text),
     ).toHaveLength(1)
   })
 
   it('pages forward and back without gaps or duplicates', async () => {
     const admin = await newWebhookAdmin(app)
     const webhookId = await admin.subscribe('https://example.com/')
-    const ids = await store(
+    const ids = await storeDeliveries(
       admin,
       webhookId,
       Array.from({ length: 60 }, (_, index) => ({
@@ -127,42 +127,46 @@ describe('the delivery log', () => {
       ) {
         const { text }: { text: string } = await admin.visitor.get(address)
         addresses.push(address)
-        pages.push(listed(text))
-        address = linkIn(text, 'Next')
+        pages.push(deliveryIdsIn(text))
+        address = pathOfLink(text, 'Next')
       }
       expect(pages.flat(), query).toEqual(want)
       expect(pages.map(({ length }) => length)).toEqual(want.length === 60 ? [25, 25, 10] : [25, 5])
       // Back again.
       let back = addresses.at(-1) ?? ''
       for (let page = pages.length - 2; page >= 0; page--) {
-        back = linkIn((await admin.visitor.get(back)).text, 'Previous') ?? ''
-        expect(listed((await admin.visitor.get(back)).text), `${query} back to ${page}`).toEqual(
-          pages[page],
-        )
+        back = pathOfLink((await admin.visitor.get(back)).text, 'Previous') ?? ''
+        expect(
+          deliveryIdsIn((await admin.visitor.get(back)).text),
+          `${query} back to ${page}`,
+        ).toEqual(pages[page])
       }
-      expect(linkIn((await admin.visitor.get(back)).text, 'Previous')).toBeUndefined()
+      expect(pathOfLink((await admin.visitor.get(back)).text, 'Previous')).toBeUndefined()
     }
     // Only the first page reloads.
     const second = await admin.visitor.get(`/webhooks/${webhookId}?before=${ids[24]}`)
     expect(second.text).not.toContain('hx-trigger="every')
-    expect(linkIn(second.text, 'Newest')).toBe(`/webhooks/${webhookId}`)
+    expect(pathOfLink(second.text, 'Newest')).toBe(`/webhooks/${webhookId}`)
   })
 
   it('a rare match: the search stops at a limit and continues on the next page', async () => {
     const admin = await newWebhookAdmin(app)
     const webhookId = await admin.subscribe('https://example.com/')
-    const many: Stored[] = Array.from({ length: 10_000 }, (_, index) => ({
+    const many: StoredDelivery[] = Array.from({ length: 10_000 }, (_, index) => ({
       hoursAgo: 1 + index / 10_000,
       type: 'task.updated',
     }))
-    const ids = await store(admin, webhookId, [...many, { hoursAgo: 3, type: 'task.deleted' }])
+    const ids = await storeDeliveries(admin, webhookId, [
+      ...many,
+      { hoursAgo: 3, type: 'task.deleted' },
+    ])
     const first = await admin.visitor.get(`/webhooks/${webhookId}?type=task.deleted`)
-    expect(listed(first.text)).toEqual([])
+    expect(deliveryIdsIn(first.text)).toEqual([])
     expect(mainText(first.text)).toContain(
       'No match among the newest deliveries. Older ones may match.',
     )
-    const next = await admin.visitor.get(linkIn(first.text, 'Next') ?? '')
-    expect(listed(next.text)).toEqual(ids.slice(-1))
-    expect(linkIn(next.text, 'Next')).toBeUndefined()
+    const next = await admin.visitor.get(pathOfLink(first.text, 'Next') ?? '')
+    expect(deliveryIdsIn(next.text)).toEqual(ids.slice(-1))
+    expect(pathOfLink(next.text, 'Next')).toBeUndefined()
   })
 })

@@ -1,10 +1,93 @@
 /** Reads pages of the console, and submits their forms as a browser without JavaScript does. */
 import { expect } from 'vitest'
-import { operations } from '../../generated/operations.ts'
-import { type Resource, resources } from '../../generated/resources.ts'
-import type { Client, TestAccount, TestApp } from '../helpers.ts'
-import { newTenant, type Tenant } from '../webhooks/harness.ts'
-import { type ConsoleAnswer, type Visitor, visitor } from './visitors.ts'
+import type { ConsoleAnswer, Visitor } from './visitors.ts'
+
+/** The opposite of `escapeHtml`. */
+export function unescapeHtml(text: string): string {
+  return text.replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)))
+}
+
+/** The text of the main part of a page, on one line. */
+export function mainText(page: string): string {
+  const main = mainPart(page) ?? page
+  return unescapeHtml(main.replace(/<[^>]+>/g, ' ')).replace(/\s+/g, ' ')
+}
+
+function mainPart(page: string): string | undefined {
+  return /<main[\s\S]*<\/main>/.exec(page)?.[0]
+}
+
+/** The text of a piece of HTML, with its line breaks. */
+export function plainText(html: string): string {
+  return unescapeHtml(html.replace(/<[^>]*>/g, ''))
+    .replaceAll('\u00a0', ' ')
+    .trim()
+}
+
+/** The path of the link with this text, below /console. Undefined if there is none. */
+export function pathOfLink(page: string, label: string): string | undefined {
+  for (const [, href = '', text] of page.matchAll(/<a\b[^>]*href="([^"]*)"[^>]*>([^<]*)<\/a>/g))
+    if (text === label) return unescapeHtml(href).replace(/^\/console/, '')
+  return undefined
+}
+
+/** The text of a code block by its label. Empty if there is none. */
+export function blockIn(page: string, label: string): string {
+  const block = new RegExp(`<pre[^>]*aria-label="${label}"><code>([\\s\\S]*?)</code>`).exec(page)
+  return unescapeHtml((block?.[1] ?? '').replace(/<[^>]*>/g, ''))
+}
+
+/** The figures of a page by label. */
+export function figuresOf(page: string): Record<string, string> {
+  const stats = page.matchAll(/<dt>(.*?)<\/dt>\s*<dd class="stat-value">(.*?)<\/dd>/g)
+  return Object.fromEntries(
+    [...stats].map(([, label = '', value = '']) => [plainText(label), plainText(value)]),
+  )
+}
+
+/** The cells of a table by its label, row by row. */
+export function tableOf(page: string, label: string): string[][] {
+  const [, after = ''] = page.split(`role="region" aria-label="${label}"`)
+  const [, body = ''] = after.slice(0, after.indexOf('</table>')).split('<tbody>')
+  return [...body.matchAll(/<tr[^>]*>(.*?)<\/tr>/gs)].map(([, row = '']) =>
+    [...row.matchAll(/<td[^>]*>(.*?)<\/td>/gs)].map(([, cell = '']) =>
+      plainText(cell).replace(/\s+/g, ' '),
+    ),
+  )
+}
+
+/** The curl command that the copy button of a request copies. */
+export function curlCommandIn(page: string): string {
+  const [, copied = ''] =
+    /data-copy="([^"]*)"\s+aria-label="Copy the curl command"/.exec(page) ?? []
+  return unescapeHtml(copied)
+}
+
+/** The IDs of the listed requests, in the order of the page. */
+export function requestIdsIn(page: string): string[] {
+  return [...page.matchAll(/<tbody id="request-([\da-f-]{36})"/g)].map(([, id = '']) => id)
+}
+
+/** The IDs of the listed deliveries, in the order of the page. */
+export function deliveryIdsIn(page: string): string[] {
+  return [...page.matchAll(/<tbody id="delivery-([\w-]+)"/g)].map(([, id = '']) => id)
+}
+
+/** The IDs of the listed records of a resource, in the order of the page. */
+export function recordIdsIn(page: string, slug: string): string[] {
+  const rows = page.matchAll(
+    new RegExp(`<tr><td[^>]*><a href="/console/records/${slug}/([0-9a-f-]{36})"`, 'g'),
+  )
+  return [...rows].map(([, id = '']) => id)
+}
+
+/** The error message of each field, by its ID without the prefix. */
+export function fieldErrors(page: string): Record<string, string> {
+  const messages = [
+    ...page.matchAll(/<p class="field-error"(?: id="field-([\w-]+)-error")?>([\s\S]*?)<\/p>/g),
+  ]
+  return Object.fromEntries(messages.map(([, id = '', text = '']) => [id, unescapeHtml(text)]))
+}
 
 export interface PageForm {
   /** The URL that it posts to, below /console. */
@@ -13,30 +96,52 @@ export interface PageForm {
   fields: [name: string, value: string][]
 }
 
+const FIELDS =
+  /<(input)\b((?:[^>"]|"[^"]*")*)>|<(select|textarea)\b((?:[^>"]|"[^"]*")*)>([\s\S]*?)<\/\3>/g
+
 /** The last form of a page, which saves its changes. Throws if there is none. */
 export function mainForm(page: string): PageForm {
-  const main = /<main[\s\S]*<\/main>/.exec(page)?.[0] ?? ''
-  const [form, attributes = ''] = [...main.matchAll(/<form([^>]*)>[\s\S]*?<\/form>/g)].at(-1) ?? []
+  const forms = (mainPart(page) ?? '').matchAll(/<form([^>]*)>[\s\S]*?<\/form>/g)
+  const [form, formAttributes = ''] = [...forms].at(-1) ?? []
   if (form === undefined)
     throw new Error(`No form on the page ${/<h1>(.*?)<\/h1>/.exec(page)?.[1]}`)
   const fields: PageForm['fields'] = []
-  for (const found of form.matchAll(
-    /<input\b((?:[^>"]|"[^"]*")*)>|<(select|textarea)\b((?:[^>"]|"[^"]*")*)>([\s\S]*?)<\/\2>/g,
-  )) {
-    const [, ofInput, tag, ofOther = '', inner = ''] = found
-    const own = ofInput ?? ofOther
-    const name = attributeOf(own, 'name')
+  for (const [, input, inputAttributes, other, otherAttributes, content] of form.matchAll(FIELDS)) {
+    const attributes = inputAttributes ?? otherAttributes ?? ''
+    const name = attributeOf(attributes, 'name')
     if (name === undefined) continue
-    if (tag === 'textarea') fields.push([name, unescapeHtml(inner).replace(/^\n/, '')])
-    else if (tag === 'select')
-      fields.push(...selected(own, inner).map((value): [string, string] => [name, value]))
-    else if (!/^(checkbox|radio)$/.test(attributeOf(own, 'type') ?? '') || / checked/.test(own))
-      fields.push([name, attributeOf(own, 'value') ?? ''])
+    for (const value of initialValues(input ?? other ?? '', attributes, content ?? ''))
+      fields.push([name, value])
   }
   return {
-    to: unescapeHtml(attributeOf(attributes, 'action') ?? '').replace(/^\/console/, ''),
+    to: unescapeHtml(attributeOf(formAttributes, 'action') ?? '').replace(/^\/console/, ''),
     fields,
   }
+}
+
+/** What a field submits when nothing is changed: no value for an unchecked box. */
+function initialValues(tag: string, attributes: string, content: string): string[] {
+  if (tag === 'textarea') return [unescapeHtml(content).replace(/^\n/, '')]
+  if (tag === 'select') return selectedValues(attributes, content)
+  const isBox = /^(checkbox|radio)$/.test(attributeOf(attributes, 'type') ?? '')
+  return isBox && !/ checked/.test(attributes) ? [] : [attributeOf(attributes, 'value') ?? '']
+}
+
+/** A browser selects the first option of a single choice by itself. */
+function selectedValues(attributes: string, content: string): string[] {
+  const options = [...content.matchAll(/<option\b((?:[^>"]|"[^"]*")*)>/g)].map(
+    ([, optionAttributes = '']) => optionAttributes,
+  )
+  const selected = options.filter((option) => / selected/.test(option))
+  const isFirstImplied = selected.length === 0 && !/ multiple/.test(attributes)
+  return (isFirstImplied ? options.slice(0, 1) : selected).map(
+    (option) => attributeOf(option, 'value') ?? '',
+  )
+}
+
+function attributeOf(attributes: string, name: string): string | undefined {
+  const text = new RegExp(`(?:^|\\s)${name}="([^"]*)"`).exec(attributes)?.[1]
+  return text === undefined ? undefined : unescapeHtml(text)
 }
 
 /** By field name. A list sends its field several times; undefined omits it. */
@@ -57,95 +162,14 @@ export function withValues(
   return all
 }
 
-/** The error message of each field, by its ID without the prefix. */
-export function fieldErrors(page: string): Record<string, string> {
-  const messages = [
-    ...page.matchAll(/<p class="field-error"(?: id="field-([\w-]+)-error")?>([\s\S]*?)<\/p>/g),
-  ]
-  return Object.fromEntries(messages.map(([, id = '', text = '']) => [id, unescapeHtml(text)]))
-}
-
-function selected(own: string, inner: string): string[] {
-  const options = [...inner.matchAll(/<option\b((?:[^>"]|"[^"]*")*)>/g)].map(
-    ([, attributes = '']) => attributes,
-  )
-  const chosen = options.filter((attributes) => / selected/.test(attributes))
-  const sent = / multiple/.test(own) || chosen.length > 0 ? chosen : options.slice(0, 1)
-  return sent.map((attributes) => attributeOf(attributes, 'value') ?? '')
-}
-
-function attributeOf(attributes: string, name: string): string | undefined {
-  const text = new RegExp(`(?:^|\\s)${name}="([^"]*)"`).exec(attributes)?.[1]
-  return text === undefined ? undefined : unescapeHtml(text)
-}
-
-/** The opposite of `escapeHtml`. */
-export function unescapeHtml(text: string): string {
-  return text.replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)))
-}
-
-/** The Owner of an account, with access to the console and the API. */
-export interface Owner {
-  account: TestAccount
-  tenant: Tenant
-  client: Client
-  visits: Visitor
-}
-
-export async function newOwner(app: TestApp): Promise<Owner> {
-  const tenant = await newTenant(app)
-  const { id: userId } = await tenant.scope.rows('users').first('id')
-  const person = { accountId: tenant.accountId, userId }
-  const account = { ...person, key: await app.newKey(person) }
-  return { account, tenant, client: app.as(account), visits: await visitor(app, account) }
-}
-
 /** Opens the page of a form and submits it with these values. */
 export async function submitForm(
-  visits: Visitor,
+  visitor: Visitor,
   path: string,
   values: Values,
 ): Promise<ConsoleAnswer> {
-  const page = await visits.get(path)
+  const page = await visitor.get(path)
   expect([path, page.status]).toEqual([path, 200])
   const form = mainForm(page.text)
-  return visits.post(form.to, withValues(form, values))
-}
-
-/** Creates a record with the form at `path`. Returns its ID. */
-export async function createByForm(visits: Visitor, path: string, values: Values): Promise<string> {
-  const answer = await submitForm(visits, path, values)
-  expect(fieldErrors(answer.text)).toEqual({})
-  expect(answer).toMatchObject({
-    status: 303,
-    to: expect.stringMatching(/^\/records\/[a-z-]+\/[0-9a-f-]{36}$/),
-  })
-  return answer.to?.split('/').at(-1) ?? ''
-}
-
-/** The text of the main part of a page. */
-export function mainText(page: string): string {
-  return unescapeHtml(
-    (/<main[\s\S]*<\/main>/.exec(page)?.[0] ?? page).replace(/<[^>]+>/g, ' '),
-  ).replace(/\s+/g, ' ')
-}
-
-/** The IDs of the records in a list, in its order. */
-export function listedIds(page: string, slug: string): string[] {
-  return [
-    ...page.matchAll(
-      new RegExp(`<tr><td[^>]*><a href="/console/records/${slug}/([0-9a-f-]{36})"`, 'g'),
-    ),
-  ].map(([, id]) => id ?? '')
-}
-
-export function resourceBySlug(slug: string): Resource {
-  const resource = resources.find((one) => one.slug === slug)
-  if (!resource) throw new Error(`No resource ${slug}`)
-  return resource
-}
-
-/** The path of the resource's list, below `/public/v1`. */
-export function apiPath({ operations: { list } }: Resource): string {
-  return operations[list].path.replace('/public/v1', '')
+  return visitor.post(form.to, withValues(form, values))
 }

@@ -2,7 +2,7 @@
  *  errors. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { sharedApp, startApp, type TestAccount } from '../helpers.ts'
-import { newConsoleUser, PASSWORD, type Visitor, visitor } from './visitors.ts'
+import { newAccountOwner, newConsoleUser, PASSWORD, type Visitor, visitor } from './visitors.ts'
 
 const DAY_MS = 86_400_000
 
@@ -12,8 +12,7 @@ describe('the console', () => {
   let now = Date.now()
   const app = sharedApp({ now: () => new Date(now) })
   beforeAll(async () => {
-    account = await app.newAccount()
-    owner = await visitor(app, account)
+    ;({ account, owner } = await newAccountOwner(app))
   })
 
   it('headers forbid inline scripts and styles, frames and caching', async () => {
@@ -62,7 +61,7 @@ describe('the console', () => {
       expect(location.pathname).toMatch(/^\/console/)
     })
 
-    it('htmx request: gets HX-Redirect to the sign-in page', async () => {
+    it('gets HX-Redirect to the sign-in page for a request of htmx', async () => {
       const answer = await (await visitor(app)).get('/webhooks', { 'HX-Request': 'true' })
       expect(answer.status).toBe(204)
       expect(answer.headers.get('hx-redirect')).toBe('/console/sign-in')
@@ -220,16 +219,25 @@ describe('the console', () => {
     })
   })
 
+  it('an automatic reload of a page: keeps the notice for the next page', async () => {
+    const { owner } = await newAccountOwner(app)
+    expect((await owner.post('/settings', { name: 'Renamed' })).status).toBe(303)
+    expect((await owner.get('', { 'HX-Request': 'true', 'Muster-Poll': '1' })).text).not.toContain(
+      'Account renamed to Renamed',
+    )
+    expect((await owner.get('/settings')).text).toContain('Account renamed to Renamed')
+    expect((await owner.get('/settings')).text).not.toContain('Account renamed to Renamed')
+  })
+
   it('more than 120 forms of a user within a minute: 429', async () => {
-    const account = await app.newAccount()
-    const somebody = await visitor(app, account)
+    const { owner: somebody } = await newAccountOwner(app)
     const statuses = await Promise.all(
       Array.from(
         { length: 125 },
         async () => (await somebody.post('/me', { full_name: '' })).status,
       ),
     )
-    expect(statuses.filter((status) => status === 422)).toHaveLength(120)
+    expect(statuses.toSorted()).toEqual([...Array(120).fill(422), ...Array(5).fill(429)])
     const refused = await somebody.post('/me', { full_name: 'Ann' })
     expect(refused.status).toBe(429)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)

@@ -12,24 +12,29 @@ import {
 } from './visitors.ts'
 
 export interface WebhookAdmin extends Tenant {
+  owner: ConsoleUser
   /** An Admin who manages webhooks. */
   manager: ConsoleUser
+  /** The manager in the console. */
   visitor: Visitor
   /** Waits until the newest delivery of a webhook has this state. Only a retrying one has a next
    *  attempt. */
   newest(webhookId: string, state: Delivery['state']): Promise<Delivery>
+  /** The entries of the audit log, oldest first. */
   audited(): Promise<{ action: string; targetId: string; details: Record<string, unknown> }[]>
 }
 
 export async function newWebhookAdmin(app: TestApp): Promise<WebhookAdmin> {
   const tenant = await newTenant(app)
   const { accountId } = tenant
+  const { id: ownerId } = await tenant.scope.rows('users').where({ role: 'owner' }).first('id')
   const manager = await newConsoleUser(app, accountId, {
     fullName: 'Jonas Weber',
     grants: ['webhooks'],
   })
   return {
     ...tenant,
+    owner: { accountId, userId: ownerId },
     manager,
     visitor: await visitor(app, manager),
     newest: (webhookId, state) =>

@@ -2,15 +2,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { newParticipant } from '../handlers/new-records.ts'
 import { sharedApp } from '../helpers.ts'
-import {
-  fieldErrors,
-  mainForm,
-  mainText,
-  newOwner,
-  type Owner,
-  type Values,
-  withValues,
-} from './forms.ts'
+import { fieldErrors, mainForm, mainText, type Values, withValues } from './forms.ts'
+import { newOwner, type Owner } from './record-forms.ts'
 import { type ConsoleAnswer, newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
 let owner: Owner

@@ -1,24 +1,26 @@
 /** The overview: requests and deliveries of the last day, and the first steps of a new account. */
 import { randomUUID } from 'node:crypto'
-import type { Browser } from 'playwright-core'
 import { v7 as uuidv7 } from 'uuid'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type CountedAttempt, countAttempts } from '../../records/attempt-counts.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import type { DeliveryState } from '../../records/deliveries.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
-import { assertReadable, openBrowser } from '../browser.ts'
-import { sharedApp, type TestAccount, until } from '../helpers.ts'
-import { DAY, figuresOf, HOUR, log, MINUTE, NOW, plainText, tableOf } from './logged-requests.ts'
-import { newConsoleUser, visit, visitor } from './visitors.ts'
+import { assertReadable } from '../browser.ts'
+import { type TestAccount, until } from '../helpers.ts'
+import { figuresOf, plainText, tableOf } from './forms.ts'
+import { DAY, HOUR, logRequests, MINUTE, NOW } from './logged-requests.ts'
+import { newSite, SCREENS } from './site.ts'
+import { memberWith, newConsoleUser, visitor } from './visitors.ts'
 
 const LIMIT = 10
 
 describe('the overview', () => {
-  const app = sharedApp({
+  const site = newSite({
     now: () => new Date(NOW),
     config: { rateLimitPerMinute: LIMIT, baseUrl: 'http://api.example.com' },
   })
+  const { app } = site
 
   async function newWebhook({ accountId }: TestAccount, description: string): Promise<string> {
     const id = uuidv7()
@@ -42,9 +44,9 @@ describe('the overview', () => {
   async function newAttempts(
     { accountId }: TestAccount,
     webhookId: string,
-    given: { succeeded: boolean; at: number; state?: DeliveryState }[],
+    inputs: { succeeded: boolean; at: number; state?: DeliveryState }[],
   ): Promise<void> {
-    const rows = given.map(({ succeeded, at, state = succeeded ? 'delivered' : 'retrying' }) => ({
+    const rows = inputs.map(({ succeeded, at, state = succeeded ? 'delivered' : 'retrying' }) => ({
       id: uuidv7({ msecs: at }),
       account_id: accountId,
       webhook_id: webhookId,
@@ -56,7 +58,7 @@ describe('the overview', () => {
       updated_at: at,
     }))
     await app.db.write('deliveries').insert(rows)
-    const attempts = given.map(
+    const attempts = inputs.map(
       ({ succeeded, at }): CountedAttempt => ({
         webhookId,
         endedAt: at,
@@ -74,12 +76,12 @@ describe('the overview', () => {
   it('shows the requests of the last 24 hours', async () => {
     const account = await app.newAccount()
     const other = await app.newAccount()
-    await log(
+    await logRequests(
       app,
       other,
       times(5, () => ({ status: 500 })),
     )
-    await log(app, account, [
+    await logRequests(app, account, [
       ...times(6, () => ({ status: 200, at: NOW - 2 * HOUR })),
       { status: 404, at: NOW - 20 * HOUR },
       { status: 503, at: NOW - MINUTE },
@@ -135,7 +137,7 @@ describe('the overview', () => {
     expect(text).not.toContain('Theirs')
   })
 
-  it('the number of waiting deliveries leads to them, also when none has been attempted', async () => {
+  it('the number of waiting deliveries links to them, even before the first attempt', async () => {
     const account = await app.newAccount()
     const id = await newWebhook(account, 'Slow')
     await newAttempts(account, id, [{ succeeded: true, at: NOW, state: 'pending' }])
@@ -143,11 +145,11 @@ describe('the overview', () => {
     expect(text).toContain(`href="/console/webhooks/${id}?state=pending"`)
   })
 
-  it('shows who came near the rate limit in the last hour', async () => {
+  it('shows the users with the most requests in a minute of the last hour, beside the rate limit', async () => {
     const account = await app.newAccount()
     const jonas = await newConsoleUser(app, account.accountId, { fullName: 'Jonas Weber' })
     const minute = NOW - (NOW % MINUTE)
-    await log(app, account, [
+    await logRequests(app, account, [
       ...times(3, () => ({ at: minute })),
       ...times(2, () => ({ at: minute - 1 })),
       ...times(9, (index) => ({
@@ -166,7 +168,7 @@ describe('the overview', () => {
     ])
   })
 
-  it('of a new account shows the first steps', async () => {
+  it('of a new account shows the first steps, marks each step when it is done, and hides them after the last', async () => {
     const account = await app.newAccount()
     await app.db.write('api_keys').where({ account_id: account.accountId }).delete()
     const owner = await visitor(app, account)
@@ -219,19 +221,9 @@ describe('the overview', () => {
       const account = await app.newAccount()
       await app.as(account).post('/tasks', { title: 'One' })
       await app.as(account).post('/tasks', { title: 'Two' })
-      await log(app, account, [{ status: 500 }])
+      await logRequests(app, account, [{ status: 500 }])
       await newWebhook(account, 'Secret')
-      const permissions = {
-        participants: 'read',
-        tasks: 'write',
-        jobs: 'none',
-        exports: 'none',
-        finance: 'none',
-      } as const
-      const member = await visitor(
-        app,
-        await newConsoleUser(app, account.accountId, { role: 'member', permissions }),
-      )
+      const member = await memberWith(app, account, { participants: 'read', tasks: 'write' })
       const { text } = await member.get('')
       const [, main = ''] = text.split('<main')
       const tiles = [
@@ -258,17 +250,7 @@ describe('the overview', () => {
 
     it('without any access says whom to ask', async () => {
       const account = await app.newAccount()
-      const permissions = {
-        participants: 'none',
-        tasks: 'none',
-        jobs: 'none',
-        exports: 'none',
-        finance: 'none',
-      } as const
-      const member = await visitor(
-        app,
-        await newConsoleUser(app, account.accountId, { role: 'member', permissions }),
-      )
+      const member = await memberWith(app, account, {})
       expect(plainText((await member.get('')).text)).toContain(
         'You have no access to records yet. Ask Test Owner, the Account Owner.',
       )
@@ -276,20 +258,11 @@ describe('the overview', () => {
   })
 
   describe('in a browser', () => {
-    let browser: Browser
-    beforeAll(async () => {
-      browser = await openBrowser()
-    })
-    afterAll(() => browser?.close())
-
-    it.each([
-      [1280, 'light'],
-      [390, 'dark'],
-    ] as const)('is readable at %i pixels, %s', async (width, colorScheme) => {
+    it.each(SCREENS)('is readable at $viewport.width pixels, $colorScheme', async (screen) => {
       const fresh = await app.newAccount()
       const busy = await app.newAccount()
       const member = await newConsoleUser(app, busy.accountId, { role: 'member' })
-      await log(
+      await logRequests(
         app,
         busy,
         times(300, (index) => ({
@@ -307,11 +280,7 @@ describe('the overview', () => {
         times(40, (index) => ({ at: NOW - (40 - index) * 30 * MINUTE, succeeded: index < 30 })),
       )
       for (const [what, person] of Object.entries({ fresh, busy, member })) {
-        await using visited = await visit(app, browser, '', {
-          person,
-          viewport: { width, height: 860 },
-          colorScheme,
-        })
+        await using visited = await site.visit('', { person, ...screen })
         const { page, troubles } = visited
         if (what === 'busy') await page.getByText('Show as table').first().click()
         await assertReadable(page, `the overview, ${what}`)
@@ -323,7 +292,7 @@ describe('the overview', () => {
       const account = await app.newAccount()
       const webhookId = await newWebhook(account, 'The shop')
       await newAttempts(account, webhookId, [{ at: NOW - HOUR, succeeded: false, state: 'failed' }])
-      await using visited = await visit(app, browser, '', {
+      await using visited = await site.visit('', {
         person: account,
         javaScriptEnabled: false,
       })

@@ -1,7 +1,7 @@
 /** The pages of people and the audit log in a browser. */
 import { describe, expect, inject, it } from 'vitest'
 import { assertReadable } from '../browser.ts'
-import { newSite } from './site.ts'
+import { newSite, SCREENS } from './site.ts'
 import { linkIn, listActions, NO_ACCESS, newConsoleUser, PASSWORD, visitor } from './visitors.ts'
 
 describe('people in a browser', () => {
@@ -94,11 +94,8 @@ describe('people in a browser', () => {
         ...NO_ACCESS,
       })
       await owner.post(`/people/${person.userId}`, { role: 'member', ...NO_ACCESS })
-      for (const options of [
-        { viewport: { width: 1280, height: 860 }, colorScheme: 'light' },
-        { viewport: { width: 390, height: 844 }, colorScheme: 'dark' },
-      ] as const) {
-        await using own = await site.visit('/people', { ...options, person: account })
+      for (const screen of SCREENS) {
+        await using own = await site.visit('/people', { ...screen, person: account })
         for (const path of [
           '/people',
           '/people/invite',
@@ -110,7 +107,7 @@ describe('people in a browser', () => {
           await assertReadable(own.page, path)
         }
         expect(own.troubles).toEqual([])
-        await using theirs = await site.visit(linkIn(invited), options)
+        await using theirs = await site.visit(linkIn(invited), screen)
         await assertReadable(theirs.page, 'the page of an invitation')
         await theirs.page.goto(`${site.app.url}/console/invitation/x`)
         await assertReadable(theirs.page, 'the page of an unusable link')

@@ -12,8 +12,9 @@ import {
   UNKNOWN_ID,
 } from '../handlers/new-records.ts'
 import { type Client, sharedApp } from '../helpers.ts'
-import { listedIds, mainText, newOwner, type Owner, resourceBySlug, submitForm } from './forms.ts'
-import { visitor, visitorWith } from './visitors.ts'
+import { mainText, recordIdsIn, submitForm } from './forms.ts'
+import { newOwner, type Owner, resourceBySlug } from './record-forms.ts'
+import { memberWith, visitor } from './visitors.ts'
 
 let owner: Owner
 let records: Record<string, string>
@@ -113,7 +114,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
       `${module}: %s → exactly its URLs, navigation entries and buttons`,
       async (level) => {
         // The export needs access to its records.
-        const visits = await visitorWith(app, owner.account, {
+        const visits = await memberWith(app, owner.account, {
           ...(slug === 'exports' && { participants: 'read' }),
           [module]: level,
         })
@@ -130,7 +131,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
           await visits.get(`/records/${slug}`),
           await visits.get(`/records/${slug}/${records[slug]}`),
         ]
-        expect(listedIds(list.text, slug)).toContain(records[slug])
+        expect(recordIdsIn(list.text, slug)).toContain(records[slug])
         expect(list.text.includes(`/records/${slug}/new"`)).toBe(isAllowed('write'))
         for (const [action, operation] of [
           ['edit', 'update'],
@@ -147,7 +148,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
       const others = Object.fromEntries(
         modules.map((one) => [one, one === module ? 'none' : 'write']),
       ) as Permissions
-      const visits = await visitorWith(app, owner.account, others)
+      const visits = await memberWith(app, owner.account, others)
       for (const { name, method, to } of ACTIONS) {
         const { status } = await visits[method](`/records/${slug}${to(records[slug] ?? '')}`)
         expect([name, status]).toEqual([name, 404])
@@ -181,7 +182,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
           expect([id, action, status]).toEqual([id, action, 404])
           expect(text).not.toContain('Lovelace')
         }
-      expect(listedIds((await stranger.visits.get(`/records/${slug}`)).text, slug)).toEqual([])
+      expect(recordIdsIn((await stranger.visits.get(`/records/${slug}`)).text, slug)).toEqual([])
       expect(await owner.tenant.scope.rows('events').count({ total: '*' })).toEqual(before)
     })
 
@@ -219,7 +220,7 @@ it('404 for unknown resources and resources without pages', async () => {
 
 describe('related records', () => {
   it('are hidden from users without permission: no names and no counts', async () => {
-    const visits = await visitorWith(app, owner.account, { tasks: 'write' })
+    const visits = await memberWith(app, owner.account, { tasks: 'write' })
     const [list, page] = [
       await visits.get('/records/tasks'),
       await visits.get(`/records/tasks/${records.tasks}`),
@@ -240,12 +241,12 @@ describe('related records', () => {
       participant_id: records.participants,
     })
     expect(answer.status).toBe(303)
-    const person = await (await visitorWith(app, owner.account, { participants: 'read' })).get(
+    const person = await (await memberWith(app, owner.account, { participants: 'read' })).get(
       `/records/participants/${records.participants}`,
     )
     expect(mainText(person.text)).not.toMatch(/Payments|Job applications|Tasks/)
     const reader = await (
-      await visitorWith(app, owner.account, { participants: 'read', tasks: 'read' })
+      await memberWith(app, owner.account, { participants: 'read', tasks: 'read' })
     ).get(`/records/participants/${records.participants}`)
     expect(mainText(reader.text)).toMatch(/Tasks \d/)
     expect(reader.text).not.toContain('/records/tasks/new')

@@ -3,16 +3,8 @@ import { resources } from '../../generated/resources.ts'
 import { makeExport } from '../../operations/export-job.ts'
 import { newJob, newParticipant, newTask } from '../handlers/new-records.ts'
 import { sharedApp } from '../helpers.ts'
-import {
-  createByForm,
-  fieldErrors,
-  mainForm,
-  mainText,
-  newOwner,
-  submitForm,
-  type Values,
-  withValues,
-} from './forms.ts'
+import { fieldErrors, mainForm, mainText, submitForm, type Values, withValues } from './forms.ts'
+import { createByForm, newOwner } from './record-forms.ts'
 import { newConsoleUser, visitor } from './visitors.ts'
 
 const app = sharedApp()

@@ -11,7 +11,7 @@ import {
   newTask,
 } from '../handlers/new-records.ts'
 import type { Client, TestAccount } from '../helpers.ts'
-import { newSite } from './site.ts'
+import { newSite, SCREENS } from './site.ts'
 import type { BrowserVisit } from './visitors.ts'
 
 describe('records in a browser', () => {
@@ -206,13 +206,9 @@ describe('records in a browser', () => {
     expect(troubles).toEqual([])
   })
 
-  const SCREENS = [
-    { width: 1280, height: 860, colorScheme: 'light' },
-    { width: 390, height: 844, colorScheme: 'dark' },
-  ] as const
   it.each(SCREENS)(
-    'every list, page and form can be read at $width px in $colorScheme',
-    async ({ width, height, colorScheme }) => {
+    'every list, page and form is readable at $viewport.width pixels, $colorScheme',
+    async (screen) => {
       const { account, client } = await newClient()
       const long = 'Wolfeschlegelsteinhausenbergerdorff-'.repeat(5)
       const person = await newParticipant(client, {
@@ -249,7 +245,7 @@ describe('records in a browser', () => {
         task_id: task.id,
         note: long,
       })
-      const made = await client.post('/exports', {
+      const created = await client.post('/exports', {
         resource: 'participants',
         format: 'csv',
         filters: { search: long },
@@ -274,7 +270,7 @@ describe('records in a browser', () => {
           `/tasks/${task.id}/edit`,
           `/payments/${payment.id}`,
           `/payments/${payment.id}/edit`,
-          `/exports/${made.body.id}`,
+          `/exports/${created.body.id}`,
         ],
         '/participants?filter[created_after]=2026-01-01T00:00:00Z&sort=-full_name',
         '/payments?filter[search]=x',
@@ -283,8 +279,7 @@ describe('records in a browser', () => {
       ]
       await using visited = await site.visit('/records/participants', {
         person: account,
-        viewport: { width, height },
-        colorScheme,
+        ...screen,
       })
       for (const path of paths) {
         await visited.page.goto(`${site.app.url}/console/records${path}`)

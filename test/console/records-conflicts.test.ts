@@ -1,17 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { type Body, eventsAbout, newParticipant } from '../handlers/new-records.ts'
 import { type Client, sharedApp } from '../helpers.ts'
-import { newRecords } from './every-record.ts'
-import {
-  apiPath,
-  mainForm,
-  mainText,
-  newOwner,
-  resourceBySlug,
-  submitForm,
-  type Values,
-  withValues,
-} from './forms.ts'
+import { mainForm, mainText, submitForm, type Values, withValues } from './forms.ts'
+import { apiPath, newOwner, newRecordOfEach, resourceBySlug } from './record-forms.ts'
 
 const app = sharedApp()
 
@@ -66,7 +57,7 @@ describe('concurrent updates', () => {
 
   it('409 for every resource, also after a validation error', async () => {
     const { client, visits } = await newOwner(app)
-    const records = await newRecords(client)
+    const records = await newRecordOfEach(client)
     const theirs: Record<string, [by: object, typed: Values, wrong: Values]> = {
       participants: [{ phone: '5' }, { full_name: 'New' }, { email: 'nonsense' }],
       tasks: [{ description: 'theirs' }, { title: 'New' }, { title: '' }],

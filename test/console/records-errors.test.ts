@@ -5,18 +5,15 @@ import { resources } from '../../generated/resources.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
 import { type Body, newJob, newParticipant, UNKNOWN_ID } from '../handlers/new-records.ts'
 import { type Answer, sharedApp } from '../helpers.ts'
-import { asInput, newRecords } from './every-record.ts'
+import { fieldErrors, mainForm, submitForm, type Values, withValues } from './forms.ts'
 import {
   apiPath,
-  fieldErrors,
-  mainForm,
+  asInput,
   newOwner,
+  newRecordOfEach,
   type Owner,
   resourceBySlug,
-  submitForm,
-  type Values,
-  withValues,
-} from './forms.ts'
+} from './record-forms.ts'
 
 const app = sharedApp()
 
@@ -74,7 +71,7 @@ describe('invalid values', () => {
   let records: Record<string, { id: string; body: Body }>
   beforeAll(async () => {
     owner = await newOwner(app)
-    records = await newRecords(owner.client)
+    records = await newRecordOfEach(owner.client)
   })
 
   /** The form shows the errors of the API at the field, and keeps the input. */

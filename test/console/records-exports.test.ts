@@ -4,8 +4,9 @@ import { makeExport } from '../../operations/export-job.ts'
 import { newCompleteExport } from '../handlers/export-helpers.ts'
 import { expectSuccess, newParticipant } from '../handlers/new-records.ts'
 import { sharedApp } from '../helpers.ts'
-import { mainForm, mainText, newOwner, type Owner, submitForm, withValues } from './forms.ts'
-import { newConsoleUser, visitor, visitorWith } from './visitors.ts'
+import { mainForm, mainText, submitForm, withValues } from './forms.ts'
+import { newOwner, type Owner } from './record-forms.ts'
+import { memberWith, newConsoleUser, visitor } from './visitors.ts'
 
 let owner: Owner
 let exportId: string
@@ -73,7 +74,7 @@ it('403 without Finance access for creating or downloading an export of payments
 })
 
 it('403 for the file of records that the user cannot view', async () => {
-  const visits = await visitorWith(app, owner.account, { exports: 'write', tasks: 'read' })
+  const visits = await memberWith(app, owner.account, { exports: 'write', tasks: 'read' })
   expect((await visits.get(`/records/exports/${exportId}/file`)).status).toBe(403)
   const page = await visits.get('/records/exports/new')
   expect([...page.text.matchAll(/<option value="(\w+)"/g)].map(([, value]) => value)).toEqual([

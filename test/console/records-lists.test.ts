@@ -12,17 +12,8 @@ import {
   newTask,
 } from '../handlers/new-records.ts'
 import { type Client, sharedApp } from '../helpers.ts'
-import { QUESTIONS } from './every-record.ts'
-import {
-  apiPath,
-  listedIds,
-  mainText,
-  newOwner,
-  type Owner,
-  resourceBySlug,
-  submitForm,
-  unescapeHtml,
-} from './forms.ts'
+import { mainText, recordIdsIn, submitForm, unescapeHtml } from './forms.ts'
+import { apiPath, newOwner, type Owner, QUESTIONS, resourceBySlug } from './record-forms.ts'
 
 const app = sharedApp()
 
@@ -115,7 +106,7 @@ describe('lists', () => {
       const { data, meta } = (await owner.client.get(`${apiPath(resourceBySlug(slug))}?${query}`))
         .body
       expect(page.status).toBe(200)
-      expect(listedIds(page.text, slug)).toEqual(data.map(({ id }: Body) => id))
+      expect(recordIdsIn(page.text, slug)).toEqual(data.map(({ id }: Body) => id))
       if (meta.total > 0) expect(mainText(page.text)).toContain(`of ${meta.total} `)
       // The form holds it, so that the next filter is added to it.
       expect(page.text).toMatch(
@@ -176,7 +167,7 @@ describe('lists', () => {
     const falling = await owner.visits.get('/records/participants?sort=-full_name&page[size]=50')
     expect(falling.text).toMatch(/<th scope="col" aria-sort="descending">/)
     expect(links(falling.text)).toContain('/records/participants?page[size]=50')
-    expect(listedIds(falling.text, 'participants')).toHaveLength(30)
+    expect(recordIdsIn(falling.text, 'participants')).toHaveLength(30)
     const past = await owner.visits.get('/records/participants?page[number]=9')
     expect([past.status, mainText(past.text).includes('This page is empty')]).toEqual([200, true])
     const [, back = ''] = /href="\/console([^"]*)">Previous/.exec(past.text) ?? []
@@ -200,7 +191,7 @@ describe('lists', () => {
     expect([api.status, page.status]).toEqual([422, 422])
     for (const message of Object.values<string[]>(api.body.errors).flat())
       expect(mainText(page.text)).toContain(message)
-    expect(listedIds(page.text, 'participants')).toEqual([])
+    expect(recordIdsIn(page.text, 'participants')).toEqual([])
     const [name = '', value = ''] = query.split('=')
     if (name.startsWith('filter[') && !name.includes('nothing') && !value.includes('%'))
       expect(page.text).toContain(`value="${value}"`)

@@ -7,7 +7,8 @@ import {
   newTask,
 } from '../handlers/new-records.ts'
 import { sharedApp } from '../helpers.ts'
-import { apiPath, mainText, newOwner, resourceBySlug, submitForm } from './forms.ts'
+import { mainText, submitForm } from './forms.ts'
+import { apiPath, newOwner, resourceBySlug } from './record-forms.ts'
 
 const app = sharedApp()
 

@@ -8,17 +8,15 @@ import {
   newTask,
 } from '../handlers/new-records.ts'
 import { type Client, sharedApp } from '../helpers.ts'
-import { QUESTIONS } from './every-record.ts'
+import { recordIdsIn, submitForm, type Values } from './forms.ts'
 import {
   apiPath,
   createByForm,
-  listedIds,
   newOwner,
   type Owner,
+  QUESTIONS,
   resourceBySlug,
-  submitForm,
-  type Values,
-} from './forms.ts'
+} from './record-forms.ts'
 
 const app = sharedApp()
 
@@ -256,7 +254,7 @@ describe.each(KINDS)('$slug', ({ slug, given, change, filters: [finds, findsNot]
       ['', true],
     ] as const) {
       const page = await visits.get(`/records/${slug}?${query}`)
-      expect([query, page.status, listedIds(page.text, slug).includes(id)]).toEqual([
+      expect([query, page.status, recordIdsIn(page.text, slug).includes(id)]).toEqual([
         query,
         200,
         isThere,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
 import { runHousekeeping } from '../housekeeping.ts'
-import { DAY, HOUR, log, MINUTE } from './logged-requests.ts'
+import { DAY, HOUR, logRequests, MINUTE } from './logged-requests.ts'
 
 describe('stored counts of API requests', () => {
   it('equal the log, and are deleted with it', async () => {
@@ -22,7 +22,7 @@ describe('stored counts of API requests', () => {
     })
 
     const old = Date.now() - 31 * DAY
-    await log(app, account, [{ at: old }, { at: old - HOUR }])
+    await logRequests(app, account, [{ at: old }, { at: old - HOUR }])
     expect(await counted(app, account)).toMatchObject({
       requests: 22,
       ok: 17,
@@ -44,7 +44,7 @@ describe('stored counts of API requests', () => {
     const account = await app.newAccount()
     await Promise.all(
       Array.from({ length: 8 }, () =>
-        log(
+        logRequests(
           app,
           account,
           Array.from({ length: 25 }, (_, index) => ({ status: index % 2 === 0 ? 200 : 500 })),

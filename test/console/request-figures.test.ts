@@ -1,31 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { sharedApp, type TestAccount } from '../helpers.ts'
-import {
-  figuresOf,
-  type GivenRequest,
-  HOUR,
-  listedIn,
-  log,
-  MINUTE,
-  NOW,
-  tableOf,
-} from './logged-requests.ts'
-import { type Visitor, visitor } from './visitors.ts'
+import { sharedApp } from '../helpers.ts'
+import { figuresOf, requestIdsIn, tableOf } from './forms.ts'
+import { HOUR, logRequests, MINUTE, NOW, type RequestInput } from './logged-requests.ts'
+import { newAccountOwner } from './visitors.ts'
 
 describe('API requests', () => {
   const app = sharedApp({ now: () => new Date(NOW) })
 
-  async function newOwner(): Promise<{ account: TestAccount; owner: Visitor }> {
-    const account = await app.newAccount()
-    return { account, owner: await visitor(app, account) }
-  }
-
   describe('figures', () => {
     it('requests are counted by minute', async () => {
-      const { account, owner } = await newOwner()
+      const { account, owner } = await newAccountOwner(app)
       const minute = NOW - (NOW % MINUTE)
-      await log(app, account, [
+      await logRequests(app, account, [
         { at: minute, status: 200, durationMs: 10 },
         { at: NOW, status: 304, durationMs: 20 },
         { at: minute - 1, status: 404, durationMs: 30 },
@@ -61,10 +48,10 @@ describe('API requests', () => {
       ['7d', '2 hours', 2 * HOUR, 84],
       ['30d', '6 hours', 6 * HOUR, 120],
     ])('%s: requests are counted by %s', async (range, name, width, buckets) => {
-      const { account, owner } = await newOwner()
+      const { account, owner } = await newAccountOwner(app)
       const last = NOW - (NOW % width)
       const first = last - (buckets - 1) * width
-      await log(app, account, [
+      await logRequests(app, account, [
         { at: first },
         { at: first - 1, status: 500 },
         { at: last - 1, status: 404 },
@@ -81,21 +68,21 @@ describe('API requests', () => {
     })
 
     it('a chosen period: other requests are not counted', async () => {
-      const { account, owner } = await newOwner()
+      const { account, owner } = await newAccountOwner(app)
       const from = NOW - (NOW % MINUTE) - 3 * HOUR
       const until = from + 10 * MINUTE
-      const inside = await log(app, account, [{ at: from }, { at: until - 1 }])
-      await log(app, account, [{ at: from - 1 }, { at: until }])
+      const inside = await logRequests(app, account, [{ at: from }, { at: until - 1 }])
+      await logRequests(app, account, [{ at: from - 1 }, { at: until }])
       const local = (at: number): string => new Date(at).toISOString().slice(0, 16)
       const { text } = await owner.get(`/requests?from=${local(from)}&until=${local(until)}`)
       expect(figuresOf(text)).toMatchObject({ Requests: '2' })
-      expect(listedIn(text).toSorted()).toEqual(inside.toSorted())
+      expect(requestIdsIn(text).toSorted()).toEqual(inside.toSorted())
       expect(tableOf(text, 'Requests per minute')).toHaveLength(2)
     })
 
     it('a period of months: a bar of a day names the days on which it begins and ends', async () => {
-      const { account, owner } = await newOwner()
-      await log(app, account, [{ at: Date.parse('2026-03-02T10:00Z') }])
+      const { account, owner } = await newAccountOwner(app)
+      await logRequests(app, account, [{ at: Date.parse('2026-03-02T10:00Z') }])
       const { text } = await owner.get('/requests?from=2026-03-01T09:00&until=2026-06-01T09:00')
       expect(tableOf(text, 'Requests per 24 hours')).toEqual([
         ['2 Mar 09:00–3 Mar 09:00', '1', '0', '0'],
@@ -103,8 +90,8 @@ describe('API requests', () => {
     })
 
     it('one request: its operation, status and duration', async () => {
-      const { account, owner } = await newOwner()
-      await log(app, account, [{ status: 500, durationMs: 1234.5 }])
+      const { account, owner } = await newAccountOwner(app)
+      await logRequests(app, account, [{ status: 500, durationMs: 1234.5 }])
       const { text } = await owner.get('/requests')
       expect(figuresOf(text)).toEqual({
         Requests: '1',
@@ -117,7 +104,7 @@ describe('API requests', () => {
     })
 
     it('no requests: no figures, and a link to the guide', async () => {
-      const { owner } = await newOwner()
+      const { owner } = await newAccountOwner(app)
       const { text, status } = await owner.get('/requests')
       expect(status).toBe(200)
       expect(figuresOf(text)).toEqual({
@@ -131,12 +118,12 @@ describe('API requests', () => {
     })
 
     it('the most frequent operations and errors come first', async () => {
-      const { account, owner } = await newOwner()
-      const task: GivenRequest = {
+      const { account, owner } = await newAccountOwner(app)
+      const task: RequestInput = {
         operationId: 'getTask',
         path: `/public/v1/tasks/${randomUUID()}`,
       }
-      await log(app, account, [
+      await logRequests(app, account, [
         ...Array.from({ length: 6 }, () => ({ ...task, status: 200 })),
         ...Array.from({ length: 2 }, () => ({ ...task, status: 404 })),
         ...Array.from({ length: 3 }, () => ({
@@ -159,12 +146,12 @@ describe('API requests', () => {
     })
 
     it('durations are accurate to 5 %', async () => {
-      const { account, owner } = await newOwner()
+      const { account, owner } = await newAccountOwner(app)
       const durations = Array.from(
         { length: 2_000 },
         (_, index) => Math.round(1_000 * Math.exp(1 + ((index * 7919) % 2_000) / 400)) / 1_000,
       )
-      await log(
+      await logRequests(
         app,
         account,
         durations.map((durationMs) => ({ durationMs })),
@@ -178,7 +165,7 @@ describe('API requests', () => {
   })
 
   it('figures from stored counts equal figures from the requests', async () => {
-    const { account, owner } = await newOwner()
+    const { account, owner } = await newAccountOwner(app)
     const operations = ['listTasks', 'getTask', 'createTask', 'listJobs']
     const given = Array.from({ length: 52_000 }, (_, index) => ({
       at: NOW - ((index * 7_919) % (4 * HOUR)),
@@ -186,7 +173,7 @@ describe('API requests', () => {
       operationId: operations[index % 4] ?? null,
       durationMs: Math.round(1_000 * Math.exp(1 + ((index * 104_729) % 1_000) / 200)) / 1_000,
     }))
-    await log(app, account, given)
+    await logRequests(app, account, given)
     // Start and end are within an hour.
     const [from, until] = [
       NOW - (NOW % MINUTE) - 4 * HOUR + 5 * MINUTE,

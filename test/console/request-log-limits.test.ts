@@ -1,7 +1,7 @@
 /** The request log stays small under a flood, and the dashboard says what it leaves out. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
-import { plainText } from './logged-requests.ts'
+import { plainText } from './forms.ts'
 import { visitor } from './visitors.ts'
 
 let app: TestApp

@@ -2,8 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { sharedApp, until } from '../helpers.ts'
-import { blockIn } from './delivery-pages.ts'
-import { listedIn } from './logged-requests.ts'
+import { blockIn, requestIdsIn } from './forms.ts'
 import { visitor } from './visitors.ts'
 
 const app = sharedApp()
@@ -25,7 +24,7 @@ test.each([
     expect(response.status).toBe(status)
     const { list, id } = await until('the request is listed', async () => {
       const list = (await owner.get(`/requests?request=${requestId}`)).text
-      const [id] = listedIn(list)
+      const [id] = requestIdsIn(list)
       return id !== undefined && { list, id }
     })
     const row = list.match(/<tbody id="request-.*?<\/tbody>/s)?.[0] ?? ''

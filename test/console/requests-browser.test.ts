@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { assertReadable } from '../browser.ts'
 import { type TestAccount, until } from '../helpers.ts'
-import { newSite } from './site.ts'
+import { newSite, SCREENS } from './site.ts'
 import { visitor } from './visitors.ts'
 
 const run = promisify(execFile)
@@ -119,18 +119,14 @@ describe('API requests in a browser', () => {
     await page.getByRole('heading', { level: 1, name: 'API requests' }).waitFor()
   })
 
-  it.each([
-    [1280, 'light'],
-    [390, 'dark'],
-  ] as const)('is readable at %i pixels, %s', async (width, colorScheme) => {
+  it.each(SCREENS)('is readable at $viewport.width pixels, $colorScheme', async (screen) => {
     const { id } = await site.app.db
       .read('request_log')
       .where({ account_id: account.accountId, method: 'POST' })
       .first('id')
     await using visited = await site.visit('/requests', {
       person: account,
-      viewport: { width, height: 860 },
-      colorScheme,
+      ...screen,
     })
     const { page, troubles } = visited
     await page.locator('.requests .toggle').first().click()

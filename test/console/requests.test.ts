@@ -1,27 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { sharedApp, type TestAccount } from '../helpers.ts'
-import {
-  DAY,
-  figuresOf,
-  type GivenRequest,
-  HOUR,
-  listedIn,
-  log,
-  MINUTE,
-  NOW,
-} from './logged-requests.ts'
-import { newConsoleUser, type Visitor, visitor } from './visitors.ts'
+import { figuresOf, requestIdsIn } from './forms.ts'
+import { DAY, HOUR, logRequests, MINUTE, NOW, type RequestInput } from './logged-requests.ts'
+import { newAccountOwner, newConsoleUser, type Visitor } from './visitors.ts'
 
 const HALF_MINUTE = MINUTE / 2
 
 describe('API requests', () => {
   const app = sharedApp({ now: () => new Date(NOW) })
-
-  async function newOwner(): Promise<{ account: TestAccount; owner: Visitor }> {
-    const account = await app.newAccount()
-    return { account, owner: await visitor(app, account) }
-  }
 
   describe('filters', () => {
     let account: TestAccount
@@ -29,9 +16,9 @@ describe('API requests', () => {
     let other: { accountId: string; userId: string }
     let otherKey: string
     let ids: string[]
-    let given: GivenRequest[]
+    let given: RequestInput[]
     beforeAll(async () => {
-      ;({ account, owner } = await newOwner())
+      ;({ account, owner } = await newAccountOwner(app))
       other = await newConsoleUser(app, account.accountId, { fullName: 'Jonas Weber' })
       await app.newKey(other)
       otherKey = (await app.db.read('api_keys').where({ user_id: other.userId }).first('id')).id
@@ -57,7 +44,7 @@ describe('API requests', () => {
         { status: 304, at: NOW - 2 * DAY },
         { status: 200, path: '/public/v1/tasks?filter[search]=100%_sure', at: NOW - 20 * DAY },
       ]
-      ids = await log(app, account, given)
+      ids = await logRequests(app, account, given)
     })
 
     const cases: [name: string, query: () => string, wanted: number[]][] = [
@@ -92,7 +79,7 @@ describe('API requests', () => {
     it.each(cases)('%s: list, figures and file contain the matches', async (_, query, wanted) => {
       const { text, status } = await owner.get(`/requests?${query()}`)
       expect(status).toBe(200)
-      expect(listedIn(text).toSorted()).toEqual(wanted.map((index) => ids[index]).toSorted())
+      expect(requestIdsIn(text).toSorted()).toEqual(wanted.map((index) => ids[index]).toSorted())
       expect(figuresOf(text).Requests).toBe(String(wanted.length))
       const file = await owner.get(`/requests.csv?${query()}`)
       expect(file.text.trimEnd().split('\r\n')).toHaveLength(wanted.length + 1)
@@ -114,7 +101,7 @@ describe('API requests', () => {
       expect(status).toBe(422)
       expect(text).toContain(`"${typed}"`)
       expect(text).toContain(problem)
-      expect(listedIn(text)).toEqual([])
+      expect(requestIdsIn(text)).toEqual([])
       // The download does not ignore the invalid filter.
       expect(await owner.get(`/requests.csv?${query}`)).toMatchObject({ status: 303 })
     })
@@ -147,7 +134,7 @@ describe('API requests', () => {
     })
 
     it('with IDs of another account find nothing', async () => {
-      const { owner: stranger } = await newOwner()
+      const { owner: stranger } = await newAccountOwner(app)
       for (const query of [
         `user=${other.userId}`,
         `key=${otherKey}`,
@@ -155,7 +142,7 @@ describe('API requests', () => {
         'range=30d',
       ]) {
         const { text } = await stranger.get(`/requests?${query}`)
-        expect(listedIn(text)).toEqual([])
+        expect(requestIdsIn(text)).toEqual([])
         expect(figuresOf(text).Requests).toBe('0')
         expect(text).not.toContain('Jonas Weber')
       }
@@ -167,8 +154,8 @@ describe('API requests', () => {
   })
 
   it('pages have no gaps or duplicates, even within one millisecond', async () => {
-    const { account, owner } = await newOwner()
-    const ids = await log(
+    const { account, owner } = await newAccountOwner(app)
+    const ids = await logRequests(
       app,
       account,
       Array.from({ length: 120 }, (_, index) => ({ at: NOW - MINUTE - Math.floor(index / 40) })),
@@ -182,21 +169,21 @@ describe('API requests', () => {
     const first = (await owner.get('/requests')).text
     const second = await follow(first, 'Next')
     const third = await follow(second, 'Next')
-    expect([first, second, third].map((page) => listedIn(page).length)).toEqual([50, 50, 20])
-    expect([first, second, third].flatMap(listedIn).toSorted()).toEqual(ids.toSorted())
+    expect([first, second, third].map((page) => requestIdsIn(page).length)).toEqual([50, 50, 20])
+    expect([first, second, third].flatMap(requestIdsIn).toSorted()).toEqual(ids.toSorted())
     expect(await follow(third, 'Next')).toBe('')
     const back = await follow(third, 'Previous')
-    expect(listedIn(back)).toEqual(listedIn(second))
-    expect(listedIn(await follow(back, 'Previous'))).toEqual(listedIn(first))
+    expect(requestIdsIn(back)).toEqual(requestIdsIn(second))
+    expect(requestIdsIn(await follow(back, 'Previous'))).toEqual(requestIdsIn(first))
     expect(await follow(first, 'Previous')).toBe('')
     // The figures cover all pages.
     expect(figuresOf(third).Requests).toBe('120')
   })
 
   it('more requests than can be searched: searches the newest, says so, and links to earlier ones', async () => {
-    const { account, owner } = await newOwner()
+    const { account, owner } = await newAccountOwner(app)
     const minute = NOW - (NOW % MINUTE)
-    const [recent = '', older = ''] = await log(app, account, [
+    const [recent = '', older = ''] = await logRequests(app, account, [
       { at: minute - 10 * MINUTE, status: 404 },
       { at: minute - 5 * HOUR, status: 404 },
     ])
@@ -206,26 +193,26 @@ describe('API requests', () => {
       .where({ account_id: account.accountId, minute: minute - 5 * HOUR })
       .update({ ok: 300_000 })
     const { text } = await owner.get('/requests?status=404')
-    expect(listedIn(text)).toEqual([recent])
+    expect(requestIdsIn(text)).toEqual([recent])
     expect(text).toContain('the newest 200,000')
     const earlier =
       text
         .match(/href="\/console([^"]*)">Search earlier requests</)?.[1]
         ?.replaceAll('&#38;', '&') ?? ''
-    expect(listedIn((await owner.get(earlier)).text)).toEqual([older])
+    expect(requestIdsIn((await owner.get(earlier)).text)).toEqual([older])
     // The file searches all of them, in batches.
     expect((await owner.get('/requests.csv?status=404')).text.trimEnd().split('\r\n')).toHaveLength(
       3,
     )
     // Without a filter no search is needed.
-    expect(listedIn((await owner.get('/requests')).text)).toHaveLength(2)
+    expect(requestIdsIn((await owner.get('/requests')).text)).toHaveLength(2)
   })
 
   describe('the CSV file', () => {
     it('has one line per request, newest first', async () => {
-      const { account, owner } = await newOwner()
+      const { account, owner } = await newAccountOwner(app)
       const requestId = randomUUID()
-      await log(app, account, [
+      await logRequests(app, account, [
         {
           at: NOW - 2 * HALF_MINUTE,
           requestId,
@@ -249,9 +236,9 @@ describe('API requests', () => {
     })
 
     it('escapes formulas', async () => {
-      const { account, owner } = await newOwner()
+      const { account, owner } = await newAccountOwner(app)
       const formulas = ['=1+1', '+1', '-1', '@sum(a)', '\t=1', '\r=1', '="a"&"b"']
-      await log(
+      await logRequests(
         app,
         account,
         formulas.map((path, index) => ({ path, requestId: path, at: NOW - HALF_MINUTE - index })),
@@ -267,8 +254,8 @@ describe('API requests', () => {
     })
 
     it('contains all matches', async () => {
-      const { account, owner } = await newOwner()
-      await log(
+      const { account, owner } = await newAccountOwner(app)
+      await logRequests(
         app,
         account,
         Array.from({ length: 2_345 }, (_, index) => ({

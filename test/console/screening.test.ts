@@ -2,15 +2,8 @@
 import { expect, it } from 'vitest'
 import { type Body, newJob, newParticipant } from '../handlers/new-records.ts'
 import { sharedApp } from '../helpers.ts'
-import {
-  fieldErrors,
-  mainForm,
-  mainText,
-  newOwner,
-  submitForm,
-  type Values,
-  withValues,
-} from './forms.ts'
+import { fieldErrors, mainForm, mainText, submitForm, type Values, withValues } from './forms.ts'
+import { newOwner } from './record-forms.ts'
 
 const app = sharedApp()
 

@@ -5,6 +5,12 @@ import { openBrowser } from '../browser.ts'
 import { type AppOptions, sharedApp, type TestApp } from '../helpers.ts'
 import { type BrowserVisit, type VisitOptions, visit } from './visitors.ts'
 
+/** Every page must be readable on these: wide and light, narrow and dark. */
+export const SCREENS = [
+  { viewport: { width: 1280, height: 860 }, colorScheme: 'light' },
+  { viewport: { width: 390, height: 844 }, colorScheme: 'dark' },
+] as const
+
 export interface Site {
   app: TestApp
   browser: Browser

@@ -5,9 +5,10 @@ import { html } from '../../web/shared/html.ts'
 import { newParticipant } from '../handlers/new-records.ts'
 import { sharedApp, startApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
-import { mainForm, mainText, newOwner, withValues } from './forms.ts'
+import { mainForm, mainText, withValues } from './forms.ts'
 import { newWebhookAdmin } from './hooks.ts'
-import { log } from './logged-requests.ts'
+import { logRequests } from './logged-requests.ts'
+import { newOwner } from './record-forms.ts'
 import { visitor } from './visitors.ts'
 
 const app = sharedApp()
@@ -54,7 +55,7 @@ describe('prettyJson', () => {
     const account = await app.newAccount()
     const owner = await visitor(app, account)
     for (const body of [deep(4_200, zeros(28_000)), deep(30_000), deep(31, zeros(32_000))]) {
-      const [id] = await log(app, account, [{ responseBody: body, requestBody: body }])
+      const [id] = await logRequests(app, account, [{ responseBody: body, requestBody: body }])
       const { text, status } = await owner.get(`/requests/${id}`)
       expect(status).toBe(200)
       expect(text.length).toBeLessThan(1_000_000)

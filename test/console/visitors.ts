@@ -6,11 +6,23 @@ import { hashPassword } from '../../auth/password.ts'
 import { startSession } from '../../auth/session.ts'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { type Grant, insertUser, type Permissions, type Role } from '../../records/users.ts'
-import type { TestApp } from '../helpers.ts'
+import {
+  type Grant,
+  insertUser,
+  modules,
+  type Permission,
+  type Permissions,
+  type Role,
+} from '../../records/users.ts'
+import type { TestAccount, TestApp } from '../helpers.ts'
 
 export const PASSWORD = 'correct horse battery staple'
 let passwordHash: Promise<string> | undefined
+
+function hashOfPassword(): Promise<string> {
+  passwordHash ??= hashPassword(PASSWORD)
+  return passwordHash
+}
 
 export interface ConsoleUser {
   accountId: string
@@ -31,14 +43,13 @@ export async function newConsoleUser(
   accountId: string,
   options: ConsoleUserOptions = {},
 ): Promise<ConsoleUser & { email: string }> {
-  passwordHash ??= hashPassword(PASSWORD)
   const {
     role = 'admin',
     fullName = 'Test Person',
     email = `${randomUUID()}@example.com`,
     ...rest
   } = options
-  const user = { email, fullName, passwordHash: await passwordHash, role, ...rest }
+  const user = { email, fullName, passwordHash: await hashOfPassword(), role, ...rest }
   return {
     accountId,
     email,
@@ -47,6 +58,22 @@ export async function newConsoleUser(
     ),
   }
 }
+
+/** A new account whose Account Owner signs in with `PASSWORD`. */
+export async function newAccountWithPassword(app: TestApp): Promise<TestAccount> {
+  const account = await app.newAccount()
+  await app.db
+    .write('users')
+    .where({ id: account.userId })
+    .update({ password_hash: await hashOfPassword() })
+  return account
+}
+
+/** The same permission in every module. */
+export const inEveryModule = (permission: Permission): Permissions =>
+  Object.fromEntries(modules.map((module) => [module, permission])) as Permissions
+
+export const NO_ACCESS = inEveryModule('none')
 
 export interface ConsoleAnswer {
   status: number
@@ -117,6 +144,24 @@ export async function visitor(app: TestApp, person?: ConsoleUser): Promise<Visit
   }
 }
 
+/** A new account, and its Account Owner in the console. */
+export async function newAccountOwner(
+  app: TestApp,
+): Promise<{ account: TestAccount; owner: Visitor }> {
+  const account = await app.newAccount()
+  return { account, owner: await visitor(app, account) }
+}
+
+/** A Member of the account with only these permissions. */
+export async function memberWith(
+  app: TestApp,
+  { accountId }: Pick<ConsoleUser, 'accountId'>,
+  permissions: Partial<Permissions>,
+): Promise<Visitor> {
+  const access = { role: 'member', permissions: { ...NO_ACCESS, ...permissions } } as const
+  return visitor(app, await newConsoleUser(app, accountId, access))
+}
+
 async function sessionToken(app: TestApp, { accountId, userId }: ConsoleUser): Promise<string> {
   const device = { userId, ip: '127.0.0.1', userAgent: 'test' }
   const { token } = await transaction(app.db, (trx) =>
@@ -168,25 +213,6 @@ export async function visit(
   return { page, context, troubles, [Symbol.asyncDispose]: () => context.close() }
 }
 
-/** The permissions of a form: none. */
-export const NO_ACCESS = {
-  participants: 'none',
-  tasks: 'none',
-  jobs: 'none',
-  exports: 'none',
-  finance: 'none',
-} satisfies Permissions
-
-/** A Member of the account with only these permissions. */
-export async function visitorWith(
-  app: TestApp,
-  { accountId }: Pick<ConsoleUser, 'accountId'>,
-  permissions: Partial<Permissions>,
-): Promise<Visitor> {
-  const access = { role: 'member', permissions: { ...NO_ACCESS, ...permissions } } as const
-  return visitor(app, await newConsoleUser(app, accountId, access))
-}
-
 /** The path of the one-time link on a page, below /console. Throws if there is none. */
 export function linkIn({ text, status }: ConsoleAnswer): string {
   const [, token] = text.match(/\/console\/invitation\/([\w-]{43})/) ?? []
@@ -204,7 +230,7 @@ export async function listActions(app: TestApp, accountId: string): Promise<stri
   return app.db.read('audit_log').where({ account_id: accountId }).orderBy('id').pluck('action')
 }
 
-/** Posts from another loopback address. Returns the status. */
+/** Posts from another loopback IP address. Returns the status. */
 export function postFrom(
   localAddress: string,
   app: TestApp,

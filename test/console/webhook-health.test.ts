@@ -1,37 +1,28 @@
 /** The health of webhooks: from attempts, in the console and in the metrics. */
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type CountedAttempt, countAttempts } from '../../records/attempt-counts.ts'
 import { DeletionTime } from '../../records/clock-spans.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { findWebhookHealth } from '../../records/reports/webhook-health.ts'
 import { startDisablingDeadWebhooks } from '../../server/dead-webhooks.ts'
 import { emitMany } from '../../webhooks/emit.ts'
-import { assertReadable, openBrowser } from '../browser.ts'
-import { startApp, type TestApp, until } from '../helpers.ts'
+import { assertReadable } from '../browser.ts'
+import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER, newEvents } from '../webhooks/harness.ts'
-import { mainForm, mainText } from './forms.ts'
+import { figuresOf, mainForm, mainText } from './forms.ts'
 import { loadWebhook, newWebhookAdmin } from './hooks.ts'
-import { figuresOf } from './logged-requests.ts'
-import { visit, visitor } from './visitors.ts'
+import { newSite, SCREENS } from './site.ts'
+import { visitor } from './visitors.ts'
 
 const HOUR_MS = 3_600_000
 /** A failing endpoint is visible this soon after its third failed attempt. */
 const VISIBLE_WITHIN_MS = 10_000
 
-let app: TestApp
-let browser: Browser
 let aheadMs = 0
 const now = (): Date => new Date(Date.now() + aheadMs)
-beforeAll(async () => {
-  app = await startApp({ role: 'all', now, environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
-  browser = await openBrowser()
-})
-afterAll(async () => {
-  await browser?.close()
-  await app?.[Symbol.asyncDispose]()
-})
+const site = newSite({ role: 'all', now, environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
+const { app } = site
 
 describe('webhook health', () => {
   /** The badge beside "Webhooks" in the navigation. */
@@ -52,9 +43,9 @@ describe('webhook health', () => {
     const other = await newWebhookAdmin(app)
     const id = await admin.subscribe(receiver.url)
     const show = async (path: string) => (await admin.visitor.get(path)).text
-    for (let test = 1; test <= 3; test++) {
+    for (let count = 1; count <= 3; count++) {
       await admin.visitor.post(`/webhooks/${id}/test`)
-      await receiver.received(test)
+      await receiver.received(count)
     }
     await admin.emit(1)
     await until('the attempt is counted', async () => {
@@ -67,7 +58,7 @@ describe('webhook health', () => {
     })
     expect(badgeIn(await show('/webhooks'))).toBe('')
 
-    await using visited = await visit(app, browser, `/webhooks/${id}`, { person: admin.manager })
+    await using visited = await site.visit(`/webhooks/${id}`, { person: admin.manager })
     const { page, troubles } = visited
     await page.locator('#webhook-state').getByText('Degraded').waitFor()
     await admin.emit(2)
@@ -125,8 +116,7 @@ describe('webhook health', () => {
     }
     const [entry] = (await admin.audited()).filter(({ action }) => action === 'webhook.disabled')
     expect(entry).toMatchObject({ targetId: id, details: { failing_since: expect.any(String) } })
-    const { id: userId } = await admin.scope.rows('users').where({ role: 'owner' }).first('id')
-    const owner = await visitor(app, { accountId: admin.accountId, userId })
+    const owner = await visitor(app, admin.owner)
     expect(mainText((await owner.get('/audit-log')).text)).toMatch(
       /Disabled the webhook .* no attempt succeeded since .* Muster/,
     )
@@ -186,8 +176,8 @@ describe('webhook health', () => {
     const admin = await newWebhookAdmin(app)
     const description = `"><script>alert(1)</script>' \u202Egnp.exe ${'W'.repeat(120)}`
     const url = `https://example.com/${'%22%3E'.repeat(300)}?<img src=x onerror=alert(2)>='`
-    const made = await admin.visitor.post('/webhooks', { url, description, event_types: '*' })
-    expect(made.status).toBe(200)
+    const created = await admin.visitor.post('/webhooks', { url, description, event_types: '*' })
+    expect(created.status).toBe(200)
     const { id } = await admin.scope.rows('webhooks').first('id')
     for (const path of [
       '/webhooks',
@@ -200,16 +190,13 @@ describe('webhook health', () => {
       expect(status).toBe(200)
       expect(text, path).not.toMatch(/<script>alert|<img src=x/)
     }
-    for (const width of [1280, 390]) {
-      await using visited = await visit(app, browser, '/webhooks', {
-        person: admin.manager,
-        viewport: { width, height: 860 },
-      })
+    for (const screen of SCREENS) {
+      await using visited = await site.visit('/webhooks', { person: admin.manager, ...screen })
       const { page, troubles } = visited
       expect(await page.locator('td a').first().textContent()).toBe(description.trim())
       for (const path of ['', `/${id}`, `/${id}/settings`, `/${id}/edit`, `/${id}/secret`]) {
         await page.goto(`${app.url}/console/webhooks${path}`)
-        await assertReadable(page, `${path} at ${width}`)
+        await assertReadable(page, `${path} at ${screen.viewport.width}`)
       }
       expect(troubles).toEqual([])
     }

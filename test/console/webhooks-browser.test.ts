@@ -3,7 +3,7 @@ import { assertReadable } from '../browser.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { loadWebhook, newWebhookAdmin, SECRET_PATTERN, subscribeAndMiss } from './hooks.ts'
-import { newSite } from './site.ts'
+import { newSite, SCREENS } from './site.ts'
 
 const site = newSite({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
@@ -120,18 +120,14 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     expect(troubles).toEqual([])
   })
 
-  it('is readable on a phone in the dark', async () => {
+  it('every page is readable on a narrow dark screen', async () => {
     await using receiver = await startReceiver({ answers: [500, 204] })
     const admin = await newWebhookAdmin(site.app)
     const id = await subscribeAndMiss(admin, receiver.url, 1)
     await admin.emit(2)
     await receiver.received(2)
-    const options = {
-      person: admin.manager,
-      viewport: { width: 390, height: 800 },
-      colorScheme: 'dark',
-    } as const
-    await using visited = await site.visit('/webhooks', options)
+    const [, narrow] = SCREENS
+    await using visited = await site.visit('/webhooks', { person: admin.manager, ...narrow })
     const { page, troubles } = visited
     await assertReadable(page, 'webhooks')
     const paths = [
