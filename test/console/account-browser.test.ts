@@ -2,7 +2,7 @@
 import { describe, expect, inject, it } from 'vitest'
 import { assertReadable } from '../browser.ts'
 import { newSite, SCREENS } from './site.ts'
-import { newConsoleUser, PASSWORD } from './visitors.ts'
+import { newAccountWithPassword, newConsoleUser, PASSWORD } from './visitors.ts'
 
 const NEW_PASSWORD = 'a different horse entirely'
 
@@ -28,11 +28,8 @@ describe('account pages in a browser', () => {
   })
 
   it('transfer the ownership: the next page of both users shows their new access', async () => {
-    const { accountId, userId } = await site.app.newAccount()
-    const owner = await newConsoleUser(site.app, accountId, { fullName: 'Mara Keller' })
-    await site.app.db.write('users').where({ id: userId }).update({ role: 'admin' })
-    await site.app.db.write('users').where({ id: owner.userId }).update({ role: 'owner' })
-    const newOwner = await newConsoleUser(site.app, accountId, {
+    const owner = await newAccountWithPassword(site.app)
+    const newOwner = await newConsoleUser(site.app, owner.accountId, {
       fullName: 'Jonas Weber',
       role: 'member',
     })

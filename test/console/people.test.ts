@@ -1,21 +1,28 @@
 /** The users of an account: access, deactivation. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { sharedApp, type TestAccount } from '../helpers.ts'
-import { NO_ACCESS, newConsoleUser, PASSWORD, type Visitor, visitor } from './visitors.ts'
+import {
+  inEveryModule,
+  NO_ACCESS,
+  newAccountOwner,
+  newConsoleUser,
+  PASSWORD,
+  type Visitor,
+  visitor,
+} from './visitors.ts'
 
 describe('people', () => {
   let account: TestAccount
   let owner: Visitor
   const app = sharedApp()
   beforeAll(async () => {
-    account = await app.newAccount()
-    owner = await visitor(app, account)
+    ;({ account, owner } = await newAccountOwner(app))
   })
 
   const change = (userId: string, fields: Record<string, string | string[]>) =>
     owner.submit(`/people/${userId}`, { role: 'admin', ...NO_ACCESS, ...fields })
 
-  it('change access: applies to the next page and the next request', async () => {
+  it('change access: the next page and the next API request follow it', async () => {
     const person = await newConsoleUser(app, account.accountId, {
       role: 'admin',
       grants: ['api_keys'],
@@ -50,10 +57,7 @@ describe('people', () => {
     })
     await change(person.userId, {
       grants: ['webhooks'],
-      participants: 'read',
-      tasks: 'read',
-      jobs: 'read',
-      exports: 'read',
+      ...inEveryModule('read'),
       finance: 'write',
     })
     const [entry] = await app.db.read('audit_log').where({ target_id: person.userId })
@@ -73,10 +77,7 @@ describe('people', () => {
     const person = await newConsoleUser(app, account.accountId, { role: 'member' })
     const same = {
       role: 'member',
-      participants: 'read',
-      tasks: 'read',
-      jobs: 'read',
-      exports: 'read',
+      ...inEveryModule('read'),
       finance: 'none',
     }
     expect((await owner.submit(`/people/${person.userId}`, same)).text).toContain(
@@ -87,20 +88,20 @@ describe('people', () => {
 
   it('an unknown role or permission: 422, and nothing changes', async () => {
     const person = await newConsoleUser(app, account.accountId, { role: 'member' })
-    const all: Record<string, string | string[]>[] = [
+    const invalid: Record<string, string | string[]>[] = [
       { role: 'owner' },
       { role: '' },
       { finance: 'admin' },
       { tasks: ['', 'write'] },
     ]
-    for (const wrong of all)
-      expect((await change(person.userId, wrong)).status, JSON.stringify(wrong)).toBe(422)
+    for (const fields of invalid)
+      expect((await change(person.userId, fields)).status, JSON.stringify(fields)).toBe(422)
     expect(await app.db.read('users').where({ id: person.userId }).pluck('role')).toEqual([
       'member',
     ])
   })
 
-  it('deactivate: ends sessions and keys at once; reactivate: restores the keys only', async () => {
+  it('deactivate: ends sessions and keys at once; reactivate: the keys and the sign-in work again', async () => {
     const person = await newConsoleUser(app, account.accountId, { fullName: 'Lena Fischer' })
     const theirs = await visitor(app, person)
     const key = await app.newKey(person)
@@ -136,6 +137,7 @@ describe('people', () => {
       expect(status, path).toBe(303)
     }
     expect(await app.db.read('users').where({ id: account.userId })).toEqual(before)
+    expect(await app.db.read('invitations').where({ user_id: account.userId })).toEqual([])
     expect((await owner.submit(`/people/${account.userId}/deactivate`)).text).toContain(
       'The Account Owner cannot be deactivated',
     )

@@ -32,7 +32,7 @@ describe('sign-in', () => {
       [known.email, 'wrong'],
       ['nobody@example.com', PASSWORD],
       [gone.email, PASSWORD],
-      [invited.email, ''.padEnd(8)],
+      [invited.email, ' '.repeat(8)],
     ] as const) {
       const { status, text, headers } = await signIn(email, password)
       expect(headers.has('set-cookie')).toBe(false)
@@ -44,7 +44,7 @@ describe('sign-in', () => {
   })
 
   it('an unknown email: takes as long as a wrong password', async () => {
-    const took = async (email: string): Promise<number> => {
+    const measure = async (email: string): Promise<number> => {
       const start = performance.now()
       expect((await signIn(email, 'wrong')).status).toBe(401)
       return performance.now() - start
@@ -52,14 +52,14 @@ describe('sign-in', () => {
     const known: number[] = []
     const unknown: number[] = []
     for (let n = 0; n < 7; n++) {
-      known.push(await took((await newConsoleUser(app, account.accountId)).email))
-      unknown.push(await took(`nobody-${n}@example.com`))
+      known.push(await measure((await newConsoleUser(app, account.accountId)).email))
+      unknown.push(await measure(`nobody-${n}@example.com`))
     }
     expect(median(unknown)).toBeGreaterThan(median(known) / 2)
     expect(median(unknown)).toBeLessThan(median(known) * 2)
   })
 
-  it('empty fields: 422, and no attempt counted', async () => {
+  it('empty fields: 422, and the limit of attempts does not count them', async () => {
     for (let n = 0; n < 6; n++) {
       const { status, text } = await signIn(' ', '')
       expect(status).toBe(422)
@@ -71,10 +71,8 @@ describe('sign-in', () => {
   it('after five wrong passwords: 429 even for the right one, but not for another user or IP address', async () => {
     await using own = await startApp()
     const { accountId } = await own.newAccount()
-    const [person, other] = [
-      await newConsoleUser(own, accountId),
-      await newConsoleUser(own, accountId),
-    ]
+    const person = await newConsoleUser(own, accountId)
+    const other = await newConsoleUser(own, accountId)
     const somebody = await visitor(own)
     const attempt = (email: string, password: string) =>
       somebody.post('/sign-in', { email, password })

@@ -29,10 +29,12 @@ describe('sign-up', () => {
   })
 
   it('an email in use: 422 that does not tell who uses it', async () => {
+    const email = 'taken@northwind.example'
+    expect((await nobody.post('/sign-up', { ...input, email })).status).toBe(303)
     const accounts = await app.db.read('accounts').count({ total: '*' })
     const { status, text } = await nobody.post('/sign-up', {
       ...input,
-      email: ' MARA@northwind.example',
+      email: ' TAKEN@northwind.example',
       account_name: 'Other',
     })
     expect(status).toBe(422)
@@ -42,7 +44,7 @@ describe('sign-up', () => {
     expect(await app.db.read('accounts').count({ total: '*' })).toEqual(accounts)
   })
 
-  it('invalid fields: 422 with the problem of each field, the input without the password, and no attempt counted', async () => {
+  it('invalid fields: 422 with each problem and without the password, and the limit of sign-ups does not count them', async () => {
     for (let n = 0; n < 12; n++) {
       const { status, text } = await nobody.post('/sign-up', {
         account_name: ' ',
@@ -68,7 +70,7 @@ describe('sign-up', () => {
     expect(statuses).toEqual([...Array(10).fill(303), 429])
   })
 
-  it('SIGN_UP=off: 404, and the sign-in page has no link', async () => {
+  it('SIGN_UP=off: 404, and the sign-in page does not link to it', async () => {
     await using closed = await startApp({ environment: { SIGN_UP: 'off' } })
     const somebody = await visitor(closed)
     expect((await somebody.get('/sign-up')).status).toBe(404)
