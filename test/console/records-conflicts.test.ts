@@ -1,19 +1,68 @@
+/** A record changes between the opening and the submission of its form. */
 import { describe, expect, it } from 'vitest'
-import { type Body, eventsAbout, newParticipant } from '../handlers/new-records.ts'
+import { resources } from '../../generated/resources.ts'
+import { eventsAbout, expectSuccess, newParticipant } from '../handlers/new-records.ts'
 import { type Client, sharedApp } from '../helpers.ts'
 import { mainForm, mainText, submitForm, type Values, withValues } from './forms.ts'
 import { apiPath, newOwner, newRecordOfEach, resourceBySlug } from './record-forms.ts'
 
 const app = sharedApp()
 
-describe('concurrent updates', () => {
-  async function meanwhile(slug: string, record: Body, client: Client, by: object): Promise<void> {
-    expect((await client.patch(`${apiPath(resourceBySlug(slug))}/${record.id}`, by)).status).toBe(
-      200,
-    )
-  }
+/** Another user updates the record by API after the form has been opened. */
+async function updateMeanwhile(
+  client: Client,
+  slug: string,
+  id: string,
+  change: object,
+): Promise<void> {
+  await expectSuccess(client.patch(`${apiPath(resourceBySlug(slug))}/${id}`, change))
+}
 
-  it('409 shows the stored values beside the typed ones, and overwrites nothing', async () => {
+interface Conflict {
+  slug: string
+  /** The update of another user. */
+  theirs: object
+  /** The input of the form. */
+  ours: Values
+  /** Input that gets 422. `ours` replaces it. */
+  invalid: Values
+}
+
+const CONFLICTS: Conflict[] = [
+  {
+    slug: 'participants',
+    theirs: { phone: '5' },
+    ours: { full_name: 'New', email: '' },
+    invalid: { email: 'nonsense' },
+  },
+  {
+    slug: 'tasks',
+    theirs: { description: 'theirs' },
+    ours: { title: 'New' },
+    invalid: { title: '' },
+  },
+  {
+    slug: 'jobs',
+    theirs: { description: 'theirs' },
+    ours: { title: 'New' },
+    invalid: { title: '' },
+  },
+  {
+    slug: 'job-applications',
+    theirs: { answers: { a: 1 } },
+    ours: { status: 'shortlisted' },
+    invalid: { status: 'nonsense' },
+  },
+  {
+    slug: 'payments',
+    theirs: { note: 'theirs' },
+    ours: { amount_minor: '7' },
+    invalid: { amount_minor: 'x' },
+  },
+]
+
+describe('concurrent updates', () => {
+  it('the form of an updated record: 409, shows the stored values beside the input, and overwrites nothing', async () => {
     const { client, visits } = await newOwner(app)
     const record = await newParticipant(client, {
       email: 'ada@example.com',
@@ -22,20 +71,17 @@ describe('concurrent updates', () => {
     })
     const edit = `/records/participants/${record.id}/edit`
     const form = mainForm((await visits.get(edit)).text)
-    await meanwhile('participants', record, client, {
-      email: 'countess@example.com',
-      phone: '2',
-      tags: ['b'],
-    })
-    const told = await visits.post(edit, withValues(form, { email: 'lovelace@example.com' }))
-    expect(told.status).toBe(409)
-    expect(mainText(told.text)).toContain('Someone else has updated this record.')
-    expect(mainText(told.text)).toContain('Now stored: countess@example.com')
+    const theirs = { email: 'countess@example.com', phone: '2', tags: ['b'] }
+    await updateMeanwhile(client, 'participants', record.id, theirs)
+    const conflict = await visits.post(edit, withValues(form, { email: 'lovelace@example.com' }))
+    expect(conflict.status).toBe(409)
+    expect(mainText(conflict.text)).toContain('Someone else has updated this record.')
+    expect(mainText(conflict.text)).toContain('Now stored: countess@example.com')
     const stored = (await client.get(`/participants/${record.id}`)).body
-    expect(stored).toMatchObject({ email: 'countess@example.com', phone: '2', tags: ['b'] })
+    expect(stored).toMatchObject(theirs)
 
     // The form keeps the input, and shows the other user's values in the other fields.
-    const again = mainForm(told.text)
+    const again = mainForm(conflict.text)
     expect(withValues(again, {})).toMatchObject({
       email: 'lovelace@example.com',
       phone: '2',
@@ -55,57 +101,50 @@ describe('concurrent updates', () => {
     ])
   })
 
-  it('409 for every resource, also after a validation error', async () => {
-    const { client, visits } = await newOwner(app)
-    const records = await newRecordOfEach(client)
-    const theirs: Record<string, [by: object, typed: Values, wrong: Values]> = {
-      participants: [{ phone: '5' }, { full_name: 'New' }, { email: 'nonsense' }],
-      tasks: [{ description: 'theirs' }, { title: 'New' }, { title: '' }],
-      jobs: [{ description: 'theirs' }, { title: 'New' }, { title: '' }],
-      'job-applications': [
-        { answers: { a: 1 } },
-        { status: 'shortlisted' },
-        { status: 'nonsense' },
-      ],
-      payments: [{ note: 'theirs' }, { amount_minor: '7' }, { amount_minor: 'x' }],
-    }
-    for (const [slug, [by, typed, wrong]] of Object.entries(theirs)) {
-      const id = records[slug]?.id
-      const edit = `/records/${slug}/${id}/edit`
-      const refused = await submitForm(visits, edit, { ...typed, ...wrong })
-      expect([slug, refused.status]).toEqual([slug, 422])
-      const before = await eventsAbout(client, id ?? '')
-      await meanwhile(slug, { id }, client, by)
-      const told = await visits.post(
-        edit,
-        withValues(
-          mainForm(refused.text),
-          typed.email === undefined ? { ...typed, ...(wrong.email && { email: '' }) } : typed,
-        ),
-      )
-      expect([slug, told.status]).toEqual([slug, 409])
-      expect((await eventsAbout(client, id ?? '')).length).toBe(before.length + 1)
-    }
+  it('the conflicts below are of every resource that users can update', () => {
+    const updated = resources.filter(({ operations }) => operations.update !== null)
+    expect(CONFLICTS.map(({ slug }) => slug).toSorted()).toEqual(
+      updated.map(({ slug }) => slug).toSorted(),
+    )
   })
 
-  it('409 for the deletion of an updated record, 404 for a deleted one', async () => {
+  it.each(CONFLICTS)(
+    '$slug: 409 when the record is updated after the form got a validation error',
+    async ({ slug, theirs, ours, invalid }) => {
+      const { client, visits } = await newOwner(app)
+      const id = (await newRecordOfEach(client))[slug]?.id ?? ''
+      const edit = `/records/${slug}/${id}/edit`
+      const refused = await submitForm(visits, edit, { ...ours, ...invalid })
+      expect(refused.status).toBe(422)
+      const before = await eventsAbout(client, id)
+      await updateMeanwhile(client, slug, id, theirs)
+      const conflict = await visits.post(edit, withValues(mainForm(refused.text), ours))
+      expect(conflict.status).toBe(409)
+      expect(await eventsAbout(client, id)).toHaveLength(before.length + 1)
+    },
+  )
+
+  it('the deletion of an updated record: 409, then deletes it when it is confirmed again', async () => {
     const { client, visits } = await newOwner(app)
-    const record = await newParticipant(client)
-    const asked = mainForm((await visits.get(`/records/participants/${record.id}/delete`)).text)
-    await meanwhile('participants', record, client, { phone: '2' })
-    const told = await visits.post(asked.to, withValues(asked, {}))
-    expect([
-      told.status,
-      mainText(told.text).includes('Someone else has updated this record'),
-    ]).toEqual([409, true])
-    expect((await client.get(`/participants/${record.id}`)).status).toBe(200)
-    expect(await visits.post(asked.to, withValues(mainForm(told.text), {}))).toMatchObject({
-      status: 303,
-    })
-    expect((await client.get(`/participants/${record.id}`)).status).toBe(404)
-    expect((await visits.post(asked.to, withValues(asked, {}))).status).toBe(404)
-    expect(
-      (await visits.post(`/records/participants/${record.id}/edit`, { full_name: 'x' })).status,
-    ).toBe(404)
+    const { id } = await newParticipant(client)
+    const form = mainForm((await visits.get(`/records/participants/${id}/delete`)).text)
+    await updateMeanwhile(client, 'participants', id, { phone: '2' })
+    const conflict = await visits.post(form.to, withValues(form, {}))
+    expect(conflict.status).toBe(409)
+    expect(mainText(conflict.text)).toContain('Someone else has updated this record')
+    expect((await client.get(`/participants/${id}`)).status).toBe(200)
+    const again = await visits.post(form.to, withValues(mainForm(conflict.text), {}))
+    expect(again.status).toBe(303)
+    expect((await client.get(`/participants/${id}`)).status).toBe(404)
+  })
+
+  it('the deletion and the update of a deleted record: 404', async () => {
+    const { client, visits } = await newOwner(app)
+    const { id } = await newParticipant(client)
+    const form = mainForm((await visits.get(`/records/participants/${id}/delete`)).text)
+    expect((await client.delete(`/participants/${id}`)).status).toBe(204)
+    expect((await visits.post(form.to, withValues(form, {}))).status).toBe(404)
+    const update = await visits.post(`/records/participants/${id}/edit`, { full_name: 'x' })
+    expect(update.status).toBe(404)
   })
 })

@@ -1,3 +1,4 @@
+/** Unusual text in records: hostile, or with characters that inputs change. */
 import { describe, expect, it } from 'vitest'
 import {
   expectSuccess,
@@ -12,11 +13,11 @@ import { apiPath, newOwner, resourceBySlug } from './record-forms.ts'
 
 const app = sharedApp()
 
-describe('text', () => {
+describe('unusual text', () => {
   const HOSTILE =
     '"><script>alert(1)</script>\'<img src=x onerror=alert(1)>&amp;{{7*7}}</textarea></option>'
 
-  it('is escaped on every page, and returns unchanged from the forms', async () => {
+  it('with markup is escaped on every page, and stays unchanged when a form is submitted', async () => {
     const { client, visits } = await newOwner(app)
     const person = await expectSuccess(
       client.post('/participants', {
@@ -32,7 +33,7 @@ describe('text', () => {
       description: HOSTILE,
       screening_questions: [question],
     })
-    const answers = { q: HOSTILE, [HOSTILE]: HOSTILE, __proto__: undefined, constructor: 'x' }
+    const answers = { q: HOSTILE, [HOSTILE]: HOSTILE, ['__proto__']: 'x', constructor: 'x' }
     const application = await newApplication(client, {
       job_id: job.id,
       participant_id: person.id,
@@ -48,41 +49,36 @@ describe('text', () => {
       task_id: task.id,
       note: HOSTILE,
     })
-    const made_ = await expectSuccess(
+    const exported = await expectSuccess(
       client.post('/exports', { resource: 'tasks', format: 'csv', filters: {} }),
     )
-    const all = {
+    const editable = {
       participants: person,
       jobs: job,
       'job-applications': application,
       tasks: task,
       payments: payment,
-      exports: made_,
     }
-    const name = encodeURIComponent(HOSTILE)
+    const all = { ...editable, exports: exported }
+    const text = encodeURIComponent(HOSTILE)
     const paths = [
       ...Object.entries(all).flatMap(([slug, { id }]) => [
-        ...[
-          `/${slug}`,
-          `/${slug}/${id}`,
-          `/${slug}?filter[${name}]=${name}`,
-          `/${slug}?filter[search]=${name}`,
-          `/${slug}?sort=${name}`,
-        ],
-        ...(slug === 'exports' ? [] : [`/${slug}/${id}/edit`, `/${slug}/${id}/delete`]),
+        `/${slug}`,
+        `/${slug}/${id}`,
+        `/${slug}/${id}/delete`,
+        `/${slug}?filter[${text}]=${text}`,
+        `/${slug}?filter[search]=${text}`,
+        `/${slug}?sort=${text}`,
+        `/${slug}/new?full_name=${text}&title=${text}&participant_id=${text}&status=${text}&resource=${text}&job_id=${job.id}`,
       ]),
-      ...Object.keys(all).map(
-        (slug) =>
-          `/${slug}/new?full_name=${name}&title=${name}&participant_id=${name}&status=${name}&resource=${name}&job_id=${job.id}`,
-      ),
+      ...Object.entries(editable).map(([slug, { id }]) => `/${slug}/${id}/edit`),
     ]
     for (const path of paths) {
-      const { text, status } = await visits.get(`/records${path}`)
-      expect([path, [200, 422].includes(status)]).toEqual([path, true])
-      expect([path, text.match(/<script>alert|<img src=x|\{\{49/g)]).toEqual([path, null])
+      const page = await visits.get(`/records${path}`)
+      expect([200, 422], path).toContain(page.status)
+      expect(page.text, path).not.toMatch(/<script>alert|<img src=x/)
     }
-    for (const [slug, { id }] of Object.entries(all)) {
-      if (slug === 'exports') continue
+    for (const [slug, { id }] of Object.entries(editable)) {
       const before = (await client.get(`${apiPath(resourceBySlug(slug))}/${id}`)).text
       expect(await submitForm(visits, `/records/${slug}/${id}/edit`, {})).toMatchObject({
         status: 303,
@@ -97,61 +93,84 @@ describe('text', () => {
     expect(mainText(found.text)).toContain(HOSTILE)
   })
 
-  const listQuestion = (key: string, expected: unknown[]): object => ({
-    ...{ key, label: 'L', requirement: 'must_have', operator: 'one_of', expected },
+  const oneOf = (key: string, expected: unknown[]): object => ({
+    key,
+    label: 'L',
+    requirement: 'must_have',
+    operator: 'one_of',
+    expected,
   })
 
-  /** Submitting a form keeps values that its inputs cannot express. */
-  const KEPT: [slug: string, body: object][] = [
-    [
-      'participants',
-      { full_name: 'two\nlines', tags: ['a\nb', ' c '], external_id: ' "x",\t1 ', phone: '\r1' },
-    ],
-    ['tasks', { title: ' T ', description: '\r\n\n\rlast\n', due_at: '2027-03-02T09:30:01.234Z' }],
-    [
-      'jobs',
-      {
+  interface Unchanged {
+    slug: string
+    /** Values that the inputs of the form cannot express. */
+    body: object
+    /** Another status, which a second form sets. */
+    status: string
+  }
+
+  const UNCHANGED: Unchanged[] = [
+    {
+      slug: 'participants',
+      body: {
+        full_name: 'two\nlines',
+        tags: ['a\nb', ' c '],
+        external_id: ' "x",\t1 ',
+        phone: '\r1',
+      },
+      status: 'archived',
+    },
+    {
+      slug: 'tasks',
+      body: { title: ' T ', description: '\r\n\n\rlast\n', due_at: '2027-03-02T09:30:01.234Z' },
+      status: 'cancelled',
+    },
+    {
+      slug: 'jobs',
+      body: {
         title: 'J',
         description: '',
         screening_questions: [
           { key: '__proto__', label: 'two\nlines', requirement: 'must_have', expected: '' },
         ],
       },
-    ],
-    [
-      'jobs',
-      {
+      status: 'open',
+    },
+    {
+      slug: 'jobs',
+      body: {
         title: 'J',
         screening_questions: [
           { key: 'a.b', label: 'L', requirement: 'nice_to_have', expected: -0.5 },
           { key: 'a', label: 'L', requirement: 'must_have', expected: false },
         ],
       },
-    ],
-    [
-      'jobs',
-      {
+      status: 'open',
+    },
+    {
+      slug: 'jobs',
+      body: {
         title: 'J',
         screening_questions: [
-          listQuestion('texts', ['a', '5', ' b ']),
-          listQuestion('numbers', [5, -0.5, 1e21]),
-          listQuestion('mixed', ['5', 5, true]),
-          listQuestion('lines', ['two\nlines', '']),
-          { ...listQuestion('least', []), operator: 'at_least', expected: 1e-7 },
+          oneOf('texts', ['a', '5', ' b ']),
+          oneOf('numbers', [5, -0.5, 1e21]),
+          oneOf('mixed', ['5', 5, true]),
+          oneOf('lines', ['two\nlines', '']),
+          { ...oneOf('least', []), operator: 'at_least', expected: 1e-7 },
         ],
       },
-    ],
+      status: 'open',
+    },
   ]
-  it.each(KEPT)(
-    '%s %j: unchanged by a form that saves nothing or another field',
-    async (slug, body) => {
+  it.each(UNCHANGED)(
+    '$slug $body: a form that changes nothing or only the status keeps it',
+    async ({ slug, body, status }) => {
       const { client, visits } = await newOwner(app)
       const path = apiPath(resourceBySlug(slug))
       const record = await expectSuccess(client.post(path, body))
       const edit = `/records/${slug}/${record.id}/edit`
       expect(await submitForm(visits, edit, {})).toMatchObject({ status: 303 })
       expect((await client.get(`${path}/${record.id}`)).body).toEqual(record)
-      const status = slug === 'participants' ? 'archived' : slug === 'tasks' ? 'cancelled' : 'open'
       expect(await submitForm(visits, edit, { status })).toMatchObject({ status: 303 })
       expect((await client.get(`${path}/${record.id}`)).body).toEqual({
         ...record,
@@ -161,7 +180,7 @@ describe('text', () => {
     },
   )
 
-  it('keeps non-text, empty and unknown answers when another answer changes', async () => {
+  it('other answers stay when one answer changes, even empty, unknown and ill-typed ones', async () => {
     const { client, visits } = await newOwner(app)
     const screening_questions = ['french', 'years', 'city'].map((key, index) => ({
       key,

@@ -1,0 +1,89 @@
+/** The page of a record. */
+import { describe, expect, it } from 'vitest'
+import {
+  type Body,
+  newApplication,
+  newJob,
+  newParticipant,
+  newPayment,
+  newTask,
+} from '../handlers/new-records.ts'
+import { sharedApp } from '../helpers.ts'
+import { mainText, submitForm } from './forms.ts'
+import { newOwner, QUESTIONS } from './record-forms.ts'
+
+const app = sharedApp()
+
+describe('the page of a record', () => {
+  it('shows its fields and events, the records that refer to it, and the names of those that it refers to', async () => {
+    const { client, visits } = await newOwner(app)
+    const ada = await newParticipant(client, { tags: ['vip'], email: 'ada@example.com' })
+    const job = await newJob(client, { screening_questions: QUESTIONS, description: 'Two\nlines' })
+    const application = await newApplication(client, {
+      job_id: job.id,
+      participant_id: ada.id,
+      answers: { french: false, extra: 'x' },
+    })
+    const tasks: Body[] = []
+    for (let i = 0; i < 7; i++)
+      tasks.push(await newTask(client, { title: `Task ${i}`, participant_id: ada.id }))
+    const payment = await newPayment(client, { participant_id: ada.id, task_id: tasks[0].id })
+
+    const person = await visits.get(`/records/participants/${ada.id}`)
+    const text = mainText(person.text)
+    for (const part of [ada.id, 'ada@example.com', 'vip', 'Active', 'participant.created'])
+      expect(text).toContain(part)
+    expect(text).toMatch(/Tasks 7 See all New task Task .* Task 6 /)
+    expect(text).not.toContain('Task 1')
+    expect(person.text).toContain(`href="/console/records/tasks?filter[participant_id]=${ada.id}"`)
+    expect(person.text).toContain(
+      `href="/console/records/job-applications/${application.id}">Interpreter, Ada Lovelace</a>`,
+    )
+    expect(person.text).toContain(
+      `href="/console/records/payments/${payment.id}">Ada Lovelace, €125.00</a>`,
+    )
+    expect(person.text).toContain(`href="/console/records/tasks/new?participant_id=${ada.id}"`)
+
+    const applied = await visits.get(`/records/job-applications/${application.id}`)
+    expect(applied.text).toContain(`<a href="/console/records/jobs/${job.id}">Interpreter</a>`)
+    expect(mainText(applied.text)).toMatch(/French\? No extra x/)
+    expect(mainText((await visits.get(`/records/jobs/${job.id}`)).text)).toMatch(
+      /Screening questions 2 .*years Years\? Nice to have Equals 5/,
+    )
+    const paid = await visits.get(`/records/payments/${payment.id}`)
+    expect(paid.text).toContain(`<a href="/console/records/tasks/${tasks[0].id}">Task 0</a>`)
+    const list = await visits.get('/records/payments')
+    expect(list.text).toContain(
+      `<a href="/console/records/participants/${ada.id}">Ada Lovelace</a>`,
+    )
+    expect(mainText(paid.text)).toMatch(/Amount €125\.00 /)
+    expect(mainText(paid.text)).not.toContain('minor')
+  })
+
+  it.each([
+    { amount_minor: 12500, currency: 'JPY', shown: '¥12,500' },
+    { amount_minor: 12500, currency: 'HUF', shown: 'HUF\u00a0125.00' },
+    { amount_minor: 1, currency: 'BHD', shown: 'BHD\u00a00.001' },
+    { amount_minor: 999_999_999_999, currency: 'USD', shown: '$9,999,999,999.99' },
+    { amount_minor: 5, currency: 'XCG', shown: '0.05' },
+  ])(
+    'shows $amount_minor of $currency as an amount, in the list too',
+    async ({ shown, ...fields }) => {
+      const { client, visits } = await newOwner(app)
+      const payment = await newPayment(client, fields)
+      for (const path of ['/records/payments', `/records/payments/${payment.id}`])
+        expect((await visits.get(path)).text).toContain(shown)
+    },
+  )
+
+  it('shows the error of the API when a referenced record is deleted, and changes nothing', async () => {
+    const { client, visits } = await newOwner(app)
+    const ada = await newParticipant(client)
+    await newApplication(client, { participant_id: ada.id })
+    const answer = await submitForm(visits, `/records/participants/${ada.id}/delete`, {})
+    const api = await client.delete(`/participants/${ada.id}`)
+    expect([answer.status, api.status]).toEqual([422, 422])
+    expect(mainText(answer.text)).toContain(`Participant ${api.body.errors.participant[0]}`)
+    expect((await client.get(`/participants/${ada.id}`)).status).toBe(200)
+  })
+})
