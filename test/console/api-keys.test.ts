@@ -12,14 +12,13 @@ import {
   newAccountOwner,
   newConsoleUser,
   PASSWORD,
+  TOKEN_PATTERN,
   type Visitor,
   visitor,
 } from './visitors.ts'
 
-const TOKEN = /mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}/
-
 function tokenIn({ text, status }: ConsoleAnswer): string {
-  const [token] = text.match(TOKEN) ?? []
+  const [token] = text.match(TOKEN_PATTERN) ?? []
   if (status !== 200 || token === undefined) throw new Error(`There is no token in ${text}`)
   return token
 }

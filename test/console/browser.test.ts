@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { assertReadable } from '../browser.ts'
 import { newSite } from './site.ts'
-import { newConsoleUser, PASSWORD } from './visitors.ts'
+import { newConsoleUser, PASSWORD, TOKEN_PATTERN } from './visitors.ts'
 
 describe('the console in a browser', () => {
   const site = newSite()
@@ -27,16 +27,13 @@ describe('the console in a browser', () => {
     const account = await site.app.newAccount()
     await using visited = await site.visit('/api-keys/new', { person: account })
     const { page, troubles } = visited
-    await page.getByLabel('Name').fill('Made once')
+    await page.getByLabel('Name').fill('Created once')
     await page.getByRole('button', { name: 'Create key' }).dblclick()
-    await page
-      .getByText(/mst_\w{43}_\w{6}/)
-      .first()
-      .waitFor()
+    await page.getByText(TOKEN_PATTERN).first().waitFor()
     expect(
       await site.app.db
         .read('api_keys')
-        .where({ account_id: account.accountId, name: 'Made once' })
+        .where({ account_id: account.accountId, name: 'Created once' })
         .pluck('id'),
     ).toHaveLength(1)
     expect(troubles).toEqual([])

@@ -1,6 +1,6 @@
 /** Screening questions in the forms of jobs and job applications. */
 import { expect, it } from 'vitest'
-import { type Body, newJob, newParticipant } from '../handlers/new-records.ts'
+import { newJob, newParticipant } from '../handlers/new-records.ts'
 import { sharedApp } from '../helpers.ts'
 import { fieldErrors, mainForm, mainText, submitForm, type Values, withValues } from './forms.ts'
 import { newOwner } from './record-forms.ts'
@@ -9,82 +9,93 @@ const app = sharedApp()
 
 const NEW = '/records/jobs/new'
 
-/** The texts that a user types for a question, at the place of the group. */
-function typed(index: number, given: Values): Values {
-  const texts = { key: `q${index}`, label: 'A question', requirement: 'must_have', ...given }
-  return Object.fromEntries(
-    Object.entries(texts).map(([name, text]) => [`screening_questions.${index}.${name}`, text]),
-  )
+const at = (name: string): string => `screening_questions.0.${name}`
+
+/** What a user types for the first question of a job. */
+function questionInput(values: Values): Values {
+  const texts = { key: 'q0', label: 'A question', requirement: 'must_have', ...values }
+  return Object.fromEntries(Object.entries(texts).map(([name, text]) => [at(name), text]))
 }
 
-interface Case {
-  given: Values
-  want: Body
-}
-const CASES: Case[] = [
-  { given: { expected: 'x' }, want: ['equals', 'x'] },
-  { given: { operator: 'equals', 'expected:kind': 'number', expected: '5' }, want: ['equals', 5] },
-  { given: { operator: 'equals', 'expected:kind': 'false' }, want: ['equals', false] },
-  // Without JavaScript, the form still has the kind of the operator before.
-  { given: { operator: 'at_least', expected: '2.5' }, want: ['at_least', 2.5] },
+const QUESTIONS: { input: Values; operator: string; expected: unknown }[] = [
+  { input: { expected: 'x' }, operator: 'equals', expected: 'x' },
   {
-    given: { operator: 'at_most', 'expected:kind': 'number', expected: '0' },
-    want: ['at_most', 0],
+    input: { operator: 'equals', 'expected:kind': 'number', expected: '5' },
+    operator: 'equals',
+    expected: 5,
   },
-  { given: { operator: 'one_of', expected: 'a\r\n5\r\n\r\nb' }, want: ['one_of', ['a', '5', 'b']] },
   {
-    given: { operator: 'one_of', 'expected:kind': 'number', expected: '5\r\n -1 \r\n2.5' },
-    want: ['one_of', [5, -1, 2.5]],
+    input: { operator: 'equals', 'expected:kind': 'false' },
+    operator: 'equals',
+    expected: false,
   },
-  { given: { operator: 'one_of', expected: 'a' }, want: ['one_of', ['a']] },
+  // Without JavaScript, the form still sends the kind that belongs to the operator before.
+  { input: { operator: 'at_least', expected: '2.5' }, operator: 'at_least', expected: 2.5 },
+  {
+    input: { operator: 'at_most', 'expected:kind': 'number', expected: '0' },
+    operator: 'at_most',
+    expected: 0,
+  },
+  {
+    input: { operator: 'one_of', expected: 'a\r\n5\r\n\r\nb' },
+    operator: 'one_of',
+    expected: ['a', '5', 'b'],
+  },
+  {
+    input: { operator: 'one_of', 'expected:kind': 'number', expected: '5\r\n -1 \r\n2.5' },
+    operator: 'one_of',
+    expected: [5, -1, 2.5],
+  },
+  { input: { operator: 'one_of', expected: 'a' }, operator: 'one_of', expected: ['a'] },
 ]
 
-it.each(CASES)('creates a question from $given', async ({ given, want }) => {
-  const { client, visits } = await newOwner(app)
-  const answer = await submitForm(visits, NEW, { title: 'J', ...typed(0, given) })
-  expect([answer.status, fieldErrors(answer.text)]).toEqual([303, {}])
-  const [job] = (await client.get('/jobs')).body.data
-  const [operator, expected] = want
-  expect(job.screening_questions).toMatchObject([{ key: 'q0', operator, expected }])
-  const edit = await submitForm(visits, `/records/jobs/${job.id}/edit`, {})
-  expect(edit.status).toBe(303)
-  expect((await client.get(`/jobs/${job.id}`)).body).toEqual(job)
-})
+it.each(QUESTIONS)(
+  'the input $input creates a question that expects $operator $expected',
+  async ({ input, operator, expected }) => {
+    const { client, visits } = await newOwner(app)
+    const answer = await submitForm(visits, NEW, { title: 'J', ...questionInput(input) })
+    expect([answer.status, fieldErrors(answer.text)]).toEqual([303, {}])
+    const [job] = (await client.get('/jobs')).body.data
+    expect(job.screening_questions).toMatchObject([{ key: 'q0', operator, expected }])
+    const edit = await submitForm(visits, `/records/jobs/${job.id}/edit`, {})
+    expect(edit.status).toBe(303)
+    expect((await client.get(`/jobs/${job.id}`)).body).toEqual(job)
+  },
+)
 
-const FAULTS: { given: Values; error: string }[] = [
-  { given: { operator: 'at_least', expected: 'five' }, error: 'Expected must be a number.' },
-  { given: { operator: 'at_most', expected: '' }, error: 'Expected is required.' },
-  { given: { operator: 'one_of', expected: '\r\n' }, error: 'Expected is required.' },
+const INVALID: { input: Values; error: string }[] = [
+  { input: { operator: 'at_least', expected: 'five' }, error: 'Expected must be a number.' },
+  { input: { operator: 'at_most', expected: '' }, error: 'Expected is required.' },
+  { input: { operator: 'one_of', expected: '\r\n' }, error: 'Expected is required.' },
   {
-    given: { operator: 'one_of', 'expected:kind': 'number', expected: '5\r\nsix' },
+    input: { operator: 'one_of', 'expected:kind': 'number', expected: '5\r\nsix' },
     error: 'Expected must be one number per line.',
   },
   {
-    given: { operator: 'one_of', expected: `a\r\n${'x'.repeat(2_001)}` },
+    input: { operator: 'one_of', expected: `a\r\n${'x'.repeat(2_001)}` },
     error: 'Expected, line 2 must have at most 2000 characters.',
   },
 ]
-it.each(FAULTS)('$error', async ({ given, error }) => {
+it.each(INVALID)('$input.operator with an invalid value: 422, $error', async ({ input, error }) => {
   const { client, visits } = await newOwner(app)
-  const answer = await submitForm(visits, NEW, { title: 'J', ...typed(0, given) })
+  const answer = await submitForm(visits, NEW, { title: 'J', ...questionInput(input) })
   expect([answer.status, fieldErrors(answer.text)]).toEqual([
     422,
     { 'screening_questions-0-expected': error },
   ])
   expect(withValues(mainForm(answer.text), {})).toMatchObject({
-    'screening_questions.0.operator': given.operator,
-    'screening_questions.0.expected': given.expected,
+    [at('operator')]: input.operator,
+    [at('expected')]: input.expected,
   })
   expect((await client.get('/jobs')).body.meta.total).toBe(0)
 })
 
-it('shows the inputs of the selected operator, and the type of the typed value stays', async () => {
+it('another operator: shows its inputs, and keeps the value and its type', async () => {
   const { visits } = await newOwner(app)
-  const at = (name: string): string => `screening_questions.0.${name}`
   let page = await visits.get(NEW)
   const select = async (operator: string, values: Values = {}) => {
-    const sent = { ...values, [at('operator')]: operator, 'ask:refresh': '1' }
-    page = await visits.post(NEW, withValues(mainForm(page.text), sent))
+    const input = { ...values, [at('operator')]: operator, 'ask:refresh': '1' }
+    page = await visits.post(NEW, withValues(mainForm(page.text), input))
     expect(page.status).toBe(200)
     return withValues(mainForm(page.text), {})
   }
@@ -110,7 +121,11 @@ it('shows the inputs of the selected operator, and the type of the typed value s
 it('shows the operator and the expected values on the page of the job', async () => {
   const { client, visits } = await newOwner(app)
   const question = (key: string, operator: string, expected: unknown): object => ({
-    ...{ key, label: `${key}?`, requirement: 'must_have', operator, expected },
+    key,
+    label: `${key}?`,
+    requirement: 'must_have',
+    operator,
+    expected,
   })
   const { id } = await newJob(client, {
     screening_questions: [
@@ -126,7 +141,11 @@ it('shows the operator and the expected values on the page of the job', async ()
 it('asks for answers of the type of the expected values', async () => {
   const { client, visits } = await newOwner(app)
   const question = (key: string, operator: string, expected: unknown): object => ({
-    ...{ key, label: key, requirement: 'nice_to_have', operator, expected },
+    key,
+    label: key,
+    requirement: 'nice_to_have',
+    operator,
+    expected,
   })
   const job = await newJob(client, {
     screening_questions: [

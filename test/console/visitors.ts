@@ -220,6 +220,9 @@ export function linkIn({ text, status }: ConsoleAnswer): string {
   return `/invitation/${token}`
 }
 
+/** The token of an API key. */
+export const TOKEN_PATTERN = /mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}/
+
 /** The header with the session cookie of a response that signed a user in. */
 export function sessionOf({ headers }: ConsoleAnswer): Record<string, string> {
   return { Cookie: headers.get('set-cookie')?.split(';')[0] ?? '' }
