@@ -41,7 +41,7 @@ describe('prettyJson', () => {
     ['deeper than 32', deep(33)],
     ['so deep that it overflows', deep(1_000_000)],
     ['larger than 256 KiB with its indentation', deep(30, zeros(30_000))],
-  ])('%s: undefined', (_, text) => {
+  ])('%s: undefined, so that the caller shows the text itself', (_, text) => {
     expect(prettyJson(text)).toBeUndefined()
   })
 
@@ -50,8 +50,10 @@ describe('prettyJson', () => {
     expect(text.match(/<span/g)).toHaveLength(5_000)
     expect(text.match(/0/g)).toHaveLength(30_000)
   })
+})
 
-  it('the body of a request that would grow to gigabytes: shown unchanged', async () => {
+describe('a body that would grow by its indentation', () => {
+  it('of a request, to gigabytes: shown unchanged', async () => {
     const account = await app.newAccount()
     const owner = await visitor(app, account)
     for (const body of [deep(4_200, zeros(28_000)), deep(30_000), deep(31, zeros(32_000))]) {
@@ -60,11 +62,11 @@ describe('prettyJson', () => {
       expect(status).toBe(200)
       expect(text.length).toBeLessThan(1_000_000)
       expect(text).toContain(body)
-      expect(text).not.toContain('Cut at 64 KiB')
+      expect(text).not.toContain('Truncated after 64 KiB')
     }
   })
 
-  it('the response of a delivery that would grow to megabytes: shown unchanged', async () => {
+  it('of the response to a delivery, to megabytes: shown unchanged', async () => {
     const body = deep(1_000, zeros(7_000))
     await using receiver = await startReceiver({ answers: [{ status: 500, body }] })
     await using worker = await startApp({ role: 'all' })
@@ -81,7 +83,7 @@ describe('prettyJson', () => {
   })
 })
 
-describe('a record form with too many entries', () => {
+describe('a record form with too deep or too large JSON', () => {
   const TOO_DEEP = 'The body is nested deeper than 32 levels.'
   const TOO_MANY = 'The body has more than 10,000 fields and entries.'
   const lines = Array.from({ length: 10_001 }, (_, index) => `t${index}`).join('\n')
@@ -91,15 +93,15 @@ describe('a record form with too many entries', () => {
     ['deeper than 32', TOO_DEEP, { 'tags:kind': 'json', tags: deep(33, '"x"') }],
     ['so deep that it overflows', TOO_DEEP, { 'tags:kind': 'json', tags: deep(100_000) }],
   ])(
-    '%s: 422 above the form, with the input, for a new record and for a change',
-    async (_, problem, typed) => {
+    '%s: 422 above the form with the input, for a new and for an updated record',
+    async (_, problem, input) => {
       const { visits, client } = await newOwner(app)
       const { id } = await newParticipant(client)
       for (const to of ['/records/participants/new', `/records/participants/${id}/edit`]) {
         const form = mainForm((await visits.get(to)).text)
         const answer = await visits.post(
           to,
-          withValues(form, { full_name: 'Ada Lovelace', ...typed }),
+          withValues(form, { full_name: 'Ada Lovelace', ...input }),
         )
         expect(answer.status).toBe(422)
         expect(mainText(answer.text)).toContain(problem)
@@ -110,7 +112,7 @@ describe('a record form with too many entries', () => {
           ]),
         )
         expect(fields.get('full_name')).toBe('Ada Lovelace')
-        expect(fields.get('tags')).toBe(typed.tags)
+        expect(fields.get('tags')).toBe(input.tags)
       }
     },
   )

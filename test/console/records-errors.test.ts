@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
-import { type Body, newJob, newParticipant, UNKNOWN_ID } from '../handlers/new-records.ts'
+import { newJob, newParticipant, UNKNOWN_ID } from '../handlers/new-records.ts'
 import { type Answer, sharedApp } from '../helpers.ts'
 import { fieldErrors, mainForm, submitForm, type Values, withValues } from './forms.ts'
 import {
@@ -12,44 +12,48 @@ import {
   newOwner,
   newRecordOfEach,
   type Owner,
+  type RecordOfResource,
   resourceBySlug,
 } from './record-forms.ts'
 
 const app = sharedApp()
 
+/** What a user types, and the equal value for the API. */
 interface InvalidValue {
-  field: string
-  /** The input, and the equal value for the API. */
-  typed: string
+  input: string
   value: unknown
 }
 
+interface InvalidField extends InvalidValue {
+  slug: string
+  field: string
+  /** The input in the title of the test. */
+  shown: string
+}
+
 /** For each field, the invalid values that a user can type. */
-function invalidValues({ properties = {} }: Schema): InvalidValue[] {
+function invalidFields(slug: string, { properties = {} }: Schema): InvalidField[] {
   return Object.entries(properties).flatMap(([field, schema]) =>
-    invalidFor(schema).map(([typed, value]) => ({ field, typed, value })),
+    invalidValues(schema).map(({ input, value }) => {
+      const shown = input.length > 30 ? `${input.length} characters` : JSON.stringify(input)
+      return { slug, field, input, value, shown }
+    }),
   )
 }
 
-function invalidFor(schema: Schema): [typed: string, value: unknown][] {
-  const { type, format, maxLength, minimum, maximum, items, uniqueItems } = schema
-  const text = (value: string): [string, unknown] => [value, value]
+function invalidValues(schema: Schema): InvalidValue[] {
+  const { type, format, maxLength, minimum = 0, maximum = 0, items, uniqueItems } = schema
+  const text = (input: string): InvalidValue => ({ input, value: input })
+  const integer = (value: number): InvalidValue => ({ input: String(value), value })
+  const lines = (value: string[]): InvalidValue => ({ input: value.join('\r\n'), value })
   if (schema.enum) return [text('none_of_these')]
   if (type === 'integer')
-    return [
-      text('many'),
-      text('1.5'),
-      [String((minimum ?? 0) - 1), (minimum ?? 0) - 1],
-      [String((maximum ?? 0) + 1), (maximum ?? 0) + 1],
-    ]
+    return [text('many'), text('1.5'), integer(minimum - 1), integer(maximum + 1)]
   if (format) return [text('nonsense'), ...(maxLength ? [text('x'.repeat(maxLength + 1))] : [])]
   if (type === 'string' && maxLength) return [text('é'.repeat(maxLength + 1))]
   if (items?.type === 'string') {
-    const long = 'x'.repeat((items.maxLength ?? 0) + 1)
-    return [
-      [`a\r\n${long}`, ['a', long]],
-      ...(uniqueItems ? [['a\r\na', ['a', 'a']] as [string, unknown]] : []),
-    ]
+    const tooLong = lines(['a', 'x'.repeat((items.maxLength ?? 0) + 1)])
+    return uniqueItems ? [tooLong, lines(['a', 'a'])] : [tooLong]
   }
   return []
 }
@@ -57,18 +61,12 @@ function invalidFor(schema: Schema): [typed: string, value: unknown][] {
 /** The key of the field in `fieldErrors`. */
 const errorId = (field: string): string => field.replace(/\W/g, '-')
 
-const creations = resources.flatMap((resource) =>
-  invalidValues(resource.creation ?? {}).map((wrong) => ({ slug: resource.slug, ...wrong })),
-)
-const changes = resources.flatMap((resource) =>
-  invalidValues(resource.change ?? {}).map((wrong) => ({ slug: resource.slug, ...wrong })),
-)
-const describeInput = ({ typed }: InvalidValue): string =>
-  typed.length > 30 ? `${typed.length} characters` : JSON.stringify(typed)
+const creations = resources.flatMap(({ slug, creation }) => invalidFields(slug, creation ?? {}))
+const changes = resources.flatMap(({ slug, change }) => invalidFields(slug, change ?? {}))
 
 describe('invalid values', () => {
   let owner: Owner
-  let records: Record<string, { id: string; body: Body }>
+  let records: Record<string, RecordOfResource>
   beforeAll(async () => {
     owner = await newOwner(app)
     records = await newRecordOfEach(owner.client)
@@ -78,10 +76,10 @@ describe('invalid values', () => {
   async function expectRefusal(
     to: string,
     field: string,
-    typed: Values,
+    input: Values,
     api: Answer,
   ): Promise<void> {
-    const sent = withValues(mainForm((await owner.visits.get(to)).text), typed)
+    const sent = withValues(mainForm((await owner.visits.get(to)).text), input)
     const answer = await owner.visits.post(to, sent)
     expect([answer.status, api.status]).toEqual([422, 422])
     const shown = fieldErrors(answer.text)[errorId(field)]
@@ -90,28 +88,28 @@ describe('invalid values', () => {
     expect(withValues(mainForm(answer.text), {})).toMatchObject(sent)
   }
 
-  it.each(creations.map((row) => ({ ...row, says: describeInput(row) })))(
-    '$slug: a new one with $field $says → 422 in the words of the API',
-    async ({ slug, field, typed, value }) => {
+  it.each(creations)(
+    '$slug: a new record with $field $shown gets 422 with the message of the API',
+    async ({ slug, field, input, value }) => {
       const path = apiPath(resourceBySlug(slug))
       const before = (await owner.client.get(path)).body.meta.total
       const body = records[slug]?.body
       const api = await owner.client.post(path, { ...body, [field]: value })
-      await expectRefusal(`/records/${slug}/new`, field, { ...asInput(body), [field]: typed }, api)
+      await expectRefusal(`/records/${slug}/new`, field, { ...asInput(body), [field]: input }, api)
       expect((await owner.client.get(path)).body.meta.total).toBe(before)
     },
   )
 
-  it.each(changes.map((row) => ({ ...row, says: describeInput(row) })))(
-    '$slug: $field changed to $says → 422 in the words of the API',
-    async ({ slug, field, typed, value }) => {
+  it.each(changes)(
+    '$slug: an update of $field to $shown gets 422 with the message of the API',
+    async ({ slug, field, input, value }) => {
       const own = `${apiPath(resourceBySlug(slug))}/${records[slug]?.id}`
       const before = (await owner.client.get(own)).text
       const api = await owner.client.patch(own, { [field]: value })
       await expectRefusal(
         `/records/${slug}/${records[slug]?.id}/edit`,
         field,
-        { [field]: typed },
+        { [field]: input },
         api,
       )
       expect((await owner.client.get(own)).text).toBe(before)
@@ -121,7 +119,7 @@ describe('invalid values', () => {
   const required = resources.flatMap(({ slug, creation }) =>
     (creation?.required ?? []).map((field) => ({ slug, field })),
   )
-  it.each(required)('$slug: a new one without $field → required', async ({ slug, field }) => {
+  it.each(required)('$slug: a new record without $field gets 422', async ({ slug, field }) => {
     const answer = await submitForm(owner.visits, `/records/${slug}/new`, {
       ...asInput(records[slug]?.body),
       [field]: '',
@@ -232,81 +230,95 @@ describe('invalid values', () => {
 })
 
 describe('a form that the console did not render', () => {
-  it('422 changes nothing, and names errors without a field', async () => {
+  it.each([
+    {
+      name: 'an unknown filter',
+      fields: { format: 'csv', filters: '{"nothing": "1"}' },
+      errors: { filters: 'nothing is not a recognised field.' },
+    },
+    {
+      name: 'broken JSON and an unknown format',
+      fields: { format: 'pdf', filters: '{"status": ' },
+      errors: { format: 'must be one of csv, csv_raw, json.', filters: 'must be valid JSON' },
+    },
+    {
+      name: 'a list in place of an object',
+      fields: { format: 'csv', filters: '[]' },
+      errors: { filters: 'must be an object.' },
+    },
+    {
+      name: 'a NUL character',
+      fields: { format: 'csv', filters: '{"status": "\\u0000"}' },
+      errors: {},
+    },
+  ])('with $name in the JSON of an export: 422, and creates none', async ({ fields, errors }) => {
     const { client, visits } = await newOwner(app)
-    const answer = await visits.post('/records/exports/new', {
-      resource: 'tasks',
-      format: 'csv',
-      filters: '{"nothing": "1"}',
-    })
+    const answer = await visits.post('/records/exports/new', { resource: 'tasks', ...fields })
     expect(answer.status).toBe(422)
-    expect(fieldErrors(answer.text).filters).toContain('nothing is not a recognised field.')
-    const broken = await visits.post('/records/exports/new', {
-      resource: 'tasks',
-      format: 'pdf',
-      filters: '{"status": ',
-    })
-    expect(fieldErrors(broken.text)).toMatchObject({
-      format: expect.stringContaining('must be one of csv, csv_raw, json.'),
-      filters: expect.stringContaining('must be valid JSON'),
-    })
-    expect(withValues(mainForm(broken.text), {})).toMatchObject({
-      filters: '{"status": ',
-      format: 'pdf',
-    })
-    const list = await visits.post('/records/exports/new', {
-      resource: 'tasks',
-      format: 'csv',
-      filters: '[]',
-    })
-    expect(fieldErrors(list.text).filters).toContain('must be an object.')
-    const stored = await visits.post('/records/exports/new', {
-      resource: 'tasks',
-      format: 'csv',
-      filters: '{"status": "\\u0000"}',
-    })
-    expect(stored.status).toBe(422)
+    const shown = fieldErrors(answer.text)
+    for (const [field, message] of Object.entries(errors)) expect(shown[field]).toContain(message)
     expect((await client.get('/exports')).body.meta.total).toBe(0)
   })
 
-  it('keeps missing fields, ignores unknown ones, and rejects too many', async () => {
+  it('with broken JSON: keeps the input', async () => {
+    const { visits } = await newOwner(app)
+    const fields = { resource: 'tasks', format: 'pdf', filters: '{"status": ' }
+    const answer = await visits.post('/records/exports/new', fields)
+    expect(withValues(mainForm(answer.text), {})).toMatchObject(fields)
+  })
+
+  it('with a few of the fields and unknown ones: updates only the known fields that it sends', async () => {
     const { client, visits } = await newOwner(app)
     const record = await newParticipant(client, { phone: '1', tags: ['a'] })
-    const edit = `/records/participants/${record.id}/edit`
-    expect(
-      await visits.post(edit, {
-        full_name: 'Ada',
-        id: randomUUID(),
-        account_id: randomUUID(),
-        created_at: 'x',
-      }),
-    ).toMatchObject({
-      status: 303,
+    const answer = await visits.post(`/records/participants/${record.id}/edit`, {
+      full_name: 'Ada',
+      id: randomUUID(),
+      account_id: randomUUID(),
+      created_at: 'x',
     })
+    expect(answer.status).toBe(303)
     expect((await client.get(`/participants/${record.id}`)).body).toEqual({
       ...record,
       full_name: 'Ada',
       updated_at: expect.any(String),
     })
-    const many = Object.fromEntries(
+  })
+
+  it('with more than 2,000 groups: 413', async () => {
+    const { visits } = await newOwner(app)
+    const groups = Object.fromEntries(
       Array.from({ length: 2_001 }, (_, index) => [`screening_questions.${index}.key`, 'x']),
     )
-    expect((await visits.post('/records/jobs/new', { title: 'J', ...many })).status).toBe(413)
-    expect(
-      (await visits.post('/records/jobs/new', { title: 'J', 'screening_questions:count': '1e9' }))
-        .status,
-    ).toBe(303)
-    expect(
-      (await visits.post('/records/jobs/new', { title: 'J', 'ask:find': 'title' })).status,
-    ).toBe(200)
-    expect(
-      (
-        await visits.post('/records/jobs/new', {
-          title: 'J',
-          'ask:remove': 'title.0',
-          'ask:add': 'title',
-        })
-      ).status,
-    ).toBe(303)
+    const answer = await visits.post('/records/jobs/new', { title: 'J', ...groups })
+    expect(answer.status).toBe(413)
+  })
+
+  it.each([
+    {
+      name: 'a number of groups that is not an integer',
+      field: 'screening_questions:count',
+      value: '1e9',
+    },
+    {
+      name: 'the removal of a group of a field without groups',
+      field: 'ask:remove',
+      value: 'title.0',
+    },
+    { name: 'another group for a field without groups', field: 'ask:add', value: 'title' },
+  ])('with $name: ignores it and creates the job', async ({ field, value }) => {
+    const { client, visits } = await newOwner(app)
+    const answer = await visits.post('/records/jobs/new', { title: 'J', [field]: value })
+    expect(answer.status).toBe(303)
+    expect((await client.get('/jobs')).body.data).toMatchObject([
+      { title: 'J', screening_questions: [] },
+    ])
+  })
+
+  it('with a search for a field that is no reference: shows the form again', async () => {
+    const { client, visits } = await newOwner(app)
+    const answer = await visits.post('/records/jobs/new', { title: 'J', 'ask:find': 'title' })
+    expect(answer.status).toBe(200)
+    expect(withValues(mainForm(answer.text), {})).toMatchObject({ title: 'J' })
+    expect((await client.get('/jobs')).body.meta.total).toBe(0)
   })
 })
