@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000
 const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
 describe('bulk jobs', () => {
-  it('send missed events: count, start, pause, resume, cancel', async () => {
+  it('count missed events and send them, and can be paused, resumed and cancelled', async () => {
     await using receiver = await startReceiver()
     const admin = await newWebhookAdmin(app)
     const id = await subscribeAndMiss(admin, receiver.url, 30)
@@ -35,7 +35,7 @@ describe('bulk jobs', () => {
     expect(started.text).toContain('Sending started.')
     const [job] = await admin.scope.rows('bulk_jobs').select('id', 'total', 'created_by')
     expect(job).toMatchObject({ total: 30, created_by: admin.manager.userId })
-    const address = `/webhooks/jobs/${job.id}`
+    const path = `/webhooks/jobs/${job.id}`
     expect(started.text).toContain('<progress max="30"')
     expect((await admin.visitor.get(`/webhooks/${id}`)).text).toContain('<progress max="30"')
     expect(mainText((await admin.visitor.get('/webhooks/jobs')).text)).toMatch(/Running \d+ of 30/)
@@ -43,11 +43,11 @@ describe('bulk jobs', () => {
     expect(again.status).toBe(422)
     expect(again.text).toContain('already does this and is running')
 
-    expect((await admin.visitor.submit(`${address}/pause`)).text).toContain('Job paused.')
-    expect(mainText((await admin.visitor.get(address)).text)).toContain('Paused Resume')
-    expect((await admin.visitor.submit(`${address}/resume`)).text).toContain('Job resumed.')
-    expect((await admin.visitor.submit(`${address}/cancel`)).text).toContain('Job cancelled.')
-    expect((await admin.visitor.submit(`${address}/pause`)).text).toContain(
+    expect((await admin.visitor.submit(`${path}/pause`)).text).toContain('Job paused.')
+    expect(mainText((await admin.visitor.get(path)).text)).toContain('Paused Resume')
+    expect((await admin.visitor.submit(`${path}/resume`)).text).toContain('Job resumed.')
+    expect((await admin.visitor.submit(`${path}/cancel`)).text).toContain('Job cancelled.')
+    expect((await admin.visitor.submit(`${path}/pause`)).text).toContain(
       `Bulk job ${job.id} is cancelled.`,
     )
     expect((await admin.audited()).map(({ action, targetId }) => [action, targetId])).toEqual(
@@ -57,20 +57,19 @@ describe('bulk jobs', () => {
     )
 
     await admin.visitor.post(to, { rate: '500' })
-    await until('all has arrived', async () => receiver.requests.length === 30)
+    await until('all events have arrived', async () => receiver.requests.length === 30)
     await until('the job is completed', async () =>
       (await admin.visitor.get('/webhooks/jobs')).text.includes('Completed'),
     )
     expect(mainText((await admin.visitor.get(to)).text)).toContain(
       'The webhook missed no events in this period.',
     )
-    const nothing = await admin.visitor.post(to, { rate: '500' })
-    expect(nothing.status).toBe(422)
+    expect((await admin.visitor.post(to, { rate: '500' })).status).toBe(422)
   })
 
-  it('continue when their webhook, disabled meanwhile, is enabled; not those that a user paused', async () => {
+  it('continue when their disabled webhook is enabled again, unless a user has paused them', async () => {
     await using receiver = await startReceiver()
-    const interrupt = async () => {
+    const startAndDisable = async () => {
       const admin = await newWebhookAdmin(app)
       const id = await subscribeAndMiss(admin, receiver.url, 15)
       await admin.visitor.submit(`/webhooks/${id}/send-missed`, { since: '', until: '', rate: '4' })
@@ -84,13 +83,16 @@ describe('bulk jobs', () => {
       expect(mainText(text)).toContain('The webhook was disabled.')
       return { admin, id, path, loadJob }
     }
-    const [first, second] = await Promise.all([interrupt(), interrupt()])
+    const [first, second] = await Promise.all([startAndDisable(), startAndDisable()])
     await second.admin.visitor.submit(`${second.path}/pause`)
     for (const { admin, id } of [first, second]) {
       const enabled = await admin.visitor.submit(`/webhooks/${id}/enable`)
       expect(enabled.text).toContain('Webhook enabled.')
     }
-    await until('it is completed', async () => (await first.loadJob())?.state === 'completed')
+    await until(
+      'the first job is completed',
+      async () => (await first.loadJob())?.state === 'completed',
+    )
     expect(await first.loadJob()).toMatchObject({ total: 15, done: 15, stateReason: null })
     expect(await second.loadJob()).toMatchObject({ state: 'paused', stateReason: null })
     const to = `/webhooks/${first.id}/send-missed`
@@ -98,7 +100,7 @@ describe('bulk jobs', () => {
     expect(again.text).not.toContain('already does this')
   })
 
-  it('send missed events of a webhook that was never disabled: “From” is required', async () => {
+  it('of missed events need “From” when the webhook was never disabled', async () => {
     const admin = await newWebhookAdmin(app)
     const id = await admin.subscribe('https://example.com/', { eventTypes: ['task.created'] })
     const to = `/webhooks/${id}/send-missed`
@@ -117,7 +119,7 @@ describe('bulk jobs', () => {
     )
   })
 
-  it('retry failed deliveries of one event type and period', async () => {
+  it('retry the failed deliveries of one event type and period', async () => {
     let isBroken = true
     await using receiver = await startReceiver({ answers: () => (isBroken ? 500 : 204) })
     const admin = await newWebhookAdmin(app)

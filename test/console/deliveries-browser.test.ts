@@ -13,7 +13,7 @@ const QUICK = '0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03'
 const site = newSite({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
 describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser', () => {
-  it('retry in place, countdown to the next attempt, cancel', async () => {
+  it('retries and cancels in its row, with a countdown to the next attempt', async () => {
     let isBroken = true
     await using receiver = await startReceiver({
       answers: () => (isBroken ? { status: 500, body: 'out of order' } : 204),
@@ -57,7 +57,7 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
     expect(troubles).toEqual([])
   })
 
-  it('shows a failing retry schedule live', async () => {
+  it('shows all attempts of a retry schedule as they fail', async () => {
     await using quick = await startApp({
       role: 'all',
       environment: { WEBHOOK_RETRY_DELAYS: QUICK },
@@ -77,7 +77,7 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
     expect(visited.troubles).toEqual([])
   })
 
-  it('does not reload while hidden, and reloading keeps the focus', async () => {
+  it('keeps the focus when it reloads, and does not reload while hidden', async () => {
     const admin = await newWebhookAdmin(site.app)
     const webhookId = await admin.subscribe('https://example.com/')
     await storeDeliveries(admin, webhookId, [{ hoursAgo: 1, state: 'failed' }, { hoursAgo: 2 }])
@@ -85,17 +85,17 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
       person: admin.manager,
     })
     const { page, troubles } = visited
-    const asked: string[] = []
-    page.on('request', (request) => asked.push(request.url()))
+    const requested: string[] = []
+    page.on('request', (request) => requested.push(request.url()))
     await page.getByRole('button', { name: 'Retry', exact: true }).focus()
-    await expect.poll(() => asked.length, { timeout: 10_000 }).toBeGreaterThan(0)
+    await expect.poll(() => requested.length, { timeout: 10_000 }).toBeGreaterThan(0)
     await storeDeliveries(admin, webhookId, [{ hoursAgo: 0 }])
     await expect.poll(() => page.locator('.log tbody').count(), { timeout: 10_000 }).toBe(3)
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Retry')
     await page.evaluate('Object.defineProperty(document, "hidden", { value: true })')
-    asked.length = 0
+    requested.length = 0
     await page.waitForTimeout(4_000)
-    expect(asked).toEqual([])
+    expect(requested).toEqual([])
     expect(troubles).toEqual([])
   })
 

@@ -7,7 +7,7 @@ import { listLastAttempts } from '../../records/attempts.ts'
 import { disableWebhook } from '../../records/webhooks.ts'
 import { assertReadable } from '../browser.ts'
 import { until } from '../helpers.ts'
-import { type Answer, startReceiver } from '../receiver.ts'
+import { type Answer, type ReceivedRequest, startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { blockIn, deliveryIdsIn, mainText } from './forms.ts'
 import { newWebhookAdmin, type WebhookAdmin } from './hooks.ts'
@@ -22,7 +22,7 @@ describe('a delivery', () => {
   interface Sent extends AsyncDisposable {
     admin: WebhookAdmin
     webhookId: string
-    requests: Awaited<ReturnType<typeof startReceiver>>['requests']
+    requests: ReceivedRequest[]
     /** The ID of the only delivery. */
     id: string
     /** Of its page. */
@@ -51,7 +51,7 @@ describe('a delivery', () => {
     }
   }
 
-  it('shows its attempts with their responses, and when the next one is due', async () => {
+  it('shows its attempts with their responses, and the time of the next one', async () => {
     await using sent = await send([
       { status: 503, headers: { 'x-shop': 'closed' }, body: '{"until":"eight"}' },
       204,
@@ -73,7 +73,7 @@ describe('a delivery', () => {
     expect(attempt).toMatchObject({ number: 1, status: 503 })
   })
 
-  it('shows the headers that were sent; the openssl command prints the signature', async () => {
+  it('shows the request as it was sent, and an openssl command that prints its signature', async () => {
     await using sent = await send([204])
     const { text } = await sent.admin.visitor.get(sent.path)
     const [request] = sent.requests
@@ -95,7 +95,7 @@ describe('a delivery', () => {
       expect(await run(command.replace('whsec_…', secret))).toBe(`${signature}\n`)
   })
 
-  it('the curl command sends it again', async () => {
+  it('shows a curl command that repeats the request', async () => {
     // curl expands braces and ranges of a URL, unless it is told not to.
     await using sent = await send([204], '?tags[0]={a,b}')
     const { text } = await sent.admin.visitor.get(sent.path)
@@ -106,8 +106,8 @@ describe('a delivery', () => {
     expect(sent.requests).toHaveLength(2)
     expect(second?.path).toBe(first?.path)
     expect(second?.body).toEqual(first?.body)
-    const kept = ['content-type', 'user-agent', 'x-service-signature', 'webhook-id']
-    for (const name of kept) expect(second?.headers[name], name).toBe(first?.headers[name])
+    for (const name of ['content-type', 'user-agent', 'x-service-signature', 'webhook-id'])
+      expect(second?.headers[name], name).toBe(first?.headers[name])
     const traceIds = [first, second].map((request) =>
       String(request?.headers.traceparent).slice(3, 35),
     )
@@ -115,7 +115,7 @@ describe('a delivery', () => {
     expect(text).toContain(`<code>${traceIds[0]}</code>`)
   })
 
-  it('attempt now, cancel, retry, resend', async () => {
+  it('offers each action in its state, makes the attempts, and writes the audit log', async () => {
     await using sent = await send([500, 500, 500, 204])
     const { admin, webhookId, path } = sent
     const post = async (verb: string): Promise<string> =>
@@ -130,6 +130,7 @@ describe('a delivery', () => {
     )
     expect(await post('cancel')).toContain('Delivery cancelled. No more attempts will be made.')
     expect(mainText((await admin.visitor.get(path)).text)).toContain('The delivery was cancelled.')
+    expect((await admin.visitor.get(path)).text).toContain('>Retry<')
     expect(await post('cancel')).toContain('The delivery has ended.')
     expect(await post('resend')).toContain('Only a delivered delivery can be resent.')
 
@@ -163,7 +164,7 @@ describe('a delivery', () => {
     )
   })
 
-  it('an action in place returns the row, open or closed as before', async () => {
+  it('returns its row, open or closed as before, after an action of htmx', async () => {
     await using sent = await send([500, 'hang'])
     const hx = { 'HX-Request': 'true' }
     for (const row of ['open', 'closed']) {
@@ -195,7 +196,7 @@ describe('a delivery', () => {
     )
   })
 
-  it('shows when attempts are no longer stored, and the last 20 of many', async () => {
+  it('says when its attempts are no longer stored, and shows the last 20 of many', async () => {
     const admin = await newWebhookAdmin(app)
     const webhookId = await admin.subscribe('https://example.com/')
     const [old = '', busy = ''] = await storeDeliveries(admin, webhookId, [
@@ -225,7 +226,7 @@ describe('a delivery', () => {
     expect(shown).toContain('10 earlier attempts not shown.')
   })
 
-  it('hostile content is escaped and does not break the layout', async () => {
+  it('escapes hostile content, which does not break the layout', async () => {
     const hostile = `</code></pre><script>alert(1)</script>"'\u202E${'W'.repeat(2_000)}`
     await using sent = await send([
       {
@@ -276,7 +277,7 @@ describe('a delivery', () => {
     }
   })
 
-  it('an Admin without the permission sees no buttons and no signatures', async () => {
+  it('has no buttons and no signatures for an Admin without the permission', async () => {
     await using sent = await send([500])
     const admin = await visitor(app, await newConsoleUser(app, sent.admin.accountId))
     const { text } = await admin.get(sent.path)

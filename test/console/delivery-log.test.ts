@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { sharedApp } from '../helpers.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { deliveryIdsIn, fieldErrors, mainText, pathOfLink } from './forms.ts'
-import { newWebhookAdmin } from './hooks.ts'
+import { newWebhookAdmin, type WebhookAdmin } from './hooks.ts'
 import { type StoredDelivery, storeDeliveries } from './stored-deliveries.ts'
 
 const HOUR_MS = 3_600_000
@@ -25,14 +25,14 @@ describe('the delivery log', () => {
       created_at: 1,
     }
     await admin.write((own) => own.insert('events', event))
-    const given: StoredDelivery[] = [
+    const deliveries: StoredDelivery[] = [
       { hoursAgo: 1, state: 'failed' },
       { hoursAgo: 2, type: 'task.updated' },
       { hoursAgo: 3, state: 'failed', type: 'task.updated', eventId },
       { hoursAgo: 30 },
       { hoursAgo: 0.5, state: 'failed', type: 'webhook.test' },
     ]
-    const ids = await storeDeliveries(admin, webhookId, given)
+    const ids = await storeDeliveries(admin, webhookId, deliveries)
     const other = await admin.subscribe('https://example.com/other')
     await storeDeliveries(admin, other, [{ hoursAgo: 1, state: 'failed', eventId }])
     const found = async (query: string): Promise<number[]> => {
@@ -43,24 +43,25 @@ describe('the delivery log', () => {
     const ago = (hours: number): string =>
       new Date(Date.now() - hours * HOUR_MS).toISOString().slice(0, 16)
 
-    const cases: { query: string; want: number[] }[] = [
-      { query: '', want: [4, 0, 1, 2, 3] },
-      { query: 'state=failed', want: [4, 0, 2] },
-      { query: 'state=delivered', want: [1, 3] },
-      { query: 'state=pending', want: [] },
-      { query: 'type=task.updated', want: [1, 2] },
-      { query: 'type=webhook.test', want: [4] },
-      { query: 'state=failed&type=task.updated', want: [2] },
-      { query: `since=${ago(2.5)}`, want: [4, 0, 1] },
-      { query: `until=${ago(2.5)}`, want: [2, 3] },
-      { query: `since=${ago(4)}&until=${ago(1.5)}&state=failed`, want: [2] },
-      { query: `id=${ids[1]}`, want: [1] },
-      { query: `id=+${ids[1]?.toUpperCase()}`, want: [1] },
-      { query: `id=${eventId}`, want: [2] },
-      { query: `id=${eventId}&state=delivered`, want: [] },
-      { query: `id=${randomUUID()}`, want: [] },
+    /** `indexes` in `deliveries`, in the order of the page. */
+    const cases: { query: string; indexes: number[] }[] = [
+      { query: '', indexes: [4, 0, 1, 2, 3] },
+      { query: 'state=failed', indexes: [4, 0, 2] },
+      { query: 'state=delivered', indexes: [1, 3] },
+      { query: 'state=pending', indexes: [] },
+      { query: 'type=task.updated', indexes: [1, 2] },
+      { query: 'type=webhook.test', indexes: [4] },
+      { query: 'state=failed&type=task.updated', indexes: [2] },
+      { query: `since=${ago(2.5)}`, indexes: [4, 0, 1] },
+      { query: `until=${ago(2.5)}`, indexes: [2, 3] },
+      { query: `since=${ago(4)}&until=${ago(1.5)}&state=failed`, indexes: [2] },
+      { query: `id=${ids[1]}`, indexes: [1] },
+      { query: `id=+${ids[1]?.toUpperCase()}`, indexes: [1] },
+      { query: `id=${eventId}`, indexes: [2] },
+      { query: `id=${eventId}&state=delivered`, indexes: [] },
+      { query: `id=${randomUUID()}`, indexes: [] },
     ]
-    for (const { query, want } of cases) expect(await found(query), query).toEqual(want)
+    for (const { query, indexes } of cases) expect(await found(query), query).toEqual(indexes)
 
     const { text } = await admin.visitor.get(
       `/webhooks/${webhookId}?state=failed&type=task.updated&id=${ids[2]}`,
@@ -73,7 +74,7 @@ describe('the delivery log', () => {
     expect(pathOfLink(text, 'Clear filters')).toBe(`/webhooks/${webhookId}?state=failed`)
   })
 
-  it('invalid filters: 422, an error for each, and the input stays', async () => {
+  it('invalid filters: 422 with an error for each, and no deliveries', async () => {
     const admin = await newWebhookAdmin(app)
     const webhookId = await admin.subscribe('https://example.com/')
     await storeDeliveries(admin, webhookId, [{ hoursAgo: 1 }])
@@ -103,61 +104,63 @@ describe('the delivery log', () => {
     ).toHaveLength(1)
   })
 
-  it('pages forward and back without gaps or duplicates', async () => {
-    const admin = await newWebhookAdmin(app)
-    const webhookId = await admin.subscribe('https://example.com/')
-    const ids = await storeDeliveries(
-      admin,
-      webhookId,
-      Array.from({ length: 60 }, (_, index) => ({
+  describe('pages', () => {
+    let admin: WebhookAdmin
+    let webhookId: string
+    let ids: string[]
+    beforeAll(async () => {
+      admin = await newWebhookAdmin(app)
+      webhookId = await admin.subscribe('https://example.com/')
+      const deliveries = Array.from({ length: 60 }, (_, index) => ({
         hoursAgo: 0.01 * (index + 1),
         state: index % 2 ? 'failed' : 'delivered',
-      })),
-    )
-    for (const [query, want] of [
-      ['', ids],
-      ['?state=failed', ids.filter((_, index) => index % 2 === 1)],
-      ['?state=delivered', ids.filter((_, index) => index % 2 === 0)],
-    ] as const) {
-      const pages: string[][] = []
-      const addresses: string[] = []
-      for (
-        let address: string | undefined = `/webhooks/${webhookId}${query}`;
-        address !== undefined;
-      ) {
-        const { text }: { text: string } = await admin.visitor.get(address)
-        addresses.push(address)
-        pages.push(deliveryIdsIn(text))
-        address = pathOfLink(text, 'Next')
+      }))
+      ids = await storeDeliveries(admin, webhookId, deliveries)
+    })
+
+    /** The text of the first page and of those that the link leads to, one after the other. */
+    async function follow(first: string, label: 'Next' | 'Previous'): Promise<string[]> {
+      const pages = [first]
+      for (let to = pathOfLink(first, label); to !== undefined; ) {
+        const { text } = await admin.visitor.get(to)
+        pages.push(text)
+        to = pathOfLink(text, label)
       }
-      expect(pages.flat(), query).toEqual(want)
-      expect(pages.map(({ length }) => length)).toEqual(want.length === 60 ? [25, 25, 10] : [25, 5])
-      // Back again.
-      let back = addresses.at(-1) ?? ''
-      for (let page = pages.length - 2; page >= 0; page--) {
-        back = pathOfLink((await admin.visitor.get(back)).text, 'Previous') ?? ''
-        expect(
-          deliveryIdsIn((await admin.visitor.get(back)).text),
-          `${query} back to ${page}`,
-        ).toEqual(pages[page])
-      }
-      expect(pathOfLink((await admin.visitor.get(back)).text, 'Previous')).toBeUndefined()
+      return pages
     }
-    // Only the first page reloads.
-    const second = await admin.visitor.get(`/webhooks/${webhookId}?before=${ids[24]}`)
-    expect(second.text).not.toContain('hx-trigger="every')
-    expect(pathOfLink(second.text, 'Newest')).toBe(`/webhooks/${webhookId}`)
+
+    it.each([
+      { query: '', isListed: () => true, lengths: [25, 25, 10] },
+      { query: '?state=failed', isListed: (index: number) => index % 2 === 1, lengths: [25, 5] },
+      { query: '?state=delivered', isListed: (index: number) => index % 2 === 0, lengths: [25, 5] },
+    ])('forward and back have no gaps or duplicates ($query)', async (row) => {
+      const first = await admin.visitor.get(`/webhooks/${webhookId}${row.query}`)
+      const pages = await follow(first.text, 'Next')
+      const listed = pages.map(deliveryIdsIn)
+      expect(listed.flat()).toEqual(ids.filter((_, index) => row.isListed(index)))
+      expect(listed.map(({ length }) => length)).toEqual(row.lengths)
+      const back = await follow(pages.at(-1) ?? '', 'Previous')
+      expect(back.map(deliveryIdsIn)).toEqual(listed.toReversed())
+    })
+
+    it('only the first one reloads, and the others link to it', async () => {
+      const first = await admin.visitor.get(`/webhooks/${webhookId}`)
+      expect(first.text).toContain('hx-trigger="every')
+      const second = await admin.visitor.get(`/webhooks/${webhookId}?before=${ids[24]}`)
+      expect(second.text).not.toContain('hx-trigger="every')
+      expect(pathOfLink(second.text, 'Newest')).toBe(`/webhooks/${webhookId}`)
+    })
   })
 
   it('a rare match: the search stops at a limit and continues on the next page', async () => {
     const admin = await newWebhookAdmin(app)
     const webhookId = await admin.subscribe('https://example.com/')
-    const many: StoredDelivery[] = Array.from({ length: 10_000 }, (_, index) => ({
+    const others: StoredDelivery[] = Array.from({ length: 10_000 }, (_, index) => ({
       hoursAgo: 1 + index / 10_000,
       type: 'task.updated',
     }))
     const ids = await storeDeliveries(admin, webhookId, [
-      ...many,
+      ...others,
       { hoursAgo: 3, type: 'task.deleted' },
     ])
     const first = await admin.visitor.get(`/webhooks/${webhookId}?type=task.deleted`)

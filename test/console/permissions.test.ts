@@ -21,7 +21,13 @@ import { routes } from '../../web/console/routes.ts'
 import { selectFailedDeliveries, startBulkJob } from '../../webhooks/bulk.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { sharedApp, type TestAccount, type TestApp, until } from '../helpers.ts'
-import { type ConsoleUser, newConsoleUser, type Visitor, visitor } from './visitors.ts'
+import {
+  type ConsoleUser,
+  inEveryModule,
+  newConsoleUser,
+  type Visitor,
+  visitor,
+} from './visitors.ts'
 
 /** By the path segment of the resource. decisions.md: job applications belong to jobs, payments are
  *  Finance. */
@@ -34,9 +40,6 @@ const MODULES = {
   payments: 'finance',
 } as const
 
-const all = (permission: 'none' | 'read' | 'write'): Permissions =>
-  Object.fromEntries(modules.map((module) => [module, permission])) as Permissions
-
 interface Actor {
   role: Role
   grants: Grant[]
@@ -44,20 +47,20 @@ interface Actor {
 }
 
 const ACTORS: Actor[] = [
-  { role: 'owner', grants: [], permissions: all('write') },
+  { role: 'owner', grants: [], permissions: inEveryModule('write') },
   ...([[], ['api_keys'], ['webhooks'], ['api_keys', 'webhooks']] satisfies Grant[][]).map(
-    (grants): Actor => ({ role: 'admin', grants, permissions: all('none') }),
+    (grants): Actor => ({ role: 'admin', grants, permissions: inEveryModule('none') }),
   ),
-  { role: 'admin', grants: [], permissions: all('write') },
-  { role: 'member', grants: [], permissions: all('none') },
-  { role: 'member', grants: [], permissions: all('read') },
-  { role: 'member', grants: [], permissions: all('write') },
+  { role: 'admin', grants: [], permissions: inEveryModule('write') },
+  { role: 'member', grants: [], permissions: inEveryModule('none') },
+  { role: 'member', grants: [], permissions: inEveryModule('read') },
+  { role: 'member', grants: [], permissions: inEveryModule('write') },
   ...modules.flatMap((module) =>
     (['read', 'write'] as const).map(
       (level): Actor => ({
         role: 'member',
         grants: [],
-        permissions: { ...all('none'), [module]: level },
+        permissions: { ...inEveryModule('none'), [module]: level },
       }),
     ),
   ),
@@ -74,7 +77,7 @@ function mayOpen(
   params: Record<string, string>,
 ): boolean {
   const [area = '', ...rest] = path.split('/').slice(1)
-  const isLook = method === 'GET'
+  const isGet = method === 'GET'
   const isAdmin = role !== 'member'
   const manages = (grant: Grant): boolean => role === 'owner' || grants.includes(grant)
   switch (area) {
@@ -85,10 +88,10 @@ function mayOpen(
     case 'requests.csv':
       return isAdmin
     case 'api-keys':
-      return isLook && rest.length === 0 ? isAdmin : manages('api_keys')
+      return isGet && rest.length === 0 ? isAdmin : manages('api_keys')
     case 'webhooks': {
       const isForm = /^(new|edit|secret|send-missed|retry-failed)$/.test(rest.at(-1) ?? '')
-      return isLook && !isForm ? isAdmin : manages('webhooks')
+      return isGet && !isForm ? isAdmin : manages('webhooks')
     }
     case 'people':
     case 'settings':
@@ -98,7 +101,7 @@ function mayOpen(
       const resource = params.resource as keyof typeof MODULES
       const level = permissions[MODULES[resource]]
       const isForm = /^(new|edit|delete)$/.test(rest.at(-1) ?? '')
-      return isLook && !isForm ? level !== 'none' : level === 'write'
+      return isGet && !isForm ? level !== 'none' : level === 'write'
     }
     default:
       throw new Error(`There is no rule for ${path}`)
@@ -127,14 +130,13 @@ describe('permissions on each route', () => {
     requests = (await requestsOf(app, account)).filter(isPossible)
   })
 
-  const send = (who: Visitor, { method, path }: ConsoleRequest) =>
-    method === 'GET' ? who.get(path) : who.post(path)
+  const send = (user: Visitor, { method, path }: ConsoleRequest) =>
+    method === 'GET' ? user.get(path) : user.post(path)
 
   /** Expects that the page opens. The export is of participants and still in progress. */
   function expectOpen({ path }: ConsoleRequest, status: number, permissions: Permissions): void {
-    const isFile = path.endsWith('/file')
-    const expected = !isFile ? 200 : permissions.participants === 'none' ? 403 : 409
-    expect(status, `GET ${path}`).toBe(expected)
+    const fileStatus = permissions.participants === 'none' ? 403 : 409
+    expect(status, `GET ${path}`).toBe(path.endsWith('/file') ? fileStatus : 200)
   }
 
   /** All rows of all tables, as JSON. */
@@ -157,11 +159,11 @@ describe('permissions on each route', () => {
   })
 
   it.each(ACTORS.map((actor) => ({ name: nameOf(actor), actor })))(
-    '$name: 404 without effect for what is not permitted',
+    '$name: opens what the specification permits, and gets 404 without effect for the rest',
     async ({ actor }) => {
       const person =
         actor.role === 'owner' ? account : await newConsoleUser(app, account.accountId, actor)
-      const who = await visitor(app, person)
+      const actorVisitor = await visitor(app, person)
       const user = (await findUser(
         accountScope({ dialect: app.db.dialect, sql: app.db.read }, account.accountId),
         person.userId,
@@ -171,7 +173,7 @@ describe('permissions on each route', () => {
 
       const before = await readTables()
       for (const request of requests.filter((request) => !isPermitted(request))) {
-        const { status, text } = await send(who, request)
+        const { status, text } = await send(actorVisitor, request)
         expect(status, `${request.method} ${request.path}`).toBe(404)
         expect(text).toContain('This page does not exist, or you don’t have access.')
       }
@@ -179,7 +181,7 @@ describe('permissions on each route', () => {
 
       for (const request of requests.filter(isPermitted)) {
         if (request.method === 'GET')
-          expectOpen(request, (await who.get(request.path)).status, actor.permissions)
+          expectOpen(request, (await actorVisitor.get(request.path)).status, actor.permissions)
         else expect(mayPost(user, request), `POST ${request.path}`).toBe(true)
       }
     },
@@ -188,7 +190,7 @@ describe('permissions on each route', () => {
   const hasId = ({ template }: ConsoleRequest): boolean =>
     /:(request|key|webhook|job|delivery|user|record|session)\b/.test(template)
 
-  it('the owner of another account: 404 without effect for every URL with an ID', async () => {
+  it('the owner of another account: 404 without effect for every path with an ID', async () => {
     const stranger = await visitor(app, await app.newAccount())
     const before = await readTables()
     for (const request of requests.filter(hasId)) {
@@ -209,7 +211,7 @@ describe('permissions on each route', () => {
       const { path } = request
       if ((await owner.get(path)).text.includes('Secret Name')) withName.push(path)
       const { status, text } = await stranger.get(path)
-      expectOpen(request, status, all('write'))
+      expectOpen(request, status, inEveryModule('write'))
       expect(text, path).not.toContain('Secret Name')
     }
     expect(withName).toEqual(
@@ -236,7 +238,7 @@ function mayPost(user: User, { template, params }: ConsoleRequest): boolean {
 
 /** A request for every route of signed-in users, with the IDs of existing records. */
 async function requestsOf(app: TestApp, account: TestAccount): Promise<ConsoleRequest[]> {
-  const { key, ...ids } = await createOneOfEach(app, account)
+  const { key, ...ids } = await createTargets(app, account)
   const records: Record<string, string> = ids.records
   return routes
     .filter(({ access }) => access)
@@ -257,7 +259,8 @@ async function requestsOf(app: TestApp, account: TestAccount): Promise<ConsoleRe
     })
 }
 
-async function createOneOfEach(app: TestApp, account: ConsoleUser & { key: string }) {
+/** Creates what the paths of routes name: by parameter, and the records by resource. */
+async function createTargets(app: TestApp, account: ConsoleUser & { key: string }) {
   const { accountId, userId } = account
   const api = app.as(account)
   const now = new Date()

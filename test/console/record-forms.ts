@@ -2,6 +2,7 @@
 import { expect } from 'vitest'
 import { operations } from '../../generated/operations.ts'
 import { type Resource, resources } from '../../generated/resources.ts'
+import { makeExport } from '../../operations/export-job.ts'
 import {
   type Body,
   newApplication,
@@ -73,6 +74,12 @@ export async function newRecordOfEach(client: Client): Promise<Record<string, Re
     },
     exports: { id: '', body: { resource: 'tasks', format: 'csv' } },
   }
+}
+
+/** Writes the file of an export, as the engine does. */
+export async function writeExportFile({ db }: TestApp, id: string): Promise<void> {
+  const context = { db, now: () => new Date(), quotas: { export_mib: 1024 } }
+  await makeExport(context, id, new AbortController().signal)
 }
 
 /** The texts that a user types for a body. */

@@ -1,7 +1,7 @@
 /** Access to records in the console: by module permission, and only within the account. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
-import { modules, type Permission, type Permissions } from '../../records/users.ts'
+import type { Permission, Permissions } from '../../records/users.ts'
 import { newCompleteExport } from '../handlers/export-helpers.ts'
 import {
   newApplication,
@@ -14,18 +14,19 @@ import {
 import { type Client, sharedApp } from '../helpers.ts'
 import { mainText, recordIdsIn, submitForm } from './forms.ts'
 import { newOwner, type Owner, resourceBySlug } from './record-forms.ts'
-import { memberWith, visitor } from './visitors.ts'
+import { inEveryModule, memberWith, visitor } from './visitors.ts'
 
 let owner: Owner
 let records: Record<string, string>
 const app = sharedApp()
 beforeAll(async () => {
   owner = await newOwner(app)
-  records = await newRecords(owner.client)
+  records = await newLinkedRecords(owner.client)
 })
 
-/** The ID of one record of each resource, by slug. The export is complete. */
-async function newRecords(client: Client): Promise<Record<string, string>> {
+/** Creates records that refer to each other. Returns the ID of one of each resource, by slug. The
+ *  export is complete. */
+async function newLinkedRecords(client: Client): Promise<Record<string, string>> {
   const person = await newParticipant(client, { full_name: 'Ada Lovelace' })
   const job = await newJob(client, { title: 'Interpreter' })
   const task = await newTask(client, { title: 'Call', participant_id: person.id })
@@ -111,7 +112,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
   ({ slug, module }) => {
     const levels: Permission[] = ['none', 'read', 'write']
     it.each(levels)(
-      `${module}: %s → exactly its URLs, navigation entries and buttons`,
+      `with the permission %s in ${module}: only the URLs, navigation entries and buttons of that level`,
       async (level) => {
         // The export needs access to its records.
         const visits = await memberWith(app, owner.account, {
@@ -144,10 +145,8 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
       },
     )
 
-    it('other permissions give no access', async () => {
-      const others = Object.fromEntries(
-        modules.map((one) => [one, one === module ? 'none' : 'write']),
-      ) as Permissions
+    it('with every other permission: 404', async () => {
+      const others = { ...inEveryModule('write'), [module]: 'none' }
       const visits = await memberWith(app, owner.account, others)
       for (const { name, method, to } of ACTIONS) {
         const { status } = await visits[method](`/records/${slug}${to(records[slug] ?? '')}`)
@@ -157,7 +156,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
       expect(deleted.status).toBe(404)
     })
 
-    it('404 for records of another account, unknown IDs and invalid IDs', async () => {
+    it('records of another account, unknown IDs and invalid IDs: 404', async () => {
       const stranger = await newOwner(app)
       const before = await owner.tenant.scope.rows('events').count({ total: '*' })
       for (const id of [
@@ -186,7 +185,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
       expect(await owner.tenant.scope.rows('events').count({ total: '*' })).toEqual(before)
     })
 
-    it('redirects signed-out visitors to the sign-in page', async () => {
+    it('a guest: redirected to the sign-in page', async () => {
       const nobody = await visitor(app)
       for (const path of [
         `/records/${slug}`,
@@ -200,7 +199,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
   },
 )
 
-it('404 for unknown resources and resources without pages', async () => {
+it('unknown resources and resources without pages: 404', async () => {
   for (const slug of [
     'nothing',
     'events',
@@ -219,7 +218,7 @@ it('404 for unknown resources and resources without pages', async () => {
 })
 
 describe('related records', () => {
-  it('are hidden from users without permission: no names and no counts', async () => {
+  it('are hidden from users without permission, with their names and counts', async () => {
     const visits = await memberWith(app, owner.account, { tasks: 'write' })
     const [list, page] = [
       await visits.get('/records/tasks'),
@@ -241,14 +240,19 @@ describe('related records', () => {
       participant_id: records.participants,
     })
     expect(answer.status).toBe(303)
-    const person = await (await memberWith(app, owner.account, { participants: 'read' })).get(
-      `/records/participants/${records.participants}`,
-    )
-    expect(mainText(person.text)).not.toMatch(/Payments|Job applications|Tasks/)
-    const reader = await (
-      await memberWith(app, owner.account, { participants: 'read', tasks: 'read' })
-    ).get(`/records/participants/${records.participants}`)
-    expect(mainText(reader.text)).toMatch(/Tasks \d/)
-    expect(reader.text).not.toContain('/records/tasks/new')
+  })
+
+  it('are on the page of a record for users with permission', async () => {
+    const pageFor = async (permissions: Partial<Permissions>): Promise<string> => {
+      const member = await memberWith(app, owner.account, permissions)
+      return (await member.get(`/records/participants/${records.participants}`)).text
+    }
+    const alone = await pageFor({ participants: 'read' })
+    expect(mainText(alone)).not.toMatch(/Payments|Job applications|Tasks/)
+    const withTasks = await pageFor({ participants: 'read', tasks: 'read' })
+    expect(mainText(withTasks)).toMatch(/Tasks \d/)
+    expect(withTasks).not.toContain('/records/tasks/new')
+    const withNewTasks = await pageFor({ participants: 'read', tasks: 'write' })
+    expect(withNewTasks).toContain('/records/tasks/new')
   })
 })

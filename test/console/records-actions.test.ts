@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
-import { makeExport } from '../../operations/export-job.ts'
 import { newJob, newParticipant, newTask } from '../handlers/new-records.ts'
 import { sharedApp } from '../helpers.ts'
 import { fieldErrors, mainForm, mainText, submitForm, type Values, withValues } from './forms.ts'
-import { createByForm, newOwner } from './record-forms.ts'
+import { createByForm, newOwner, writeExportFile } from './record-forms.ts'
 import { newConsoleUser, visitor } from './visitors.ts'
 
 const app = sharedApp()
@@ -18,47 +17,47 @@ describe('a form without JavaScript', () => {
       full_name: 'Grace Hopper',
       email: 'grace@example.com',
     })
-    const typed = { title: 'Call', description: 'soon' }
+    const input = { title: 'Call', description: 'soon' }
     const many = await submitForm(visits, '/records/tasks/new', {
-      ...typed,
+      ...input,
       participant_id: 'ada',
       'ask:find': 'participant_id',
     })
     expect([many.status, (many.text.match(/name="ask:choose"/g) ?? []).length]).toEqual([200, 8])
     expect(mainText(many.text)).toContain('4 more. Type more of the name.')
     const none = await submitForm(visits, '/records/tasks/new', {
-      ...typed,
+      ...input,
       participant_id: 'nobody',
       'ask:find': 'participant_id',
     })
     expect(mainText(none.text)).toContain('No matching participant found.')
     const one = await submitForm(visits, '/records/tasks/new', {
-      ...typed,
+      ...input,
       participant_id: 'HOPPER',
       'ask:find': 'participant_id',
     })
     expect(one.text).toContain(`value="participant_id=${grace.id}"`)
     expect(mainText(one.text)).toContain('Grace Hopper grace@example.com')
-    const chosen = await visits.post(
+    const selected = await visits.post(
       '/records/tasks/new',
       withValues(mainForm(one.text), { 'ask:choose': `participant_id=${grace.id}` }),
     )
-    expect(withValues(mainForm(chosen.text), {})).toMatchObject({
-      ...typed,
+    expect(withValues(mainForm(selected.text), {})).toMatchObject({
+      ...input,
       participant_id: grace.id,
     })
-    expect(chosen.text).toContain(
+    expect(selected.text).toContain(
       `<p class="chosen"><a href="/console/records/participants/${grace.id}">Grace Hopper</a></p>`,
     )
     expect((await client.get('/tasks')).body.meta.total).toBe(0)
-    const saved = await visits.post('/records/tasks/new', withValues(mainForm(chosen.text), {}))
+    const saved = await visits.post('/records/tasks/new', withValues(mainForm(selected.text), {}))
     expect(saved.status).toBe(303)
     expect((await client.get('/tasks')).body.data).toMatchObject([
-      { ...typed, participant_id: grace.id },
+      { ...input, participant_id: grace.id },
     ])
   })
 
-  it('422 with search results for a name in place of an ID', async () => {
+  it('gets 422 with search results for a name in place of an ID', async () => {
     const { client, visits } = await newOwner(app)
     const ada = await newParticipant(client)
     const answer = await submitForm(visits, '/records/tasks/new', {
@@ -94,7 +93,7 @@ describe('a form without JavaScript', () => {
     expect(mainText(found.text)).not.toContain('Call Ada')
   })
 
-  it('adds groups up to the limit of the contract, removes groups, and omits empty ones', async () => {
+  it('adds groups up to the limit of the contract, removes them, and does not save empty ones', async () => {
     const { client, visits } = await newOwner(app)
     const key = (index: number): string => `screening_questions.${index}.key`
     let form = mainForm((await visits.get('/records/jobs/new')).text)
@@ -126,7 +125,7 @@ describe('a form without JavaScript', () => {
     ])
   })
 
-  it('shows the filters of the exported list for an export', async () => {
+  it('shows the filters of the selected resource for an export, and finds records for them', async () => {
     const { client, visits } = await newOwner(app)
     const first = await visits.get('/records/exports/new')
     expect(mainText(first.text)).toContain('First choose: Resource.')
@@ -139,13 +138,13 @@ describe('a form without JavaScript', () => {
       'job_applications',
       'payments',
     ])
-    for (const held of resources.filter(({ slug }) => slug !== 'exports')) {
+    for (const { slug, filters } of resources.filter(({ slug }) => slug !== 'exports')) {
       const shown = await submitForm(visits, '/records/exports/new', {
         format: 'json',
-        resource: held.slug.replaceAll('-', '_'),
+        resource: slug.replaceAll('-', '_'),
         'ask:refresh': '1',
       })
-      for (const { name } of held.filters) expect(shown.text).toContain(`name="filters.${name}"`)
+      for (const { name } of filters) expect(shown.text).toContain(`name="filters.${name}"`)
       expect(withValues(mainForm(shown.text), {})).toMatchObject({ format: 'json' })
     }
     const ada = await newParticipant(client)
@@ -181,16 +180,16 @@ describe('a form without JavaScript', () => {
     expect(
       mainText((await visits.get(`/records/job-applications/new?job_id=${plain.id}`)).text),
     ).toContain('No fields to fill in.')
-    const chosen = await submitForm(visits, '/records/job-applications/new', {
+    const selected = await submitForm(visits, '/records/job-applications/new', {
       participant_id,
       'ask:choose': `job_id=${job.id}`,
     })
-    expect(mainText(chosen.text)).toMatch(
+    expect(mainText(selected.text)).toMatch(
       /Do you speak French\? optional Must have\..* Years\? optional Nice to have\..* Where\?/,
     )
     const wrong = await visits.post(
       '/records/job-applications/new',
-      withValues(mainForm(chosen.text), {
+      withValues(mainForm(selected.text), {
         'answers.years': 'five',
         'answers.city': 'x'.repeat(2001),
       }),
@@ -223,18 +222,14 @@ describe('a form without JavaScript', () => {
   })
 })
 
-describe('Delete of an export', () => {
-  it('does not promise events, and deletes an export that has progressed meanwhile', async () => {
+describe('the deletion of an export', () => {
+  it('does not announce events, and succeeds although the export has progressed meanwhile', async () => {
     const { client, visits } = await newOwner(app)
     const { body: created } = await client.post('/exports', { resource: 'tasks', format: 'csv' })
     const page = await visits.get(`/records/exports/${created.id}/delete`)
     expect(mainText(page.text)).toContain('This cannot be undone.')
     expect(page.text).not.toContain('webhooks will be notified')
-    await makeExport(
-      { db: app.db, now: () => new Date(), quotas: { export_mib: 1024 } },
-      created.id,
-      new AbortController().signal,
-    )
+    await writeExportFile(app, created.id)
     const answer = await visits.post(
       `/records/exports/${created.id}/delete`,
       withValues(mainForm(page.text), {}),
@@ -243,8 +238,8 @@ describe('Delete of an export', () => {
     expect((await client.get(`/exports/${created.id}`)).status).toBe(404)
   })
 
-  it('403 for a user who cannot view its records, and no button', async () => {
-    const { account, client } = await newOwner(app)
+  it('has no button and gets 403 for a user who cannot view its records', async () => {
+    const { account, client, visits: owner } = await newOwner(app)
     const { body: created } = await client.post('/exports', { resource: 'payments', format: 'csv' })
     const person = await newConsoleUser(app, account.accountId, {
       role: 'admin',
@@ -252,6 +247,7 @@ describe('Delete of an export', () => {
     })
     const visits = await visitor(app, person)
     const path = `/records/exports/${created.id}`
+    expect((await owner.get(path)).text).toContain(`${path}/delete`)
     expect((await visits.get(path)).text).not.toContain(`${path}/delete`)
     const page = await visits.get(`${path}/delete`)
     const answer = await visits.post(`${path}/delete`, withValues(mainForm(page.text), {}))

@@ -1,11 +1,10 @@
 /** Exports in the console: their files, their progress, and who may create and download them. */
 import { beforeAll, expect, it } from 'vitest'
-import { makeExport } from '../../operations/export-job.ts'
 import { newCompleteExport } from '../handlers/export-helpers.ts'
 import { expectSuccess, newParticipant } from '../handlers/new-records.ts'
 import { sharedApp } from '../helpers.ts'
 import { mainForm, mainText, submitForm, withValues } from './forms.ts'
-import { newOwner, type Owner } from './record-forms.ts'
+import { newOwner, type Owner, writeExportFile } from './record-forms.ts'
 import { memberWith, newConsoleUser, visitor } from './visitors.ts'
 
 let owner: Owner
@@ -17,7 +16,7 @@ beforeAll(async () => {
   exportId = await newCompleteExport(app, owner.client, { resource: 'participants' })
 })
 
-it('download with the bytes, type and name of the API', async () => {
+it('a download has the bytes, the type and the name of the API', async () => {
   const api = await fetch(`${app.url}/public/v1/exports/${exportId}/file`, {
     headers: { Authorization: `Bearer ${owner.account.key}` },
   })
@@ -31,7 +30,7 @@ it('download with the bytes, type and name of the API', async () => {
     expect([name, file.headers.get(name)]).toEqual([name, api.headers.get(name)])
 })
 
-it('403 without Finance access for creating or downloading an export of payments', async () => {
+it('an export of payments: 403 for its creation and its file without Finance access', async () => {
   const id = await newCompleteExport(app, owner.client, { resource: 'payments' })
   const person = await newConsoleUser(app, owner.account.accountId, {
     role: 'admin',
@@ -73,7 +72,7 @@ it('403 without Finance access for creating or downloading an export of payments
   ).toBe(303)
 })
 
-it('403 for the file of records that the user cannot view', async () => {
+it('an export of records that the user cannot view: 403 for its file and its creation', async () => {
   const visits = await memberWith(app, owner.account, { exports: 'write', tasks: 'read' })
   expect((await visits.get(`/records/exports/${exportId}/file`)).status).toBe(403)
   const page = await visits.get('/records/exports/new')
@@ -96,7 +95,7 @@ it('403 for the file of records that the user cannot view', async () => {
   ).toBe(303)
 })
 
-it('a running export shows progress and reloads; a completed, failed or expired one does not', async () => {
+it('an unfinished export shows its progress and reloads; a completed, failed or expired one does not', async () => {
   const { id } = await expectSuccess(
     owner.client.post('/exports', {
       resource: 'participants',
@@ -112,11 +111,7 @@ it('a running export shows progress and reloads; a completed, failed or expired 
   expect([isLive(list.text), isLive(page.text)]).toEqual([true, true])
   expect(mainText(page.text)).toMatch(/Export in progress: 0 of 1 participants so far\./)
   expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(409)
-  await makeExport(
-    { db: app.db, now: () => new Date(), quotas: { export_mib: 1024 } },
-    id,
-    new AbortController().signal,
-  )
+  await writeExportFile(app, id)
   const done = await owner.visits.get(`/records/exports/${id}`)
   expect([isLive(done.text), done.text.includes(`/records/exports/${id}/file"`)]).toEqual([
     false,
@@ -128,7 +123,7 @@ it('a running export shows progress and reloads; a completed, failed or expired 
     .where({ id })
     .update({ expires_at: Date.now() - 1 })
   const expired = await owner.visits.get(`/records/exports/${id}`)
-  expect(expired.text).not.toContain('/file"')
+  expect([isLive(expired.text), expired.text.includes('/file"')]).toEqual([false, false])
   expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(410)
   await app.db
     .write('exports')

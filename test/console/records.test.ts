@@ -22,12 +22,16 @@ const app = sharedApp()
 
 interface Kind {
   slug: string
-  /** The input of the create form, and the equal body for the API. */
-  given(ids: Ids): { typed: Values; body: Body }
-  /** The same for the update. */
-  change?: { typed: Values; body: Body }
+  create(ids: Ids): FormAndBody
+  update?: FormAndBody
   /** A filter that finds the new record, and one that does not. */
-  filters: [finds: string, not: string]
+  filters: [finds: string, findsNot: string]
+}
+
+/** The input of a form, and the equal body for the API. */
+interface FormAndBody {
+  input: Values
+  body: Body
 }
 
 interface Ids {
@@ -39,8 +43,8 @@ interface Ids {
 const KINDS: Kind[] = [
   {
     slug: 'participants',
-    given: () => ({
-      typed: {
+    create: () => ({
+      input: {
         full_name: 'Ada Lovelace',
         email: 'ada@example.com',
         tags: 'vip\r\nfrench\r\n',
@@ -53,16 +57,16 @@ const KINDS: Kind[] = [
         status: 'inactive',
       },
     }),
-    change: {
-      typed: { email: '', tags: '', phone: '+44' },
+    update: {
+      input: { email: '', tags: '', phone: '+44' },
       body: { email: null, tags: [], phone: '+44' },
     },
     filters: ['filter[search]=lovelace&filter[tag]=vip', 'filter[status]=active,archived'],
   },
   {
     slug: 'tasks',
-    given: ({ participant }) => ({
-      typed: {
+    create: ({ participant }) => ({
+      input: {
         title: 'Call',
         description: 'one\r\ntwo',
         participant_id: participant,
@@ -76,16 +80,16 @@ const KINDS: Kind[] = [
         due_at: '2027-03-02T09:30:00Z',
       },
     }),
-    change: {
-      typed: { status: 'completed', due_at: '' },
+    update: {
+      input: { status: 'completed', due_at: '' },
       body: { status: 'completed', due_at: null },
     },
     filters: ['filter[status]=open,completed', 'filter[due_before]=2020-01-01T00:00:00Z'],
   },
   {
     slug: 'jobs',
-    given: () => ({
-      typed: {
+    create: () => ({
+      input: {
         title: 'Interpreter',
         status: 'open',
         'screening_questions.0.key': 'french',
@@ -95,8 +99,8 @@ const KINDS: Kind[] = [
       },
       body: { title: 'Interpreter', status: 'open', screening_questions: [QUESTIONS[0]] },
     }),
-    change: {
-      typed: {
+    update: {
+      input: {
         'screening_questions.0.expected:kind': 'number',
         'screening_questions.0.expected': '2.5',
         'screening_questions.1.key': 'city',
@@ -116,8 +120,8 @@ const KINDS: Kind[] = [
   },
   {
     slug: 'job-applications',
-    given: ({ participant, job }) => ({
-      typed: {
+    create: ({ participant, job }) => ({
+      input: {
         job_id: job,
         participant_id: participant,
         'answers.french': 'true',
@@ -125,16 +129,16 @@ const KINDS: Kind[] = [
       },
       body: { job_id: job, participant_id: participant, answers: { french: true, years: 3 } },
     }),
-    change: {
-      typed: { status: 'shortlisted', 'answers.years': '' },
+    update: {
+      input: { status: 'shortlisted', 'answers.years': '' },
       body: { status: 'shortlisted', answers: { french: true } },
     },
     filters: ['filter[screening_outcome]=missing_nice_to_have', 'filter[status]=withdrawn'],
   },
   {
     slug: 'payments',
-    given: ({ participant, task }) => ({
-      typed: {
+    create: ({ participant, task }) => ({
+      input: {
         participant_id: participant,
         task_id: task,
         amount_minor: '12500',
@@ -149,13 +153,13 @@ const KINDS: Kind[] = [
         note: 'Travel',
       },
     }),
-    change: { typed: { status: 'paid', task_id: '' }, body: { status: 'paid', task_id: null } },
+    update: { input: { status: 'paid', task_id: '' }, body: { status: 'paid', task_id: null } },
     filters: ['filter[currency]=USD,EUR', 'filter[currency]=GBP'],
   },
   {
     slug: 'exports',
-    given: () => ({
-      typed: {
+    create: () => ({
+      input: {
         resource: 'tasks',
         format: 'json',
         'filters.status': ['open', 'completed'],
@@ -190,13 +194,16 @@ async function emittedSince(
 ) {
   const events: Record<string, string>[] = (await scope.rows('events').orderBy('id')).slice(since)
   const deliveries: Record<string, string>[] = await scope.rows('deliveries').orderBy('id')
-  const known = (text: string): string =>
-    Object.entries(ids).reduce((rest, [name, id]) => rest.replaceAll(id, name), text)
+  const withNames = (text: string): string => {
+    let result = text
+    for (const [name, id] of Object.entries(ids)) result = result.replaceAll(id, name)
+    return result
+  }
   return {
     events: events.map(({ event_type, resource_type, resource_id = '', data }) => [
       event_type,
       resource_type,
-      known(resource_id),
+      withNames(resource_id),
       data,
     ]),
     deliveries: deliveries
@@ -204,7 +211,7 @@ async function emittedSince(
       .map(({ event_type, state, body = '', id = '' }) => [
         event_type,
         state,
-        known(Buffer.from(body).toString().replace(id, 'delivery')),
+        withNames(Buffer.from(body).toString().replace(id, 'delivery')),
       ]),
   }
 }
@@ -212,13 +219,16 @@ async function emittedSince(
 const eventCount = async ({ tenant: { scope } }: Owner): Promise<number> =>
   (await scope.rows('events').select('id')).length
 
-/** The record without IDs and times of the server, which differ between any two records. */
+const DIFFERENT = /^((.+_)?id|(created|updated|paid|completed)_at)$/
+
+/** The record without the IDs and times of the server, which differ between any two records. */
 function comparable(record: Body): Body {
-  const own = ([name, value]: [string, unknown]) => [
-    name,
-    /^((.+_)?id|(created|updated|paid|completed)_at)$/.test(name) && value !== null ? 'own' : value,
-  ]
-  return Object.fromEntries(Object.entries(record).map((entry) => own(entry)))
+  return Object.fromEntries(
+    Object.entries(record).map(([name, value]) => [
+      name,
+      DIFFERENT.test(name) && value !== null ? 'of this record' : value,
+    ]),
+  )
 }
 
 /** The query of the create form. */
@@ -227,69 +237,74 @@ const QUERIES: Record<string, (ids: Ids) => string> = {
   exports: () => '?resource=tasks',
 }
 
-describe.each(KINDS)('$slug', ({ slug, given, change, filters: [finds, findsNot] }) => {
-  it('creates, lists, updates and deletes by form: same record, events and deliveries as by API', async () => {
-    const resource = resourceBySlug(slug)
-    const path = apiPath(resource)
-    const [owner, twin] = [await newOwner(app), await newOwner(app)]
-    const { client, visits } = owner
-    for (const { tenant } of [owner, twin]) await tenant.subscribe('https://receiver.example.com/')
-    const [ids, twinIds] = [await newIds(client), await newIds(twin.client)]
-    const [before, twinBefore] = [await eventCount(owner), await eventCount(twin)]
+describe.each(KINDS)(
+  'a record of $slug',
+  ({ slug, create, update, filters: [finds, findsNot] }) => {
+    it('is created, listed, updated and deleted by form, with the records, events and deliveries of the API', async () => {
+      const resource = resourceBySlug(slug)
+      const path = apiPath(resource)
+      const [owner, twin] = [await newOwner(app), await newOwner(app)]
+      const { client, visits } = owner
+      for (const { tenant } of [owner, twin])
+        await tenant.subscribe('https://receiver.example.com/')
+      const [ids, twinIds] = [await newIds(client), await newIds(twin.client)]
+      const [before, twinBefore] = [await eventCount(owner), await eventCount(twin)]
 
-    const id = await createByForm(
-      visits,
-      `/records/${slug}/new${QUERIES[slug]?.(ids) ?? ''}`,
-      given(ids).typed,
-    )
-    const { id: twinId, ...twinRecord } = await expectSuccess(
-      twin.client.post(path, given(twinIds).body),
-    )
-    const read = async () => (await client.get(`${path}/${id}`)).body
-    expect(comparable(await read())).toEqual(comparable({ id: twinId, ...twinRecord }))
+      const id = await createByForm(
+        visits,
+        `/records/${slug}/new${QUERIES[slug]?.(ids) ?? ''}`,
+        create(ids).input,
+      )
+      const twinRecord = await expectSuccess(twin.client.post(path, create(twinIds).body))
+      const twinId = twinRecord.id
+      const read = async () => (await client.get(`${path}/${id}`)).body
+      expect(comparable(await read())).toEqual(comparable(twinRecord))
 
-    for (const [query, isThere] of [
-      [finds, true],
-      [findsNot, false],
-      ['', true],
-    ] as const) {
-      const page = await visits.get(`/records/${slug}?${query}`)
-      expect([query, page.status, recordIdsIn(page.text, slug).includes(id)]).toEqual([
-        query,
-        200,
-        isThere,
-      ])
-    }
-    if (change) {
-      expect(await submitForm(visits, `/records/${slug}/${id}/edit`, change.typed)).toMatchObject({
-        status: 303,
-        to: `/records/${slug}/${id}`,
-      })
-      const record = await read()
-      expect(comparable(record)).toEqual(
-        comparable(await expectSuccess(twin.client.patch(`${path}/${twinId}`, change.body))),
-      )
-      // Submitting the form without changes does nothing.
-      const unchanged = await submitForm(visits, `/records/${slug}/${id}/edit`, {})
-      expect((await visits.get(unchanged.to ?? '')).text).toContain('No changes to save.')
-      expect(await read()).toEqual(record)
-    }
-    if (resource.operations.delete) {
-      expect((await visits.get(`/records/${slug}/${id}/delete`)).text).toContain(
-        'This cannot be undone.',
-      )
-      expect((await client.get(`${path}/${id}`)).status).toBe(200)
-      expect(await submitForm(visits, `/records/${slug}/${id}/delete`, {})).toMatchObject({
-        status: 303,
-        to: `/records/${slug}`,
-      })
-      expect((await twin.client.delete(`${path}/${twinId}`)).status).toBe(204)
-      expect((await client.get(`${path}/${id}`)).status).toBe(404)
-      expect((await visits.get(`/records/${slug}/${id}`)).status).toBe(404)
-    }
-    const here = await emittedSince(owner, before, { ...ids, record: id })
-    expect(here.events.length).toBeGreaterThan(0)
-    expect(here.deliveries).toHaveLength(here.events.length)
-    expect(here).toEqual(await emittedSince(twin, twinBefore, { ...twinIds, record: twinId }))
-  })
-})
+      for (const [query, isFound] of [
+        [finds, true],
+        [findsNot, false],
+        ['', true],
+      ] as const) {
+        const page = await visits.get(`/records/${slug}?${query}`)
+        expect([query, page.status, recordIdsIn(page.text, slug).includes(id)]).toEqual([
+          query,
+          200,
+          isFound,
+        ])
+      }
+      if (update) {
+        expect(await submitForm(visits, `/records/${slug}/${id}/edit`, update.input)).toMatchObject(
+          {
+            status: 303,
+            to: `/records/${slug}/${id}`,
+          },
+        )
+        const record = await read()
+        expect(comparable(record)).toEqual(
+          comparable(await expectSuccess(twin.client.patch(`${path}/${twinId}`, update.body))),
+        )
+        // The form without changes saves nothing.
+        const unchanged = await submitForm(visits, `/records/${slug}/${id}/edit`, {})
+        expect((await visits.get(unchanged.to ?? '')).text).toContain('No changes to save.')
+        expect(await read()).toEqual(record)
+      }
+      if (resource.operations.delete) {
+        expect((await visits.get(`/records/${slug}/${id}/delete`)).text).toContain(
+          'This cannot be undone.',
+        )
+        expect((await client.get(`${path}/${id}`)).status).toBe(200)
+        expect(await submitForm(visits, `/records/${slug}/${id}/delete`, {})).toMatchObject({
+          status: 303,
+          to: `/records/${slug}`,
+        })
+        expect((await twin.client.delete(`${path}/${twinId}`)).status).toBe(204)
+        expect((await client.get(`${path}/${id}`)).status).toBe(404)
+        expect((await visits.get(`/records/${slug}/${id}`)).status).toBe(404)
+      }
+      const here = await emittedSince(owner, before, { ...ids, record: id })
+      expect(here.events.length).toBeGreaterThan(0)
+      expect(here.deliveries).toHaveLength(here.events.length)
+      expect(here).toEqual(await emittedSince(twin, twinBefore, { ...twinIds, record: twinId }))
+    })
+  },
+)

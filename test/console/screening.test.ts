@@ -103,6 +103,7 @@ it('another operator: shows its inputs, and keeps the value and its type', async
     [at('operator')]: 'equals',
     [at('expected:kind')]: 'text',
   })
+  expect(page.text).toContain('Kind of Expected')
   expect(await select('at_least', { [at('expected')]: '5' })).toMatchObject({
     [at('expected')]: '5',
     [at('expected:kind')]: 'number',
