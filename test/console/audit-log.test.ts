@@ -4,25 +4,24 @@ import { insertAuditEntry } from '../../records/audit-log.ts'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { sharedApp } from '../helpers.ts'
+import { pathOfLink } from './forms.ts'
 import { visitor } from './visitors.ts'
+
+const KEY_ID = '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
 
 describe('audit log', () => {
   const app = sharedApp()
 
-  async function write(
+  /** Writes an entry about the revocation of a key for each name, by default by the operator. */
+  async function writeEntries(
     accountId: string,
-    count: number,
-    name = (n: number) => `Key ${n}`,
-    userId: string | null = null,
+    keyNames: string[],
+    userId?: string,
   ): Promise<void> {
+    const user = userId === undefined ? null : { id: userId, fullName: 'Mara Keller' }
     await transaction(app.db, async (trx) => {
-      for (let n = 0; n < count; n++) {
-        const target = {
-          type: 'api_key',
-          id: '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11',
-          name: name(n),
-        } as const
-        const user = userId === null ? null : { id: userId, fullName: 'Mara Keller' }
+      for (const name of keyNames) {
+        const target = { type: 'api_key', id: KEY_ID, name } as const
         await insertAuditEntry(
           writeScope(trx, accountId),
           { user, action: 'api_key.revoked', target, ip: '203.0.113.9' },
@@ -39,7 +38,7 @@ describe('audit log', () => {
 
   it('an entry: a sentence with the user and the IP address', async () => {
     const account = await app.newAccount()
-    await write(account.accountId, 1, () => 'CI & <b>', account.userId)
+    await writeEntries(account.accountId, ['CI & <b>'], account.userId)
     const { text } = await (await visitor(app, account)).get('/audit-log')
     expect(text).toMatch(/Revoked the API key “<a [^>]*>CI &#38; &#60;b&#62;<\/a>”/)
     expect(text).toContain('Mara Keller')
@@ -48,23 +47,21 @@ describe('audit log', () => {
 
   it('120 entries: pages of 50 in both directions, each entry once', async () => {
     const account = await app.newAccount()
-    await write(account.accountId, 120)
+    const names = Array.from({ length: 120 }, (_, n) => `Key ${n}`)
+    await writeEntries(account.accountId, names)
     const owner = await visitor(app, account)
-    const read = async (address: string) => {
-      const { text } = await owner.get(address)
-      const link = (label: string) =>
-        text.match(new RegExp(`href="/console([^"]*)">${label}`))?.[1]?.replaceAll('&#38;', '&')
+    const read = async (path: string) => {
+      const { text } = await owner.get(path)
       return {
         names: [...text.matchAll(/>(Key \d+)</g)].map(([, name]) => name),
-        previous: link('Previous'),
-        next: link('Next'),
+        previous: pathOfLink(text, 'Previous'),
+        next: pathOfLink(text, 'Next'),
       }
     }
-    const all = Array.from({ length: 120 }, (_, n) => `Key ${119 - n}`)
     const first = await read('/audit-log?kind=api_key')
     const second = await read(first.next ?? '')
     const third = await read(second.next ?? '')
-    expect([...first.names, ...second.names, ...third.names]).toEqual(all)
+    expect([...first.names, ...second.names, ...third.names]).toEqual(names.toReversed())
     expect(first.previous).toBeUndefined()
     expect(third.next).toBeUndefined()
     expect(third.previous).toContain('kind=api_key')
@@ -77,8 +74,8 @@ describe('audit log', () => {
   it('filters by user, kind and target, and ignores invalid filters', async () => {
     const account = await app.newAccount()
     const owner = await visitor(app, account)
-    await write(account.accountId, 1, () => 'By the operator')
-    await write(account.accountId, 1, () => 'By the Owner', account.userId)
+    await writeEntries(account.accountId, ['By the operator'])
+    await writeEntries(account.accountId, ['By the Owner'], account.userId)
     await owner.post('/settings', { name: 'Northwind' })
     const names = async (query: string) => {
       const { text, status } = await owner.get(`/audit-log?${query}`)
@@ -107,15 +104,11 @@ describe('audit log', () => {
     expect((await owner.get('/audit-log?kind=webhook')).text).toContain('No matching entries')
   })
 
-  it('another account: sees none of the entries', async () => {
+  it('the owner of another account: sees none of the entries', async () => {
     const [account, other] = [await app.newAccount(), await app.newAccount()]
-    await write(account.accountId, 1, () => 'Secret name', account.userId)
+    await writeEntries(account.accountId, ['Secret name'], account.userId)
     const stranger = await visitor(app, other)
-    for (const query of [
-      '',
-      `?user=${account.userId}`,
-      '?target=0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11',
-    ])
-      expect((await stranger.get(`/audit-log${query}`)).text).not.toContain('Secret name')
+    for (const query of ['', `?user=${account.userId}`, `?target=${KEY_ID}`])
+      expect((await stranger.get(`/audit-log${query}`)).text, query).not.toContain('Secret name')
   })
 })

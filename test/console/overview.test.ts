@@ -24,19 +24,19 @@ describe('the overview', () => {
 
   async function newWebhook({ accountId }: TestAccount, description: string): Promise<string> {
     const id = uuidv7()
-    const times = { created_at: NOW, updated_at: NOW }
-    const row = {
+    const sealed = sealSecret(app.config.secretKeys.newest(), id, newSecret())
+    await app.db.write('webhooks').insert({
       id,
       account_id: accountId,
       url: 'https://example.com/in',
       description,
       event_types: '["*"]',
       enabled: true,
-    }
-    const sealed = sealSecret(app.config.secretKeys.newest(), id, newSecret())
-    await app.db
-      .write('webhooks')
-      .insert({ ...row, ordering: 'none', secret_encrypted: sealed, ...times })
+      ordering: 'none',
+      secret_encrypted: sealed,
+      created_at: NOW,
+      updated_at: NOW,
+    })
     return id
   }
 
@@ -70,8 +70,8 @@ describe('the overview', () => {
     await transaction(app.db, (trx) => countAttempts(trx, attempts))
   }
 
-  const times = <T>(number: number, make: (index: number) => T): T[] =>
-    Array.from({ length: number }, (_, index) => make(index))
+  const repeat = <T>(count: number, create: (index: number) => T): T[] =>
+    Array.from({ length: count }, (_, index) => create(index))
 
   it('shows the requests of the last 24 hours', async () => {
     const account = await app.newAccount()
@@ -79,10 +79,10 @@ describe('the overview', () => {
     await logRequests(
       app,
       other,
-      times(5, () => ({ status: 500 })),
+      repeat(5, () => ({ status: 500 })),
     )
     await logRequests(app, account, [
-      ...times(6, () => ({ status: 200, at: NOW - 2 * HOUR })),
+      ...repeat(6, () => ({ status: 200, at: NOW - 2 * HOUR })),
       { status: 404, at: NOW - 20 * HOUR },
       { status: 503, at: NOW - MINUTE },
       { status: 503, at: NOW - DAY - HOUR },
@@ -108,7 +108,7 @@ describe('the overview', () => {
       // Before the period.
       { succeeded: false, at: hour - 23 * HOUR - 1 },
       { succeeded: true, at: hour - 1 },
-      ...times(4, () => ({ succeeded: true, at: hour })),
+      ...repeat(4, () => ({ succeeded: true, at: hour })),
     ])
     await newAttempts(account, badly, [
       { succeeded: false, at: hour - 23 * HOUR, state: 'failed' },
@@ -116,7 +116,7 @@ describe('the overview', () => {
     ])
     await newAttempts(account, worse, [
       { succeeded: true, at: hour },
-      ...times(3, () => ({ succeeded: false, at: hour + 1 })),
+      ...repeat(3, () => ({ succeeded: false, at: hour + 1 })),
     ])
     const other = await app.newAccount()
     await newAttempts(other, await newWebhook(other, 'Theirs'), [{ succeeded: false, at: hour }])
@@ -150,16 +150,16 @@ describe('the overview', () => {
     const jonas = await newConsoleUser(app, account.accountId, { fullName: 'Jonas Weber' })
     const minute = NOW - (NOW % MINUTE)
     await logRequests(app, account, [
-      ...times(3, () => ({ at: minute })),
-      ...times(2, () => ({ at: minute - 1 })),
-      ...times(9, (index) => ({
+      ...repeat(3, () => ({ at: minute })),
+      ...repeat(2, () => ({ at: minute - 1 })),
+      ...repeat(9, (index) => ({
         userId: jonas.userId,
         at: minute - 5 * MINUTE + index * 6_000,
         status: index > 6 ? 429 : 200,
       })),
-      ...times(2, () => ({ userId: jonas.userId, at: minute - 30 * MINUTE, status: 429 })),
+      ...repeat(2, () => ({ userId: jonas.userId, at: minute - 30 * MINUTE, status: 429 })),
       // Before the last hour.
-      ...times(8, () => ({ at: minute - 60 * MINUTE })),
+      ...repeat(8, () => ({ at: minute - 60 * MINUTE })),
     ])
     const { text } = await (await visitor(app, account)).get('')
     expect(tableOf(text, 'Rate limit')).toEqual([
@@ -265,7 +265,7 @@ describe('the overview', () => {
       await logRequests(
         app,
         busy,
-        times(300, (index) => ({
+        repeat(300, (index) => ({
           at: NOW - index * 4 * MINUTE,
           status: [200, 200, 200, 404, 500][index % 5] ?? 200,
         })),
@@ -277,13 +277,13 @@ describe('the overview', () => {
       await newAttempts(
         busy,
         webhookId,
-        times(40, (index) => ({ at: NOW - (40 - index) * 30 * MINUTE, succeeded: index < 30 })),
+        repeat(40, (index) => ({ at: NOW - (40 - index) * 30 * MINUTE, succeeded: index < 30 })),
       )
-      for (const [what, person] of Object.entries({ fresh, busy, member })) {
+      for (const [name, person] of Object.entries({ fresh, busy, member })) {
         await using visited = await site.visit('', { person, ...screen })
         const { page, troubles } = visited
-        if (what === 'busy') await page.getByText('Show as table').first().click()
-        await assertReadable(page, `the overview, ${what}`)
+        if (name === 'busy') await page.getByText('Show as table').first().click()
+        await assertReadable(page, `the overview, ${name}`)
         expect(troubles).toEqual([])
       }
     })

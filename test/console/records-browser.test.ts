@@ -2,7 +2,9 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { assertReadable } from '../browser.ts'
+import { newClient } from '../handlers/export-helpers.ts'
 import {
+  type Body,
   eventsAbout,
   newApplication,
   newJob,
@@ -10,7 +12,7 @@ import {
   newPayment,
   newTask,
 } from '../handlers/new-records.ts'
-import type { Client, TestAccount } from '../helpers.ts'
+import type { Client } from '../helpers.ts'
 import { newSite, SCREENS } from './site.ts'
 import type { BrowserVisit } from './visitors.ts'
 
@@ -18,17 +20,14 @@ describe('records in a browser', () => {
   // The engine writes exports.
   const site = newSite({ role: 'all' })
 
-  const newClient = async (): Promise<{ account: TestAccount; client: Client }> => {
-    const account = await site.app.newAccount()
-    return { account, client: site.app.as(account) }
-  }
-  const only = async (client: Client, path: string) => {
+  /** The only record of a list. */
+  async function onlyRecord(client: Client, path: string): Promise<Body> {
     const { body } = await client.get(path)
     expect(body.meta.total).toBe(1)
     return body.data[0]
   }
 
-  async function downloads({ page }: BrowserVisit): Promise<Buffer> {
+  async function downloadExport({ page }: BrowserVisit): Promise<Buffer> {
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('link', { name: 'Download' }).click(),
@@ -37,8 +36,8 @@ describe('records in a browser', () => {
     return readFile(await download.path())
   }
 
-  it('creates a participant and a task, and downloads an export', async () => {
-    const { account, client } = await newClient()
+  it('creates records and downloads an export', async () => {
+    const { account, client } = await newClient(site.app)
     await newParticipant(client, { full_name: 'Ada Byron', email: 'byron@example.com' })
     await using visited = await site.visit('/records/participants', {
       person: account,
@@ -65,8 +64,8 @@ describe('records in a browser', () => {
     await page.getByLabel('Due at').fill('2027-03-02T09:30')
     await page.getByLabel('Title').press('Enter')
     await page.getByRole('heading', { name: 'Send the welcome letter' }).waitFor()
-    const task = await only(client, '/tasks')
-    const ada = await only(client, '/participants?filter[email]=ada@example.com')
+    const task = await onlyRecord(client, '/tasks')
+    const ada = await onlyRecord(client, '/participants?filter[email]=ada@example.com')
     expect(task).toMatchObject({
       title: 'Send the welcome letter',
       participant_id: ada.id,
@@ -82,8 +81,8 @@ describe('records in a browser', () => {
     await page.getByLabel('Tag').fill('vip')
     expect(await page.getByLabel('Format').inputValue()).toBe('csv')
     await page.getByRole('button', { name: 'Create export' }).click()
-    const file = await downloads(visited)
-    const record = await only(client, '/exports')
+    const file = await downloadExport(visited)
+    const record = await onlyRecord(client, '/exports')
     expect(record).toMatchObject({ status: 'completed', row_count: 1, filters: { tag: 'vip' } })
     const api = await fetch(`${site.app.url}/public/v1/exports/${record.id}/file`, {
       headers: { Authorization: `Bearer ${account.key}` },
@@ -93,8 +92,8 @@ describe('records in a browser', () => {
     expect(troubles).toEqual([])
   })
 
-  it('does the same without JavaScript', async () => {
-    const { account, client } = await newClient()
+  it('creates records and downloads an export without JavaScript', async () => {
+    const { account, client } = await newClient(site.app)
     await newParticipant(client, { full_name: 'Ada Byron' })
     await using visited = await site.visit('/records/participants', {
       person: account,
@@ -124,7 +123,7 @@ describe('records in a browser', () => {
     }
     await page.getByRole('button', { name: 'Create job' }).last().click()
     await page.getByRole('heading', { name: 'Interpreter' }).waitFor()
-    expect((await only(client, '/jobs')).screening_questions).toMatchObject([
+    expect((await onlyRecord(client, '/jobs')).screening_questions).toMatchObject([
       { key: 'french', expected: true },
       { key: 'years', expected: 5 },
     ])
@@ -137,7 +136,7 @@ describe('records in a browser', () => {
     await page.getByLabel('years?').fill('5')
     await page.getByRole('button', { name: 'Create job application' }).last().click()
     await page.getByRole('heading', { name: 'Interpreter, Ada Lovelace' }).waitFor()
-    const application = await only(client, '/job-applications')
+    const application = await onlyRecord(client, '/job-applications')
     expect(application).toMatchObject({
       answers: { french: true, years: 5 },
       screening_outcome: 'meets_all',
@@ -152,7 +151,7 @@ describe('records in a browser', () => {
     await page.getByRole('button', { name: 'Create export' }).last().click()
     await page.getByRole('heading', { name: 'Participants, CSV' }).waitFor()
     while ((await page.getByRole('link', { name: 'Download' }).count()) === 0) await page.reload()
-    const file = (await downloads(visited)).toString()
+    const file = (await downloadExport(visited)).toString()
     expect(file).toContain('Ada Byron')
     expect(file).not.toContain('Lovelace')
     // The 422 above is intended.
@@ -160,7 +159,7 @@ describe('records in a browser', () => {
   })
 
   it('adds and removes groups in place, and keeps the typed text', async () => {
-    const { account, client } = await newClient()
+    const { account, client } = await newClient(site.app)
     await using visited = await site.visit('/records/jobs/new', { person: account })
     const { page, troubles } = visited
     await page.getByLabel('Title').fill('Driver')
@@ -175,12 +174,15 @@ describe('records in a browser', () => {
     await page.getByRole('button', { name: 'Remove screening question 1' }).click()
     await page.getByRole('button', { name: 'Create job' }).last().click()
     await page.getByRole('heading', { name: 'Driver' }).waitFor()
-    expect(await only(client, '/jobs')).toMatchObject({ title: 'Driver', screening_questions: [] })
+    expect(await onlyRecord(client, '/jobs')).toMatchObject({
+      title: 'Driver',
+      screening_questions: [],
+    })
     expect(troubles).toEqual([])
   })
 
   it('shows the inputs of the selected operator in place, and keeps the typed text', async () => {
-    const { account, client } = await newClient()
+    const { account, client } = await newClient(site.app)
     await using visited = await site.visit('/records/jobs/new', { person: account })
     const { page, troubles } = visited
     await page.getByLabel('Title').fill('Driver')
@@ -200,7 +202,7 @@ describe('records in a browser', () => {
     await expected.fill('5\n6')
     await page.getByRole('button', { name: 'Create job' }).last().click()
     await page.getByRole('heading', { name: 'Driver' }).waitFor()
-    expect((await only(client, '/jobs')).screening_questions).toMatchObject([
+    expect((await onlyRecord(client, '/jobs')).screening_questions).toMatchObject([
       { key: 'years', operator: 'one_of', expected: [5, 6] },
     ])
     expect(troubles).toEqual([])
@@ -209,7 +211,7 @@ describe('records in a browser', () => {
   it.each(SCREENS)(
     'every list, page and form is readable at $viewport.width pixels, $colorScheme',
     async (screen) => {
-      const { account, client } = await newClient()
+      const { account, client } = await newClient(site.app)
       const long = 'Wolfeschlegelsteinhausenbergerdorff-'.repeat(5)
       const person = await newParticipant(client, {
         full_name: long,
@@ -255,23 +257,17 @@ describe('records in a browser', () => {
           `/${slug}`,
           `/${slug}/new`,
         ]),
-        ...[
-          `/participants/${person.id}`,
-          `/participants/${person.id}/edit`,
-          `/participants/${person.id}/delete`,
-        ],
-        ...[
-          `/jobs/${job.id}`,
-          `/jobs/${job.id}/edit`,
-          `/job-applications/${application.id}`,
-          `/job-applications/${application.id}/edit`,
-        ],
-        ...[
-          `/tasks/${task.id}/edit`,
-          `/payments/${payment.id}`,
-          `/payments/${payment.id}/edit`,
-          `/exports/${created.body.id}`,
-        ],
+        `/participants/${person.id}`,
+        `/participants/${person.id}/edit`,
+        `/participants/${person.id}/delete`,
+        `/jobs/${job.id}`,
+        `/jobs/${job.id}/edit`,
+        `/job-applications/${application.id}`,
+        `/job-applications/${application.id}/edit`,
+        `/tasks/${task.id}/edit`,
+        `/payments/${payment.id}`,
+        `/payments/${payment.id}/edit`,
+        `/exports/${created.body.id}`,
         '/participants?filter[created_after]=2026-01-01T00:00:00Z&sort=-full_name',
         '/payments?filter[search]=x',
         '/tasks?filter[status]=completed',

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { sharedApp } from '../helpers.ts'
 import { figuresOf, requestIdsIn, tableOf } from './forms.ts'
 import { HOUR, logRequests, MINUTE, NOW, type RequestInput } from './logged-requests.ts'
-import { newAccountOwner } from './visitors.ts'
+import { newAccountOwner, type Visitor } from './visitors.ts'
 
 describe('API requests', () => {
   const app = sharedApp({ now: () => new Date(NOW) })
 
   describe('figures', () => {
-    it('requests are counted by minute', async () => {
+    it('count the requests of each minute, and not those before the period', async () => {
       const { account, owner } = await newAccountOwner(app)
       const minute = NOW - (NOW % MINUTE)
       await logRequests(app, account, [
@@ -47,7 +47,7 @@ describe('API requests', () => {
       ['24h', '15 minutes', 15 * MINUTE, 96],
       ['7d', '2 hours', 2 * HOUR, 84],
       ['30d', '6 hours', 6 * HOUR, 120],
-    ])('%s: requests are counted by %s', async (range, name, width, buckets) => {
+    ])('%s: count the requests of each %s', async (range, name, width, buckets) => {
       const { account, owner } = await newAccountOwner(app)
       const last = NOW - (NOW % width)
       const first = last - (buckets - 1) * width
@@ -67,14 +67,15 @@ describe('API requests', () => {
       expect(figuresOf(text)).toMatchObject({ Requests: '4', Errors: '75.00 %' })
     })
 
-    it('a chosen period: other requests are not counted', async () => {
+    it('a chosen period: count only its requests', async () => {
       const { account, owner } = await newAccountOwner(app)
       const from = NOW - (NOW % MINUTE) - 3 * HOUR
       const until = from + 10 * MINUTE
       const inside = await logRequests(app, account, [{ at: from }, { at: until - 1 }])
       await logRequests(app, account, [{ at: from - 1 }, { at: until }])
-      const local = (at: number): string => new Date(at).toISOString().slice(0, 16)
-      const { text } = await owner.get(`/requests?from=${local(from)}&until=${local(until)}`)
+      const { text } = await owner.get(
+        `/requests?from=${inputTime(from)}&until=${inputTime(until)}`,
+      )
       expect(figuresOf(text)).toMatchObject({ Requests: '2' })
       expect(requestIdsIn(text).toSorted()).toEqual(inside.toSorted())
       expect(tableOf(text, 'Requests per minute')).toHaveLength(2)
@@ -145,7 +146,7 @@ describe('API requests', () => {
       expect(text).toContain('/console/requests?operation=createTask&#38;status=422')
     })
 
-    it('durations are accurate to 5 %', async () => {
+    it('median and p95 are accurate to 5 %', async () => {
       const { account, owner } = await newAccountOwner(app)
       const durations = Array.from(
         { length: 2_000 },
@@ -164,69 +165,77 @@ describe('API requests', () => {
     })
   })
 
-  it('figures from stored counts equal figures from the requests', async () => {
-    const { account, owner } = await newAccountOwner(app)
-    const operations = ['listTasks', 'getTask', 'createTask', 'listJobs']
-    const given = Array.from({ length: 52_000 }, (_, index) => ({
+  describe('figures of more than 50,000 requests, which come from stored counts', () => {
+    const OPERATIONS = ['listTasks', 'getTask', 'createTask', 'listJobs']
+    const statusAt = (index: number): number => {
+      if (index % 97 === 0) return 500
+      return index % 31 === 0 ? 404 : 200
+    }
+    const inputs = Array.from({ length: 52_000 }, (_, index) => ({
       at: NOW - ((index * 7_919) % (4 * HOUR)),
-      status: index % 97 === 0 ? 500 : index % 31 === 0 ? 404 : 200,
-      operationId: operations[index % 4] ?? null,
+      status: statusAt(index),
+      operationId: OPERATIONS[index % 4] ?? null,
       durationMs: Math.round(1_000 * Math.exp(1 + ((index * 104_729) % 1_000) / 200)) / 1_000,
     }))
-    await logRequests(app, account, given)
+    let owner: Visitor
+    beforeAll(async () => {
+      const created = await newAccountOwner(app)
+      owner = created.owner
+      await logRequests(app, created.account, inputs)
+    })
+
     // Start and end are within an hour.
-    const [from, until] = [
-      NOW - (NOW % MINUTE) - 4 * HOUR + 5 * MINUTE,
-      NOW - (NOW % MINUTE) - MINUTE,
-    ]
-    const local = (at: number): string => new Date(at).toISOString().slice(0, 16)
-    for (const path of [
-      '/requests?range=6h',
-      `/requests?from=${local(from)}&until=${local(until)}`,
-    ]) {
-      const inside = path.includes('from')
-        ? given.filter(({ at }) => at >= from && at < until)
-        : given
+    const minute = NOW - (NOW % MINUTE)
+    const from = minute - 4 * HOUR + 5 * MINUTE
+    const until = minute - MINUTE
+    it.each([
+      { query: 'range=6h', from: 0, until: Number.POSITIVE_INFINITY, bars: '5 minutes' },
+      {
+        query: `from=${inputTime(from)}&until=${inputTime(until)}`,
+        from,
+        until,
+        bars: '2 minutes',
+      },
+    ])('$query: equal the figures of the requests themselves', async (period) => {
+      const inside = inputs.filter(({ at }) => at >= period.from && at < period.until)
       expect(inside.length).toBeGreaterThan(50_000)
       const errors = inside.filter(({ status }) => status >= 400)
-      const sorted = inside
-        .map(({ durationMs }) => durationMs)
-        .toSorted((one, other) => one - other)
-      const { text } = await owner.get(path)
+      const { text } = await owner.get(`/requests?${period.query}`)
       const figures = figuresOf(text)
       expect(figures).toMatchObject({
         Requests: inside.length.toLocaleString('en'),
         Errors: `${((errors.length / inside.length) * 100).toFixed(2)} %`,
       })
-      expectNear(figures['Median duration'], sorted[Math.ceil(sorted.length * 0.5) - 1])
-      expectNear(figures['p95 duration'], sorted[Math.ceil(sorted.length * 0.95) - 1])
-      const bars = tableOf(
-        text,
-        path.includes('from') ? 'Requests per 2 minutes' : 'Requests per 5 minutes',
-      )
-      const sum = (column: number): number =>
-        bars.reduce((total, row) => total + Number(row[column]?.replace(',', '')), 0)
-      expect([sum(1), sum(2), sum(3)]).toEqual([
+      const durations = inside.map(({ durationMs }) => durationMs).toSorted((a, b) => a - b)
+      expectNear(figures['Median duration'], durations[Math.ceil(durations.length * 0.5) - 1])
+      expectNear(figures['p95 duration'], durations[Math.ceil(durations.length * 0.95) - 1])
+
+      const sums = [0, 0, 0]
+      for (const [, ...counts] of tableOf(text, `Requests per ${period.bars}`))
+        for (const [column, count] of counts.entries())
+          sums[column] = (sums[column] ?? 0) + Number(count.replace(',', ''))
+      expect(sums).toEqual([
         inside.length - errors.length,
         errors.filter(({ status }) => status < 500).length,
         errors.filter(({ status }) => status >= 500).length,
       ])
-      const top = new Map(
-        tableOf(text, 'Top operations').map(([name = '', requests = '']) => [name, requests]),
-      )
-      expect(top.get('POST /public/v1/tasks')).toBe(
-        inside
-          .filter(({ operationId }) => operationId === 'createTask')
-          .length.toLocaleString('en'),
-      )
-    }
+      const creations = inside.filter(({ operationId }) => operationId === 'createTask')
+      expect(tableOf(text, 'Top operations').map(([name, count]) => [name, count])).toContainEqual([
+        'POST /public/v1/tasks',
+        creations.length.toLocaleString('en'),
+      ])
+    })
   })
 })
 
-function expectNear(text: string | undefined, wanted: number | undefined): void {
+/** The value of an input for a date and time in UTC. */
+function inputTime(at: number): string {
+  return new Date(at).toISOString().slice(0, 16)
+}
+
+/** Expects a duration on a page, such as `1.23 s`, within 5 % of the exact one. */
+function expectNear(text: string | undefined, exactMs = Number.NaN): void {
   const [, value, unit] = /^([\d.]+) (ms|s)$/.exec(text ?? '') ?? []
   const milliseconds = Number(value) * (unit === 's' ? 1_000 : 1)
-  expect(Math.abs(milliseconds / (wanted ?? 0) - 1), `${text} beside ${wanted} ms`).toBeLessThan(
-    0.05,
-  )
+  expect(Math.abs(milliseconds / exactMs - 1), `${text} beside ${exactMs} ms`).toBeLessThan(0.05)
 }

@@ -1,17 +1,13 @@
 /** The request log stays small under a flood, and the dashboard says what it leaves out. */
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { expect, it } from 'vitest'
+import { sharedApp, type TestAccount, until } from '../helpers.ts'
 import { plainText } from './forms.ts'
 import { visitor } from './visitors.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp({
-    environment: { RATE_LIMIT_PER_MINUTE: '4' },
-    config: { requestLogBytesPerDay: 8 * 1024 },
-  })
+const app = sharedApp({
+  environment: { RATE_LIMIT_PER_MINUTE: '4' },
+  config: { requestLogBytesPerDay: 8 * 1024 },
 })
-afterAll(() => app?.[Symbol.asyncDispose]())
 
 interface Row {
   id: string
@@ -73,7 +69,7 @@ it('stores the first 429 of a key in a minute, counts the others, and cuts the p
   expect(detail).toContain('The path is longer than 2 KiB, so the request cannot be repeated')
 })
 
-it('leaves bodies out when the account has reached the limit of the day', async () => {
+it('leaves out the bodies that exceed the daily limit of the account', async () => {
   const account = await app.newAccount()
   const client = app.as(account)
   const title = 'x'.repeat(200)

@@ -12,12 +12,12 @@ test.each([
   { status: 422, body: { title: '' } },
   { status: 400, body: '{broken' },
 ])(
-  'a request with status $status: status, time, source user, IP address, request body and response body',
+  'shows the time, the user, the IP address and both bodies of a request with status $status',
   async ({ status, body }) => {
     const account = await app.newAccount()
     const owner = await visitor(app, account)
     const requestId = randomUUID()
-    const before = new Date().toISOString()
+    const before = Date.now()
     const response = await app
       .as(account)
       .post('/tasks', body, { 'X-Request-Id': requestId, 'Idempotency-Key': randomUUID() })
@@ -34,8 +34,9 @@ test.each([
       expect(text).toContain('Test Owner')
       expect(text).toContain('127.0.0.1')
     }
-    const time = row.match(/<time datetime="(.*?)"/)?.[1] ?? ''
-    expect([before, time, new Date().toISOString()].toSorted()[1]).toBe(time)
+    const time = Date.parse(row.match(/<time datetime="(.*?)"/)?.[1] ?? '')
+    expect(time).toBeGreaterThanOrEqual(before)
+    expect(time).toBeLessThanOrEqual(Date.now())
     const sent = blockIn(page, 'request body')
     if (typeof body === 'string') expect(sent).toBe(body)
     else expect(JSON.parse(sent)).toEqual(body)

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { sharedApp, type TestAccount } from '../helpers.ts'
-import { figuresOf, requestIdsIn } from './forms.ts'
+import { figuresOf, pathOfLink, requestIdsIn } from './forms.ts'
 import { DAY, HOUR, logRequests, MINUTE, NOW, type RequestInput } from './logged-requests.ts'
 import { newAccountOwner, newConsoleUser, type Visitor } from './visitors.ts'
 
-const HALF_MINUTE = MINUTE / 2
+const SECOND = 1_000
 
 describe('API requests', () => {
   const app = sharedApp({ now: () => new Date(NOW) })
@@ -16,13 +16,12 @@ describe('API requests', () => {
     let other: { accountId: string; userId: string }
     let otherKey: string
     let ids: string[]
-    let given: RequestInput[]
     beforeAll(async () => {
       ;({ account, owner } = await newAccountOwner(app))
       other = await newConsoleUser(app, account.accountId, { fullName: 'Jonas Weber' })
       await app.newKey(other)
       otherKey = (await app.db.read('api_keys').where({ user_id: other.userId }).first('id')).id
-      given = [
+      const inputs: RequestInput[] = [
         { status: 200, durationMs: 5 },
         { status: 201, method: 'POST', operationId: 'createTask', requestBody: '{}' },
         {
@@ -44,11 +43,12 @@ describe('API requests', () => {
         { status: 304, at: NOW - 2 * DAY },
         { status: 200, path: '/public/v1/tasks?filter[search]=100%_sure', at: NOW - 20 * DAY },
       ]
-      ids = await logRequests(app, account, given)
+      ids = await logRequests(app, account, inputs)
     })
 
-    const cases: [name: string, query: () => string, wanted: number[]][] = [
-      ['nothing', () => '', [0, 1, 2, 3, 4, 5, 6, 7]],
+    /** `indexes` in the inputs. */
+    const cases: [name: string, query: () => string, indexes: number[]][] = [
+      ['no filter: the last 24 hours', () => '', [0, 1, 2, 3, 4, 5, 6, 7]],
       ['a class of status', () => 'status=4xx', [3, 4, 5]],
       ['5xx', () => 'status=5xx', [6, 7]],
       ['3xx', () => 'status=3xx&range=7d', [8]],
@@ -76,14 +76,17 @@ describe('API requests', () => {
       ['several without a match', () => `status=5xx&user=${other.userId}`, []],
       ['an IP address and a key', () => `ip=2001:db8::1&key=${otherKey}&duration=1000`, [7]],
     ]
-    it.each(cases)('%s: list, figures and file contain the matches', async (_, query, wanted) => {
-      const { text, status } = await owner.get(`/requests?${query()}`)
-      expect(status).toBe(200)
-      expect(requestIdsIn(text).toSorted()).toEqual(wanted.map((index) => ids[index]).toSorted())
-      expect(figuresOf(text).Requests).toBe(String(wanted.length))
-      const file = await owner.get(`/requests.csv?${query()}`)
-      expect(file.text.trimEnd().split('\r\n')).toHaveLength(wanted.length + 1)
-    })
+    it.each(cases)(
+      '%s: the list, the figures and the CSV file have the matches',
+      async (_, query, indexes) => {
+        const { text, status } = await owner.get(`/requests?${query()}`)
+        expect(status).toBe(200)
+        expect(requestIdsIn(text).toSorted()).toEqual(indexes.map((index) => ids[index]).toSorted())
+        expect(figuresOf(text).Requests).toBe(String(indexes.length))
+        const file = await owner.get(`/requests.csv?${query()}`)
+        expect(file.text.trimEnd().split('\r\n')).toHaveLength(indexes.length + 1)
+      },
+    )
 
     it.each([
       ['status=9xx', '9xx', 'Enter a status, for example 404'],
@@ -96,10 +99,10 @@ describe('API requests', () => {
       ['from=yesterday', 'yesterday', 'Enter a date and time in UTC'],
       ['until=2026-13-40T00:00', '2026-13-40T00:00', 'Enter a date and time in UTC'],
       ['from=2026-03-02T10:00&until=2026-03-02T10:00', '2026-03-02T10:00', 'Choose a time after'],
-    ])('%s is rejected and stays in the form', async (query, typed, problem) => {
+    ])('%s: 422, and stays in the form', async (query, value, problem) => {
       const { text, status } = await owner.get(`/requests?${query}`)
       expect(status).toBe(422)
-      expect(text).toContain(`"${typed}"`)
+      expect(text).toContain(`"${value}"`)
       expect(text).toContain(problem)
       expect(requestIdsIn(text)).toEqual([])
       // The download does not ignore the invalid filter.
@@ -114,7 +117,7 @@ describe('API requests', () => {
       'after=1_2',
       'ip=%F0%9F%92%A9',
       `path=${'a'.repeat(5_000)}`,
-    ])('%s is harmless', async (query) => {
+    ])('%s: no server error', async (query) => {
       expect((await owner.get(`/requests?${query}`)).status).toBeLessThan(500)
     })
 
@@ -161,9 +164,7 @@ describe('API requests', () => {
       Array.from({ length: 120 }, (_, index) => ({ at: NOW - MINUTE - Math.floor(index / 40) })),
     )
     const follow = async (text: string, label: string): Promise<string> => {
-      const to = text
-        .match(new RegExp(`href="/console(/requests[^"]*)">${label}</a>`))?.[1]
-        ?.replaceAll('&#38;', '&')
+      const to = pathOfLink(text, label)
       return to === undefined ? '' : (await owner.get(to)).text
     }
     const first = (await owner.get('/requests')).text
@@ -180,7 +181,7 @@ describe('API requests', () => {
     expect(figuresOf(third).Requests).toBe('120')
   })
 
-  it('more requests than can be searched: searches the newest, says so, and links to earlier ones', async () => {
+  it('more requests than one search covers: finds matches among the newest, and links to a search of earlier ones', async () => {
     const { account, owner } = await newAccountOwner(app)
     const minute = NOW - (NOW % MINUTE)
     const [recent = '', older = ''] = await logRequests(app, account, [
@@ -195,10 +196,7 @@ describe('API requests', () => {
     const { text } = await owner.get('/requests?status=404')
     expect(requestIdsIn(text)).toEqual([recent])
     expect(text).toContain('the newest 200,000')
-    const earlier =
-      text
-        .match(/href="\/console([^"]*)">Search earlier requests</)?.[1]
-        ?.replaceAll('&#38;', '&') ?? ''
+    const earlier = pathOfLink(text, 'Search earlier requests') ?? ''
     expect(requestIdsIn((await owner.get(earlier)).text)).toEqual([older])
     // The file searches all of them, in batches.
     expect((await owner.get('/requests.csv?status=404')).text.trimEnd().split('\r\n')).toHaveLength(
@@ -214,23 +212,23 @@ describe('API requests', () => {
       const requestId = randomUUID()
       await logRequests(app, account, [
         {
-          at: NOW - 2 * HALF_MINUTE,
+          at: NOW - MINUTE,
           requestId,
           path: '/public/v1/tasks?a=1,2',
           durationMs: 12.345,
         },
-        { at: NOW - HALF_MINUTE, status: 404, method: 'GET', requestId: 'b' },
+        { at: NOW - 30 * SECOND, status: 404, method: 'GET', requestId: 'b' },
       ])
       const { text, headers } = await owner.get('/requests.csv')
       expect(headers.get('content-type')).toBe('text/csv; charset=utf-8')
       expect(headers.get('content-disposition')).toMatch(
         /^attachment; filename="requests-\d{4}-\d\d-\d\d\.csv"$/,
       )
-      const line = (at: number): string => new Date(at).toISOString()
+      const time = (at: number): string => new Date(at).toISOString()
       expect(text.split('\r\n')).toEqual([
         'time,status,method,path,operation,duration_ms,user,api_key,ip,request_id,repeats',
-        `${line(NOW - HALF_MINUTE)},404,GET,/public/v1/tasks,listTasks,12.5,Test Owner,Test key,203.0.113.7,b,0`,
-        `${line(NOW - 2 * HALF_MINUTE)},200,GET,"/public/v1/tasks?a=1,2",listTasks,12.345,Test Owner,Test key,203.0.113.7,${requestId},0`,
+        `${time(NOW - 30 * SECOND)},404,GET,/public/v1/tasks,listTasks,12.5,Test Owner,Test key,203.0.113.7,b,0`,
+        `${time(NOW - MINUTE)},200,GET,"/public/v1/tasks?a=1,2",listTasks,12.345,Test Owner,Test key,203.0.113.7,${requestId},0`,
         '',
       ])
     })
@@ -241,15 +239,15 @@ describe('API requests', () => {
       await logRequests(
         app,
         account,
-        formulas.map((path, index) => ({ path, requestId: path, at: NOW - HALF_MINUTE - index })),
+        formulas.map((path, index) => ({ path, requestId: path, at: NOW - 30 * SECOND - index })),
       )
       await app.db.write('users').where({ id: account.userId }).update({ full_name: '=cmd()' })
       const { text } = await owner.get('/requests.csv')
-      const cells = text.split('\r\n').slice(1)
-      expect(cells.join('\n')).toContain(`,'=1+1,`)
-      expect(cells.join('\n')).toContain(`"'=""a""&""b"""`)
-      expect(cells.join('\n')).toContain(`'=cmd()`)
-      expect(cells.join('\n')).toContain(`,"'\r=1",`)
+      const rows = text.split('\r\n').slice(1).join('\n')
+      expect(rows).toContain(`,'=1+1,`)
+      expect(rows).toContain(`"'=""a""&""b"""`)
+      expect(rows).toContain(`'=cmd()`)
+      expect(rows).toContain(`,"'\r=1",`)
       expect(text).not.toMatch(/(^|,|\n)"?[=+@\t\r-]/)
     })
 
@@ -259,7 +257,7 @@ describe('API requests', () => {
         app,
         account,
         Array.from({ length: 2_345 }, (_, index) => ({
-          at: NOW - HALF_MINUTE - index,
+          at: NOW - 30 * SECOND - index,
           requestId: `n${index}`,
         })),
       )

@@ -8,7 +8,7 @@ import { newSite, SCREENS } from './site.ts'
 const site = newSite({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
 describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
-  it('create a webhook, send a test event, and see its delivery appear', async () => {
+  it('creates a webhook, sends a test event, and shows deliveries as they appear', async () => {
     await using receiver = await startReceiver({
       answers: [{ status: 200, headers: { 'x-served-by': 'the shop' }, body: '{"ok":true}' }],
     })
@@ -66,7 +66,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     expect(troubles).toEqual([])
   })
 
-  it('missed events are counted while typing and sent with live progress', async () => {
+  it('counts missed events, and sends them with live progress', async () => {
     await using receiver = await startReceiver()
     const admin = await newWebhookAdmin(site.app)
     const id = await subscribeAndMiss(admin, receiver.url, 40)
@@ -78,7 +78,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await page.getByLabel('Maximum per second').press('Enter')
     await page.waitForURL(/rate=20/)
     await page.getByText('about 2 seconds').waitFor()
-    await assertReadable(page, 'what was missed')
+    await assertReadable(page, 'the form for missed events')
     await page.getByRole('button', { name: 'Send missed events' }).click()
     await page.getByText('Sending started.').waitFor()
     const progress = page.getByRole('progressbar')
@@ -91,7 +91,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     expect(troubles).toEqual([])
   })
 
-  it('disabling asks for confirmation; the secret is prepared and activated', async () => {
+  it('prepares a signing secret, and activates it after a confirmation', async () => {
     const admin = await newWebhookAdmin(site.app)
     const id = await admin.subscribe('https://example.com/')
     await using visited = await site.visit(`/webhooks/${id}/settings`, {
@@ -106,11 +106,20 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await page.getByRole('button', { name: 'Activate' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Activate' }).click()
     await page.getByText('New secret activated.').waitFor()
-    await page.goto(`${site.app.url}/console/webhooks/${id}/settings`)
+    expect(troubles).toEqual([])
+  })
+
+  it('disables a webhook after a confirmation', async () => {
+    const admin = await newWebhookAdmin(site.app)
+    const id = await admin.subscribe('https://example.com/')
+    await using visited = await site.visit(`/webhooks/${id}/settings`, {
+      person: admin.manager,
+    })
+    const { page, troubles } = visited
     await page.getByRole('button', { name: 'Disable' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByText('Scheduled retries are cancelled and marked failed.').waitFor()
-    await assertReadable(page, 'a question')
+    await assertReadable(page, 'the confirmation')
     await dialog.getByRole('button', { name: 'Cancel' }).click()
     expect((await loadWebhook(admin, id)).enabled).toBe(true)
     await page.getByRole('button', { name: 'Disable' }).click()
