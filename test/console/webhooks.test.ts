@@ -8,7 +8,7 @@ import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { fieldErrors, mainForm, mainText, withValues } from './forms.ts'
 import { loadWebhook, newWebhookAdmin, readSecret, subscribeAndMiss } from './hooks.ts'
-import { newConsoleUser, PASSWORD, visitor } from './visitors.ts'
+import { type ConsoleAnswer, newConsoleUser, PASSWORD, type Visitor, visitor } from './visitors.ts'
 
 const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
@@ -27,8 +27,21 @@ describe('access to webhooks', () => {
       ':delivery': delivery.id,
       ':job': to.split('/').at(-1) ?? '',
     }
-    const urlOf = ({ path }: Route): string => path.replace(/:\w+/g, (name) => ids[name] ?? '')
-    return { admin, id, urlOf, [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose]() }
+    const open = (
+      user: Visitor,
+      { method, path: template }: Route,
+      fields?: Record<string, string>,
+    ): Promise<ConsoleAnswer> => {
+      const path = template.replace(/:\w+/g, (name) => ids[name] ?? '')
+      return method === 'GET' ? user.get(path) : user.post(path, fields)
+    }
+    return {
+      admin,
+      id,
+      /** Requests a route with the IDs of this account. */
+      open,
+      [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose](),
+    }
   }
 
   it('the Owner and an Admin with the permission can open every page', async () => {
@@ -36,7 +49,7 @@ describe('access to webhooks', () => {
     for (const person of [all.admin.manager, all.admin.owner]) {
       const allowed = await visitor(app, person)
       for (const route of webhookRoutes.filter(({ method }) => method === 'GET'))
-        expect((await allowed.get(all.urlOf(route))).status, route.path).toBe(200)
+        expect((await all.open(allowed, route)).status, route.path).toBe(200)
     }
   })
 
@@ -56,10 +69,7 @@ describe('access to webhooks', () => {
       '/webhooks/:webhook/deliveries/:delivery',
     ]
     for (const route of webhookRoutes) {
-      const answer =
-        route.method === 'GET'
-          ? await reader.get(all.urlOf(route))
-          : await reader.post(all.urlOf(route))
+      const answer = await all.open(reader, route)
       const isReadable = route.method === 'GET' && readable.includes(route.path)
       expect(answer.status, `${route.method} ${route.path}`).toBe(isReadable ? 200 : 404)
       if (!isReadable) continue
@@ -81,9 +91,8 @@ describe('access to webhooks', () => {
     )
     const guest = await visitor(app)
     for (const route of webhookRoutes) {
-      const method = route.method === 'GET' ? 'get' : 'post'
-      expect((await member[method](all.urlOf(route))).status, route.path).toBe(404)
-      expect((await guest[method](all.urlOf(route))).to, route.path).toMatch(/^\/sign-in/)
+      expect((await all.open(member, route)).status, route.path).toBe(404)
+      expect((await all.open(guest, route)).to, route.path).toMatch(/^\/sign-in/)
     }
     expect((await member.get('')).text).not.toContain('href="/console/webhooks"')
   })
@@ -100,10 +109,7 @@ describe('access to webhooks', () => {
         since: '2026-01-01T00:00',
         rate: '1',
       }
-      const answer =
-        route.method === 'GET'
-          ? await stranger.visitor.get(all.urlOf(route))
-          : await stranger.visitor.post(all.urlOf(route), fields)
+      const answer = await all.open(stranger.visitor, route, fields)
       expect(answer.status, `${route.method} ${route.path}`).toBe(404)
     }
     expect(await all.admin.audited()).toEqual(before)

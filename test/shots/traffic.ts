@@ -1,7 +1,7 @@
 /** A day of requests and deliveries, written to the tables. */
 import { randomUUID } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
-import { operations } from '../../generated/operations.ts'
+import { type OperationId, operations } from '../../generated/operations.ts'
 import { type CountedAttempt, countAttempts } from '../../records/attempt-counts.ts'
 import type { Db } from '../../records/database/open.ts'
 import { transaction } from '../../records/database/transaction.ts'
@@ -14,21 +14,19 @@ const MINUTES_OF_DAY = 24 * 60
 export async function insertDeliveryHistory(db: Db, now: number): Promise<void> {
   const deliveries: { id: string }[] = await db.read('deliveries').orderBy('id')
   const attempts: { delivery_id: string }[] = await db.read('attempts')
-  for (
-    let minute = MINUTES_OF_DAY;
-    minute > 30;
-    minute -= 4 + Math.round(20 * Math.sin((minute / MINUTES_OF_DAY) * Math.PI) ** 2)
-  ) {
+  let minute = MINUTES_OF_DAY
+  while (minute > 30) {
     const original = deliveries[(minute * 7) % deliveries.length]
     const at = now - minute * MINUTE
     const id = uuidv7({ msecs: at })
     await db.write('deliveries').insert({ ...original, id, created_at: at, updated_at: at })
     for (const attempt of attempts.filter(({ delivery_id }) => delivery_id === original?.id))
       await db.write('attempts').insert({ ...attempt, delivery_id: id, started_at: at })
+    minute -= 4 + Math.round(20 * Math.sin((minute / MINUTES_OF_DAY) * Math.PI) ** 2)
   }
 }
 
-/** Counts all attempts again, those of the history too. */
+/** Counts all attempts again, with those of the history. */
 export async function recountAttempts(db: Db): Promise<void> {
   const rows: (Omit<CountedAttempt, 'webhookId' | 'endedAt' | 'durationMs'> & {
     webhook_id: string
@@ -64,8 +62,8 @@ export interface Traffic {
 /** Requests of the last day, more of them by day than by night. From 33 to 26 minutes ago many
  *  fail. */
 export function* dayOfRequests({ accountId, keys, users, now }: Traffic): Generator<LoggedRequest> {
-  const kinds = Object.entries(operations).filter(
-    ([, { method }]) => method === 'get' || method === 'post',
+  const operationIds = (Object.keys(operations) as OperationId[]).filter((id) =>
+    ['get', 'post'].includes(operations[id].method),
   )
   let seed = 7
   const random = (): number => {
@@ -76,10 +74,10 @@ export function* dayOfRequests({ accountId, keys, users, now }: Traffic): Genera
     const load = 2 + 3 * Math.sin((minute / MINUTES_OF_DAY) * 2 * Math.PI) ** 2
     const isOutage = minute > 25 && minute < 34
     for (let index = 0; index < load + random() * 3; index++) {
-      const [operationId, { method, path, success }] = kinds[
-        Math.floor(random() ** 2 * kinds.length)
-      ] ??
-        kinds[0] ?? ['listParticipants', operations.listParticipants]
+      const operationId = operationIds[
+        Math.floor(random() ** 2 * operationIds.length)
+      ] as OperationId
+      const { method, path, success } = operations[operationId]
       const status = statusFor(random(), isOutage, success)
       const keyIndex = Math.floor(random() * keys.length)
       yield {
