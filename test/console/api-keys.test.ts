@@ -3,12 +3,14 @@ import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { issueApiKey } from '../../auth/api-key.ts'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
+import type { Grant } from '../../records/users.ts'
 import { assertReadable } from '../browser.ts'
 import { sharedApp, type TestAccount, type TestApp, until } from '../helpers.ts'
 import { pathOfLink } from './forms.ts'
 import { newSite, SCREENS } from './site.ts'
 import {
   type ConsoleAnswer,
+  memberWith,
   newAccountOwner,
   newConsoleUser,
   PASSWORD,
@@ -35,6 +37,9 @@ describe('API keys', () => {
   beforeAll(async () => {
     ;({ account, owner } = await newAccountOwner(app))
   })
+
+  const visitorWithGrant = async (grant: Grant): Promise<Visitor> =>
+    visitor(app, await newConsoleUser(app, account.accountId, { grants: [grant] }))
 
   it('creates a key for the signed-in user, and shows its token in a curl command once', async () => {
     const admin = await newConsoleUser(app, account.accountId, {
@@ -153,27 +158,19 @@ describe('API keys', () => {
     expect(await rowOf()).toContain('Deactivated')
   })
 
-  it('an Admin with the grant manages all keys, an Admin without it sees them, a Member gets 404', async () => {
+  it('an Admin without the grant: lists the keys, and gets 404 for every action, as a Member does', async () => {
     await owner.post('/api-keys', { name: 'Of the Owner', access_level: 'full_access' })
     const { id } = await keyNamed(app, 'Of the Owner')
-    const manager = await visitor(
-      app,
-      await newConsoleUser(app, account.accountId, { grants: ['api_keys'] }),
-    )
-    const reader = await visitor(
-      app,
-      await newConsoleUser(app, account.accountId, { grants: ['webhooks'] }),
-    )
-    const member = await visitor(
-      app,
-      await newConsoleUser(app, account.accountId, { role: 'member' }),
-    )
+    const manager = await visitorWithGrant('api_keys')
+    const reader = await visitorWithGrant('webhooks')
+    const member = await memberWith(app, account, {})
 
     const list = await reader.get('/api-keys')
     expect(list.text).toContain('Of the Owner')
     expect(list.text).toContain('ask Test Owner, the Account Owner')
+    const managedList = await manager.get('/api-keys')
     for (const action of ['Create a key', 'Revoke<', `/console/api-keys/${id}`]) {
-      expect((await manager.get('/api-keys')).text).toContain(action)
+      expect(managedList.text).toContain(action)
       expect(list.text).not.toContain(action)
     }
     expect(list.text).not.toMatch(/api-keys\/[0-9a-f]{8}-/)
@@ -192,19 +189,25 @@ describe('API keys', () => {
       access_level: 'full_access',
       revoked_at: null,
     })
+  })
 
-    await manager.post(`/api-keys/${id}`, { name: 'Of the Owner', access_level: 'read_only' })
-    expect(await keyNamed(app, 'Of the Owner')).toMatchObject({
+  it('an Admin with the grant: restricts and revokes the key of another user, but cannot give it Full Access', async () => {
+    const name = 'Of the Owner, managed'
+    await owner.post('/api-keys', { name, access_level: 'full_access' })
+    const { id } = await keyNamed(app, name)
+    const manager = await visitorWithGrant('api_keys')
+    await manager.post(`/api-keys/${id}`, { name, access_level: 'read_only' })
+    expect(await keyNamed(app, name)).toMatchObject({
       access_level: 'read_only',
       user_id: account.userId,
     })
-    const raised = { name: 'Of the Owner', access_level: 'full_access' }
-    expect((await manager.submit(`/api-keys/${id}`, raised)).text).toContain(
+    const raised = await manager.submit(`/api-keys/${id}`, { name, access_level: 'full_access' })
+    expect(raised.text).toContain(
       'Only the owner of the key and the Account Owner can give it Full Access.',
     )
-    expect(await keyNamed(app, 'Of the Owner')).toMatchObject({ access_level: 'read_only' })
+    expect(await keyNamed(app, name)).toMatchObject({ access_level: 'read_only' })
     await manager.post(`/api-keys/${id}/revoke`)
-    expect((await keyNamed(app, 'Of the Owner')).revoked_at).not.toBeNull()
+    expect((await keyNamed(app, name)).revoked_at).not.toBeNull()
   })
 
   it('keys of another account: 404, and nothing changes', async () => {

@@ -295,7 +295,7 @@ describe('a form that the console did not render', () => {
 
   it.each([
     {
-      name: 'a number of groups that is not an integer',
+      name: 'a count of 1e9 groups',
       field: 'screening_questions:count',
       value: '1e9',
     },

@@ -5,167 +5,160 @@ import { figuresOf, requestIdsIn, tableOf } from './forms.ts'
 import { HOUR, logRequests, MINUTE, NOW, type RequestInput } from './logged-requests.ts'
 import { newAccountOwner, type Visitor } from './visitors.ts'
 
-describe('API requests', () => {
+describe('the figures of API requests', () => {
   const app = sharedApp({ now: () => new Date(NOW) })
 
-  describe('figures', () => {
-    it('count the requests of each minute, and not those before the period', async () => {
-      const { account, owner } = await newAccountOwner(app)
-      const minute = NOW - (NOW % MINUTE)
-      await logRequests(app, account, [
-        { at: minute, status: 200, durationMs: 10 },
-        { at: NOW, status: 304, durationMs: 20 },
-        { at: minute - 1, status: 404, durationMs: 30 },
-        { at: minute - MINUTE, status: 500, durationMs: 40 },
-        { at: minute - 59 * MINUTE, status: 201, durationMs: 50 },
-        // One millisecond before the period.
-        { at: minute - 59 * MINUTE - 1, status: 503, durationMs: 60 },
-      ])
-      const { text } = await owner.get('/requests?range=1h')
-      expect(figuresOf(text)).toEqual({
-        Requests: '5',
-        Errors: '40.00 %',
-        'Median duration': '30 ms',
-        'p95 duration': '50 ms',
-      })
-      const time = (at: number): string => new Date(at).toISOString().slice(11, 16)
-      expect(
-        tableOf(text, 'Requests per minute').map(([at = '', ...counts]) => [
-          at.slice(-5),
-          ...counts,
-        ]),
-      ).toEqual([
-        [time(minute - 59 * MINUTE), '1', '0', '0'],
-        [time(minute - MINUTE), '0', '1', '1'],
-        [time(minute), '2', '0', '0'],
-      ])
+  it('count the requests of each minute, without those before the period', async () => {
+    const { account, owner } = await newAccountOwner(app)
+    const minute = NOW - (NOW % MINUTE)
+    await logRequests(app, account, [
+      { at: minute, status: 200, durationMs: 10 },
+      { at: NOW, status: 304, durationMs: 20 },
+      { at: minute - 1, status: 404, durationMs: 30 },
+      { at: minute - MINUTE, status: 500, durationMs: 40 },
+      { at: minute - 59 * MINUTE, status: 201, durationMs: 50 },
+      // One millisecond before the period.
+      { at: minute - 59 * MINUTE - 1, status: 503, durationMs: 60 },
+    ])
+    const { text } = await owner.get('/requests?range=1h')
+    expect(figuresOf(text)).toEqual({
+      Requests: '5',
+      Errors: '40.00 %',
+      'Median duration': '30 ms',
+      'p95 duration': '50 ms',
     })
-
-    it.each([
-      ['1h', 'minute', MINUTE, 60],
-      ['6h', '5 minutes', 5 * MINUTE, 72],
-      ['24h', '15 minutes', 15 * MINUTE, 96],
-      ['7d', '2 hours', 2 * HOUR, 84],
-      ['30d', '6 hours', 6 * HOUR, 120],
-    ])('%s: count the requests of each %s', async (range, name, width, buckets) => {
-      const { account, owner } = await newAccountOwner(app)
-      const last = NOW - (NOW % width)
-      const first = last - (buckets - 1) * width
-      await logRequests(app, account, [
-        { at: first },
-        { at: first - 1, status: 500 },
-        { at: last - 1, status: 404 },
-        { at: last, status: 422 },
-        { at: last, status: 422 },
-      ])
-      const { text } = await owner.get(`/requests?range=${range}`)
-      expect(tableOf(text, `Requests per ${name}`).map(([, ...counts]) => counts)).toEqual([
-        ['1', '0', '0'],
-        ['0', '1', '0'],
-        ['0', '2', '0'],
-      ])
-      expect(figuresOf(text)).toMatchObject({ Requests: '4', Errors: '75.00 %' })
-    })
-
-    it('a chosen period: count only its requests', async () => {
-      const { account, owner } = await newAccountOwner(app)
-      const from = NOW - (NOW % MINUTE) - 3 * HOUR
-      const until = from + 10 * MINUTE
-      const inside = await logRequests(app, account, [{ at: from }, { at: until - 1 }])
-      await logRequests(app, account, [{ at: from - 1 }, { at: until }])
-      const { text } = await owner.get(
-        `/requests?from=${inputTime(from)}&until=${inputTime(until)}`,
-      )
-      expect(figuresOf(text)).toMatchObject({ Requests: '2' })
-      expect(requestIdsIn(text).toSorted()).toEqual(inside.toSorted())
-      expect(tableOf(text, 'Requests per minute')).toHaveLength(2)
-    })
-
-    it('a period of months: a bar of a day names the days on which it begins and ends', async () => {
-      const { account, owner } = await newAccountOwner(app)
-      await logRequests(app, account, [{ at: Date.parse('2026-03-02T10:00Z') }])
-      const { text } = await owner.get('/requests?from=2026-03-01T09:00&until=2026-06-01T09:00')
-      expect(tableOf(text, 'Requests per 24 hours')).toEqual([
-        ['2 Mar 09:00–3 Mar 09:00', '1', '0', '0'],
-      ])
-    })
-
-    it('one request: its operation, status and duration', async () => {
-      const { account, owner } = await newAccountOwner(app)
-      await logRequests(app, account, [{ status: 500, durationMs: 1234.5 }])
-      const { text } = await owner.get('/requests')
-      expect(figuresOf(text)).toEqual({
-        Requests: '1',
-        Errors: '100 %',
-        'Median duration': '1.23 s',
-        'p95 duration': '1.23 s',
-      })
-      expect(tableOf(text, 'Top operations')).toEqual([['GET /public/v1/tasks', '1', '100 %']])
-      expect(tableOf(text, 'Top errors')).toEqual([['500GET /public/v1/tasks', '1']])
-    })
-
-    it('no requests: no figures, and a link to the guide', async () => {
-      const { owner } = await newAccountOwner(app)
-      const { text, status } = await owner.get('/requests')
-      expect(status).toBe(200)
-      expect(figuresOf(text)).toEqual({
-        Requests: '0',
-        Errors: '–',
-        'Median duration': '–',
-        'p95 duration': '–',
-      })
-      expect(text).toContain('Make your first request')
-      expect(text).not.toContain('NaN')
-    })
-
-    it('the most frequent operations and errors come first', async () => {
-      const { account, owner } = await newAccountOwner(app)
-      const task: RequestInput = {
-        operationId: 'getTask',
-        path: `/public/v1/tasks/${randomUUID()}`,
-      }
-      await logRequests(app, account, [
-        ...Array.from({ length: 6 }, () => ({ ...task, status: 200 })),
-        ...Array.from({ length: 2 }, () => ({ ...task, status: 404 })),
-        ...Array.from({ length: 3 }, () => ({
-          operationId: 'createTask',
-          method: 'POST',
-          status: 422,
-        })),
-      ])
-      const { text } = await owner.get('/requests')
-      expect(tableOf(text, 'Top operations')).toEqual([
-        ['GET /public/v1/tasks/{task}', '8', '25.00 %'],
-        ['POST /public/v1/tasks', '3', '100 %'],
-      ])
-      expect(tableOf(text, 'Top errors')).toEqual([
-        ['422POST /public/v1/tasks', '3'],
-        ['404GET /public/v1/tasks/{task}', '2'],
-      ])
-      // Each links to its requests.
-      expect(text).toContain('/console/requests?operation=createTask&#38;status=422')
-    })
-
-    it('median and p95 are accurate to 5 %', async () => {
-      const { account, owner } = await newAccountOwner(app)
-      const durations = Array.from(
-        { length: 2_000 },
-        (_, index) => Math.round(1_000 * Math.exp(1 + ((index * 7919) % 2_000) / 400)) / 1_000,
-      )
-      await logRequests(
-        app,
-        account,
-        durations.map((durationMs) => ({ durationMs })),
-      )
-      const sorted = durations.toSorted((one, other) => one - other)
-      const { text } = await owner.get('/requests')
-      const figures = figuresOf(text)
-      expectNear(figures['Median duration'], sorted[999])
-      expectNear(figures['p95 duration'], sorted[1_899])
-    })
+    const time = (at: number): string => new Date(at).toISOString().slice(11, 16)
+    expect(
+      tableOf(text, 'Requests per minute').map(([at = '', ...counts]) => [at.slice(-5), ...counts]),
+    ).toEqual([
+      [time(minute - 59 * MINUTE), '1', '0', '0'],
+      [time(minute - MINUTE), '0', '1', '1'],
+      [time(minute), '2', '0', '0'],
+    ])
   })
 
-  describe('figures of more than 50,000 requests, which come from stored counts', () => {
+  it.each([
+    ['1h', 'minute', MINUTE, 60],
+    ['6h', '5 minutes', 5 * MINUTE, 72],
+    ['24h', '15 minutes', 15 * MINUTE, 96],
+    ['7d', '2 hours', 2 * HOUR, 84],
+    ['30d', '6 hours', 6 * HOUR, 120],
+  ])('%s: count the requests of each %s', async (range, name, width, buckets) => {
+    const { account, owner } = await newAccountOwner(app)
+    const last = NOW - (NOW % width)
+    const first = last - (buckets - 1) * width
+    await logRequests(app, account, [
+      { at: first },
+      { at: first - 1, status: 500 },
+      { at: last - 1, status: 404 },
+      { at: last, status: 422 },
+      { at: last, status: 422 },
+    ])
+    const { text } = await owner.get(`/requests?range=${range}`)
+    expect(tableOf(text, `Requests per ${name}`).map(([, ...counts]) => counts)).toEqual([
+      ['1', '0', '0'],
+      ['0', '1', '0'],
+      ['0', '2', '0'],
+    ])
+    expect(figuresOf(text)).toMatchObject({ Requests: '4', Errors: '75.00 %' })
+  })
+
+  it('of a chosen period: count only its requests', async () => {
+    const { account, owner } = await newAccountOwner(app)
+    const from = NOW - (NOW % MINUTE) - 3 * HOUR
+    const until = from + 10 * MINUTE
+    const inside = await logRequests(app, account, [{ at: from }, { at: until - 1 }])
+    await logRequests(app, account, [{ at: from - 1 }, { at: until }])
+    const { text } = await owner.get(`/requests?from=${inputTime(from)}&until=${inputTime(until)}`)
+    expect(figuresOf(text)).toMatchObject({ Requests: '2' })
+    expect(requestIdsIn(text).toSorted()).toEqual(inside.toSorted())
+    expect(tableOf(text, 'Requests per minute')).toHaveLength(2)
+  })
+
+  it('of months: a bar of 24 hours names the days on which it begins and ends', async () => {
+    const { account, owner } = await newAccountOwner(app)
+    await logRequests(app, account, [{ at: Date.parse('2026-03-02T10:00Z') }])
+    const { text } = await owner.get('/requests?from=2026-03-01T09:00&until=2026-06-01T09:00')
+    expect(tableOf(text, 'Requests per 24 hours')).toEqual([
+      ['2 Mar 09:00–3 Mar 09:00', '1', '0', '0'],
+    ])
+  })
+
+  it('of one request: its operation, status and duration', async () => {
+    const { account, owner } = await newAccountOwner(app)
+    await logRequests(app, account, [{ status: 500, durationMs: 1234.5 }])
+    const { text } = await owner.get('/requests')
+    expect(figuresOf(text)).toEqual({
+      Requests: '1',
+      Errors: '100 %',
+      'Median duration': '1.23 s',
+      'p95 duration': '1.23 s',
+    })
+    expect(tableOf(text, 'Top operations')).toEqual([['GET /public/v1/tasks', '1', '100 %']])
+    expect(tableOf(text, 'Top errors')).toEqual([['500GET /public/v1/tasks', '1']])
+  })
+
+  it('of no requests: dashes, and a hint for the first request', async () => {
+    const { owner } = await newAccountOwner(app)
+    const { text, status } = await owner.get('/requests')
+    expect(status).toBe(200)
+    expect(figuresOf(text)).toEqual({
+      Requests: '0',
+      Errors: '–',
+      'Median duration': '–',
+      'p95 duration': '–',
+    })
+    expect(text).toContain('Make your first request')
+    expect(text).not.toContain('NaN')
+  })
+
+  it('list the most frequent operations and errors first', async () => {
+    const { account, owner } = await newAccountOwner(app)
+    const task: RequestInput = {
+      operationId: 'getTask',
+      path: `/public/v1/tasks/${randomUUID()}`,
+    }
+    await logRequests(app, account, [
+      ...Array.from({ length: 6 }, () => ({ ...task, status: 200 })),
+      ...Array.from({ length: 2 }, () => ({ ...task, status: 404 })),
+      ...Array.from({ length: 3 }, () => ({
+        operationId: 'createTask',
+        method: 'POST',
+        status: 422,
+      })),
+    ])
+    const { text } = await owner.get('/requests')
+    expect(tableOf(text, 'Top operations')).toEqual([
+      ['GET /public/v1/tasks/{task}', '8', '25.00 %'],
+      ['POST /public/v1/tasks', '3', '100 %'],
+    ])
+    expect(tableOf(text, 'Top errors')).toEqual([
+      ['422POST /public/v1/tasks', '3'],
+      ['404GET /public/v1/tasks/{task}', '2'],
+    ])
+    // Each links to its requests.
+    expect(text).toContain('/console/requests?operation=createTask&#38;status=422')
+  })
+
+  it('have a median and a p95 that are accurate to 5 %', async () => {
+    const { account, owner } = await newAccountOwner(app)
+    const durations = Array.from(
+      { length: 2_000 },
+      (_, index) => Math.round(1_000 * Math.exp(1 + ((index * 7919) % 2_000) / 400)) / 1_000,
+    )
+    await logRequests(
+      app,
+      account,
+      durations.map((durationMs) => ({ durationMs })),
+    )
+    const sorted = durations.toSorted((one, other) => one - other)
+    const { text } = await owner.get('/requests')
+    const figures = figuresOf(text)
+    expectNear(figures['Median duration'], sorted[999])
+    expectNear(figures['p95 duration'], sorted[1_899])
+  })
+
+  describe('of more than 50,000 requests, which come from stored counts', () => {
     const OPERATIONS = ['listTasks', 'getTask', 'createTask', 'listJobs']
     const statusAt = (index: number): number => {
       if (index % 97 === 0) return 500

@@ -7,7 +7,7 @@ import { newAccountOwner, newConsoleUser, type Visitor } from './visitors.ts'
 
 const SECOND = 1_000
 
-describe('API requests', () => {
+describe('the list of API requests', () => {
   const app = sharedApp({ now: () => new Date(NOW) })
 
   describe('filters', () => {

@@ -136,7 +136,7 @@ describe('transfer of ownership', () => {
     }
   })
 
-  it('during a deactivation of the new owner: the deactivation is refused', async () => {
+  it('a deactivation of the new owner during the transfer: refused', async () => {
     const { accountId, owner, jonas } = await newTeam()
     const other = await visitor(app, owner)
     const { deactivation } = await transaction(app.db, async (trx) => {

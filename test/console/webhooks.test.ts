@@ -208,7 +208,7 @@ describe('a webhook', () => {
     expect(await admin.scope.rows('webhooks')).toEqual([])
   })
 
-  it('too many webhooks: 422, and the input stays', async () => {
+  it('more webhooks than the account may have: 422, and the input stays', async () => {
     const admin = await newWebhookAdmin(app)
     for (let count = 0; count < FIXED_DEFAULTS.webhooks; count++)
       await admin.subscribe(`https://example.com/${count}`)
