@@ -1,13 +1,11 @@
 /** The permissions of each kind of user on each route of the console. The rules come from the
  *  specification, not from the routes. */
-import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { startSession } from '../../auth/session.ts'
 import { readSchema } from '../../records/database/schema.ts'
 import { accountScope, writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { listDeliveries } from '../../records/deliveries.ts'
-import { insertRequests } from '../../records/request-log.ts'
 import {
   findUser,
   type Grant,
@@ -21,13 +19,8 @@ import { routes } from '../../web/console/routes.ts'
 import { selectFailedDeliveries, startBulkJob } from '../../webhooks/bulk.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { sharedApp, type TestAccount, type TestApp, until } from '../helpers.ts'
-import {
-  type ConsoleUser,
-  inEveryModule,
-  newConsoleUser,
-  type Visitor,
-  visitor,
-} from './visitors.ts'
+import { logRequests } from './logged-requests.ts'
+import { inEveryModule, newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
 /** By the path segment of the resource. decisions.md: job applications belong to jobs, payments are
  *  Finance. */
@@ -260,24 +253,20 @@ async function requestsOf(app: TestApp, account: TestAccount): Promise<ConsoleRe
 }
 
 /** Creates what the paths of routes name: by parameter, and the records by resource. */
-async function createTargets(app: TestApp, account: ConsoleUser & { key: string }) {
+async function createTargets(app: TestApp, account: TestAccount) {
   const { accountId, userId } = account
   const api = app.as(account)
   const now = new Date()
   const { db } = app
+  const seal = (id: string): string => sealSecret(app.config.secretKeys.newest(), id, newSecret())
   const webhook = await transaction(db, (trx) => {
-    const webhook = {
+    const input = {
       url: 'http://127.0.0.1:9/',
       description: 'Secret Name',
       eventTypes: ['*'],
       createdBy: userId,
     }
-    return insertWebhook(
-      writeScope(trx, accountId),
-      webhook,
-      (id) => sealSecret(app.config.secretKeys.newest(), id, newSecret()),
-      now,
-    )
+    return insertWebhook(writeScope(trx, accountId), input, seal, now)
   })
   const create = async (path: string, body: object): Promise<string> =>
     (await api.post(path, body)).body.id
@@ -301,25 +290,13 @@ async function createTargets(app: TestApp, account: ConsoleUser & { key: string 
     const logged = await scope.rows('request_log').pluck('id')
     return logged.length === 6
   })
-  const apiKeyId = (await scope.rows('api_keys').first('id')).id
-  const request = {
-    id: randomUUID(),
-    accountId,
-    userId,
-    apiKeyId,
-    requestId: randomUUID(),
-    operationId: 'listParticipants',
-    method: 'GET',
-    path: '/public/v1/participants?filter[search]=Secret Name',
-    status: 200,
-    durationMs: 1,
-    ip: '127.0.0.1',
-    requestBody: null,
-    responseBody: '{}',
-    omittedBytes: 0,
-    at: now.getTime(),
-  }
-  await transaction(db, (trx) => insertRequests(trx, [request]))
+  const [request = ''] = await logRequests(app, account, [
+    {
+      operationId: 'listParticipants',
+      path: '/public/v1/participants?filter[search]=Secret Name',
+      at: now.getTime(),
+    },
+  ])
   const selection = selectFailedDeliveries(
     webhook.id,
     null,
@@ -332,12 +309,12 @@ async function createTargets(app: TestApp, account: ConsoleUser & { key: string 
     startSession(writeScope(trx, accountId), device, now),
   )
   return {
-    key: apiKeyId as string,
+    key: (await scope.rows('api_keys').first('id')).id as string,
     params: {
       webhook: webhook.id,
       delivery: delivery?.id ?? '',
       job: job.id,
-      request: (await scope.rows('request_log').first('id')).id as string,
+      request,
       user: (await newConsoleUser(app, accountId, { fullName: 'Secret Name' })).userId,
       session,
     },
