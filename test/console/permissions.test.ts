@@ -22,8 +22,7 @@ import { sharedApp, type TestAccount, type TestApp, until } from '../helpers.ts'
 import { logRequests } from './logged-requests.ts'
 import { inEveryModule, newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
-/** By the path segment of the resource. decisions.md: job applications belong to jobs, payments are
- *  Finance. */
+/** By the path segment of the resource: job applications belong to jobs, payments to Finance. */
 const MODULES = {
   participants: 'participants',
   tasks: 'tasks',

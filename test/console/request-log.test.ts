@@ -1,4 +1,4 @@
-/** The API Dashboard shows a request to the API: service-spec §1. */
+/** The API Dashboard shows a request to the API (specification, §1). */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { sharedApp, until } from '../helpers.ts'

@@ -34,7 +34,7 @@ export const authentication: Section = {
       quote:
         '4. Each API key has an access level, chosen when the key is created and changeable later:',
       tests: [
-        'test/console/api-keys.test.ts > creates a key for the signed-in user and shows its token and a curl command once',
+        'test/console/api-keys.test.ts > creates a key for the signed-in user, and shows its token in a curl command once',
         'test/console/api-keys.test.ts > updates the name and access level from the next request on',
       ],
     },
@@ -65,10 +65,11 @@ export const authentication: Section = {
     {
       quote: '7. The Account Owner controls which Admins may create and manage keys and webhooks.',
       tests: [
-        'test/console/people.test.ts > change access: applies to the next page and the next request',
+        'test/console/people.test.ts > change access: the next page and the next API request follow it',
         'test/console/permissions.test.ts > permissions on each route',
-        'test/console/api-keys.test.ts > an Admin with the grant manages all keys, an Admin without it sees them, a Member gets 404',
-        'test/console/webhooks.test.ts > an Admin without the permission sees lists and logs, no buttons, secrets or signatures, and whom to ask',
+        'test/console/api-keys.test.ts > an Admin with the grant: restricts and revokes the key of another user, but cannot give it Full Access',
+        'test/console/api-keys.test.ts > an Admin without the grant: lists the keys, and gets 404 for every action, as a Member does',
+        'test/console/webhooks.test.ts > an Admin without the permission sees lists and logs without buttons, secrets or signatures, and reads whom to ask',
       ],
     },
     {

@@ -26,7 +26,7 @@ export const purpose: Section = {
         'The service is a management platform for participants, tasks, job applications and exports.',
       tests: [
         'test/contract/access-levels.test.ts > $slug: creates, reads, updates and deletes',
-        'test/console/records.test.ts > creates, lists, updates and deletes by form: same record, events and deliveries as by API',
+        'test/console/records.test.ts > is created, listed, updated and deleted by form, with the records, events and deliveries of the API',
       ],
     },
     {
@@ -96,40 +96,41 @@ export const purpose: Section = {
       quote:
         'For each request it shows status, time, source user, IP address, request body and response body.',
       tests: [
-        'test/console/request-log.test.ts > a request with status $status: status, time, source user, IP address, request body and response body',
+        'test/console/request-log.test.ts > shows the time, the user, the IP address and both bodies of a request with status $status',
       ],
     },
     {
       quote: "- API keys and webhooks are managed in the service's web interface.",
       tests: [
-        'test/console/api-keys.test.ts > creates a key for the signed-in user and shows its token and a curl command once',
+        'test/console/api-keys.test.ts > creates a key for the signed-in user, and shows its token in a curl command once',
         'test/console/api-keys.test.ts > updates the name and access level from the next request on',
         'test/console/api-keys.test.ts > revokes a key: its requests fail with 401, it cannot be updated, and the Revoked tab lists it',
-        'test/console/webhooks.test.ts > the form lists every event with its description; the secret is shown once',
-        'test/console/webhooks.test.ts > editing writes old and new values to the audit log; saving without a change writes nothing',
-        'test/console/webhooks.test.ts > test, disable, enable, delete',
+        'test/console/webhooks.test.ts > lists every event with its description, stores the input, and shows the secret once',
+        'test/console/webhooks.test.ts > an update writes old and new values to the audit log; a form without a change writes nothing',
+        'test/console/webhooks.test.ts > sends a test event, cancels retries when it is disabled, and gets 404 after its deletion',
       ],
     },
     {
       quote: 'The Account Owner controls which Admins may create and manage keys and webhooks.',
       tests: [
-        'test/console/people.test.ts > change access: applies to the next page and the next request',
-        'test/console/api-keys.test.ts > an Admin with the grant manages all keys, an Admin without it sees them, a Member gets 404',
-        'test/console/webhooks.test.ts > an Admin without the permission sees lists and logs, no buttons, secrets or signatures, and whom to ask',
+        'test/console/people.test.ts > change access: the next page and the next API request follow it',
+        'test/console/api-keys.test.ts > an Admin with the grant: restricts and revokes the key of another user, but cannot give it Full Access',
+        'test/console/api-keys.test.ts > an Admin without the grant: lists the keys, and gets 404 for every action, as a Member does',
+        'test/console/webhooks.test.ts > an Admin without the permission sees lists and logs without buttons, secrets or signatures, and reads whom to ask',
       ],
     },
     {
       quote: '- Webhook detail pages show delivery logs.',
       tests: [
         'test/console/delivery-log.test.ts > filters by state, event, time and ID from the URL',
-        'test/console/deliveries.test.ts > shows its attempts with their responses, and when the next one is due',
+        'test/console/deliveries.test.ts > shows its attempts with their responses, and the time of the next one',
       ],
     },
     {
       quote: 'From there a user can manually retry a Failed delivery or resend a Delivered one.',
       tests: [
-        'test/console/deliveries.test.ts > attempt now, cancel, retry, resend',
-        'test/console/deliveries-browser.test.ts > retry in place, countdown to the next attempt, cancel',
+        'test/console/deliveries.test.ts > offers each action in its state, makes the attempts, and writes the audit log',
+        'test/console/deliveries-browser.test.ts > retries and cancels in its row, with a countdown to the next attempt',
       ],
     },
   ],

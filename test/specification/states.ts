@@ -47,7 +47,7 @@ export const states: Section = {
       quote:
         '| Failed | manual retry from the webhook detail page | user action | a new delivery attempt | |',
       tests: [
-        'test/console/deliveries.test.ts > attempt now, cancel, retry, resend',
+        'test/console/deliveries.test.ts > offers each action in its state, makes the attempts, and writes the audit log',
         'test/webhooks/engine.test.ts > manual retry: one attempt outside the schedule; its success makes it delivered',
       ],
     },
@@ -55,7 +55,7 @@ export const states: Section = {
       quote:
         '| Delivered | manual resend from the webhook detail page | user action | a new delivery attempt | |',
       tests: [
-        'test/console/deliveries.test.ts > attempt now, cancel, retry, resend',
+        'test/console/deliveries.test.ts > offers each action in its state, makes the attempts, and writes the audit log',
         'test/webhooks/engine.test.ts > manual resend: one attempt; the delivery stays delivered',
       ],
     },
