@@ -7,7 +7,12 @@ import {
   type ServerResponse,
 } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { createServer as createTcpServer, type Socket } from 'node:net'
+import {
+  type AddressInfo,
+  createServer as createTcpServer,
+  type Server,
+  type Socket,
+} from 'node:net'
 import type { EventType } from '../generated/asyncapi.ts'
 import { events } from '../generated/validators.js'
 
@@ -43,19 +48,25 @@ export interface ReceiverOptions {
   tls?: { key: string; cert: string }
 }
 
-export interface Receiver extends AsyncDisposable {
-  url: string
+/** The connections of a server on loopback. */
+export interface Listener extends AsyncDisposable {
   port: number
-  requests: ReceivedRequest[]
-  /** Resolves when `count` requests have arrived. Throws after the time limit. */
-  received(count: number, timeoutMs?: number): Promise<ReceivedRequest[]>
   /** The number of connections opened so far. */
   connections(): number
   /** The number of open connections. */
   openConnections(): number
+}
+
+export interface Receiver extends Listener {
+  url: string
+  requests: ReceivedRequest[]
+  /** Resolves when `count` requests have arrived. Throws after the time limit. */
+  received(count: number, timeoutMs?: number): Promise<ReceivedRequest[]>
+  /** Closes the receiver as disposing does, but without the check of the requests. */
   close(): Promise<void>
 }
 
+/** Disposing throws when a request broke asyncapi.yaml. */
 export async function startReceiver({
   answers = [204],
   validate = true,
@@ -63,9 +74,7 @@ export async function startReceiver({
 }: ReceiverOptions = {}): Promise<Receiver> {
   const requests: ReceivedRequest[] = []
   const violations: string[] = []
-  const sockets = new Set<Socket>()
   const timers = new Set<NodeJS.Timeout>()
-  let connections = 0
 
   const onRequest: RequestListener = async (request, response) => {
     const received = await readRequest(request).catch(() => undefined)
@@ -79,13 +88,6 @@ export async function startReceiver({
         : (answers[Math.min(index, answers.length - 1)] ?? 204),
     )
   }
-  const server = tls ? createTlsServer(tls, onRequest) : createServer(onRequest)
-  server.on('connection', (socket: Socket) => {
-    connections++
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-    socket.on('error', () => undefined)
-  })
 
   function answer(response: ServerResponse, what: Answer): void {
     if (what === 'hang') return
@@ -97,22 +99,15 @@ export async function startReceiver({
     response.writeHead(what.status, what.headers).end(what.body)
   }
 
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('The receiver has no port')
-
+  const listener = await listen(tls ? createTlsServer(tls, onRequest) : createServer(onRequest))
   const close = async (): Promise<void> => {
     for (const timer of timers) clearTimeout(timer)
-    const closed = new Promise((resolve) => server.close(resolve))
-    for (const socket of sockets) socket.destroy()
-    await closed
+    await listener[Symbol.asyncDispose]()
   }
   return {
-    url: `${tls ? 'https' : 'http'}://127.0.0.1:${address.port}/webhooks`,
-    port: address.port,
+    ...listener,
+    url: `${tls ? 'https' : 'http'}://127.0.0.1:${listener.port}/webhooks`,
     requests,
-    connections: () => connections,
-    openConnections: () => sockets.size,
     async received(count, timeoutMs = 10_000) {
       const deadline = Date.now() + timeoutMs
       while (requests.length < count) {
@@ -133,42 +128,44 @@ export async function startReceiver({
   }
 }
 
-export interface Listener extends AsyncDisposable {
-  port: number
-  connections(): number
-  openConnections(): number
-}
-
-export interface ListenerOptions {
+export interface ListenOptions {
   /** A loopback IP address. 127.0.0.1 by default. */
   host?: string
+  /** A free one by default. */
   port?: number
+}
+
+export interface ListenerOptions extends ListenOptions {
   /** By default the data is read and ignored. */
   onConnection?: (socket: Socket) => unknown
 }
 
 /** A TCP server that sends nothing by itself. */
-export async function startListener({
-  host = '127.0.0.1',
-  port = 0,
+export function startListener({
   onConnection = (socket) => socket.resume(),
+  ...options
 }: ListenerOptions = {}): Promise<Listener> {
+  return listen(createTcpServer(onConnection), options)
+}
+
+/** Makes the server listen. Disposing closes it and its connections. */
+export async function listen(
+  server: Server,
+  { host = '127.0.0.1', port = 0 }: ListenOptions = {},
+): Promise<Listener> {
   const sockets = new Set<Socket>()
   let connections = 0
-  const server = createTcpServer((socket) => {
+  server.on('connection', (socket) => {
     connections++
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
     socket.on('error', () => undefined)
-    onConnection(socket)
   })
   await new Promise<void>((resolve, reject) =>
     server.once('error', reject).listen(port, host, resolve),
   )
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('The listener has no port')
   return {
-    port: address.port,
+    port: (server.address() as AddressInfo).port,
     connections: () => connections,
     openConnections: () => sockets.size,
     async [Symbol.asyncDispose]() {

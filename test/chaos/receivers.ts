@@ -1,7 +1,7 @@
 /** Receivers that record all arrivals and can fail for a while. */
 import { hash } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { listen } from '../receiver.ts'
 
 /** `hangs` never responds, `resets` resets the connection, `half-closes` ends its own side
  *  first. */
@@ -50,7 +50,6 @@ export async function startChaosReceiver({
   afterMs,
 }: ReceiverOptions): Promise<ChaosReceiver> {
   const received: ChaosReceiver['received'] = new Map()
-  const sockets = new Set<Socket>()
   const server = createServer({ keepAliveTimeout: 60_000 }, async (request, response) => {
     const arrival: Arrival = { at: Date.now(), answered: false }
     const body = await bodyOf(request)
@@ -61,24 +60,15 @@ export async function startChaosReceiver({
     })
     react(response, arrival)
   })
-  server.on('connection', (socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-    socket.on('error', () => undefined)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const listener = await listen(server)
 
   const receiver: ChaosReceiver = {
     name,
     eventTypes,
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    url: `http://127.0.0.1:${listener.port}/`,
     health: 'well',
     received,
-    async [Symbol.asyncDispose]() {
-      const closed = new Promise((resolve) => server.close(resolve))
-      for (const socket of sockets) socket.destroy()
-      await closed
-    },
+    [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
   }
 
   function note(id: string, body: Buffer, arrival: Arrival): void {
