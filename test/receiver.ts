@@ -1,4 +1,5 @@
 /** A webhook receiver on loopback. It validates every request against asyncapi.yaml. */
+import { createHmac } from 'node:crypto'
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -37,6 +38,10 @@ export type Answer =
   | { afterMs: number }
   /** Writes to the connection itself. */
   | { raw: (socket: Socket) => void }
+
+/** The value of X-Service-Signature: service-spec §5. */
+export const signatureOf = (secret: string, body: Buffer): string =>
+  createHmac('sha256', secret).update(body).digest('hex')
 
 export interface ReceiverOptions {
   /** One per request; the last one repeats. 204 by default. A function gets the request and its

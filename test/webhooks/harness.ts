@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { inject } from 'vitest'
+import { afterAll, beforeAll, inject } from 'vitest'
 import { insertAccount } from '../../records/accounts.ts'
 import { listAttempts, type RecordedAttempt } from '../../records/attempts.ts'
 import { migrate } from '../../records/database/migrate.ts'
@@ -90,6 +90,15 @@ export async function newBench(): Promise<Bench> {
       await rm(directory, { recursive: true, force: true })
     },
   }
+}
+
+/** One bench for all tests of a file or a group. It is opened before them and closed after
+ *  them. */
+export function sharedBench(): Bench {
+  const bench = {} as Bench
+  beforeAll(async () => void Object.assign(bench, await newBench()))
+  afterAll(() => bench[Symbol.asyncDispose]?.())
+  return bench
 }
 
 /** An account with webhooks. */

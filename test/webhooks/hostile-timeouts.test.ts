@@ -1,10 +1,10 @@
 /** Receivers with responses that never end. */
 import { connect } from 'node:net'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { guardedAgent } from '../../webhooks/transport/guarded-agent.ts'
 import { send } from '../../webhooks/transport/send.ts'
 import { startNameServer } from '../dns.ts'
-import { type TestApp, until } from '../helpers.ts'
+import { until } from '../helpers.ts'
 import { type Answer, startListener, startReceiver } from '../receiver.ts'
 import { newAuthority } from '../tls.ts'
 import { deliver } from './harness.ts'
@@ -16,16 +16,12 @@ import {
   LATEST_MS,
   type Result,
   says,
-  startImpatientApp,
+  sharedImpatientApp,
   TIMEOUT_MS,
   trust,
 } from './hostile.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startImpatientApp()
-})
-afterAll(() => app[Symbol.asyncDispose]())
+const app = sharedImpatientApp()
 
 describe.concurrent('a status whose body never ends: the status decides, at the deadline', () => {
   test.each<{ what: string; answer: Answer; responseBody: RegExp }>([
@@ -106,7 +102,7 @@ describe.concurrent('no status: the attempt ends at its deadline', () => {
         first = false
       },
     })
-    trust(authority, onTestFinished)
+    onTestFinished(trust(authority))
     expectFailure(await deliver(app, `https://127.0.0.1:${listener.port}/`), {
       outcome: 'timeout',
       status: null,

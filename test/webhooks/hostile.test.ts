@@ -2,10 +2,9 @@
 import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import ipaddr from 'ipaddr.js'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { guardedAgent } from '../../webhooks/transport/guarded-agent.ts'
 import { send } from '../../webhooks/transport/send.ts'
-import type { TestApp } from '../helpers.ts'
 import { type Answer, startListener, startReceiver } from '../receiver.ts'
 import { deliver } from './harness.ts'
 import {
@@ -15,17 +14,13 @@ import {
   type Result,
   says,
   saysAndEnds,
-  startImpatientApp,
+  sharedImpatientApp,
   TIMEOUT_MS,
 } from './hostile.ts'
 
 const MIB = 1024 * 1024
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startImpatientApp()
-})
-afterAll(() => app[Symbol.asyncDispose]())
+const app = sharedImpatientApp()
 
 describe('a response that ends at once', () => {
   const closed = {

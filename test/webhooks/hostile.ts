@@ -4,17 +4,19 @@ import tls from 'node:tls'
 import { expect } from 'vitest'
 import type { RecordedAttempt } from '../../records/attempts.ts'
 import type { Delivery } from '../../records/deliveries.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { sharedApp, type TestApp } from '../helpers.ts'
 import type { Answer } from '../receiver.ts'
 import type { Authority } from '../tls.ts'
 
 export const TIMEOUT_MS = 1_000
 /** The longest duration of an attempt, on a loaded machine. */
 export const LATEST_MS = 6_000
-/** A service whose attempts time out soon and follow each other at once. */
-export function startImpatientApp(): Promise<TestApp> {
-  const delays = Array.from({ length: 9 }, () => '0.01').join()
-  return startApp({
+
+/** One service for all tests of a file. Its attempts time out soon and follow each other at
+ *  once. */
+export function sharedImpatientApp(): TestApp {
+  const delays = Array(9).fill('0.01').join()
+  return sharedApp({
     role: 'all',
     environment: { WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS), WEBHOOK_RETRY_DELAYS: delays },
   })
@@ -66,9 +68,9 @@ export function expectFailure(
   expect(durationMs).toBeLessThan(LATEST_MS)
 }
 
-/** Trusts an authority. `afterwards` gets a function that undoes it. */
-export function trust(authority: Authority, afterwards: (undo: () => void) => void): void {
+/** Trusts the certificates of an authority. Returns a function that ends this. */
+export function trust(authority: Authority): () => void {
   const before = tls.getCACertificates('default')
   tls.setDefaultCACertificates([...before, authority.cert])
-  afterwards(() => tls.setDefaultCACertificates(before))
+  return () => tls.setDefaultCACertificates(before)
 }

@@ -1,7 +1,6 @@
 /** What a subscriber receives for requests to the API: service-spec §2 "Webhook delivery payload",
  *  §5 "Webhook signature" and §6. */
-import { createHmac } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   type Body,
   newApplication,
@@ -9,17 +8,15 @@ import {
   newParticipant,
   newTask,
 } from '../handlers/new-records.ts'
-import { type Client, startApp, type TestApp } from '../helpers.ts'
-import { type ReceivedRequest, type Receiver, startReceiver } from '../receiver.ts'
+import { type Client, sharedApp } from '../helpers.ts'
+import { type ReceivedRequest, type Receiver, signatureOf, startReceiver } from '../receiver.ts'
 import { createOneOfEach } from '../resources.ts'
 import { newTenant, type Tenant } from './harness.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  const delays = Array(9).fill('0.5').join()
-  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: delays } })
+const app = sharedApp({
+  role: 'all',
+  environment: { WEBHOOK_RETRY_DELAYS: Array(9).fill('0.5').join() },
 })
-afterAll(() => app?.[Symbol.asyncDispose]())
 
 const UUID = expect.stringMatching(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/)
 const payloadOf = (request?: ReceivedRequest): Body => JSON.parse(String(request?.body))
@@ -121,8 +118,7 @@ test('every event: one signed delivery with the fields of the payload and no oth
       event_type === 'job_application.created' ? { screening_outcome: null } : [],
     )
     const { headers, body } = requests[index] as ReceivedRequest
-    const digest = createHmac('sha256', secret).update(body).digest('hex')
-    expect(headers['x-service-signature']).toBe(digest)
+    expect(headers['x-service-signature']).toBe(signatureOf(secret, body))
   }
 })
 

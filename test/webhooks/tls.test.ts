@@ -1,21 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { TestApp } from '../helpers.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { startReceiver } from '../receiver.ts'
 import { type Authority, type CertificateOptions, newAuthority, newCertificate } from '../tls.ts'
 import { deliver } from './harness.ts'
-import { startImpatientApp, trust } from './hostile.ts'
+import { sharedImpatientApp, trust } from './hostile.ts'
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startImpatientApp()
-})
-afterAll(() => app[Symbol.asyncDispose]())
+const app = sharedImpatientApp()
 
 describe('TLS', () => {
   let authority: Authority
   beforeAll(async () => {
     authority = await newAuthority()
-    trust(authority, afterAll)
+    return trust(authority)
   })
 
   test('a valid certificate: success, and the IP address and each phase are recorded', async () => {
