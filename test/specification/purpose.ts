@@ -66,7 +66,7 @@ export const purpose: Section = {
       tests: [
         'test/webhooks/payload.test.ts > a new $type: the event identifies the record, contains nothing else of it, and data is an empty array',
         'test/webhooks/payload.test.ts > an event without a subscription: no request',
-        'test/webhooks/engine.test.ts > one delivery for each enabled and subscribed webhook',
+        'test/webhooks/emit.test.ts > one delivery for each enabled and subscribed webhook',
       ],
     },
     {

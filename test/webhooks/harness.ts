@@ -92,6 +92,13 @@ export async function newBench(): Promise<Bench> {
   }
 }
 
+/** The accounts of a bench, as another process writes them: its commits are not announced to the
+ *  engines. */
+export const withoutAnnouncements = (bench: Bench): Bench => ({
+  ...bench,
+  db: { ...bench.db, publish: () => true },
+})
+
 /** One bench for all tests of a file or a group. It is opened before them and closed after
  *  them. */
 export function sharedBench(): Bench {

@@ -9,7 +9,14 @@ import { emitMany } from '../../webhooks/emit.ts'
 import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { allEnded } from './bulk-jobs.ts'
-import { type Bench, NEVER, newBench, newEvents, newTenant } from './harness.ts'
+import {
+  type Bench,
+  NEVER,
+  newBench,
+  newEvents,
+  newTenant,
+  withoutAnnouncements,
+} from './harness.ts'
 
 /** The connections of the queue, or the ports of the threads of embedded PostgreSQL. */
 async function countQueueResources({ db, databaseUrl }: Bench): Promise<number> {
@@ -93,8 +100,7 @@ describe('stops and starts', () => {
     await using bench = await newBench()
     await bench.start()
     await using receiver = await startReceiver()
-    // As in a command beside the server: the commit is not announced.
-    const tenant = await newTenant({ ...bench, db: { ...bench.db, publish: () => true } })
+    const tenant = await newTenant(withoutAnnouncements(bench))
     await tenant.subscribe(receiver.url)
     await tenant.emit()
     await receiver.received(1, 1_500)
