@@ -2,21 +2,17 @@
 import { expect, test } from 'vitest'
 import type { Attempt } from '../../records/attempt.ts'
 import { listUnqueued, listUnqueuedWithinQuota } from '../../records/scheduled-attempts.ts'
-import { emit } from '../../webhooks/emit.ts'
 import { newBench, newTenant } from './harness.ts'
 
-const URL = 'https://example.com/'
+const ENDPOINT = 'https://example.com/'
 const LATER = new Date(Date.now() + 60_000)
 
-test('listUnqueuedWithinQuota: attempts of each webhook up to its quota, without skipped webhooks', async () => {
+test('listUnqueuedWithinQuota: of each webhook the earliest attempts up to its quota, without skipped deliveries', async () => {
   await using bench = await newBench()
   const [large, small] = [await newTenant(bench), await newTenant(bench)]
-  const largeId = await large.subscribe(URL)
-  const smallId = await small.subscribe(URL)
-  await large.write(async (own) => {
-    for (let event = 0; event < 200; event++)
-      await emit(own, { eventType: 'task.created', resourceId: largeId, data: [] }, new Date())
-  })
+  const largeId = await large.subscribe(ENDPOINT)
+  const smallId = await small.subscribe(ENDPOINT)
+  await large.emit(200)
   await small.emit()
   await small.emit()
   const later = await small.emitOne()

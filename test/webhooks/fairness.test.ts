@@ -36,8 +36,8 @@ const quick = (inFlight: number) => endpoint({ inFlight, quickAt: NOW_MS - 10 })
 const slow = (inFlight: number) => endpoint({ inFlight, slowInARow: 16 })
 const hanging = (inFlight: number) => endpoint({ inFlight, slowInARow: 16, slowFailuresInARow: 16 })
 const normal = (inFlight: number) => endpoint({ inFlight })
-/** A webhook of another account. */
-const few = (inFlight: number) => endpoint({ accountId: 'other', inFlight })
+/** A normal endpoint of another account. */
+const ofOther = (inFlight: number) => endpoint({ accountId: 'other', inFlight })
 
 describe('queue quota', () => {
   const useOf = (accounts: QueueUse['accounts'], workers = 1): QueueUse => ({ accounts, workers })
@@ -204,7 +204,7 @@ it.each([
   { slots: { own: 224, other: 1 }, othersMayWait: false, expected: false },
   { slots: { other: 448 }, othersMayWait: true, expected: true },
 ])(
-  'an account with the slots $slots is below its part, others may wait $othersMayWait: $expected',
+  'an account "own" is below its quota: slots $slots, other accounts may wait $othersMayWait: $expected',
   ({ slots, othersMayWait, expected }) => {
     expect(isBelowSlotQuota(new Map(Object.entries(slots)), 'own', othersMayWait)).toBe(expected)
   },
@@ -219,7 +219,7 @@ it.each([
   { use: { own: 127, other: 128 }, expected: true },
   { use: { own: 127, other: 129 }, expected: false },
   { use: { other: 200, third: 50 }, expected: true },
-])('a host with the slots $use has another one for "own": $expected', ({ use, expected }) => {
+])('a host has another slot for the account "own": used $use: $expected', ({ use, expected }) => {
   expect(mayUseHost(new Map(Object.entries(use)), 'own', true)).toBe(expected)
 })
 
@@ -229,13 +229,14 @@ it.each([
   { use: { own: 16 }, expected: false },
   { use: { other: 256 }, expected: false },
 ])(
-  'a host that has never responded with 2xx, with the slots $use, has another one for "own": $expected',
+  'a host that has never responded with 2xx has another slot for the account "own": used $use: $expected',
   ({ use, expected }) => {
     expect(mayUseHost(new Map(Object.entries(use)), 'own', false)).toBe(expected)
   },
 )
 
 describe('lease rounds', () => {
+  /** For each round the endpoints that it skips. A round that is left out must not happen. */
   interface Row {
     situation: string
     endpoints: Record<string, EndpointHealth>
@@ -277,14 +278,14 @@ describe('lease rounds', () => {
     {
       situation:
         'slow and hanging endpoints of an account with 31 slots, and one of an account with 32',
-      endpoints: { a: slow(15), h: hanging(16), s: { ...few(32), slowInARow: 16 } },
+      endpoints: { a: slow(15), h: hanging(16), s: { ...ofOther(32), slowInARow: 16 } },
       normal: ['a', 'h', 's'],
       slow: ['h', 's'],
       reserve: ['a', 'h', 's'],
     },
     {
       situation: 'a slow endpoint while half of all slots are free',
-      endpoints: { n: few(254), s: slow(1) },
+      endpoints: { n: ofOther(254), s: slow(1) },
       normal: ['s', 'n'],
       spare: ['s'],
       slow: [],
@@ -292,7 +293,7 @@ describe('lease rounds', () => {
     },
     {
       situation: 'a slow endpoint while fewer are free',
-      endpoints: { n: few(255), s: slow(1) },
+      endpoints: { n: ofOther(255), s: slow(1) },
       normal: ['s', 'n'],
       spare: ['s'],
       reserve: ['n', 's'],
@@ -320,12 +321,12 @@ describe('lease rounds', () => {
     },
     {
       situation:
-        'an account with more than its half, beside one with few slots and one with a slow endpoint',
+        'an account with more than half of the slots, another one with few slots and a slow endpoint',
       endpoints: {
         one: normal(200),
         two: normal(100),
-        few: few(7),
-        s: { ...few(0), slowInARow: 16 },
+        few: ofOther(7),
+        s: { ...ofOther(0), slowInARow: 16 },
       },
       normal: ['s', 'one', 'two'],
       spare: ['s'],
@@ -334,7 +335,7 @@ describe('lease rounds', () => {
     },
     {
       situation: 'an account with eight slots',
-      endpoints: { one: few(5), two: few(3), n: normal(1) },
+      endpoints: { one: ofOther(5), two: ofOther(3), n: normal(1) },
       normal: [],
       reserve: ['one', 'two'],
     },
@@ -342,12 +343,12 @@ describe('lease rounds', () => {
   it.each(rounds)('$situation', ({ endpoints, ...skip }) => {
     const map = new Map(Object.entries(endpoints))
     const round = (limit: number, ids?: string[]): LeaseRound | undefined =>
-      ids && { limit, skip: ids }
+      ids === undefined ? undefined : { limit, skip: ids }
     expect(normalRound(map, false)).toEqual(round(16, skip.normal))
     expect(spareRound(map, false)).toEqual(round(16, skip.spare))
     expect(quickRound(map, NOW_MS)).toEqual(round(128, skip.quick))
     expect(probeRound(map)).toEqual(round(1, skip.probe))
-    expect(slowRound(map)).toEqual(skip.slow && { limit: 16, skip: skip.slow, most: 16 })
+    expect(slowRound(map)).toEqual(skip.slow && { ...round(16, skip.slow), most: 16 })
     expect(reserveRound(map)).toEqual({ limit: 16, skip: skip.reserve, onlyUrgent: true })
   })
 })
