@@ -2,221 +2,196 @@
 import { randomUUID } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
 import { expect, test } from 'vitest'
-import { writeScope } from '../../records/database/scope.ts'
-import { transaction } from '../../records/database/transaction.ts'
 import { newDatabase, startApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { newTenant, type Tenant } from './harness.ts'
 
-const DAY = 86_400_000
-const LATER = Date.now() + DAY
+const DAY_MS = 86_400_000
+const LATER = Date.now() + DAY_MS
+const at = (daysOld: number): number => Date.now() - daysOld * DAY_MS
+
+/** The age of each event in days. Events are kept for 90 days. */
+const EVENTS = { old: 91, withScheduled: 91, resent: 91, young: 89, newest: 0 }
+type EventName = keyof typeof EVENTS
+const KEPT_EVENTS: EventName[] = ['withScheduled', 'young', 'newest']
 
 interface OldDelivery {
   daysOld: number
-  eventId?: string
+  /** Undefined for a test event. */
+  event?: EventName
   state?: string
-  nextAttemptAt?: number | null
-  /** The age of each attempt in days. */
+  nextAttemptAt?: number
+  /** The age of each attempt in days. Attempts are kept for 30 days, unless their delivery is
+   *  unfinished. */
   attempts?: number[]
+  /** The numbers of the attempts that are kept. Undefined: the delivery is deleted. */
+  keeps?: number[]
 }
 
-const at = (daysOld: number): number => Date.now() - daysOld * DAY
-
-async function insertEvent({ write }: Tenant, daysOld: number): Promise<string> {
-  const id = uuidv7({ msecs: at(daysOld) })
-  const row = {
-    id,
-    event_type: 'task.created',
-    resource_type: 'task',
-    resource_id: randomUUID(),
-    data: '[]',
-    created_at: at(daysOld),
-  }
-  await write((own) => own.insert('events', row))
-  return id
+const DELIVERIES: Record<string, OldDelivery> = {
+  delivered: { event: 'old', daysOld: 91, attempts: [91, 40] },
+  failed: { event: 'old', daysOld: 91, state: 'failed', attempts: [91] },
+  'failed test event': { daysOld: 91, state: 'failed', attempts: [91] },
+  // Deleted with its event, after the last scheduled delivery of the event has ended.
+  'delivered, of an event with scheduled deliveries': {
+    event: 'withScheduled',
+    daysOld: 91,
+    attempts: [91],
+    keeps: [],
+  },
+  'failed, with a manual retry': {
+    event: 'withScheduled',
+    daysOld: 91,
+    state: 'failed',
+    nextAttemptAt: LATER,
+    attempts: [91],
+    keeps: [1],
+  },
+  retrying: {
+    event: 'withScheduled',
+    daysOld: 91,
+    state: 'retrying',
+    nextAttemptAt: LATER,
+    attempts: [91],
+    keeps: [1],
+  },
+  'pending, without a scheduled attempt': {
+    event: 'withScheduled',
+    daysOld: 91,
+    state: 'pending',
+    keeps: [],
+  },
+  'a day old, of an old event': { event: 'resent', daysOld: 1, attempts: [1], keeps: [1] },
+  young: { event: 'young', daysOld: 89, attempts: [89, 31, 29], keeps: [3] },
+  newest: { event: 'newest', daysOld: 0, attempts: [0], keeps: [1] },
 }
 
-/** Inserts a delivery and its attempts as the engine stores them. */
-async function insertDelivery(
-  { accountId, write }: Tenant,
+const eventRow = (createdAt: number) => ({
+  id: uuidv7({ msecs: createdAt }),
+  event_type: 'task.created',
+  resource_type: 'task',
+  resource_id: randomUUID(),
+  data: '[]',
+  created_at: createdAt,
+})
+
+const attemptRow = (deliveryId: string, number: number, startedAt: number) => ({
+  delivery_id: deliveryId,
+  number,
+  trigger: 'schedule',
+  started_at: startedAt,
+  duration_ms: 1,
+  outcome: 'http_error',
+})
+
+/** A delivery as the engine stores it. */
+function deliveryRow(
   webhookId: string,
-  delivery: OldDelivery,
-): Promise<string> {
-  const {
-    daysOld,
-    eventId = null,
-    state = 'delivered',
-    nextAttemptAt = null,
-    attempts = [],
-  } = delivery
-  const id = uuidv7({ msecs: at(daysOld) })
-  await write(async (own) => {
-    await own.insert('deliveries', {
-      id,
-      webhook_id: webhookId,
-      event_id: eventId,
-      event_type: eventId === null ? 'webhook.test' : 'task.created',
-      body: Buffer.from('{}'),
-      state,
-      attempts: attempts.length,
-      next_attempt_at: nextAttemptAt,
-      next_trigger: nextAttemptAt === null ? null : 'retry',
-      created_at: at(daysOld),
-      updated_at: at(daysOld),
-    })
-    for (const [index, age] of attempts.entries())
-      await own.sql('attempts').insert({
-        account_id: accountId,
-        delivery_id: id,
-        number: index + 1,
-        trigger: 'schedule',
-        started_at: at(age),
-        duration_ms: 1,
-        outcome: 'http_error',
-      })
-  })
-  return id
+  eventId: string | null,
+  createdAt: number,
+  { state = 'delivered', nextAttemptAt, attempts = [] }: Partial<OldDelivery> = {},
+) {
+  return {
+    id: uuidv7({ msecs: createdAt }),
+    webhook_id: webhookId,
+    event_id: eventId,
+    event_type: eventId === null ? 'webhook.test' : 'task.created',
+    body: Buffer.from('{}'),
+    state,
+    attempts: attempts.length,
+    next_attempt_at: nextAttemptAt ?? null,
+    next_trigger: nextAttemptAt === undefined ? null : 'retry',
+    created_at: createdAt,
+    updated_at: createdAt,
+  }
 }
+
+/** Inserts EVENTS and DELIVERIES. Returns their IDs by name. */
+async function insertRecords({ write }: Tenant, webhookId: string) {
+  const eventIds: Record<string, string> = {}
+  const deliveryIds: Record<string, string> = {}
+  await write(async (own) => {
+    for (const [name, daysOld] of Object.entries(EVENTS)) {
+      const event = eventRow(at(daysOld))
+      await own.insert('events', event)
+      eventIds[name] = event.id
+    }
+    for (const [name, delivery] of Object.entries(DELIVERIES)) {
+      const { event, daysOld, attempts = [] } = delivery
+      const eventId = event === undefined ? null : (eventIds[event] ?? null)
+      const row = deliveryRow(webhookId, eventId, at(daysOld), delivery)
+      await own.insert('deliveries', row)
+      deliveryIds[name] = row.id
+      for (const [index, age] of attempts.entries())
+        await own.insert('attempts', attemptRow(row.id, index + 1, at(age)))
+    }
+  })
+  return { eventIds, deliveryIds }
+}
+
+/** Inserts old events, each with a delivery and an attempt: enough for several batches. */
+async function insertManyOld({ write }: Tenant, webhookId: string): Promise<void> {
+  const events = Array.from({ length: 1_200 }, (_, index) => eventRow(at(120) + index))
+  const deliveries = events.map(({ id, created_at }) =>
+    deliveryRow(webhookId, id, created_at, { attempts: [120] }),
+  )
+  await write(async (own) => {
+    await own.insert('events', events)
+    await own.insert('deliveries', deliveries)
+    await own.insert(
+      'attempts',
+      deliveries.map(({ id, created_at }) => attemptRow(id, 1, created_at)),
+    )
+  })
+}
+
+/** The numbers of the stored attempts of each stored delivery, by its ID. */
+async function listStored({ scope }: Tenant): Promise<Record<string, number[]>> {
+  const ids: string[] = await scope.rows('deliveries').pluck('id')
+  const attempts: { delivery_id: string; number: number }[] = await scope
+    .rows('attempts')
+    .orderBy('number')
+    .select('delivery_id', 'number')
+  const stored: Record<string, number[]> = Object.fromEntries(ids.map((id) => [id, []]))
+  for (const { delivery_id, number } of attempts) {
+    stored[delivery_id] ??= []
+    stored[delivery_id].push(number)
+  }
+  return stored
+}
+
+const listEventIds = async ({ scope }: Tenant): Promise<string[]> =>
+  (await scope.rows('events').pluck('id')).sort()
 
 test('retention: deletes ended deliveries with events after 90 days, attempts after 30 days', async () => {
   await using database = await newDatabase()
-  await using quiet = await startApp({ database, role: 'api' })
-  const tenant = await newTenant(quiet)
-  // Attempts begin at once, and do not end during the test.
-  await using receiver = await startReceiver({ answers: ['hang'] })
+  await using withoutRetention = await startApp({ database, role: 'api' })
+  const tenant = await newTenant(withoutRetention)
+  await using receiver = await startReceiver()
   const webhookId = await tenant.subscribe(receiver.url)
-  const [old, busy, resent, young] = [91, 91, 91, 89]
-  const [oldEvent, busyEvent, resentEvent, youngEvent] = [
-    await insertEvent(tenant, old),
-    await insertEvent(tenant, busy),
-    await insertEvent(tenant, resent),
-    await insertEvent(tenant, young),
-  ]
-  const newest = await insertEvent(tenant, 0)
+  const { eventIds, deliveryIds } = await insertRecords(tenant, webhookId)
+  await insertManyOld(tenant, webhookId)
+  const wanted: Record<string, number[]> = {}
+  for (const [name, { keeps }] of Object.entries(DELIVERIES))
+    if (keeps !== undefined) wanted[deliveryIds[name] ?? ''] = keeps
+  const wantedEvents = KEPT_EVENTS.map((name) => eventIds[name]).sort()
 
-  const gone = [
-    await insertDelivery(tenant, webhookId, {
-      daysOld: old,
-      eventId: oldEvent,
-      attempts: [91, 40],
-    }),
-    await insertDelivery(tenant, webhookId, {
-      daysOld: old,
-      eventId: oldEvent,
-      state: 'failed',
-      attempts: [91],
-    }),
-    await insertDelivery(tenant, webhookId, { daysOld: old, state: 'failed', attempts: [91] }),
-  ]
-  const kept = {
-    // Deleted with its event, after the last scheduled delivery of the event has ended.
-    finished: await insertDelivery(tenant, webhookId, {
-      daysOld: busy,
-      eventId: busyEvent,
-      attempts: [91],
-    }),
-    toRetry: await insertDelivery(tenant, webhookId, {
-      daysOld: busy,
-      eventId: busyEvent,
-      state: 'failed',
-      nextAttemptAt: LATER,
-      attempts: [91],
-    }),
-    scheduled: await insertDelivery(tenant, webhookId, {
-      daysOld: busy,
-      eventId: busyEvent,
-      state: 'retrying',
-      nextAttemptAt: LATER,
-      attempts: [91],
-    }),
-    waiting: await insertDelivery(tenant, webhookId, {
-      daysOld: busy,
-      eventId: busyEvent,
-      state: 'pending',
-    }),
-    sentLate: await insertDelivery(tenant, webhookId, {
-      daysOld: 1,
-      eventId: resentEvent,
-      attempts: [1],
-    }),
-    young: await insertDelivery(tenant, webhookId, {
-      daysOld: young,
-      eventId: youngEvent,
-      attempts: [89, 31, 29],
-    }),
-    newest: await insertDelivery(tenant, webhookId, { daysOld: 0, eventId: newest, attempts: [0] }),
-  }
-  // Enough for several batches.
-  await transaction(quiet.db, async (trx) => {
-    const events = Array.from({ length: 1_200 }, (_, index) => ({
-      id: uuidv7({ msecs: at(120) + index }),
-      event_type: 'task.created',
-      resource_type: 'task',
-      resource_id: randomUUID(),
-      data: '[]',
-      created_at: at(120) + index,
-    }))
-    const own = writeScope(trx, tenant.accountId)
-    await own.insert('events', events)
-    const deliveries = events.map((event) => ({
-      id: uuidv7({ msecs: event.created_at }),
-      webhook_id: webhookId,
-      event_id: event.id,
-      event_type: 'task.created',
-      body: Buffer.from('{}'),
-      state: 'delivered',
-      attempts: 1,
-      created_at: event.created_at,
-      updated_at: event.created_at,
-    }))
-    await own.insert('deliveries', deliveries)
-    const attempts = deliveries.map(({ id, created_at }) => ({
-      delivery_id: id,
-      number: 1,
-      trigger: 'schedule',
-      started_at: created_at,
-      duration_ms: 1,
-      outcome: 'success',
-    }))
-    await own.insert('attempts', attempts)
-  })
-
-  const environment = { WEBHOOK_TIMEOUT_MS: '60000' }
-  await using _app = await startApp({ database, role: 'all', environment })
-  const ids = async (table: string): Promise<string[]> =>
-    (await tenant.scope.rows(table).orderBy('id').pluck('id')) as string[]
-  const expected = [
-    kept.finished,
-    kept.toRetry,
-    kept.scheduled,
-    kept.waiting,
-    kept.young,
-    kept.sentLate,
-    kept.newest,
-  ].sort()
+  await using _app = await startApp({ database, role: 'all' })
   await until(
     'retention has deleted the old records',
-    async () =>
-      (await ids('deliveries')).length === expected.length &&
-      !(await ids('events')).includes(resentEvent),
+    async () => {
+      const stored = await listStored(tenant)
+      return (
+        Object.keys(stored).length === Object.keys(wanted).length &&
+        Object.values(stored).flat().length === Object.values(wanted).flat().length &&
+        (await listEventIds(tenant)).length === wantedEvents.length
+      )
+    },
     30_000,
   )
-  expect(await ids('deliveries')).toEqual(expected)
-  expect(gone.some((id) => expected.includes(id))).toBe(false)
-  expect(await ids('events')).toEqual([busyEvent, youngEvent, newest].sort())
-  expect((await tenant.find(kept.sentLate)).eventId).toBeNull()
-
-  const attempts: { delivery_id: string; number: number }[] = await tenant.scope
-    .rows('attempts')
-    .select('delivery_id', 'number')
-  const attemptNumbers = (id: string): number[] =>
-    attempts.filter(({ delivery_id }) => delivery_id === id).map(({ number }) => number)
-  expect(attemptNumbers(kept.young)).toEqual([3])
-  expect(attemptNumbers(kept.finished)).toEqual([])
-  expect(
-    [kept.toRetry, kept.scheduled, kept.sentLate, kept.newest].map(
-      (id) => attemptNumbers(id).length,
-    ),
-  ).toEqual([1, 1, 1, 1])
-  expect(attempts).toHaveLength(5)
+  expect(await listStored(tenant)).toEqual(wanted)
+  expect(await listEventIds(tenant)).toEqual(wantedEvents)
+  const ofOldEvent = await tenant.find(deliveryIds['a day old, of an old event'] ?? '')
+  expect(ofOldEvent.eventId).toBeNull()
+  expect(receiver.requests).toHaveLength(0)
 })
