@@ -7,7 +7,7 @@ import { deleteWebhook, disableWebhook } from '../../records/webhooks.ts'
 import { emit, emitMany, emitTest, InvalidEvent } from '../../webhooks/emit.ts'
 import { sharedApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
-import { NEVER, newSubscriber, newTenant } from './harness.ts'
+import { emitFor, NEVER, newSubscriber, newTenant } from './harness.ts'
 
 const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
@@ -44,11 +44,7 @@ describe('event', () => {
     await using subscriber = await newSubscriber(app)
     const { tenant } = subscriber
     const broken = tenant.write(async (own) => {
-      await emit(
-        own,
-        { eventType: 'participant.created', resourceId: randomUUID(), data: [] },
-        new Date(),
-      )
+      await emitFor(own, randomUUID(), 'participant.created')
       throw new Error('undone')
     })
     await expect(broken).rejects.toThrow('undone')

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, beforeAll, inject } from 'vitest'
+import type { EventType } from '../../generated/asyncapi.ts'
 import { insertAccount } from '../../records/accounts.ts'
 import { listAttempts, type RecordedAttempt } from '../../records/attempts.ts'
 import { migrate } from '../../records/database/migrate.ts'
@@ -20,7 +21,7 @@ import { type Delivery, findDelivery, listDeliveries } from '../../records/deliv
 import { findSealedSecrets } from '../../records/webhook-secrets.ts'
 import { insertWebhook, type NewWebhook } from '../../records/webhooks.ts'
 import { type Config, readConfig } from '../../server/config.ts'
-import { emitMany, type NewEvent } from '../../webhooks/emit.ts'
+import { emit, emitMany, type NewEvent } from '../../webhooks/emit.ts'
 import { type Engine, type EngineOptions, startEngine } from '../../webhooks/engine/engine.ts'
 import { newSecret, openSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { until } from '../helpers.ts'
@@ -135,7 +136,7 @@ export interface Tenant {
 }
 
 /** Events without data. */
-type PlainEventType = 'participant.created' | 'task.created' | 'job.created'
+type PlainEventType = Exclude<EventType, 'job_application.created'>
 
 export async function newTenant({ db, config, newAccount }: Accounts): Promise<Tenant> {
   const { accountId } = await newAccount()
@@ -181,6 +182,13 @@ export async function newTenant({ db, config, newAccount }: Accounts): Promise<T
   }
   return tenant
 }
+
+/** Emits one event. */
+export const emitFor = (
+  own: WriteScope,
+  resourceId: string,
+  eventType: PlainEventType,
+): Promise<void> => emit(own, { eventType, resourceId, data: [] }, new Date())
 
 /** Events of different resources. */
 export function newEvents(count: number, eventType: PlainEventType): NewEvent[] {

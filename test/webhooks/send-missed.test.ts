@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
 import { countSelected } from '../../records/bulk-batches.ts'
 import { disableWebhook, enableWebhook } from '../../records/webhooks.ts'
-import { emit, emitTest } from '../../webhooks/emit.ts'
+import { emitTest } from '../../webhooks/emit.ts'
 import { CLOCK_DIFFERENCE_MS, sharedApp, startApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import {
@@ -15,7 +15,7 @@ import {
   startJob,
   waitForJob,
 } from './bulk-jobs.ts'
-import { NEVER, newTenant } from './harness.ts'
+import { emitFor, NEVER, newTenant } from './harness.ts'
 
 const SECOND = 1_000
 
@@ -35,11 +35,7 @@ describe('send_missed', () => {
     await tenant.write(async (own) => {
       // A cancelled test delivery is not sent again.
       await emitTest(own, webhookId, new Date())
-      await emit(
-        own,
-        { eventType: 'participant.created', resourceId: tenant.accountId, data: [] },
-        new Date(),
-      )
+      await emitFor(own, tenant.accountId, 'participant.created')
       await disableWebhook(own, webhookId, new Date())
     })
     await tenant.emit(20)
@@ -158,16 +154,11 @@ describe('send_missed', () => {
     const [first, second] = [tenant.accountId, webhookId]
     const emitUpdates = (ids: string[]) =>
       tenant.write(async (own) => {
-        for (const id of ids)
-          await emit(
-            own,
-            { eventType: 'participant.updated', resourceId: id, data: [] },
-            new Date(),
-          )
+        for (const id of ids) await emitFor(own, id, 'participant.updated')
       })
     await tenant.write(async (own) => {
-      await emit(own, { eventType: 'participant.created', resourceId: first, data: [] }, new Date())
-      await emit(own, { eventType: 'participant.updated', resourceId: first, data: [] }, new Date())
+      await emitFor(own, first, 'participant.created')
+      await emitFor(own, first, 'participant.updated')
       await disableWebhook(own, webhookId, new Date())
     })
     await emitUpdates([first, second, first, second])
@@ -207,11 +198,7 @@ describe('send_missed', () => {
       const late = tenant.write(async (own) => {
         // As a create does with its BEGIN: an insert is sent with COMMIT only.
         await own.sql.raw('select pg_current_xact_id()')
-        await emit(
-          own,
-          { eventType: 'participant.created', resourceId: tenant.accountId, data: [] },
-          new Date(),
-        )
+        await emitFor(own, tenant.accountId, 'participant.created')
         markEmitted()
         await mayCommit
       })
