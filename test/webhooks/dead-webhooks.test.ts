@@ -1,6 +1,6 @@
-/** Which webhooks the service disables, because no attempt has succeeded for 5 days. */
+/** The service disables a dead webhook: all of its attempts have failed for 5 days. */
 import { pino } from 'pino'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { resumeAccount, suspendAccount } from '../../records/account-suspension.ts'
 import { countAttempts } from '../../records/attempt-counts.ts'
 import { DeletionTime } from '../../records/clock-spans.ts'
@@ -13,21 +13,18 @@ import {
   updateWebhook,
 } from '../../records/webhooks.ts'
 import { disableDeadWebhooks } from '../../server/dead-webhooks.ts'
-import { type Bench, newBench, newTenant, type Tenant } from './harness.ts'
+import { newTenant, sharedBench, type Tenant } from './harness.ts'
 
 const HOUR_MS = 3_600_000
 const NOW = Date.now()
 const at = (hoursAgo: number): Date => new Date(NOW - hoursAgo * HOUR_MS)
 
-let bench: Bench
-beforeAll(async () => {
-  bench = await newBench()
-})
-afterAll(() => bench?.[Symbol.asyncDispose]())
+const bench = sharedBench()
 
 interface Webhook {
   tenant: Tenant
   id: string
+  /** Counts an attempt with this outcome at each of these times. */
   count(outcome: 'success' | 'http_error', ...hoursAgo: number[]): Promise<void>
 }
 
@@ -49,105 +46,79 @@ async function newWebhook(): Promise<Webhook> {
   }
 }
 
-/** Whether the service disables the webhook. */
-async function isDisabled({ tenant, id }: Webhook): Promise<boolean> {
+/** Runs the check of the service. Returns whether the webhook is enabled afterwards. */
+async function staysEnabled({ tenant, id }: Webhook): Promise<boolean | undefined> {
   await disableDeadWebhooks(
     { db: bench.db, log: pino({ level: 'silent' }), afterDays: 5 },
     new DeletionTime(new Date(NOW)),
     new AbortController().signal,
   )
-  return (await findWebhook(tenant.scope, id))?.enabled === false
+  return (await findWebhook(tenant.scope, id))?.enabled
 }
 
 /** Failed attempts over 121 hours. */
 const FIVE_DAYS = [122, 100, 78, 56, 34, 12, 1]
 
-const CASES: Record<string, { prepare(webhook: Webhook): Promise<void>; disabled: boolean }> = {
-  'all attempts of 5 days have failed': {
-    prepare: ({ count }) => count('http_error', ...FIVE_DAYS),
-    disabled: true,
+/** What prevents that the webhook is disabled. */
+const ENABLED: Record<string, (webhook: Webhook) => Promise<void>> = {
+  'the failed attempts cover less than 5 days': ({ count }) =>
+    count('http_error', ...FIVE_DAYS.slice(1)),
+  async 'an attempt in between succeeded'({ count }) {
+    await count('http_error', 122, 100, 78)
+    await count('success', 60)
+    await count('http_error', 56, 34, 12, 1)
   },
-  'the attempts of less than 5 days': {
-    prepare: ({ count }) => count('http_error', ...FIVE_DAYS.slice(1)),
-    disabled: false,
+  async 'the last attempt succeeded'({ count }) {
+    await count('http_error', ...FIVE_DAYS)
+    await count('success', 0.5)
   },
-  'a success in between': {
-    async prepare({ count }) {
-      await count('http_error', 122, 100, 78)
-      await count('success', 60)
-      await count('http_error', 56, 34, 12, 1)
-    },
-    disabled: false,
+  'there was no attempt in the last 24 hours': ({ count }) =>
+    count('http_error', ...FIVE_DAYS.map((ago) => ago + 24)),
+  'the clock jumped, or the service was stopped, between two attempts': ({ count }) =>
+    count('http_error', 2_002, 2_001, 2, 1),
+  async 'three workers have counted the same two days'({ count }) {
+    for (const ago of [49, 25, 1]) await count('http_error', ago, ago, ago)
   },
-  'a success at the end': {
-    async prepare({ count }) {
-      await count('http_error', ...FIVE_DAYS)
-      await count('success', 0.5)
-    },
-    disabled: false,
+  async 'its URL was changed'({ tenant, id, count }) {
+    await count('http_error', ...FIVE_DAYS)
+    const change = { url: 'https://example.com/new' }
+    await tenant.write((own) => updateWebhook(own, id, change, new Date()))
+    await count('http_error', 0.5)
   },
-  'no attempt in the last 24 hours': {
-    prepare: ({ count }) => count('http_error', ...FIVE_DAYS.map((ago) => ago + 24)),
-    disabled: false,
+  async 'a user disabled and enabled it'({ tenant, id, count }) {
+    await count('http_error', ...FIVE_DAYS)
+    await tenant.write((own) => disableWebhook(own, id, new Date()))
+    await tenant.write((own) => enableWebhook(own, id, new Date()))
+    await count('http_error', 0.5)
   },
-  'the clock jumped, or the service was stopped, between two attempts': {
-    prepare: ({ count }) => count('http_error', 2_002, 2_001, 2, 1),
-    disabled: false,
+  async 'deliveries were paused for a while'({ count }) {
+    await count('http_error', 122, 100)
+    await pauseDeliveries(bench.db, at(99))
+    await unpauseDeliveries(bench.db, at(90))
+    await count('http_error', 78, 56, 34, 12, 1)
   },
-  'three workers have counted the same time': {
-    async prepare({ count }) {
-      for (const ago of [49, 25, 1]) await count('http_error', ago, ago, ago)
-    },
-    disabled: false,
+  async 'the account was suspended for a while'({ tenant, count }) {
+    await count('http_error', 122, 100)
+    await tenant.write((own) => suspendAccount(own, at(99)))
+    await tenant.write((own) => resumeAccount(own, at(90)))
+    await count('http_error', 78, 56, 34, 12, 1)
   },
-  'another URL': {
-    async prepare({ tenant, id, count }) {
-      await count('http_error', ...FIVE_DAYS)
-      await tenant.write((own) =>
-        updateWebhook(own, id, { url: 'https://example.com/new' }, new Date()),
-      )
-      await count('http_error', 0.5)
-    },
-    disabled: false,
-  },
-  'disabled and enabled by a user': {
-    async prepare({ tenant, id, count }) {
-      await count('http_error', ...FIVE_DAYS)
-      await tenant.write((own) => disableWebhook(own, id, new Date()))
-      await tenant.write((own) => enableWebhook(own, id, new Date()))
-      await count('http_error', 0.5)
-    },
-    disabled: false,
-  },
-  'deliveries were paused': {
-    async prepare({ count }) {
-      await count('http_error', 122, 100)
-      await pauseDeliveries(bench.db, at(99))
-      await unpauseDeliveries(bench.db, at(90))
-      await count('http_error', 78, 56, 34, 12, 1)
-    },
-    disabled: false,
-  },
-  'the account was suspended': {
-    async prepare({ tenant, count }) {
-      await count('http_error', 122, 100)
-      await tenant.write((own) => suspendAccount(own, at(99)))
-      await tenant.write((own) => resumeAccount(own, at(90)))
-      await count('http_error', 78, 56, 34, 12, 1)
-    },
-    disabled: false,
-  },
-  'the account is suspended': {
-    async prepare({ tenant, count }) {
-      await count('http_error', ...FIVE_DAYS)
-      await tenant.write((own) => suspendAccount(own, at(0)))
-    },
-    disabled: false,
+  async 'the account is suspended'({ tenant, count }) {
+    await count('http_error', ...FIVE_DAYS)
+    await tenant.write((own) => suspendAccount(own, at(0)))
   },
 }
 
-it.each(Object.entries(CASES))('%s', async (_, { prepare, disabled }) => {
+it('disables a webhook when all attempts of 5 days have failed', async () => {
   const webhook = await newWebhook()
-  await prepare(webhook)
-  expect(await isDisabled(webhook)).toBe(disabled)
+  await webhook.count('http_error', ...FIVE_DAYS)
+  expect(await staysEnabled(webhook)).toBe(false)
+})
+
+describe('does not disable a webhook when', () => {
+  it.each(Object.entries(ENABLED))('%s', async (_, prepare) => {
+    const webhook = await newWebhook()
+    await prepare(webhook)
+    expect(await staysEnabled(webhook)).toBe(true)
+  })
 })

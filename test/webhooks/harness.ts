@@ -201,14 +201,14 @@ export interface Subscriber extends AsyncDisposable {
   webhookId: string
 }
 
-/** A tenant with one webhook and its receiver. */
+/** A tenant with one webhook, by default for all events, and its receiver. */
 export async function newSubscriber(
   accounts: Accounts,
-  options?: ReceiverOptions,
+  { eventTypes, ...options }: ReceiverOptions & { eventTypes?: string[] } = {},
 ): Promise<Subscriber> {
   const receiver = await startReceiver(options)
   const tenant = await newTenant(accounts)
-  const webhookId = await tenant.subscribe(receiver.url)
+  const webhookId = await tenant.subscribe(receiver.url, eventTypes && { eventTypes })
   return {
     tenant,
     receiver,

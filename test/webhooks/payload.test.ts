@@ -9,9 +9,9 @@ import {
   newTask,
 } from '../handlers/new-records.ts'
 import { type Client, sharedApp } from '../helpers.ts'
-import { type ReceivedRequest, type Receiver, signatureOf, startReceiver } from '../receiver.ts'
+import { type ReceivedRequest, signatureOf } from '../receiver.ts'
 import { createOneOfEach } from '../resources.ts'
-import { newTenant, type Tenant } from './harness.ts'
+import { newSubscriber, type Subscriber } from './harness.ts'
 
 const app = sharedApp({
   role: 'all',
@@ -21,27 +21,19 @@ const app = sharedApp({
 const UUID = expect.stringMatching(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/)
 const payloadOf = (request?: ReceivedRequest): Body => JSON.parse(String(request?.body))
 
-interface Subscriber extends AsyncDisposable {
+interface ApiSubscriber extends Subscriber {
   client: Client
-  tenant: Tenant
-  receiver: Receiver
   /** The signing secret. */
   secret: string
 }
 
 /** An account with a webhook, and a client of its API. */
-async function subscribe(eventTypes: string[], answers?: number[]): Promise<Subscriber> {
+async function subscribe(eventTypes: string[], answers?: number[]): Promise<ApiSubscriber> {
   const account = await app.newAccount()
-  const tenant = await newTenant({ ...app, newAccount: async () => account })
-  const receiver = await startReceiver({ answers })
-  const webhookId = await tenant.subscribe(receiver.url, { eventTypes })
-  return {
-    client: app.as(account),
-    tenant,
-    receiver,
-    secret: await tenant.secretOf(webhookId),
-    [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose](),
-  }
+  const ofAccount = { ...app, newAccount: async () => account }
+  const subscriber = await newSubscriber(ofAccount, { eventTypes, answers })
+  const secret = await subscriber.tenant.secretOf(subscriber.webhookId)
+  return { ...subscriber, client: app.as(account), secret }
 }
 
 test.each([

@@ -1,20 +1,16 @@
 /** Which responses of an endpoint end a delivery: service-spec §3 and §6, rules 1 and 2. */
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { beforeAll, describe, expect, inject, test } from 'vitest'
 import { listAttempts } from '../../records/attempts.ts'
 import { readConfig } from '../../server/config.ts'
 import { startApp } from '../helpers.ts'
 import type { Answer } from '../receiver.ts'
-import { type Bench, newBench, newSubscriber, type Subscriber } from './harness.ts'
+import { newSubscriber, type Subscriber, sharedBench } from './harness.ts'
 
 const SECOND_MS = 1_000
 
 describe.concurrent('the status of the response', () => {
-  let bench: Bench
-  beforeAll(async () => {
-    bench = await newBench()
-    await bench.start({ timeoutMs: 10 * SECOND_MS })
-  })
-  afterAll(() => bench?.[Symbol.asyncDispose]())
+  const bench = sharedBench()
+  beforeAll(() => bench.start({ timeoutMs: 10 * SECOND_MS }))
 
   test.each([200, 201, 202, 203, 204, 205, 206, 226, 299])(
     '%i: delivered, and no more attempts',
