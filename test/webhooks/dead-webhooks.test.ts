@@ -115,6 +115,15 @@ it('disables a webhook when all attempts of 5 days have failed', async () => {
   expect(await staysEnabled(webhook)).toBe(false)
 })
 
+it('disables no webhook while deliveries are paused', async () => {
+  const webhook = await newWebhook()
+  await webhook.count('http_error', ...FIVE_DAYS)
+  await pauseDeliveries(bench.db, at(0))
+  expect(await staysEnabled(webhook)).toBe(true)
+  await unpauseDeliveries(bench.db, at(0))
+  expect(await staysEnabled(webhook)).toBe(false)
+})
+
 describe('does not disable a webhook when', () => {
   it.each(Object.entries(ENABLED))('%s', async (_, prepare) => {
     const webhook = await newWebhook()
