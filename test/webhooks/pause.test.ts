@@ -15,15 +15,15 @@ const PAUSED = { DELIVERIES: 'paused' }
 /** Longer than a worker needs to read the pause, poll and lease. */
 const NOTHING_MS = 1_500
 
-const start = (app: Partial<AppOptions>) => startApp({ role: 'all', ...app })
+const startWithEngine = (options: AppOptions = {}) => startApp({ role: 'all', ...options })
 
 async function expectPausedMetric(app: TestApp, value: 0 | 1): Promise<void> {
   const { text } = await app.call('GET', '/metrics')
   expect(text).toContain(`\nmuster_deliveries_paused ${value}\n`)
 }
 
-describe('DELIVERIES=paused', () => {
-  test('no attempt until unpause, also after later starts; then all, with their numbers', async () => {
+describe('paused deliveries', () => {
+  test('after a start with DELIVERIES=paused there is no attempt until unpause, even after later starts', async () => {
     await using database = await newDatabase()
     await using receiver = await startReceiver()
     const lines: { level: string; msg: string }[] = []
@@ -36,11 +36,16 @@ describe('DELIVERIES=paused', () => {
       await admin.emit(5)
     }
     {
-      await using app = await start({ database, environment: PAUSED, logLevel: 'info', logTo })
+      await using app = await startWithEngine({
+        database,
+        environment: PAUSED,
+        logLevel: 'info',
+        logTo,
+      })
       await delay(NOTHING_MS)
       await expectPausedMetric(app, 1)
     }
-    await using app = await start({ database, logLevel: 'info', logTo })
+    await using app = await startWithEngine({ database, logLevel: 'info', logTo })
     await delay(NOTHING_MS)
     expect(receiver.requests).toHaveLength(0)
     expect(listWarnings()).toEqual(
@@ -63,9 +68,9 @@ describe('DELIVERIES=paused', () => {
     expect(await run('unpause')).toEqual({ was_paused: false, paused_at: null })
   })
 
-  test('refuses retries, test events and bulk jobs, and each page has a banner', async () => {
+  test('the console refuses retries, test events and bulk jobs, and each page has a banner', async () => {
     await using receiver = await startReceiver({ answers: [204, 500] })
-    await using app = await start({})
+    await using app = await startWithEngine()
     const admin = await newWebhookAdmin(app)
     const { visitor } = admin
     const id = await admin.subscribe(receiver.url)
@@ -100,7 +105,7 @@ describe('DELIVERIES=paused', () => {
 })
 
 describe('running nodes', () => {
-  test('make no attempt after another process has paused deliveries, under load', async () => {
+  test('make no attempt under load after another process has paused deliveries', async () => {
     await using bench = await newBench()
     const engines = await Promise.all(
       Array.from({ length: inject('database') === 'postgres' ? 2 : 1 }, () =>
@@ -112,21 +117,19 @@ describe('running nodes', () => {
     await tenant.emit(1_000)
     engines.forEach((engine) => void engine.wake())
     await receiver.received(100)
-    const other = openDatabase(
-      bench.databaseUrl === undefined
-        ? { dataDir: bench.dataDir }
-        : { databaseUrl: bench.databaseUrl },
+    const { databaseUrl, dataDir } = bench
+    const otherProcess = openDatabase(databaseUrl === undefined ? { dataDir } : { databaseUrl })
+    await pauseDeliveries(otherProcess, new Date())
+    await until('no attempt is in flight', () =>
+      engines.every((engine) => engine.stats().inFlight === 0),
     )
-    await pauseDeliveries(other, new Date())
-    const inFlight = () => engines.reduce((sum, engine) => sum + engine.stats().inFlight, 0)
-    await until('no attempt is in flight', () => inFlight() === 0)
     const { length } = receiver.requests
     expect(length).toBeLessThan(1_000)
     await delay(NOTHING_MS)
     expect(receiver.requests).toHaveLength(length)
 
-    await unpauseDeliveries(other, new Date())
-    await other.close()
+    await unpauseDeliveries(otherProcess, new Date())
+    await otherProcess.close()
     await receiver.received(1_000, 30_000)
     await until('all results are stored', async () => {
       const deliveries = await tenant.deliveries()
@@ -150,8 +153,9 @@ describe('running nodes', () => {
   })
 })
 
-/** Kills the command just before the given step. Returns false when it became ready instead. */
-async function isKilledAt(step: number, muster: Muster, environment: Record<string, string>) {
+/** Kills a starting service just before this step of its start. Returns false when it became ready
+ *  instead. */
+async function killAt(step: number, muster: Muster, environment: Record<string, string>) {
   const { process, output, ended } = muster.start(['serve', '--json'], {
     environment: {
       ...environment,
@@ -162,17 +166,17 @@ async function isKilledAt(step: number, muster: Muster, environment: Record<stri
       KILL_AT: String(step),
     },
   })
-  const isReady = await until('the end or ready', () =>
+  const outcome = await until('the service is ready or killed', () =>
     output.stdout.includes('\n') ? 'ready' : process.signalCode === 'SIGKILL' && 'killed',
   )
-  if (isReady === 'ready') await delay(NOTHING_MS)
+  if (outcome === 'ready') await delay(NOTHING_MS)
   process.kill('SIGKILL')
   await ended
-  return isReady === 'killed'
+  return outcome === 'killed'
 }
 
 test.runIf(inject('database') === 'sqlite')(
-  'a start that is killed before any step makes no attempt',
+  'a start with DELIVERIES=paused makes no attempt, whichever step it is killed at',
   async () => {
     await using database = await newDatabase()
     await using receiver = await startReceiver()
@@ -184,7 +188,7 @@ test.runIf(inject('database') === 'sqlite')(
     }
     await using muster = await newMuster()
     let step = 1
-    while (await isKilledAt(step, muster, database.environment)) step++
+    while (await killAt(step, muster, database.environment)) step++
     expect(step).toBeGreaterThan(2)
     expect(receiver.requests).toHaveLength(0)
     const db = openDatabase(databaseOptions(database))
