@@ -2,7 +2,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { countSelected } from '../../records/bulk-batches.ts'
-import type { BulkSelection } from '../../records/bulk-jobs.ts'
 import { deleteWebhook } from '../../records/webhooks.ts'
 import { selectFailedDeliveries } from '../../webhooks/bulk.ts'
 import { emitTest } from '../../webhooks/emit.ts'
@@ -13,69 +12,84 @@ import { NEVER, newTenant, type Tenant } from './harness.ts'
 
 const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
-/** A webhook with `count` failed deliveries. From then on its receiver responds with 204. */
-async function newFailures(
-  tenant: Tenant,
-  count: number,
-  eventTypes?: string[],
-): Promise<{ webhookId: string; receiver: Receiver }> {
+/** Selections have limits to the millisecond: nothing may happen in the millisecond of a limit. */
+const MILLISECONDS_APART = 5
+const EVER = { since: new Date(0) }
+
+interface Failures extends AsyncDisposable {
+  webhookId: string
+  receiver: Receiver
+  /** From now on the receiver responds with 204. Forgets the requests so far. */
+  mend(): void
+}
+
+/** Creates a webhook and `count` failed deliveries of it. */
+async function newFailures(tenant: Tenant, count: number): Promise<Failures> {
   let isBroken = true
   const receiver = await startReceiver({ answers: () => (isBroken ? 500 : 204) })
-  const webhookId = await tenant.subscribe(receiver.url, { eventTypes })
+  const webhookId = await tenant.subscribe(receiver.url, {
+    eventTypes: ['participant.created', 'task.created'],
+  })
   await tenant.emit(count)
   await cancelRetrying(tenant, count)
-  isBroken = false
-  receiver.requests.length = 0
-  return { webhookId, receiver }
+  return {
+    webhookId,
+    receiver,
+    mend() {
+      isBroken = false
+      receiver.requests.length = 0
+    },
+    [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose](),
+  }
 }
+
 describe('retry_failed', () => {
-  test('makes one manual attempt of each delivery selected by webhook, type and time', async () => {
+  test('selects failed deliveries by webhook, type and time; none of a deleted webhook or of a test', async () => {
     const tenant = await newTenant(app)
-    const { webhookId, receiver } = await newFailures(tenant, 4, ['participant.created'])
-    await delay(5)
-    const since = new Date()
-    await delay(5)
-    receiver.close()
-    await tenant.write((own) => deleteWebhook(own, webhookId, new Date()))
-    const { webhookId: second, receiver: secondReceiver } = await newFailures(tenant, 6, [
-      'participant.created',
-      'task.created',
-    ])
-    await tenant.write((own) => emitTest(own, second, new Date()))
-    await allEnded(tenant, 11)
-    secondReceiver.requests.length = 0
-
-    const count = (selection: BulkSelection): Promise<number> =>
-      countSelected(tenant.scope, selection)
-    await delay(5)
+    await using deleted = await newFailures(tenant, 4)
+    await tenant.write((own) => deleteWebhook(own, deleted.webhookId, new Date()))
+    await delay(MILLISECONDS_APART)
+    const between = new Date()
+    await delay(MILLISECONDS_APART)
+    await using failing = await newFailures(tenant, 6)
+    const { webhookId } = failing
+    await tenant.write((own) => emitTest(own, webhookId, new Date()))
+    await allEnded(tenant, 4 + 6 + 1)
+    await delay(MILLISECONDS_APART)
     const now = new Date()
-    const everything = { since: new Date(0) }
-    expect(await count(selectFailedDeliveries(second, null, everything, now))).toBe(6)
-    expect(await count(selectFailedDeliveries(second, null, { since: now }, now))).toBe(0)
-    expect(await count(selectFailedDeliveries(second, ['task.created'], everything, now))).toBe(0)
-    // Deliveries of the deleted webhook are not selected.
-    expect(await count(selectFailedDeliveries(null, null, everything, now))).toBe(6)
-    expect(
-      await count(selectFailedDeliveries(null, null, { since: new Date(0), until: since }, now)),
-    ).toBe(0)
 
-    const { id } = await startJob(
-      tenant,
-      selectFailedDeliveries(second, ['participant.created'], { since }, now),
-    )
+    const count = (
+      webhook: string | null,
+      eventTypes: string[] | null,
+      period: { since: Date; until?: Date },
+    ): Promise<number> =>
+      countSelected(tenant.scope, selectFailedDeliveries(webhook, eventTypes, period, now))
+    expect(await count(webhookId, null, EVER)).toBe(6)
+    expect(await count(null, null, EVER)).toBe(6)
+    expect(await count(deleted.webhookId, null, EVER)).toBe(0)
+    expect(await count(webhookId, ['participant.created'], EVER)).toBe(6)
+    expect(await count(webhookId, ['task.created'], EVER)).toBe(0)
+    expect(await count(webhookId, null, { since: between })).toBe(6)
+    expect(await count(webhookId, null, { since: now })).toBe(0)
+    expect(await count(null, null, { since: new Date(0), until: between })).toBe(0)
+  })
+
+  test('makes one manual attempt of each selected delivery', async () => {
+    const tenant = await newTenant(app)
+    await using failing = await newFailures(tenant, 6)
+    const { webhookId, receiver } = failing
+    await delay(MILLISECONDS_APART)
+    failing.mend()
+    const selection = selectFailedDeliveries(webhookId, ['participant.created'], EVER, new Date())
+    const { id } = await startJob(tenant, selection)
     expect(await waitForJob(tenant, id, 'completed')).toMatchObject({
       total: 6,
       done: 6,
       skipped: 0,
     })
-    const deliveries = (await allEnded(tenant, 11)).filter(
-      (delivery) => delivery.webhookId === second && delivery.eventId !== null,
-    )
-    expect(deliveries.every(({ state, attempts }) => state === 'delivered' && attempts === 2)).toBe(
-      true,
-    )
-    expect(receivedIds(secondReceiver)).toEqual(deliveries.map((delivery) => delivery.id).sort())
-    await secondReceiver.close()
+    const deliveries = await allEnded(tenant, 6)
+    expect(deliveries).toMatchObject(Array(6).fill({ state: 'delivered', attempts: 2 }))
+    expect(receivedIds(receiver)).toEqual(deliveries.map((delivery) => delivery.id).sort())
   })
 
   test('attempts a delivery once even if it fails, and skips one delivered meanwhile', async () => {
@@ -85,17 +99,13 @@ describe('retry_failed', () => {
     await tenant.emit(10)
     await cancelRetrying(tenant, 10)
     // A job does not select deliveries that failed in the millisecond of its start.
-    await delay(5)
-    const { id } = await startJob(
-      tenant,
-      selectFailedDeliveries(null, null, { since: new Date(0) }, new Date()),
-      5,
-    )
-    const last = (await tenant.deliveries())[0]?.id ?? ''
-    await tenant.write(
-      async (own) =>
-        void (await own.rows('deliveries').where({ id: last }).update({ state: 'delivered' })),
-    )
+    await delay(MILLISECONDS_APART)
+    const selection = selectFailedDeliveries(null, null, EVER, new Date())
+    const { id } = await startJob(tenant, selection, 5)
+    const [newest] = await tenant.deliveries()
+    await tenant.write(async (own) => {
+      await own.rows('deliveries').where({ id: newest?.id }).update({ state: 'delivered' })
+    })
     expect(await waitForJob(tenant, id, 'completed')).toMatchObject({
       total: 10,
       done: 9,
