@@ -1,10 +1,11 @@
 /** Bulk jobs that send missed events. */
+import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
 import { countSelected } from '../../records/bulk-batches.ts'
 import { disableWebhook, enableWebhook } from '../../records/webhooks.ts'
 import { emitTest } from '../../webhooks/emit.ts'
-import { CLOCK_DIFFERENCE_MS, sharedApp, startApp, until } from '../helpers.ts'
+import { CLOCK_DIFFERENCE_MS, sharedApp, startApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import {
   allEnded,
@@ -30,8 +31,9 @@ describe('send_missed', () => {
       eventTypes: ['participant.created', 'task.created'],
     })
     await tenant.subscribe(other.url)
-    await tenant.emit(3)
-    await allEnded(tenant, 6)
+    const before = 3
+    await tenant.emit(before)
+    await allEnded(tenant, 2 * before)
     await tenant.write(async (own) => {
       // A cancelled test delivery is not sent again.
       await emitTest(own, webhookId, new Date())
@@ -44,46 +46,44 @@ describe('send_missed', () => {
     // The webhook is disabled already, so this does not change the start of the outage.
     await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
     await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
-    await tenant.emit(2)
-    await other.received(3 + 1 + 29 + 2)
-    receiver.requests.length = 0
+    const after = 2
+    await tenant.emit(after)
+    const missed = 1 + 20 + 4
+    const notSubscribed = 5
+    const events = before + missed + notSubscribed + after
+    await other.received(events)
 
     const selection = await selectMissed(tenant, webhookId)
-    expect(await countSelected(tenant.scope, selection)).toBe(25)
+    expect(await countSelected(tenant.scope, selection)).toBe(missed)
     const { id } = await startJob(tenant, selection)
     expect(await waitForJob(tenant, id, 'completed')).toMatchObject({
-      total: 25,
-      done: 25,
+      total: missed,
+      done: missed,
       skipped: 0,
       endedAt: expect.any(Number),
     })
-    await allEnded(tenant, 35 + 3 + 2 + 1 + 1 + 24)
-    const deliveries = (await tenant.deliveries()).filter(
-      (delivery) => delivery.webhookId === webhookId,
-    )
+    const ofTest = 1
+    const all = await allEnded(tenant, events + ofTest + before + missed + after)
+    const deliveries = all.filter((delivery) => delivery.webhookId === webhookId)
     expect(deliveries.filter(({ eventType }) => eventType === 'webhook.test')).toMatchObject([
       { state: 'failed', attempts: 0 },
     ])
     const sent = deliveries.filter(({ eventType }) => eventType !== 'webhook.test')
     expect(sent.every(({ state, attempts }) => state === 'delivered' && attempts === 1)).toBe(true)
+    expect(receivedIds(receiver)).toEqual(sent.map((delivery) => delivery.id).sort())
+    expect(other.requests).toHaveLength(events)
 
-    const events: { id: string; event_type: string }[] = await tenant.scope
+    const eventIds: string[] = await tenant.scope
       .rows('events')
+      .whereNot({ event_type: 'job.created' })
       .orderBy('id')
-      .select('id', 'event_type')
-    const wanted = events
-      .filter(({ event_type }) => event_type !== 'job.created')
-      .map((event) => event.id)
-    expect(sent.map(({ eventId }) => eventId).sort()).toEqual(wanted)
-    // Missed events are sent in the order of their creation.
-    const late = sent.reverse().slice(6)
-    expect(late.map(({ eventId }) => eventId)).toEqual(wanted.slice(4, 28))
-    expect(
-      receivedIds(receiver).filter((delivery) =>
-        sent.slice(0, 3).some(({ id }) => id === delivery),
-      ),
-    ).toEqual([])
-    expect(other.requests).toHaveLength(35)
+      .pluck('id')
+    expect(sent.map(({ eventId }) => eventId).sort()).toEqual(eventIds)
+    // The job creates the deliveries of missed events last, in the order of the events. It sends
+    // the cancelled delivery again instead.
+    const created = missed - 1
+    const newest = sent.slice(0, created).map(({ eventId }) => eventId)
+    expect(newest.reverse()).toEqual(eventIds.slice(before + 1, before + 1 + created))
     expect(await countSelected(tenant.scope, await selectMissed(tenant, webhookId))).toBe(0)
   })
 
@@ -98,23 +98,19 @@ describe('send_missed', () => {
     })
     const tenant = await newTenant(slow)
     const webhookId = await tenant.subscribe(receiver.url)
-    await tenant.emit()
-    const [{ id } = { id: '' }] = await until('the delivery is retrying', async () => {
-      const deliveries = await tenant.deliveries()
-      return deliveries[0]?.state === 'retrying' && deliveries
-    })
+    const { id } = await tenant.emitOne()
+    await tenant.reached(id, 'retrying')
     await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
     await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
     const job = await startJob(tenant, await selectMissed(tenant, webhookId))
     expect(await waitForJob(tenant, job.id, 'completed')).toMatchObject({ total: 1, done: 1 })
-    await until(
-      'the delivery is delivered',
-      async () => (await tenant.find(id)).state === 'delivered',
-    )
-    expect(await tenant.find(id)).toMatchObject({ attempts: 3, failureReason: null })
+    expect(await tenant.reached(id, 'delivered')).toMatchObject({
+      attempts: 3,
+      failureReason: null,
+    })
   })
 
-  test('sends only the events between since and until', async () => {
+  test('sends only the events between `since` and `until`', async () => {
     await using outage = await newOutage(app, 2)
     const { tenant, receiver, webhookId } = outage
     await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
@@ -149,9 +145,8 @@ describe('send_missed', () => {
       },
     })
     const tenant = await newTenant(app)
-    const webhookId = await tenant.subscribe(receiver.url)
-    await tenant.write((own) => own.rows('webhooks').update({ ordering: 'by_resource' }))
-    const [first, second] = [tenant.accountId, webhookId]
+    const webhookId = await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
+    const [first, second] = [randomUUID(), randomUUID()]
     const emitUpdates = (ids: string[]) =>
       tenant.write(async (own) => {
         for (const id of ids) await emitFor(own, id, 'participant.updated')
@@ -169,13 +164,11 @@ describe('send_missed', () => {
     expect(deliveries.every(({ state, attempts }) => state === 'delivered' && attempts === 1)).toBe(
       true,
     )
-    expect({ overlaps, first: resources.filter((id) => id === first).length }).toEqual({
-      overlaps: 0,
-      first: 4,
-    })
+    expect(overlaps).toBe(0)
+    expect(resources.filter((resource) => resource === first)).toHaveLength(4)
   })
 
-  test('refuses a webhook that was never disabled, unless since is set', async () => {
+  test('refuses a webhook that was never disabled, unless `since` is set', async () => {
     const tenant = await newTenant(app)
     const webhookId = await tenant.subscribe('https://example.com/')
     await expect(selectMissed(tenant, webhookId)).rejects.toThrow('has not been disabled')
