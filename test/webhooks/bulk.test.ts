@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import {
+  type BulkJob,
   type BulkSelection,
   cancelBulkJob,
   listBulkJobs,
@@ -13,6 +14,7 @@ import { deleteWebhook, disableWebhook, enableWebhook } from '../../records/webh
 import { readConfig } from '../../server/config.ts'
 import { selectFailedDeliveries } from '../../webhooks/bulk.ts'
 import { newMuster } from '../cli/muster.ts'
+import { startServing } from '../cli/serving.ts'
 import { newDatabase, sharedApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import {
@@ -30,6 +32,10 @@ const SECOND = 1_000
 
 const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
+/** All failed deliveries of a webhook, or without one of the account. */
+const selectFailed = (webhookId: string | null): BulkSelection =>
+  selectFailedDeliveries(webhookId, null, { since: new Date(0) }, new Date())
+
 describe('a bulk job', () => {
   test('does not exceed its rate', async () => {
     await using outage = await newOutage(app, 60)
@@ -46,7 +52,7 @@ describe('a bulk job', () => {
     expect(last - first).toBeGreaterThan(1.4 * SECOND)
   })
 
-  test('is paused, resumed and cancelled at once, and keeps its progress', async () => {
+  test('can be paused, resumed and cancelled; another job sends the rest, and no event twice', async () => {
     await using outage = await newOutage(app, 100)
     const { tenant, receiver, webhookId } = outage
     const { id } = await startJob(tenant, await selectMissed(tenant, webhookId), 20)
@@ -75,7 +81,6 @@ describe('a bulk job', () => {
       `Bulk job ${id} is cancelled.`,
     )
 
-    // Another job sends the rest, and no event twice.
     const rest = await startJob(tenant, await selectMissed(tenant, webhookId))
     expect(rest.total).toBe(100 - deliveries.length)
     await waitForJob(tenant, rest.id, 'completed')
@@ -84,28 +89,32 @@ describe('a bulk job', () => {
     expect((await listBulkJobs(tenant.scope)).map((job) => job.id)).toEqual([rest.id, id])
   })
 
-  test('excludes another with the same selection: the refusals of concurrent starts name it', async () => {
+  test('is the only one of its selection: of ten concurrent starts nine are refused with its ID', async () => {
     await using outage = await newOutage(app, 30)
     const { tenant, webhookId } = outage
     const selection = await selectMissed(tenant, webhookId)
-    const results = await Promise.allSettled(
-      Array.from({ length: 10 }, () => startJob(tenant, selection, 5)),
+    const started: BulkJob[] = []
+    const refusals: string[] = []
+    await Promise.all(
+      Array.from({ length: 10 }, () =>
+        startJob(tenant, selection, 5).then(
+          (job) => started.push(job),
+          (error: Error) => refusals.push(error.message),
+        ),
+      ),
     )
-    const [job] = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
-    const refusals = results.flatMap((result) =>
-      result.status === 'rejected' ? [result.reason.message] : [],
-    )
+    expect(started).toHaveLength(1)
+    const id = started[0]?.id ?? ''
     expect(refusals).toEqual(
       Array(9).fill(
-        `Bulk job ${job?.id} already does this and is running. Cancel it first, or let it finish.`,
+        `Bulk job ${id} already does this and is running. Cancel it first, or let it finish.`,
       ),
     )
 
-    const failed = (webhook: string | null): BulkSelection =>
-      selectFailedDeliveries(webhook, null, { since: new Date(0) }, new Date())
-    const retries = await startJob(tenant, failed(null))
-    await waitForJob(tenant, retries.id, 'completed')
-    await tenant.write((own) => cancelBulkJob(own, job?.id ?? '', new Date()))
+    // A job with another selection runs beside it.
+    const other = await startJob(tenant, selectFailed(null))
+    await waitForJob(tenant, other.id, 'completed')
+    await tenant.write((own) => cancelBulkJob(own, id, new Date()))
   })
 
   test('is paused when its webhook is disabled, and cancelled when it is deleted', async () => {
@@ -126,39 +135,24 @@ describe('a bulk job', () => {
     expect(await waitForJob(tenant, id, 'cancelled')).toMatchObject({
       stateReason: 'webhook_deleted',
     })
-    await expect(
-      startJob(tenant, selectFailedDeliveries(webhookId, null, { since: new Date(0) }, new Date())),
-    ).rejects.toMatchObject({
+    await expect(startJob(tenant, selectFailed(webhookId))).rejects.toMatchObject({
       code: 'webhook_deleted',
     })
   })
 
-  test('continues after kill -9: every event has one delivery', {
+  test('continues after kill -9, and creates one delivery of every event', {
     timeout: 120 * SECOND,
   }, async () => {
     await using database = await newDatabase()
     await using muster = await newMuster()
-    const environment = {
-      PORT: '0',
-      LOG_LEVEL: 'error',
-      WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8',
-      ...database.environment,
-    }
-    const config = readConfig(environment)
-    const serve = async () => {
-      const started = muster.start(['serve', '--json'], { environment })
-      await until('the server is ready', () => started.output.stdout.includes('\n'), 60 * SECOND)
-      return started
-    }
+    const environment = { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8', ...database.environment }
+    const serve = () => startServing(muster, { environment })
     const firstRun = await serve()
-    const { first_account: account } = JSON.parse(firstRun.output.stdout)
+    const config = readConfig(environment)
     const db = openDatabase(config.database)
-    const databaseOnly = {
-      db,
-      config,
-      newAccount: async () => ({ accountId: account.account_id }),
-    }
-    await using outage = await newOutage(databaseOnly, 150)
+    const accountId = firstRun.ready.first_account?.account_id ?? ''
+    const accounts = { db, config, newAccount: async () => ({ accountId }) }
+    await using outage = await newOutage(accounts, 150)
     const { tenant, receiver, webhookId } = outage
     const { id } = await startJob(tenant, await selectMissed(tenant, webhookId), 40)
 
