@@ -1,16 +1,32 @@
 /** One endpoint does not affect the others, and changes take effect at once. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
-import { listAttempts } from '../../records/attempts.ts'
+import { listAttempts, type RecordedAttempt } from '../../records/attempts.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { cancelDelivery, retryDelivery } from '../../records/delivery-commands.ts'
 import { deleteWebhook, disableWebhook, updateWebhook } from '../../records/webhooks.ts'
 import { until } from '../helpers.ts'
-import { type ReceivedRequest, startReceiver } from '../receiver.ts'
+import { type Answer, type ReceivedRequest, startReceiver } from '../receiver.ts'
 import { NEVER, newBench, newTenant, type Tenant } from './harness.ts'
 
 const TIMEOUT_MS = 600
 const RESPONSE_MS = 100
+/** Attempts of 5 s and more are slow. */
+const SLOW_MS = 5_100
+
+/** Requests that are open at once. */
+interface OpenCount {
+  now: number
+  most: number
+}
+
+/** Responds after this time, and counts the request as open until then. */
+function respondLate(open: OpenCount, afterMs: number): Answer {
+  open.now++
+  open.most = Math.max(open.most, open.now)
+  setTimeout(() => open.now--, afterMs)
+  return { afterMs }
+}
 
 /** Creates webhooks with the same URL, and returns their IDs. */
 async function subscribeTimes(count: number, tenant: Tenant, url: string): Promise<string[]> {
@@ -19,28 +35,19 @@ async function subscribeTimes(count: number, tenant: Tenant, url: string): Promi
   return ids
 }
 
-/** Cancels their attempts, which would delay the end of the test. */
+/** Cancels the attempts of the webhooks, which would delay the end of the test. */
 async function deleteAll(tenant: Tenant, webhookIds: string[]): Promise<void> {
   for (const id of webhookIds) await tenant.write((own) => deleteWebhook(own, id, new Date()))
 }
 
 test('an endpoint with 16 timeouts in a row is probed one attempt at a time, until it responds', async () => {
   await using bench = await newBench()
-  const engine = await bench.start({
-    timeoutMs: TIMEOUT_MS,
-    delays: NEVER,
-  })
+  const engine = await bench.start({ timeoutMs: TIMEOUT_MS, delays: NEVER })
   const tenant = await newTenant(bench)
   let hangs = true
-  let inFlight = 0
-  let mostInFlight = 0
+  const open: OpenCount = { now: 0, most: 0 }
   await using receiver = await startReceiver({
-    answers: () => {
-      if (hangs) return 'hang'
-      mostInFlight = Math.max(mostInFlight, ++inFlight)
-      setTimeout(() => inFlight--, RESPONSE_MS)
-      return { afterMs: RESPONSE_MS }
-    },
+    answers: () => (hangs ? 'hang' : respondLate(open, RESPONSE_MS)),
   })
   /** The most requests within half of the timeout, counted from the request with this index. */
   const mostAtOnce = (from: number): number => {
@@ -64,27 +71,23 @@ test('an endpoint with 16 timeouts in a row is probed one attempt at a time, unt
   hangs = false
   await receiver.received(80, 30_000)
   await tenant.emit(600, 'task.created')
-  await until('16 requests were open at once', () => mostInFlight >= 16, 30_000)
+  await until('16 requests were open at once', () => open.most >= 16, 30_000)
   await receiver.received(680, 90_000)
 }, 200_000)
 
-test('endpoints that respond late take at most seven eighths of the slots, and leave most of them afterwards', async () => {
+test('slow endpoints take at most seven eighths of the slots, and one each after they were slow', async () => {
   await using bench = await newBench()
   const engine = await bench.start({ timeoutMs: 20_000 })
   const [slowTenant, quickTenant] = [await newTenant(bench), await newTenant(bench)]
   const loneTenant = await newTenant(bench)
-  const open = { now: 0, most: 0 }
-  // The hosts are known: the first response is a success.
-  const answers = (_: ReceivedRequest, index: number) => {
-    if (index === 0) return 204
-    open.most = Math.max(open.most, ++open.now)
-    setTimeout(() => open.now--, 5_100)
-    return { afterMs: 5_100 }
-  }
+  let open: OpenCount = { now: 0, most: 0 }
+  // The first response is a success, so that the host may have more slots.
+  const answers = (_: ReceivedRequest, index: number): Answer =>
+    index === 0 ? 204 : respondLate(open, SLOW_MS)
   await using slow = await startReceiver({ answers })
   await using slowToo = await startReceiver({ answers })
   const requests = (): number => slow.requests.length + slowToo.requests.length
-  await using slowButAlone = await startReceiver({ answers: [{ afterMs: 5_100 }] })
+  await using slowButAlone = await startReceiver({ answers: [{ afterMs: SLOW_MS }] })
   await using quick = await startReceiver()
   const webhooks = [
     ...(await subscribeTimes(16, slowTenant, slow.url)),
@@ -95,6 +98,7 @@ test('endpoints that respond late take at most seven eighths of the slots, and l
   await loneTenant.emit(40, 'task.created')
   await slowButAlone.received(16)
   await slowTenant.emit(40, 'task.created')
+  // Two of their requests have ended at once.
   await until('they have the other shared slots', () => requests() >= 448 - 16 + 2, 15_000)
   await quickTenant.emit()
   await quick.received(1, 4_000)
@@ -108,12 +112,13 @@ test('endpoints that respond late take at most seven eighths of the slots, and l
 
   // They are still slow after a restart, and so is a webhook that is created again.
   await engine.stop(0)
-  open.most = open.now = 0
+  open = { now: 0, most: 0 }
   await bench.start({ timeoutMs: 20_000 })
   webhooks.push(...(await subscribeTimes(2, slowTenant, slow.url)))
   await slowTenant.emit(20, 'task.created')
   await quickTenant.emit(500, 'task.created')
   await quick.received(1_001, 10_000)
+  // One for each webhook.
   expect(open.most).toBeLessThanOrEqual(34)
   await deleteAll(slowTenant, webhooks)
   await deleteAll(loneTenant, [lone])
@@ -205,7 +210,7 @@ test.runIf(inject('database') === 'postgres')('a locked webhook delays no other'
   await receiver.received(26)
 })
 
-test('a manual attempt waits for a cancelled one in flight: two numbers, nothing sent twice', async () => {
+test('a manual retry waits until the cancelled attempt in flight has ended', async () => {
   await using bench = await newBench()
   await bench.start({ timeoutMs: 3_000, delays: NEVER })
   await using receiver = await startReceiver({ answers: ['hang', 204] })
@@ -239,10 +244,9 @@ test('Retry-After does not move the next attempt, and is in the log', async () =
   const attempts = await listAttempts(tenant.scope, id)
   expect(attempts.map(({ status }) => status)).toEqual([503, 429, 204])
   expect(attempts[0]?.responseHeaders?.['retry-after']).toBe('60')
-  const pauses = attempts.slice(1).map(({ startedAt }, index) => {
-    const before = attempts[index]
-    return startedAt - ((before?.startedAt ?? 0) + (before?.durationMs ?? 0))
-  })
+  const endOf = (attempt?: RecordedAttempt) =>
+    Number(attempt?.startedAt) + Number(attempt?.durationMs)
+  const pauses = attempts.slice(1).map(({ startedAt }, index) => startedAt - endOf(attempts[index]))
   // `startedAt` and `durationMs` are rounded to milliseconds.
   for (const pause of pauses) expect(pause).toBeGreaterThanOrEqual(990)
   expect(Math.max(...pauses)).toBeLessThan(30_000)
