@@ -1,13 +1,8 @@
-/** IP addresses that webhooks may not use, and requests to them. */
-import { createHook } from 'node:async_hooks'
+/** IP addresses that webhooks may not use, and what an attempt to one of them results in. */
 import { isIP } from 'node:net'
-import ipaddr from 'ipaddr.js'
 import { afterAll, beforeAll, expect } from 'vitest'
-import type { SendResult } from '../../records/attempt.ts'
-import { guardedAgent } from '../../webhooks/transport/guarded-agent.ts'
-import type { Lookup } from '../../webhooks/transport/name-lookup.ts'
-import { send } from '../../webhooks/transport/send.ts'
 import { type Listener, startListener } from '../receiver.ts'
+import type { sendTo } from './single-attempt.ts'
 
 /** Every range outside the public internet: its first and last IP address, or an important one. */
 const ADDRESSES: [what: string, ...addresses: string[]][] = [
@@ -81,37 +76,7 @@ export const addresses = ADDRESSES.flatMap(([what, ...some]) =>
 )
 
 export const inUrl = (address: string): string => (isIP(address) === 6 ? `[${address}]` : address)
-export const cidrs = (...ranges: string[]): ReturnType<typeof ipaddr.parseCIDR>[] =>
-  ranges.map((range) => ipaddr.parseCIDR(range))
-export const post = { accountId: 'account', headers: {}, body: Buffer.from('{}'), timeoutMs: 5_000 }
-
-/** Sends one request, and counts the TCP connections that this process opened meanwhile, with or
- *  without success. */
-export async function sendTo(
-  url: string,
-  { allow = cidrs(), lookup }: { allow?: ReturnType<typeof cidrs>; lookup?: Lookup } = {},
-) {
-  let connects = 0
-  const hook = createHook({
-    init: (_, type) => void (type === 'TCPCONNECTWRAP' && connects++),
-  }).enable()
-  const agent = guardedAgent(allow, { lookup })
-  try {
-    const result = await send(agent, { ...post, url })
-    return { result, connects }
-  } finally {
-    await agent.destroy()
-    hook.disable()
-  }
-}
-
-export function expectBlocked({
-  result,
-  connects,
-}: {
-  result: SendResult
-  connects: number
-}): void {
+export function expectBlocked({ result, connects }: Awaited<ReturnType<typeof sendTo>>): void {
   expect(result).toMatchObject({
     outcome: 'blocked',
     status: null,

@@ -3,8 +3,9 @@ import { guardedAgent } from '../../webhooks/transport/guarded-agent.ts'
 import { send } from '../../webhooks/transport/send.ts'
 import { sharedApp } from '../helpers.ts'
 import { startListener, startReceiver } from '../receiver.ts'
-import { addresses, cidrs, expectNoConnections, inUrl, post } from './blocked.ts'
+import { addresses, expectNoConnections, inUrl } from './blocked.ts'
 import { deliver } from './harness.ts'
+import { cidrs, post } from './single-attempt.ts'
 
 const listener = expectNoConnections()
 

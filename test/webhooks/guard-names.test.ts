@@ -5,14 +5,15 @@ import { guardedAgent } from '../../webhooks/transport/guarded-agent.ts'
 import { send } from '../../webhooks/transport/send.ts'
 import { startNameServer } from '../dns.ts'
 import { startListener, startReceiver } from '../receiver.ts'
-import { addresses, cidrs, expectBlocked, expectNoConnections, post, sendTo } from './blocked.ts'
+import { addresses, expectBlocked, expectNoConnections } from './blocked.ts'
+import { cidrs, post, sendTo } from './single-attempt.ts'
 
 const listener = expectNoConnections()
 
 describe('a name', () => {
   const url = (): string => `https://name.test:${listener().port}/`
 
-  test.each(addresses)('with the address $address, $what: blocked', async ({ address }) => {
+  test.each(addresses)('with the IP address $address, $what: blocked', async ({ address }) => {
     await using names = await startNameServer(() => [address])
     const sent = await sendTo(url(), names)
     expectBlocked(sent)
@@ -45,7 +46,7 @@ describe('a name', () => {
     expectBlocked(await sendTo(url(), names))
   })
 
-  test('with a zone id in its address: blocked', async () => {
+  test('with a zone ID in its IP address: blocked', async () => {
     expectBlocked(
       await sendTo(url(), {
         lookup: (_, __, callback) => callback(null, [{ address: 'fe80::1%lo', family: 6 }]),
@@ -61,7 +62,7 @@ describe('a name', () => {
     )
   })
 
-  test('without any address: unreachable', async () => {
+  test('without any IP address: unreachable', async () => {
     await using names = await startNameServer(() => [])
     const { result, connects } = await sendTo(url(), names)
     expect(result).toMatchObject({
@@ -103,11 +104,8 @@ describe('a name', () => {
     const agent = guardedAgent(cidrs('127.0.0.1/32'), names)
     const sendOne = (): Promise<SendResult> =>
       send(agent, { ...post, url: `http://name.test:${good.port}/` })
-    expect([
-      (await sendOne()).outcome,
-      (await sendOne()).outcome,
-      (await sendOne()).outcome,
-    ]).toEqual(['success', 'blocked', 'blocked'])
+    const results = [await sendOne(), await sendOne(), await sendOne()]
+    expect(results.map(({ outcome }) => outcome)).toEqual(['success', 'blocked', 'blocked'])
     await agent.destroy()
     expect(bad.connections()).toBe(0)
   })

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { judgeAddress, parseWebhookUrl, UnacceptableUrl } from '../../webhooks/transport/egress.ts'
 import { startReceiver } from '../receiver.ts'
-import { addresses, cidrs, expectBlocked, expectNoConnections, inUrl, sendTo } from './blocked.ts'
+import { addresses, expectBlocked, expectNoConnections, inUrl } from './blocked.ts'
+import { cidrs, sendTo } from './single-attempt.ts'
 
 /** Other spellings of blocked IP addresses in a URL. */
 const SPELLINGS: [what: string, ...hosts: string[]][] = [
@@ -36,9 +37,9 @@ const LOCALHOSTS = [
 
 /** URLs that are refused for their form. */
 const MALFORMED: [what: string, ...urls: string[]][] = [
-  ['a zone id', 'https://[fe80::1%eth0]/', 'https://[fe80::1%25eth0]/', 'https://[::1%25lo]/'],
+  ['a zone ID', 'https://[fe80::1%eth0]/', 'https://[fe80::1%25eth0]/', 'https://[::1%25lo]/'],
   [
-    'no address',
+    'no IP address',
     'https://256.1.1.1/',
     'https://1.1.1.1.1/',
     'https://127.0.0.08/',
@@ -67,7 +68,7 @@ const malformed = MALFORMED.flatMap(([what, ...urls]) => urls.map((url) => ({ ur
 
 const listener = expectNoConnections()
 
-test('a connection that is allowed is counted', async () => {
+test('sendTo counts an allowed connection, so that a count of 0 proves that none was opened', async () => {
   await using receiver = await startReceiver({ validate: false })
   const { result, connects } = await sendTo(receiver.url, { allow: cidrs('127.0.0.0/8') })
   expect(result).toMatchObject({ outcome: 'success', address: '127.0.0.1' })

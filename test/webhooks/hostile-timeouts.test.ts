@@ -20,6 +20,7 @@ import {
   TIMEOUT_MS,
   trust,
 } from './hostile.ts'
+import { post } from './single-attempt.ts'
 
 const app = sharedImpatientApp()
 
@@ -72,7 +73,7 @@ describe.concurrent('no status: the attempt ends at its deadline', () => {
   } as const
 
   test.each<{ what: string; answer: Answer; want: Result }>([
-    { what: 'nothing', answer: 'hang', want: noResponse },
+    { what: 'an open connection', answer: 'hang', want: noResponse },
     { what: 'dripping headers', answer: drip('x: y\r\n', HEAD), want: noResponse },
     { what: 'a dripping status line', answer: drip('a', 'HTTP/1.1 200 '), want: noResponse },
     {
@@ -91,7 +92,7 @@ describe.concurrent('no status: the attempt ends at its deadline', () => {
     )
   })
 
-  test('a TLS handshake', async ({ onTestFinished }) => {
+  test('a TLS handshake that does not finish', async ({ onTestFinished }) => {
     const authority = await newAuthority()
     await using receiver = await startReceiver({ tls: await authority.issue() })
     let first = true
@@ -122,14 +123,12 @@ describe.concurrent('no status: the attempt ends at its deadline', () => {
     )
   })
 
-  test('a look-up', async () => {
+  test('a look-up without a response', async () => {
     await using names = await startNameServer(() => 'silence')
     const agent = guardedAgent([], names)
     const result = await send(agent, {
+      ...post,
       url: 'https://name.test/',
-      accountId: 'account',
-      headers: {},
-      body: Buffer.from('{}'),
       timeoutMs: TIMEOUT_MS,
     })
     expect(result).toMatchObject({

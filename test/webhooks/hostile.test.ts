@@ -1,7 +1,6 @@
 /** Receivers with responses that are too large or not valid. */
 import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import ipaddr from 'ipaddr.js'
 import { describe, expect, test } from 'vitest'
 import { guardedAgent } from '../../webhooks/transport/guarded-agent.ts'
 import { send } from '../../webhooks/transport/send.ts'
@@ -17,6 +16,7 @@ import {
   sharedImpatientApp,
   TIMEOUT_MS,
 } from './hostile.ts'
+import { cidrs, post } from './single-attempt.ts'
 
 const MIB = 1024 * 1024
 
@@ -235,28 +235,20 @@ test('many floods at once: memory stays flat, and the agent stops reading a long
     validate: false,
     answers: (_, index) => ({
       raw(socket) {
-        const { kind, answer } = floods[index % floods.length] ?? {
-          kind: '',
-          answer: { raw: () => undefined },
-        }
-        sent.push({ kind, socket })
-        answer.raw(socket)
+        const flooding = floods[index % floods.length]
+        if (!flooding) return
+        sent.push({ kind: flooding.kind, socket })
+        flooding.answer.raw(socket)
       },
     }),
   })
-  const agent = guardedAgent([ipaddr.parseCIDR('127.0.0.0/8')])
-  const request = {
-    url: receiver.url,
-    accountId: 'account',
-    headers: {},
-    body: Buffer.from('{}'),
-    timeoutMs: TIMEOUT_MS,
-  }
-  const round = () => Promise.all(Array.from({ length: 50 }, () => send(agent, request)))
-  await round()
+  const agent = guardedAgent(cidrs('127.0.0.0/8'))
+  const request = { ...post, url: receiver.url, timeoutMs: TIMEOUT_MS }
+  const sendFifty = () => Promise.all(Array.from({ length: 50 }, () => send(agent, request)))
+  await sendFifty()
   const before = process.memoryUsage().rss
-  await round()
-  await round()
+  await sendFifty()
+  await sendFifty()
   const grownBytes = process.memoryUsage().rss - before
   await agent.destroy()
 

@@ -1,4 +1,3 @@
-import ipaddr from 'ipaddr.js'
 import { describe, expect, test } from 'vitest'
 import type { SendResult } from '../../records/attempt.ts'
 import { guardedAgent } from '../../webhooks/transport/guarded-agent.ts'
@@ -6,12 +5,12 @@ import { send } from '../../webhooks/transport/send.ts'
 import { startNameServer } from '../dns.ts'
 import { until } from '../helpers.ts'
 import { type Answer, startReceiver } from '../receiver.ts'
+import { cidrs, post } from './single-attempt.ts'
 
-const allow = [ipaddr.parseCIDR('127.0.0.0/8')]
-const post = { accountId: 'account', headers: {}, body: Buffer.from('{}'), timeoutMs: 5_000 }
+const allow = cidrs('127.0.0.0/8')
 
 const spentMs = ({ phases }: SendResult): number =>
-  Object.values(phases ?? {}).reduce<number>((sum, ms) => sum + (ms ?? 0), 0)
+  Object.values(phases ?? {}).reduce((sum: number, ms) => sum + (ms ?? 0), 0)
 
 describe('phases', () => {
   test('a new connection by name has all phases; a reused one has no look-up and no connect', async () => {
