@@ -8,7 +8,7 @@ const normalise = (text: string): string => text.replace(/[()\s]/g, '').toLowerC
 test.each([
   ['deliveries_unqueued', UNQUEUED],
   ['deliveries_waiting', UNQUEUED_BY_WEBHOOK],
-])('%s: where %s', async (name, predicate) => {
+])('the partial index %s has the predicate of its queries: %s', async (name, predicate) => {
   await using bench = await newBench()
   const { sql } =
     inject('database') === 'postgres'

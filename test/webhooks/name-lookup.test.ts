@@ -8,6 +8,7 @@ import { type Lookup, newNameLookup } from '../../webhooks/transport/name-lookup
 import { startNameServer } from '../dns.ts'
 
 const ip4 = (address: string): LookupAddress => ({ address, family: 4 })
+const ip6 = (address: string): LookupAddress => ({ address, family: 6 })
 
 function find(
   lookup: Lookup,
@@ -21,18 +22,22 @@ function find(
   )
 }
 
-test('finds the addresses of both families, in any case and with a final dot', async () => {
+test('finds the IP addresses of both families, for a name in any case and with a final dot', async () => {
   await using names = await startNameServer(() => ['93.184.216.34', '2606:4700:4700::1111'])
-  const six = { address: '2606:4700:4700::1111', family: 6 }
-  expect(await find(names.lookup, 'Name.Test.')).toEqual([ip4('93.184.216.34'), six])
-  expect(await find(names.lookup, 'name.test', { family: 6 })).toEqual([six])
+  expect(await find(names.lookup, 'Name.Test.')).toEqual([
+    ip4('93.184.216.34'),
+    ip6('2606:4700:4700::1111'),
+  ])
+  expect(await find(names.lookup, 'name.test', { family: 6 })).toEqual([
+    ip6('2606:4700:4700::1111'),
+  ])
 })
 
-test('names that hang delay no other account, and eight of an account are looked up at once', async () => {
-  const asked = new Set<string>()
+test('names that hang delay no other account: eight names of an account are looked up at once', async () => {
+  const queried = new Set<string>()
   await using names = await startNameServer((name) => {
     if (!name.startsWith('hangs')) return ['93.184.216.34']
-    asked.add(name)
+    queried.add(name)
     return 'silence'
   })
   let hanging = 100
@@ -46,7 +51,7 @@ test('names that hang delay no other account, and eight of an account are looked
   for (const name of ['one.test', 'two.test'])
     expect(await find(names.lookup, name)).toEqual([ip4('93.184.216.34')])
   expect(hanging).toBe(100)
-  expect(asked.size).toBe(16)
+  expect(queried.size).toBe(16)
 
   const unavailable = expect.objectContaining({ code: 'EAI_AGAIN' })
   expect(await hangs[0]).toEqual(unavailable)
@@ -63,8 +68,7 @@ test('a name server that ignores the queries for one family does not delay the o
   )
   const startedAt = performance.now()
   expect(await find(names.lookup, 'only-a.test')).toEqual([ip4('93.184.216.34')])
-  const six = { address: '2606:4700:4700::1111', family: 6 }
-  expect(await find(names.lookup, 'only-aaaa.test')).toEqual([six])
+  expect(await find(names.lookup, 'only-aaaa.test')).toEqual([ip6('2606:4700:4700::1111')])
   expect(performance.now() - startedAt).toBeLessThan(4_000)
 }, 60_000)
 
@@ -87,8 +91,9 @@ test('reads the hosts file first, and again after a change', async () => {
   await writeFile(hostsFile, '# Ours\n10.0.0.1\tShop.internal shop # both\nno-address shop\n')
   expect(await find(lookup, 'shop.internal')).toEqual([ip4('10.0.0.1')])
   expect(await find(lookup, 'SHOP')).toEqual([ip4('10.0.0.1')])
-  const atOnce = newNameLookup({ hostsFile, servers: ['127.0.0.1:9'] })
-  const found = await Promise.all(['shop.internal', 'shop'].map((name) => find(atOnce, name)))
+  // Concurrent look-ups before the file has been read.
+  const fresh = newNameLookup({ hostsFile, servers: ['127.0.0.1:9'] })
+  const found = await Promise.all(['shop.internal', 'shop'].map((name) => find(fresh, name)))
   expect(found).toEqual([[ip4('10.0.0.1')], [ip4('10.0.0.1')]])
   await writeFile(hostsFile, '10.0.0.2 shop\n')
   await utimes(hostsFile, new Date(), new Date(Date.now() + 1_000))

@@ -113,7 +113,7 @@ describe('progressAfter: service-spec §8, each delay counts from the end of the
 describe('progressAfter: the state of the delivery', () => {
   const disabled = { enabled: false, deleted: false }
   const deleted = { enabled: false, deleted: true }
-  const cutOff: Delivery = {
+  const endedMeanwhile: Delivery = {
     state: 'failed',
     failureReason: 'webhook_disabled',
     nextAttemptAt: null,
@@ -184,13 +184,13 @@ describe('progressAfter: the state of the delivery', () => {
     },
     {
       name: 'fails after the delivery was ended',
-      delivery: cutOff,
+      delivery: endedMeanwhile,
       attempt: fails(),
       want: ended('failed', 'webhook_disabled'),
     },
     {
       name: 'succeeds after the delivery was ended',
-      delivery: cutOff,
+      delivery: endedMeanwhile,
       attempt: succeeds(),
       want: ended('delivered'),
     },

@@ -35,14 +35,21 @@ async function secretWith(keys: SecretKeys, { scope }: Tenant, id: string): Prom
 }
 
 /** Stores a signing secret that is encrypted with another key than the installation's. */
-async function makeUnreadable({ write }: Tenant, id: string): Promise<void> {
-  const sealed = sealSecret('a key that nobody has any more, at all', id, newSecret())
-  await write((own) => prepareSecret(own, id, sealed, new Date()))
+const makeUnreadable = (tenant: Tenant, id: string): Promise<void> =>
+  replaceSecret(tenant, id, newSecret(), 'a key that nobody has any more, at all')
+
+async function replaceSecret(
+  { write }: Tenant,
+  id: string,
+  secret: string,
+  key: string,
+): Promise<void> {
+  await write((own) => prepareSecret(own, id, sealSecret(key, id, secret), new Date()))
   await write((own) => activateSecret(own, id, new Date()))
 }
 
-describe('the proof', () => {
-  test('the first key is stored, and every other one is refused', async () => {
+describe('proveSecretKeys', () => {
+  test('stores the first key, and refuses every other one', async () => {
     await using bench = await newBench()
     const { db, config } = bench
     const key = config.secretKeys.newest()
@@ -56,7 +63,7 @@ describe('the proof', () => {
     expect(JSON.stringify(await db.read('secret_keys'))).not.toContain(key)
   })
 
-  test('without a stored key, the key must fit the secrets', async () => {
+  test('refuses a key that does not fit the secrets when no key is stored', async () => {
     await using bench = await newBench()
     await (await newTenant(bench)).subscribe(WEBHOOK.url)
     await expect(proveSecretKeys(bench.db, secretKeysOf(NEW_KEY))).rejects.toThrow(
@@ -66,7 +73,7 @@ describe('the proof', () => {
     await proveSecretKeys(bench.db, bench.config.secretKeys)
   })
 
-  test('a node that does not know the key of the database is not ready', async () => {
+  test('makes a node that does not know the newest key not ready', async () => {
     await using app = await startApp({ environment: { SECRET_KEY: NEW_KEY } })
     expect(JSON.parse((await app.call('GET', '/readyz')).text)).toEqual({ status: 'ready' })
     await startRotation(app.db, secretKeysOf('the newest secret key, also long enough', NEW_KEY))
@@ -78,7 +85,7 @@ describe('the proof', () => {
   })
 })
 
-describe('the rotation', () => {
+describe('the rotation of the secret key', () => {
   test('encrypts every secret with the new key, also after an interruption', async () => {
     await using bench = await newBench()
     const { db, config } = bench
@@ -158,16 +165,17 @@ describe('the rotation', () => {
       await tenant.subscribe(WEBHOOK.url),
       await tenant.subscribe(WEBHOOK.url),
     ]
+    const secret = await tenant.secretOf(readable)
     await makeUnreadable(tenant, unreadable)
     const both = secretKeysOf(NEW_KEY, bench.config.secretKeys.newest())
     await startRotation(bench.db, both)
     const result = await reencryptSecrets(bench.db, both, () => undefined)
     expect(result).toEqual({ webhooks: 1, unreadable: [unreadable] })
-    await secretWith(secretKeysOf(NEW_KEY), tenant, readable)
+    expect(await secretWith(secretKeysOf(NEW_KEY), tenant, readable)).toBe(secret)
   })
 })
 
-test('a lost key can be given up, and no other', async () => {
+test('abandonLostKey: only a key that does not fit the database can be given up', async () => {
   await using bench = await newBench()
   const { db, config } = bench
   await proveSecretKeys(db, config.secretKeys)
@@ -189,13 +197,11 @@ test('an unreadable secret pauses the deliveries without an attempt, until it is
   await until('the webhook is paused', () => engine.stats().pausedWebhooks === 1)
   await other.tenant.settled((await other.tenant.emitOne()).id)
 
-  const secret = newSecret()
-  const sealed = sealSecret(bench.config.secretKeys.newest(), webhookId, secret)
   for (const delivery of await tenant.deliveries())
     expect(delivery).toMatchObject({ state: 'pending', attempts: 0 })
   expect(receiver.requests).toHaveLength(0)
-  await tenant.write((own) => prepareSecret(own, webhookId, sealed, new Date()))
-  await tenant.write((own) => activateSecret(own, webhookId, new Date()))
+  const secret = newSecret()
+  await replaceSecret(tenant, webhookId, secret, bench.config.secretKeys.newest())
   for (const { id } of await tenant.deliveries())
     expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 1 })
   expect(engine.stats().pausedWebhooks).toBe(0)
