@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { v7 as uuidv7 } from 'uuid'
 import { describe, expect, inject, test } from 'vitest'
 import { openDatabase } from '../../records/database/open.ts'
-import { type Muster, newMuster, type Started } from '../cli/muster.ts'
+import { newMuster, type Started } from '../cli/muster.ts'
 import { type Ready, startServing } from '../cli/serving.ts'
 import { type ClockOffset, type FakeClock, faketime, newFakeClock } from '../faketime.ts'
 import { newDatabase, type TestDatabase, until } from '../helpers.ts'
@@ -36,7 +36,6 @@ type Serving = Started & { ready: Ready }
 
 /** A service whose database, or in embedded mode whose machine, has a wrong clock. */
 interface System extends AsyncDisposable {
-  muster: Muster
   records: TestDatabase
   receiver: Receiver
   /** While true, the receiver responds with 500. */
@@ -45,12 +44,12 @@ interface System extends AsyncDisposable {
   run(...args: string[]): Promise<void>
 }
 
+/** Disposing disposes the records, too. */
 async function newSystem(records: TestDatabase, environment = {}): Promise<System> {
   const muster = await newMuster()
   const settings = { ...SETTINGS, ...records.environment, ...environment }
   const receiver = await startReceiver({ answers: () => (system.isFailing ? 500 : 204) })
   const system: System = {
-    muster,
     records,
     receiver,
     isFailing: false,
@@ -61,6 +60,7 @@ async function newSystem(records: TestDatabase, environment = {}): Promise<Syste
     async [Symbol.asyncDispose]() {
       await muster[Symbol.asyncDispose]()
       await receiver[Symbol.asyncDispose]()
+      await records[Symbol.asyncDispose]()
     },
   }
   return system
@@ -133,19 +133,14 @@ const hasOldEvent = (system: System): Promise<boolean> =>
     async ({ read }) => (await read('events').where({ id: OLD_EVENT })).length > 0,
   )
 
-const allDelivered = (system: System): Promise<void> =>
-  until(
-    'all are delivered',
-    () =>
-      withRecords(system, async ({ read }) => {
-        const unfinished = await read('deliveries').whereNot({ state: 'delivered' })
-        return unfinished.length === 0
-      }),
-    ALIGNED_MS,
-  ).then(() => undefined)
+async function allDelivered(system: System): Promise<void> {
+  const listUndelivered = () =>
+    withRecords(system, async ({ read }) => read('deliveries').whereNot({ state: 'delivered' }))
+  await until('all are delivered', async () => (await listUndelivered()).length === 0, ALIGNED_MS)
+}
 
-/** Starts the service with the right clock, a webhook, a delivered event and one that is
- *  retried. */
+/** Starts a node with the right clock. Creates a webhook, an event that is delivered, and one whose
+ *  delivery is retried. */
 async function begin(system: System): Promise<{ node: Serving; token: string }> {
   const node = await system.serve()
   const account = node.ready.first_account
@@ -173,25 +168,20 @@ async function begin(system: System): Promise<{ node: Serving; token: string }> 
 async function newWrongDatabase(clock: FakeClock): Promise<System> {
   if (database === 'sqlite') return newSystem(await newDatabase(), clock.environment)
   const server = await startPostgres({ environment: clock.environment })
-  const system = await newSystem({
+  return newSystem({
     environment: {
       DATABASE_URL: await server.createDatabase(),
       SECRET_KEY: 'a secret key that only tests would ever use',
     },
-    [Symbol.asyncDispose]: async () => undefined,
+    [Symbol.asyncDispose]: server.stop,
   })
-  const { [Symbol.asyncDispose]: dispose } = system
-  system[Symbol.asyncDispose] = async () => {
-    await dispose()
-    await server.stop()
-  }
-  return system
 }
 
-type How = 'at a start' | 'while it runs'
+/** When the clock jumps. */
+type Moment = 'at a start' | 'while it runs'
 
-/** The cases of each run of the tests. */
-const CASES: Record<typeof database, [ClockOffset, How][]> = {
+/** The cases without `CLOCKS=all`. */
+const CASES: Record<typeof database, [ClockOffset, Moment][]> = {
   sqlite: [
     ['+100d', 'at a start'],
     ['-100d', 'at a start'],
@@ -203,17 +193,21 @@ const CASES: Record<typeof database, [ClockOffset, How][]> = {
   ],
 }
 
-async function survive(offset: ClockOffset, how: How): Promise<void> {
+async function jumpAndReturn(offset: ClockOffset, moment: Moment): Promise<void> {
   await using clock = await newFakeClock()
   await using system = await newWrongDatabase(clock)
   let { node, token } = await begin(system)
   const setClock = async (to: ClockOffset): Promise<void> => {
-    if (how === 'at a start') await stop(node)
+    if (moment === 'at a start') await stop(node)
     clock.set(to)
     // Processes read the file once a second.
     await delay(1_100)
-    if (how === 'at a start') node = await system.serve()
-    await until('the clock is in doubt', () => metric(node, 'muster_clock_in_doubt'), ALIGNED_MS)
+    if (moment === 'at a start') node = await system.serve()
+    await until(
+      'the clock is in doubt',
+      async () => (await metric(node, 'muster_clock_in_doubt')) === 1,
+      ALIGNED_MS,
+    )
   }
   await insertOldEvent(system, node)
   const before = await countRows(system)
@@ -245,13 +239,16 @@ async function survive(offset: ClockOffset, how: How): Promise<void> {
 }
 
 describe.runIf(faketime)('the clock of the database is wrong', { timeout: 180_000 }, () => {
-  const cases: [ClockOffset, How][] = runsAll
-    ? OFFSETS.flatMap((offset): [ClockOffset, How][] => [
+  const cases: [ClockOffset, Moment][] = runsAll
+    ? OFFSETS.flatMap((offset): [ClockOffset, Moment][] => [
         [offset, 'at a start'],
         [offset, 'while it runs'],
       ])
     : CASES[database]
-  test.each(cases)('%s %s', survive)
+  test.each(cases)(
+    'by %s, from a jump %s until its return: no row is lost, and all is delivered',
+    jumpAndReturn,
+  )
 })
 
 describe.runIf(faketime && database === 'postgres')(
@@ -267,33 +264,36 @@ describe.runIf(faketime && database === 'postgres')(
           ['+0', '+100d'],
           ['-100d', '+3h'],
         ]
-    test.each(cases)('one by %s, the other by %s', async (first, second) => {
-      await using system = await newSystem(await newDatabase())
-      const right = await begin(system)
-      await stop(right.node)
-      await using clocks = new AsyncDisposableStack()
-      const nodes: (Serving & { clock: FakeClock })[] = []
-      for (const offset of [first, second]) {
-        const clock = clocks.use(await newFakeClock())
-        clock.set(offset)
-        nodes.push({ ...(await system.serve(clock.environment)), clock })
-      }
-      const before = await countRows(system)
-      for (const [index, node] of nodes.entries()) {
-        const { record } = await post(node, right.token, `By-${index}`)
-        expect(Math.abs(Date.parse(record.created_at) - Date.now())).toBeLessThan(5_000)
-        expect((await post(node, right.token, 'Before')).isReplayed).toBe(true)
-        expect(await metric(node, 'muster_clock_in_doubt')).toBe(0)
-      }
-      for (const { clock } of nodes) clock.set('+0')
-      system.isFailing = false
-      await allDelivered(system)
-      await expectNothingLost(system, before)
-      for (const node of nodes) {
-        await stop(node)
-        // Timers that wait for a time of the clock would wait too long.
-        expect(node.output.stderr).not.toContain('TimeoutOverflowWarning')
-      }
-    })
+    test.each(cases)(
+      'one by %s, the other by %s: both use the time of PostgreSQL',
+      async (first, second) => {
+        await using system = await newSystem(await newDatabase())
+        const { node: nodeWithRightClock, token } = await begin(system)
+        await stop(nodeWithRightClock)
+        await using clocks = new AsyncDisposableStack()
+        const nodes: (Serving & { clock: FakeClock })[] = []
+        for (const offset of [first, second]) {
+          const clock = clocks.use(await newFakeClock())
+          clock.set(offset)
+          nodes.push({ ...(await system.serve(clock.environment)), clock })
+        }
+        const before = await countRows(system)
+        for (const [index, node] of nodes.entries()) {
+          const { record } = await post(node, token, `By-${index}`)
+          expect(Math.abs(Date.parse(record.created_at) - Date.now())).toBeLessThan(5_000)
+          expect((await post(node, token, 'Before')).isReplayed).toBe(true)
+          expect(await metric(node, 'muster_clock_in_doubt')).toBe(0)
+        }
+        for (const { clock } of nodes) clock.set('+0')
+        system.isFailing = false
+        await allDelivered(system)
+        await expectNothingLost(system, before)
+        for (const node of nodes) {
+          await stop(node)
+          // Timers that wait for a time of the clock would wait too long.
+          expect(node.output.stderr).not.toContain('TimeoutOverflowWarning')
+        }
+      },
+    )
   },
 )
