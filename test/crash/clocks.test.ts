@@ -11,7 +11,7 @@ import { newDatabase, type TestDatabase, until } from '../helpers.ts'
 import { startPostgres } from '../postgres.ts'
 import { type Receiver, startReceiver } from '../receiver.ts'
 import { databaseOptions } from '../upgrade/muster-database.ts'
-import { createWithKey } from './load.ts'
+import { create } from './load.ts'
 
 const database = inject('database')
 const OFFSETS: ClockOffset[] = ['+100d', '-100d', '+3h', '-3h']
@@ -72,7 +72,7 @@ async function stop({ process, ended }: Serving): Promise<void> {
 }
 
 async function post({ ready }: Serving, token: string, name: string, key = name) {
-  const response = await createWithKey(ready.url, { token, key, name })
+  const response = await create(ready.url, '/participants', { full_name: name }, { token, key })
   expect(response.status).toBe(201)
   const isReplayed = response.headers.get('Idempotent-Replayed') === 'true'
   return { isReplayed, record: (await response.json()) as { created_at: string } }

@@ -9,6 +9,10 @@ import { startLoadBalancer, startTcpProxy } from './proxy.ts'
 
 /** `ROLLING_RESTARTS=20` for a thorough run. */
 const RESTARTS = Number(process.env.ROLLING_RESTARTS ?? 3)
+/** How long PostgreSQL is away at first, and how long its connections are cut after that. */
+const AWAY_MS = 1_500
+const CUTS_MS = 6_000
+const CUT_EVERY_MS = 400
 const SETTINGS = { RATE_LIMIT_PER_MINUTE: '1000000', DRAIN_MS: '1000' }
 
 describe.skipIf(inject('database') !== 'postgres')('deploys', () => {
@@ -43,14 +47,14 @@ describe.skipIf(inject('database') !== 'postgres')('deploys', () => {
     (60 + 60 * RESTARTS) * 1_000,
   )
 
-  test('a start waits for PostgreSQL, also when it cuts all connections meanwhile', async () => {
+  test('a start waits for a PostgreSQL that is away and then cuts all connections', async () => {
     await using database = await newDatabase()
     await using muster = await newMuster()
     const { environment } = database
     if (!('DATABASE_URL' in environment)) throw new Error('This test needs PostgreSQL')
-    await using proxy = await startTcpProxy(environment.DATABASE_URL, 1_500)
-    const cuts = setInterval(proxy.cut, 400)
-    setTimeout(() => clearInterval(cuts), 6_000)
+    await using proxy = await startTcpProxy(environment.DATABASE_URL, AWAY_MS)
+    const cuts = setInterval(proxy.cut, CUT_EVERY_MS)
+    setTimeout(() => clearInterval(cuts), CUTS_MS)
     const {
       process: child,
       output,
@@ -59,7 +63,7 @@ describe.skipIf(inject('database') !== 'postgres')('deploys', () => {
     } = await startServing(muster, {
       environment: { ...environment, DATABASE_URL: proxy.url, DRAIN_MS: '0' },
     })
-    expect(ready.first_account).not.toBeUndefined()
+    expect(ready.first_account).toMatchObject({ token: expect.any(String) })
     const lines = output.stderr.trim().split('\n')
     expect(lines.map((line) => JSON.parse(line).msg)).toContainEqual(
       expect.stringMatching(/^PostgreSQL cannot be reached: .*\. Trying again for up to \d+ s\.$/),

@@ -1,12 +1,13 @@
 /** `kill -9` of the only node under load, with an immediate restart: deliveries continue at once,
- *  nothing is lost, and no repeated Idempotency-Key is answered with 409. */
+ *  nothing is lost, and no request with a repeated Idempotency-Key gets a 409. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
+import { percentile } from '../bench/result.ts'
 import { type Cluster, type Node, openCluster } from '../chaos/cluster.ts'
 import { until } from '../helpers.ts'
 import { type Receiver, startReceiver } from '../receiver.ts'
-import { createWithKey } from './load.ts'
+import { create } from './load.ts'
 
 /** `KILLS=20` for a thorough run. */
 const KILLS = Number(process.env.KILLS ?? 3)
@@ -40,11 +41,13 @@ function startLoad({ token }: Cluster, node: Node): Load {
   const created: string[] = []
   const failures: string[] = []
   const running = new Set<Promise<void>>()
-  const create = async (): Promise<void> => {
+  const createUntilSuccess = async (): Promise<void> => {
     const key = randomUUID()
     for (;;) {
-      const participant = { token, key, name: 'Ada Lovelace' }
-      const response = await createWithKey(node.url, participant).catch(() => undefined)
+      const participant = { full_name: 'Ada Lovelace' }
+      const response = await create(node.url, '/participants', participant, { token, key }).catch(
+        () => undefined,
+      )
       const body = (await response?.json().catch(() => undefined)) as { id: string } | undefined
       if (response?.status === 201 && body) return void created.push(body.id)
       if (response && body && response.status !== 503) failures.push(`${response.status}`)
@@ -53,7 +56,7 @@ function startLoad({ token }: Cluster, node: Node): Load {
   }
   const timer = setInterval(() => {
     if (running.size >= MAX_REQUESTS) return
-    const request = create()
+    const request = createUntilSuccess()
     running.add(request)
     request.finally(() => running.delete(request))
   }, CHANGE_INTERVAL_MS)
@@ -115,18 +118,13 @@ function arrivals({ requests }: Receiver): Map<string, number[]> {
   return times
 }
 
-/** Did each repeat follow a kill, before which the request was made? */
+/** Whether a kill lies between each request of a delivery and its repeat. */
 function areRepeatsOfKills(times: number[], kills: Kill[]): boolean {
-  return times
-    .slice(1)
-    .every((time, index) =>
-      kills.some(({ killedAt, readyAt }) => (times[index] ?? 0) < readyAt && time > killedAt),
-    )
-}
-
-function percentile(values: number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+  const repeats = times.slice(1)
+  return repeats.every((repeatedAt, index) => {
+    const requestedAt = times[index] ?? 0
+    return kills.some(({ killedAt, readyAt }) => requestedAt < readyAt && repeatedAt > killedAt)
+  })
 }
 
 test(

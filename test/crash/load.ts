@@ -1,18 +1,30 @@
-const CLIENTS = 4
+/** Clients of the API that create and list records. */
 
-/** Creates a participant with an Idempotency-Key. */
-export function createWithKey(
+const CLIENTS = 4
+const REQUEST_TIMEOUT_MS = 60_000
+
+interface CreateOptions {
+  token: string
+  /** The Idempotency-Key. */
+  key?: string
+}
+
+/** Creates a record. `path` is below `/public/v1`. */
+export function create(
   url: string,
-  { token, key, name }: { token: string; key: string; name: string },
+  path: string,
+  body: object,
+  { token, key }: CreateOptions,
 ): Promise<Response> {
-  return fetch(`${url}/public/v1/participants`, {
+  return fetch(`${url}/public/v1${path}`, {
     method: 'POST',
     headers: {
       Authorization: `Bearer ${token}`,
       'Content-Type': 'application/json',
-      'Idempotency-Key': key,
+      ...(key === undefined ? {} : { 'Idempotency-Key': key }),
     },
-    body: JSON.stringify({ full_name: name }),
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
   })
 }
 
@@ -28,24 +40,24 @@ export function startLoad(url: string, token: string): Load {
   const failures: string[] = []
   let isStopping = false
   let successes = 0
-  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
-  const body = JSON.stringify({ full_name: 'Ada Lovelace' })
-  const send = async (method: 'GET' | 'POST'): Promise<void> => {
-    const init = method === 'POST' ? { method, headers, body } : { headers }
-    const failure = await fetch(`${url}/public/v1/participants`, init).then(
-      async (response) => {
-        const text = await response.text()
-        return response.ok ? undefined : `${method} ${response.status} ${text.slice(0, 200)}`
-      },
-      (error: Error) => `${method} ${error.message} ${error.cause}`,
-    )
-    if (failure === undefined) successes++
-    else failures.push(failure)
+  const send = async (name: string, request: () => Promise<Response>): Promise<void> => {
+    try {
+      const response = await request()
+      const text = await response.text()
+      if (response.ok) successes++
+      else failures.push(`${name} ${response.status} ${text.slice(0, 200)}`)
+    } catch (error) {
+      failures.push(`${name} ${(error as Error).message} ${(error as Error).cause}`)
+    }
   }
+  const createParticipant = () =>
+    create(url, '/participants', { full_name: 'Ada Lovelace' }, { token })
+  const listParticipants = () =>
+    fetch(`${url}/public/v1/participants`, { headers: { Authorization: `Bearer ${token}` } })
   const runClient = async (): Promise<void> => {
     while (!isStopping) {
-      await send('POST')
-      await send('GET')
+      await send('POST', createParticipant)
+      await send('GET', listParticipants)
     }
   }
   const clients = Array.from({ length: CLIENTS }, runClient)

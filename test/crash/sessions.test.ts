@@ -7,6 +7,7 @@ import { pauseDeliveries, unpauseDeliveries } from '../../records/delivery-pause
 import { type Cluster, type Node, openCluster } from '../chaos/cluster.ts'
 import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
+import { create } from './load.ts'
 
 /** Well below the expiry of a lease, which takes 10 to 17 s. The machine may be busy. */
 const SOON_MS = 8_000
@@ -15,12 +16,8 @@ const RESPONSE_MS = 5_000
 const MAX_WAIT_MS = 10_000
 
 async function createParticipant({ token }: Cluster, { url }: Node): Promise<void> {
-  const response = await fetch(`${url}/public/v1/participants`, {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ full_name: 'Ada Lovelace' }),
-  })
-  expect(response.status).toBe(201)
+  const body = { full_name: 'Ada Lovelace' }
+  expect((await create(url, '/participants', body, { token })).status).toBe(201)
 }
 
 const listSessions = ({ db }: Cluster): Promise<string[]> =>
