@@ -48,11 +48,11 @@ export interface Node {
   /** When the process was spawned and when it was ready. Epoch milliseconds. */
   spawnedAt: number
   readyAt: number
-  /** Whether it was down or frozen at any time since then. */
-  wasHurtSince(since: number): boolean
+  /** Whether the node was down or frozen at any time since then. */
+  wasUnhealthySince(since: number): boolean
   /** Resolves when the node is ready. A ready node that exits is restarted. */
   start(): Promise<void>
-  /** Starts the node with another SECRET_KEY. False when it does not refuse it. */
+  /** Starts the node with another SECRET_KEY. Returns false when the node does not refuse it. */
   refusesWrongKey(): Promise<boolean>
   /** SIGKILL. */
   kill(): Promise<void>
@@ -89,20 +89,18 @@ export interface ClusterOptions {
   environment?: Environment
 }
 
-export async function openCluster({
-  kind,
-  environment: given = {},
-}: ClusterOptions): Promise<Cluster> {
+export async function openCluster(options: ClusterOptions): Promise<Cluster> {
+  const { kind } = options
   const directory = await mkdtemp(join(tmpdir(), 'muster-chaos-'))
   // PostgreSQL runs as another user.
   await chmod(directory, 0o755)
   const disk = openDisk(join(directory, 'disk'))
   const folder = disk?.folder ?? directory
   const postgres = kind === 'postgres' ? await startPostgres({ folder }) : undefined
-  const where: Environment = postgres
+  const databaseSettings: Environment = postgres
     ? { DATABASE_URL: await postgres.createDatabase() }
     : { DATA_DIR: join(folder, 'data') }
-  const environment = { ...SETTINGS, ...where, ...given }
+  const environment = { ...SETTINGS, ...databaseSettings, ...options.environment }
   const { accountId, token } = await withRecords(environment, async (trx) => {
     const { scope, token } = await newAccount(trx)
     return { accountId: scope.accountId, token }
@@ -171,12 +169,12 @@ interface NodeOptions {
 function newNode(name: string, role: Role, { environment, clock, logFile }: NodeOptions): Node {
   let process: ChildProcess | undefined
   /** When the node last became healthy. Undefined while it is not. */
-  let wellSince: number | undefined
+  let healthySince: number | undefined
   const isRunning = (): boolean =>
     process !== undefined && process.exitCode === null && process.signalCode === null
 
   async function end(signal: NodeJS.Signals): Promise<number | null> {
-    wellSince = undefined
+    healthySince = undefined
     if (!process || !isRunning()) return process?.exitCode ?? null
     const exited = once(process, 'exit')
     process.kill(signal)
@@ -198,7 +196,7 @@ function newNode(name: string, role: Role, { environment, clock, logFile }: Node
       await delay(5)
     }
     node.url = (JSON.parse(output) as { url: string }).url
-    node.readyAt = wellSince = Date.now()
+    node.readyAt = healthySince = Date.now()
     return true
   }
 
@@ -212,7 +210,8 @@ function newNode(name: string, role: Role, { environment, clock, logFile }: Node
     url: '',
     spawnedAt: 0,
     readyAt: 0,
-    wasHurtSince: (since) => wellSince === undefined || wellSince >= since || !isRunning(),
+    wasUnhealthySince: (since) =>
+      healthySince === undefined || healthySince >= since || !isRunning(),
     async start() {
       const deadline = Date.now() + READY_WITHIN_MS
       while (!(await spawnOnce(deadline))) {
@@ -234,12 +233,12 @@ function newNode(name: string, role: Role, { environment, clock, logFile }: Node
     },
     kill: async () => void (await end('SIGKILL')),
     freeze() {
-      wellSince = undefined
+      healthySince = undefined
       process?.kill('SIGSTOP')
     },
     thaw() {
       process?.kill('SIGCONT')
-      wellSince = Date.now()
+      healthySince = Date.now()
     },
     stop: () => end('SIGTERM'),
   }

@@ -6,7 +6,7 @@ import type { TestPostgres } from '../postgres.ts'
 import type { Cluster, Node } from './cluster.ts'
 import type { Disk } from './disk.ts'
 import type { Random } from './random.ts'
-import { type ChaosReceiver, illnesses } from './receivers.ts'
+import { type ChaosReceiver, type ReceiverFailure, receiverFailures } from './receivers.ts'
 
 export const faultKinds = [
   'API node killed',
@@ -18,7 +18,7 @@ export const faultKinds = [
   'wrong SECRET_KEY',
   'clock jumped',
   'disk full',
-  ...illnesses.map((illness) => `receiver ${illness}` as const),
+  ...receiverFailures.map((failure) => `receiver ${failure}` as const),
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
@@ -33,12 +33,11 @@ export interface Fault {
   /** Only of a killed node: when its next process was spawned and ready. */
   respawnedAt?: number
   readyAt?: number
-  /** Number of affected processes with attempts. 0 means that the fault explains no repeated
-   *  attempt. */
-  engines: number
+  /** The number of affected workers. A fault of 0 workers explains no repeated attempt. */
+  workers: number
 }
 
-export interface Storm {
+export interface FaultContext {
   cluster: Cluster
   receivers: ChaosReceiver[]
   random: Random
@@ -51,7 +50,7 @@ export interface Storm {
   progress: (text: string) => void
 }
 
-export interface StormOptions {
+export interface FaultOptions {
   /** No fault starts after this time, once each kind has occurred. Epoch milliseconds. */
   until: number
   /** Minimum and maximum rest between the starts of two faults. */
@@ -70,181 +69,190 @@ const DATABASE_AWAY_MS: [number, number] = [500, 5_000]
 /** From the start of a node until PostgreSQL is killed: before, during and after its first
  *  queries. */
 const INTO_START_MS: [number, number] = [0, 1_000]
-/** The ledger must tell them apart, so they differ by more than a run lasts. */
+/** The audit must tell them apart, so they differ by more than a run lasts. */
 export const clockOffsets: ClockOffset[] = ['+100d', '-100d', '+1d', '-1d']
 const WRONG_CLOCK_MS: [number, number] = [3_000, 10_000]
 /** A process reads its offset once a second, and a worker realigns every 5 s. */
 const CLOCK_SET_MS = 6_000
 const DISK_FULL_MS: [number, number] = [1_000, 6_000]
 const RECOVERY_POLL_MS = 100
-const ILL_MS: [number, number] = [2_000, 6_000]
+const RECEIVER_FAILURE_MS: [number, number] = [2_000, 6_000]
 const CUT_SHARE = 0.5
 
 interface Target {
-  /** What no other fault may affect meanwhile. */
+  /** No other fault may affect these parts of the installation meanwhile. */
   parts: string[]
-  strike(): Promise<void>
+  /** Causes the fault. Resolves when the part has recovered. */
+  cause(): Promise<void>
 }
 
 /** One kind of fault and its possible targets. */
-interface Blow {
+interface Candidate {
   kind: FaultKind
   targets: Target[]
 }
 
 /** Causes faults of every kind at random times, also several at once. Resolves when all has
  *  recovered. */
-export async function rage(
-  storm: Storm,
-  { until, restMs, calmMs, without = [] }: StormOptions,
+export async function causeFaults(
+  context: FaultContext,
+  { until, restMs, calmMs, without = [] }: FaultOptions,
 ): Promise<void> {
-  const blows = blowsOf(storm).filter(
+  const candidates = candidatesOf(context).filter(
     ({ kind, targets }) => targets.length > 0 && !without.includes(kind),
   )
-  const { random } = storm
-  const struck = new Set<string>()
-  const strikes: Promise<void>[] = []
-  let turn = random.shuffled(blows)
-  let isFirstTurn = true
-  while (Date.now() < until || isFirstTurn) {
+  const { random } = context
+  const busyParts = new Set<string>()
+  const isFree = ({ parts }: Target): boolean => !parts.some((part) => busyParts.has(part))
+  const running: Promise<void>[] = []
+  let round = random.shuffled(candidates)
+  let isFirstRound = true
+  while (Date.now() < until || isFirstRound) {
     await delay(random.between(...restMs))
-    const [blow, ...rest] = turn
-    const target = random.pick(
-      (blow?.targets ?? []).filter(({ parts }) => !parts.some((part) => struck.has(part))),
-    )
-    if (!blow || target === undefined) continue
-    isFirstTurn &&= rest.length > 0
-    turn = rest.length > 0 ? rest : random.shuffled(blows)
+    const [candidate, ...rest] = round
+    const target = random.pick((candidate?.targets ?? []).filter(isFree))
+    if (!candidate || target === undefined) continue
     const { parts } = target
-    storm.progress(`${blow.kind}: ${parts.join(', ')}`)
-    for (const part of parts) struck.add(part)
-    const strike = target.strike().finally(() => {
-      for (const part of parts) struck.delete(part)
+    context.progress(`${candidate.kind}: ${parts.join(', ')}`)
+    for (const part of parts) busyParts.add(part)
+    const fault = target.cause().finally(() => {
+      for (const part of parts) busyParts.delete(part)
     })
     // Rethrown below, after all other faults have ended.
-    strike.catch(() => undefined)
-    strikes.push(strike)
-    if (rest.length === 0) await delay(Math.max(0, Math.min(calmMs, until - Date.now())))
+    fault.catch(() => undefined)
+    running.push(fault)
+    round = rest
+    if (rest.length > 0) continue
+    isFirstRound = false
+    round = random.shuffled(candidates)
+    await delay(Math.max(0, Math.min(calmMs, until - Date.now())))
   }
-  await Promise.all(strikes)
+  await Promise.all(running)
 }
 
-function blowsOf(storm: Storm): Blow[] {
-  const { cluster, receivers } = storm
+function candidatesOf(context: FaultContext): Candidate[] {
+  const { cluster, receivers } = context
   const { nodes, postgres, disk } = cluster
-  const onNodes = (roles: string[], strike: (node: Node) => Promise<void>): Target[] =>
+  const onNodes = (roles: string[], cause: (node: Node) => Promise<void>): Target[] =>
     nodes
       .filter(({ role }) => roles.includes(role))
-      .map((node) => ({ parts: [node.name], strike: () => strike(node) }))
-  const onPostgres = (strike: (postgres: TestPostgres) => Promise<void>): Target[] =>
-    postgres ? [{ parts: ['PostgreSQL'], strike: () => strike(postgres) }] : []
+      .map((node) => ({ parts: [node.name], cause: () => cause(node) }))
+  const onPostgres = (cause: (postgres: TestPostgres) => Promise<void>): Target[] =>
+    postgres ? [{ parts: ['PostgreSQL'], cause: () => cause(postgres) }] : []
   return [
     {
       kind: 'API node killed',
-      targets: onNodes(['api'], (node) => killNode(storm, 'API node killed', node)),
+      targets: onNodes(['api'], (node) => killNode(context, 'API node killed', node)),
     },
     {
       kind: 'worker killed',
-      targets: onNodes(['worker', 'all'], (node) => killNode(storm, 'worker killed', node)),
+      targets: onNodes(['worker', 'all'], (node) => killNode(context, 'worker killed', node)),
     },
     {
       kind: 'worker frozen',
       // In embedded mode there is one node.
-      targets: onNodes([postgres ? 'worker' : 'all'], (node) => freezeNode(storm, node)),
+      targets: onNodes([postgres ? 'worker' : 'all'], (node) => freezeNode(context, node)),
     },
-    { kind: 'PostgreSQL killed', targets: onPostgres((it) => killPostgres(storm, it)) },
+    { kind: 'PostgreSQL killed', targets: onPostgres((it) => killPostgres(context, it)) },
     {
       kind: 'PostgreSQL restarted during a start',
       targets: nodes.flatMap((node) =>
-        onPostgres((it) => restartDuringStart(storm, it, node)).map(({ parts, strike }) => ({
+        onPostgres((it) => restartDuringStart(context, it, node)).map(({ parts, cause }) => ({
           parts: [node.name, ...parts],
-          strike,
+          cause,
         })),
       ),
     },
-    { kind: 'connections cut', targets: onPostgres(() => cutConnections(storm)) },
+    { kind: 'connections cut', targets: onPostgres(() => cutConnections(context)) },
     {
       kind: 'wrong SECRET_KEY',
-      targets: onNodes(['api', 'worker', 'all'], (node) => startWithWrongKey(storm, node)),
+      targets: onNodes(['api', 'worker', 'all'], (node) => startWithWrongKey(context, node)),
     },
     {
       kind: 'clock jumped',
       targets: nodes.flatMap(({ name, clock }) =>
-        clock ? [{ parts: [`clock of ${name}`], strike: () => setClock(storm, name, clock) }] : [],
+        clock ? [{ parts: [`clock of ${name}`], cause: () => setClock(context, name, clock) }] : [],
       ),
     },
     {
       kind: 'disk full',
       targets: disk
-        ? [{ parts: [postgres ? 'PostgreSQL' : 'disk'], strike: () => fillDisk(storm, disk) }]
+        ? [{ parts: [postgres ? 'PostgreSQL' : 'disk'], cause: () => fillDisk(context, disk) }]
         : [],
     },
-    ...illnesses.map(
-      (illness): Blow => ({
-        kind: `receiver ${illness}`,
+    ...receiverFailures.map(
+      (failure): Candidate => ({
+        kind: `receiver ${failure}`,
         targets: receivers.map((receiver) => ({
           parts: [receiver.name],
-          strike: () => fallIll(storm, receiver, illness),
+          cause: () => breakReceiver(context, receiver, failure),
         })),
       }),
     ),
   ]
 }
 
-function enginesOf({ nodes }: Cluster): number {
+function countWorkers({ nodes }: Cluster): number {
   return nodes.filter(({ role }) => role !== 'api').length
 }
 
-function begin(storm: Storm, fault: Omit<Fault, 'from' | 'to'>): Fault {
+function begin(context: FaultContext, fault: Omit<Fault, 'from' | 'to'>): Fault {
   const begun = { ...fault, from: Date.now(), to: Number.POSITIVE_INFINITY }
-  storm.faults.push(begun)
+  context.faults.push(begun)
   return begun
 }
 
 async function killNode(
-  storm: Storm,
+  context: FaultContext,
   kind: 'API node killed' | 'worker killed',
   node: Node,
 ): Promise<void> {
-  const fault = begin(storm, { kind, target: node.name, engines: node.role === 'api' ? 0 : 1 })
+  const fault = begin(context, { kind, target: node.name, workers: node.role === 'api' ? 0 : 1 })
   await node.kill()
   fault.to = Date.now()
-  await delay(storm.random.between(...DEAD_MS))
+  await delay(context.random.between(...DEAD_MS))
   await node.start()
   fault.respawnedAt = node.spawnedAt
   fault.readyAt = node.readyAt
 }
 
 /** Freezes a worker for longer than its lease: others take over its attempts, then it resumes. */
-async function freezeNode(storm: Storm, node: Node): Promise<void> {
-  const fault = begin(storm, { kind: 'worker frozen', target: node.name, engines: 1 })
+async function freezeNode(context: FaultContext, node: Node): Promise<void> {
+  const fault = begin(context, { kind: 'worker frozen', target: node.name, workers: 1 })
   node.freeze()
-  await delay(storm.random.between(...FROZEN_MS))
+  await delay(context.random.between(...FROZEN_MS))
   node.thaw()
   fault.to = Date.now()
 }
 
-async function killPostgres(storm: Storm, postgres: TestPostgres): Promise<void> {
-  const engines = enginesOf(storm.cluster)
-  const fault = begin(storm, { kind: 'PostgreSQL killed', target: 'PostgreSQL', engines })
-  await bounce(storm, postgres)
+async function killPostgres(context: FaultContext, postgres: TestPostgres): Promise<void> {
+  const workers = countWorkers(context.cluster)
+  const fault = begin(context, { kind: 'PostgreSQL killed', target: 'PostgreSQL', workers })
+  await restartPostgres(context, postgres)
   fault.to = Date.now()
 }
 
-async function restartDuringStart(storm: Storm, postgres: TestPostgres, node: Node): Promise<void> {
+async function restartDuringStart(
+  context: FaultContext,
+  postgres: TestPostgres,
+  node: Node,
+): Promise<void> {
   const kind = 'PostgreSQL restarted during a start'
-  const fault = begin(storm, { kind, target: node.name, engines: enginesOf(storm.cluster) })
+  const fault = begin(context, { kind, target: node.name, workers: countWorkers(context.cluster) })
   await node.kill()
   const started = node.start()
   // Thrown below.
   started.catch(() => undefined)
-  await delay(storm.random.between(...INTO_START_MS))
-  await bounce(storm, postgres)
+  await delay(context.random.between(...INTO_START_MS))
+  await restartPostgres(context, postgres)
   fault.to = Date.now()
   await started
 }
 
-async function bounce({ database, random }: Storm, postgres: TestPostgres): Promise<void> {
+async function restartPostgres(
+  { database, random }: FaultContext,
+  postgres: TestPostgres,
+): Promise<void> {
   await postgres.kill()
   database.epoch++
   await delay(random.between(...DATABASE_AWAY_MS))
@@ -252,31 +260,31 @@ async function bounce({ database, random }: Storm, postgres: TestPostgres): Prom
   await postgres.restart()
 }
 
-async function startWithWrongKey(storm: Storm, node: Node): Promise<void> {
-  const engines = node.role === 'api' ? 0 : 1
-  const fault = begin(storm, { kind: 'wrong SECRET_KEY', target: node.name, engines })
+async function startWithWrongKey(context: FaultContext, node: Node): Promise<void> {
+  const workers = node.role === 'api' ? 0 : 1
+  const fault = begin(context, { kind: 'wrong SECRET_KEY', target: node.name, workers })
   const status = await node.stop()
   fault.to = Date.now()
-  if (status !== 0) storm.broken.push(`${node.name} ended with ${status} on SIGTERM`)
+  if (status !== 0) context.broken.push(`${node.name} ended with ${status} on SIGTERM`)
   if (!(await node.refusesWrongKey()))
-    storm.broken.push(`${node.name} did not refuse a wrong SECRET_KEY`)
+    context.broken.push(`${node.name} did not refuse a wrong SECRET_KEY`)
   await node.kill()
   await node.start()
 }
 
-async function setClock(storm: Storm, target: string, clock: FakeClock): Promise<void> {
-  const fault = begin(storm, { kind: 'clock jumped', target, engines: 0 })
-  clock.set(storm.random.pick(clockOffsets) ?? '+0')
-  await delay(storm.random.between(...WRONG_CLOCK_MS))
+async function setClock(context: FaultContext, target: string, clock: FakeClock): Promise<void> {
+  const fault = begin(context, { kind: 'clock jumped', target, workers: 0 })
+  clock.set(context.random.pick(clockOffsets) ?? '+0')
+  await delay(context.random.between(...WRONG_CLOCK_MS))
   clock.set('+0')
   await delay(CLOCK_SET_MS)
   fault.to = Date.now()
 }
 
-async function fillDisk(storm: Storm, disk: Disk): Promise<void> {
-  const { cluster, random } = storm
-  const engines = enginesOf(cluster)
-  const fault = begin(storm, { kind: 'disk full', target: 'disk', engines })
+async function fillDisk(context: FaultContext, disk: Disk): Promise<void> {
+  const { cluster, random } = context
+  const workers = countWorkers(cluster)
+  const fault = begin(context, { kind: 'disk full', target: 'disk', workers })
   await disk.fill()
   await delay(random.between(...DISK_FULL_MS))
   disk.free()
@@ -305,13 +313,13 @@ async function responds(connectionString: string): Promise<boolean> {
   }
 }
 
-/** Cuts random connections of requests, engine and queue. */
-async function cutConnections(storm: Storm): Promise<void> {
-  const { cluster } = storm
-  const fault = begin(storm, {
+/** Cuts random connections of the nodes. */
+async function cutConnections(context: FaultContext): Promise<void> {
+  const { cluster } = context
+  const fault = begin(context, {
     kind: 'connections cut',
     target: 'PostgreSQL',
-    engines: enginesOf(cluster),
+    workers: countWorkers(cluster),
   })
   const client = new pg.Client({
     connectionString: cluster.db.read.client.config.connection.connectionString,
@@ -329,14 +337,14 @@ async function cutConnections(storm: Storm): Promise<void> {
   fault.to = Date.now()
 }
 
-async function fallIll(
-  storm: Storm,
+async function breakReceiver(
+  context: FaultContext,
   receiver: ChaosReceiver,
-  illness: (typeof illnesses)[number],
+  failure: ReceiverFailure,
 ): Promise<void> {
-  const fault = begin(storm, { kind: `receiver ${illness}`, target: receiver.name, engines: 0 })
-  receiver.health = illness
-  await delay(storm.random.between(...ILL_MS))
-  receiver.health = 'well'
+  const fault = begin(context, { kind: `receiver ${failure}`, target: receiver.name, workers: 0 })
+  receiver.failure = failure
+  await delay(context.random.between(...RECEIVER_FAILURE_MS))
+  receiver.failure = undefined
   fault.to = Date.now()
 }

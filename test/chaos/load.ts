@@ -9,12 +9,12 @@ export interface Load {
   /** Number of 2xx responses for each change, by `keyOf`. */
   acknowledged: Map<string, number>
   /** Responses by status, and requests without a response as `none`. */
-  answers: Map<string, number>
+  responses: Map<string, number>
   /** Responses to requests during which PostgreSQL was always down. */
-  answersWithoutDatabase: Map<string, number>
-  longestAnswerMs: number
+  responsesWithoutDatabase: Map<string, number>
+  longestResponseMs: number
   /** One sentence for each response that breaks a promise. */
-  wrong: string[]
+  broken: string[]
   /** Resolves when the requests in flight have ended. */
   stop(): Promise<void>
 }
@@ -35,7 +35,7 @@ const REST_MS = 120
 /** The interval of events for the slow receiver. */
 const JOB_EVERY_MS = 3_000
 /** The contract has no limit. This is the patience of users. */
-const ANSWER_WITHIN_MS = 30_000
+const RESPOND_WITHIN_MS = 30_000
 const REPEAT_EVERY_MS = 200
 /** The number of participants that clients update again and again. */
 const POOL = 200
@@ -61,10 +61,10 @@ export function startLoad(options: LoadOptions): Load {
 
 class Clients implements Load {
   readonly acknowledged: Load['acknowledged'] = new Map()
-  readonly answers: Load['answers'] = new Map()
-  readonly answersWithoutDatabase: Load['answersWithoutDatabase'] = new Map()
-  readonly wrong: string[] = []
-  longestAnswerMs = 0
+  readonly responses: Load['responses'] = new Map()
+  readonly responsesWithoutDatabase: Load['responsesWithoutDatabase'] = new Map()
+  readonly broken: string[] = []
+  longestResponseMs = 0
 
   private readonly options: LoadOptions
   private readonly random: Random
@@ -73,7 +73,7 @@ class Clients implements Load {
   private readonly clients: Promise<void>[]
   private readonly participants: string[] = []
   /** Changes with an idempotency key and without a final response. They are repeated. */
-  private readonly unclear: Change[] = []
+  private readonly toRepeat: Change[] = []
   private changes = 0
   private isOver = false
 
@@ -85,7 +85,7 @@ class Clients implements Load {
     this.clients = [
       ...Array.from({ length: CLIENTS }, () => this.run(() => this.nextChange(), restMs)),
       this.run(
-        () => this.unclear.shift(),
+        () => this.toRepeat.shift(),
         () => REPEAT_EVERY_MS,
       ),
       this.run(
@@ -159,29 +159,29 @@ class Clients implements Load {
         },
         body: JSON.stringify(body),
         dispatcher: this.agent,
-        signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+        signal: AbortSignal.timeout(RESPOND_WITHIN_MS),
       })
       const text = await response.body.text()
       const status = response.statusCode
-      count(this.answers, String(status))
-      if (!node.wasHurtSince(startedAt))
-        this.longestAnswerMs = Math.max(this.longestAnswerMs, Date.now() - startedAt)
+      count(this.responses, String(status))
+      if (!node.wasUnhealthySince(startedAt))
+        this.longestResponseMs = Math.max(this.longestResponseMs, Date.now() - startedAt)
       const retryAfter = Number(response.headers['retry-after'])
       this.judge(node, change, { status, retryAfter, text })
       if (epoch % 2 === 1 && this.options.databaseEpoch() === epoch) {
-        count(this.answersWithoutDatabase, String(status))
+        count(this.responsesWithoutDatabase, String(status))
         if (status !== 503)
-          this.wrong.push(
+          this.broken.push(
             `${node.name} responded to ${method} ${path} with ${status} while PostgreSQL was down`,
           )
       }
       if (status < 300) this.acknowledge(eventType, (JSON.parse(text) as { id: string }).id)
-      else if (idempotencyKey !== undefined) this.unclear.push(change)
+      else if (idempotencyKey !== undefined) this.toRepeat.push(change)
     } catch (error) {
-      count(this.answers, 'none')
-      if (idempotencyKey !== undefined) this.unclear.push(change)
-      if (!node.wasHurtSince(startedAt))
-        this.wrong.push(
+      count(this.responses, 'none')
+      if (idempotencyKey !== undefined) this.toRepeat.push(change)
+      if (!node.wasUnhealthySince(startedAt))
+        this.broken.push(
           `${node.name}, a healthy node, did not respond to ${method} ${path}: ${(error as Error).message}`,
         )
       // Do not flood a node that is down.
@@ -196,7 +196,7 @@ class Clients implements Load {
   ): void {
     if (status < 300 || (status === 409 && idempotencyKey !== undefined)) return
     if (status === 503 && retryAfter > 0) return
-    this.wrong.push(
+    this.broken.push(
       `${node.name} responded to ${method} ${path} with ${status}, Retry-After ${retryAfter}: ${text.slice(0, 200)}`,
     )
   }

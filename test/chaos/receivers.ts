@@ -5,15 +5,15 @@ import { listen } from '../receiver.ts'
 
 /** `hangs` never responds, `resets` resets the connection, `half-closes` ends its own side
  *  first. */
-export const illnesses = ['hangs', 'resets', 'half-closes'] as const
-export type Health = 'well' | (typeof illnesses)[number]
+export const receiverFailures = ['hangs', 'resets', 'half-closes'] as const
+export type ReceiverFailure = (typeof receiverFailures)[number]
 
 /** One POST. */
 export interface Arrival {
   at: number
   /** When it got a response or its connection was closed. */
   endedAt?: number
-  answered: boolean
+  responded: boolean
 }
 
 /** All POSTs of one delivery. */
@@ -21,7 +21,7 @@ export interface Received {
   /** Digest of the first body. */
   digest: string
   /** Whether all bodies were equal. */
-  alwaysTheSame: boolean
+  hasEqualBodies: boolean
   arrivals: Arrival[]
 }
 
@@ -29,7 +29,8 @@ export interface ChaosReceiver extends AsyncDisposable {
   name: string
   url: string
   eventTypes: string[]
-  health: Health
+  /** Undefined while the receiver works. */
+  failure?: ReceiverFailure
   /** By webhook-id. */
   received: Map<string, Received>
 }
@@ -51,14 +52,14 @@ export async function startChaosReceiver({
 }: ReceiverOptions): Promise<ChaosReceiver> {
   const received: ChaosReceiver['received'] = new Map()
   const server = createServer({ keepAliveTimeout: 60_000 }, async (request, response) => {
-    const arrival: Arrival = { at: Date.now(), answered: false }
+    const arrival: Arrival = { at: Date.now(), responded: false }
     const body = await bodyOf(request)
     if (!body) return
-    note(String(request.headers['webhook-id']), body, arrival)
+    record(String(request.headers['webhook-id']), body, arrival)
     response.once('close', () => {
       arrival.endedAt ??= Date.now()
     })
-    react(response, arrival)
+    respond(response, arrival)
   })
   const listener = await listen(server)
 
@@ -66,31 +67,30 @@ export async function startChaosReceiver({
     name,
     eventTypes,
     url: `http://127.0.0.1:${listener.port}/`,
-    health: 'well',
     received,
     [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
   }
 
-  function note(id: string, body: Buffer, arrival: Arrival): void {
+  function record(id: string, body: Buffer, arrival: Arrival): void {
     const digest = digestOf(body)
     const known = received.get(id)
-    if (!known) return void received.set(id, { digest, alwaysTheSame: true, arrivals: [arrival] })
+    if (!known) return void received.set(id, { digest, hasEqualBodies: true, arrivals: [arrival] })
     known.arrivals.push(arrival)
-    known.alwaysTheSame &&= known.digest === digest
+    known.hasEqualBodies &&= known.digest === digest
   }
 
-  function react(response: ServerResponse, arrival: Arrival): void {
-    if (receiver.health === 'hangs') return
-    if (receiver.health === 'resets') return void response.socket?.resetAndDestroy()
-    if (receiver.health === 'half-closes') return void response.socket?.end()
-    const answer = (): void => {
+  function respond(response: ServerResponse, arrival: Arrival): void {
+    if (receiver.failure === 'hangs') return
+    if (receiver.failure === 'resets') return void response.socket?.resetAndDestroy()
+    if (receiver.failure === 'half-closes') return void response.socket?.end()
+    const sendResponse = (): void => {
       if (response.destroyed) return
       response.writeHead(204).end()
-      arrival.answered = true
+      arrival.responded = true
       arrival.endedAt = Date.now()
     }
-    if (afterMs > 0) setTimeout(answer, afterMs)
-    else answer()
+    if (afterMs > 0) setTimeout(sendResponse, afterMs)
+    else sendResponse()
   }
 
   return receiver

@@ -1,14 +1,14 @@
 /** One run: an installation under load, random faults, and the audit at the end. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DatabaseKind } from '../bench/set-up.ts'
+import { type Audit, audit } from './audit.ts'
 import { type Cluster, openCluster } from './cluster.ts'
-import { type Fault, type FaultKind, rage, type StormOptions } from './faults.ts'
-import { type Audit, audit } from './ledger.ts'
+import { causeFaults, type Fault, type FaultKind, type FaultOptions } from './faults.ts'
 import { startLoad } from './load.ts'
 import { newRandom } from './random.ts'
 import { type ChaosReceiver, startChaosReceiver } from './receivers.ts'
 
-export interface ChaosOptions extends Pick<StormOptions, 'restMs' | 'calmMs' | 'without'> {
+export interface ChaosOptions extends Pick<FaultOptions, 'restMs' | 'calmMs' | 'without'> {
   database: DatabaseKind
   /** How long faults happen. */
   forMs: number
@@ -23,15 +23,15 @@ export interface ChaosOptions extends Pick<StormOptions, 'restMs' | 'calmMs' | '
   progress: (text: string) => void
 }
 
-export interface Report extends Omit<Audit, 'wrong'> {
+export interface Report extends Omit<Audit, 'broken'> {
   database: DatabaseKind
   seed: string
   seconds: number
   faults: Partial<Record<FaultKind, number>>
   /** Responses by status. `none` counts requests without a response. */
-  answers: Record<string, number>
-  answersWithoutDatabase: Record<string, number>
-  longestAnswerMs: number
+  responses: Record<string, number>
+  responsesWithoutDatabase: Record<string, number>
+  longestResponseMs: number
   /** The longest time from the spawning of a killed node until it was ready. */
   longestRestartMs: number
   /** From the end of the load until every delivery had ended. */
@@ -74,7 +74,7 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
     () => progress(`${sum(load.acknowledged)} changes acknowledged, ${faults.length} faults`),
     PROGRESS_MS,
   )
-  const storm = {
+  const context = {
     cluster,
     receivers: [...receivers.values()],
     random: newRandom(seed),
@@ -84,7 +84,7 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
     progress,
   }
   const { restMs, calmMs, without } = options
-  await rage(storm, { until: Date.now() + options.forMs, restMs, calmMs, without })
+  await causeFaults(context, { until: Date.now() + options.forMs, restMs, calmMs, without })
   // Observe the survivors after the last fault.
   await delay(2_000)
   await load.stop()
@@ -94,7 +94,7 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
   const left = await settled(cluster)
   const settledMs = Date.now() - calmAt
   clearInterval(ticking)
-  broken.push(...load.wrong)
+  broken.push(...load.broken)
   if (left > 0)
     broken.push(`${left} deliveries have not ended within ${SETTLE_WITHIN_MS / 1000} s of calm`)
   for (const { name, status } of await Promise.all(
@@ -103,8 +103,8 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
     if (status !== 0) broken.push(`${name} ended with ${status} on SIGTERM`)
 
   progress('comparing records and requests')
-  const { wrong, ...audited } = await audit({ cluster, load, faults, receivers })
-  broken.push(...wrong)
+  const { broken: brokenInRecords, ...audited } = await audit({ cluster, load, faults, receivers })
+  broken.push(...brokenInRecords)
   const waitedMs = audited.longestUndisturbedOrphanMs
   if (waitedMs > options.orphanWithinMs)
     broken.push(`An orphaned attempt waited ${waitedMs} ms without another fault`)
@@ -116,9 +116,9 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
     seed,
     seconds: Math.round((Date.now() - began) / 1000),
     faults: countBy(faults, ({ kind }) => kind),
-    answers: Object.fromEntries(load.answers),
-    answersWithoutDatabase: Object.fromEntries(load.answersWithoutDatabase),
-    longestAnswerMs: load.longestAnswerMs,
+    responses: Object.fromEntries(load.responses),
+    responsesWithoutDatabase: Object.fromEntries(load.responsesWithoutDatabase),
+    longestResponseMs: load.longestResponseMs,
     longestRestartMs: Math.max(
       0,
       ...faults.map(({ respawnedAt = 0, readyAt = 0 }) => readyAt - respawnedAt),

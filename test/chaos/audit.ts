@@ -6,7 +6,7 @@ import { keyOf, type Load } from './load.ts'
 import { type Arrival, type ChaosReceiver, digestOf } from './receivers.ts'
 
 /** The most attempts that one process has in flight. */
-export const MAX_REPEATS_PER_ENGINE = 512
+export const MAX_REPEATS_PER_WORKER = 512
 
 export interface Audit {
   acknowledged: number
@@ -28,11 +28,11 @@ export interface Audit {
   longestUndisturbedOrphanMs: number
   /** The longest time from the commit of an event until its 2xx response, by receiver. */
   slowestDeliveryMs: Record<string, number>
-  /** One sentence for each error. */
-  wrong: string[]
+  /** One sentence for each broken promise. */
+  broken: string[]
 }
 
-export interface Books {
+export interface AuditInput {
   cluster: Cluster
   load: Pick<Load, 'acknowledged'>
   faults: Fault[]
@@ -74,8 +74,8 @@ const SENDING_MS = 2_000
 const CLOCK_MS = 100
 const DAY_MS = 86_400_000
 
-export async function audit(books: Books): Promise<Audit> {
-  const auditor = new Auditor(books)
+export async function audit(input: AuditInput): Promise<Audit> {
+  const auditor = new Auditor(input)
   await auditor.checkAll()
   return auditor.found
 }
@@ -94,26 +94,26 @@ class Auditor {
     longestOrphanMs: 0,
     longestUndisturbedOrphanMs: 0,
     slowestDeliveryMs: {},
-    wrong: [],
+    broken: [],
   }
-  private readonly books: Books
+  private readonly input: AuditInput
   private readonly repeatsOf = new Map<Fault, number>()
   /** By event ID: the webhook IDs that still need a delivery. */
   private expected = new Map<string, Set<string>>()
 
-  constructor(books: Books) {
-    this.books = books
+  constructor(input: AuditInput) {
+    this.input = input
   }
 
   async checkAll(): Promise<void> {
-    this.expected = await checkEvents(this.books, this.found, (text) => this.missing(text))
-    for await (const { delivery, attempts } of deliveriesOf(this.books))
+    this.expected = await checkEvents(this.input, this.found, (text) => this.missing(text))
+    for await (const { delivery, attempts } of deliveriesOf(this.input))
       this.checkDelivery(delivery, attempts)
     for (const [eventId, webhookIds] of this.expected)
       for (const webhookId of webhookIds)
         this.missing(`Event ${eventId} has no delivery for webhook ${webhookId}`)
-    for (const { name, received } of this.books.receivers.values())
-      for (const id of received.keys()) this.wrong(`${name} got ${id}, which is not stored`)
+    for (const { name, received } of this.input.receivers.values())
+      for (const id of received.keys()) this.report(`${name} got ${id}, which is not stored`)
     this.checkRepeats()
   }
 
@@ -122,18 +122,18 @@ class Auditor {
     for (const [fault, repeats] of this.repeatsOf) {
       found.repeated[fault.kind] = (found.repeated[fault.kind] ?? 0) + repeats
       found.mostRepeated = Math.max(found.mostRepeated, repeats)
-      if (repeats > fault.engines * MAX_REPEATS_PER_ENGINE)
-        this.wrong(`${repeats} attempts were repeated after one fault: ${fault.kind}`)
+      if (repeats > fault.workers * MAX_REPEATS_PER_WORKER)
+        this.report(`${repeats} attempts were repeated after one fault: ${fault.kind}`)
     }
   }
 
-  private wrong(text: string): void {
-    this.found.wrong.push(text)
+  private report(text: string): void {
+    this.found.broken.push(text)
   }
 
   private missing(text: string): void {
     this.found.missing++
-    this.wrong(text)
+    this.report(text)
   }
 
   private checkDelivery(delivery: DeliveryRow, attempts: AttemptRow[]): void {
@@ -144,21 +144,21 @@ class Auditor {
     this.expected.get(delivery.event_id)?.delete(delivery.webhook_id)
     if (state === 'delivered') this.found.delivered++
     else
-      this.wrong(
+      this.report(
         `Delivery ${id} is ${state} ${delivery.failure_reason ?? ''} after ${attempts.length} attempts`,
       )
 
-    const receiver = this.books.receivers.get(delivery.webhook_id)
+    const receiver = this.input.receivers.get(delivery.webhook_id)
     const received = receiver?.received.get(id)
     // Deliveries that remain in the map at the end are not in the database.
     receiver?.received.delete(id)
-    const confirmed = received?.arrivals.find(({ answered }) => answered)
+    const confirmed = received?.arrivals.find(({ responded }) => responded)
     if (!receiver || !received || !confirmed) {
       this.missing(`${delivery.event_type} ${id} never arrived at ${receiver?.name}`)
       return
     }
-    if (!received.alwaysTheSame || received.digest !== digestOf(delivery.body))
-      this.wrong(`${id} arrived with another body than the stored one`)
+    if (!received.hasEqualBodies || received.digest !== digestOf(delivery.body))
+      this.report(`${id} arrived with another body than the stored one`)
     const { name } = receiver
     this.found.slowestDeliveryMs[name] = Math.max(
       this.found.slowestDeliveryMs[name] ?? 0,
@@ -175,8 +175,8 @@ class Auditor {
     orphans: Arrival[],
   ): void {
     if (orphans.length === 0) return
-    const reasons = this.books.faults.filter(
-      (fault) => fault.engines > 0 && arrivals.some((arrival) => wasInFlight(arrival, fault)),
+    const reasons = this.input.faults.filter(
+      (fault) => fault.workers > 0 && arrivals.some((arrival) => wasInFlight(arrival, fault)),
     )
     for (const fault of reasons.slice(0, orphans.length))
       this.repeatsOf.set(fault, (this.repeatsOf.get(fault) ?? 0) + 1)
@@ -184,9 +184,9 @@ class Auditor {
     if (unexplained > 0) {
       this.found.unexplained += unexplained
       const times = arrivals.map(
-        ({ at, endedAt, answered }) => `${at}${answered ? '+' : '-'}${endedAt ?? ''}`,
+        ({ at, endedAt, responded }) => `${at}${responded ? '+' : '-'}${endedAt ?? ''}`,
       )
-      this.wrong(
+      this.report(
         `${id} was sent ${unexplained} times too often to ${receiver.name} without a fault: ${times.join(' ')}`,
       )
     }
@@ -194,21 +194,21 @@ class Auditor {
   }
 
   private measureWait(receiver: ChaosReceiver, arrivals: Arrival[], orphan: Arrival): void {
-    // The last fault that this attempt was in flight at: a dead or frozen node starts none.
-    const fault = this.books.faults.findLast(
+    // The last fault during which this attempt was in flight: a dead or frozen node starts none.
+    const fault = this.input.faults.findLast(
       (each) => isLossOfNode(each) && orphan.at <= each.from && wasInFlight(orphan, each),
     )
     const next = arrivals.find(({ at }) => at > orphan.at)
     if (!fault || !next) return
-    const since = this.books.cluster.postgres ? fault.from : (fault.readyAt ?? fault.from)
+    const since = this.input.cluster.postgres ? fault.from : (fault.readyAt ?? fault.from)
     const waitedMs = next.at - since
     this.found.longestOrphanMs = Math.max(this.found.longestOrphanMs, waitedMs)
-    const isDisturbed = this.books.faults.some(
+    const isDisturbed = this.input.faults.some(
       (each) =>
         each !== fault &&
         each.from < next.at &&
         each.to > fault.from &&
-        (each.engines > 0 || each.kind === 'clock jumped' || each.target === receiver.name),
+        (each.workers > 0 || each.kind === 'clock jumped' || each.target === receiver.name),
     )
     if (!isDisturbed)
       this.found.longestUndisturbedOrphanMs = Math.max(
@@ -220,7 +220,7 @@ class Auditor {
 
 /** Checks that every acknowledged change has its events. Returns the webhook IDs of each event. */
 async function checkEvents(
-  { cluster, load, receivers }: Books,
+  { cluster, load, receivers }: AuditInput,
   found: Audit,
   missing: (text: string) => void,
 ): Promise<Map<string, Set<string>>> {
@@ -249,7 +249,7 @@ async function checkEvents(
 
 async function* deliveriesOf({
   cluster,
-}: Books): AsyncGenerator<{ delivery: DeliveryRow; attempts: AttemptRow[] }> {
+}: AuditInput): AsyncGenerator<{ delivery: DeliveryRow; attempts: AttemptRow[] }> {
   const columns = [
     'id',
     'event_id',
@@ -314,20 +314,23 @@ function unrecorded(arrivals: Arrival[], attempts: AttemptRow[]): Arrival[] {
     const within = [...left].filter(
       ({ at }) => at >= started_at - CLOCK_MS && at <= started_at + duration_ms + CLOCK_MS,
     )
-    const closest = within.sort(
-      (a, b) => Math.abs(a.at - started_at) - Math.abs(b.at - started_at),
-    )[0]
+    const distance = ({ at }: Arrival): number => Math.abs(at - started_at)
+    const [closest] = within.sort((a, b) => distance(a) - distance(b))
     if (closest) left.delete(closest)
   }
   return [...left]
 }
 
-/** In embedded mode rows have the time of the node, whose clock may have been wrong. */
+/** In embedded mode rows have the time of the node, whose clock may have been wrong. Every offset is
+ *  longer than a run, so that the right time is the one that is closest to now. */
 function rightTime(stored: number): number {
-  const offsetsMs = clockOffsets.map((offset) => Number.parseInt(offset, 10) * DAY_MS)
-  const times = [0, ...offsetsMs].map((offsetMs) => stored - offsetMs)
   const distance = (time: number): number => Math.abs(Date.now() - time)
-  return times.reduce((best, time) => (distance(time) < distance(best) ? time : best))
+  let closest = stored
+  for (const offset of clockOffsets) {
+    const time = stored - Number.parseInt(offset, 10) * DAY_MS
+    if (distance(time) < distance(closest)) closest = time
+  }
+  return closest
 }
 
 function isLossOfNode({ kind }: Fault): boolean {
