@@ -4,13 +4,12 @@ import { isIPv4 } from 'node:net'
 import packet, { type Answer, type DecodedPacket } from 'dns-packet'
 import { type Lookup, newNameLookup } from '../webhooks/transport/name-lookup.ts'
 
-/** The response to a query of a type, `A` or `AAAA`: IP addresses of both families, an alias with
- *  IP addresses, an error, or none. */
-export type Zone = (
-  name: string,
-  query: number,
-  type: string,
-) => string[] | { cname: string; addresses: string[] } | 'no such name' | 'silence'
+/** What a name resolves to: IP addresses of both families, an alias with IP addresses, an error, or
+ *  no response at all. */
+type Resolution = string[] | { cname: string; addresses: string[] } | 'no such name' | 'silence'
+
+/** Resolves a name. `lookup` counts the earlier look-ups of the name; `type` is `A` or `AAAA`. */
+export type Zone = (name: string, lookup: number, type: string) => Resolution
 
 export interface NameServer extends AsyncDisposable {
   /** `IP:port` */
@@ -37,8 +36,8 @@ export async function startNameServer(zone: Zone): Promise<NameServer> {
     const number = queryCounts.get(key) ?? 0
     queryCounts.set(key, number + 1)
     if (question.type === 'A') queries++
-    const has = zone(question.name, number, question.type)
-    if (has !== 'silence') server.send(answerTo(query, has), port, address)
+    const resolution = zone(question.name, number, question.type)
+    if (resolution !== 'silence') server.send(responseTo(query, resolution), port, address)
   })
   await new Promise<void>((resolve) => server.bind(0, '127.0.0.1', resolve))
   const address = `127.0.0.1:${server.address().port}`
@@ -52,20 +51,20 @@ export async function startNameServer(zone: Zone): Promise<NameServer> {
   }
 }
 
-function answerTo(
+function responseTo(
   { id, questions = [] }: DecodedPacket,
-  has: Exclude<ReturnType<Zone>, 'silence'>,
+  resolution: Exclude<Resolution, 'silence'>,
 ): Buffer {
   const [question] = questions
   const name = question?.name ?? ''
-  if (has === 'no such name')
+  if (resolution === 'no such name')
     return packet.encode({
       id,
       type: 'response',
       flags: packet.RECURSION_DESIRED | NXDOMAIN,
       questions,
     })
-  const { cname, addresses } = Array.isArray(has) ? { addresses: has } : has
+  const { cname, addresses } = Array.isArray(resolution) ? { addresses: resolution } : resolution
   const answers: Answer[] = addresses
     .filter((address) => isIPv4(address) === (question?.type === 'A'))
     .map((data) => ({ type: isIPv4(data) ? 'A' : 'AAAA', name: cname ?? name, ttl: 0, data }))

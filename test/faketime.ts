@@ -4,7 +4,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** The Debian package libfaketime installs it. Undefined: it is not installed. */
+/** The library of the Debian package libfaketime. Undefined: the package is not installed. */
 export const faketime = ['x86_64', 'aarch64']
   .map((machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketime.so.1`)
   .find((library) => existsSync(library))
@@ -12,13 +12,13 @@ export const faketime = ['x86_64', 'aarch64']
 if (faketime === undefined)
   console.log('Tests of wrong clocks are skipped: the Debian package libfaketime is not installed.')
 
-/** How libfaketime takes it, for example `+100d`, `-3h` or `+0`. */
+/** In the notation of libfaketime, for example `+100d`, `-3h` or `+0`. */
 export type ClockOffset = `${'+' | '-'}${number}${'d' | 'h' | ''}`
 
 export interface FakeClock extends AsyncDisposable {
-  /** For the processes whose clock it is. */
+  /** The environment of processes that use this clock. */
   environment: Record<string, string>
-  /** Changes the clock of running processes, too, within a second. */
+  /** Changes the clock, within a second that of running processes, too. */
   set(offset: ClockOffset): void
 }
 

@@ -19,7 +19,7 @@ interface PgBouncerOptions {
   poolSize: number
 }
 
-// Debian installs it where only the search path of root looks.
+// Debian installs it in a folder that only root has in its search path.
 const environment = { PATH: `${process.env.PATH}:/usr/sbin` }
 const START_MS = 10_000
 
@@ -51,7 +51,7 @@ default_pool_size = ${poolSize}
 max_client_conn = 500
 `,
   )
-  // It refuses to run as root.
+  // PgBouncer refuses to run as root.
   const isRoot = process.getuid?.() === 0
   const user = isRoot ? { uid: NOBODY, gid: NOBODY } : {}
   if (isRoot) await chown(directory, NOBODY, NOBODY)
@@ -83,7 +83,8 @@ max_client_conn = 500
 }
 
 async function waitForConnection(connectionString: string): Promise<void> {
-  for (const deadline = Date.now() + START_MS; ; ) {
+  const deadline = Date.now() + START_MS
+  for (;;) {
     const client = new pg.Client({ connectionString, connectionTimeoutMillis: 1_000 })
     client.on('error', () => undefined)
     try {

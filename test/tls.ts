@@ -28,7 +28,7 @@ export async function newAuthority(): Promise<Authority> {
   const { private: key, cert } = await generate(
     [{ name: 'commonName', value: `Test authority ${randomUUID()}` }],
     {
-      ...common({}),
+      ...commonOptions({}),
       extensions: [
         { name: 'basicConstraints', cA: true, critical: true },
         { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true },
@@ -38,14 +38,14 @@ export async function newAuthority(): Promise<Authority> {
   return { cert, issue: (options = {}) => newCertificate(options, { key, cert }) }
 }
 
-/** Self-signed without an authority. Valid from yesterday to tomorrow by default. */
+/** Self-signed unless an authority signs it. Valid from yesterday to tomorrow by default. */
 export async function newCertificate(
   options: CertificateOptions = {},
   authority?: Certificate,
 ): Promise<Certificate> {
   const { host = '127.0.0.1' } = options
   const { private: key, cert } = await generate([{ name: 'commonName', value: host }], {
-    ...common(options),
+    ...commonOptions(options),
     ca: authority,
     extensions: [
       { name: 'basicConstraints', cA: false },
@@ -58,7 +58,8 @@ export async function newCertificate(
   return { key, cert }
 }
 
-function common({
+/** Options of every certificate. */
+function commonOptions({
   notBefore = new Date(Date.now() - DAY_MS),
   notAfter = new Date(Date.now() + DAY_MS),
 }: CertificateOptions) {

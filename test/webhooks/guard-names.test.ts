@@ -75,8 +75,8 @@ describe('a name', () => {
   test('that resolves differently each time: the agent connects to the IP address it checked', async () => {
     await using good = await startReceiver({ validate: false })
     await using bad = await startListener({ host: '127.0.0.2', port: good.port })
-    await using names = await startNameServer((_, query) => [
-      query % 2 === 0 ? '127.0.0.1' : '127.0.0.2',
+    await using names = await startNameServer((_, lookup) => [
+      lookup % 2 === 0 ? '127.0.0.1' : '127.0.0.2',
     ])
     const allow = cidrs('127.0.0.1/32')
     const outcomes: string[] = []
@@ -98,8 +98,8 @@ describe('a name', () => {
       answers: [{ status: 200, headers: { connection: 'close' } }],
     })
     await using bad = await startListener({ host: '127.0.0.2', port: good.port })
-    await using names = await startNameServer((_, query) => [
-      query === 0 ? '127.0.0.1' : '127.0.0.2',
+    await using names = await startNameServer((_, lookup) => [
+      lookup === 0 ? '127.0.0.1' : '127.0.0.2',
     ])
     const agent = guardedAgent(cidrs('127.0.0.1/32'), names)
     const sendOne = (): Promise<SendResult> =>
