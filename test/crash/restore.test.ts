@@ -32,7 +32,8 @@ const NOTHING_MS = 2_000
 interface Drill extends AsyncDisposable {
   source: TestDatabase
   target: TestDatabase
-  /** Copies the source, while a service runs on it, to the target. */
+  /** Backs up the source while a service runs on it. Returns a function that restores the backup to
+   *  the target. */
   backUp(muster: Muster): Promise<() => Promise<void>>
 }
 
@@ -62,7 +63,7 @@ async function newSqliteDrill(): Promise<Drill> {
   }
 }
 
-/** pg_dump refuses servers of later versions, so the drill runs the server that it belongs to. */
+/** pg_dump refuses servers of later versions, so the drill runs the server of the same package. */
 const DEBIAN = '/usr/lib/postgresql'
 const programs = existsSync(DEBIAN)
   ? readdirSync(DEBIAN)
@@ -72,7 +73,7 @@ const programs = existsSync(DEBIAN)
 
 async function newPostgresDrill(bin: string): Promise<Drill> {
   const server: TestPostgres = await startPostgres({ programs: bin })
-  const newTarget = async (): Promise<TestDatabase & { url: string }> => {
+  const newServerDatabase = async (): Promise<TestDatabase & { url: string }> => {
     const url = await server.createDatabase()
     const key = 'a secret key that only tests would ever use'
     return {
@@ -81,7 +82,7 @@ async function newPostgresDrill(bin: string): Promise<Drill> {
       [Symbol.asyncDispose]: async () => undefined,
     }
   }
-  const [source, target] = [await newTarget(), await newTarget()]
+  const [source, target] = [await newServerDatabase(), await newServerDatabase()]
   const directory = await mkdtemp(join(tmpdir(), 'muster-backup-'))
   return {
     source,
@@ -137,7 +138,7 @@ if (isSkipped)
   console.log(`Skipped: the restore drill needs the Debian package postgresql in ${DEBIAN}.`)
 
 test.skipIf(isSkipped)(
-  'a backup under load, restored with deliveries paused: nothing is sent, then all that is pending',
+  'a backup under load is restored with deliveries paused: every pending delivery arrives once, and only after unpause',
   { timeout: 180_000 },
   async () => {
     await using drill = isPostgres ? await newPostgresDrill(programs ?? '') : await newSqliteDrill()
@@ -167,7 +168,7 @@ test.skipIf(isSkipped)(
     isBroken = false
     const restored = await readContents(drill.target)
     expect(restored.participants).toBeGreaterThanOrEqual(before.participants)
-    expect(restored).toMatchObject({ events: restored.participants, pending: expect.any(Array) })
+    expect(restored.events).toBe(restored.participants)
     expect(restored.pending).toHaveLength(restored.participants)
     expect(restored.pending).toEqual(expect.arrayContaining(before.pending))
 
