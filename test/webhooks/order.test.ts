@@ -2,6 +2,7 @@
  *  its events. */
 import { randomUUID } from 'node:crypto'
 import { beforeAll, expect, test } from 'vitest'
+import { cancelDelivery } from '../../records/delivery-commands.ts'
 import { disableWebhook } from '../../records/webhooks.ts'
 import { type ReceivedRequest, startReceiver } from '../receiver.ts'
 import { allEnded } from './bulk-jobs.ts'
@@ -66,6 +67,19 @@ test('after the final failure of a delivery the next one is sent', async () => {
     ...Array(10).fill('task.created'),
     'task.updated',
   ])
+})
+
+test('after a cancelled delivery the next one is sent', async () => {
+  const tenant = await newTenant(bench)
+  await using receiver = await startReceiver({ answers: [500, 204] })
+  await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
+  await emitUpdates(tenant, randomUUID(), 2)
+  const [next, first] = await tenant.deliveries()
+  await tenant.reached(first?.id ?? '', 'retrying')
+  await tenant.write((own) => cancelDelivery(own, first?.id ?? '', new Date()))
+  expect(await tenant.reached(next?.id ?? '', 'delivered')).toMatchObject({ attempts: 1 })
+  expect(await tenant.find(first?.id ?? '')).toMatchObject({ state: 'failed', attempts: 1 })
+  expect(receiver.requests).toHaveLength(2)
 })
 
 test('an event that is emitted while the delivery before it ends arrives, in its order', async () => {
