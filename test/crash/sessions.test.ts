@@ -80,7 +80,7 @@ test.skipIf(inject('database') !== 'postgres')(
 )
 
 test.skipIf(inject('database') !== 'postgres')(
-  'a worker freezes in the transaction of a lease: PostgreSQL ends it, and another worker makes the attempt',
+  'a worker freezes in the transaction of a lease: PostgreSQL ends the transaction, and another worker makes the attempt',
   async () => {
     await using cluster = await openCluster({ kind: 'postgres' })
     await using receiver = await startReceiver()

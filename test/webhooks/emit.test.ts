@@ -122,7 +122,7 @@ describe('test event', () => {
     expect(await listUndelivered(tenant.scope, { limit: 9 })).toEqual([])
   })
 
-  test('is refused for a disabled or deleted webhook', async () => {
+  test('is refused for a disabled webhook, and does nothing for a deleted one', async () => {
     await using subscriber = await newSubscriber(app)
     const { tenant, receiver, webhookId } = subscriber
     await tenant.write((own) => disableWebhook(own, webhookId, new Date()))

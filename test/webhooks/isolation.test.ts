@@ -75,7 +75,7 @@ test('an endpoint with 16 timeouts in a row is probed one attempt at a time, unt
   await receiver.received(680, 90_000)
 }, 200_000)
 
-test('slow endpoints take at most seven eighths of the slots, and one each after they were slow', async () => {
+test('slow endpoints take at most seven eighths of the slots, and one slot each after a restart', async () => {
   await using bench = await newBench()
   const engine = await bench.start({ timeoutMs: 20_000 })
   const [slowTenant, quickTenant] = [await newTenant(bench), await newTenant(bench)]

@@ -82,7 +82,7 @@ test('after a cancelled delivery the next one is sent', async () => {
   expect(receiver.requests).toHaveLength(2)
 })
 
-test('an event that is emitted while the delivery before it ends arrives, in its order', async () => {
+test('events arrive in order even if they are emitted just when the delivery before them ends', async () => {
   const tenant = await newTenant(bench)
   await using receiver = await startReceiver()
   await tenant.subscribe(receiver.url, { ordering: 'by_resource' })

@@ -44,7 +44,7 @@ async function newFailures(tenant: Tenant, count: number): Promise<Failures> {
 }
 
 describe('retry_failed', () => {
-  test('selects failed deliveries by webhook, type and time; none of a deleted webhook or of a test', async () => {
+  test('selects failed deliveries by webhook, type and time, but no test event and none of a deleted webhook', async () => {
     const tenant = await newTenant(app)
     await using deleted = await newFailures(tenant, 4)
     await tenant.write((own) => deleteWebhook(own, deleted.webhookId, new Date()))

@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
 import {
@@ -11,6 +10,7 @@ import {
   signingKeys,
 } from '../../webhooks/transport/secret.ts'
 import { deliveryHeaders } from '../../webhooks/transport/sign.ts'
+import { signatureOf } from '../receiver.ts'
 
 const ID = '0193d7a0-6c1e-7b3a-9f42-5d8e1c2a7b90'
 const EVENT_ID = '0193d7a0-6c1e-7b3a-9f42-0d1e2f3a4b5c'
@@ -39,9 +39,7 @@ describe('deliveryHeaders', () => {
       body,
       new Date(),
     )
-    expect(headers['x-service-signature']).toBe(
-      createHmac('sha256', secret).update(body).digest('hex'),
-    )
+    expect(headers['x-service-signature']).toBe(signatureOf(secret, body))
     expect(headers['x-service-signature']).toMatch(/^[0-9a-f]{64}$/)
     expect(headers).toMatchObject({
       'content-type': 'application/json',
@@ -91,6 +89,11 @@ describe('secrets', () => {
     expect(openSecret(KEYS, ID, sealed)).toBe(secret)
     expect(sealed).not.toContain(secret.slice(6))
     expect(sealSecret(KEY, ID, secret)).not.toBe(sealed)
+  })
+
+  test('secretOpener: opens a sealed secret, and remembers it', () => {
+    const secret = newSecret()
+    const sealed = sealSecret(KEY, ID, secret)
     const open = secretOpener(KEYS)
     expect(open(ID, sealed).whole.export().toString()).toBe(secret)
     expect(open(ID, sealed)).toBe(open(ID, sealed))
