@@ -2,13 +2,13 @@
 import { beforeAll, expect, test } from 'vitest'
 import { listAttempts, type RecordedAttempt } from '../../records/attempts.ts'
 import { type Answer, signatureOf, startReceiver } from '../receiver.ts'
-import { deliver, newSubscriber, sharedBench } from './harness.ts'
+import { deliver, newSubscriber, sharedInstallation } from './harness.ts'
 
-const bench = sharedBench()
-beforeAll(() => bench.start())
+const installation = sharedInstallation()
+beforeAll(() => installation.start())
 
 test('success: one signed request, and the delivery is delivered', async () => {
-  await using subscriber = await newSubscriber(bench, {
+  await using subscriber = await newSubscriber(installation, {
     answers: [{ status: 200, headers: { 'x-answer': 'yes' }, body: 'thanks' }],
   })
   const { tenant, receiver, webhookId } = subscriber
@@ -49,7 +49,7 @@ test('success: one signed request, and the delivery is delivered', async () => {
 })
 
 test('failures, then success: retries with the same ID and bytes', async () => {
-  await using subscriber = await newSubscriber(bench, { answers: [500, 503, 204] })
+  await using subscriber = await newSubscriber(installation, { answers: [500, 503, 204] })
   const { tenant, receiver } = subscriber
   const { id } = await tenant.emitOne()
   expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 3 })
@@ -72,7 +72,7 @@ test('failures, then success: retries with the same ID and bytes', async () => {
 })
 
 test('ten failures: the delivery has failed, and nothing more is sent', async () => {
-  await using subscriber = await newSubscriber(bench, { answers: [500] })
+  await using subscriber = await newSubscriber(installation, { answers: [500] })
   const { tenant, receiver } = subscriber
   const { id } = await tenant.emitOne()
   expect(await tenant.settled(id)).toMatchObject({
@@ -121,7 +121,7 @@ test.each<{ name: string; answers: Answer[]; want: Partial<RecordedAttempt> }>([
     },
   },
 ])('$name: a failed attempt that says why, and a retry', async ({ answers, want }) => {
-  await using subscriber = await newSubscriber(bench, { answers })
+  await using subscriber = await newSubscriber(installation, { answers })
   const { tenant, receiver } = subscriber
   const { id } = await tenant.emitOne()
   expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
@@ -131,7 +131,7 @@ test.each<{ name: string; answers: Answer[]; want: Partial<RecordedAttempt> }>([
 
 test('a large response: the attempt succeeds; 16 KiB are stored, without NUL and split characters', async () => {
   const body = Buffer.concat([Buffer.from('a\0b'), Buffer.from('é'.repeat(50_000))])
-  await using subscriber = await newSubscriber(bench, { answers: [{ status: 200, body }] })
+  await using subscriber = await newSubscriber(installation, { answers: [{ status: 200, body }] })
   const { tenant } = subscriber
   const { id } = await tenant.emitOne()
   expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 1 })
@@ -144,7 +144,7 @@ test('a large response: the attempt succeeds; 16 KiB are stored, without NUL and
 test('connection refused: unreachable', async () => {
   const receiver = await startReceiver()
   await receiver.close()
-  const { attempts } = await deliver(bench, receiver.url)
+  const { attempts } = await deliver(installation, receiver.url)
   expect(attempts[0]).toMatchObject({
     outcome: 'unreachable',
     status: null,
@@ -153,7 +153,7 @@ test('connection refused: unreachable', async () => {
 })
 
 test('blocked IP address: retried like any failure', async () => {
-  const { delivery, attempts } = await deliver(bench, 'http://10.255.255.1/')
+  const { delivery, attempts } = await deliver(installation, 'http://10.255.255.1/')
   expect(delivery).toMatchObject({ state: 'failed', attempts: 10 })
   expect(attempts[0]).toMatchObject({
     outcome: 'blocked',

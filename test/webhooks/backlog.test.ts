@@ -2,14 +2,14 @@
 import { expect, test } from 'vitest'
 import type { Attempt } from '../../records/attempt.ts'
 import { listUnqueued, listUnqueuedWithinQuota } from '../../records/scheduled-attempts.ts'
-import { newBench, newTenant } from './harness.ts'
+import { newInstallation, newTenant } from './harness.ts'
 
 const ENDPOINT = 'https://example.com/'
 const LATER = new Date(Date.now() + 60_000)
 
 test('listUnqueuedWithinQuota: of each webhook the earliest attempts up to its quota, without skipped deliveries', async () => {
-  await using bench = await newBench()
-  const [large, small] = [await newTenant(bench), await newTenant(bench)]
+  await using installation = await newInstallation()
+  const [large, small] = [await newTenant(installation), await newTenant(installation)]
   const largeId = await large.subscribe(ENDPOINT)
   const smallId = await small.subscribe(ENDPOINT)
   await large.emit(200)
@@ -24,13 +24,16 @@ test('listUnqueuedWithinQuota: of each webhook the earliest attempts up to its q
   })
 
   const now = new Date()
-  const all = await listUnqueued(bench.db, now, [], 1_000)
+  const all = await listUnqueued(installation.db, now, [], 1_000)
   const idsFor = (attempts: Attempt[], webhookId: string): string[] =>
     attempts
       .filter((attempt) => attempt.webhookId === webhookId)
       .map(({ deliveryId }) => deliveryId)
   const list = (skip: string[], free: [string, number][], until = now): Promise<Attempt[]> =>
-    listUnqueuedWithinQuota(bench.db, until, skip, { byWebhook: new Map(free), ofOthers: 10 })
+    listUnqueuedWithinQuota(installation.db, until, skip, {
+      byWebhook: new Map(free),
+      ofOthers: 10,
+    })
   expect([idsFor(all, largeId).length, idsFor(all, smallId).length]).toEqual([200, 2])
 
   const first = await list([], [])

@@ -1,7 +1,7 @@
 /** Deliveries after the clock went back, or with clocks that differ. */
 import { expect, test } from 'vitest'
 import { startReceiver } from '../receiver.ts'
-import { NEVER, newBench, newTenant } from './harness.ts'
+import { NEVER, newInstallation, newTenant } from './harness.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -16,13 +16,13 @@ test.each([
 ])(
   'the clock goes back by %s while a worker runs: the next attempt is made after its delay',
   async (_, ahead) => {
-    await using bench = await newBench()
+    await using installation = await newInstallation()
     await using receiver = await startReceiver({ answers: [500, 204] })
-    const tenant = await newTenant(bench)
+    const tenant = await newTenant(installation)
     await tenant.subscribe(receiver.url)
     let offset = ahead
     const now = (): Date => new Date(Date.now() + offset)
-    await bench.start({ now, delays: '5,600,600,600,600,600,600,600,600' })
+    await installation.start({ now, delays: '5,600,600,600,600,600,600,600,600' })
     const { id } = await tenant.emitOne()
     const failed = await tenant.reached(id, 'retrying')
     expect(failed.nextAttemptAt).toBeGreaterThan(Date.now() + ahead - HOUR_MS)
@@ -33,18 +33,18 @@ test.each([
 )
 
 test('the clock went back while no worker ran: the next worker reschedules within seconds', async () => {
-  await using bench = await newBench()
+  await using installation = await newInstallation()
   await using receiver = await startReceiver({ answers: [500] })
-  const tenant = await newTenant(bench)
+  const tenant = await newTenant(installation)
   await tenant.subscribe(receiver.url)
-  const ahead = await bench.start({
+  const ahead = await installation.start({
     now: () => new Date(Date.now() + 3 * HOUR_MS),
     delays: NEVER,
   })
   const { id } = await tenant.emitOne()
   await tenant.reached(id, 'retrying')
   await ahead.stop(2_000)
-  await bench.start({ delays: NEVER })
+  await installation.start({ delays: NEVER })
   // The next attempt is due after its delay of 600 s, not after the 3 hours in addition.
   await expect
     .poll(async () => (await tenant.find(id)).nextAttemptAt, { timeout: REALIGNED_MS })
@@ -52,11 +52,11 @@ test('the clock went back while no worker ran: the next worker reschedules withi
 })
 
 test('the clock of the leader is slightly behind: first attempts do not wait for a sweep', async () => {
-  await using bench = await newBench()
+  await using installation = await newInstallation()
   await using receiver = await startReceiver({ answers: [204] })
-  const tenant = await newTenant(bench)
+  const tenant = await newTenant(installation)
   await tenant.subscribe(receiver.url)
-  await bench.start({ now: () => new Date(Date.now() - 50) })
+  await installation.start({ now: () => new Date(Date.now() - 50) })
   const waits: number[] = []
   for (let count = 1; count <= 9; count++) {
     const emittedAt = performance.now()

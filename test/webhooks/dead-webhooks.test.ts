@@ -13,13 +13,13 @@ import {
   updateWebhook,
 } from '../../records/webhooks.ts'
 import { disableDeadWebhooks } from '../../server/dead-webhooks.ts'
-import { newTenant, sharedBench, type Tenant } from './harness.ts'
+import { newTenant, sharedInstallation, type Tenant } from './harness.ts'
 
 const HOUR_MS = 3_600_000
 const NOW = Date.now()
 const at = (hoursAgo: number): Date => new Date(NOW - hoursAgo * HOUR_MS)
 
-const bench = sharedBench()
+const installation = sharedInstallation()
 
 interface Webhook {
   tenant: Tenant
@@ -29,14 +29,14 @@ interface Webhook {
 }
 
 async function newWebhook(): Promise<Webhook> {
-  const tenant = await newTenant(bench)
+  const tenant = await newTenant(installation)
   const id = await tenant.subscribe('https://example.com/')
   return {
     tenant,
     id,
     async count(outcome, ...hoursAgo) {
       const status = outcome === 'success' ? 204 : 500
-      await transaction(bench.db, async (trx) => {
+      await transaction(installation.db, async (trx) => {
         for (const ago of hoursAgo)
           await countAttempts(trx, [
             { webhookId: id, endedAt: at(ago).getTime(), durationMs: 5, outcome, status },
@@ -49,7 +49,7 @@ async function newWebhook(): Promise<Webhook> {
 /** Runs the check of the service. Returns whether the webhook is enabled afterwards. */
 async function staysEnabled({ tenant, id }: Webhook): Promise<boolean | undefined> {
   await disableDeadWebhooks(
-    { db: bench.db, log: pino({ level: 'silent' }), afterDays: 5 },
+    { db: installation.db, log: pino({ level: 'silent' }), afterDays: 5 },
     new DeletionTime(new Date(NOW)),
     new AbortController().signal,
   )
@@ -93,8 +93,8 @@ const ENABLED: Record<string, (webhook: Webhook) => Promise<void>> = {
   },
   async 'deliveries were paused for a while'({ count }) {
     await count('http_error', 122, 100)
-    await pauseDeliveries(bench.db, at(99))
-    await unpauseDeliveries(bench.db, at(90))
+    await pauseDeliveries(installation.db, at(99))
+    await unpauseDeliveries(installation.db, at(90))
     await count('http_error', 78, 56, 34, 12, 1)
   },
   async 'the account was suspended for a while'({ tenant, count }) {
@@ -118,9 +118,9 @@ it('disables a webhook when all attempts of 5 days have failed', async () => {
 it('disables no webhook while deliveries are paused', async () => {
   const webhook = await newWebhook()
   await webhook.count('http_error', ...FIVE_DAYS)
-  await pauseDeliveries(bench.db, at(0))
+  await pauseDeliveries(installation.db, at(0))
   expect(await staysEnabled(webhook)).toBe(true)
-  await unpauseDeliveries(bench.db, at(0))
+  await unpauseDeliveries(installation.db, at(0))
   expect(await staysEnabled(webhook)).toBe(false)
 })
 

@@ -10,7 +10,7 @@ import {
   retryDelivery,
 } from '../../records/delivery-commands.ts'
 import { sharedApp, until } from '../helpers.ts'
-import { newBench, newSubscriber, type Tenant } from './harness.ts'
+import { newInstallation, newSubscriber, type Tenant } from './harness.ts'
 
 const SECOND_MS = 1_000
 /** No scheduled attempt happens during a test. */
@@ -44,9 +44,9 @@ const attemptsOf = async ({ scope }: Tenant, id: string): Promise<[number, strin
 
 describe('retry', () => {
   test('manual retry: one attempt outside the schedule; its success makes it delivered', async () => {
-    await using bench = await newBench()
-    await bench.start()
-    await using subscriber = await newSubscriber(bench, {
+    await using installation = await newInstallation()
+    await installation.start()
+    await using subscriber = await newSubscriber(installation, {
       answers: (_, index) => (index < 11 ? 500 : 204),
     })
     const { tenant, receiver } = subscriber

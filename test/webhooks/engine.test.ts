@@ -8,18 +8,18 @@ import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import {
   NEVER,
-  newBench,
   newEvents,
+  newInstallation,
   newSubscriber,
   newTenant,
   withoutAnnouncements,
 } from './harness.ts'
 
 test('a lost job is added again', async () => {
-  await using bench = await newBench()
-  await bench.start()
+  await using installation = await newInstallation()
+  await installation.start()
   // An announced attempt starts without a job.
-  await using subscriber = await newSubscriber(withoutAnnouncements(bench))
+  await using subscriber = await newSubscriber(withoutAnnouncements(installation))
   const { tenant, receiver } = subscriber
   // The attempt is marked as queued, but has no job: as after a loss of the tables of the queue.
   await tenant.write(async (own) => {
@@ -34,11 +34,11 @@ test('a lost job is added again', async () => {
 })
 
 test('the figures of an engine: attempts in flight, results, and the age of the oldest due attempt', async () => {
-  await using bench = await newBench()
-  const engine = await bench.start({ delays: NEVER, timeoutMs: 10_000 })
+  await using installation = await newInstallation()
+  const engine = await installation.start({ delays: NEVER, timeoutMs: 10_000 })
   expect(await engine.ready()).toBe(true)
   expect(await engine.oldestDueAgeMs()).toBe(0)
-  await using subscriber = await newSubscriber(bench, { answers: [{ afterMs: 500 }] })
+  await using subscriber = await newSubscriber(installation, { answers: [{ afterMs: 500 }] })
   const { tenant, receiver } = subscriber
   const aMinuteAgo = new Date(Date.now() - 60_000)
   await tenant.write((own) => emitMany(own, newEvents(1, 'task.created'), aMinuteAgo))
@@ -51,11 +51,11 @@ test('the figures of an engine: attempts in flight, results, and the age of the 
 })
 
 test('a hanging endpoint does not delay another', async () => {
-  await using bench = await newBench()
-  await bench.start({ timeoutMs: 10_000 })
+  await using installation = await newInstallation()
+  await installation.start({ timeoutMs: 10_000 })
   await using slow = await startReceiver({ answers: ['hang'] })
   await using quick = await startReceiver()
-  const [slowTenant, quickTenant] = [await newTenant(bench), await newTenant(bench)]
+  const [slowTenant, quickTenant] = [await newTenant(installation), await newTenant(installation)]
   const webhookId = await slowTenant.subscribe(slow.url)
   await quickTenant.subscribe(quick.url)
   await slowTenant.emit(60, 'task.created')
@@ -68,10 +68,10 @@ test('a hanging endpoint does not delay another', async () => {
 })
 
 test('background jobs: each runs once, and again after a failure', async () => {
-  await using bench = await newBench()
+  await using installation = await newInstallation()
   const due = new Set<string>([randomUUID(), randomUUID()])
   const runs: string[] = []
-  await bench.start({
+  await installation.start({
     backgroundJobs: {
       exports: {
         due: async () => [...due],
@@ -89,11 +89,11 @@ test('background jobs: each runs once, and again after a failure', async () => {
 })
 
 test('background jobs: a stop aborts the running one', async () => {
-  await using bench = await newBench()
+  await using installation = await newInstallation()
   const { promise: hasStarted, resolve: markStarted } = Promise.withResolvers<void>()
   const id = randomUUID()
   let isAborted = false
-  const engine = await bench.start({
+  const engine = await installation.start({
     backgroundJobs: {
       exports: {
         due: async () => [id],

@@ -8,7 +8,7 @@ import { findDeliveryBody, insertDeliveries } from '../../records/deliveries.ts'
 import { resendDelivery } from '../../records/delivery-commands.ts'
 import { until } from '../helpers.ts'
 import { signatureOf, startReceiver } from '../receiver.ts'
-import { newBench, newTenant } from './harness.ts'
+import { newInstallation, newTenant } from './harness.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -34,16 +34,16 @@ const RESTARTS_AFTER = [3, 6, 9]
 test('ten attempts at the specified times, over restarts and clock jumps, then failed', {
   timeout: 180_000,
 }, async () => {
-  await using bench = await newBench()
+  await using installation = await newInstallation()
   let aheadMs = 0
   const now = (): Date => new Date(Date.now() + aheadMs)
   const advanceTo = (time: number): void => {
     aheadMs = Math.max(aheadMs, time - Date.now())
   }
   // Nothing is queued before it is due: the queue has its own clock.
-  const start = () => bench.start({ delays: SPECIFIED, now, horizonMs: 0 })
+  const start = () => installation.start({ delays: SPECIFIED, now, horizonMs: 0 })
   let engine = await start()
-  const tenant = await newTenant(bench)
+  const tenant = await newTenant(installation)
   await using receiver = await startReceiver({ answers: [500] })
   await tenant.subscribe(receiver.url)
   const { id } = await tenant.emitOne()
@@ -81,9 +81,9 @@ test('ten attempts at the specified times, over restarts and clock jumps, then f
 })
 
 test('every attempt sends, signs and stores the same bytes, whatever the body contains', async () => {
-  await using bench = await newBench()
-  await bench.start({ delays: '0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02' })
-  const tenant = await newTenant(bench)
+  await using installation = await newInstallation()
+  await installation.start({ delays: '0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02' })
+  const tenant = await newTenant(installation)
   // Details that another JSON serializer would change: emoji, separators, escaped
   // surrogates, imprecise numbers, the order of numeric keys, white space.
   const body = Buffer.from(

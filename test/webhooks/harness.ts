@@ -32,7 +32,7 @@ import { type Receiver, type ReceiverOptions, startReceiver } from '../receiver.
 export const NEVER = '600,600,600,600,600,600,600,600,600'
 const QUICK = '0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03'
 
-/** A database with accounts: of a whole server or of a `Bench`. */
+/** A database with accounts: of a whole server or of an `Installation`. */
 export interface Accounts {
   db: Db
   config: Pick<Config, 'secretKeys'>
@@ -45,14 +45,14 @@ export interface StartOptions extends Pick<EngineOptions, 'now' | 'horizonMs' | 
 }
 
 /** A new database without a server, and engines on it. */
-export interface Bench extends Accounts, AsyncDisposable {
+export interface Installation extends Accounts, AsyncDisposable {
   /** Undefined on SQLite. */
   databaseUrl?: string
   dataDir: string
   start(options?: StartOptions): Promise<Engine>
 }
 
-export async function newBench(): Promise<Bench> {
+export async function newInstallation(): Promise<Installation> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-engine-'))
   const databaseUrl =
     inject('database') === 'postgres' ? await createDatabase(inject('postgresUrl')) : undefined
@@ -93,20 +93,19 @@ export async function newBench(): Promise<Bench> {
   }
 }
 
-/** The accounts of a bench, as another process writes them: its commits are not announced to the
- *  engines. */
-export const withoutAnnouncements = (bench: Bench): Bench => ({
-  ...bench,
-  db: { ...bench.db, publish: () => true },
+/** The installation as another process writes to it: no commit is announced to the engines. */
+export const withoutAnnouncements = (installation: Installation): Installation => ({
+  ...installation,
+  db: { ...installation.db, publish: () => true },
 })
 
-/** One bench for all tests of a file or a group. It is opened before them and closed after
+/** One installation for all tests of a file or a group. It is opened before them and closed after
  *  them. */
-export function sharedBench(): Bench {
-  const bench = {} as Bench
-  beforeAll(async () => void Object.assign(bench, await newBench()))
-  afterAll(() => bench[Symbol.asyncDispose]?.())
-  return bench
+export function sharedInstallation(): Installation {
+  const installation = {} as Installation
+  beforeAll(async () => void Object.assign(installation, await newInstallation()))
+  afterAll(() => installation[Symbol.asyncDispose]?.())
+  return installation
 }
 
 /** An account with webhooks. */

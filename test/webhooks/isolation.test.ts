@@ -7,7 +7,7 @@ import { cancelDelivery, retryDelivery } from '../../records/delivery-commands.t
 import { deleteWebhook, disableWebhook, updateWebhook } from '../../records/webhooks.ts'
 import { until } from '../helpers.ts'
 import { type Answer, type ReceivedRequest, startReceiver } from '../receiver.ts'
-import { NEVER, newBench, newTenant, type Tenant } from './harness.ts'
+import { NEVER, newInstallation, newTenant, type Tenant } from './harness.ts'
 
 const TIMEOUT_MS = 600
 const RESPONSE_MS = 100
@@ -41,9 +41,9 @@ async function deleteAll(tenant: Tenant, webhookIds: string[]): Promise<void> {
 }
 
 test('an endpoint with 16 timeouts in a row is probed one attempt at a time, until it responds', async () => {
-  await using bench = await newBench()
-  const engine = await bench.start({ timeoutMs: TIMEOUT_MS, delays: NEVER })
-  const tenant = await newTenant(bench)
+  await using installation = await newInstallation()
+  const engine = await installation.start({ timeoutMs: TIMEOUT_MS, delays: NEVER })
+  const tenant = await newTenant(installation)
   let hangs = true
   const open: OpenCount = { now: 0, most: 0 }
   await using receiver = await startReceiver({
@@ -76,10 +76,10 @@ test('an endpoint with 16 timeouts in a row is probed one attempt at a time, unt
 }, 200_000)
 
 test('slow endpoints take at most seven eighths of the slots, and one slot each after a restart', async () => {
-  await using bench = await newBench()
-  const engine = await bench.start({ timeoutMs: 20_000 })
-  const [slowTenant, quickTenant] = [await newTenant(bench), await newTenant(bench)]
-  const loneTenant = await newTenant(bench)
+  await using installation = await newInstallation()
+  const engine = await installation.start({ timeoutMs: 20_000 })
+  const [slowTenant, quickTenant] = [await newTenant(installation), await newTenant(installation)]
+  const loneTenant = await newTenant(installation)
   let open: OpenCount = { now: 0, most: 0 }
   // The first response is a success, so that the host may have more slots.
   const answers = (_: ReceivedRequest, index: number): Answer =>
@@ -113,7 +113,7 @@ test('slow endpoints take at most seven eighths of the slots, and one slot each 
   // They are still slow after a restart, and so is a webhook that is created again.
   await engine.stop(0)
   open = { now: 0, most: 0 }
-  await bench.start({ timeoutMs: 20_000 })
+  await installation.start({ timeoutMs: 20_000 })
   webhooks.push(...(await subscribeTimes(2, slowTenant, slow.url)))
   await slowTenant.emit(20, 'task.created')
   await quickTenant.emit(500, 'task.created')
@@ -125,10 +125,10 @@ test('slow endpoints take at most seven eighths of the slots, and one slot each 
 })
 
 test('retries and new attempts of a webhook stay within its limit together', async () => {
-  await using bench = await newBench()
+  await using installation = await newInstallation()
   // The retries come when the endpoint does not count as quick any more.
-  const engine = await bench.start({ timeoutMs: 20_000, delays: NEVER.replace('600', '2') })
-  const tenant = await newTenant(bench)
+  const engine = await installation.start({ timeoutMs: 20_000, delays: NEVER.replace('600', '2') })
+  const tenant = await newTenant(installation)
   await using receiver = await startReceiver({
     answers: (_, index) => (index < 16 ? 500 : 'hang'),
   })
@@ -143,9 +143,9 @@ test('retries and new attempts of a webhook stay within its limit together', asy
 })
 
 test('many hanging endpoints leave slots for the others', async () => {
-  await using bench = await newBench()
-  await bench.start({ timeoutMs: 20_000 })
-  const [slowTenant, quickTenant] = [await newTenant(bench), await newTenant(bench)]
+  await using installation = await newInstallation()
+  await installation.start({ timeoutMs: 20_000 })
+  const [slowTenant, quickTenant] = [await newTenant(installation), await newTenant(installation)]
   await using slow = await startReceiver({ answers: ['hang', 204, 'hang'] })
   await using slowToo = await startReceiver({ answers: ['hang'] })
   await using quick = await startReceiver()
@@ -167,10 +167,10 @@ test('many hanging endpoints leave slots for the others', async () => {
 test.runIf(inject('database') === 'postgres')(
   'a process whose shared slots are all used by hanging endpoints delays no other process',
   async () => {
-    await using bench = await newBench()
+    await using installation = await newInstallation()
     // The leader, which enqueues for both.
-    const full = await bench.start({ timeoutMs: 25_000 })
-    const [slowTenant, quickTenant] = [await newTenant(bench), await newTenant(bench)]
+    const full = await installation.start({ timeoutMs: 25_000 })
+    const [slowTenant, quickTenant] = [await newTenant(installation), await newTenant(installation)]
     await using slow = await startReceiver({ answers: [204, 'hang'] })
     await using slowToo = await startReceiver({ answers: [204, 'hang'] })
     await using quick = await startReceiver()
@@ -181,7 +181,7 @@ test.runIf(inject('database') === 'postgres')(
     await quickTenant.subscribe(quick.url)
     await slowTenant.emit(16, 'task.created')
     await until('the shared slots are used', () => full.stats().inFlight === 448, 15_000)
-    await bench.start({ timeoutMs: 25_000 })
+    await installation.start({ timeoutMs: 25_000 })
     await quickTenant.emit(900, 'task.created')
     await quick.received(900, 20_000)
     expect(full.stats().outcomes.timeout).toBe(0)
@@ -192,14 +192,14 @@ test.runIf(inject('database') === 'postgres')(
 )
 
 test.runIf(inject('database') === 'postgres')('a locked webhook delays no other', async () => {
-  await using bench = await newBench()
-  await bench.start()
+  await using installation = await newInstallation()
+  await installation.start()
   await using receiver = await startReceiver()
-  const [locked, other] = [await newTenant(bench), await newTenant(bench)]
+  const [locked, other] = [await newTenant(installation), await newTenant(installation)]
   const id = await locked.subscribe(receiver.url)
   await other.subscribe(receiver.url)
   let waiting = ''
-  await transaction(bench.db, async ({ sql }) => {
+  await transaction(installation.db, async ({ sql }) => {
     await sql('webhooks').where({ id }).update({ description: 'being changed' })
     await locked.emit(20, 'task.created')
     waiting = (await locked.emitOne()).id
@@ -211,10 +211,10 @@ test.runIf(inject('database') === 'postgres')('a locked webhook delays no other'
 })
 
 test('a manual retry waits until the cancelled attempt in flight has ended', async () => {
-  await using bench = await newBench()
-  await bench.start({ timeoutMs: 3_000, delays: NEVER })
+  await using installation = await newInstallation()
+  await installation.start({ timeoutMs: 3_000, delays: NEVER })
   await using receiver = await startReceiver({ answers: ['hang', 204] })
-  const tenant = await newTenant(bench)
+  const tenant = await newTenant(installation)
   await tenant.subscribe(receiver.url)
   const { id } = await tenant.emitOne()
   await receiver.received(1)
@@ -231,9 +231,9 @@ test('a manual retry waits until the cancelled attempt in flight has ended', asy
 })
 
 test('Retry-After does not move the next attempt, and is in the log', async () => {
-  await using bench = await newBench()
-  await bench.start({ delays: '1,1,1,1,1,1,1,1,1' })
-  const tenant = await newTenant(bench)
+  await using installation = await newInstallation()
+  await installation.start({ delays: '1,1,1,1,1,1,1,1,1' })
+  const tenant = await newTenant(installation)
   const refused = (status: number, after: string) => ({ status, headers: { 'retry-after': after } })
   await using receiver = await startReceiver({
     answers: [refused(503, '60'), refused(429, '0'), 204],
@@ -263,9 +263,9 @@ describe('no attempt starts after a committed change', () => {
         updateWebhook(scope, id, { url: elsewhere }, now),
     },
   ])('$name, while attempts are queued and in flight', async ({ change }) => {
-    await using bench = await newBench()
-    await bench.start({ delays: NEVER })
-    const tenant = await newTenant(bench)
+    await using installation = await newInstallation()
+    await installation.start({ delays: NEVER })
+    const tenant = await newTenant(installation)
     let changedAt = Number.POSITIVE_INFINITY
     let late = 0
     await using receiver = await startReceiver({

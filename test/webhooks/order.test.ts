@@ -6,12 +6,12 @@ import { cancelDelivery } from '../../records/delivery-commands.ts'
 import { disableWebhook } from '../../records/webhooks.ts'
 import { type ReceivedRequest, startReceiver } from '../receiver.ts'
 import { allEnded } from './bulk-jobs.ts'
-import { emitFor, newBench, newTenant, sharedBench, type Tenant } from './harness.ts'
+import { emitFor, newInstallation, newTenant, sharedInstallation, type Tenant } from './harness.ts'
 
 const TYPES = ['task.created', 'task.updated', 'task.completed', 'task.deleted'] as const
 
-const bench = sharedBench()
-beforeAll(() => bench.start({ delays: Array(9).fill('1').join() }))
+const installation = sharedInstallation()
+beforeAll(() => installation.start({ delays: Array(9).fill('1').join() }))
 
 const payloadOf = ({
   body,
@@ -25,7 +25,7 @@ async function emitUpdates(tenant: Tenant, resourceId: string, count: number): P
 }
 
 test('the events of a resource arrive in order; a failing delivery delays only its resource', async () => {
-  const tenant = await newTenant(bench)
+  const tenant = await newTenant(installation)
   const failingId = randomUUID()
   const otherIds = Array.from({ length: 5 }, () => randomUUID())
   let fromOthers = 0
@@ -52,7 +52,7 @@ test('the events of a resource arrive in order; a failing delivery delays only i
 })
 
 test('after the final failure of a delivery the next one is sent', async () => {
-  await using failing = await newBench()
+  await using failing = await newInstallation()
   await failing.start()
   const tenant = await newTenant(failing)
   await using receiver = await startReceiver({
@@ -70,7 +70,7 @@ test('after the final failure of a delivery the next one is sent', async () => {
 })
 
 test('after a cancelled delivery the next one is sent', async () => {
-  const tenant = await newTenant(bench)
+  const tenant = await newTenant(installation)
   await using receiver = await startReceiver({ answers: [500, 204] })
   await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
   await emitUpdates(tenant, randomUUID(), 2)
@@ -83,7 +83,7 @@ test('after a cancelled delivery the next one is sent', async () => {
 })
 
 test('events arrive in order even if they are emitted just when the delivery before them ends', async () => {
-  const tenant = await newTenant(bench)
+  const tenant = await newTenant(installation)
   await using receiver = await startReceiver()
   await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
   // Attempts begin with the first event, so that many emits meet the end of a delivery.
@@ -97,7 +97,7 @@ test('events arrive in order even if they are emitted just when the delivery bef
 })
 
 test('waiting deliveries fail when the webhook is disabled', async () => {
-  const tenant = await newTenant(bench)
+  const tenant = await newTenant(installation)
   await using receiver = await startReceiver({ answers: ['hang'] })
   const webhookId = await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
   await emitUpdates(tenant, randomUUID(), 3)

@@ -9,7 +9,7 @@ import { newWebhookAdmin } from '../console/hooks.ts'
 import { type AppOptions, newDatabase, startApp, type TestApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { databaseOptions } from '../upgrade/muster-database.ts'
-import { newBench, newSubscriber } from './harness.ts'
+import { newInstallation, newSubscriber } from './harness.ts'
 
 const PAUSED = { DELIVERIES: 'paused' }
 /** Longer than a worker needs to read the pause, poll and lease. */
@@ -106,18 +106,18 @@ describe('paused deliveries', () => {
 
 describe('running nodes', () => {
   test('make no attempt under load after another process has paused deliveries', async () => {
-    await using bench = await newBench()
+    await using installation = await newInstallation()
     const engines = await Promise.all(
       Array.from({ length: inject('database') === 'postgres' ? 2 : 1 }, () =>
-        bench.start({ timeoutMs: 15_000 }),
+        installation.start({ timeoutMs: 15_000 }),
       ),
     )
-    await using subscriber = await newSubscriber(bench)
+    await using subscriber = await newSubscriber(installation)
     const { tenant, receiver } = subscriber
     await tenant.emit(1_000)
     engines.forEach((engine) => void engine.wake())
     await receiver.received(100)
-    const { databaseUrl, dataDir } = bench
+    const { databaseUrl, dataDir } = installation
     const otherProcess = openDatabase(databaseUrl === undefined ? { dataDir } : { databaseUrl })
     await pauseDeliveries(otherProcess, new Date())
     await until('no attempt is in flight', () =>
@@ -139,10 +139,10 @@ describe('running nodes', () => {
   })
 
   test('make no attempt while they cannot read the pause', async () => {
-    await using bench = await newBench()
-    const { db } = bench
-    await using subscriber = await newSubscriber(bench)
-    const engine = await bench.start()
+    await using installation = await newInstallation()
+    const { db } = installation
+    await using subscriber = await newSubscriber(installation)
+    const engine = await installation.start()
     await db.write.schema.renameTable('delivery_pauses', 'hidden_pauses')
     await subscriber.tenant.emit(3)
     engine.wake()

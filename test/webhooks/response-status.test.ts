@@ -4,18 +4,18 @@ import { listAttempts } from '../../records/attempts.ts'
 import { readConfig } from '../../server/config.ts'
 import { startApp } from '../helpers.ts'
 import type { Answer } from '../receiver.ts'
-import { newSubscriber, type Subscriber, sharedBench } from './harness.ts'
+import { newSubscriber, type Subscriber, sharedInstallation } from './harness.ts'
 
 const SECOND_MS = 1_000
 
 describe.concurrent('the status of the response', () => {
-  const bench = sharedBench()
-  beforeAll(() => bench.start({ timeoutMs: 10 * SECOND_MS }))
+  const installation = sharedInstallation()
+  beforeAll(() => installation.start({ timeoutMs: 10 * SECOND_MS }))
 
   test.each([200, 201, 202, 203, 204, 205, 206, 226, 299])(
     '%i: delivered, and no more attempts',
     async (status) => {
-      await using subscriber = await newSubscriber(bench, { answers: [status] })
+      await using subscriber = await newSubscriber(installation, { answers: [status] })
       const { tenant, receiver } = subscriber
       const { id } = await tenant.emitOne()
       expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 1 })
@@ -28,7 +28,7 @@ describe.concurrent('the status of the response', () => {
   test.each([300, 301, 304, 307, 400, 401, 403, 404, 408, 410, 422, 429, 500, 502, 503, 599])(
     '%i: a retry follows',
     async (status) => {
-      await using subscriber = await newSubscriber(bench, { answers: [status, 204] })
+      await using subscriber = await newSubscriber(installation, { answers: [status, 204] })
       const { tenant } = subscriber
       const { id } = await tenant.emitOne()
       expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })

@@ -10,16 +10,16 @@ import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { allEnded } from './bulk-jobs.ts'
 import {
-  type Bench,
+  type Installation,
   NEVER,
-  newBench,
   newEvents,
+  newInstallation,
   newTenant,
   withoutAnnouncements,
 } from './harness.ts'
 
 /** Counts the connections of the queue; in embedded mode the ports of its thread. */
-async function countQueueResources({ db, databaseUrl }: Bench): Promise<number> {
+async function countQueueResources({ db, databaseUrl }: Installation): Promise<number> {
   if (databaseUrl === undefined)
     return process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length
   const { rows } = await db.read.raw(
@@ -31,17 +31,17 @@ async function countQueueResources({ db, databaseUrl }: Bench): Promise<number> 
 
 describe('stops and starts', () => {
   test('a start sends attempts scheduled without an engine, and keeps the schedule of before', async () => {
-    await using bench = await newBench()
+    await using installation = await newInstallation()
     await using receiver = await startReceiver({ answers: [500, 204] })
-    const tenant = await newTenant(bench)
+    const tenant = await newTenant(installation)
     await tenant.subscribe(receiver.url)
     const { id } = await tenant.emitOne()
-    const first = await bench.start({ delays: '1.5,1,1,1,1,1,1,1,1' })
+    const first = await installation.start({ delays: '1.5,1,1,1,1,1,1,1,1' })
     await tenant.reached(id, 'retrying')
     await first.stop(2_000)
     expect(await first.ready()).toBe(false)
     const { nextAttemptAt } = await tenant.find(id)
-    await bench.start()
+    await installation.start()
     expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
     expect(receiver.requests[1]?.receivedAt).toBeGreaterThanOrEqual(
       nextAttemptAt ?? Number.POSITIVE_INFINITY,
@@ -49,16 +49,16 @@ describe('stops and starts', () => {
   })
 
   test('a stop lets attempts in flight finish, and the next leader repeats none of them', async () => {
-    await using bench = await newBench()
-    const engine = await bench.start({ timeoutMs: 5_000 })
+    await using installation = await newInstallation()
+    const engine = await installation.start({ timeoutMs: 5_000 })
     await using receiver = await startReceiver({ answers: [{ afterMs: 1_500 }] })
-    const tenant = await newTenant(bench)
+    const tenant = await newTenant(installation)
     await tenant.subscribe(receiver.url)
     const { id } = await tenant.emitOne()
     await receiver.received(1)
     const stopped = engine.stop(10_000)
-    if (bench.databaseUrl !== undefined) {
-      const next = await bench.start()
+    if (installation.databaseUrl !== undefined) {
+      const next = await installation.start()
       await until('the next engine leads', () => next.isLeader())
       expect(engine.stats().inFlight).toBe(1)
     }
@@ -68,13 +68,13 @@ describe('stops and starts', () => {
   })
 
   test('a stop stores a result without its response when the database rejects the response', async () => {
-    await using bench = await newBench()
-    const engine = await bench.start()
+    await using installation = await newInstallation()
+    const engine = await installation.start()
     await using receiver = await startReceiver({ answers: [{ status: 200, body: 'thanks' }] })
-    const tenant = await newTenant(bench)
+    const tenant = await newTenant(installation)
     await tenant.subscribe(receiver.url)
-    await bench.db.write.raw(
-      bench.databaseUrl === undefined
+    await installation.db.write.raw(
+      installation.databaseUrl === undefined
         ? `create trigger no_response before insert on attempts when new.response_body is not null
            begin select raise(abort, 'No response may be stored'); end`
         : 'alter table attempts add constraint no_response check (response_body is null)',
@@ -89,31 +89,36 @@ describe('stops and starts', () => {
   })
 
   test('a start that fails leaves nothing of the queue open', async () => {
-    await using bench = await newBench()
-    const before = await countQueueResources(bench)
+    await using installation = await newInstallation()
+    const before = await countQueueResources(installation)
     const work = { due: async () => [], run: async () => undefined }
-    await expect(bench.start({ backgroundJobs: { 'not a name': work } })).rejects.toThrow('Name')
-    await until('the queue is closed', async () => (await countQueueResources(bench)) === before)
+    await expect(installation.start({ backgroundJobs: { 'not a name': work } })).rejects.toThrow(
+      'Name',
+    )
+    await until(
+      'the queue is closed',
+      async () => (await countQueueResources(installation)) === before,
+    )
   })
 
   test('an attempt that another process scheduled is found without an announcement', async () => {
-    await using bench = await newBench()
-    await bench.start()
+    await using installation = await newInstallation()
+    await installation.start()
     await using receiver = await startReceiver()
-    const tenant = await newTenant(withoutAnnouncements(bench))
+    const tenant = await newTenant(withoutAnnouncements(installation))
     await tenant.subscribe(receiver.url)
     await tenant.emit()
     await receiver.received(1, 1_500)
   })
 
   test('a commit announces its due attempts; above the limit the engine queries for them', async () => {
-    await using bench = await newBench()
-    await bench.start({ timeoutMs: 10_000 })
+    await using installation = await newInstallation()
+    await installation.start({ timeoutMs: 10_000 })
     await using receiver = await startReceiver()
-    const tenant = await newTenant(bench)
+    const tenant = await newTenant(installation)
     await tenant.subscribe(receiver.url)
     const announced: (number | undefined)[] = []
-    bench.db.subscribe(ATTEMPTS_SCHEDULED, (attempts) => announced.push(attempts?.length))
+    installation.db.subscribe(ATTEMPTS_SCHEDULED, (attempts) => announced.push(attempts?.length))
     const events = newEvents(600, 'task.created')
     await tenant.emit()
     await tenant.write((own) => emitMany(own, events, new Date()))
@@ -129,18 +134,21 @@ describe('stops and starts', () => {
   test.runIf(inject('database') === 'postgres')(
     'an attempt that started without a job gets a leased one, and the session of its worker lists it',
     async () => {
-      await using bench = await newBench()
-      const engine = await bench.start({ timeoutMs: 20_000 })
+      await using installation = await newInstallation()
+      const engine = await installation.start({ timeoutMs: 20_000 })
       await using receiver = await startReceiver({ answers: ['hang'] })
-      const tenant = await newTenant(bench)
+      const tenant = await newTenant(installation)
       await tenant.subscribe(receiver.url)
       await until('the engine leads', () => engine.isLeader())
       await tenant.emit()
       await receiver.received(1)
       const leased = (): Promise<string[]> =>
-        bench.db.read('pgboss.job').where({ name: 'deliveries', state: 'active' }).pluck('id')
+        installation.db
+          .read('pgboss.job')
+          .where({ name: 'deliveries', state: 'active' })
+          .pluck('id')
       await until('its job is leased', async () => (await leased()).length === 1)
-      const [jobs] = await bench.db.read('worker_sessions').pluck('jobs')
+      const [jobs] = await installation.db.read('worker_sessions').pluck('jobs')
       expect(jobs).toEqual([{ id: (await leased())[0], retryCount: 0 }])
     },
   )
@@ -148,13 +156,13 @@ describe('stops and starts', () => {
   test.runIf(inject('database') === 'postgres')(
     'two engines share the attempts, and nothing is sent twice',
     async () => {
-      await using bench = await newBench()
+      await using installation = await newInstallation()
       const engines = [
-        await bench.start({ timeoutMs: 10_000 }),
-        await bench.start({ timeoutMs: 10_000 }),
+        await installation.start({ timeoutMs: 10_000 }),
+        await installation.start({ timeoutMs: 10_000 }),
       ]
       await using receiver = await startReceiver()
-      const tenant = await newTenant(bench)
+      const tenant = await newTenant(installation)
       await tenant.subscribe(receiver.url)
       await tenant.emit(300, 'task.created')
       await allEnded(tenant, 300)
@@ -167,14 +175,14 @@ describe('stops and starts', () => {
   test.runIf(inject('database') === 'postgres')(
     'an emptied queue is rebuilt from the records',
     async () => {
-      await using bench = await newBench()
-      await bench.start({ delays: NEVER })
+      await using installation = await newInstallation()
+      await installation.start({ delays: NEVER })
       await using receiver = await startReceiver({ answers: [500, 204] })
-      const tenant = await newTenant(bench)
+      const tenant = await newTenant(installation)
       await tenant.subscribe(receiver.url)
       const { id } = await tenant.emitOne()
       await tenant.reached(id, 'retrying')
-      const client = new pg.Client({ connectionString: bench.databaseUrl })
+      const client = new pg.Client({ connectionString: installation.databaseUrl })
       await client.connect()
       await client.query('delete from pgboss.job')
       await client.end()
@@ -192,7 +200,7 @@ describe('stops and starts', () => {
 test.runIf(inject('database') === 'sqlite')(
   'embedded mode: when the thread of the queue ends, the queue is rebuilt from the records',
   async () => {
-    await using bench = await newBench()
+    await using installation = await newInstallation()
     const threads: Worker[] = []
     const onWorker = (thread: Worker): void => void threads.push(thread)
     process.on('worker', onWorker)
@@ -200,14 +208,17 @@ test.runIf(inject('database') === 'sqlite')(
     const backgroundJobs = {
       exports: { due: async () => [...due], run: async (id: string) => void due.delete(id) },
     }
-    const engine = await bench.start({
+    const engine = await installation.start({
       delays: '4,1,1,1,1,1,1,1,1',
       timeoutMs: 10_000,
       backgroundJobs,
     })
     await using slow = await startReceiver({ answers: [{ afterMs: 4_000 }] })
     await using failing = await startReceiver({ answers: [500, 204] })
-    const [slowTenant, failingTenant] = [await newTenant(bench), await newTenant(bench)]
+    const [slowTenant, failingTenant] = [
+      await newTenant(installation),
+      await newTenant(installation),
+    ]
     await slowTenant.subscribe(slow.url)
     await failingTenant.subscribe(failing.url)
     const inFlight = await slowTenant.emitOne()

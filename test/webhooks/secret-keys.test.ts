@@ -20,7 +20,7 @@ import {
 } from '../../webhooks/transport/secret.ts'
 import { startApp, until } from '../helpers.ts'
 import { signatureOf } from '../receiver.ts'
-import { newBench, newSubscriber, newTenant, type Tenant } from './harness.ts'
+import { newInstallation, newSubscriber, newTenant, type Tenant } from './harness.ts'
 
 const NEW_KEY = 'another secret key, long enough for it'
 const WEBHOOK = {
@@ -50,8 +50,8 @@ async function replaceSecret(
 
 describe('proveSecretKeys', () => {
   test('stores the first key, and refuses every other one', async () => {
-    await using bench = await newBench()
-    const { db, config } = bench
+    await using installation = await newInstallation()
+    const { db, config } = installation
     const key = config.secretKeys.newest()
     await proveSecretKeys(db, config.secretKeys)
     await proveSecretKeys(db, config.secretKeys)
@@ -64,13 +64,13 @@ describe('proveSecretKeys', () => {
   })
 
   test('refuses a key that does not fit the secrets when no key is stored', async () => {
-    await using bench = await newBench()
-    await (await newTenant(bench)).subscribe(WEBHOOK.url)
-    await expect(proveSecretKeys(bench.db, secretKeysOf(NEW_KEY))).rejects.toThrow(
+    await using installation = await newInstallation()
+    await (await newTenant(installation)).subscribe(WEBHOOK.url)
+    await expect(proveSecretKeys(installation.db, secretKeysOf(NEW_KEY))).rejects.toThrow(
       'SECRET_KEY is not the key',
     )
-    expect(await findSecretKeyState(bench.db.read)).toBeUndefined()
-    await proveSecretKeys(bench.db, bench.config.secretKeys)
+    expect(await findSecretKeyState(installation.db.read)).toBeUndefined()
+    await proveSecretKeys(installation.db, installation.config.secretKeys)
   })
 
   test('makes a node that does not know the newest key not ready', async () => {
@@ -87,11 +87,11 @@ describe('proveSecretKeys', () => {
 
 describe('the rotation of the secret key', () => {
   test('encrypts every secret with the new key, also after an interruption', async () => {
-    await using bench = await newBench()
-    const { db, config } = bench
+    await using installation = await newInstallation()
+    const { db, config } = installation
     const old = config.secretKeys.newest()
     const [both, onlyNew] = [secretKeysOf(NEW_KEY, old), secretKeysOf(NEW_KEY)]
-    const tenants = await Promise.all([1, 2, 3].map(() => newTenant(bench)))
+    const tenants = await Promise.all([1, 2, 3].map(() => newTenant(installation)))
     const webhooks: { tenant: Tenant; id: string; secret: string }[] = []
     for (const tenant of tenants)
       for (let count = 0; count < 40; count++) {
@@ -132,10 +132,10 @@ describe('the rotation of the secret key', () => {
   })
 
   test('waits for a webhook that is being created with the old key, and encrypts it, too', async () => {
-    await using bench = await newBench()
-    const { db, config } = bench
+    await using installation = await newInstallation()
+    const { db, config } = installation
     const both = secretKeysOf(NEW_KEY, config.secretKeys.newest())
-    const tenant = await newTenant(bench)
+    const tenant = await newTenant(installation)
     const secret = newSecret()
     const sealing = Promise.withResolvers<void>()
     const rotation = sealing.promise.then(async () => {
@@ -159,25 +159,25 @@ describe('the rotation of the secret key', () => {
   })
 
   test('names the webhooks whose secrets no key can read', async () => {
-    await using bench = await newBench()
-    const tenant = await newTenant(bench)
+    await using installation = await newInstallation()
+    const tenant = await newTenant(installation)
     const [readable, unreadable] = [
       await tenant.subscribe(WEBHOOK.url),
       await tenant.subscribe(WEBHOOK.url),
     ]
     const secret = await tenant.secretOf(readable)
     await makeUnreadable(tenant, unreadable)
-    const both = secretKeysOf(NEW_KEY, bench.config.secretKeys.newest())
-    await startRotation(bench.db, both)
-    const result = await reencryptSecrets(bench.db, both, () => undefined)
+    const both = secretKeysOf(NEW_KEY, installation.config.secretKeys.newest())
+    await startRotation(installation.db, both)
+    const result = await reencryptSecrets(installation.db, both, () => undefined)
     expect(result).toEqual({ webhooks: 1, unreadable: [unreadable] })
     expect(await secretWith(secretKeysOf(NEW_KEY), tenant, readable)).toBe(secret)
   })
 })
 
 test('abandonLostKey: only a key that does not fit the database can be given up', async () => {
-  await using bench = await newBench()
-  const { db, config } = bench
+  await using installation = await newInstallation()
+  const { db, config } = installation
   await proveSecretKeys(db, config.secretKeys)
   await expect(abandonLostKey(db, config.secretKeys)).rejects.toThrow(
     'SECRET_KEY fits the database. No key is lost.',
@@ -187,12 +187,12 @@ test('abandonLostKey: only a key that does not fit the database can be given up'
 })
 
 test('an unreadable secret pauses the deliveries without an attempt, until it is rotated', async () => {
-  await using bench = await newBench()
-  await using subscriber = await newSubscriber(bench)
-  await using other = await newSubscriber(bench)
+  await using installation = await newInstallation()
+  await using subscriber = await newSubscriber(installation)
+  await using other = await newSubscriber(installation)
   const { tenant, receiver, webhookId } = subscriber
   await makeUnreadable(tenant, webhookId)
-  const engine = await bench.start()
+  const engine = await installation.start()
   await tenant.emit(20)
   await until('the webhook is paused', () => engine.stats().pausedWebhooks === 1)
   await other.tenant.settled((await other.tenant.emitOne()).id)
@@ -201,7 +201,7 @@ test('an unreadable secret pauses the deliveries without an attempt, until it is
     expect(delivery).toMatchObject({ state: 'pending', attempts: 0 })
   expect(receiver.requests).toHaveLength(0)
   const secret = newSecret()
-  await replaceSecret(tenant, webhookId, secret, bench.config.secretKeys.newest())
+  await replaceSecret(tenant, webhookId, secret, installation.config.secretKeys.newest())
   for (const { id } of await tenant.deliveries())
     expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 1 })
   expect(engine.stats().pausedWebhooks).toBe(0)
