@@ -6,12 +6,11 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { afterAll, beforeAll, inject } from 'vitest'
 import { issueApiKey } from '../auth/api-key.ts'
-import type { OperationId } from '../generated/operations.ts'
-import { operations } from '../generated/operations.ts'
+import { type OperationId, type OperationRow, operations } from '../generated/operations.ts'
 import { insertAccount } from '../records/accounts.ts'
 import type { AccessLevel } from '../records/api-keys.ts'
 import { migrate, withSetupLock } from '../records/database/migrate.ts'
-import { openDatabase, withoutPooler } from '../records/database/open.ts'
+import { type Db, openDatabase, withoutPooler } from '../records/database/open.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { insertUser, type Permission, type Role } from '../records/users.ts'
@@ -27,8 +26,8 @@ declare module 'vitest' {
   }
 }
 
-/** The clock of the service can differ from that of a test by less than this: between two readings
- *  it is carried on by the monotonic clock. */
+/** The clock of the service differs from that of a test by less than this. The service reads its
+ *  clock at intervals, and advances it by the monotonic clock in between. */
 export const CLOCK_DIFFERENCE_MS = 100
 
 /** The settings of a new database. Disposing deletes it. */
@@ -52,6 +51,38 @@ export async function newDatabase(
   return {
     environment: { DATABASE_URL: url, SECRET_KEY: 'a secret key that only tests would ever use' },
     [Symbol.asyncDispose]: async () => {},
+  }
+}
+
+/** Throws for a database of SQLite. */
+export function databaseUrlOf({ environment }: TestDatabase): string {
+  if ('DATABASE_URL' in environment) return environment.DATABASE_URL
+  throw new Error('The test needs a database of PostgreSQL')
+}
+
+/** An open database without a server. */
+export interface OpenDatabase extends AsyncDisposable {
+  db: Db
+  /** Opens it once more. */
+  reopen(): Db
+}
+
+/** Opens a new, empty database: without migrations. Disposing closes and deletes it. */
+export async function openNewDatabase(): Promise<OpenDatabase> {
+  const database = await newDatabase()
+  const { environment } = database
+  const place =
+    'DATABASE_URL' in environment
+      ? { databaseUrl: environment.DATABASE_URL }
+      : { dataDir: environment.DATA_DIR }
+  const db = openDatabase(place)
+  return {
+    db,
+    reopen: () => openDatabase(place),
+    async [Symbol.asyncDispose]() {
+      await db.close()
+      await database[Symbol.asyncDispose]()
+    },
   }
 }
 
@@ -91,6 +122,8 @@ export interface TestApp extends Running {
   /** A client with the account's key: `as(account).get('/participants')`. Paths are below
    *  `/public/v1`. */
   as(account: { key: string }): Client
+  /** A client of a new account. */
+  newClient(): Promise<Client>
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -132,52 +165,46 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
   const log = newLogger(config.logLevel, options.logTo)
   await migrateDatabase(config)
   const running = await start(config, { log, now: options.now })
-  const { db, url } = running
-
-  async function call(
-    method: string,
-    path: string,
-    { key, body, headers = {} }: CallOptions = {},
-  ): Promise<Answer> {
-    const response = await fetch(url + path, {
-      method,
-      redirect: 'manual',
-      headers: {
-        ...(key === undefined ? {} : { Authorization: `Bearer ${key}` }),
-        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
-        ...headers,
-      },
-      body: body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body),
-    })
-    const text = await response.text()
-    const isJson = response.headers.get('content-type') === 'application/json' && text !== ''
-    return {
-      status: response.status,
-      headers: response.headers,
-      text,
-      body: isJson ? JSON.parse(text) : undefined,
-    }
-  }
-
-  const newKey: TestApp['newKey'] = ({ accountId, userId }, accessLevel = 'full_access') =>
-    transaction(
-      db,
-      async (trx) =>
-        (
-          await issueApiKey(
-            writeScope(trx, accountId),
-            { userId, name: 'Test key', accessLevel },
-            new Date(),
-          )
-        ).token,
-    )
-
+  const accounts = accountsIn(running.db)
+  const call = callsTo(running.url)
+  const as: TestApp['as'] = ({ key }) => ({
+    get: (path, headers) => call('GET', `/public/v1${path}`, { key, headers }),
+    post: (path, body, headers) => call('POST', `/public/v1${path}`, { key, body, headers }),
+    patch: (path, body, headers) => call('PATCH', `/public/v1${path}`, { key, body, headers }),
+    delete: (path, headers) => call('DELETE', `/public/v1${path}`, { key, headers }),
+  })
   return {
     ...running,
+    ...accounts,
     config,
     log,
     database,
     call,
+    as,
+    newClient: async () => as(await accounts.newAccount()),
+    async [Symbol.asyncDispose]() {
+      await running.stop()
+      if (options.database === undefined) await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+async function migrateDatabase(config: Config): Promise<void> {
+  await withSetupLock(config.database, async () => {
+    const db = openDatabase(withoutPooler(config.database))
+    await migrate(db).finally(() => db.close())
+  })
+}
+
+function accountsIn(db: Db): Pick<TestApp, 'newAccount' | 'newUser' | 'newKey'> {
+  const newKey: TestApp['newKey'] = async ({ accountId, userId }, accessLevel = 'full_access') => {
+    const input = { userId, name: 'Test key', accessLevel }
+    const { token } = await transaction(db, (trx) =>
+      issueApiKey(writeScope(trx, accountId), input, new Date()),
+    )
+    return token
+  }
+  return {
     newKey,
     async newAccount() {
       const email = `${randomUUID()}@example.com`
@@ -193,23 +220,39 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
         role,
         permissions: { finance },
       }
-      return {
-        userId: await transaction(db, (trx) =>
-          insertUser(writeScope(trx, accountId), user, new Date()),
-        ),
-      }
-    },
-    as: ({ key }) => ({
-      get: (path, headers) => call('GET', `/public/v1${path}`, { key, headers }),
-      post: (path, body, headers) => call('POST', `/public/v1${path}`, { key, body, headers }),
-      patch: (path, body, headers) => call('PATCH', `/public/v1${path}`, { key, body, headers }),
-      delete: (path, headers) => call('DELETE', `/public/v1${path}`, { key, headers }),
-    }),
-    async [Symbol.asyncDispose]() {
-      await running.stop()
-      if (options.database === undefined) await database[Symbol.asyncDispose]()
+      const userId = await transaction(db, (trx) =>
+        insertUser(writeScope(trx, accountId), user, new Date()),
+      )
+      return { userId }
     },
   }
+}
+
+function callsTo(url: string): TestApp['call'] {
+  return async (method, path, { key, body, headers = {} } = {}) => {
+    const response = await fetch(url + path, {
+      method,
+      redirect: 'manual',
+      headers: {
+        ...(key === undefined ? {} : { Authorization: `Bearer ${key}` }),
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+        ...headers,
+      },
+      body: encodeBody(body),
+    })
+    const text = await response.text()
+    const isJson = response.headers.get('content-type') === 'application/json' && text !== ''
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: isJson ? JSON.parse(text) : undefined,
+    }
+  }
+}
+
+function encodeBody(body: unknown): string | undefined {
+  return body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
 }
 
 /** One service for all tests of a file. It starts before them and stops after them. */
@@ -218,13 +261,6 @@ export function sharedApp(options?: AppOptions): TestApp {
   beforeAll(async () => void Object.assign(app, await startApp(options)))
   afterAll(() => app[Symbol.asyncDispose]?.())
   return app
-}
-
-async function migrateDatabase(config: Config): Promise<void> {
-  await withSetupLock(config.database, async () => {
-    const db = openDatabase(withoutPooler(config.database))
-    await migrate(db).finally(() => db.close())
-  })
 }
 
 /** Waits until the condition returns neither undefined nor false. Throws after the time limit. */
@@ -244,3 +280,8 @@ export async function until<T>(
 
 /** The ID of every operation of the contract. */
 export const operationIds = Object.keys(operations) as OperationId[]
+
+export const operationOf = (id: OperationId): OperationRow => operations[id]
+
+/** The path of the operation for a `Client`: below `/public/v1`. */
+export const pathOf = (id: OperationId): string => operations[id].path.replace('/public/v1', '')

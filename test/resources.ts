@@ -298,6 +298,11 @@ export async function createOneOfEach(client: Client): Promise<Record<string, st
   return ids
 }
 
+/** The path with the ID of a record for each parameter, for example `{task}` or `{export_id}`. */
+export function fillPath(path: string, ids: Record<string, string>): string {
+  return path.replace(/\{(.*?)(_id)?\}/g, (_, type: string) => ids[type] ?? '')
+}
+
 /** Creates two seed records of each resource a minute, and updates some at minutes 20 and 21. */
 export async function seedAll(
   client: Client,

@@ -1,12 +1,19 @@
 /** What a key may do by its access level, and by the permissions of its owner: service-spec §5. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type OperationId, type OperationRow, operations } from '../../generated/operations.ts'
+import type { OperationId } from '../../generated/operations.ts'
 import { resources } from '../../generated/resources.ts'
 import { modules } from '../../records/users.ts'
 import { newConsoleUser, visitor } from '../console/visitors.ts'
 import { expectSuccess, operationExample } from '../handlers/new-records.ts'
-import { type Answer, type Client, operationIds, sharedApp, type TestAccount } from '../helpers.ts'
-import { createOneOfEach, fixtureFor } from '../resources.ts'
+import {
+  type Answer,
+  type Client,
+  operationIds,
+  operationOf,
+  sharedApp,
+  type TestAccount,
+} from '../helpers.ts'
+import { createOneOfEach, fillPath, fixtureFor } from '../resources.ts'
 
 let account: TestAccount
 let client: Client
@@ -19,15 +26,14 @@ beforeAll(async () => {
   ids = await createOneOfEach(client)
 })
 
-const operationOf = (id: OperationId): OperationRow => operations[id]
 const operationsWith = (access: 'read' | 'write'): OperationId[] =>
   operationIds.filter((id) => operationOf(id).access === access)
 
 /** Sends a valid request of the operation to the record of its resource. */
 function request(key: string, id: OperationId): Promise<Answer> {
   const { method, path } = operationOf(id)
-  const url = path.replace(/\{(.*?)(_id)?\}/, (_, type: string) => ids[type] ?? '')
-  return app.call(method.toUpperCase(), url, { key, body: operationExample(operations[id]) })
+  const body = operationExample(operationOf(id))
+  return app.call(method.toUpperCase(), fillPath(path, ids), { key, body })
 }
 
 describe('Full Access', () => {

@@ -62,7 +62,7 @@ onPostgres('connections to PostgreSQL', () => {
   onLinux('a worker has at most DATABASE_POOL_SIZE + QUEUE_POOL_SIZE + 2', async () => {
     const environment = { DATABASE_POOL_SIZE: '3', QUEUE_POOL_SIZE: '2' }
     await using app = await startApp({ role: 'all', environment })
-    const account = app.as(await app.newAccount())
+    const account = await app.newClient()
     let most = 0
     const timer = setInterval(() => {
       most = Math.max(most, countConnections())
@@ -82,7 +82,7 @@ onPostgres('connections to PostgreSQL', () => {
   test('a change waits for a lock for DATABASE_LOCK_TIMEOUT_MS, then gets a 503', async () => {
     await using app = await startApp({ environment: { DATABASE_LOCK_TIMEOUT_MS: '200' } })
     await using client = await connectTo(app)
-    const account = app.as(await app.newAccount())
+    const account = await app.newClient()
     const { body } = await account.post('/participants', { full_name: 'Ada' })
     await client.query('begin')
     await client.query('select 1 from participants where id = $1 for update', [body.id])
@@ -97,7 +97,7 @@ onPostgres('connections to PostgreSQL', () => {
   test('a read runs for DATABASE_STATEMENT_TIMEOUT_MS, then gets a 503', async () => {
     await using app = await startApp({ environment: { DATABASE_STATEMENT_TIMEOUT_MS: '300' } })
     await using client = await connectTo(app)
-    const account = app.as(await app.newAccount())
+    const account = await app.newClient()
     await client.query('begin')
     await client.query('lock table participants in access exclusive mode')
     const start = performance.now()

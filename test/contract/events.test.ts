@@ -46,7 +46,7 @@ async function listEvents(client: Client): Promise<Map<string, string>> {
 test.each(operationIds.filter((id) => operations[id].emits.length > 0))(
   '%s emits what it declares, and nothing else',
   async (id) => {
-    const client = app.as(await app.newAccount())
+    const client = await app.newClient()
     const operate = await prepare(client, id)
     const before = await listEvents(client)
     const answer = await operate()
@@ -59,7 +59,7 @@ test.each(operationIds.filter((id) => operations[id].emits.length > 0))(
 test.each(operationIds.filter((id) => operations[id].method === 'patch'))(
   '%s that changes nothing emits nothing and keeps the version',
   async (id) => {
-    const client = app.as(await app.newAccount())
+    const client = await app.newClient()
     const resource = resources.find(({ operations }) => operations.update === id)
     const create = await prepare(client, resource?.operations.create as OperationId)
     const response = await create()
@@ -87,7 +87,7 @@ test('every event type is emitted by an operation or by the system', () => {
 test('webhook.test is no event type: no webhook subscribes to it and no operation emits it', async () => {
   const sentOnRequest = Object.keys(validators).filter((type) => !Object.hasOwn(eventTypes, type))
   expect(sentOnRequest).toEqual(['webhook.test'])
-  const { body } = await app.as(await app.newAccount()).get('/event-types?page[size]=100')
+  const { body } = await (await app.newClient()).get('/event-types?page[size]=100')
   expect(body.data.map(({ name }: { name: string }) => name)).toEqual(Object.keys(eventTypes))
 })
 

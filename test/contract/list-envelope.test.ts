@@ -1,9 +1,15 @@
 /** What all lists have in common: service-spec §2 "List response envelope" and §4 "Query
  *  parameters". */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type OperationRow, operations } from '../../generated/operations.ts'
 import { newParticipant } from '../handlers/new-records.ts'
-import { type Answer, type Client, operationIds, sharedApp } from '../helpers.ts'
+import {
+  type Answer,
+  type Client,
+  operationIds,
+  operationOf,
+  pathOf,
+  sharedApp,
+} from '../helpers.ts'
 import { createOneOfEach } from '../resources.ts'
 
 const MINUTE_MS = 60_000
@@ -14,7 +20,7 @@ let clock = Date.parse('2026-03-02T09:00:00.000Z')
 let client: Client
 const app = sharedApp({ now: () => new Date(clock) })
 beforeAll(async () => {
-  client = app.as(await app.newAccount())
+  client = await app.newClient()
   await createOneOfEach(client)
   const { total } = (await client.get('/participants')).body.meta
   for (let count = total; count < PARTICIPANTS; count++)
@@ -26,9 +32,8 @@ beforeAll(async () => {
 })
 
 const lists = operationIds
-  .map((id) => ({ id, ...(operations[id] as OperationRow) }))
+  .map((id) => ({ ...operationOf(id), id, path: pathOf(id) }))
   .filter(({ query }) => 'page[size]' in query)
-  .map(({ path, ...list }) => ({ ...list, path: path.replace('/public/v1', '') }))
 const filterNames = new Set(lists.flatMap(({ filters }) => Object.keys(filters)))
 
 /** The status, and the fields that a 422 names. */
@@ -115,7 +120,7 @@ test('listExports: sort=created_at and sort=-created_at', async () => {
 })
 
 test('every path begins with /public/v1', async () => {
-  for (const id of operationIds) expect(operations[id].path).toMatch(/^\/public\/v1\//)
+  for (const id of operationIds) expect(operationOf(id).path).toMatch(/^\/public\/v1\//)
   const { key } = await app.newAccount()
   for (const path of ['/participants', '/v1/participants', '/public/participants'])
     expect((await app.call('GET', path, { key })).status).toBe(404)

@@ -98,7 +98,7 @@ behindPgBouncer('ROLE=api through PgBouncer in transaction mode', () => {
     await using database = await newPooledDatabase({ poolSize: 1 })
     // A migration needs two connections.
     await using app = await api({ ...database.pooled, DATABASE_DIRECT_URL: database.directUrl })
-    const client = app.as(await app.newAccount())
+    const client = await app.newClient()
     expect((await client.post('/participants', { full_name: 'Ada' })).status).toBe(201)
     expect((await client.get('/participants')).status).toBe(200)
     const [state] = await query(
@@ -115,7 +115,7 @@ behindPgBouncer('ROLE=api through PgBouncer in transaction mode', () => {
     await using database = await newPooledDatabase()
     const limits = { DATABASE_LOCK_TIMEOUT_MS: '200', DATABASE_STATEMENT_TIMEOUT_MS: '400' }
     await using app = await api({ ...database.pooled, ...limits })
-    const client = app.as(await app.newAccount())
+    const client = await app.newClient()
     const { body } = await client.post('/participants', { full_name: 'Ada' })
     const path = `/participants/${body.id}`
     const locking = new pg.Client({ connectionString: database.directUrl })

@@ -87,7 +87,7 @@ describe('request log', () => {
       logTo: { write: (line) => void lines.push(line) },
     })
     await app.db.write.raw('create unique index unique_request_id on request_log (request_id)')
-    const client = app.as(await app.newAccount())
+    const client = await app.newClient()
     const ids = ['first', 'second', 'second', 'third']
     for (const id of ids) await client.get('/me', { 'X-Request-Id': id })
     const logged = await until('the third request in the log', async () => {

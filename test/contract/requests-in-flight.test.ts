@@ -17,7 +17,7 @@ async function beginRequest({ key }: TestAccount): Promise<Socket> {
   )
   await once(socket, 'data')
   // Takes as long as the check of the key, which has begun.
-  await app.as(await app.newAccount()).get('/me')
+  await (await app.newClient()).get('/me')
   return socket
 }
 

@@ -1,16 +1,15 @@
 /** Other notations of values that the service accepts, and similar ones that it refuses. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type OperationRow, operations } from '../../generated/operations.ts'
 import { resources } from '../../generated/resources.ts'
 import { newApplication } from '../handlers/new-records.ts'
-import { type Client, operationIds, sharedApp } from '../helpers.ts'
-import { createOneOfEach, fixtureFor } from '../resources.ts'
+import { type Client, operationIds, operationOf, pathOf, sharedApp } from '../helpers.ts'
+import { createOneOfEach, fillPath, fixtureFor } from '../resources.ts'
 
 let client: Client
 
 const app = sharedApp()
 beforeAll(async () => {
-  client = app.as(await app.newAccount())
+  client = await app.newClient()
   for (const status of ['active', 'inactive', 'archived'])
     for (const full_name of ['Grace', 'Ada'])
       await client.post('/participants', { full_name, status })
@@ -69,17 +68,17 @@ describe('a parameter with several values', () => {
   })
 
   const lists = operationIds.flatMap((id) => {
-    const { path, query }: OperationRow = operations[id]
-    const names = Object.entries(query).filter(([, { type }]) => type === 'list')
-    return names.map(([name]) => ({ id, path, name }))
+    const parameters = Object.entries(operationOf(id).query)
+    return parameters.filter(([, { type }]) => type === 'list').map(([name]) => ({ id, name }))
   })
-  test.each(lists)('$id: $name may be repeated and bracketed', async ({ id, path, name }) => {
-    const { sorts, filters }: OperationRow = operations[id]
+  test.each(lists)('$id: $name may be repeated and bracketed', async ({ id, name }) => {
+    const { sorts, filters } = operationOf(id)
     const filter = /^filter\[(.+)\]$/.exec(name)?.[1] ?? ''
-    const values = (name === 'sort' ? sorts : (filters[filter]?.options ?? [])).slice(0, 2)
+    const options = name === 'sort' ? sorts : (filters[filter]?.options ?? [])
+    expect(options).not.toEqual([])
     for (const spelling of [name, `${name}[]`]) {
-      const query = values.map((value) => `${spelling}=${value}`).join('&')
-      expect((await client.get(`${path.replace('/public/v1', '')}?${query}`)).status).toBe(200)
+      const query = options.slice(0, 2).map((option) => `${spelling}=${option}`)
+      expect((await client.get(`${pathOf(id)}?${query.join('&')}`)).status).toBe(200)
     }
   })
 
@@ -92,13 +91,10 @@ describe('a parameter with several values', () => {
 
 describe('application/merge-patch+json', () => {
   const MERGE_PATCH = { 'Content-Type': 'application/merge-patch+json; charset=utf-8' }
-  const updates = operationIds.filter((id) => operations[id].method === 'patch')
+  const updates = operationIds.filter((id) => operationOf(id).method === 'patch')
 
-  test.each(updates)('%s takes it, and refuses what it refuses as plain JSON', async (id) => {
-    const ids = await createOneOfEach(client)
-    const path = operations[id].path
-      .replace('/public/v1', '')
-      .replace(/\{(.*?)\}/, (_, name) => ids[name] ?? '')
+  test.each(updates)('%s: accepted, with the same errors as plain JSON', async (id) => {
+    const path = fillPath(pathOf(id), await createOneOfEach(client))
     const merged = await client.patch(path, { status: 'bogus', unknown: 1 }, MERGE_PATCH)
     const plain = await client.patch(path, { status: 'bogus', unknown: 1 })
     expect([merged.status, merged.body]).toEqual([422, plain.body])
@@ -137,7 +133,7 @@ describe('application/merge-patch+json', () => {
     })
   })
 
-  test('415 for POST, and Accept lists what the operation takes', async () => {
+  test('415 for a POST; the header Accept lists the types that the operation accepts', async () => {
     const { body } = await client.post('/participants', { full_name: 'Ada' })
     const post = await client.post('/participants', { full_name: 'Ada' }, MERGE_PATCH)
     expect([post.status, post.headers.get('accept')]).toEqual([415, 'application/json'])
@@ -190,7 +186,7 @@ describe('text of white space only', () => {
     expect((await client.patch(`/${slug}/${id}`, fields(' x\n'))).status).toBe(200)
   })
 
-  test('answers may be: they are compared, not shown', async () => {
+  test('accepted in answers, which are compared and not shown', async () => {
     expect(await newApplication(client, { answers: { a: ' ' } })).toMatchObject({
       answers: { a: ' ' },
     })

@@ -16,8 +16,6 @@ const ROUNDS = 6
 
 const app = sharedApp()
 
-const newClient = async (): Promise<Client> => app.as(await app.newAccount())
-
 /** Several concurrent rounds. */
 async function rounds(round: () => Promise<void>): Promise<void> {
   await Promise.all(Array.from({ length: ROUNDS }, round))
@@ -54,7 +52,7 @@ describe('updates of one record', () => {
   test.each(kinds)(
     '10 concurrent updates of one of $path → 10 versions, 10 events',
     async ({ path, event, create, change }) => {
-      const client = await newClient()
+      const client = await app.newClient()
       const own = `${path}/${(await create(client)).id}`
       const answers = await Promise.all(
         Array.from({ length: 10 }, (_, i) => client.patch(own, change(i))),
@@ -71,7 +69,7 @@ describe('updates of one record', () => {
   )
 
   test('updateParticipant: concurrent updates of different fields → all are stored', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id } = await newParticipant(client)
     const fields = {
       full_name: 'B',
@@ -94,7 +92,7 @@ describe('updates of one record', () => {
   })
 
   test('updateParticipant: two with the same If-Match → one 200, one 412', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const path = `/participants/${(await newParticipant(client)).id}`
     const version = { 'If-Match': (await client.get(path)).headers.get('etag') ?? '' }
     const answers = await Promise.all(
@@ -104,7 +102,7 @@ describe('updates of one record', () => {
   })
 
   test('updateTask: concurrent completions → 200 for each, one task.completed', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id } = await newTask(client)
     const answers = await Promise.all(
       Array.from({ length: 5 }, () => client.patch(`/tasks/${id}`, { status: 'completed' })),
@@ -118,7 +116,7 @@ describe('updates of one record', () => {
   })
 
   test('updateTask: completed and cancelled at once → one succeeds, the other is refused', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id } = await newTask(client)
     const answers = await Promise.all(
       ['completed', 'cancelled'].map((status) => client.patch(`/tasks/${id}`, { status })),
@@ -129,7 +127,7 @@ describe('updates of one record', () => {
 
 describe('unique values', () => {
   test('createParticipant: one external ID, sent concurrently → exactly one 201', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const body = { full_name: 'Ada', external_id: 'crm-1815' }
     const answers = await Promise.all(
       Array.from({ length: 6 }, () => client.post('/participants', body)),
@@ -142,7 +140,7 @@ describe('unique values', () => {
   })
 
   test('updateParticipant: one email in different cases, sent concurrently → exactly one 200', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const people = [
       await newParticipant(client),
       await newParticipant(client),
@@ -158,7 +156,7 @@ describe('unique values', () => {
 
 describe('a deletion during writes that refer to the record', () => {
   test('deleteParticipant, createJobApplication → one of them is refused', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id: job_id } = await newJob(client)
     await rounds(async () => {
       const { id: participant_id } = await newParticipant(client)
@@ -177,7 +175,7 @@ describe('a deletion during writes that refer to the record', () => {
   })
 
   test('deleteJob, createJobApplication → one of them is refused', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id: participant_id } = await newParticipant(client)
     await rounds(async () => {
       const { id: job_id } = await newJob(client)
@@ -193,7 +191,7 @@ describe('a deletion during writes that refer to the record', () => {
   })
 
   test('deleteParticipant, deleteJobApplication → both succeed, or the participant is refused', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id: job_id } = await newJob(client)
     await rounds(async () => {
       const { id, participant_id } = await newApplication(client, { job_id })
@@ -208,7 +206,7 @@ describe('a deletion during writes that refer to the record', () => {
   })
 
   test('deleteTask, createPayment, updatePayment → deleted, and no payment refers to it', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id: participant_id } = await newParticipant(client)
     await rounds(async () => {
       const { id: task_id } = await newTask(client)
@@ -231,7 +229,7 @@ describe('a deletion during writes that refer to the record', () => {
   })
 
   test('deleteParticipant, updateTask → deleted, and the task does not refer to it', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     await rounds(async () => {
       const [first, second] = [await newParticipant(client), await newParticipant(client)]
       const task = await newTask(client, { participant_id: first.id })
@@ -247,7 +245,7 @@ describe('a deletion during writes that refer to the record', () => {
   })
 
   test('concurrent deletions of one record → one 204, 404 for the others, one event', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id } = await newParticipant(client)
     const answers = await Promise.all(
       Array.from({ length: 5 }, () => client.delete(`/participants/${id}`)),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
-import { type Client, sharedApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import { faults } from './checks.ts'
 import {
   type Body,
@@ -17,11 +17,9 @@ let clock = NOON
 
 const app = sharedApp({ now: () => new Date(clock) })
 
-const newClient = async (): Promise<Client> => app.as(await app.newAccount())
-
 describe('getEvent', () => {
   test('→ the event as in the list: type, record, data and time', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     clock = NOON
     const { id } = await newApplication(client)
     const { data } = (await client.get('/events')).body
@@ -50,12 +48,12 @@ describe('getEvent', () => {
   })
 
   test('unknown → 404', async () =>
-    expect((await (await newClient()).get(`/events/${UNKNOWN_ID}`)).status).toBe(404))
+    expect((await (await app.newClient()).get(`/events/${UNKNOWN_ID}`)).status).toBe(404))
 })
 
 describe('listEvents', () => {
   test('the events of a record, in order, also after its deletion', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id } = await newTask(client)
     for (const body of [{ title: 'New' }, { status: 'in_progress' }, { status: 'completed' }])
       await client.patch(`/tasks/${id}`, body)
@@ -71,7 +69,7 @@ describe('listEvents', () => {
   })
 
   test('a refused request → no event', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id } = await newParticipant(client, { email: 'ada@example.com' })
     const path = `/participants/${id}`
     const refused = [
@@ -92,7 +90,7 @@ describe('listEvents', () => {
   })
 
   test('all since a time, page by page, while more are emitted → each once', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     clock = NOON
     await newTask(client)
     const wanted: string[] = []
@@ -115,7 +113,7 @@ describe('listEvents', () => {
 
 describe('listEventTypes', () => {
   test('→ the catalogue of asyncapi.yaml', async () => {
-    const { body } = await (await newClient()).get('/event-types?page[size]=100')
+    const { body } = await (await app.newClient()).get('/event-types?page[size]=100')
     const catalogue = Object.values(eventTypes).map(
       ({ name, description, resourceType, dataSchema }) => ({
         name,
@@ -135,7 +133,7 @@ describe('listEventTypes', () => {
   })
 
   test('all pages → each type once; a page after the last → none', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const names: string[] = []
     const total = Object.keys(eventTypes).length
     const pages = Math.ceil(total / 4)
@@ -152,6 +150,9 @@ describe('listEventTypes', () => {
     ['sort=name', 'sort'],
     ['filter[name]=task.created', 'filter[name]'],
   ])('%s → 422, because it has no parameters', async (query, field) =>
-    expect(faults(await (await newClient()).get(`/event-types?${query}`))).toEqual([422, [field]]),
+    expect(faults(await (await app.newClient()).get(`/event-types?${query}`))).toEqual([
+      422,
+      [field],
+    ]),
   )
 })

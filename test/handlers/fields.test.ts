@@ -1,12 +1,11 @@
 /** Every field of participants, tasks and jobs: with values up to its limits, and updated alone. */
 import { describe, expect, test } from 'vitest'
-import { type Client, sharedApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import { expectRead, expectUpdate } from './checks.ts'
 import { expectSuccess } from './new-records.ts'
 
 const app = sharedApp()
 
-const newClient = async (): Promise<Client> => app.as(await app.newAccount())
 const question = (given: object = {}): object => ({
   key: 'french',
   label: 'French?',
@@ -155,7 +154,7 @@ describe.each(kinds)('$name', ({ name, path, required, defaults, given, before, 
   test.each(named(given))(
     `create${name}: $says → stored, with defaults for the other fields`,
     async ({ fields }) => {
-      const client = await newClient()
+      const client = await app.newClient()
       const answer = await client.post(path, { ...required, ...fields })
       expect(answer).toMatchObject({ status: 201 })
       const { id, created_at } = answer.body
@@ -174,7 +173,7 @@ describe.each(kinds)('$name', ({ name, path, required, defaults, given, before, 
   test.each(named(changes))(
     `update${name}: $says → stored with a new version, the other fields unchanged`,
     async ({ fields }) => {
-      const client = await newClient()
+      const client = await app.newClient()
       const { id } = await expectSuccess(client.post(path, { ...required, ...before }))
       await expectUpdate(client, `${path}/${id}`, fields)
     },
@@ -184,7 +183,7 @@ describe.each(kinds)('$name', ({ name, path, required, defaults, given, before, 
 test('createJob: a number beyond the range of a double → 422', async () => {
   const body =
     '{"title":"J","screening_questions":[{"key":"k","label":"L","requirement":"must_have","expected":1e999}]}'
-  const answer = await (await newClient()).post('/jobs', body)
+  const answer = await (await app.newClient()).post('/jobs', body)
   expect([answer.status, Object.keys(answer.body.errors)]).toEqual([
     422,
     ['screening_questions.0.expected'],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Client, sharedApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import { expectMove, expectRead, expectUpdate, faults, pairsOf } from './checks.ts'
 import {
   type Body,
@@ -13,14 +13,12 @@ import {
 
 const app = sharedApp()
 
-const newClient = async (): Promise<Client> => app.as(await app.newAccount())
-
 const defaults = { status: 'submitted', answers: {}, screening_outcome: null }
 const times = { created_at: expect.any(String), updated_at: expect.any(String) }
 
 describe('createJobApplication', () => {
   test('the example of the contract → 201 with every field, as stored', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const job = await newJob(client, requestExample('JobCreateBody'))
     const example = {
       ...requestExample('JobApplicationCreateBody'),
@@ -60,7 +58,7 @@ describe('createJobApplication', () => {
     },
   ]
   test.each(given)('$name → 201, with defaults for the other fields', async ({ fields }) => {
-    const client = await newClient()
+    const client = await app.newClient()
     const [job_id, participant_id] = [(await newJob(client)).id, (await newParticipant(client)).id]
     const answer = await client.post('/job-applications', { job_id, participant_id, ...fields })
     expect(answer).toMatchObject({ status: 201 })
@@ -93,7 +91,7 @@ describe('createJobApplication', () => {
     ['answers', Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`a${i}`, i])), 'answers'],
   ]
   test.each(refused)('%s: %j → 422 on the field', async (name, value, field = name) => {
-    const client = await newClient()
+    const client = await app.newClient()
     const ids = {
       job_id: (await newJob(client)).id,
       participant_id: (await newParticipant(client)).id,
@@ -108,7 +106,7 @@ describe('createJobApplication', () => {
   test.each(['draft', 'closed'])(
     'for a job that is %s → 422 on job_id with its status',
     async (status) => {
-      const client = await newClient()
+      const client = await app.newClient()
       const job = await newJob(client, { status: 'draft' })
       await client.patch(`/jobs/${job.id}`, { status })
       const answer = await client.post('/job-applications', {
@@ -121,14 +119,14 @@ describe('createJobApplication', () => {
   )
 
   test('for a job that was closed and opened again → 201', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const job = await newJob(client)
     for (const status of ['closed', 'open']) await client.patch(`/jobs/${job.id}`, { status })
     await newApplication(client, { job_id: job.id })
   })
 
   test('a second one for the same job and participant → 422, unless the first was deleted', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const first = await newApplication(client)
     const { job_id, participant_id } = first
     const again = () => client.post('/job-applications', { job_id, participant_id })
@@ -142,7 +140,7 @@ describe('createJobApplication', () => {
   })
 
   test('concurrent requests for one job and participant → exactly one 201', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const [job_id, participant_id] = [(await newJob(client)).id, (await newParticipant(client)).id]
     const answers = await Promise.all(
       Array.from({ length: 5 }, () => client.post('/job-applications', { job_id, participant_id })),
@@ -155,7 +153,7 @@ describe('createJobApplication', () => {
   })
 
   test('during the closing of the job → 201 or 422 on job_id', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id: participant_id } = await newParticipant(client)
     const rounds = Array.from({ length: 6 }, async () => {
       const { id: job_id } = await newJob(client)
@@ -186,7 +184,7 @@ describe('updateJobApplication', () => {
   test.each(changes)(
     '$given → 200 and stored, the other fields unchanged',
     async ({ given, events }) => {
-      const client = await newClient()
+      const client = await app.newClient()
       const { id } = await newApplication(client, { answers: { french: true } })
       await expectUpdate(client, `/job-applications/${id}`, given)
       expect(await eventsAbout(client, id)).toEqual(['job_application.created', ...events])
@@ -194,7 +192,7 @@ describe('updateJobApplication', () => {
   )
 
   test('answers → replaced as a whole; the same in another order → no change', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const before = await newApplication(client, { answers: { a: 1, b: 2 } })
     const path = `/job-applications/${before.id}`
     expect((await client.patch(path, { answers: { b: 2, a: 1 } })).body).toEqual(before)
@@ -209,7 +207,7 @@ describe('updateJobApplication', () => {
     ['participant_id', UNKNOWN_ID],
     ['screening_outcome', null],
   ])('%s: %j → 422 on the field, and no change', async (field, value) => {
-    const client = await newClient()
+    const client = await app.newClient()
     const before = await newApplication(client)
     expect(
       faults(await client.patch(`/job-applications/${before.id}`, { [field]: value })),
@@ -236,7 +234,7 @@ describe('updateJobApplication: moves', () => {
   test.each(pairsOf(MOVES))(
     '$from → $to is possible: $isPossible',
     async ({ from, to, isPossible }) => {
-      const client = await newClient()
+      const client = await app.newClient()
       const application: Body = await newApplication(client)
       const path = `/job-applications/${application.id}`
       for (const status of ways[from] ?? []) await client.patch(path, { status })
@@ -248,7 +246,7 @@ describe('updateJobApplication: moves', () => {
   )
 
   test('a job that is no longer open → still possible', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id, job_id } = await newApplication(client)
     await client.patch(`/jobs/${job_id}`, { status: 'closed' })
     await expectMove(client, `/job-applications/${id}`, {
@@ -261,7 +259,7 @@ describe('updateJobApplication: moves', () => {
 
 describe('deleteJobApplication', () => {
   test('in any status → 204, and its job and participant stay', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id, job_id, participant_id } = await newApplication(client)
     await client.patch(`/job-applications/${id}`, { status: 'rejected' })
     expect((await client.delete(`/job-applications/${id}`)).status).toBe(204)
@@ -271,7 +269,7 @@ describe('deleteJobApplication', () => {
   })
 
   test('an unknown ID → 404, like a read and an update', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const path = `/job-applications/${UNKNOWN_ID}`
     const answers = [
       await client.get(path),

@@ -15,7 +15,7 @@ let client: Client
 
 const app = sharedApp({ now: () => new Date(NOON) })
 beforeAll(async () => {
-  client = app.as(await app.newAccount())
+  client = await app.newClient()
 })
 
 const question = (given: object = {}): object => ({

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, inject, test } from 'vitest'
 import { type OperationId, operations } from '../../generated/operations.ts'
 import { openDatabase } from '../../records/database/open.ts'
-import { type Answer, type Client, operationIds, sharedApp } from '../helpers.ts'
+import { type Answer, type Client, operationIds, pathOf, sharedApp } from '../helpers.ts'
 import {
   type FilterCase,
   filterCasesFor,
@@ -20,7 +20,6 @@ let seeded: Seeded
 const all: Record<string, Body[]> = {}
 
 const listIds = operationIds.filter((id) => /^list(?!Exports|EventTypes)/.test(id))
-const pathOf = (id: OperationId): string => operations[id].path.replace('/public/v1', '')
 const list = (id: OperationId, query: string): Promise<Answer> =>
   client.get(`${pathOf(id)}?${query}`)
 const idsOf = (answer: Answer): string[] =>
@@ -32,8 +31,8 @@ beforeAll(async () => {
     clock = minuteToMs(minute)
   }
   // Every query here would also match the records of this other account.
-  await seedAll(app.as(await app.newAccount()), setMinute)
-  client = app.as(await app.newAccount())
+  await seedAll(await app.newClient(), setMinute)
+  client = await app.newClient()
   seeded = await seedAll(client, setMinute)
   for (const id of listIds) all[id] = (await list(id, 'page[size]=100')).body.data
 })
@@ -119,7 +118,7 @@ describe.each(listIds)('%s', (id) => {
   })
 
   test('an account without records → last_page 1, although another account has records', async () => {
-    const { body } = await app.as(await app.newAccount()).get(pathOf(id))
+    const { body } = await (await app.newClient()).get(pathOf(id))
     const meta = {
       current_page: 1,
       last_page: 1,
@@ -270,7 +269,7 @@ describe('listParticipants, listJobs: search', () => {
     { search: '𝔄', text: '𝔄da' },
   ]
   test.each(searches)('$search → finds $text', async ({ search, text }) => {
-    const own = app.as(await app.newAccount())
+    const own = await app.newClient()
     await newParticipant(own, { full_name: text })
     await newParticipant(own, { full_name: 'Somebody else' })
     await newJob(own, { title: text })

@@ -52,6 +52,6 @@ describe('getMe', () => {
 
   test('401 without a valid key, 405 for other methods', async () => {
     expect(await app.call('GET', '/public/v1/me')).toMatchObject({ status: 401 })
-    expect(await app.as(await app.newAccount()).post('/me', {})).toMatchObject({ status: 405 })
+    expect(await (await app.newClient()).post('/me', {})).toMatchObject({ status: 405 })
   })
 })

@@ -101,12 +101,12 @@ describe('createParticipant', () => {
     expect(
       (await client.post('/participants', { full_name: 'A', external_id: 'navy-1' })).status,
     ).toBe(201)
-    const stranger = app.as(await app.newAccount())
+    const stranger = await app.newClient()
     expect((await stranger.post('/participants', { ...email, ...externalId })).status).toBe(201)
   })
 
   test('concurrent requests with one email → one 201, 422 for the others, one event', async () => {
-    const own = app.as(await app.newAccount())
+    const own = await app.newClient()
     const answers = await Promise.all(
       Array.from({ length: 6 }, () =>
         own.post('/participants', { full_name: 'A', email: 'race@example.com', tags: ['x'] }),

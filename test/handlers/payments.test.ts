@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { CLOCK_DIFFERENCE_MS, type Client, sharedApp } from '../helpers.ts'
+import { CLOCK_DIFFERENCE_MS, sharedApp } from '../helpers.ts'
 import { expectMove, expectRead, expectUpdate, faults, pairsOf } from './checks.ts'
 import {
   eventsAbout,
@@ -12,14 +12,12 @@ import {
 
 const app = sharedApp()
 
-const newClient = async (): Promise<Client> => app.as(await app.newAccount())
-
 const defaults = { task_id: null, status: 'pending', note: null, paid_at: null }
 const times = { created_at: expect.any(String), updated_at: expect.any(String) }
 
 describe('createPayment', () => {
   test('the example of the contract → 201 with every field, as stored', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const example = {
       ...requestExample('PaymentCreateBody'),
       participant_id: (await newParticipant(client)).id,
@@ -43,7 +41,7 @@ describe('createPayment', () => {
     { name: 'a note as long as it may be', fields: { note: '€'.repeat(2_000) } },
   ]
   test.each(given)('$name → 201, with defaults for the other fields', async ({ fields }) => {
-    const client = await newClient()
+    const client = await app.newClient()
     const body = {
       participant_id: (await newParticipant(client)).id,
       amount_minor: 12500,
@@ -57,7 +55,7 @@ describe('createPayment', () => {
   })
 
   test('for a task of any participant → 201', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const task_id = (await newTask(client, { participant_id: (await newParticipant(client)).id }))
       .id
     const payment = await newPayment(client, { task_id })
@@ -86,7 +84,7 @@ describe('createPayment', () => {
     ['paid_at', '2026-03-02T09:30:00Z'],
   ]
   test.each(refused)('%s: %j → 422 on the field', async (field, value) => {
-    const client = await newClient()
+    const client = await app.newClient()
     const body = {
       participant_id: (await newParticipant(client)).id,
       amount_minor: 12500,
@@ -126,7 +124,7 @@ describe('updatePayment', () => {
   test.each(changes)(
     '$given of a pending payment → 200 and stored, the other fields unchanged',
     async ({ given, wanted }) => {
-      const client = await newClient()
+      const client = await app.newClient()
       const { id } = await newPayment(client, {
         note: 'Travel costs',
         task_id: (await newTask(client)).id,
@@ -136,7 +134,7 @@ describe('updatePayment', () => {
   )
 
   test('a task → 200', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id } = await newPayment(client)
     await expectUpdate(client, `/payments/${id}`, { task_id: (await newTask(client)).id })
   })
@@ -150,7 +148,7 @@ describe('updatePayment', () => {
     ['status', 'refunded'],
     ['paid_at', null],
   ])('%s: %j → 422 on the field, and no change', async (field, value) => {
-    const client = await newClient()
+    const client = await app.newClient()
     const before = await newPayment(client)
     expect(
       faults(await client.patch(`/payments/${before.id}`, { note: 'New', [field]: value })),
@@ -168,7 +166,7 @@ describe('updatePayment', () => {
     { status, given: { task_id: null }, want: [200, []] },
   ])
   test.each(settled)('$given of a $status payment → $want', async ({ status, given, want }) => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id } = await newPayment(client, { task_id: (await newTask(client)).id })
     const before = (await client.patch(`/payments/${id}`, { status })).body
     expect(faults(await client.patch(`/payments/${id}`, given))).toEqual(want)
@@ -184,7 +182,7 @@ describe('updatePayment: moves', () => {
   test.each(pairsOf(MOVES))(
     '$from → $to is possible: $isPossible',
     async ({ from, to, isPossible }) => {
-      const client = await newClient()
+      const client = await app.newClient()
       const { id } = await newPayment(client)
       if (from !== 'pending') await client.patch(`/payments/${id}`, { status: from })
       const after = await expectMove(client, `/payments/${id}`, { from, to, isPossible })
@@ -197,7 +195,7 @@ describe('updatePayment: moves', () => {
   )
 
   test('a change to paid → sets paid_at', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id } = await newPayment(client)
     const before = Date.now()
     const { paid_at } = (await client.patch(`/payments/${id}`, { status: 'paid' })).body
@@ -206,7 +204,7 @@ describe('updatePayment: moves', () => {
   })
 
   test('paid and another amount in concurrent requests → the amount changes before the payment or not at all', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const rounds = Array.from({ length: 5 }, async () => {
       const { id } = await newPayment(client)
       const [paid, changed] = await Promise.all(
@@ -229,7 +227,7 @@ describe('updatePayment: moves', () => {
 
 describe('deletePayment', () => {
   test('in any status → 204, and its participant and task stay', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id: task_id } = await newTask(client)
     const { id, participant_id } = await newPayment(client, { task_id })
     await client.patch(`/payments/${id}`, { status: 'paid' })
@@ -241,7 +239,7 @@ describe('deletePayment', () => {
   })
 
   test('an unknown ID → 404, like a read and an update', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const path = `/payments/${UNKNOWN_ID}`
     const answers = [
       await client.get(path),

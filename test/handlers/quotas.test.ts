@@ -20,7 +20,7 @@ describe('quotas', () => {
   afterAll(() => app?.[Symbol.asyncDispose]())
 
   test('records: a create above the quota gets 422, also in parallel; a repeat and a change do not', async () => {
-    const client = app.as(await app.newAccount())
+    const client = await app.newClient()
     const create = (headers = {}) => client.post('/tasks', { title: 'T' }, headers)
     const first = await create({ 'Idempotency-Key': 'first' })
     await create()
@@ -36,7 +36,7 @@ describe('quotas', () => {
     })
     const path = `/tasks/${first.body.id}`
     expect((await client.patch(path, { title: 'U' })).status).toBe(200)
-    expect((await app.as(await app.newAccount()).post('/tasks', { title: 'T' })).status).toBe(201)
+    expect((await (await app.newClient()).post('/tasks', { title: 'T' })).status).toBe(201)
 
     await client.delete(path)
     clock += MINUTE_MS
@@ -44,7 +44,7 @@ describe('quotas', () => {
   })
 
   test('events: changes above the quota of the day get 429 until midnight UTC; reads do not', async () => {
-    const client = app.as(await app.newAccount())
+    const client = await app.newClient()
     const { body } = await client.post('/tasks', { title: 'T' })
     const rename = (title: string) => client.patch(`/tasks/${body.id}`, { title })
     for (const title of ['U', 'V', 'W', 'X', 'Y']) expect((await rename(title)).status).toBe(200)

@@ -11,7 +11,7 @@ const LONGEST = SIX_BYTES.repeat(10_000)
 let client: Client
 const app = sharedApp()
 beforeAll(async () => {
-  client = app.as(await app.newAccount())
+  client = await app.newClient()
 })
 
 const bytesOf = (record: object): number => Buffer.byteLength(JSON.stringify(record))

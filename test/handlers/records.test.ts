@@ -15,8 +15,6 @@ import {
 
 const app = sharedApp()
 
-const newClient = async (): Promise<Client> => app.as(await app.newAccount())
-
 interface Kind {
   name: string
   path: string
@@ -53,7 +51,7 @@ const kinds: Kind[] = [
 
 describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
   test(`create${name}, get${name}, update${name}, delete${name}: one record after the other`, async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const record = await create(client)
     const own = `${path}/${record.id}`
     expect((await client.get(own)).body).toEqual(record)
@@ -82,7 +80,7 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
   })
 
   test(`update${name}, delete${name}: If-Match with another or an unknown version → 412, and no change`, async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const record = await create(client)
     const own = `${path}/${record.id}`
     const { headers, text } = await client.get(own)
@@ -103,7 +101,7 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
   })
 
   test(`get${name}, update${name}, delete${name}: an unknown ID, or one of another account → the same 404`, async () => {
-    const [client, stranger] = [await newClient(), await newClient()]
+    const [client, stranger] = [await app.newClient(), await app.newClient()]
     const { id } = await create(client)
     const texts = new Set<string>()
     for (const own of [`${path}/${id}`, `${path}/${UNKNOWN_ID}`]) {
@@ -123,7 +121,7 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
   })
 
   test(`get${name}, update${name}, delete${name}: an ID in upper case or as a URN → the record`, async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id } = await create(client)
     expect((await client.get(`${path}/${id.toUpperCase()}`)).body.id).toBe(id)
     expect((await client.patch(`${path}/urn:uuid:${id}`, change)).body.id).toBe(id)
@@ -131,7 +129,7 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
   })
 
   test(`update${name}: an unknown field, a time or the ID → 422 on the field`, async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id } = await create(client)
     const body = { ...change, id: UNKNOWN_ID, created_at: '2026-03-02T09:30:00.000Z', color: 'red' }
     expect(await refused(client.patch(`${path}/${id}`, body))).toEqual({
@@ -141,7 +139,7 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
   })
 
   test(`update${name}: concurrent requests → one version and one event for each`, async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id } = await create(client)
     const [field = ''] = Object.keys(change)
     const values = ['a', 'b', 'c', 'd'].map((text) => ({
@@ -197,7 +195,7 @@ describe('a reference', () => {
   test.each(Object.keys(senders).map((name) => name.split(' ') as [string, keyof typeof creators]))(
     '%s: %s of nothing, or of another account → the same 422; of the account → accepted, however it is written',
     async (operation, field) => {
-      const [client, stranger] = [await newClient(), await newClient()]
+      const [client, stranger] = [await app.newClient(), await app.newClient()]
       const send = await senders[`${operation} ${field}`]?.(client)
       if (!send) throw new Error(`${operation} has no sender`)
       const foreign = await creators[field](stranger)

@@ -1,13 +1,11 @@
 /** The screening outcome of new job applications, and the operators of the questions. */
 import { describe, expect, test } from 'vitest'
 import { transaction } from '../../records/database/transaction.ts'
-import { type Client, sharedApp } from '../helpers.ts'
+import { sharedApp } from '../helpers.ts'
 import { expectUpdate } from './checks.ts'
 import { eventsAbout, newApplication, newJob, newParticipant, refused } from './new-records.ts'
 
 const app = sharedApp()
-
-const newClient = async (): Promise<Client> => app.as(await app.newAccount())
 
 describe('createJobApplication: screening', () => {
   /** What each question expects, by its key: a value, or another operator with its value. */
@@ -88,7 +86,7 @@ describe('createJobApplication: screening', () => {
   test.each(named)(
     '$asked answered with $answers → $want',
     async ({ answers, want, ...questions }) => {
-      const client = await newClient()
+      const client = await app.newClient()
       const job = await newJob(client, { screening_questions: questionsOf(questions) })
       const { id: participant } = await newParticipant(client)
       const answer = await client.post(
@@ -102,7 +100,7 @@ describe('createJobApplication: screening', () => {
   )
 
   test('without answers → missing_must_have', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const job = await newJob(client, { screening_questions: questionsOf(both) })
     expect((await newApplication(client, { job_id: job.id })).screening_outcome).toBe(
       'missing_must_have',
@@ -110,7 +108,7 @@ describe('createJobApplication: screening', () => {
   })
 
   test('later changes of answers or questions → the outcome stays', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const job = await newJob(client, { screening_questions: questionsOf(both) })
     const application = await newApplication(client, { job_id: job.id })
     const path = `/job-applications/${application.id}`
@@ -140,7 +138,7 @@ describe('createJob: operators of screening questions', () => {
     { operator: 'one_of', expected: Array.from({ length: 100 }, (_, index) => index) },
   ]
   test.each(accepted)('%j → stored unchanged', async (given) => {
-    const client = await newClient()
+    const client = await app.newClient()
     const job = await newJob(client, { screening_questions: [question(given)] })
     expect(job.screening_questions).toEqual([question(given)])
     expect((await client.get(`/jobs/${job.id}`)).body).toEqual(job)
@@ -170,7 +168,7 @@ describe('createJob: operators of screening questions', () => {
     ],
   ]
   test.each(faults)('%j → 422 on %s: %s', async (given, field, message) => {
-    const client = await newClient()
+    const client = await app.newClient()
     const name = `screening_questions.1.${field}`
     const bad = question({ key: 'second', ...given })
     const answer = await client.post('/jobs', {
@@ -187,7 +185,9 @@ describe('createJob: operators of screening questions', () => {
       question({ operator: 'one_of' }),
     ]
     expect(
-      await refused((await newClient()).post('/jobs', { title: 'J', screening_questions: bad })),
+      await refused(
+        (await app.newClient()).post('/jobs', { title: 'J', screening_questions: bad }),
+      ),
     ).toEqual({
       status: 422,
       fields: ['screening_questions.0.expected', 'screening_questions.1.expected'],
@@ -195,7 +195,7 @@ describe('createJob: operators of screening questions', () => {
   })
 
   test('a question without an operator, new or stored earlier → equals', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const job = await newJob(client, { screening_questions: [question()] })
     expect(job.screening_questions).toEqual([question({ operator: 'equals' })])
     await transaction(app.db, ({ sql }) =>
@@ -215,7 +215,7 @@ describe('createJob: operators of screening questions', () => {
   })
 
   test('updateJob: another operator → replaced and validated', async () => {
-    const client = await newClient()
+    const client = await app.newClient()
     const { id } = await newJob(client, { screening_questions: [question()] })
     const patch = (given: object) =>
       client.patch(`/jobs/${id}`, { screening_questions: [question(given)] })

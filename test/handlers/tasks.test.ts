@@ -18,7 +18,7 @@ let clock = Date.parse(NOON)
 
 const app = sharedApp({ now: () => new Date(clock) })
 beforeAll(async () => {
-  client = app.as(await app.newAccount())
+  client = await app.newClient()
 })
 
 describe('createTask', () => {
