@@ -1,8 +1,5 @@
 /** When the clock is in doubt, and what may be deleted. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   type ClockSpan,
   confirmClock,
@@ -12,33 +9,26 @@ import {
   markTime,
 } from '../../records/clock-spans.ts'
 import { migrate } from '../../records/database/migrate.ts'
-import { type Db, openDatabase } from '../../records/database/open.ts'
+import type { Db } from '../../records/database/open.ts'
 import { select } from '../../records/database/statements.ts'
-import { createDatabase } from '../postgres.ts'
+import { type OpenDatabase, openNewDatabase } from '../helpers.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 const MONDAY = Date.parse('2026-11-23T09:00:00Z')
 
-let directory: string
+let database: OpenDatabase
 let db: Db
 
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'muster-clock-spans-'))
-  db = openDatabase(
-    inject('database') === 'postgres'
-      ? { databaseUrl: await createDatabase(inject('postgresUrl')) }
-      : { dataDir: directory },
-  )
+  database = await openNewDatabase()
+  db = database.db
   await migrate(db)
 })
-afterEach(async () => {
-  await db.close()
-  await rm(directory, { recursive: true })
-})
+afterEach(() => database[Symbol.asyncDispose]())
 
-/** Returns the doubt that is left. The SQL of the rule must say the same. */
+/** Returns the doubt that is left in ms, and expects that IS_CLOCK_IN_DOUBT agrees. */
 async function check(spans: ClockSpan[]): Promise<number> {
   const leftMs = doubtLeftMs(spans)
   const [row] = await select<{ doubt: boolean | number }>(
@@ -114,7 +104,7 @@ describe('the clock is in doubt', () => {
   })
 })
 
-describe('rows older than 90 days', () => {
+describe('with a retention of 90 days, the oldest row that stays', () => {
   const AGE = 90 * DAY
   const span = (number: number, startsAt: number, hours: number): ClockSpan => ({
     number,
@@ -124,27 +114,32 @@ describe('rows older than 90 days', () => {
   })
   const wrong = MONDAY - 100 * DAY
   const cases: { name: string; spans: ClockSpan[]; now: number; want: number }[] = [
-    { name: 'no jump', spans: [span(1, 0, 24)], now: MONDAY, want: MONDAY - AGE },
     {
-      name: 'after a clock that was ahead: no difference',
+      name: 'without a jump: 90 days old',
+      spans: [span(1, 0, 24)],
+      now: MONDAY,
+      want: MONDAY - AGE,
+    },
+    {
+      name: 'after a clock that was ahead: 90 days old',
       spans: [span(1, 0, 24), span(2, MONDAY + 100 * DAY, 3), span(3, MONDAY, 24)],
       now: MONDAY + DAY,
       want: MONDAY + DAY - AGE,
     },
     {
-      name: 'after a clock that was behind: none from its time',
+      name: 'after a clock that was behind: from the start of its wrong times',
       spans: [span(1, 0, 24), span(2, wrong, 3), span(3, MONDAY, 24)],
       now: MONDAY + DAY,
       want: wrong,
     },
     {
-      name: '90 days after a clock that was behind: no difference',
+      name: '90 days after a clock that was behind: 90 days old',
       spans: [span(1, 0, 24), span(2, wrong, 3), span(3, MONDAY, 24)],
       now: MONDAY + AGE,
       want: MONDAY,
     },
     {
-      name: 'after a second wrong clock: the real time is that of the next right one',
+      name: 'after two clocks that were behind: from the earlier start of their wrong times',
       spans: [span(1, 0, 24), span(2, wrong, 3), span(3, wrong - DAY, 1), span(4, MONDAY, 24)],
       now: MONDAY + DAY,
       want: wrong - DAY,

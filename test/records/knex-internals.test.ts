@@ -1,8 +1,5 @@
 /** The private parts of knex and sqlite3 that records/database/knex-internals.ts relies on. */
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
 import {
@@ -11,28 +8,21 @@ import {
   releaseConnection,
   UNPREPARED,
 } from '../../records/database/knex-internals.ts'
-import { type Db, openDatabase } from '../../records/database/open.ts'
+import type { Db } from '../../records/database/open.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { createDatabase } from '../postgres.ts'
+import { type OpenDatabase, openNewDatabase } from '../helpers.ts'
 
 const onPostgres = inject('database') === 'postgres'
 
-let directory: string
+let database: OpenDatabase
 let db: Db
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'muster-knex-internals-'))
-  db = openDatabase(
-    onPostgres
-      ? { databaseUrl: await createDatabase(inject('postgresUrl')) }
-      : { dataDir: directory },
-  )
+  database = await openNewDatabase()
+  db = database.db
   await db.write.raw('create table notes (text varchar(10))')
 })
-afterAll(async () => {
-  await db.close()
-  await rm(directory, { recursive: true })
-})
+afterAll(() => database[Symbol.asyncDispose]())
 
 /** How many statements the only writing connection prepares during `use`. */
 async function countPrepared(use: () => Promise<unknown>): Promise<number> {
@@ -45,7 +35,7 @@ async function countPrepared(use: () => Promise<unknown>): Promise<number> {
   return calls
 }
 
-test('a discarded connection is closed, and a released one is reused', async () => {
+test('a released connection is used again, and a discarded one is replaced', async () => {
   const first = await acquireConnection(db.write)
   releaseConnection(db.write, first)
   const second = await acquireConnection(db.write)
@@ -103,10 +93,11 @@ test.skipIf(onPostgres)('a statement is prepared once, also in transactions', as
 })
 
 test.skipIf(onPostgres)('UNPREPARED and long statements are not prepared', async () => {
-  const long = `select ${Array.from({ length: 1_000 }, () => '?').join(', ')}, 'some more text'`
+  const values = new Array(1_000).fill(1)
+  const placeholders = values.map(() => '?').join(', ')
   const calls = await countPrepared(async () => {
     await db.write.raw('select ?', [1]).options(UNPREPARED)
-    await db.write.raw(`${long}${' '.repeat(4_000)}`, new Array(1_000).fill(1))
+    await db.write.raw(`select ${placeholders}${' '.repeat(4_000)}`, values)
   })
   expect(calls).toBe(0)
 })
@@ -117,7 +108,7 @@ test.skipIf(onPostgres)('a statement that fails to prepare fails each time', asy
 })
 
 test.skipIf(onPostgres)('a transaction locks the database before its first statement', async () => {
-  const other = openDatabase({ dataDir: directory })
+  const other = database.reopen()
   await other.write.raw('pragma busy_timeout = 0')
   await transaction(db, async () => {
     await expect(other.write('notes').insert({ text: 'other' })).rejects.toThrow('SQLITE_BUSY')
@@ -126,7 +117,7 @@ test.skipIf(onPostgres)('a transaction locks the database before its first state
 })
 
 test.skipIf(onPostgres)('a database with prepared statements closes', async () => {
-  const other = openDatabase({ dataDir: directory })
+  const other = database.reopen()
   await other.write('notes').insert({ text: 'last' })
   await expect(other.close()).resolves.toBeUndefined()
 })

@@ -91,7 +91,7 @@ describe('every minute', () => {
   })
 
   test('sessions: 30 days after the sign-in', async () => {
-    const [old, young] = [ago(1), ago(-DAY_MS)].map((expiresAt) =>
+    const newSession = (expiresAt: number): Promise<string> =>
       insert('sessions', daysAgo(30), {
         user_id: account.userId,
         token_hash: randomUUID(),
@@ -99,16 +99,18 @@ describe('every minute', () => {
         user_agent: '',
         last_seen_at: expiresAt - DAY_MS,
         expires_at: expiresAt,
-      }),
-    )
-    await old
-    const stays = await young
+      })
+    await newSession(ago(1))
+    const young = await newSession(ago(-DAY_MS))
     expect(await runHousekeeping(app, 'minute')).toMatchObject({ sessions: 1 })
-    expect(await idsOf('sessions')).toEqual([stays])
+    expect(await idsOf('sessions')).toEqual([young])
   })
 
   test('the request log: after the days of the setting, in several batches', async () => {
+    const api_key_id = randomUUID()
     const request = {
+      user_id: account.userId,
+      api_key_id,
       status: 200,
       duration_ms: 1,
       ip: '',
@@ -116,18 +118,16 @@ describe('every minute', () => {
       path: '/',
       request_id: '',
     }
-    const user = { user_id: account.userId, api_key_id: randomUUID() }
     const rows = Array.from({ length: 250 }, () => ({
       id: uuidv7(),
       account_id: account.accountId,
       created_at: daysAgo(30) - 1_000,
       ...request,
-      ...user,
     }))
     await app.db.write.batchInsert('request_log', rows, 50)
-    const young = await insert('request_log', daysAgo(30) + 60_000, { ...request, ...user })
+    const young = await insert('request_log', daysAgo(30) + 60_000, request)
     expect(await runHousekeeping(app, 'minute')).toMatchObject({ request_log: 250 })
-    const ids = await app.db.read('request_log').where({ api_key_id: user.api_key_id }).pluck('id')
+    const ids = await app.db.read('request_log').where({ api_key_id }).pluck('id')
     expect(ids).toEqual([young])
   })
 
@@ -223,7 +223,7 @@ describe('every hour', () => {
     )
   })
 
-  test('revoked keys: after 400 days, if the request log names them no more', async () => {
+  test('revoked keys: after 400 days, if no entry of the request log names them', async () => {
     const newKey = (columns: object): Promise<string> =>
       insert('api_keys', daysAgo(500), {
         user_id: account.userId,
@@ -291,10 +291,11 @@ describe('a run', () => {
   }
 
   test.runIf(inject('database') === 'postgres')(
-    'removes nothing while another node does',
+    'removes nothing while another node removes rows by the same schedule',
     async () => {
       const old = await insert('audit_log', daysAgo(401), oldEntry)
       await transaction(app.db, async ({ sql }) => {
+        // The lock of server/housekeeping.ts for the run of every hour.
         await sql.raw('select pg_advisory_xact_lock(7305518842)')
         expect(await runHousekeeping(app, 'hour')).toEqual({})
       })

@@ -1,41 +1,26 @@
 /** The committed schema files, the checksums of the migrations, and the index predicates that
  *  queries repeat. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { beforeAll, expect, inject, test } from 'vitest'
 import { migrate } from '../../records/database/migrate.ts'
 import {
   readCommittedChecksums,
   readFileChecksums,
 } from '../../records/database/migration-files.ts'
-import { type Db, openDatabase } from '../../records/database/open.ts'
 import { type DatabaseSchema, readSchema } from '../../records/database/schema.ts'
 import * as predicates from '../../records/index-predicates.ts'
-import { createDatabase } from '../postgres.ts'
+import { openNewDatabase } from '../helpers.ts'
 
 const dialect = inject('database')
 const HOW_TO_REFRESH =
   `records/schema.${dialect}.json or records/migration-checksums.json does not match the migrations. ` +
   'Run "npm run update-schema" and commit both.'
 
-let directory: string
-let db: Db
 let schema: DatabaseSchema
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'muster-schema-'))
-  db = openDatabase(
-    dialect === 'postgres'
-      ? { databaseUrl: await createDatabase(inject('postgresUrl')) }
-      : { dataDir: directory },
-  )
-  await migrate(db)
-  schema = await readSchema(db)
-})
-afterAll(async () => {
-  await db.close()
-  await rm(directory, { recursive: true })
+  await using database = await openNewDatabase()
+  await migrate(database.db)
+  schema = await readSchema(database.db)
 })
 
 test('the migrations result in the committed schema', async () => {
