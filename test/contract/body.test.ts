@@ -1,13 +1,10 @@
 /** The bodies of requests. */
 import { request as httpRequest } from 'node:http'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Http, PARTICIPANTS, startHttp } from './http.ts'
+import { describe, expect, test } from 'vitest'
+import { UNKNOWN_ID } from '../handlers/new-records.ts'
+import { PARTICIPANTS, sharedHttp } from './http.ts'
 
-let http: Http
-beforeAll(async () => {
-  http = await startHttp()
-})
-afterAll(() => http[Symbol.asyncDispose]())
+const http = sharedHttp()
 
 describe('body', () => {
   const cases: [string, string | Buffer, Record<string, string>, number][] = [
@@ -70,7 +67,9 @@ describe('body', () => {
   })
 
   test('no Content-Type → 415', async () => {
-    const answer = await http.raw(http.line('POST', PARTICIPANTS, 'Content-Length: 2\r\n', '{}'))
+    const answer = await http.raw(
+      http.requestText('POST', PARTICIPANTS, 'Content-Length: 2\r\n', '{}'),
+    )
     expect(answer).toMatch(/^HTTP\/1\.1 415 /)
   })
 
@@ -131,19 +130,10 @@ describe('body', () => {
   })
 
   test('an invalid body for an unknown record → 422 before 404', async () => {
-    for (const id of ['abc', '019cade2-11c0-7c41-8a15-2b6f9d3e4c81']) {
-      expect(
-        (
-          await http.app.call('PATCH', `${PARTICIPANTS}/${id}`, {
-            key: http.account.key,
-            body: { bad: 1 },
-          })
-        ).status,
-      ).toBe(422)
-      expect(
-        (await http.app.call('PATCH', `${PARTICIPANTS}/${id}`, { key: http.account.key, body: {} }))
-          .status,
-      ).toBe(404)
+    for (const id of ['abc', UNKNOWN_ID]) {
+      const update = (body: object) => http.call('PATCH', `${PARTICIPANTS}/${id}`, { body })
+      expect((await update({ bad: 1 })).status).toBe(422)
+      expect((await update({})).status).toBe(404)
     }
   })
 
@@ -168,7 +158,7 @@ describe('body', () => {
   test('id and created_at → 422 as unknown fields', async () => {
     const { status, body } = await http.post({
       full_name: 'A',
-      id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81',
+      id: UNKNOWN_ID,
       created_at: '2026-03-02T09:30:00.000Z',
     })
     expect([status, Object.keys(body.errors).sort()]).toEqual([422, ['created_at', 'id']])

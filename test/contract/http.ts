@@ -1,13 +1,21 @@
 /** A service with one account, for tests of what all operations have in common. */
 import { connect } from 'node:net'
-import { expect } from 'vitest'
-import { type Answer, startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { afterAll, beforeAll, expect } from 'vitest'
+import {
+  type Answer,
+  type CallOptions,
+  startApp,
+  type TestAccount,
+  type TestApp,
+} from '../helpers.ts'
 
 export const PARTICIPANTS = '/public/v1/participants'
 
-export interface Http extends AsyncDisposable {
+export interface Http {
   app: TestApp
   account: TestAccount
+  /** Sends a request with the key of the account. Paths begin with `/public/v1`. */
+  call(method: string, path: string, options?: Omit<CallOptions, 'key'>): Promise<Answer>
   get(path: string, headers?: Record<string, string>): Promise<Answer>
   /** Posts to the participants. */
   post(body: unknown, headers?: Record<string, string>): Promise<Answer>
@@ -15,27 +23,35 @@ export interface Http extends AsyncDisposable {
   create(body?: object): Promise<Answer['body']>
   /** Sends bytes that `fetch` would correct. Returns the bytes of the response. */
   raw(text: string): Promise<string>
-  /** The text of a request. `headers` end with a line break. */
-  line(method: string, path: string, headers?: string, body?: string): string
+  /** The text of a request with the key of the account. `headers` end with a line break. */
+  requestText(method: string, path: string, headers?: string, body?: string): string
 }
 
-export async function startHttp(): Promise<Http> {
+/** One service for all tests of a file. It starts before them and stops after them. */
+export function sharedHttp(): Http {
+  const http = {} as Http
+  beforeAll(async () => void Object.assign(http, await startHttp()))
+  afterAll(() => http.app?.[Symbol.asyncDispose]())
+  return http
+}
+
+async function startHttp(): Promise<Http> {
   const app = await startApp({ environment: { CORS_ORIGINS: 'https://app.example.com' } })
   const account = await app.newAccount()
   const { key } = account
-  const post: Http['post'] = (body, headers) =>
-    app.call('POST', PARTICIPANTS, { key, body, headers })
+  const call: Http['call'] = (method, path, options) => app.call(method, path, { key, ...options })
+  const post: Http['post'] = (body, headers) => call('POST', PARTICIPANTS, { body, headers })
   return {
     app,
     account,
-    get: (path, headers) => app.call('GET', path, { key, headers }),
+    call,
+    get: (path, headers) => call('GET', path, { headers }),
     post,
     create: async (body = { full_name: 'Ada Lovelace' }) => (await post(body)).body,
     raw: (text) => sendRaw(app.url, text),
-    line: (method, path, headers = '', body = '') =>
+    requestText: (method, path, headers = '', body = '') =>
       `${method} ${path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n` +
       `Authorization: Bearer ${key}\r\n${headers}\r\n${body}`,
-    [Symbol.asyncDispose]: () => app[Symbol.asyncDispose](),
   }
 }
 

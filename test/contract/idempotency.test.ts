@@ -1,18 +1,14 @@
 /** Requests with an Idempotency-Key. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { transaction } from '../../records/database/transaction.ts'
 import { type Answer, startApp, until } from '../helpers.ts'
-import { type Http, PARTICIPANTS, startHttp } from './http.ts'
+import { type Http, PARTICIPANTS, sharedHttp } from './http.ts'
 
-let http: Http
-beforeAll(async () => {
-  http = await startHttp()
-})
-afterAll(() => http[Symbol.asyncDispose]())
+const http = sharedHttp()
 
 describe('Idempotency-Key', () => {
-  const events = async (): Promise<number> =>
+  const countEvents = async (): Promise<number> =>
     (await http.get('/public/v1/events?page[size]=1')).body.meta.total
 
   const postSlow = (key: string): Promise<Answer> =>
@@ -21,8 +17,8 @@ describe('Idempotency-Key', () => {
   const isReplayed = (answer?: Answer): boolean =>
     answer?.headers.get('idempotent-replayed') === 'true'
 
-  test('same key and request → the first response again, and one event', async () => {
-    const before = await events()
+  test('the same key and request → the first response again, and one event', async () => {
+    const before = await countEvents()
     const headers = { 'Idempotency-Key': 'key-1' }
     const first = await http.post({ full_name: 'Once' }, headers)
     const second = await http.post({ full_name: 'Once' }, headers)
@@ -34,10 +30,10 @@ describe('Idempotency-Key', () => {
     expect(second.headers.get('location')).toBe(first.headers.get('location'))
     for (const name of ['etag', 'cache-control', 'content-type'])
       expect(second.headers.get(name)).toBe(first.headers.get(name))
-    expect(await events()).toBe(before + 1)
+    expect(await countEvents()).toBe(before + 1)
   })
 
-  test('same key, other body → 422; same key of another user → 201', async () => {
+  test('the same key with another body → 422; with another user → 201', async () => {
     const headers = { 'Idempotency-Key': 'key-2' }
     await http.post({ full_name: 'One' }, headers)
     const other = await http.post({ full_name: 'Two' }, headers)
@@ -56,7 +52,7 @@ describe('Idempotency-Key', () => {
   })
 
   test('eight requests at once → one record, and 409 or its response for the others', async () => {
-    const before = await events()
+    const before = await countEvents()
     const answers = await Promise.all(
       Array.from({ length: 8 }, () =>
         http.post({ full_name: 'Many' }, { 'Idempotency-Key': 'key-4' }),
@@ -67,11 +63,11 @@ describe('Idempotency-Key', () => {
     expect(
       new Set(answers.filter(({ status }) => status === 201).map(({ body }) => body.id)).size,
     ).toBe(1)
-    expect(await events()).toBe(before + 1)
+    expect(await countEvents()).toBe(before + 1)
   })
 
   test('a repeat of a request in progress → waits, and gets its response', async () => {
-    const before = await events()
+    const before = await countEvents()
     const changes = await blockChanges(http)
     const answers = [postSlow('key-6'), postSlow('key-6')]
     await delay(300)
@@ -79,11 +75,11 @@ describe('Idempotency-Key', () => {
     const [first, second] = await Promise.all(answers)
     expect([first?.status, second?.status, second?.text]).toEqual([201, 201, first?.text])
     expect([first, second].filter(isReplayed)).toHaveLength(1)
-    expect(await events()).toBe(before + 1)
+    expect(await countEvents()).toBe(before + 1)
   })
 
   test('a repeat of a request that takes longer than a second → 409 with Retry-After', async () => {
-    const before = await events()
+    const before = await countEvents()
     const changes = await blockChanges(http)
     const sentAt = performance.now()
     const answers = [postSlow('key-7'), postSlow('key-7')]
@@ -94,11 +90,11 @@ describe('Idempotency-Key', () => {
     const statuses = (await Promise.all(answers)).map(({ status }) => status)
     expect(statuses.toSorted()).toEqual([201, 409])
     expect((await postSlow('key-7')).status).toBe(201)
-    expect(await events()).toBe(before + 1)
+    expect(await countEvents()).toBe(before + 1)
   })
 
   test.skipIf(inject('database') !== 'postgres')(
-    'a repeat at another node → 409 while the first is in progress, and 201 once its node has lost it',
+    'a repeat at another node → 409 while the first is in progress, and 201 after that has failed',
     async () => {
       await using other = await startApp({ database: http.app.database })
       const { db } = http.app
@@ -126,7 +122,7 @@ describe('Idempotency-Key', () => {
 
   test.each(['', 'ü', 'x'.repeat(256)])('an invalid key (%j) → 422', async (key) => {
     const answer = await http.raw(
-      http.line(
+      http.requestText(
         'POST',
         PARTICIPANTS,
         `Idempotency-Key: ${key}\r\nContent-Type: application/json\r\nContent-Length: 17\r\n`,

@@ -1,14 +1,11 @@
 /** Paths, methods and headers. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { operations } from '../../generated/operations.ts'
+import { UNKNOWN_ID } from '../handlers/new-records.ts'
 import { operationIds } from '../helpers.ts'
-import { assertError, type Http, PARTICIPANTS, startHttp } from './http.ts'
+import { assertError, PARTICIPANTS, sharedHttp } from './http.ts'
 
-let http: Http
-beforeAll(async () => {
-  http = await startHttp()
-})
-afterAll(() => http[Symbol.asyncDispose]())
+const http = sharedHttp()
 
 describe('paths', () => {
   test.each([
@@ -24,7 +21,7 @@ describe('paths', () => {
   )
 
   test('a known path and another method → 405 with Allow', async () => {
-    const answer = await http.app.call('PUT', PARTICIPANTS, { key: http.account.key, body: {} })
+    const answer = await http.call('PUT', PARTICIPANTS, { body: {} })
     assertError(answer, 405)
     expect(answer.headers.get('allow')?.split(', ').sort()).toEqual([
       'GET',
@@ -38,10 +35,7 @@ describe('paths', () => {
     'OPTIONS on the path of %s → 204 with Allow, without a key',
     async (id) => {
       const { path, method } = operations[id]
-      const answer = await http.app.call(
-        'OPTIONS',
-        path.replace(/\{.*?\}/, '019cade2-11c0-7c41-8a15-2b6f9d3e4c81'),
-      )
+      const answer = await http.app.call('OPTIONS', path.replace(/\{.*?\}/, UNKNOWN_ID))
       expect(answer.status).toBe(204)
       expect(answer.headers.get('allow')?.split(', ')).toContain(method.toUpperCase())
     },
@@ -50,7 +44,7 @@ describe('paths', () => {
   test('HEAD → the headers of GET, without a body', async () => {
     const { id } = await http.create()
     for (const path of [PARTICIPANTS, `${PARTICIPANTS}/${id}`]) {
-      const [head, full] = [await http.app.call('HEAD', path, http.account), await http.get(path)]
+      const [head, full] = [await http.call('HEAD', path), await http.get(path)]
       expect(head.status).toBe(200)
       expect(head.text).toBe('')
       for (const name of ['content-type', 'content-length', 'etag'])
@@ -73,7 +67,7 @@ describe('paths', () => {
 
   test('headers larger than 16 KiB → 431 as JSON', async () => {
     const answer = await http.raw(
-      http.line('GET', PARTICIPANTS, `X-Big: ${'x'.repeat(20_000)}\r\n`),
+      http.requestText('GET', PARTICIPANTS, `X-Big: ${'x'.repeat(20_000)}\r\n`),
     )
     expect(answer).toMatch(/^HTTP\/1\.1 431 /)
     expect(answer).toMatch(/X-Request-Id: .*\{"message":/s)

@@ -1,14 +1,10 @@
 /** The query parameters of lists. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { operations } from '../../generated/operations.ts'
-import { operationIds } from '../helpers.ts'
-import { type Http, PARTICIPANTS, startHttp } from './http.ts'
+import { describe, expect, test } from 'vitest'
+import { operationExample, UNKNOWN_ID } from '../handlers/new-records.ts'
+import { operationIds, operationOf } from '../helpers.ts'
+import { PARTICIPANTS, sharedHttp } from './http.ts'
 
-let http: Http
-beforeAll(async () => {
-  http = await startHttp()
-})
-afterAll(() => http[Symbol.asyncDispose]())
+const http = sharedHttp()
 
 describe('query', () => {
   const faults: [string, string][] = [
@@ -50,11 +46,10 @@ describe('query', () => {
     ))
 
   test.each(operationIds)('%s with an unknown parameter → 422', async (id) => {
-    const { path, method } = operations[id]
-    if (method !== 'get') return
-    const { status, body } = await http.get(
-      `${path.replace(/\{.*?\}/, '019cade2-11c0-7c41-8a15-2b6f9d3e4c81')}?unknown=1`,
-    )
+    const { path, method } = operationOf(id)
+    const url = `${path.replace(/\{.*?\}/, UNKNOWN_ID)}?unknown=1`
+    const example = operationExample(operationOf(id))
+    const { status, body } = await http.call(method.toUpperCase(), url, { body: example })
     expect([status, Object.keys(body.errors ?? {})]).toEqual([422, ['unknown']])
   })
 })

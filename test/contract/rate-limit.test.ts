@@ -1,7 +1,9 @@
-/** service-spec §8: 60 requests per minute per API key owner, for all public API requests. */
+/** The rate limit. service-spec §8: 60 requests per minute per API key owner, for all public API
+ *  requests. */
 import { expect, test } from 'vitest'
 import { readConfig } from '../../server/config.ts'
 import { type Answer, startApp } from '../helpers.ts'
+import { PARTICIPANTS } from './http.ts'
 
 /** The default settings. */
 const { rateLimitPerMinute } = readConfig({ DATA_DIR: 'unused' }, { createsFiles: false })
@@ -36,4 +38,37 @@ test('by default each user has 60 requests per minute, over all their keys and a
   const colleague = { ...account, ...(await app.newUser(account.accountId)) }
   const { status } = await app.as({ key: await app.newKey(colleague) }).get('/participants')
   expect(status).toBe(200)
+})
+
+test('all keys of a user share the limit → its headers, then 429 with Retry-After', async () => {
+  await using limited = await startApp({ environment: { RATE_LIMIT_PER_MINUTE: '3' } })
+  const owner = await limited.newAccount()
+  const second = await limited.newKey(owner)
+  const answers: Answer[] = []
+  for (const key of [owner.key, second, owner.key, second])
+    answers.push(await limited.call('GET', PARTICIPANTS, { key }))
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429])
+  expect(answers.map(({ headers }) => headers.get('x-ratelimit-remaining'))).toEqual([
+    '2',
+    '1',
+    '0',
+    '0',
+  ])
+  const last = answers[3]?.headers
+  expect(last?.get('x-ratelimit-limit')).toBe('3')
+  expect(Number(last?.get('x-ratelimit-reset')) * 1000).toBeGreaterThan(Date.now())
+  expect(Number(last?.get('retry-after'))).toBeGreaterThanOrEqual(1)
+  expect(last?.get('ratelimit-policy')).toBe('"default";q=3;w=60')
+  const other = await limited.newAccount()
+  expect((await limited.as(other).get('/participants')).status).toBe(200)
+  expect((await limited.call('OPTIONS', PARTICIPANTS)).status).toBe(204)
+})
+
+test('refused requests count against the limit', async () => {
+  await using limited = await startApp({ environment: { RATE_LIMIT_PER_MINUTE: '2' } })
+  const owner = await limited.newAccount()
+  const statuses: number[] = []
+  for (let i = 0; i < 3; i++)
+    statuses.push((await limited.as(owner).post('/participants', '{broken')).status)
+  expect(statuses).toEqual([400, 400, 429])
 })

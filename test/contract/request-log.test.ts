@@ -1,13 +1,9 @@
 /** The log of API requests. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { startApp, until } from '../helpers.ts'
-import { type Http, startHttp } from './http.ts'
+import { sharedHttp } from './http.ts'
 
-let http: Http
-beforeAll(async () => {
-  http = await startHttp()
-})
-afterAll(() => http[Symbol.asyncDispose]())
+const http = sharedHttp()
 
 describe('request log', () => {
   test('stores each request with both bodies, and masks secrets', async () => {

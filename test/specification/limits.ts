@@ -51,7 +51,7 @@ export const limits: Section = {
       quote:
         'Clients must honour the response headers on 429, wait before retrying and avoid large bursts.',
       tests: [
-        'test/contract/keys.test.ts > all keys of a user share it → its headers, then 429 with Retry-After',
+        'test/contract/rate-limit.test.ts > all keys of a user share the limit → its headers, then 429 with Retry-After',
         'test/client/client.test.ts > %i: after Retry-After, with the same body and Idempotency-Key',
         'test/client/client.test.ts > reads Retry-After of the rate limit of the service',
       ],
