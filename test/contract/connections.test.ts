@@ -1,24 +1,14 @@
 /** The settings of the connections to PostgreSQL. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
-import { startApp, type TestApp, until } from '../helpers.ts'
+import { databaseUrlOf, startApp, until } from '../helpers.ts'
+import { connectTo } from './postgres-client.ts'
 
 const onPostgres = describe.skipIf(inject('database') !== 'postgres')
 /** Linux alone lists the connections of a process in /proc. */
 const onLinux = test.skipIf(process.platform !== 'linux')
 
-type Client = pg.Client & AsyncDisposable
-
-/** A connection of its own to the app's database. */
-async function connectTo(app: TestApp): Promise<Client> {
-  const { environment } = app.database
-  if (!('DATABASE_URL' in environment)) throw new Error('The app is not on PostgreSQL')
-  const client = new pg.Client({ connectionString: environment.DATABASE_URL })
-  await client.connect()
-  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() })
-}
-
+/** The state of an open connection in /proc/net/tcp. */
 const OPEN = '01'
 
 /** The columns of /proc/net/tcp for the connections to PostgreSQL, of all processes. */
@@ -38,20 +28,21 @@ function listConnections(): { state: string; timer: string; socket: string }[] {
 /** The open connections of this process to PostgreSQL. PostgreSQL itself lists a connection until
  *  its backend has ended, and that may be after the pool has replaced it. */
 function countConnections(): number {
-  const own = new Set(readdirSync('/proc/self/fd').map(readDescriptor))
+  const own = new Set(readdirSync('/proc/self/fd').map(findTarget))
   return listConnections().filter(({ state, socket }) => state === OPEN && own.has(socket)).length
 }
 
-function readDescriptor(name: string): string | undefined {
+/** What a file descriptor of this process refers to. Undefined: it was closed after the folder was
+ *  listed, as the descriptor of the folder itself always is. */
+function findTarget(descriptor: string): string | undefined {
   try {
-    return readlinkSync(`/proc/self/fd/${name}`)
+    return readlinkSync(`/proc/self/fd/${descriptor}`)
   } catch {
-    // Closed meanwhile, as the one that reads the folder is.
     return undefined
   }
 }
 
-/** When TCP will probe each of the connections, in ms from now. */
+/** When TCP will probe each of the connections, in ms from now. 02 is the timer of keep-alive. */
 function keepAliveTimersMs(): number[] {
   return listConnections()
     .filter(({ timer }) => timer.startsWith('02:'))
@@ -73,6 +64,7 @@ onPostgres('connections to PostgreSQL', () => {
     const statuses = (await Promise.all(requests)).map(({ status }) => status)
     clearInterval(timer)
     expect(new Set(statuses)).toEqual(new Set([201]))
+    // The pool of the queue need not be full.
     expect(most).toBeGreaterThanOrEqual(3 + 1 + 2)
     expect(most).toBeLessThanOrEqual(3 + 2 + 2)
     const { text } = await app.call('GET', '/metrics')
@@ -81,7 +73,7 @@ onPostgres('connections to PostgreSQL', () => {
 
   test('a change waits for a lock for DATABASE_LOCK_TIMEOUT_MS, then gets a 503', async () => {
     await using app = await startApp({ environment: { DATABASE_LOCK_TIMEOUT_MS: '200' } })
-    await using client = await connectTo(app)
+    await using client = await connectTo(databaseUrlOf(app.database))
     const account = await app.newClient()
     const { body } = await account.post('/participants', { full_name: 'Ada' })
     await client.query('begin')
@@ -96,7 +88,7 @@ onPostgres('connections to PostgreSQL', () => {
 
   test('a read runs for DATABASE_STATEMENT_TIMEOUT_MS, then gets a 503', async () => {
     await using app = await startApp({ environment: { DATABASE_STATEMENT_TIMEOUT_MS: '300' } })
-    await using client = await connectTo(app)
+    await using client = await connectTo(databaseUrlOf(app.database))
     const account = await app.newClient()
     await client.query('begin')
     await client.query('lock table participants in access exclusive mode')

@@ -3,7 +3,7 @@ import { expect, inject, it } from 'vitest'
 import { openDatabase } from '../../records/database/open.ts'
 import { newMuster } from '../cli/muster.ts'
 import { startServing } from '../cli/serving.ts'
-import { newDatabase } from '../helpers.ts'
+import { databaseUrlOf, newDatabase } from '../helpers.ts'
 
 it('doctor: every check of a healthy service is ok', async () => {
   await using database = await newDatabase()
@@ -37,14 +37,14 @@ it('doctor: every check of a healthy service is ok', async () => {
 })
 
 it.skipIf(inject('database') !== 'postgres')(
-  'doctor: settings of PostgreSQL that lose data or text',
+  'doctor: reports settings of PostgreSQL that lose data or text',
   async () => {
     await using database = await newDatabase('postgres')
     await using muster = await newMuster()
     const { environment } = database
-    if (!('DATABASE_URL' in environment)) throw new Error('Not a database of PostgreSQL')
-    const db = openDatabase({ databaseUrl: environment.DATABASE_URL })
-    const name = new URL(environment.DATABASE_URL).pathname.slice(1)
+    const databaseUrl = databaseUrlOf(database)
+    const db = openDatabase({ databaseUrl })
+    const name = new URL(databaseUrl).pathname.slice(1)
     await db.write.raw(`alter database ${name} set synchronous_commit = off`)
     await db.write.raw(`create database ${name}_ascii template template0 encoding 'SQL_ASCII'`)
     await db.close()
@@ -53,7 +53,7 @@ it.skipIf(inject('database') !== 'postgres')(
     expect(relaxed.stdout).toMatch(/^warning +database +synchronous_commit is off/m)
     expect(relaxed.stdout).toMatch(/^warning +schema +Migrations that have not run: \d+\.$/m)
 
-    const ascii = { ...environment, DATABASE_URL: `${environment.DATABASE_URL}_ascii` }
+    const ascii = { ...environment, DATABASE_URL: `${databaseUrl}_ascii` }
     const { status, stdout } = await muster.run(['doctor'], { environment: ascii })
     expect(status).toBe(1)
     expect(stdout).toMatch(/^problem +database +The encoding of the database is SQL_ASCII/m)

@@ -7,6 +7,8 @@ import { subscribe } from './subscribe.ts'
 
 const DAY_MS = 86_400_000
 
+const isPostgres = inject('database') === 'postgres'
+
 async function readMetrics(app: TestApp): Promise<Map<string, number>> {
   const { text } = await app.call('GET', '/metrics')
   const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
@@ -18,7 +20,14 @@ async function readMetrics(app: TestApp): Promise<Map<string, number>> {
   )
 }
 
-/** A worker with a participant in an account with a webhook. */
+async function untilDelivered(app: TestApp): Promise<Map<string, number>> {
+  return until('a delivery has ended', async () => {
+    const metrics = await readMetrics(app)
+    return metrics.get('muster_deliveries_ended_total{state="delivered"}') === 1 && metrics
+  })
+}
+
+/** Causes one delivery to a new webhook. Returns the ID of the webhook. */
 async function deliverOne(app: TestApp, url: string): Promise<string> {
   const account = await app.newAccount()
   const webhookId = await subscribe(app, account, url)
@@ -38,10 +47,7 @@ test('a delivered delivery is observed with its attempt and the delay of its fir
   await using receiver = await startReceiver({ answers: [{ afterMs: 50 }] })
   await using app = await startApp({ role: 'all' })
   await deliverOne(app, receiver.url)
-  const metrics = await until('the delivery has ended', async () => {
-    const current = await readMetrics(app)
-    return current.get('muster_deliveries_ended_total{state="delivered"}') === 1 && current
-  })
+  const metrics = await untilDelivered(app)
   expect(metrics.get('muster_delivery_attempt_duration_seconds_count{outcome="success"}')).toBe(1)
   expect(
     metrics.get('muster_delivery_attempt_duration_seconds_sum{outcome="success"}'),
@@ -72,14 +78,13 @@ test('a hanging endpoint shows as attempts in flight, due attempts in the queue 
   })
 })
 
-test('a worker reports that it leads, listens and has free connections', async () => {
+test('a worker reports that it leads and listens, and how it uses its connection pools', async () => {
   await using app = await startApp({ role: 'all' })
   await app.newAccount()
   const metrics = await until('the worker leads', async () => {
     const current = await readMetrics(app)
     return current.get('muster_delivery_leader') === 1 && current
   })
-  const isPostgres = inject('database') === 'postgres'
   expect(metrics.get('muster_delivery_listen_connected')).toBe(isPostgres ? 1 : undefined)
   const pools = isPostgres ? { records: 12, queue: 6 } : { read: 4, write: 1 }
   for (const [pool, max] of Object.entries(pools)) {
@@ -107,30 +112,29 @@ test('a signing secret that cannot be read counts as an error, and pauses its we
   expect(receiver.requests).toEqual([])
 })
 
-test('LISTEN counts as connected again after its connection was cut', async () => {
-  if (inject('database') !== 'postgres') return
-  await using app = await startApp({ role: 'all' })
-  const isConnected = async () => (await readMetrics(app)).get('muster_delivery_listen_connected')
-  expect(await isConnected()).toBe(1)
-  await app.db.write.raw(
-    `select pg_terminate_backend(pid) from pg_stat_activity
+test.runIf(isPostgres)(
+  'LISTEN counts as connected again after its connection was cut',
+  async () => {
+    await using app = await startApp({ role: 'all' })
+    const isConnected = async () => (await readMetrics(app)).get('muster_delivery_listen_connected')
+    expect(await isConnected()).toBe(1)
+    await app.db.write.raw(
+      `select pg_terminate_backend(pid) from pg_stat_activity
      where datname = current_database() and query ilike 'listen%'`,
-  )
-  await until('the loss shows', async () => (await isConnected()) === 0)
-  await until('the connection is back', async () => (await isConnected()) === 1)
-})
+    )
+    await until('the loss shows', async () => (await isConnected()) === 0)
+    await until('the connection is back', async () => (await isConnected()) === 1)
+  },
+)
 
 test('retention reports its last run and the rows that it removed', async () => {
   let now = new Date()
   await using receiver = await startReceiver()
   await using app = await startApp({ role: 'all', now: () => now })
   await deliverOne(app, receiver.url)
-  await until('the delivery has ended', async () => {
-    const current = await readMetrics(app)
-    return current.get('muster_deliveries_ended_total{state="delivered"}') === 1
-  })
+  await untilDelivered(app)
   const inThreeMonths = new Date(Date.now() + 91 * DAY_MS)
-  // Otherwise nothing would be deleted for a day: the clock jumps.
+  // The jump puts the clock in doubt, and then nothing is deleted for a day.
   for (const time of [now, inThreeMonths]) await confirmClock(app.db, time)
   await app.stop()
   now = inThreeMonths

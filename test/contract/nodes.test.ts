@@ -1,12 +1,12 @@
 /** Several nodes on one PostgreSQL. */
-import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import { migrate, withSetupLock } from '../../records/database/migrate.ts'
 import { readMigrations } from '../../records/database/migration-files.ts'
 import { openDatabase } from '../../records/database/open.ts'
 import { readConfig } from '../../server/config.ts'
-import { newDatabase, startApp } from '../helpers.ts'
+import { databaseUrlOf, newDatabase, startApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
+import { connectTo } from './postgres-client.ts'
 import { subscribe } from './subscribe.ts'
 
 const onPostgres = describe.skipIf(inject('database') !== 'postgres')
@@ -14,17 +14,17 @@ const onPostgres = describe.skipIf(inject('database') !== 'postgres')
 onPostgres('several nodes', () => {
   test('start at once on an empty database: one migrates, the others wait', async () => {
     await using database = await newDatabase()
-    const { database: where } = readConfig({ ...database.environment })
-    const ran = await Promise.all(
+    const { database: place } = readConfig({ ...database.environment })
+    const migrations = await Promise.all(
       [1, 2, 3].map(() =>
-        withSetupLock(where, async () => {
-          const db = openDatabase(where)
+        withSetupLock(place, async () => {
+          const db = openDatabase(place)
           return migrate(db).finally(() => db.close())
         }),
       ),
     )
     const all = (await readMigrations()).map(({ name }) => name)
-    expect(ran.toSorted((a, b) => a.length - b.length)).toEqual([[], [], all])
+    expect(migrations.toSorted((a, b) => a.length - b.length)).toEqual([[], [], all])
   })
 
   test('count the requests of a user together, and refuse a revoked key immediately', async () => {
@@ -68,23 +68,22 @@ onPostgres('several nodes', () => {
     const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) }
     await using app = await startApp({ database, role: 'all', logLevel: 'warn', logTo })
     const account = await app.newAccount()
-    const real = app.db.read.client.config.connection.connectionString
-    const name = new URL(real).pathname.slice(1)
-    await using admin = await adminOf(real)
-    await admin.run(`alter database ${name} allow_connections false`)
-    await admin.run(
-      `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
-    )
+    const name = new URL(databaseUrlOf(database)).pathname.slice(1)
+    await using admin = await connectTo(inject('postgresUrl'))
+    await admin.query(`alter database ${name} allow_connections false`)
+    await admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [
+      name,
+    ])
     const answer = await app.as(account).post('/participants', { full_name: 'Ada' })
     expect([answer.status, Number(answer.headers.get('retry-after')) > 0]).toEqual([503, true])
     expect([
       (await app.call('GET', '/healthz')).status,
       (await app.call('GET', '/readyz')).status,
     ]).toEqual([200, 503])
-    await admin.run(`alter database ${name} allow_connections true`)
+    await admin.query(`alter database ${name} allow_connections true`)
     expect((await app.as(account).post('/participants', { full_name: 'Ada' })).status).toBe(201)
     expect((await app.as(account).get('/participants')).body.meta.total).toBe(1)
-    // The logged errors have these fields only.
+    // Other fields of a driver's error have its connection and the values of the statement.
     const errors = lines.flatMap(({ err }) => (err ? [err as object] : []))
     expect(errors.length).toBeGreaterThan(0)
     for (const error of errors)
@@ -93,16 +92,3 @@ onPostgres('several nodes', () => {
       )
   })
 })
-
-async function adminOf(
-  url: string,
-): Promise<{ run(sql: string): Promise<void> } & AsyncDisposable> {
-  const client = new pg.Client({
-    connectionString: Object.assign(new URL(url), { pathname: '/postgres' }).href,
-  })
-  await client.connect()
-  return {
-    run: async (sql) => void (await client.query(sql)),
-    [Symbol.asyncDispose]: () => client.end(),
-  }
-}

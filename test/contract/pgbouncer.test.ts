@@ -1,11 +1,11 @@
 /** Nodes behind PgBouncer. `REQUIRE_PGBOUNCER=1` makes these tests fail where it is not
  *  installed. */
-import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import { newMuster } from '../cli/muster.ts'
-import { newDatabase, startApp, type TestApp, until } from '../helpers.ts'
+import { databaseUrlOf, newDatabase, startApp, type TestApp, until } from '../helpers.ts'
 import { isPgBouncerInstalled, startPgBouncer } from '../pgbouncer.ts'
 import { startReceiver } from '../receiver.ts'
+import { connectTo } from './postgres-client.ts'
 import { subscribe } from './subscribe.ts'
 
 const isOnPostgres = inject('database') === 'postgres'
@@ -21,24 +21,14 @@ test.runIf(isOnPostgres && process.env.REQUIRE_PGBOUNCER)('PgBouncer is installe
 
 /** A database, and the settings of an API node that reaches it through PgBouncer only. */
 async function newPooledDatabase({ poolSize = 3 } = {}) {
-  const { environment } = await newDatabase('postgres')
-  if (!('DATABASE_URL' in environment)) throw new Error('The database is not on PostgreSQL')
+  const database = await newDatabase('postgres')
+  const directUrl = databaseUrlOf(database)
   const bouncer = await startPgBouncer(inject('postgresUrl'), { poolMode: 'transaction', poolSize })
-  const pooledUrl = bouncer.through(environment.DATABASE_URL)
   return {
-    directUrl: environment.DATABASE_URL,
-    pooled: { ...environment, DATABASE_URL: pooledUrl },
+    directUrl,
+    pooled: { ...database.environment, DATABASE_URL: bouncer.through(directUrl) },
     [Symbol.asyncDispose]: bouncer[Symbol.asyncDispose],
   }
-}
-
-async function query(connectionString: string, sql: string): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString })
-  await client.connect()
-  return client
-    .query(sql)
-    .then(({ rows }) => rows)
-    .finally(() => client.end())
 }
 
 const api = (environment: Record<string, string>): Promise<TestApp> =>
@@ -101,14 +91,14 @@ behindPgBouncer('ROLE=api through PgBouncer in transaction mode', () => {
     const client = await app.newClient()
     expect((await client.post('/participants', { full_name: 'Ada' })).status).toBe(201)
     expect((await client.get('/participants')).status).toBe(200)
-    const [state] = await query(
-      database.pooled.DATABASE_URL,
+    await using session = await connectTo(database.pooled.DATABASE_URL)
+    const { rows } = await session.query(
       `select (select count(*) from pg_prepared_statements) as statements,
          (select count(*) from pg_listening_channels()) as channels,
          (select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()) as locks,
          current_setting('lock_timeout') as lock_timeout`,
     )
-    expect(state).toEqual({ statements: 0, channels: 0, locks: 0, lock_timeout: '0' })
+    expect(rows).toEqual([{ statements: 0, channels: 0, locks: 0, lock_timeout: '0' }])
   })
 
   test('keeps the limits: 503 after the lock timeout and after the statement timeout', async () => {
@@ -118,8 +108,7 @@ behindPgBouncer('ROLE=api through PgBouncer in transaction mode', () => {
     const client = await app.newClient()
     const { body } = await client.post('/participants', { full_name: 'Ada' })
     const path = `/participants/${body.id}`
-    const locking = new pg.Client({ connectionString: database.directUrl })
-    await locking.connect()
+    await using locking = await connectTo(database.directUrl)
     await locking.query('begin')
     await locking.query('lock table participants in access exclusive mode')
     const start = performance.now()
@@ -129,7 +118,7 @@ behindPgBouncer('ROLE=api through PgBouncer in transaction mode', () => {
     ])
     expect([update.status, read.status]).toEqual([503, 503])
     expect(performance.now() - start).toBeLessThan(5_000)
-    await locking.end()
+    await locking.query('rollback')
     await until('reads succeed', async () => (await client.get(path)).status === 200)
     expect((await client.patch(path, { full_name: 'Grace' })).status).toBe(200)
   })
@@ -163,10 +152,10 @@ behindPgBouncer('workers and commands', () => {
       poolMode: 'session',
       poolSize: 30,
     })
-    const { environment } = await newDatabase('postgres')
-    if (!('DATABASE_URL' in environment)) throw new Error('The database is not on PostgreSQL')
-    const DATABASE_URL = bouncer.through(environment.DATABASE_URL)
-    await using app = await startApp({ role: 'all', environment: { ...environment, DATABASE_URL } })
+    const database = await newDatabase('postgres')
+    const DATABASE_URL = bouncer.through(databaseUrlOf(database))
+    const environment = { ...database.environment, DATABASE_URL }
+    await using app = await startApp({ role: 'all', environment })
     const account = await app.newAccount()
     await subscribe(app, account, receiver.url)
     await app.as(account).post('/participants', { full_name: 'Ada' })
@@ -176,15 +165,14 @@ behindPgBouncer('workers and commands', () => {
   })
 
   test('muster migrate uses DATABASE_DIRECT_URL', async () => {
-    const { environment } = await newDatabase('postgres')
-    if (!('DATABASE_URL' in environment)) throw new Error('The database is not on PostgreSQL')
+    const database = await newDatabase('postgres')
+    const directUrl = databaseUrlOf(database)
     await using muster = await newMuster()
-    const unreachable = Object.assign(new URL(environment.DATABASE_URL), { port: '1' }).href
     const migrated = await muster.json(['migrate'], {
       environment: {
-        ...environment,
-        DATABASE_URL: unreachable,
-        DATABASE_DIRECT_URL: environment.DATABASE_URL,
+        ...database.environment,
+        DATABASE_URL: Object.assign(new URL(directUrl), { port: '1' }).href,
+        DATABASE_DIRECT_URL: directUrl,
         ROLE: 'api',
       },
     })

@@ -1,37 +1,33 @@
 /** /readyz while the database accepts no writes. */
-import pg from 'pg'
 import { expect, inject, test } from 'vitest'
-import { startApp, type TestApp, until } from '../helpers.ts'
+import { databaseUrlOf, startApp, type TestApp, until } from '../helpers.ts'
+import { connectTo } from './postgres-client.ts'
 
 async function findReasons(app: TestApp): Promise<string[]> {
   return JSON.parse((await app.call('GET', '/readyz')).text).reasons ?? []
 }
 
-/** Makes all connections of the database read-only, or writable again. */
-async function setReadOnly(app: TestApp, isReadOnly: boolean): Promise<void> {
-  const value = isReadOnly ? 'on' : 'off'
-  const { environment } = app.database
-  if (!('DATABASE_URL' in environment)) {
-    await app.db.write.raw(`pragma query_only = ${value}`)
+/** Sets whether all connections of the database are read-only. */
+async function setReadOnly({ db, database }: TestApp, value: 'on' | 'off'): Promise<void> {
+  if (db.dialect === 'sqlite') {
+    await db.write.raw(`pragma query_only = ${value}`)
     return
   }
-  const name = new URL(environment.DATABASE_URL).pathname.slice(1)
-  const admin = new pg.Client({ connectionString: inject('postgresUrl') })
-  await admin.connect()
+  const name = new URL(databaseUrlOf(database)).pathname.slice(1)
+  await using admin = await connectTo(inject('postgresUrl'))
   await admin.query(`alter database ${name} set default_transaction_read_only = ${value}`)
   // New connections have the setting.
   await admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [
     name,
   ])
-  await admin.end()
 }
 
-test('a read-only database: 503 without any request, and 200 once it accepts writes', async () => {
+test('a read-only database: not ready without any request, and ready once it accepts writes', async () => {
   await using app = await startApp()
   expect(await findReasons(app)).toEqual([])
-  await setReadOnly(app, true)
+  await setReadOnly(app, 'on')
   await until('the node is not ready', async () => (await findReasons(app)).includes('writes'))
-  await setReadOnly(app, false)
+  await setReadOnly(app, 'off')
   await until('the node is ready', async () => (await findReasons(app)).length === 0, 30_000)
 })
 

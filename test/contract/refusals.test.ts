@@ -7,7 +7,7 @@ import { proveSecretKeys } from '../../webhooks/secret-keys.ts'
 import { secretKeysOf } from '../../webhooks/transport/secret.ts'
 import { newMuster } from '../cli/muster.ts'
 import { SERVE_ENVIRONMENT } from '../cli/serving.ts'
-import { newDatabase } from '../helpers.ts'
+import { databaseUrlOf, newDatabase } from '../helpers.ts'
 
 interface State {
   state: string
@@ -41,7 +41,7 @@ const STATES: State[] = [
     says: /^TLS to PostgreSQL failed: The server does not support SSL connections\. Correct sslmode in DATABASE_URL/,
   },
   {
-    state: 'another key',
+    state: 'another SECRET_KEY',
     async prepare(db) {
       await migrate(db)
       await proveSecretKeys(
@@ -67,16 +67,15 @@ describe.skipIf(inject('database') !== 'postgres')(
     it.each(STATES)('$state', async ({ prepare, user, sslmode, says }) => {
       await using database = await newDatabase('postgres')
       await using muster = await newMuster()
-      const { environment } = database
-      if (!('DATABASE_URL' in environment)) throw new Error('Not a database of PostgreSQL')
-      const db = openDatabase({ databaseUrl: environment.DATABASE_URL })
+      const databaseUrl = databaseUrlOf(database)
+      const db = openDatabase({ databaseUrl })
       await prepare(db)
       await db.close()
-      const url = new URL(environment.DATABASE_URL)
+      const url = new URL(databaseUrl)
       if (user !== undefined) url.username = user
       if (sslmode !== undefined) url.searchParams.set('sslmode', sslmode)
       const { status, stderr } = await muster.run(['serve'], {
-        environment: { ...SERVE_ENVIRONMENT, ...environment, DATABASE_URL: url.href },
+        environment: { ...SERVE_ENVIRONMENT, ...database.environment, DATABASE_URL: url.href },
       })
       expect(status).toBe(1)
       expect(stderr).not.toMatch(/^\s+at /m)
