@@ -1,21 +1,30 @@
+/** Exports, and the work of the service in their background. */
 import { expect } from 'vitest'
 import { makeExport } from '../../operations/export-job.ts'
 import type { Db } from '../../records/database/open.ts'
-import type { Client, TestAccount, TestApp } from '../helpers.ts'
+import type { Client, TestApp } from '../helpers.ts'
 
 export const SECOND_MS = 1_000
 export const DAY_MS = 24 * 60 * 60 * SECOND_MS
-
-export async function newClient(app: TestApp): Promise<{ account: TestAccount; client: Client }> {
-  const account = await app.newAccount()
-  return { account, client: app.as(account) }
-}
 
 /** Returns the ID of the new export. */
 export async function requestExport(client: Client, body: object): Promise<string> {
   const response = await client.post('/exports', { format: 'csv', ...body })
   expect(response).toMatchObject({ status: 201 })
   return response.body.id
+}
+
+/** Writes the file of an export, if it is due, as a worker does. On a service without a delivery
+ *  engine, no export starts without this. */
+export function writeFile(
+  { db, config }: TestApp,
+  id: string,
+  {
+    now = () => new Date(),
+    signal = new AbortController().signal,
+  }: { now?: () => Date; signal?: AbortSignal } = {},
+): Promise<void> {
+  return makeExport({ db, now, quotas: config.quotas }, id, signal)
 }
 
 /** Returns the ID of a new export whose file is written. */
@@ -25,11 +34,7 @@ export async function newCompleteExport(
   body: object,
 ): Promise<string> {
   const id = await requestExport(client, body)
-  await makeExport(
-    { db: app.db, now: () => new Date(), quotas: { export_mib: 1024 } },
-    id,
-    new AbortController().signal,
-  )
+  await writeFile(app, id)
   return id
 }
 

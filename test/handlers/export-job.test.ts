@@ -1,10 +1,10 @@
+/** Leases, retries and the memory use of the work that writes the files of exports. */
 import { createHash } from 'node:crypto'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { v7 as uuidv7 } from 'uuid'
 import { describe, expect, test } from 'vitest'
 import contract from '../../generated/openapi.json' with { type: 'json' }
-import { makeExport } from '../../operations/export-job.ts'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import {
@@ -16,106 +16,105 @@ import {
 } from '../../records/export-files.ts'
 import { type ExportResource, exportFields } from '../../records/exports.ts'
 import { sharedApp, until } from '../helpers.ts'
-import { countChunks, newClient, requestExport, SECOND_MS } from './export-helpers.ts'
+import { countChunks, requestExport, SECOND_MS, writeFile } from './export-helpers.ts'
 import { eventsAbout } from './new-records.ts'
 
 let clock = Date.now()
 const now = (): Date => new Date(clock)
 
-/** Exports stay queued until a test calls `make`. */
-const idle = sharedApp({ role: 'api', now })
+const app = sharedApp({ now })
 
-const make = (id: string, signal = new AbortController().signal): Promise<void> =>
-  makeExport({ db: idle.db, now, quotas: { export_mib: 1024 } }, id, signal)
+const write = (id: string, signal?: AbortSignal): Promise<void> =>
+  writeFile(app, id, { now, signal })
 
-const findRow = (id: string) => idle.db.read('exports').where({ id }).first()
+const findRow = (id: string) => app.db.read('exports').where({ id }).first()
 
-describe('makeExport', () => {
-  test('after a crash, another process starts again when the lease expires', async () => {
-    const { client } = await newClient(idle)
+describe('the file of an export', () => {
+  test('after a crash, another process starts again when the lease has expired', async () => {
+    const client = await app.newClient()
     await client.post('/tasks', { title: 'One' })
     const id = await requestExport(client, { resource: 'tasks', format: 'json' })
-    const lease = await transaction(idle.db, ({ sql }) => leaseExport(sql, id, now()))
-    await idle.db
+    const lease = await transaction(app.db, ({ sql }) => leaseExport(sql, id, now()))
+    await app.db
       .write('export_chunks')
       .insert(
         [0, 1].map((position) => ({ export_id: id, position, bytes: Buffer.from('left behind') })),
       )
-    expect(await listDueExportIds(idle.db, now())).not.toContain(id)
-    await make(id)
+    expect(await listDueExportIds(app.db, now())).not.toContain(id)
+    await write(id)
     expect((await findRow(id)).status).toBe('processing')
 
     clock += 61 * SECOND_MS
-    expect(await listDueExportIds(idle.db, now())).toContain(id)
-    await make(id)
+    expect(await listDueExportIds(app.db, now())).toContain(id)
+    await write(id)
     expect((await client.get(`/exports/${id}/file`)).body).toMatchObject([{ title: 'One' }])
-    expect(await countChunks(idle.db, id)).toBe(1)
+    expect(await countChunks(app.db, id)).toBe(1)
     expect(await eventsAbout(client, id)).toEqual(['export.created', 'export.completed'])
 
     // The first process continues after its lease expired.
     if (lease === undefined) throw new Error('The export was not leased')
     const file = { rowCount: 0, byteSize: 0, sha256: '' }
     await expect(
-      transaction(idle.db, ({ sql }) => renewLease(sql, lease, 1, now())),
+      transaction(app.db, ({ sql }) => renewLease(sql, lease, 1, now())),
     ).rejects.toThrow(LeaseLost)
     await expect(
-      transaction(idle.db, ({ sql }) => completeExport(sql, lease, file, now())),
+      transaction(app.db, ({ sql }) => completeExport(sql, lease, file, now())),
     ).rejects.toThrow(LeaseLost)
   })
 
   test('one of several concurrent processes writes the file', async () => {
-    const { client } = await newClient(idle)
+    const client = await app.newClient()
     const id = await requestExport(client, { resource: 'tasks' })
-    await Promise.all([make(id), make(id), make(id)])
+    await Promise.all([write(id), write(id), write(id)])
     expect(await findRow(id)).toMatchObject({ status: 'completed', tries: 1 })
     expect(await eventsAbout(client, id)).toEqual(['export.created', 'export.completed'])
   })
 
   test('three crashes: the export fails', async () => {
-    const { client } = await newClient(idle)
+    const client = await app.newClient()
     const id = await requestExport(client, { resource: 'tasks' })
-    for (let attempt = 1; attempt <= 3; attempt++) {
-      expect(await transaction(idle.db, ({ sql }) => leaseExport(sql, id, now()))).toMatchObject({
-        tries: attempt,
+    for (let tries = 1; tries <= 3; tries++) {
+      expect(await transaction(app.db, ({ sql }) => leaseExport(sql, id, now()))).toMatchObject({
+        tries,
       })
       clock += 61 * SECOND_MS
     }
-    await make(id)
+    await write(id)
     expect((await client.get(`/exports/${id}`)).body).toMatchObject({ status: 'failed' })
     expect(await eventsAbout(client, id)).toEqual(['export.created', 'export.failed'])
   })
 
-  test('a stop queues the export again and does not count as an attempt', async () => {
-    const { client } = await newClient(idle)
+  test('a stop of the process queues the export again, and does not count as a try', async () => {
+    const client = await app.newClient()
     const id = await requestExport(client, { resource: 'tasks' })
-    await make(id, AbortSignal.abort())
+    await write(id, AbortSignal.abort())
     expect(await findRow(id)).toMatchObject({
       status: 'queued',
       tries: 0,
       lease_expires_at: null,
       row_count: null,
     })
-    expect(await listDueExportIds(idle.db, now())).toContain(id)
-    await make(id)
+    expect(await listDueExportIds(app.db, now())).toContain(id)
+    await write(id)
     expect(await findRow(id)).toMatchObject({ status: 'completed', tries: 1 })
   })
 
-  test('an error: three attempts with growing delays, then the export fails with a message', async () => {
-    const { client } = await newClient(idle)
+  test('an error: three tries with growing delays, then the export fails with a message', async () => {
+    const client = await app.newClient()
     const { body: job } = await client.post('/jobs', { title: 'J' })
-    await idle.db.write('jobs').where({ id: job.id }).update({ screening_questions: 'not JSON' })
+    await app.db.write('jobs').where({ id: job.id }).update({ screening_questions: 'not JSON' })
     const id = await requestExport(client, { resource: 'jobs' })
     for (const delay of [5, 10]) {
-      await expect(make(id)).rejects.toThrow(SyntaxError)
+      await expect(write(id)).rejects.toThrow(SyntaxError)
       expect(await findRow(id)).toMatchObject({
         status: 'queued',
         lease_expires_at: clock + delay * SECOND_MS,
       })
-      await make(id)
+      await write(id)
       expect((await findRow(id)).status).toBe('queued')
       clock += delay * SECOND_MS
     }
-    await expect(make(id)).rejects.toThrow(SyntaxError)
+    await expect(write(id)).rejects.toThrow(SyntaxError)
     const { body: failed } = await client.get(`/exports/${id}`)
     expect(failed).toMatchObject({
       status: 'failed',
@@ -126,26 +125,22 @@ describe('makeExport', () => {
       status: 409,
       body: { message: `The export failed. ${failed.error}` },
     })
-    expect(await countChunks(idle.db, id)).toBe(0)
-    expect(await listDueExportIds(idle.db, now())).not.toContain(id)
+    expect(await countChunks(app.db, id)).toBe(0)
+    expect(await listDueExportIds(app.db, now())).not.toContain(id)
     expect(await eventsAbout(client, id)).toEqual(['export.created', 'export.failed'])
   })
 
   test('the columns are the fields of the contract', () => {
-    const records: Record<ExportResource, keyof typeof contract.components.schemas> = {
-      participants: 'Participant',
-      tasks: 'Task',
-      jobs: 'Job',
-      job_applications: 'JobApplication',
-      payments: 'Payment',
+    const { Participant, Task, Job, JobApplication, Payment } = contract.components.schemas
+    const schemas: Record<ExportResource, { required: string[] }> = {
+      participants: Participant,
+      tasks: Task,
+      jobs: Job,
+      job_applications: JobApplication,
+      payments: Payment,
     }
-    for (const [resource, name] of Object.entries(records) as [
-      ExportResource,
-      keyof typeof contract.components.schemas,
-    ][])
-      expect(exportFields(resource)).toEqual(
-        (contract.components.schemas[name] as { required?: string[] }).required,
-      )
+    for (const [resource, { required }] of Object.entries(schemas))
+      expect(exportFields(resource as ExportResource)).toEqual(required)
   })
 })
 
@@ -176,7 +171,8 @@ describe('50,000 records', () => {
   test('are written and read in constant memory; a disconnect ends the reading', {
     timeout: 120_000,
   }, async () => {
-    const { account, client } = await newClient(idle)
+    const account = await app.newAccount()
+    const client = app.as(account)
     const task = {
       title: 'Task',
       description: 'x'.repeat(2_000),
@@ -184,7 +180,7 @@ describe('50,000 records', () => {
       created_at: clock,
       updated_at: clock,
     }
-    await transaction(idle.db, async (trx) => {
+    await transaction(app.db, async (trx) => {
       const scope = writeScope(trx, account.accountId)
       for (let count = 0; count < 50_000; count += 500)
         await scope.insert(
@@ -194,29 +190,29 @@ describe('50,000 records', () => {
     })
     const id = await requestExport(client, { resource: 'tasks' })
 
-    const making = await growthDuring(() => make(id))
+    const growthOfWriting = await growthDuring(() => write(id))
     const { body: record } = await client.get(`/exports/${id}`)
     expect(record).toMatchObject({ status: 'completed', row_count: 50_000 })
     expect(record.byte_size).toBeGreaterThan(100_000_000)
-    expect(making).toBeLessThan(record.byte_size / 2)
+    expect(growthOfWriting).toBeLessThan(record.byte_size / 2)
 
     const download = (signal?: AbortSignal) =>
-      fetch(`${idle.url}/public/v1/exports/${id}/file`, {
+      fetch(`${app.url}/public/v1/exports/${id}/file`, {
         headers: { Authorization: `Bearer ${account.key}` },
         signal,
       })
     const hash = createHash('sha256')
-    const reading = await growthDuring(async () => {
+    const growthOfReading = await growthDuring(async () => {
       for await (const bytes of (await download()).body ?? []) hash.update(bytes)
     })
     expect(hash.digest('hex')).toBe(record.sha256)
-    expect(reading).toBeLessThan(record.byte_size / 2)
+    expect(growthOfReading).toBeLessThan(record.byte_size / 2)
 
     let chunksRead = 0
     const count = ({ sql }: { sql: string }): void => {
       if (sql.includes('export_chunks')) chunksRead++
     }
-    idle.db.read.on('query', count)
+    app.db.read.on('query', count)
     const leaving = new AbortController()
     const reader = (await download(leaving.signal)).body?.getReader()
     await reader?.read()
@@ -226,7 +222,7 @@ describe('50,000 records', () => {
       await new Promise((resolve) => setTimeout(resolve, 200))
       return chunksRead === before
     })
-    idle.db.read.off('query', count)
+    app.db.read.off('query', count)
     expect(chunksRead).toBeLessThan(record.byte_size / (256 * 1024) / 2)
   })
 })

@@ -1,33 +1,26 @@
 /** The limits of exports for each account, and turns between accounts. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { makeExport } from '../../operations/export-job.ts'
+import { expect, test } from 'vitest'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { leaseExport, listDueExportIds } from '../../records/export-files.ts'
 import { setQuota } from '../../records/quotas.ts'
-import { type Answer, type Client, startApp, type TestApp } from '../helpers.ts'
-import { countChunks, newClient, requestExport } from './export-helpers.ts'
+import { type Answer, type Client, sharedApp } from '../helpers.ts'
+import { countChunks, newCompleteExport, requestExport, writeFile } from './export-helpers.ts'
 import { eventsAbout } from './new-records.ts'
 
 const UNFINISHED = 3
 const MIB = 1024 ** 2
 
-let app: TestApp
-beforeAll(async () => {
-  app = await startApp({
-    environment: { EXPORT_MIB_PER_ACCOUNT: '1', EXPORTS_UNFINISHED_PER_ACCOUNT: `${UNFINISHED}` },
-  })
+const app = sharedApp({
+  environment: { EXPORT_MIB_PER_ACCOUNT: '1', EXPORTS_UNFINISHED_PER_ACCOUNT: `${UNFINISHED}` },
 })
-afterAll(() => app[Symbol.asyncDispose]())
-
-const now = (): Date => new Date()
-const make = (id: string): Promise<void> =>
-  makeExport({ db: app.db, now, quotas: app.config.quotas }, id, new AbortController().signal)
 
 const createExport = (client: Client): Promise<Answer> =>
   client.post('/exports', { resource: 'tasks', format: 'json' })
 
+/** Creates tasks that take at least so many bytes as JSON. */
 async function newTasks(client: Client, bytes: number): Promise<void> {
+  // This character takes six bytes as JSON.
   const description = '\u0001'.repeat(6_000)
   for (let written = 0; written < bytes; written += 36_000)
     await client.post('/tasks', { title: 'Large', description })
@@ -37,7 +30,7 @@ const FULL =
   'The files of an account may take 1 MiB together. Delete exports that you no longer need, then create a new one.'
 
 test('createExport: 429 above the limit of unfinished exports, until one has ended or is deleted', async () => {
-  const { client } = await newClient(app)
+  const client = await app.newClient()
   const answers = await Promise.all(Array.from({ length: 5 }, () => createExport(client)))
   const created = answers.filter(({ status }) => status === 201).map(({ body }) => body.id)
   const refused = answers.filter(({ status }) => status === 429)
@@ -49,32 +42,30 @@ test('createExport: 429 above the limit of unfinished exports, until one has end
         'Your account has 3 unfinished exports, the most at once. Wait until one of them has ended, or delete one.',
     })
   }
-  await make(created[0])
+  await writeFile(app, created[0])
   expect((await createExport(client)).status).toBe(201)
   expect((await createExport(client)).status).toBe(429)
   await client.delete(`/exports/${created[1]}`)
   expect((await createExport(client)).status).toBe(201)
-  expect((await createExport((await newClient(app)).client)).status).toBe(201)
+  expect((await createExport(await app.newClient())).status).toBe(201)
 })
 
 test('a file above the limit of stored bytes: the export fails at once and says why', async () => {
-  const { client } = await newClient(app)
+  const client = await app.newClient()
   await newTasks(client, MIB)
   const id = await requestExport(client, { resource: 'tasks', format: 'json' })
-  await make(id)
+  await writeFile(app, id)
   expect((await client.get(`/exports/${id}`)).body).toMatchObject({ status: 'failed', error: FULL })
   expect(await countChunks(app.db, id)).toBe(0)
   expect((await eventsAbout(client, id)).toSorted()).toEqual(['export.created', 'export.failed'])
 })
 
 test('createExport: 422 while the files take all bytes, until one is deleted or removed', async () => {
-  const { client } = await newClient(app)
+  const client = await app.newClient()
   const [one, other] = [
-    await requestExport(client, { resource: 'tasks' }),
-    await requestExport(client, { resource: 'tasks' }),
+    await newCompleteExport(app, client, { resource: 'tasks' }),
+    await newCompleteExport(app, client, { resource: 'tasks' }),
   ]
-  await make(one)
-  await make(other)
   const stored = (id: string) => app.db.write('exports').where({ id })
   await stored(one).update({ byte_size: MIB / 2 })
   await stored(other).update({ byte_size: MIB / 2 })
@@ -90,7 +81,8 @@ test('createExport: 422 while the files take all bytes, until one is deleted or 
 })
 
 test('createExport: the quotas of an account precede the settings', async () => {
-  const { account, client } = await newClient(app)
+  const account = await app.newAccount()
+  const client = app.as(account)
   await transaction(app.db, async (trx) => {
     const scope = writeScope(trx, account.accountId)
     await setQuota(scope, 'unfinished_exports', 1)
@@ -102,7 +94,7 @@ test('createExport: the quotas of an account precede the settings', async () => 
     body: { message: expect.stringMatching(/^Your account has 1 unfinished export,/) },
   })
   await newTasks(client, MIB)
-  await make(id)
+  await writeFile(app, id)
   expect((await client.get(`/exports/${id}`)).body.status).toBe('completed')
   const stored = app.db.write('exports').where({ id })
   await stored.update({ byte_size: 2 * MIB })
@@ -112,17 +104,17 @@ test('createExport: the quotas of an account precede the settings', async () => 
 })
 
 test('accounts take turns: the oldest unfinished export of each is due', async () => {
-  const [one, other] = [(await newClient(app)).client, (await newClient(app)).client]
+  const [one, other] = [await app.newClient(), await app.newClient()]
   const first = await requestExport(one, { resource: 'tasks' })
   const second = await requestExport(one, { resource: 'tasks' })
   const foreign = await requestExport(other, { resource: 'tasks' })
   const ids = [first, second, foreign]
   const due = async (): Promise<string[]> =>
-    (await listDueExportIds(app.db, now())).filter((id) => ids.includes(id))
+    (await listDueExportIds(app.db, new Date())).filter((id) => ids.includes(id))
   expect(await due()).toEqual([first, foreign])
-  await leaseExport(app.db.write, first, now())
+  await leaseExport(app.db.write, first, new Date())
   expect(await due()).toEqual([foreign])
   await app.db.write('exports').where({ id: first }).update({ lease_expires_at: null })
-  await make(first)
+  await writeFile(app, first)
   expect(await due()).toEqual([second, foreign])
 })

@@ -1,28 +1,22 @@
+/** Exports by API: requests, lists and files. */
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { makeExport } from '../../operations/export-job.ts'
+import { describe, expect, test } from 'vitest'
 import { transaction } from '../../records/database/transaction.ts'
 import { leaseExport } from '../../records/export-files.ts'
-import { type Answer, type Client, startApp, type TestApp, until } from '../helpers.ts'
+import { type Answer, type Client, sharedApp, until } from '../helpers.ts'
 import { runHousekeeping } from '../housekeeping.ts'
-import { countChunks, DAY_MS, newClient, requestExport, SECOND_MS } from './export-helpers.ts'
+import { countChunks, DAY_MS, requestExport, SECOND_MS, writeFile } from './export-helpers.ts'
 import { eventsAbout } from './new-records.ts'
 
-/** With the delivery engine, which also writes exports in the background. */
-let app: TestApp
-/** Without it, exports stay queued until a test calls `make`. Its clock is `clock`. */
-let idle: TestApp
 let clock = Date.now()
 const now = (): Date => new Date(clock)
 
-beforeAll(async () => {
-  app = await startApp({ role: 'all' })
-  idle = await startApp({ role: 'api', now })
-})
-afterAll(async () => {
-  await app?.[Symbol.asyncDispose]()
-  await idle?.[Symbol.asyncDispose]()
-})
+/** With the delivery engine, which also writes the files of exports. */
+const app = sharedApp({ role: 'all' })
+/** Without the engine: an export stays queued until a test calls `write`. Its clock is `clock`. */
+const idle = sharedApp({ now })
+
+const write = (id: string): Promise<void> => writeFile(idle, id, { now })
 
 /** Requests an export, waits until it is completed and downloads the file. */
 async function downloadExport(
@@ -37,12 +31,9 @@ async function downloadExport(
   return { record, file: await client.get(`/exports/${id}/file`) }
 }
 
-const make = (id: string): Promise<void> =>
-  makeExport({ db: idle.db, now, quotas: { export_mib: 1024 } }, id, new AbortController().signal)
-
 describe('createExport', () => {
   test('queues an export, returns its Location and emits export.created', async () => {
-    const { client } = await newClient(idle)
+    const client = await idle.newClient()
     const response = await client.post('/exports', {
       resource: 'participants',
       format: 'csv',
@@ -99,7 +90,7 @@ describe('createExport', () => {
     { filters: 'status', errors: { filters: ['must be an object.'] } },
   ]
   test.each(refused)('422 for the filters $filters', async ({ filters, errors }) => {
-    const { client } = await newClient(idle)
+    const client = await idle.newClient()
     const response = await client.post('/exports', {
       resource: 'participants',
       format: 'csv',
@@ -111,7 +102,7 @@ describe('createExport', () => {
   })
 
   test('422 for a field or filter called __proto__ or constructor', async () => {
-    const { client } = await newClient(idle)
+    const client = await idle.newClient()
     const filter = await client.post(
       '/exports',
       '{"resource":"tasks","format":"csv","filters":{"__proto__":"x"}}',
@@ -129,7 +120,7 @@ describe('createExport', () => {
   })
 
   test('403 for payments unless the key owner may read them', async () => {
-    const { account } = await newClient(idle)
+    const account = await idle.newAccount()
     const request = async (finance: 'none' | 'read'): Promise<number> => {
       const { userId } = await idle.newUser(account.accountId, { finance })
       const key = await idle.newKey({ accountId: account.accountId, userId })
@@ -142,11 +133,11 @@ describe('createExport', () => {
 })
 
 describe('listExports', () => {
-  test('filters and sorts', async () => {
-    const { client } = await newClient(idle)
+  test('filters; sort=completed_at has unfinished exports last in both directions', async () => {
+    const client = await idle.newClient()
     const tasks = await requestExport(client, { resource: 'tasks' })
     const jobs = await requestExport(client, { resource: 'jobs' })
-    await make(jobs)
+    await write(jobs)
     const ids = async (query: string): Promise<string[]> =>
       (await client.get(`/exports?${query}`)).body.data.map((each: { id: string }) => each.id)
     expect(await ids('filter[status]=completed')).toEqual([jobs])
@@ -158,10 +149,10 @@ describe('listExports', () => {
 
 describe('another account', () => {
   test('cannot get, list or download the exports', async () => {
-    const { client } = await newClient(idle)
+    const client = await idle.newClient()
     const id = await requestExport(client, { resource: 'tasks' })
-    await make(id)
-    const { client: other } = await newClient(idle)
+    await write(id)
+    const other = await idle.newClient()
     expect(await other.get(`/exports/${id}`)).toMatchObject({ status: 404 })
     expect(await other.get(`/exports/${id}/file`)).toMatchObject({ status: 404 })
     expect((await other.get('/exports')).body.data).toEqual([])
@@ -169,8 +160,8 @@ describe('another account', () => {
 })
 
 describe('getExportFile', () => {
-  test('CSV: quotes, line breaks, lists and Unicode', async () => {
-    const { client } = await newClient(app)
+  test('csv_raw has quotes, line breaks, lists and Unicode; csv also marks formulas', async () => {
+    const client = await app.newClient()
     const tags = ['a "quoted" one', 'x,y', '🦉']
     const inputs = [
       {
@@ -186,11 +177,6 @@ describe('getExportFile', () => {
     const created = []
     for (const participant of inputs)
       created.push((await client.post('/participants', participant)).body)
-    const { record, file } = await downloadExport(client, {
-      resource: 'participants',
-      format: 'csv_raw',
-    })
-
     const times = created.map(({ created_at, updated_at }) => `${created_at},${updated_at}`)
     const lines = [
       'id,full_name,email,phone,status,tags,external_id,created_at,updated_at',
@@ -199,18 +185,24 @@ describe('getExportFile', () => {
       `${created[2].id},=1+1,,,active,[],@x,${times[2]}`,
     ]
     const text = lines.map((line) => `${line}\r\n`).join('')
-    expect(file.text).toBe(text)
-    const { file: escaped } = await downloadExport(client, { resource: 'participants' })
-    const formulas = [',+44', ',=1+1', ',@x']
-    expect(escaped.text).toBe(
-      formulas.reduce((all, formula) => all.replace(formula, `,'${formula.slice(1)}`), text),
+    const raw = await downloadExport(client, { resource: 'participants', format: 'csv_raw' })
+    expect(raw.file.text).toBe(text)
+    const marked = await downloadExport(client, { resource: 'participants' })
+    expect(marked.file.text).toBe(
+      text.replace(',+44', ",'+44").replace(',=1+1', ",'=1+1").replace(',@x', ",'@x"),
     )
-    const digest = createHash('sha256').update(text)
+  })
+
+  test('the record and the headers describe the file', async () => {
+    const client = await app.newClient()
+    for (const full_name of ['Ada', 'Zoë 🦉']) await client.post('/participants', { full_name })
+    const { record, file } = await downloadExport(client, { resource: 'participants' })
+    const digest = createHash('sha256').update(file.text)
     const sha256 = digest.copy().digest('hex')
     expect(record).toMatchObject({
       status: 'completed',
-      row_count: 3,
-      byte_size: Buffer.byteLength(text),
+      row_count: 2,
+      byte_size: Buffer.byteLength(file.text),
       sha256,
       error: null,
     })
@@ -228,7 +220,7 @@ describe('getExportFile', () => {
   })
 
   test('CSV: empty text differs from null', async () => {
-    const { client } = await newClient(app)
+    const client = await app.newClient()
     const { body: task } = await client.post('/tasks', { title: 'Call' })
     const { file } = await downloadExport(client, { resource: 'tasks' })
     expect(file.text).toBe(
@@ -239,7 +231,7 @@ describe('getExportFile', () => {
   test.each(['a\nb', 'a\rb', 'a\r\nb'])(
     'CSV: a field with the line break %j is quoted',
     async (description) => {
-      const { client } = await newClient(app)
+      const client = await app.newClient()
       const { body: task } = await client.post('/tasks', { title: 'Call', description })
       const { file } = await downloadExport(client, { resource: 'tasks' })
       expect(file.text).toContain(`\r\n${task.id},Call,"${description}",open,`)
@@ -247,7 +239,7 @@ describe('getExportFile', () => {
   )
 
   test('JSON: the records that match the filters, as in the API', async () => {
-    const { client } = await newClient(app)
+    const client = await app.newClient()
     const inputs = [
       { full_name: 'A "1"', status: 'active', tags: ['vip'] },
       { full_name: 'B, \n2 🦉', status: 'archived', tags: ['vip'] },
@@ -270,7 +262,7 @@ describe('getExportFile', () => {
   })
 
   test('no records: a header line, or an empty array', async () => {
-    const { client } = await newClient(app)
+    const client = await app.newClient()
     const csv = await downloadExport(client, { resource: 'payments' })
     expect(csv.file.text).toBe(
       'id,participant_id,task_id,amount_minor,currency,status,note,paid_at,created_at,updated_at\r\n',
@@ -281,7 +273,7 @@ describe('getExportFile', () => {
   })
 
   test('job applications: answers are JSON text', async () => {
-    const { client } = await newClient(app)
+    const client = await app.newClient()
     const { body: participant } = await client.post('/participants', { full_name: 'A' })
     const { body: job } = await client.post('/jobs', { title: 'J', status: 'open' })
     const applied = {
@@ -300,7 +292,8 @@ describe('getExportFile', () => {
   })
 
   test('HEAD: the headers without a body', async () => {
-    const { account, client } = await newClient(app)
+    const account = await app.newAccount()
+    const client = app.as(account)
     const { record } = await downloadExport(client, { resource: 'tasks' })
     const head = await app.call('HEAD', `/public/v1/exports/${record.id}/file`, account)
     expect(head).toMatchObject({ status: 200, text: '' })
@@ -309,9 +302,10 @@ describe('getExportFile', () => {
   })
 
   test('403 for payments unless the key owner may read them', async () => {
-    const { account, client } = await newClient(idle)
+    const account = await idle.newAccount()
+    const client = idle.as(account)
     const id = await requestExport(client, { resource: 'payments' })
-    await make(id)
+    await write(id)
     const { userId } = await idle.newUser(account.accountId, { finance: 'none' })
     const key = await idle.newKey({ accountId: account.accountId, userId })
     expect(await idle.as({ key }).get(`/exports/${id}/file`)).toMatchObject({ status: 403 })
@@ -319,7 +313,7 @@ describe('getExportFile', () => {
   })
 
   test('409 while the export is queued or processing', async () => {
-    const { client } = await newClient(idle)
+    const client = await idle.newClient()
     const id = await requestExport(client, { resource: 'tasks' })
     const notReady = { status: 409, body: { message: 'The export is not ready yet.' } }
     expect(await client.get(`/exports/${id}/file`)).toMatchObject(notReady)
@@ -332,9 +326,9 @@ describe('getExportFile', () => {
   })
 
   test('410 after 7 days; an hour later the file is deleted and the record remains', async () => {
-    const { client } = await newClient(idle)
+    const client = await idle.newClient()
     const id = await requestExport(client, { resource: 'tasks' })
-    await make(id)
+    await write(id)
     const { body: completed } = await client.get(`/exports/${id}`)
     clock += 7 * DAY_MS - 1
     expect(await client.get(`/exports/${id}/file`)).toMatchObject({ status: 200 })
