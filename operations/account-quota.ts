@@ -67,8 +67,20 @@ class AccountQuota {
     this.#use = use
   }
 
-  /** Throws `InvalidInput` for a record above the quota, and 429 for an event above it. */
-  assertWithin({ success }: OperationRow, now: Date): void {
+  /** Counts a change, as one event, before its commit: concurrent changes could exceed a quota
+   *  together otherwise. Throws `InvalidInput` for a record above the quota, and 429 for an event
+   *  above it. A change with several events is counted in full at the next read of the database. */
+  take(operation: OperationRow, now: Date): void {
+    this.#assertWithin(operation, now)
+    this.#count(operation, 1)
+  }
+
+  /** Undoes `take` for a change that is not committed. */
+  release(operation: OperationRow): void {
+    this.#count(operation, -1)
+  }
+
+  #assertWithin({ success }: OperationRow, now: Date): void {
     const { records, events_per_day } = this.limits
     if (success === CREATED && this.#use.records >= records)
       throw new InvalidInput({
@@ -87,10 +99,8 @@ class AccountQuota {
     )
   }
 
-  /** Counts a committed change as one event. A change with several events is counted in full at the
-   *  next read of the database. */
-  count({ success }: OperationRow): void {
-    if (success === CREATED) this.#use.records += 1
-    this.#use.events_per_day += 1
+  #count({ success }: OperationRow, changes: 1 | -1): void {
+    if (success === CREATED) this.#use.records += changes
+    this.#use.events_per_day += changes
   }
 }

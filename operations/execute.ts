@@ -129,6 +129,10 @@ async function change<Id extends OperationId>(
   const { caller, traceparent, once, respond } = execution
   const now = services.now()
   const quota = await services.quotas.of(caller.accountId)
+  let isTaken = false
+  const release = (): void => {
+    if (isTaken) quota.release(operations[id])
+  }
   const outcome: ExecutionResult = await transactionAfter(
     services.db,
     // 1. With BEGIN: the state of the key, and the webhooks that want the event.
@@ -136,7 +140,9 @@ async function change<Id extends OperationId>(
     async (trx, { key, subscriptions }) => {
       const stored = once && key && (await takeKey(trx, once, key))
       if (stored) return { stored }
-      quota.assertWithin(operations[id], now)
+      // The transaction may run more than once.
+      if (!isTaken) quota.take(operations[id], now)
+      isTaken = true
       const scope = writeScope(trx, caller.accountId, { traceparent, subscriptions })
       // 2. The record, its events and their deliveries.
       const context = { scope, now, quotas: quota.limits, ...newEmitters(scope, now) }
@@ -147,9 +153,12 @@ async function change<Id extends OperationId>(
       if (once && response) await insertIdempotencyKey(trx, once, response, now.getTime())
       return { result }
     },
-  )
+  ).catch((error: unknown) => {
+    release()
+    throw error
+  })
   // 5. The commit has announced the deliveries, which starts them: see transaction.ts.
-  if (!outcome.stored) quota.count(operations[id])
+  if (outcome.stored) release()
   return outcome
 }
 
