@@ -18,8 +18,8 @@ import { newDatabase, startApp, type TestAccount, type TestApp, until } from '..
 import { createOneOfEach } from '../resources.ts'
 import { newSubscriber, type Subscriber } from '../webhooks/harness.ts'
 
-/** Tables without `account_id`, and the rows of an account in them. */
-const REFERRING: Record<string, string> = {
+/** The tables without `account_id`: which of their rows belong to an account. */
+const ROWS_OF_ACCOUNT: Record<string, string> = {
   attempt_counts: 'webhook_id in (select id from webhooks where account_id = ?)',
   webhook_health: 'webhook_id in (select id from webhooks where account_id = ?)',
   export_chunks: 'export_id in (select id from exports where account_id = ?)',
@@ -31,14 +31,14 @@ async function tablesWithAccounts(db: Db): Promise<string[]> {
   return Object.keys(schema).filter((table) => 'account_id' in (schema[table]?.columns ?? {}))
 }
 
-/** The rows of an account by table. */
+/** The number of rows of an account by table. */
 async function countRows(db: Db, accountId: string): Promise<Record<string, number>> {
   const count = async (table: string): Promise<number> => {
-    const where = REFERRING[table] ?? 'account_id = ?'
+    const where = ROWS_OF_ACCOUNT[table] ?? 'account_id = ?'
     const [row] = await db.read(table).whereRaw(where, [accountId]).count({ rows: '*' })
     return Number(row?.rows)
   }
-  const tables = [...(await tablesWithAccounts(db)), ...Object.keys(REFERRING)]
+  const tables = [...(await tablesWithAccounts(db)), ...Object.keys(ROWS_OF_ACCOUNT)]
   return Object.fromEntries(
     await Promise.all(tables.map(async (table) => [table, await count(table)])),
   )
@@ -51,13 +51,8 @@ async function newFullAccount(app: TestApp): Promise<Subscriber & { account: Tes
   const { tenant, webhookId } = subscriber
   const client = app.as(account)
   await createOneOfEach(client)
-  await client.post(
-    '/participants',
-    { full_name: 'Ada', tags: ['vip'] },
-    {
-      'Idempotency-Key': randomUUID(),
-    },
-  )
+  const headers = { 'Idempotency-Key': randomUUID() }
+  await client.post('/participants', { full_name: 'Ada', tags: ['vip'] }, headers)
   const owner = await visitor(app, account)
   const invited = await newConsoleUser(app, account.accountId)
   linkIn(await owner.post(`/people/${invited.userId}/link`))
@@ -78,11 +73,11 @@ async function newFullAccount(app: TestApp): Promise<Subscriber & { account: Tes
     (await tenant.deliveries()).every(({ state }) => state === 'delivered'),
   )
   await until('all attempts are counted', async () => {
-    const [attempts] = await tenant.scope.rows('attempts').count({ made: '*' })
+    const [attempts] = await tenant.scope.rows('attempts').count({ total: '*' })
     const counts = app.db.read('attempt_counts').where({ webhook_id: webhookId })
-    const [counted] = await counts.sum({ succeeded: 'succeeded' })
-    // By 5 minutes and by hour.
-    return Number(counted?.succeeded) === 2 * Number(attempts?.made)
+    const [sums] = await counts.sum({ succeeded: 'succeeded' })
+    // Each attempt counts in its 5 minutes and in its hour.
+    return Number(sums?.succeeded) === 2 * Number(attempts?.total)
   })
   const last = randomUUID()
   await client.get('/me', { 'X-Request-Id': last })
@@ -99,9 +94,9 @@ describe('account delete', () => {
     const options = { environment: app.database.environment }
     await using gone = await newFullAccount(app)
     await using other = await newFullAccount(app)
-    expect((await tablesWithAccounts(app.db)).concat(Object.keys(REFERRING)).toSorted()).toEqual(
-      ERASED_TABLES.toSorted(),
-    )
+    expect(
+      (await tablesWithAccounts(app.db)).concat(Object.keys(ROWS_OF_ACCOUNT)).toSorted(),
+    ).toEqual(ERASED_TABLES.toSorted())
     const [before, otherBefore] = [
       await countRows(app.db, gone.account.accountId),
       await countRows(app.db, other.account.accountId),
@@ -141,7 +136,7 @@ describe('account delete', () => {
     expect(await muster.json(['account', 'delete', accountId], options)).toEqual(deletion)
   })
 
-  it('refuses without the name, and stays suspended without a worker', async () => {
+  it('refuses without the name of the account; without a worker the account stays suspended', async () => {
     await using app = await startApp({ role: 'api' })
     await using muster = await newMuster()
     const run = (...args: string[]) =>
@@ -177,11 +172,11 @@ describe('account delete', () => {
   })
 })
 
-const ROWS = 10_000
+const PARTICIPANTS = 10_000
 
-/** Rows that take some seconds to erase. */
-async function addRows(db: Db, accountId: string): Promise<void> {
-  const participants = Array.from({ length: ROWS }, (_, index) => ({
+/** Adds rows that take some seconds to erase. */
+async function addParticipants(db: Db, accountId: string): Promise<void> {
+  const participants = Array.from({ length: PARTICIPANTS }, (_, index) => ({
     id: randomUUID(),
     full_name: `Person ${index}`,
     status: 'active',
@@ -202,7 +197,7 @@ it('account delete: Ctrl-C ends only the command, and after SIGKILL the next sta
   const db = openDatabase(readConfig(environment).database)
   const deletion = async () => (await db.read('account_deletions').where({ id }))[0]
   try {
-    await addRows(db, id)
+    await addParticipants(db, id)
     const command = muster.start(['account', 'delete', id, '--confirm', 'My account'], {
       environment,
     })
@@ -218,7 +213,7 @@ it('account delete: Ctrl-C ends only the command, and after SIGKILL the next sta
     first.process.kill('SIGKILL')
     await first.ended
     const { removed_rows: atKill, completed_at: completedAt } = await deletion()
-    expect([completedAt, atKill < ROWS]).toEqual([null, true])
+    expect([completedAt, atKill < PARTICIPANTS]).toEqual([null, true])
 
     const again = await startServing(muster, { environment })
     const done = await until(
@@ -229,9 +224,9 @@ it('account delete: Ctrl-C ends only the command, and after SIGKILL the next sta
       },
       60_000,
     )
-    expect(done.removed_rows).toBeGreaterThan(ROWS)
+    expect(done.removed_rows).toBeGreaterThan(PARTICIPANTS)
     expect(Object.values(await countRows(db, id)).every((rows) => rows === 0)).toBe(true)
-    // The next start is no first start.
+    // A later start does not create a first account again.
     expect(await createFirstAccount(db, new Date())).toBeUndefined()
     again.process.kill('SIGKILL')
     await again.ended
@@ -246,17 +241,19 @@ it.skipIf(inject('database') !== 'postgres')(
     const environment = { DATABASE_STATEMENT_TIMEOUT_MS: '500' }
     await using app = await startApp({ role: 'all', environment })
     const { accountId } = await app.newAccount()
-    // PostgreSQL also looks for references to the account in every table. This stands for large
-    // ones.
+    // With large tables the deletion takes long, because PostgreSQL looks for references to the
+    // account in each of them. A trigger stands for that time.
     await app.db.write.raw(`create function wait() returns trigger language plpgsql
       as 'begin perform pg_sleep(2); return old; end'`)
     await app.db.write.raw(
       'create trigger slow before delete on accounts for each row execute function wait()',
     )
     await transaction(app.db, (trx) => deleteAccount(writeScope(trx, accountId), new Date()))
-    const isErased = async () =>
-      (await app.db.read('account_deletions').where({ id: accountId }).first())?.completed_at !==
-      null
+    const isErased = async () => {
+      const row = await app.db.read('account_deletions').where({ id: accountId }).first()
+      return row.completed_at !== null
+    }
     await until('the account is erased', isErased, 10_000)
+    expect(await app.db.read('accounts').where({ id: accountId })).toEqual([])
   },
 )

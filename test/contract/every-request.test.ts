@@ -11,7 +11,7 @@ const PARTICIPANTS = '/public/v1/participants'
 const app = sharedApp({ environment: { RATE_LIMIT_PER_MINUTE: String(LIMIT) } })
 
 /** The dashboard's rows of a request ID, as text. */
-async function findLogged(account: TestAccount, requestId: string): Promise<string[]> {
+async function findLoggedRows(account: TestAccount, requestId: string): Promise<string[]> {
   const owner = await visitor(app, account)
   return until('the request is in the dashboard', async () => {
     const { text } = await owner.get(`/requests?request=${requestId}`)
@@ -38,7 +38,7 @@ describe.each(refused)('%s', (_, method, path, status) => {
       status,
       String(LIMIT - 1),
     ])
-    const [row] = await findLogged(account, requestId)
+    const [row] = await findLoggedRows(account, requestId)
     expect(row).toContain(String(status))
     for (let request = 2; request <= LIMIT; request++) expect((await call()).status).toBe(status)
     expect((await call()).status).toBe(429)
@@ -73,7 +73,7 @@ test('a revoked key: 401, in the dashboard of its account, and nothing of its ow
     })
     expect([status, headers.get('x-ratelimit-limit')]).toEqual([401, null])
   }
-  expect((await findLogged(account, requestId))[0]).toContain('401')
+  expect((await findLoggedRows(account, requestId))[0]).toContain('401')
   const { headers } = await app.as(account).get('/participants')
   expect(headers.get('x-ratelimit-remaining')).toBe(String(LIMIT - 1))
 })

@@ -5,7 +5,7 @@ import { newDatabaseChanges } from '../../cli/contract-service.ts'
 import contract from '../../generated/openapi.json' with { type: 'json' }
 import { expectSuccess, requestExample } from '../handlers/new-records.ts'
 import { type Answer, type Client, sharedApp, startApp, type TestAccount } from '../helpers.ts'
-import { newTenant } from '../webhooks/harness.ts'
+import { subscribe } from './subscribe.ts'
 
 const { responses, headers } = contract.components
 type ResponseName = keyof typeof responses
@@ -51,8 +51,7 @@ describe('records: the examples of the requests lead to the examples of the resp
   /** A client of a new account with a webhook: the event of the example has a delivery. */
   async function newClient(): Promise<Client> {
     const own = await app.newAccount()
-    const tenant = await newTenant({ ...app, newAccount: async () => own })
-    await tenant.subscribe('https://hooks.example.com/')
+    await subscribe(app, own, 'https://hooks.example.com/')
     return app.as(own)
   }
 
@@ -136,15 +135,16 @@ describe('records: the examples of the requests lead to the examples of the resp
     expect(shapeOf(body)).toEqual(shapeOf(content['application/json'].example))
   })
 
-  test('event types: the example is one of the list', async () => {
+  test('event types: the list has the type of the example', async () => {
     const { body } = await client.get('/event-types')
     const [first] = exampleOf('EventTypeList').data
     expect(body.data).toContainEqual(first)
   })
 
-  test('the key: the same fields', async () => {
-    const { body } = await client.get('/me')
-    expect(Object.keys(body)).toEqual(Object.keys(exampleOf('Me')))
+  test('the key: the same fields, also of its owner and account', async () => {
+    const fieldsOf = (me: object) =>
+      Object.entries(me).map(([name, part]) => [name, Object.keys(part)])
+    expect(fieldsOf((await client.get('/me')).body)).toEqual(fieldsOf(exampleOf('Me')))
   })
 })
 
@@ -169,68 +169,69 @@ describe('the examples agree with each other', () => {
 })
 
 describe('errors: the messages of the examples', () => {
-  const rejected = (answer: Answer, status: number, name: string) =>
+  const expectError = (answer: Answer, status: number, name: string) =>
     expect({ ...answer.body, status: answer.status }).toEqual({ ...exampleOf(name), status })
   const path = '/public/v1/participants'
   const unknown = '/participants/019cade2-11c0-7c41-8a15-2b6f9d3e4c81'
 
-  test('400', async () => rejected(await client.post('/participants', '{'), 400, 'BadRequest'))
+  test('400', async () => expectError(await client.post('/participants', '{'), 400, 'BadRequest'))
 
-  test('401', async () => rejected(await app.call('GET', path), 401, 'Unauthorized'))
+  test('401', async () => expectError(await app.call('GET', path), 401, 'Unauthorized'))
 
   test('403', async () => {
     const reader = app.as({ ...account, key: await app.newKey(account, 'read_only') })
-    rejected(await reader.post('/participants', {}), 403, 'Forbidden')
+    expectError(await reader.post('/participants', {}), 403, 'Forbidden')
   })
 
-  test('404', async () => rejected(await client.get(unknown), 404, 'NotFound'))
+  test('404', async () => expectError(await client.get(unknown), 404, 'NotFound'))
 
   test('404 of an unknown path', async () =>
-    rejected(await client.get('/nothing'), 404, 'UnknownPath'))
+    expectError(await client.get('/nothing'), 404, 'UnknownPath'))
 
   test('405', async () =>
-    rejected(await app.call('PUT', path, { key: account.key }), 405, 'MethodNotAllowed'))
+    expectError(await app.call('PUT', path, { key: account.key }), 405, 'MethodNotAllowed'))
 
   test('409 of an idempotency key', async () => {
     const body = JSON.stringify(requestExample('ParticipantCreateBody'))
     const request = { method: 'POST', url: path, body }
     await newDatabaseChanges(app.db).claimIdempotencyKey(account.userId, 'in-progress', request)
     const answer = await client.post('/participants', body, { 'Idempotency-Key': 'in-progress' })
-    rejected(answer, 409, 'IdempotencyConflict')
+    expectError(answer, 409, 'IdempotencyConflict')
   })
 
   test('410', async () => {
     const { body } = await client.post('/exports', { resource: 'tasks', format: 'csv' })
     const longAgo = new Date(Date.now() - 8 * 24 * 60 * 60 * 1000)
     await newDatabaseChanges(app.db).finishExport(body.id, longAgo)
-    rejected(await client.get(`/exports/${body.id}/file`), 410, 'ExportExpired')
+    expectError(await client.get(`/exports/${body.id}/file`), 410, 'ExportExpired')
   })
 
   test('412', async () => {
     const { body } = await client.post('/participants', { full_name: 'Grace Hopper' })
     const stale = { 'If-Match': '"stale"' }
     const answer = await client.patch(`/participants/${body.id}`, { full_name: 'Grace' }, stale)
-    rejected(answer, 412, 'PreconditionFailed')
+    expectError(answer, 412, 'PreconditionFailed')
   })
 
   test('413', async () =>
-    rejected(
+    expectError(
       await client.post('/participants', { full_name: 'x'.repeat(1024 * 1024) }),
       413,
       'PayloadTooLarge',
     ))
 
   test('414', async () =>
-    rejected(await client.get(`/participants?${'x'.repeat(9000)}`), 414, 'UriTooLong'))
+    expectError(await client.get(`/participants?${'x'.repeat(9000)}`), 414, 'UriTooLong'))
 
   test('415', async () =>
-    rejected(
+    expectError(
       await client.post('/participants', 'text', { 'Content-Type': 'text/plain' }),
       415,
       'UnsupportedMediaType',
     ))
 
-  test('422', async () => rejected(await client.post('/participants', {}), 422, 'ValidationFailed'))
+  test('422', async () =>
+    expectError(await client.post('/participants', {}), 422, 'ValidationFailed'))
 
   test('429, except for the number of seconds', async () => {
     await using limited = await startApp({
@@ -253,6 +254,6 @@ describe('errors: the messages of the examples', () => {
     const { status, body } = await broken.as({ key }).get('/participants')
     expect([status, shapeOf(body)]).toEqual([500, shapeOf(exampleOf('InternalError'))])
     await broken.db.close()
-    rejected(await broken.as({ key }).get('/participants'), 503, 'Unavailable')
+    expectError(await broken.as({ key }).get('/participants'), 503, 'Unavailable')
   })
 })

@@ -1,3 +1,4 @@
+/** Webhooks of accounts. */
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { insertWebhook } from '../../records/webhooks.ts'

@@ -55,16 +55,19 @@ describe('a suspended account', () => {
   it('API keys: 401 on every node, until the account is resumed; other accounts are served', async () => {
     const account = await app.newAccount()
     const other = await app.newAccount()
-    const statuses = async (key: TestAccount) =>
-      Promise.all(nodes.map(async (node) => (await node.as(key).get('/me')).status))
-    const all = (status: number) => nodes.map(() => status)
-    expect(await statuses(account)).toEqual(all(200))
+    const statuses = async ({ key }: TestAccount) =>
+      Promise.all(nodes.map(async (node) => (await node.as({ key }).get('/me')).status))
+    const onEachNode = (status: number) => nodes.map(() => status)
+    expect(await statuses(account)).toEqual(onEachNode(200))
 
     await suspend(account)
     const refused = await app.as(account).post('/participants', { full_name: 'Ada' })
     expect([refused.status, refused.body]).toEqual([401, { message: SUSPENDED }])
     expect(refused.headers.get('www-authenticate')).toBe('Bearer realm="Muster API"')
-    expect([await statuses(account), await statuses(other)]).toEqual([all(401), all(200)])
+    expect([await statuses(account), await statuses(other)]).toEqual([
+      onEachNode(401),
+      onEachNode(200),
+    ])
     expect(await app.db.read('participants').where({ account_id: account.accountId })).toEqual([])
 
     await app.db
@@ -74,7 +77,7 @@ describe('a suspended account', () => {
     expect((await app.as(account).get('/me')).body.message).toContain('revoked')
     await app.db.write('api_keys').where({ user_id: account.userId }).update({ revoked_at: null })
     await resume(account)
-    expect(await statuses(account)).toEqual(all(200))
+    expect(await statuses(account)).toEqual(onEachNode(200))
     expect(await listActions(app, account.accountId)).toEqual([
       'account.suspended',
       'account.resumed',
@@ -118,7 +121,7 @@ describe('a suspended account', () => {
     const { tenant } = failing
     const { id } = await tenant.emitOne()
     await tenant.reached(id, 'retrying')
-    // Not by the command: the retry could begin before it has started.
+    // Without the command, which takes so long to start that the retry could begin before.
     await tenant.write((scope) => suspendAccount(scope, new Date()))
     const before = (await tenant.find(id)).attempts
 
@@ -148,7 +151,7 @@ describe('a suspended account', () => {
     expect(deliveries.filter(({ webhookId }) => webhookId === late)).toHaveLength(1)
   })
 
-  it('commands that would make an attempt are refused', async () => {
+  it('commands that cause an attempt are refused', async () => {
     await using subscriber = await newSubscriber(app, { answers: [500] })
     const { tenant, webhookId } = subscriber
     const { id } = await tenant.emitOne()
@@ -167,7 +170,7 @@ describe('a suspended account', () => {
       })
   })
 
-  it('a webhook that is created beside the suspension gets no attempts either', async () => {
+  it('a webhook that is created during the suspension command is suspended, too', async () => {
     const tenant = await newTenant(app)
     const webhook = {
       url: 'http://127.0.0.1:9/',
