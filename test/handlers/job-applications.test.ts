@@ -39,8 +39,8 @@ describe('createJobApplication', () => {
   })
 
   const given: { name: string; fields: { answers?: object } }[] = [
-    { name: 'nothing but the two ids', fields: {} },
-    { name: 'no answers', fields: { answers: {} } },
+    { name: 'only the two IDs', fields: {} },
+    { name: 'an empty object of answers', fields: { answers: {} } },
     {
       name: 'answers of every type',
       fields: {
@@ -48,12 +48,15 @@ describe('createJobApplication', () => {
       },
     },
     {
-      name: 'as many answers as there may be',
+      name: 'the most answers: 100',
       fields: { answers: Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`a${i}`, i])) },
     },
-    { name: 'an answer as long as it may be', fields: { answers: { long: 'ä'.repeat(2_000) } } },
     {
-      name: 'names that JavaScript treats apart',
+      name: 'the longest answer: 2,000 characters',
+      fields: { answers: { long: 'ä'.repeat(2_000) } },
+    },
+    {
+      name: 'answers with names that every JavaScript object has',
       fields: { answers: JSON.parse('{"__proto__":"a","constructor":"b","hasOwnProperty":1}') },
     },
   ]
@@ -224,7 +227,8 @@ describe('updateJobApplication: moves', () => {
     rejected: [],
     withdrawn: [],
   }
-  const ways: Record<string, string[]> = {
+  /** The moves from `submitted` to each status. */
+  const paths: Record<string, string[]> = {
     submitted: [],
     shortlisted: ['shortlisted'],
     accepted: ['shortlisted', 'accepted'],
@@ -237,9 +241,9 @@ describe('updateJobApplication: moves', () => {
       const client = await app.newClient()
       const application: Body = await newApplication(client)
       const path = `/job-applications/${application.id}`
-      for (const status of ways[from] ?? []) await client.patch(path, { status })
+      for (const status of paths[from] ?? []) await client.patch(path, { status })
       await expectMove(client, path, { from, to, isPossible })
-      const moves = (ways[from]?.length ?? 0) + (isPossible && from !== to ? 1 : 0)
+      const moves = (paths[from]?.length ?? 0) + (isPossible && from !== to ? 1 : 0)
       const types = await eventsAbout(client, application.id)
       expect(types.filter((type) => type === 'job_application.status_changed')).toHaveLength(moves)
     },
@@ -266,16 +270,5 @@ describe('deleteJobApplication', () => {
     for (const path of [`/jobs/${job_id}`, `/participants/${participant_id}`])
       expect((await client.get(path)).status).toBe(200)
     expect((await eventsAbout(client, id)).at(-1)).toBe('job_application.deleted')
-  })
-
-  test('an unknown ID → 404, like a read and an update', async () => {
-    const client = await app.newClient()
-    const path = `/job-applications/${UNKNOWN_ID}`
-    const answers = [
-      await client.get(path),
-      await client.patch(path, { status: 'rejected' }),
-      await client.delete(path),
-    ]
-    expect(answers.map(({ status }) => status)).toEqual([404, 404, 404])
   })
 })

@@ -79,7 +79,7 @@ describe('createParticipant', () => {
     { given: { tags: Array.from({ length: 51 }, (_, i) => `${i}`) }, field: 'tags' },
     { given: { external_id: '' }, field: 'external_id' },
   ]
-  test.each(faults)('$field: %# → 422 on the field', async ({ given, field }) =>
+  test.each(faults)('$given → 422 on $field', async ({ given, field }) =>
     expect(await refused(client.post('/participants', { full_name: 'A', ...given }))).toEqual({
       status: 422,
       fields: [field],
@@ -273,8 +273,9 @@ describe('deleteParticipant', () => {
   })
 
   test('with thousands of tasks → 204, and an event for each', async () => {
-    const { id } = await newParticipant(client)
-    const { id: taskId } = await newTask(client, { participant_id: id })
+    const own = await app.newClient()
+    const { id } = await newParticipant(own)
+    const { id: taskId } = await newTask(own, { participant_id: id })
     const [row] = await app.db.read('tasks').where({ id: taskId })
     const copies = Array.from({ length: 5000 }, (_, i) => ({
       ...row,
@@ -282,15 +283,10 @@ describe('deleteParticipant', () => {
     }))
     for (let from = 0; from < copies.length; from += 500)
       await app.db.write('tasks').insert(copies.slice(from, from + 500))
-    expect((await client.delete(`/participants/${id}`)).status).toBe(204)
-    expect(
-      (
-        await client.get(
-          '/events?filter[event_type]=task.updated&filter[resource_id]=00000000-0000-7000-8000-000000004999',
-        )
-      ).body.meta.total,
-    ).toBe(1)
-    expect((await client.get(`/tasks?filter[participant_id]=${id}`)).body.meta.total).toBe(0)
+    expect((await own.delete(`/participants/${id}`)).status).toBe(204)
+    const updates = await own.get('/events?filter[event_type]=task.updated')
+    expect(updates.body.meta.total).toBe(1 + copies.length)
+    expect((await own.get(`/tasks?filter[participant_id]=${id}`)).body.meta.total).toBe(0)
   })
 
   test('its email and external ID → can be used again', async () => {

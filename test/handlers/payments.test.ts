@@ -30,15 +30,15 @@ describe('createPayment', () => {
   })
 
   const given: { name: string; fields: object }[] = [
-    { name: 'only what is required', fields: {} },
-    { name: 'null for all that may be', fields: { task_id: null, note: null } },
+    { name: 'only the required fields', fields: {} },
+    { name: 'null for the nullable fields', fields: { task_id: null, note: null } },
     { name: 'the smallest amount, in yen', fields: { amount_minor: 1, currency: 'JPY' } },
     {
       name: 'the largest amount, beyond 32 bits',
       fields: { amount_minor: 999_999_999_999, currency: 'ALL' },
     },
     { name: 'an empty note', fields: { note: '' } },
-    { name: 'a note as long as it may be', fields: { note: '€'.repeat(2_000) } },
+    { name: 'the longest note: 2,000 characters', fields: { note: '€'.repeat(2_000) } },
   ]
   test.each(given)('$name → 201, with defaults for the other fields', async ({ fields }) => {
     const client = await app.newClient()
@@ -156,7 +156,7 @@ describe('updatePayment', () => {
     expect((await client.get(`/payments/${before.id}`)).body).toEqual(before)
   })
 
-  const settled = ['paid', 'cancelled'].flatMap((status) => [
+  const finished = ['paid', 'cancelled'].flatMap((status) => [
     { status, given: { amount_minor: 1 }, want: [422, ['amount_minor']] },
     { status, given: { currency: 'CHF' }, want: [422, ['currency']] },
     { status, given: { amount_minor: 1, note: 'New' }, want: [422, ['amount_minor']] },
@@ -165,7 +165,7 @@ describe('updatePayment', () => {
     { status, given: { note: 'New' }, want: [200, []] },
     { status, given: { task_id: null }, want: [200, []] },
   ])
-  test.each(settled)('$given of a $status payment → $want', async ({ status, given, want }) => {
+  test.each(finished)('$given of a $status payment → $want', async ({ status, given, want }) => {
     const client = await app.newClient()
     const { id } = await newPayment(client, { task_id: (await newTask(client)).id })
     const before = (await client.patch(`/payments/${id}`, { status })).body
@@ -219,7 +219,7 @@ describe('updatePayment: moves', () => {
         status: 'paid',
         amount_minor: changed?.status === 200 ? 1 : 12500,
       })
-      expect(changed?.body.status ?? 'pending').toBe('pending')
+      if (changed?.status === 200) expect(changed.body.status).toBe('pending')
     })
     await Promise.all(rounds)
   })
@@ -236,16 +236,5 @@ describe('deletePayment', () => {
       expect((await client.get(path)).status).toBe(200)
     expect((await eventsAbout(client, id)).at(-1)).toBe('payment.deleted')
     expect((await client.delete(`/participants/${participant_id}`)).status).toBe(204)
-  })
-
-  test('an unknown ID → 404, like a read and an update', async () => {
-    const client = await app.newClient()
-    const path = `/payments/${UNKNOWN_ID}`
-    const answers = [
-      await client.get(path),
-      await client.patch(path, { note: 'New' }),
-      await client.delete(path),
-    ]
-    expect(answers.map(({ status }) => status)).toEqual([404, 404, 404])
   })
 })
