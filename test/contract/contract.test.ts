@@ -10,6 +10,13 @@ import { freePort } from '../postgres.ts'
 import { LONG_MS, type ReportedCase, startTarget, type Target } from './contract-target.ts'
 import { startSlowProxy } from './slow-proxy.ts'
 
+/** What must occur by the contract, for example a status of an operation. */
+interface Cell {
+  seen: number
+  /** Why it need not occur. */
+  reason: string | null
+}
+
 const onSqlite = test.runIf(inject('database') === 'sqlite')
 
 let target: Target
@@ -25,28 +32,14 @@ test(
     const [html, xml] = [join(muster.dataDir, 'report.html'), join(muster.dataDir, 'junit.xml')]
     const keys = ['--key', '-', '--restricted-key', target.restrictedKey]
     const args = [
-      'contract',
-      '--url',
-      target.app.url,
-      ...keys,
-      '--runs',
-      '3',
-      '--seed',
-      '7',
-      '--report',
-      html,
-      '--junit',
-      xml,
-      '--json',
+      ...['contract', '--url', target.app.url, ...keys, '--runs', '3', '--seed', '7'],
+      ...['--report', html, '--junit', xml, '--json'],
     ]
     const { status, stdout, stderr } = await muster.run(args, { input: target.account.key })
     const { seed, cases, cells } = JSON.parse(stdout)
     expect(cases.filter(({ failures }: ReportedCase) => failures.length > 0)).toEqual([])
-    expect(
-      cells.filter(
-        (cell: { seen: number; reason: string | null }) => cell.seen === 0 && cell.reason === null,
-      ),
-    ).toEqual([])
+    const unseen = (cells as Cell[]).filter(({ seen, reason }) => seen === 0 && reason === null)
+    expect(unseen).toEqual([])
     expect({ status, stderr, seed }).toEqual({ status: 0, stderr: '', seed: 7 })
     expect(new Set(cases.map(({ operation }: ReportedCase) => operation))).toEqual(
       new Set(operationIds),
@@ -67,16 +60,11 @@ test(
 )
 
 onSqlite(
-  'without --url: starts the service; prints the matrix and the seed',
+  'without --url: starts a service of its own, and prints the matrix and the seed',
   async () => {
     await using muster = await newMuster()
-    const { status, stdout, stderr } = await muster.run([
-      'contract',
-      '--only',
-      'createTask,getTask',
-      '--runs',
-      '2',
-    ])
+    const args = ['contract', '--only', 'createTask,getTask', '--runs', '2']
+    const { status, stdout, stderr } = await muster.run(args)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toMatch(/^OPERATION +200 +201 +304 +400 .* EVENTS\ncreateTask +[1-9]/)
     expect(stdout).toMatch(/task\.created 1\ngetTask /)
@@ -85,7 +73,7 @@ onSqlite(
   LONG_MS,
 )
 
-onSqlite('wrong usage: a URL without a key, an unknown operation', async () => {
+onSqlite('wrong options: status 2 and a sentence that names the fault', async () => {
   await using muster = await newMuster()
   for (const [args, message] of [
     [['--url', target.app.url], /must be used together/],
@@ -101,18 +89,13 @@ onSqlite('wrong usage: a URL without a key, an unknown operation', async () => {
 })
 
 onSqlite(
-  'a proxy that delays, pauses and closes connections → no false alarm',
+  'a proxy that delays responses and closes connections → no failure is reported',
   async () => {
     await using muster = await newMuster()
     await using proxy = await startSlowProxy(target.app.url)
-    const args = ['--url', proxy.url, '--key', target.account.key, '--runs', '1']
-    const only = ['--only', 'createTask,getTask', '--restricted-key']
-    const { status, stdout } = await muster.run([
-      'contract',
-      ...args,
-      ...only,
-      target.restrictedKey,
-    ])
+    const keys = ['--key', target.account.key, '--restricted-key', target.restrictedKey]
+    const only = ['--only', 'createTask,getTask', '--runs', '1']
+    const { status, stdout } = await muster.run(['contract', '--url', proxy.url, ...keys, ...only])
     expect({ status, stdout }).toEqual({
       status: 0,
       stdout: expect.stringContaining('the contract holds.'),

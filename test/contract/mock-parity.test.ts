@@ -5,12 +5,13 @@ import { createMock } from '../../scripts/mock/mock.ts'
 import { type HttpServer, listen } from '../../server/http.ts'
 import { serviceParts } from '../../server/service-parts.ts'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
-import { createOneOfEach } from '../resources.ts'
+import { createOneOfEach, fillPath } from '../resources.ts'
 
 let app: TestApp
 let account: TestAccount
 let ids: Record<string, string>
 let mock: HttpServer
+let mockUrl: string
 
 beforeAll(async () => {
   app = await startApp()
@@ -18,6 +19,7 @@ beforeAll(async () => {
   ids = await createOneOfEach(app.as(account))
   const koa = await createMock({ service: serviceParts, log: pino({ level: 'silent' }) })
   mock = await listen(koa.callback(), { host: '127.0.0.1', port: 0 })
+  mockUrl = `http://127.0.0.1:${mock.port}`
 })
 afterAll(async () => {
   await mock?.stop(0)
@@ -32,9 +34,13 @@ interface Request {
   headers?: Record<string, string>
 }
 
-async function send(url: string, { method, path, body, headers }: Request): Promise<unknown> {
-  const filled = path.replace(/\{(.*?)\}/, (_, type) => ids[type] ?? '')
-  const response = await fetch(`${url}/public/v1${filled}`, {
+interface Response {
+  status: number
+  body: unknown
+}
+
+async function send(url: string, { method, path, body, headers }: Request): Promise<Response> {
+  const response = await fetch(`${url}/public/v1${fillPath(path, ids)}`, {
     method: method ?? (body === undefined ? 'GET' : 'POST'),
     headers: {
       Authorization: `Bearer ${account.key}`,
@@ -48,9 +54,9 @@ async function send(url: string, { method, path, body, headers }: Request): Prom
 }
 
 const question = { key: 'a', label: 'A', requirement: 'must_have', expected: true }
-const twins = { screening_questions: [question, { ...question, label: 'B' }] }
-const mismatched = { screening_questions: [{ ...question, operator: 'at_least' }] }
-const exported = (resource: string, filters: object): Request => ({
+const sameKeys = { screening_questions: [question, { ...question, label: 'B' }] }
+const atLeastTrue = { screening_questions: [{ ...question, operator: 'at_least' }] }
+const exportOf = (resource: string, filters: object): Request => ({
   path: '/exports',
   body: { resource, format: 'csv', filters },
 })
@@ -58,26 +64,42 @@ const MERGE_PATCH = { 'Content-Type': 'application/merge-patch+json' }
 
 const REFUSED: [what: string, request: Request, status: number][] = [
   ['a sort that names a field twice', { path: '/tasks?sort=title,-title' }, 422],
-  ['the same in brackets', { path: '/events?sort[]=created_at&sort[]=-created_at' }, 422],
-  ['the same option twice', { path: '/tasks?filter[status]=open&filter[status]=open' }, 422],
+  [
+    'a bracketed sort that names a field twice',
+    { path: '/events?sort[]=created_at&sort[]=-created_at' },
+    422,
+  ],
+  [
+    'a filter that names an option twice',
+    { path: '/tasks?filter[status]=open&filter[status]=open' },
+    422,
+  ],
   ['a repeated parameter with one value', { path: '/tasks?page[size]=1&page[size]=2' }, 422],
-  ['an unknown filter of an export', exported('tasks', { shoe_size: '43' }), 422],
-  ['a filter of another resource', exported('payments', { due_after: '2026-01-01' }), 422],
-  ['an invalid filter of an export', exported('tasks', { status: 'open,bogus' }), 422],
-  ['twin question keys', { path: '/jobs', body: { title: 'J', ...twins } }, 422],
-  ['twin question keys in an update', { method: 'PATCH', path: '/jobs/{job}', body: twins }, 422],
-  ['an operator without its value', { path: '/jobs', body: { title: 'J', ...mismatched } }, 422],
+  ['an unknown filter of an export', exportOf('tasks', { shoe_size: '43' }), 422],
+  ['a filter of another resource', exportOf('payments', { due_after: '2026-01-01' }), 422],
+  ['an invalid filter of an export', exportOf('tasks', { status: 'open,bogus' }), 422],
+  ['two questions with the same key', { path: '/jobs', body: { title: 'J', ...sameKeys } }, 422],
+  [
+    'two questions with the same key, in an update',
+    { method: 'PATCH', path: '/jobs/{job}', body: sameKeys },
+    422,
+  ],
+  [
+    'at_least with a value that is not a number',
+    { path: '/jobs', body: { title: 'J', ...atLeastTrue } },
+    422,
+  ],
   [
     'a time that is out of range in UTC',
     { path: '/tasks', body: { title: 'T', due_at: '2999-12-31T23:00:00-02:00' } },
     422,
   ],
   [
-    'the same in an update',
+    'a time that is out of range in UTC, in an update',
     { method: 'PATCH', path: '/tasks/{task}', body: { due_at: '1000-01-01T00:00:00+02:00' } },
     422,
   ],
-  ['white space only', { path: '/tasks', body: { title: ' ' } }, 422],
+  ['text of white space only', { path: '/tasks', body: { title: ' ' } }, 422],
   [
     'a merge patch for a creation',
     { path: '/tasks', body: { title: 'T' }, headers: MERGE_PATCH },
@@ -108,7 +130,7 @@ describe('the mock and the service refuse', () => {
   ]
 
   test.each(TOO_LARGE)('a record above 40 KiB: $path', async (request) => {
-    for (const url of [app.url, `http://127.0.0.1:${mock.port}`])
+    for (const url of [app.url, mockUrl])
       expect(await send(url, request)).toMatchObject({
         status: 422,
         body: {
@@ -120,20 +142,18 @@ describe('the mock and the service refuse', () => {
   })
 
   test.each(REFUSED)('%s', async (_, request, status) => {
-    const own = await send(app.url, request)
-    expect(own).toMatchObject({ status })
-    expect(await send(`http://127.0.0.1:${mock.port}`, request)).toMatchObject({
-      status,
-      // The example of a 412 has a message of its own.
-      ...(status === 412 ? {} : (own as object)),
-    })
+    const refusal = await send(app.url, request)
+    expect(refusal.status).toBe(status)
+    // The example of a 412, which the mock returns, has another message.
+    const expected = status === 412 ? { status } : refusal
+    expect(await send(mockUrl, request)).toMatchObject(expected)
   })
 })
 
 const ACCEPTED: [what: string, request: Request][] = [
   ['repeated options', { path: '/tasks?filter[status]=open&filter[status]=completed' }],
   ['bracketed options', { path: '/tasks?filter[status][]=open&sort[]=title,%20due_at' }],
-  ['the filters of an export', exported('tasks', { status: 'open, completed' })],
+  ['the filters of an export', exportOf('tasks', { status: 'open, completed' })],
   [
     'a merge patch that removes an answer',
     {
@@ -147,8 +167,8 @@ const ACCEPTED: [what: string, request: Request][] = [
 
 describe('the mock and the service accept', () => {
   test.each(ACCEPTED)('%s', async (_, request) => {
-    const { status } = (await send(app.url, request)) as { status: number }
+    const { status } = await send(app.url, request)
     expect([200, 201]).toContain(status)
-    expect(await send(`http://127.0.0.1:${mock.port}`, request)).toMatchObject({ status })
+    expect(await send(mockUrl, request)).toMatchObject({ status })
   })
 })

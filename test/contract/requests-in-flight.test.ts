@@ -16,7 +16,7 @@ async function beginRequest({ key }: TestAccount): Promise<Socket> {
       `Content-Type: application/json\r\nContent-Length: ${BODY.length}\r\nExpect: 100-continue\r\n\r\n${BODY.slice(0, 5)}`,
   )
   await once(socket, 'data')
-  // Takes as long as the check of the key, which has begun.
+  // `100 Continue` comes before the check of the key. A later request ends after that check.
   await (await app.newClient()).get('/me')
   return socket
 }
