@@ -47,7 +47,7 @@ describe('getEvent', () => {
       expect((await client.get(`/events/${event.id}`)).body).toEqual({ ...event, delivery_ids: [] })
   })
 
-  test('unknown → 404', async () =>
+  test('an unknown ID → 404', async () =>
     expect((await (await app.newClient()).get(`/events/${UNKNOWN_ID}`)).status).toBe(404))
 })
 
@@ -89,7 +89,7 @@ describe('listEvents', () => {
     expect((await client.get('/events')).body.meta.total).toBe(1)
   })
 
-  test('all since a time, page by page, while more are emitted → each once', async () => {
+  test('page by page since a time, while others are emitted → each event once', async () => {
     const client = await app.newClient()
     clock = NOON
     await newTask(client)

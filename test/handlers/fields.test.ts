@@ -6,15 +6,15 @@ import { expectSuccess } from './new-records.ts'
 
 const app = sharedApp()
 
-const question = (given: object = {}): object => ({
+const question = (fields: object = {}): object => ({
   key: 'french',
   label: 'French?',
   requirement: 'must_have',
   operator: 'equals',
   expected: true,
-  ...given,
+  ...fields,
 })
-const questions = (...given: object[]): object => ({ screening_questions: given.map(question) })
+const questions = (...list: object[]): object => ({ screening_questions: list.map(question) })
 
 const longest = {
   full_name: `${'👩‍🚀'.repeat(66)}xx`,
@@ -30,9 +30,11 @@ interface Kind {
   required: object
   /** The defaults of the contract. */
   defaults: object
-  given: object[]
-  /** Create bodies whose values differ from those of the updates. */
+  /** Fields of create requests. */
+  creations: object[]
+  /** Fields of the record that each update changes: their values differ from those of the updates. */
   before: object
+  /** Fields of update requests. */
   changes: object[]
 }
 
@@ -42,7 +44,7 @@ const kinds: Kind[] = [
     path: '/participants',
     required: { full_name: 'Ada' },
     defaults: { email: null, phone: null, status: 'active', tags: [], external_id: null },
-    given: [
+    creations: [
       {},
       { email: null, phone: null, external_id: null },
       { status: 'inactive' },
@@ -86,7 +88,7 @@ const kinds: Kind[] = [
       due_at: null,
       completed_at: null,
     },
-    given: [
+    creations: [
       {},
       { participant_id: null, due_at: null },
       { status: 'in_progress' },
@@ -110,7 +112,7 @@ const kinds: Kind[] = [
     path: '/jobs',
     required: { title: 'A job' },
     defaults: { description: '', status: 'draft', screening_questions: [] },
-    given: [
+    creations: [
       {},
       { status: 'open' },
       { title: 'ä'.repeat(200), description: '"'.repeat(10_000) },
@@ -146,13 +148,13 @@ const kinds: Kind[] = [
   },
 ]
 
-/** A short name for a row. */
+/** With the start of the JSON, for titles. */
 const named = (rows: object[]) =>
-  rows.map((fields) => ({ fields, says: JSON.stringify(fields).slice(0, 60) }))
+  rows.map((fields) => ({ fields, json: JSON.stringify(fields).slice(0, 60) }))
 
-describe.each(kinds)('$name', ({ name, path, required, defaults, given, before, changes }) => {
-  test.each(named(given))(
-    `create${name}: $says → stored, with defaults for the other fields`,
+describe.each(kinds)('$name', ({ name, path, required, defaults, creations, before, changes }) => {
+  test.each(named(creations))(
+    `create${name}: $json → stored, with defaults for the other fields`,
     async ({ fields }) => {
       const client = await app.newClient()
       const answer = await client.post(path, { ...required, ...fields })
@@ -171,7 +173,7 @@ describe.each(kinds)('$name', ({ name, path, required, defaults, given, before, 
   )
 
   test.each(named(changes))(
-    `update${name}: $says → stored with a new version, the other fields unchanged`,
+    `update${name}: $json → stored with a new version, the other fields unchanged`,
     async ({ fields }) => {
       const client = await app.newClient()
       const { id } = await expectSuccess(client.post(path, { ...required, ...before }))

@@ -19,7 +19,7 @@ import {
   UNKNOWN_ID,
 } from './new-records.ts'
 
-interface Holder {
+interface Tenant {
   client: Client
   seeded: Seeded
   /** The first record of each resource, by the name of its path parameter. */
@@ -27,16 +27,16 @@ interface Holder {
 }
 
 let clock = minuteToMs(0)
-let one: Holder
-let other: Holder
+let one: Tenant
+let other: Tenant
 
 const app = sharedApp({ now: () => new Date(clock) })
 beforeAll(async () => {
-  one = await newHolder()
-  other = await newHolder()
+  one = await newTenant()
+  other = await newTenant()
 })
 
-async function newHolder(): Promise<Holder> {
+async function newTenant(): Promise<Tenant> {
   const client = await app.newClient()
   const seeded = await seedAll(client, (minute) => {
     clock = minuteToMs(minute)
@@ -53,7 +53,7 @@ const lists = operationIds.filter(
 
 /** Sends a request of the operation for a record. */
 function send(
-  { client }: Holder,
+  { client }: Tenant,
   id: OperationId,
   recordId: string,
   headers: Record<string, string> = {},
@@ -67,19 +67,19 @@ function send(
 }
 
 /** The text of every list of the account. */
-async function readAllLists({ client }: Holder): Promise<string[]> {
+async function readAllLists({ client }: Tenant): Promise<string[]> {
   const texts = lists.map(async (id) => (await client.get(`${pathOf(id)}?page[size]=100`)).text)
   return Promise.all(texts)
 }
 
 /** The ETag of the record that the operation reads or changes, or a made-up one when no operation
  *  returns it. */
-async function findEtag(holder: Holder, id: OperationId, recordId: string): Promise<string> {
+async function findEtag(tenant: Tenant, id: OperationId, recordId: string): Promise<string> {
   const getter = onRecords.find((other) => {
     const { method, etag } = operationOf(other)
     return method === 'get' && etag && pathOf(other) === pathOf(id)
   })
-  const response = getter && (await send(holder, getter, recordId))
+  const response = getter && (await send(tenant, getter, recordId))
   return response?.headers.get('etag') ?? '"none"'
 }
 
@@ -115,7 +115,7 @@ describe.each(onRecords)('%s', (id) => {
 
 describe.each(lists)('%s', (id) => {
   const list = async (
-    { client }: Holder,
+    { client }: Tenant,
     query: string,
   ): Promise<{ total: number; ids: string[] }> => {
     const { status, body } = await client.get(`${pathOf(id)}?page[size]=100&${query}`)
@@ -159,7 +159,7 @@ describe.each(lists)('%s', (id) => {
 
 test('the same Idempotency-Key and body in two accounts → one record and one response for each', async () => {
   const headers = { 'Idempotency-Key': 'shared-by-chance' }
-  const create = ({ client }: Holder): Promise<Answer> =>
+  const create = ({ client }: Tenant): Promise<Answer> =>
     client.post('/jobs', { title: 'Interpreter' }, headers)
   const [first, second] = [await create(one), await create(other)]
   expect([first.status, second.status, second.headers.get('idempotent-replayed')]).toEqual([

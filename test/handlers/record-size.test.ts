@@ -4,8 +4,9 @@ import { type Client, sharedApp } from '../helpers.ts'
 import { eventsAbout } from './new-records.ts'
 
 const MAX_BYTES = 40 * 1024
-/** Ten thousand characters are the most in a description; each of these has six bytes as JSON. */
+/** JSON writes this character with six bytes. */
 const SIX_BYTES = '\u0001'
+/** The longest description, which makes a record larger than the limit. */
 const LONGEST = SIX_BYTES.repeat(10_000)
 
 let client: Client
@@ -25,15 +26,15 @@ const tooLarge = (field: string, excess: string) => ({
   },
 })
 
-/** A task whose JSON has `bytes` bytes. */
-async function taskOf(bytes: number): Promise<{ title: string; description: string }> {
+/** The fields of a task whose JSON has so many bytes. */
+async function fieldsOfSize(bytes: number): Promise<{ title: string; description: string }> {
   const { body: empty } = await client.post('/tasks', { title: 'T' })
   const length = bytes - bytesOf(empty)
   const wide = SIX_BYTES.repeat(Math.floor(length / 6))
   return { title: 'T', description: `${wide}${'x'.repeat(length % 6)}` }
 }
 
-/** A task from before the limit. */
+/** A task that was stored before there was a limit. */
 async function newLargeTask(): Promise<{ id: string }> {
   const { body } = await client.post('/tasks', { title: 'Large' })
   await app.db.write('tasks').where({ id: body.id }).update({ description: LONGEST })
@@ -41,7 +42,7 @@ async function newLargeTask(): Promise<{ id: string }> {
 }
 
 test('createTask: a record of 40 KiB → 201, and one byte more → 422 on the largest field', async () => {
-  const task = await taskOf(MAX_BYTES)
+  const task = await fieldsOfSize(MAX_BYTES)
   const created = await client.post('/tasks', task)
   expect([created.status, bytesOf(created.body)]).toEqual([201, MAX_BYTES])
   const { body: list } = await client.get('/tasks')
@@ -52,7 +53,7 @@ test('createTask: a record of 40 KiB → 201, and one byte more → 422 on the l
 })
 
 test('updateTask: 422 on the field that has grown, and nothing changes', async () => {
-  const { body } = await client.post('/tasks', await taskOf(MAX_BYTES))
+  const { body } = await client.post('/tasks', await fieldsOfSize(MAX_BYTES))
   const path = `/tasks/${body.id}`
   expect(await client.patch(path, { title: 'x'.repeat(101) })).toMatchObject(
     tooLarge('title', '100'),
@@ -71,7 +72,7 @@ test('createJob: 422 on screening_questions', async () => {
   expect([status, Object.keys(body.errors)]).toEqual([422, ['screening_questions']])
 })
 
-test('a larger record from before the limit is readable, and can be completed and made smaller', async () => {
+test('a larger record from before the limit can be read, completed and made smaller, but not larger', async () => {
   const { id } = await newLargeTask()
   const path = `/tasks/${id}`
   expect((await client.get(path)).body.description).toBe(LONGEST)

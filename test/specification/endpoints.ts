@@ -44,7 +44,7 @@ export const endpoints: Section = {
       quote:
         "| GET | `/public/v1/participants/{participant}` | Path parameter `{participant}` is the participant UUID | 200, the participant's current record; 404 if it does not exist or is not visible to the account |",
       tests: [
-        'test/handlers/records.test.ts > one record after the other',
+        'test/handlers/records.test.ts > each response agrees with the next read, and each change emits one event',
         'test/handlers/records.test.ts > an unknown ID, or one of another account → the same 404',
         'test/contract/paths.test.ts > a malformed ID (%s) → 404',
       ],
