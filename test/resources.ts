@@ -30,7 +30,7 @@ export interface ResourceFixture {
   seed(seeded: Seeded): object[]
   /** Updates of seeded records, by their index. */
   changes?: [index: number, change: object][]
-  /** By the filter's name. One value must match some records and not all. */
+  /** By the name of the filter. At least one value must match some records, but not all. */
   filterCases: Record<string, FilterCase[]>
 }
 
@@ -283,10 +283,15 @@ export async function newRecord(client: Client, type: string, fields: object = {
   return expectSuccess(client.post(`/${slugOf(type)}`, body))
 }
 
-function slugOf(type: string): string {
-  const paths = Object.values(operations).map(({ path }) => path)
-  const slug = paths.map((path) => new RegExp(`/([^/]+)/\\{${type}(_id)?\\}$`).exec(path)?.[1])
-  return slug.find((name) => name !== undefined) ?? ''
+/** The collection of a type, for example `job-applications`. Also of a resource without a list, which
+ *  is not in `resources`. */
+export function slugOf(type: string): string {
+  const recordPath = new RegExp(`/([^/]+)/\\{${type}(_id)?\\}$`)
+  for (const { path } of Object.values(operations)) {
+    const slug = recordPath.exec(path)?.[1]
+    if (slug !== undefined) return slug
+  }
+  throw new Error(`No path of the contract ends with the ID of a ${type}.`)
 }
 
 /** Creates one record of every resource that no other record refers to. Returns their IDs by
@@ -303,7 +308,8 @@ export function fillPath(path: string, ids: Record<string, string>): string {
   return path.replace(/\{(.*?)(_id)?\}/g, (_, type: string) => ids[type] ?? '')
 }
 
-/** Creates two seed records of each resource a minute, and updates some at minutes 20 and 21. */
+/** Creates the seed records of each resource, two of them in each minute. Then updates some in
+ *  `CHANGES_MINUTE` and the next one. */
 export async function seedAll(
   client: Client,
   setMinute: (minute: number) => void,

@@ -1,9 +1,8 @@
 /** Other notations of values that the service accepts, and similar ones that it refuses. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { resources } from '../../generated/resources.ts'
 import { newApplication } from '../handlers/new-records.ts'
 import { type Client, operationIds, operationOf, pathOf, sharedApp } from '../helpers.ts'
-import { createOneOfEach, fillPath, fixtureFor } from '../resources.ts'
+import { createOneOfEach, fillPath, newBody, slugOf } from '../resources.ts'
 
 let client: Client
 
@@ -165,8 +164,8 @@ describe('text of white space only', () => {
   const MAY_BE_EMPTY = ['description', 'note']
 
   test.each(cases)('%s: %s → 422 at creation and update', async (type, field, fields) => {
-    const { slug } = resources.find((resource) => resource.type === type) ?? { slug: '' }
-    const valid = await fixtureFor({ type, slug }).newBody(client)
+    const slug = slugOf(type)
+    const valid = await newBody(client, type)
     const { id } = (await client.post(`/${slug}`, valid)).body
     const before = (await client.get(`/${slug}/${id}`)).text
     for (const text of BLANKS)
