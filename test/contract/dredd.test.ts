@@ -1,3 +1,4 @@
+/** Dredd sends a request for each documented status of each operation. */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newDatabaseChanges } from '../../cli/contract-service.ts'
@@ -18,13 +19,16 @@ async function startRunning(options?: AppOptions): Promise<TestApp> {
 
 beforeAll(async () => {
   const app = await startRunning()
+  // Returns 429.
   const limited = await startRunning({
     database: app.database,
     environment: { RATE_LIMIT_PER_MINUTE: '1' },
   })
+  // Returns 500.
   const broken = await startRunning()
   const { key: brokenKey } = await broken.newAccount()
   await broken.db.write.raw('alter table api_keys rename to lost_keys')
+  // Returns 503.
   const down = await startRunning()
   await down.db.close()
   servers = { app, limited, broken, brokenKey, down, changes: newDatabaseChanges(app.db) }

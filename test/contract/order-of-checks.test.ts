@@ -1,5 +1,5 @@
 /** The order of checks in openapi.yaml, the statuses, and the shape of errors: service-spec §7.
- *  Each request fails the check of its line and every check of a later line. */
+ *  The request of a row fails the check of the row, and where possible also those of later rows. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { newParticipant, UNKNOWN_ID } from '../handlers/new-records.ts'
 import { type Answer, sharedApp, startApp, type TestAccount } from '../helpers.ts'

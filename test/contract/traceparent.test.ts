@@ -77,25 +77,32 @@ const accepted = [
   { name: 'not sampled', given: `00-${TRACE_ID}-${PARENT_ID}-00`, flags: '00' },
   { name: 'unknown flags', given: `00-${TRACE_ID}-${PARENT_ID}-fe`, flags: '00' },
   { name: 'a later version', given: `01-${TRACE_ID}-${PARENT_ID}-01`, flags: '01' },
-  { name: 'a later version with more', given: `cc-${TRACE_ID}-${PARENT_ID}-01-what`, flags: '01' },
+  {
+    name: 'a later version with another field',
+    given: `cc-${TRACE_ID}-${PARENT_ID}-01-what`,
+    flags: '01',
+  },
 ]
-test.each(accepted)('accepted: $name', async ({ given, flags }) => {
-  const [first] = await create(given)
-  expect(readHeader(first)).toMatchObject({ version: '00', traceId: TRACE_ID, flags })
-})
+test.each(accepted)(
+  '$name → the trace continues, with the flags $flags',
+  async ({ given, flags }) => {
+    const [first] = await create(given)
+    expect(readHeader(first)).toMatchObject({ version: '00', traceId: TRACE_ID, flags })
+  },
+)
 
 const ignored = [
   { name: 'no header', given: undefined },
-  { name: 'empty', given: '' },
+  { name: 'an empty header', given: '' },
   { name: 'version ff', given: `ff-${TRACE_ID}-${PARENT_ID}-01` },
-  { name: 'upper case', given: VALID.toUpperCase() },
+  { name: 'upper-case letters', given: VALID.toUpperCase() },
   { name: 'a trace ID of zeros', given: `00-${'0'.repeat(32)}-${PARENT_ID}-01` },
   { name: 'a parent ID of zeros', given: `00-${TRACE_ID}-${'0'.repeat(16)}-01` },
-  { name: 'too short', given: VALID.slice(0, -1) },
-  { name: 'more in version 00', given: `${VALID}-what` },
+  { name: 'one character too few', given: VALID.slice(0, -1) },
+  { name: 'version 00 with another field', given: `${VALID}-what` },
   { name: 'two headers', given: `${VALID}, ${VALID}` },
 ]
-test.each(ignored)('a new trace, which has the ID of the event: $name', async ({ given }) => {
+test.each(ignored)('$name → a new trace with the ID of the event', async ({ given }) => {
   const [first, second] = await create(given)
   const eventId = String(first.headers['x-event-id']).replaceAll('-', '')
   for (const attempt of [first, second])
