@@ -1,10 +1,10 @@
-/** Temporary copies of this repository, and a change of its contract. */
+/** This repository, temporary copies of it, and changes of its contract. */
 import { cp, mkdtemp, readdir, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url))
+export const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const NOT_COPIED = ['node_modules', '.git', 'data', 'coverage']
 
 /** Copies the repository to a temporary folder that shares this node_modules. Returns the
@@ -18,9 +18,15 @@ export async function copyRepository(): Promise<string> {
   return root
 }
 
+/** Replaces the first `from`. Throws if the text does not contain it. */
+export function replaceOnce(text: string, from: string, to: string): string {
+  if (!text.includes(from)) throw new Error(`The text does not contain ${JSON.stringify(from)}`)
+  return text.replace(from, () => to)
+}
+
 /** Adds the operation `getPing` to openapi.yaml: GET /public/v1/ping, 204. */
 export function withPing(openapi: string): string {
-  return openapi.replace('\npaths:\n', () => `\npaths:\n${PING}`)
+  return replaceOnce(openapi, '\npaths:\n', `\npaths:\n${PING}`)
 }
 
 const PING = `  /public/v1/ping:

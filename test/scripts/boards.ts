@@ -8,13 +8,14 @@ import type { Contract } from '../../scripts/model/contract.ts'
 import { parseJson } from '../../scripts/model/json.ts'
 import type { Operation } from '../../scripts/model/operations.ts'
 
-interface BoardOptions {
+export interface BoardsOptions {
   contract: Contract
   key: string
   /** Whether the body is valid for the operation. */
   isValid(operation: Operation, body: unknown): boolean
   fault?: 'lists the jobs of all tasks' | 'ignores X-Idempotency'
-  /** From the first request for page 2 with two records, lists have other titles for so long. */
+  /** Lists return other titles each time, for this time after the first request for the second
+   *  page of two records. */
   changesForMs?: number
 }
 
@@ -41,10 +42,10 @@ export async function startBoards({
   isValid,
   fault,
   changesForMs = 0,
-}: BoardOptions) {
-  /** By path. */
+}: BoardsOptions) {
+  /** The records by path. */
   const records = new Map<string, { id: string; title: string }>()
-  /** Requests and responses, by key. */
+  /** The requests and their responses, by idempotency key. */
   const keyed = new Map<string, { request: string; answer: Answer }>()
   const paths: string[] = []
   let changesUntil: number | undefined
@@ -69,12 +70,12 @@ export async function startBoards({
     if (String(request.headers['x-idempotency'] ?? 'none').length > MAX_KEY_CHARACTERS)
       return { status: 400 }
     const key = fault === 'ignores X-Idempotency' ? undefined : request.headers['x-idempotency']
-    return once(String(key ?? randomUUID()), path + sent, () =>
+    return performOnce(String(key ?? randomUUID()), path + sent, () =>
       perform({ operation, path, query, body }),
     )
   }
 
-  function once(key: string, request: string, work: () => Answer): Answer {
+  function performOnce(key: string, request: string, work: () => Answer): Answer {
     const earlier = keyed.get(key)
     if (earlier) return earlier.request === request ? earlier.answer : { status: 422 }
     const answer = work()
@@ -142,7 +143,7 @@ export async function startBoards({
   }
 }
 
-/** Undefined if the query is invalid. */
+/** The parameters of the query, or undefined if it is invalid. */
 function readQuery({ parameters }: Operation, search: string): Map<string, string> | undefined {
   const query = new Map<string, string>()
   for (const pair of search.split('&').filter((part) => part !== '')) {
@@ -158,6 +159,7 @@ function readQuery({ parameters }: Operation, search: string): Map<string, strin
   return query
 }
 
+/** The status that refuses the body, or undefined. */
 function findBodyProblem({ headers }: IncomingMessage, sent: string): number | undefined {
   if (sent.length > MAX_BODY_CHARACTERS) return 413
   if (headers['content-type'] !== 'application/json') return 415

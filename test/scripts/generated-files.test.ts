@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { newContractTree, ROOT } from './contract-tree.ts'
+import { ROOT } from '../repository.ts'
+import { newContractTree } from './contract-tree.ts'
 
 describe('generated/operations.ts', () => {
   test('has a row for each operation', async () => {

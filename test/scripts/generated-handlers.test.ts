@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
-import { type ContractTree, newContractTree, ROOT } from './contract-tree.ts'
+import { ROOT } from '../repository.ts'
+import { type ContractTree, newContractTree } from './contract-tree.ts'
 
 describe('generated/handlers.ts', () => {
   const CALL = `import type {

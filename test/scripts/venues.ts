@@ -1,42 +1,46 @@
 /** The resource of docs/new-resource.md, and more fields for it: one for each kind of column. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { ROOT, replaceOnce } from '../repository.ts'
 import type { Tree } from './tree.ts'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-
-/** The blocks of docs/new-resource.md for a contract, with the line that each stands below. */
-async function blocksOfPage(file: string): Promise<[line: string, block: string][]> {
-  const page = await readFile(join(ROOT, 'docs/new-resource.md'), 'utf8')
-  const blocks = page.matchAll(/^```yaml (\S+) after `(.*)`\n([\s\S]*?)\n```$/gm)
-  return [...blocks].flatMap(([, target, line = '', block = '']): [string, string][] =>
-    target === file ? [[line, block]] : [],
-  )
+interface Block {
+  text: string
+  /** The line of the contract that the page puts the block after. */
+  after: string
 }
 
-function withBlocks(contract: string, blocks: [line: string, block: string][]): string {
-  return blocks.reduce((text, [line, block]) => {
-    if (!text.includes(`\n${line}\n`)) throw new Error(`The contract has no line ${line}`)
-    return text.replace(`\n${line}\n`, () => `\n${line}\n${block}\n`)
-  }, contract)
+/** The blocks of docs/new-resource.md for one of the two contracts. */
+async function readBlocks(file: string): Promise<Block[]> {
+  const page = await readFile(join(ROOT, 'docs/new-resource.md'), 'utf8')
+  const found = [...page.matchAll(/^```yaml (\S+) after `(.*)`\n([\s\S]*?)\n```$/gm)]
+  return found
+    .filter(([, target]) => target === file)
+    .map(([, , after = '', text = '']) => ({ text, after }))
+}
+
+function withBlocks(contract: string, blocks: Block[]): string {
+  let changed = contract
+  for (const { text, after } of blocks)
+    changed = replaceOnce(changed, `\n${after}\n`, `\n${after}\n${text}\n`)
+  return changed
 }
 
 /** A contract of this repository with the resource of docs/new-resource.md. */
 export async function contractWithVenues(file: string): Promise<string> {
-  return withBlocks(await readFile(join(ROOT, file), 'utf8'), await blocksOfPage(file))
+  return withBlocks(await readFile(join(ROOT, file), 'utf8'), await readBlocks(file))
 }
 
 /** Adds the same resource by another name. Bookings refer to a venue and a task, and have a
  *  search. */
 export async function withBookings(file: string, contract: string): Promise<string> {
-  const blocks = await blocksOfPage(file)
-  const bookings = blocks.map(([line, block]): [string, string] => [line, toBookings(block)])
+  const venues = await readBlocks(file)
+  const bookings = venues.map(({ text, after }) => ({ text: toBookings(text), after }))
   return withBlocks(contract, bookings)
 }
 
-function toBookings(block: string): string {
-  return block
+function toBookings(venues: string): string {
+  return venues
     .replaceAll('venue', 'booking')
     .replaceAll('Venue', 'Booking')
     .replaceAll('required: [id, name, ', 'required: [id, name, venue_id, task_id, ')
@@ -87,6 +91,7 @@ const FILTERS = `        - name: filter[venue_id]
             maxLength: 200
 `
 
+/** Adds the resource of docs/new-resource.md to the contracts of the tree. */
 export async function addVenues(tree: Tree): Promise<void> {
   for (const file of ['openapi.yaml', 'asyncapi.yaml'])
     await tree.write(file, await contractWithVenues(file))
@@ -136,6 +141,7 @@ const OPENS_AFTER = `        - name: filter[opens_after]
           example: '2026-03-01T00:00:00Z'
 `
 
+/** Adds `FIELDS` to venues, with a sort and a filter by `opens_at`. */
 export function withMoreFields(openapi: string): string {
   const indented = (text: string, spaces: number): string =>
     text.replace(/^(?=.)/gm, ' '.repeat(spaces))

@@ -26,13 +26,13 @@ merged:
   minLength: 2
 `
 
-test('parseYaml: the values of the parser that finds the positions', () => {
+test('parseYaml reads the same values as the package yaml, which knows the positions', () => {
   const tree = parseDocument(SAME_VALUES, { merge: true })
   expect(tree.errors).toEqual([])
   expect(parseYaml('openapi.yaml', SAME_VALUES).root).toEqual(tree.toJS())
 })
 
-test('parseYaml: text that only the parser of positions accepts', () => {
+test('parseYaml accepts an unknown tag, which only the package yaml reads', () => {
   const { root, position } = parseYaml('openapi.yaml', 'info:\n  title: !name Muster\n')
   expect(root).toEqual({ info: { title: 'Muster' } })
   expect(position(['info', 'title'])).toEqual({ line: 2, column: 3 })
@@ -43,7 +43,7 @@ test.each([
   ['two documents', 'a: 1\n---\na: 2\n', 'openapi.yaml:2 is not YAML'],
   ['a list', '- a\n', 'openapi.yaml:1 must be a YAML mapping'],
   ['no text', '', 'openapi.yaml:1 must be a YAML mapping'],
-])('parseYaml: %s → ContractError', (_, text, message) => {
+])('parseYaml refuses %s', (_, text, message) => {
   expect(() => parseYaml('openapi.yaml', text)).toThrow(ContractError)
   expect(() => parseYaml('openapi.yaml', text)).toThrow(message)
 })
