@@ -1,5 +1,5 @@
-/** The models of `muster contract`: what a list must return, and whether a value was stored as it
- *  was sent. */
+/** The models of `muster contract`: the records that a list must return, and the comparison of a
+ *  stored value with the sent one. */
 import { expect, test } from 'vitest'
 import { findDifference } from '../../scripts/contract/oracles/stored-values.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
@@ -75,7 +75,7 @@ test.each<{ schema: Schema; sent: unknown; stored: unknown; isSame: boolean }>([
   { schema: object, sent: { a: 'x' }, stored: { a: 'x', b: 'y' }, isSame: true },
   { schema: object, sent: { a: 'x' }, stored: { b: 'y' }, isSame: false },
 ])(
-  'findDifference between $sent and $stored: same is $isSame',
+  'findDifference of sent $sent and stored $stored: equal is $isSame',
   ({ schema, sent, stored, isSame }) => {
     expect(findDifference(schema, sent, stored) === undefined).toBe(isSame)
   },

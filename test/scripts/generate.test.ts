@@ -9,7 +9,7 @@ describe('generate', () => {
     expect(await generate({ check: true })).toMatchObject({ stale: [], missingColumns: [] })
   })
 
-  test('the same contract generates the same bytes, and unchanged files are not written', async () => {
+  test('generates the same files again, and does not write unchanged ones', async () => {
     await using tree = await newContractTree()
     const { written } = await tree.generate()
     const first = await tree.outputs()
@@ -36,7 +36,7 @@ describe('generate', () => {
     expect(await tree.check()).toEqual([])
   })
 
-  test('check: lists stale, missing and left-over files, and writes nothing', async () => {
+  test('check lists stale, missing and left-over files, and writes nothing', async () => {
     await using tree = await newContractTree()
     await tree.generate()
     await tree.write('generated/events.ts', 'changed')
@@ -51,7 +51,7 @@ describe('generate', () => {
     expect(await tree.outputs()).toEqual(before)
   })
 
-  test('check: an edit of the contract makes its outputs stale', async () => {
+  test('check lists the files that an edit of the contract makes stale', async () => {
     await using tree = await newContractTree()
     await tree.generate()
     await tree.replace('openapi.yaml', 'summary: List notes', 'summary: List all notes')
@@ -63,7 +63,7 @@ describe('generate', () => {
     const data = 'data: { type: array, items: { $ref: "#/components/schemas/Note" } }'
     await tree.replace('openapi.yaml', data, `${data}\n                  meta: { type: object }`)
     const missingColumns = async () =>
-      (await generate({ root: tree.path('.'), check: true })).missingColumns
+      (await generate({ root: tree.root, check: true })).missingColumns
     expect(await missingColumns()).toEqual([])
     const columns = { id: 'char(36)', title: 'TEXT' }
     await tree.write('records/schema.sqlite.json', JSON.stringify({ notes: { columns } }))
@@ -188,7 +188,7 @@ describe('generate: refuses a faulty contract', () => {
       const error = await tree.generate().catch((error) => error)
       expect(error).toBeInstanceOf(ContractError)
       expect(error.message).toMatch(want)
-      expect(await readdir(tree.path('.'))).not.toContain('generated')
+      expect(await readdir(tree.root)).not.toContain('generated')
     })
   }
 })

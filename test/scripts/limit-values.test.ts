@@ -1,4 +1,4 @@
-/** The valid values that the contract suite sends. */
+/** The valid values at the limits of a schema, which the contract suite sends. */
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 import { expect, test } from 'vitest'
@@ -14,12 +14,12 @@ addFormats.default(ajv)
 
 const cases: { name: string; schema: Schema; want: unknown[] }[] = [
   {
-    name: 'a number between 0 and 5: no larger sample',
+    name: 'a number between 0 and 5, without the larger sample',
     schema: { type: 'number', minimum: 0, maximum: 5 },
     want: [0, 1, 0.1, 4, 5],
   },
   {
-    name: 'a number from 1: no smaller sample',
+    name: 'a number from 1, without the smaller sample',
     schema: { type: 'number', minimum: 1 },
     want: [1, 2, 1e21, Number.MAX_SAFE_INTEGER],
   },
@@ -29,7 +29,7 @@ const cases: { name: string; schema: Schema; want: unknown[] }[] = [
     want: [-6, -5],
   },
   {
-    name: 'the only integer',
+    name: 'an integer with one possible value',
     schema: { type: 'integer', minimum: 7, maximum: 7 },
     want: [7, 7],
   },
@@ -39,7 +39,7 @@ const cases: { name: string; schema: Schema; want: unknown[] }[] = [
     want: ['a@example.com', 'aaaaaaaaaaaaaaa@d.de'],
   },
   {
-    name: 'an email too short for the sample',
+    name: 'an email that must be shorter than the sample',
     schema: { type: 'string', format: 'email', maxLength: 6 },
     want: ['a@d.de'],
   },
@@ -81,25 +81,29 @@ const cases: { name: string; schema: Schema; want: unknown[] }[] = [
   },
 ]
 
-test.each(cases)('limits: $name', ({ schema, want }) => {
+test.each(cases)('limitValues of $name', ({ schema, want }) => {
   const values = limitValues(schema).map(({ value }) => value)
   expect(values).toEqual(want)
   expect(values.filter((value) => !ajv.validate(schema, value))).toEqual([])
 })
 
-test('a body that makes a record too large: valid, with the largest fields only, or none', () => {
-  const schema: Schema = {
-    type: 'object',
-    required: ['title'],
-    properties: {
-      title: { type: 'string', minLength: 1, maxLength: 10 },
-      note: { type: 'string', maxLength: 20 },
-      text: { type: 'string', maxLength: 100 },
-    },
-  }
-  const body = objectLargerThan(600, schema)
+const NOTE: Schema = {
+  type: 'object',
+  required: ['title'],
+  properties: {
+    title: { type: 'string', minLength: 1, maxLength: 10 },
+    note: { type: 'string', maxLength: 20 },
+    text: { type: 'string', maxLength: 100 },
+  },
+}
+
+test('objectLargerThan: a valid body with the required and the largest fields', () => {
+  const body = objectLargerThan(600, NOTE)
   expect(jsonBytes(body)).toBeGreaterThan(600)
   expect(Object.keys(body ?? {})).toEqual(['title', 'text'])
-  expect(ajv.validate(schema, body)).toBe(true)
-  expect(objectLargerThan(1_000, schema)).toBeUndefined()
+  expect(ajv.validate(NOTE, body)).toBe(true)
+})
+
+test('objectLargerThan: undefined if no valid body is so large', () => {
+  expect(objectLargerThan(1_000, NOTE)).toBeUndefined()
 })

@@ -5,7 +5,7 @@ export interface Case {
   /** Replaces the first `from` after the text `after`. */
   change: [from: string, to: string]
   after?: string
-  /** A text of the reported line, the first one after `lineAfter`. Empty: any line. */
+  /** A text of the reported line, the first one after `lineAfter`. Empty: any line of any file. */
   line: string
   /** `after` by default. */
   lineAfter?: string
@@ -15,7 +15,7 @@ export interface Case {
   also?: string
 }
 
-/** Defects of the service's own contract. All of them together are reported, too. */
+/** Defects of the contract of this service. One contract has all of them, and each is reported. */
 export const CASES: Case[] = [
   {
     name: 'an operationId that is no verb and noun',
@@ -40,7 +40,7 @@ export const CASES: Case[] = [
     want: 'operation-id-unique — repeats the operationId listJobs of line ',
   },
   {
-    name: 'an error of its own shape',
+    name: 'an error response with another schema than ApiError',
     file: 'openapi.yaml',
     change: [
       "$ref: '#/components/schemas/ApiError'\n          example:\n            message: This API",
@@ -50,7 +50,7 @@ export const CASES: Case[] = [
     want: "error-schema — a 403 must be application/json only, with $ref: '#/components/schemas/ApiError'",
   },
   {
-    name: 'a status that the service can answer, and that is not declared',
+    name: 'an undeclared status that the service can return',
     file: 'openapi.yaml',
     change: ["        '412': { $ref: '#/components/responses/PreconditionFailed' }\n", ''],
     after: 'operationId: deletePayment',
@@ -58,7 +58,7 @@ export const CASES: Case[] = [
     want: 'statuses — deletePayment can return 412, because it takes If-Match: declare it',
   },
   {
-    name: 'an example that is not what its schema says',
+    name: 'an example of a response that breaks its schema',
     file: 'openapi.yaml',
     change: ['currency: EUR', 'currency: euro'],
     after: '    PaymentCreated:',
@@ -66,7 +66,7 @@ export const CASES: Case[] = [
     want: 'examples — the example must be equal to one of the allowed values: correct',
   },
   {
-    name: 'an example of a response with a field that is not declared',
+    name: 'an example of a response with an undeclared field',
     file: 'openapi.yaml',
     change: ['currency: EUR\n', 'currency: EUR\n            paid: true\n'],
     after: 'description: The current record of the payment.',
@@ -74,7 +74,7 @@ export const CASES: Case[] = [
     want: 'examples — the example must NOT have additional properties {"additionalProperty":"paid"}',
   },
   {
-    name: "an example of a parameter that is not one of its schema's",
+    name: 'an example of a parameter that breaks its schema',
     file: 'openapi.yaml',
     change: ['example: 25\n', 'example: 250\n'],
     after: '    PageSize:',
@@ -82,14 +82,14 @@ export const CASES: Case[] = [
     want: 'no-invalid-parameter-examples — Example value must conform to the schema: must be <= 100',
   },
   {
-    name: 'an example of a header that is not what its schema says',
+    name: 'an example of a header that breaks its schema',
     file: 'openapi.yaml',
     change: ['example: 59', 'example: -1'],
     line: 'example: -1',
     want: 'examples — the example must be >= 0',
   },
   {
-    name: 'an example of a message that is not what its schema says',
+    name: 'an example of a message that breaks its schema',
     file: 'asyncapi.yaml',
     change: ['type: task\n', 'type: job\n'],
     after: '    TaskDeleted:\n      name',
@@ -97,7 +97,7 @@ export const CASES: Case[] = [
     want: 'examples — the example must be equal to constant {"allowedValue":"task"}',
   },
   {
-    name: 'an example of a message with a field that is not declared',
+    name: 'an example of a message with an undeclared field',
     file: 'asyncapi.yaml',
     change: ['event_type: job.deleted\n', 'event_type: job.deleted\n            at: now\n'],
     line: 'at: now',
@@ -136,7 +136,7 @@ export const CASES: Case[] = [
     want: 'dredd-safe — deleteTask has the summary of task',
   },
   {
-    name: 'an address without quotes in braces',
+    name: 'a URL without quotes in braces',
     file: 'openapi.yaml',
     change: [
       '  contact:\n    name: Muster support\n    url: https://muster.example/support\n    email: support@muster.example\n',
@@ -153,14 +153,14 @@ export const CASES: Case[] = [
     want: 'emits — operation updateJob emits job.lost, which asyncapi.yaml does not have',
   },
   {
-    name: 'an event type that is only sent when somebody asks for it',
+    name: 'x-emits of an event type with x-subscribable: false',
     file: 'openapi.yaml',
     change: ['x-emits: [job.created]', 'x-emits: [job.created, webhook.test]'],
     line: 'x-emits: [job.created, webhook.test]',
     want: 'emits — operation createJob emits webhook.test, which is x-subscribable: false in asyncapi.yaml',
   },
   {
-    name: 'an event type without a source',
+    name: 'an event type that nothing emits',
     file: 'openapi.yaml',
     change: ['x-emits: [payment.deleted]', 'x-emits: []'],
     line: '',
@@ -184,21 +184,21 @@ export const CASES: Case[] = [
     also: 'described — EventTypeName has 20 values: describe each in x-enum-descriptions, in the same order',
   },
   {
-    name: 'a list of which nobody knows who may see it',
+    name: 'a list whose tag has no x-module',
     file: 'openapi.yaml',
     change: ['    x-module: exports\n', ''],
     line: '- name: Exports',
     want: 'modules — Exports has a list: add x-module, the permission for its console pages (participants, tasks, jobs, exports, finance), or none',
   },
   {
-    name: 'a module that there is not',
+    name: 'an unknown module',
     file: 'openapi.yaml',
     change: ['x-module: finance', 'x-module: payments'],
     line: 'x-module: payments',
     want: 'modules — x-module of Payments must be one of participants, tasks, jobs, exports, finance, none',
   },
   {
-    name: 'an amount of a currency that is not beside it',
+    name: 'an x-currency that names no property of its schema',
     file: 'openapi.yaml',
     change: ['x-currency: currency', 'x-currency: money'],
     line: 'x-currency: money',
@@ -233,7 +233,7 @@ export const CASES: Case[] = [
     also: 'described — ExportSort has 3 values: describe each in x-enum-descriptions',
   },
   {
-    name: 'an example that shows other sorts',
+    name: 'an example of an error with other sorts than the list has',
     file: 'openapi.yaml',
     change: ['allowed_sorts: [title, due_at, created_at, updated_at]', 'allowed_sorts: [title]'],
     line: 'allowed_sorts: [title]',
@@ -264,7 +264,7 @@ export const CASES: Case[] = [
     want: 'portable-default — this default is an array or object, which some generators refuse: use x-default',
   },
   {
-    name: 'a schema of the other file',
+    name: 'a reference to a schema of the other file',
     file: 'asyncapi.yaml',
     change: [
       "$ref: '#/components/schemas/NoData'",
@@ -274,7 +274,7 @@ export const CASES: Case[] = [
     want: 'self-contained — refers to ./openapi.yaml#/components/schemas/NoData in another file: copy the schema to this file',
   },
   {
-    name: 'one name with two meanings',
+    name: 'a schema that differs between the two files',
     file: 'asyncapi.yaml',
     change: ['required: [screening_outcome]', 'required: []'],
     after: '    JobApplicationCreatedData:\n',
@@ -299,7 +299,7 @@ export const CASES: Case[] = [
     want: 'described — JobStatus has 3 values: describe each in x-enum-descriptions, in the same order',
   },
   {
-    name: 'what every linter finds: a tag that is not declared',
+    name: 'an undeclared tag',
     file: 'openapi.yaml',
     change: ['tags: [Exports]', 'tags: [Export]'],
     after: 'operationId: getExport\n',
@@ -308,7 +308,7 @@ export const CASES: Case[] = [
   },
 ]
 
-/** Defects that stop all other checks. `want` matches the whole line of the problem. */
+/** Defects that make the contract unusable for `generate`. `want` is a pattern of the problem. */
 export const FATAL: Omit<Case, 'line'>[] = [
   {
     name: 'broken YAML',
@@ -317,7 +317,7 @@ export const FATAL: Omit<Case, 'line'>[] = [
     want: 'openapi.yaml:\\d+:\\d+ generates — is not YAML',
   },
   {
-    name: 'a reference that leads nowhere',
+    name: 'a reference without a target',
     file: 'openapi.yaml',
     change: ['responses/TaskList', 'responses/Nope'],
     want: 'openapi.yaml:\\d+:18 generates — refers to #/components/responses/Nope, which does not exist',
@@ -335,7 +335,7 @@ export const FATAL: Omit<Case, 'line'>[] = [
     want: 'openapi.yaml:\\d+:9 generates — paths./public/v1/participants/.* must be a mapping',
   },
   {
-    name: 'a deprecated operation that does not say since when',
+    name: 'a deprecated operation without x-deprecated-since',
     file: 'openapi.yaml',
     change: ['operationId: getJob\n', 'operationId: getJob\n      deprecated: true\n'],
     want: 'openapi.yaml:\\d+:5 generates — operation getJob is deprecated: add x-deprecated-since with the day',

@@ -1,4 +1,5 @@
-/** `muster contract` for a contract with nested records, and without events and versions. */
+/** `muster contract` for a contract whose jobs are below tasks, and which has no events and no
+ *  versions. */
 import { cp } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { formatReport } from '../../cli/contract-output.ts'
@@ -7,7 +8,7 @@ import { listUnused } from '../../scripts/contract/oracles.ts'
 import { type Case, runSuite } from '../../scripts/contract/suite.ts'
 import type { Contract } from '../../scripts/model/contract.ts'
 import { readContract } from '../../scripts/model/yaml.ts'
-import { startBoards } from './boards.ts'
+import { type BoardsOptions, startBoards } from './boards.ts'
 import { type ContractTree, newContractTree } from './contract-tree.ts'
 
 const SEED = 1
@@ -19,22 +20,22 @@ let contract: Contract
 let validators: any
 beforeAll(async () => {
   tree = await newContractTree()
-  await cp(new URL('nested-contract', import.meta.url), tree.path('.'), { recursive: true })
+  await cp(new URL('nested-contract', import.meta.url), tree.root, { recursive: true })
   await tree.generate()
-  contract = await readContract(tree.path('.'))
+  contract = await readContract(tree.root)
   validators = await import(tree.path('generated/validators.js'))
 })
 afterAll(() => tree[Symbol.asyncDispose]())
 
-type Fault = Parameters<typeof startBoards>[0]['fault']
+type Faults = Pick<BoardsOptions, 'fault' | 'changesForMs'>
 
-async function testBoards(fault?: Fault, changesForMs?: number) {
+/** Runs the contract tests against a service with this behaviour. */
+async function testBoards(faults: Faults = {}) {
   await using service = await startBoards({
     contract,
     key: KEY,
     isValid: ({ id }, body) => validators.bodies[id](body),
-    fault,
-    changesForMs,
+    ...faults,
   })
   const ids = contract.operations.map(({ id }) => id)
   const coverage = new Coverage(contract, ids, { hasRestrictedKey: false })
@@ -65,23 +66,27 @@ async function testBoards(fault?: Fault, changesForMs?: number) {
   return { service, cases, text }
 }
 
-test('a service that keeps the contract: it holds, paths have no parameters, the records are deleted', async () => {
-  const { service, cases, text } = await testBoards()
+test('a service that keeps the contract passes all cases', async () => {
+  const { cases, text } = await testBoards()
   expect(cases.flatMap(({ failures }) => failures)).toEqual([])
   expect(text).toContain('the contract holds.')
-  expect(service.paths.filter((path) => /[{}]/.test(decodeURIComponent(path)))).toEqual([])
-  expect(service.records.size).toBe(0)
   const tested = new Set(cases.map(({ operation, name }) => `${operation} ${name}`))
   expect(tested).toContain('listJobs lists the right records')
   expect(tested).toContain('createJob does not repeat a request with the same idempotency key')
 })
 
-test('a service that itself changes listed records for half a second → no false alarm', async () => {
-  const { cases } = await testBoards(undefined, 500)
+test('the tests fill in each path parameter, and delete the records that they create', async () => {
+  const { service } = await testBoards()
+  expect(service.paths.filter((path) => /[{}]/.test(decodeURIComponent(path)))).toEqual([])
+  expect(service.records.size).toBe(0)
+})
+
+test('a service whose listed records change for half a second passes all cases', async () => {
+  const { cases } = await testBoards({ changesForMs: 500 })
   expect(cases.flatMap(({ failures }) => failures)).toEqual([])
 })
 
-test('each check that the contract gives nothing to do: one line says what it needs', async () => {
+test('prints a line for each check that has nothing to check, with what the check needs', async () => {
   const { text, cases } = await testBoards()
   expect(text.match(/^SKIP .*$/gm)).toEqual([
     'SKIP  sends headers that mean what the contract says: had nothing to check; it needs a response header with x-echoes or x-counts-down',
@@ -98,14 +103,14 @@ test('each check that the contract gives nothing to do: one line says what it ne
   expect(cases.map(({ name }) => name)).not.toContain('delivers its events')
 })
 
-test.each<{ fault: Fault; failed: string }>([
+test.each<{ fault: BoardsOptions['fault']; failed: string }>([
   { fault: 'lists the jobs of all tasks', failed: 'listJobs lists the right records' },
   {
     fault: 'ignores X-Idempotency',
     failed: 'createJob does not repeat a request with the same idempotency key',
   },
-])('a service that $fault → the check fails', async ({ fault, failed }) => {
-  const { cases } = await testBoards(fault)
+])('a service that $fault fails: $failed', async ({ fault, failed }) => {
+  const { cases } = await testBoards({ fault })
   const names = cases
     .filter(({ failures }) => failures.length > 0)
     .map(({ operation, name }) => `${operation} ${name}`)

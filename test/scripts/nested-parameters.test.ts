@@ -1,7 +1,8 @@
+/** The parameters of a query whose names have brackets, such as `size[width]`. */
 import { describe, expect, it } from 'vitest'
 import { readNested } from '../../scripts/service/parameters.ts'
 
-describe('values with names in brackets', () => {
+describe('readNested', () => {
   it.each([
     ['a[x]=1&a[y][z]=2', { x: '1', y: { z: '2' } }],
     ['a[]=1&a[]=2', ['1', '2']],
@@ -11,16 +12,16 @@ describe('values with names in brackets', () => {
     ['a[k]=1&a[0]=2', { k: '1', 0: '2' }],
     ['a[x]=1&a[x]=2', { x: '2' }],
     ['a=1&b[x]=2&a[x=3', undefined],
-  ])('%s', (text, value) => {
+  ])('reads %s as %j', (text, value) => {
     expect(readNested(new URLSearchParams(text), 'a')).toEqual(value)
   })
 
-  it('ignores names that are too deep', () => {
+  it('ignores a name of 10,000 levels', () => {
     const deep = `a${'[x]'.repeat(10_000)}=1`
     expect(readNested(new URLSearchParams(deep), 'a')).toBeUndefined()
   })
 
-  it('reads a long list', () => {
+  it('reads a list of 50,000 items', () => {
     const long = new URLSearchParams('a[]=1&'.repeat(50_000))
     expect(readNested(long, 'a')).toHaveLength(50_000)
   })

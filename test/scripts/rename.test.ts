@@ -1,13 +1,12 @@
-/** What `muster rename` refuses. test/scripts/stubs.test.ts renames an operation and a field. */
+/** The cases that `muster rename` refuses. test/scripts/stubs.test.ts renames an operation and a
+ *  field. */
 import { execFileSync } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { rename } from '../../scripts/rename/rename.ts'
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+import { ROOT } from '../repository.ts'
 
 let root: string
 beforeAll(async () => {
@@ -22,12 +21,6 @@ beforeAll(async () => {
   )
 })
 afterAll(() => rm(root, { recursive: true }))
-
-const refusal = (name: string, newName: string, force = true): Promise<string> =>
-  rename(name, newName, { force, root }).then(
-    () => 'renamed',
-    (error) => error.message,
-  )
 
 test.each([
   [
@@ -57,27 +50,31 @@ test.each([
     'deadline',
     'due_at is a time, and lists filter it with due_after and due_before: write a name that ends with _at',
   ],
-])('muster rename %s %s → %s', async (name, newName, want) => {
+])('muster rename %s %s is refused: %s', async (name, newName, want) => {
   const before = await readFile(join(root, 'openapi.yaml'), 'utf8')
-  expect(await refusal(name, newName)).toBe(want)
+  await expect(rename(name, newName, { force: true, root })).rejects.toMatchObject({
+    message: want,
+  })
   expect(await readFile(join(root, 'openapi.yaml'), 'utf8')).toBe(before)
 })
 
-test('without --force: refuses outside git, with uncommitted changes, and for a released field', async () => {
-  expect(await refusal('Task.title', 'heading', false)).toBe(
-    'This folder is not in a git work tree, so the changes cannot be undone: add --force',
-  )
+test('without --force, refuses outside git, with uncommitted changes, and for a released field', async () => {
+  const withoutForce = () => rename('Task.title', 'heading', { force: false, root })
+  await expect(withoutForce()).rejects.toMatchObject({
+    message: 'This folder is not in a git work tree, so the changes cannot be undone: add --force',
+  })
   const git = (...args: string[]): unknown =>
     execFileSync('git', ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', ...args], {
       cwd: root,
     })
   git('init', '--quiet')
-  expect(await refusal('Task.title', 'heading', false)).toBe(
-    'The work tree has changes: commit or stash them first, or add --force',
-  )
+  await expect(withoutForce()).rejects.toMatchObject({
+    message: 'The work tree has changes: commit or stash them first, or add --force',
+  })
   git('add', '.')
   git('commit', '--quiet', '--message', 'all')
-  expect(await refusal('Task.title', 'heading', false)).toBe(
-    'docs/released/openapi.yaml has Task.title, so clients use it: add a field and deprecate this one, or add --force',
-  )
+  await expect(withoutForce()).rejects.toMatchObject({
+    message:
+      'docs/released/openapi.yaml has Task.title, so clients use it: add a field and deprecate this one, or add --force',
+  })
 })

@@ -1,4 +1,4 @@
-/** What `muster generate --resource` refuses, with the line in the contract and the remedy. */
+/** The contracts that `muster generate --resource` refuses, with the line and the remedy. */
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,16 +24,19 @@ const RATING = `        rating:
           nullable: true
 `
 
-/** `change` replaces the first text after `after`; `line` is a text of the reported line after
- *  `after`. */
-const REFUSALS: {
+interface Refusal {
   name: string
+  /** `venues` by default. */
   slug?: string
+  /** The change is below this text. */
   after?: string
   change?: [from: string, to: string]
-  line: string
+  /** The text of the reported line below `after`. By default the last line of `after`. */
+  line?: string
   want: string
-}[] = [
+}
+
+const REFUSALS: Refusal[] = [
   {
     name: 'a resource that is not in the contract',
     slug: 'venue',
@@ -133,20 +136,20 @@ const REFUSALS: {
     name: 'a sort without a column',
     after: '\n    VenueSort:\n',
     change: ['enum: [name, -name,', 'enum: [rooms, -rooms, name, -name,'],
-    line: '',
     want: 'rooms is no text, number or time of the record: remove it from the sorts, or add the field',
   },
 ]
 
-test.each(REFUSALS)('$name', async ({ slug = 'venues', after = '', change, line, want }) => {
+test.each(REFUSALS)('refuses $name', async (refusal) => {
+  const { slug = 'venues', after = '', change, line = '', want } = refusal
   const start = openapi.indexOf(after) + after.length
   const [from, to] = change ?? ['', '']
   expect(openapi.indexOf(from, start)).toBeGreaterThanOrEqual(0)
   const changed = openapi.slice(0, start) + openapi.slice(start).replace(from, () => to)
   await writeFile(join(root, 'openapi.yaml'), changed)
-  const refusal = await generateResource(slug, root).catch((error) => error.message)
+  const message = await generateResource(slug, root).catch((error) => error.message)
   const lineNumber = changed.slice(0, changed.indexOf(line, start - 1)).split('\n').length
-  expect(refusal).toBe(`openapi.yaml:${lineNumber} ${want}`)
+  expect(message).toBe(`openapi.yaml:${lineNumber} ${want}`)
 })
 
 test.each([
@@ -158,7 +161,7 @@ test.each([
     'export_id',
     'records/removal-rules.ts removes exports, to which export_id refers: generate without it, then add it by hand',
   ],
-])('a reference without a generated pattern: %s', async (field, want) => {
+])('refuses the reference %s, for which it cannot write the code', async (field, want) => {
   const name = 'records/removal-rules.ts'
   await mkdir(join(root, 'records'), { recursive: true })
   await cp(new URL(`../../${name}`, import.meta.url), join(root, name))
@@ -169,7 +172,7 @@ test.each([
   await expect(generateResource('venues', root)).rejects.toThrow(want)
 })
 
-test('a file that is not an unchanged stub', async () => {
+test('refuses to overwrite a handler that is no longer the generated stub', async () => {
   await writeFile(join(root, 'openapi.yaml'), openapi)
   await mkdir(join(root, 'handlers'))
   await writeFile(join(root, 'handlers/getVenue.ts'), '// mine\n')
