@@ -1,4 +1,4 @@
-/** The contract that the tests of the comparison edit. */
+/** The contract that the tests of `diff` edit. */
 export const OPENAPI = `openapi: 3.0.3
 info: { title: Notes, version: 1.0.0 }
 security: [{ apiKey: [] }]
@@ -106,13 +106,14 @@ components:
             - { $ref: '#/components/schemas/Team' }
         parent: { $ref: '#/components/schemas/Note' }
 `
-export const event = (name: string, type: string, more = ''): string => `    ${name}:
+/** A message of asyncapi.yaml. */
+export const event = (name: string, type: string, deprecation = ''): string => `    ${name}:
       name: ${type}
-${more}      headers: { type: object, properties: { x-signature: { type: string } } }
+${deprecation}      headers: { type: object, properties: { x-signature: { type: string } } }
       payload: { $ref: '#/components/schemas/${name}' }
       examples: [{ payload: {} }]
 `
-export const payload = (name: string, type: string): string => `    ${name}:
+const payload = (name: string, type: string): string => `    ${name}:
       type: object
       required: [event_type, resource, data]
       properties:
@@ -120,15 +121,18 @@ export const payload = (name: string, type: string): string => `    ${name}:
         resource: { type: object, properties: { type: { type: string, const: note } } }
         data: { type: object, required: [colour], properties: { colour: { type: string, enum: [red] }, shade: { type: integer, multipleOf: 3 } } }
 `
+export const LOST_DEPRECATION =
+  "      x-deprecated-since: '2026-01-01'\n      x-sunset: '2026-06-01'\n"
+
 export const ASYNCAPI = `asyncapi: 3.0.0
 info: { title: Notes, version: 1.0.0 }
 components:
   messages:
-${event('NoteCreated', 'note.created')}${event('NoteLost', 'note.lost', "      x-deprecated-since: '2026-01-01'\n      x-sunset: '2026-06-01'\n")}  schemas:
+${event('NoteCreated', 'note.created')}${event('NoteLost', 'note.lost', LOST_DEPRECATION)}  schemas:
 ${payload('NoteCreated', 'note.created')}${payload('NoteLost', 'note.lost')}`
 
 export const TODAY = new Date('2026-03-01T12:00:00Z')
 export const AFTER_SUNSET = new Date('2026-06-01T00:00:00Z')
 
-/** Replaces a text of the contract. */
+/** A replacement of the first `from` in openapi.yaml or asyncapi.yaml. */
 export type Edit = [from: string, to: string]

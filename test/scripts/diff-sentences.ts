@@ -1,23 +1,22 @@
-/** Changes of the contract, and each finding as its level, rule and sentence. */
+/** Edits of the contract, and each change that `diff` finds, as its level, rule and sentence. */
 import { type Edit, event } from './diff-contract.ts'
-import { LOST } from './diff-edits.ts'
+import { NOTE_LOST } from './diff-edits.ts'
 
 interface Sentence {
   name: string
   edits: Edit[]
-  want: string[]
-  /** The findings in the other direction. */
-  back: string[]
+  forward: string[]
+  /** The changes from the edited contract back to this one. */
+  backward: string[]
 }
 
-const POST_SIZE: Edit[0] = 'size: { type: integer }'
-const CALLBACK = (type: string): string =>
-  `operationId: createMixed
+const REQUEST_SIZE = 'size: { type: integer }'
+const CALLBACK = `operationId: createMixed
       callbacks:
         paid:
           '{$request.body#/url}':
             post:
-              requestBody: { content: { application/json: { schema: { type: object, properties: { sum: { type: ${type} } } } } } }
+              requestBody: { content: { application/json: { schema: { type: object, properties: { sum: { type: string } } } } } }
 `
 const CHANNEL = `channels:
   webhook:
@@ -30,38 +29,38 @@ export const SENTENCES: Sentence[] = [
   {
     name: 'another security scheme',
     edits: [['security: [{ apiKey: [] }]', 'security: [{ other: [] }]']],
-    want: [
+    forward: [
       'breaking api-security-changed: the authentication takes a key in the header X-Key instead of a bearer token',
     ],
-    back: [
+    backward: [
       'breaking api-security-changed: the authentication takes a bearer token instead of a key in the header X-Key',
     ],
   },
   {
     name: 'the same security scheme of another kind',
     edits: [['scheme: bearer', 'scheme: basic']],
-    want: [
+    forward: [
       'breaking api-security-changed: the authentication takes a user name and password instead of a bearer token',
     ],
-    back: [
+    backward: [
       'breaking api-security-changed: the authentication takes a bearer token instead of a user name and password',
     ],
   },
   {
     name: 'a second security scheme, required as well',
     edits: [['security: [{ apiKey: [] }]', 'security: [{ apiKey: [], other: [] }]']],
-    want: [
+    forward: [
       'breaking api-security-changed: the authentication takes a bearer token and a key in the header X-Key instead of a bearer token',
     ],
-    back: ['safe api-security-alternative-added: the authentication also takes a bearer token'],
+    backward: ['safe api-security-alternative-added: the authentication also takes a bearer token'],
   },
   {
     name: 'a second security scheme as an alternative',
     edits: [['security: [{ apiKey: [] }]', 'security: [{ apiKey: [] }, { other: [] }]']],
-    want: [
+    forward: [
       'safe api-security-alternative-added: the authentication also takes a key in the header X-Key',
     ],
-    back: [
+    backward: [
       'breaking api-security-changed: the authentication takes a bearer token instead of a bearer token or a key in the header X-Key',
     ],
   },
@@ -71,25 +70,25 @@ export const SENTENCES: Sentence[] = [
       ['security: [{ apiKey: [] }]', 'security: [{ token: [] }]'],
       ['    apiKey: { type', '    token: { type'],
     ],
-    want: [],
-    back: [],
+    forward: [],
+    backward: [],
   },
   {
     name: 'the same security scheme, written in another way',
     edits: [
       ['{ type: http, scheme: bearer }', '{ scheme: bearer, type: http, description: A key. }'],
     ],
-    want: [],
-    back: [],
+    forward: [],
+    backward: [],
   },
   {
     name: 'another server',
     edits: [['x-rate-limit: { limit: 60', 'servers: [{ url: /api/ }]\nx-rate-limit: { limit: 60']],
-    want: [
+    forward: [
       'breaking api-server-removed: the server / is gone',
       'safe api-server-added: the server /api is new',
     ],
-    back: [
+    backward: [
       'breaking api-server-removed: the server /api is gone',
       'safe api-server-added: the server / is new',
     ],
@@ -102,30 +101,32 @@ export const SENTENCES: Sentence[] = [
         "servers: [{ url: '/{v}', variables: { v: { default: '', enum: ['', v2] } } }]\nx-rate-limit: { limit: 60",
       ],
     ],
-    want: ['safe api-server-added: the server /v2 is new'],
-    back: ['breaking api-server-removed: the server /v2 is gone'],
+    forward: ['safe api-server-added: the server /v2 is new'],
+    backward: ['breaking api-server-removed: the server /v2 is gone'],
   },
   {
     name: 'explode of a list',
     edits: [['style: form, explode: false', 'style: form']],
-    want: ['breaking request-parameter-explode-changed: the query parameter ids has explode: true'],
-    back: [
+    forward: [
+      'breaking request-parameter-explode-changed: the query parameter ids has explode: true',
+    ],
+    backward: [
       'breaking request-parameter-explode-changed: the query parameter ids has explode: false',
     ],
   },
   {
     name: 'explode of a single value',
     edits: [['- { name: page, in: query,', '- { name: page, in: query, explode: false,']],
-    want: [],
-    back: [],
+    forward: [],
+    backward: [],
   },
   {
     name: 'the style of a parameter',
     edits: [['- { name: page, in: query,', '- { name: page, in: query, style: pipeDelimited,']],
-    want: [
+    forward: [
       'breaking request-parameter-style-changed: the query parameter page has the style pipeDelimited instead of form',
     ],
-    back: [
+    backward: [
       'breaking request-parameter-style-changed: the query parameter page has the style form instead of pipeDelimited',
     ],
   },
@@ -137,19 +138,21 @@ export const SENTENCES: Sentence[] = [
         "- { name: page, in: query, deprecated: true, x-deprecated-since: '2026-03-01', x-sunset: '2026-05-01',",
       ],
     ],
-    want: [
+    forward: [
       'breaking request-parameter-sunset-date-too-small: the query parameter page can be removed on 2026-05-01, less than a year after its deprecation on 2026-03-01',
       'safe request-parameter-deprecated: the query parameter page is deprecated, until 2026-05-01',
     ],
-    back: ['safe request-parameter-reactivated: the query parameter page is no longer deprecated'],
+    backward: [
+      'safe request-parameter-reactivated: the query parameter page is no longer deprecated',
+    ],
   },
   {
     name: 'an earlier sunset of a parameter',
     edits: [['2027-06-01', '2027-05-01']],
-    want: [
+    forward: [
       'breaking request-parameter-sunset-date-changed-too-small: the query parameter ids can be removed on 2027-05-01, before the promised 2027-06-01',
     ],
-    back: [],
+    backward: [],
   },
   {
     name: 'an earlier sunset of a field and of an event',
@@ -158,29 +161,33 @@ export const SENTENCES: Sentence[] = [
         "note: { type: string, deprecated: true, x-sunset: '2026-06-01' }",
         "note: { type: string, deprecated: true, x-sunset: '2026-05-01' }",
       ],
-      [LOST, LOST.replace('2026-06-01', '2026-05-01')],
+      [NOTE_LOST, NOTE_LOST.replace('2026-06-01', '2026-05-01')],
     ],
-    want: [
+    forward: [
       'breaking response-property-sunset-date-changed-too-small: `note` of the response 200 can be removed on 2026-05-01, before the promised 2026-06-01',
       'breaking event-sunset-date-changed-too-small: the event note.lost can be removed on 2026-05-01, before the promised 2026-06-01',
     ],
-    back: [],
+    backward: [],
   },
   {
     name: 'a field that cannot be sent',
-    edits: [[POST_SIZE, 'size: { type: integer, readOnly: true }']],
-    want: ['breaking request-property-became-read-only: `size` of the request body cannot be sent'],
-    back: ['safe request-property-became-not-read-only: `size` of the request body can be sent'],
+    edits: [[REQUEST_SIZE, 'size: { type: integer, readOnly: true }']],
+    forward: [
+      'breaking request-property-became-read-only: `size` of the request body cannot be sent',
+    ],
+    backward: [
+      'safe request-property-became-not-read-only: `size` of the request body can be sent',
+    ],
   },
   {
     name: 'a field that is never returned',
     edits: [
       ['count: { type: integer, minimum: 0', 'count: { writeOnly: true, type: integer, minimum: 0'],
     ],
-    want: [
+    forward: [
       'breaking response-property-became-write-only: `count` of the response 200 is never returned',
     ],
-    back: [
+    backward: [
       'safe response-property-became-not-write-only: `count` of the response 200 can be returned',
     ],
   },
@@ -189,24 +196,26 @@ export const SENTENCES: Sentence[] = [
     edits: [
       ['X-Hint: { schema: { type: string }', "X-Hint: { schema: { type: string, pattern: '^x' }"],
     ],
-    want: [
+    forward: [
       'safe response-header-pattern-added: the header X-Hint of the response 200 has the pattern ^x',
     ],
-    back: [
+    backward: [
       'breaking response-header-pattern-removed: the header X-Hint of the response 200 no longer has the pattern ^x',
     ],
   },
   {
     name: 'a callback',
-    edits: [['operationId: createMixed\n', CALLBACK('string')]],
-    want: ['safe api-callback-added: the callback paid: POST {$request.body#/url} is new'],
-    back: ['breaking api-callback-removed: the callback paid: POST {$request.body#/url} is gone'],
+    edits: [['operationId: createMixed\n', CALLBACK]],
+    forward: ['safe api-callback-added: the callback paid: POST {$request.body#/url} is new'],
+    backward: [
+      'breaking api-callback-removed: the callback paid: POST {$request.body#/url} is gone',
+    ],
   },
   {
     name: 'an event on a channel',
     edits: [['components:\n  messages', `${CHANNEL}  messages`]],
-    want: ['safe event-added-to-channel: the event note.lost is sent on a channel'],
-    back: ['breaking event-removed-from-channel: the event note.lost is sent on no channel'],
+    forward: ['safe event-added-to-channel: the event note.lost is sent on a channel'],
+    backward: ['breaking event-removed-from-channel: the event note.lost is sent on no channel'],
   },
   {
     name: 'another signature of deliveries',
@@ -219,16 +228,16 @@ export const SENTENCES: Sentence[] = [
         ),
       ],
     ],
-    want: [],
-    back: [
+    forward: [],
+    backward: [
       'breaking event-header-signature-changed: `x-signature` of the headers of the event note.created is signed in another way',
     ],
   },
   {
     name: 'a tag',
     edits: [['operationId: createMixed\n', 'operationId: createMixed\n      tags: [Mixed]\n']],
-    want: ['code api-tag-changed: the tag is Mixed instead of none'],
-    back: ['code api-tag-changed: the tag is none instead of Mixed'],
+    forward: ['code api-tag-changed: the tag is Mixed instead of none'],
+    backward: ['code api-tag-changed: the tag is none instead of Mixed'],
   },
   {
     name: 'the name of a schema',
@@ -242,10 +251,10 @@ export const SENTENCES: Sentence[] = [
         "    Memo: { $ref: '#/components/schemas/Note' }\n    Team: { type: object",
       ],
     ],
-    want: [
+    forward: [
       'code response-body-schema-renamed: the response 200 has the schema name Memo instead of Note',
     ],
-    back: [
+    backward: [
       'code response-body-schema-renamed: the response 200 has the schema name Note instead of Memo',
     ],
   },
@@ -257,10 +266,10 @@ export const SENTENCES: Sentence[] = [
         'state: { type: string, x-enum-varnames: [OPENED], enum: [open], ',
       ],
     ],
-    want: [
+    forward: [
       'code response-property-enum-names-changed: `state` of the response 200 has other names for its values in generated code',
     ],
-    back: [
+    backward: [
       'code response-property-enum-names-changed: `state` of the response 200 has other names for its values in generated code',
     ],
   },
@@ -269,18 +278,20 @@ export const SENTENCES: Sentence[] = [
     edits: [
       ['        maker:\n', '        maker:\n          discriminator: { propertyName: kind }\n'],
     ],
-    want: [
+    forward: [
       'code response-property-discriminator-changed: `maker` of the response 200 has another discriminator',
     ],
-    back: [
+    backward: [
       'code response-property-discriminator-changed: `maker` of the response 200 has another discriminator',
     ],
   },
   {
     name: 'a value of an extensible enumeration',
     edits: [['state: { type: string, enum: [open]', 'state: { type: string, enum: [open, closed]']],
-    want: ['risky response-property-enum-value-added: `state` of the response 200 can be "closed"'],
-    back: [
+    forward: [
+      'risky response-property-enum-value-added: `state` of the response 200 can be "closed"',
+    ],
+    backward: [
       'safe response-property-enum-value-removed: `state` of the response 200 is never "closed"',
     ],
   },
@@ -292,18 +303,18 @@ export const SENTENCES: Sentence[] = [
         '        colour: { type: string, enum: [red, green], x-extensible-enum: true }\n        state',
       ],
     ],
-    want: [
+    forward: [
       'breaking response-property-became-extensible-enum: `colour` of the response 200 can get new values without notice',
     ],
-    back: [],
+    backward: [],
   },
   {
     name: 'another value of another keyword',
     edits: [['multipleOf: 3', 'multipleOf: 2']],
-    want: [
+    forward: [
       'breaking event-property-constraint-changed: `data.shade` of the event note.created has multipleOf: 2 instead of 3',
     ],
-    back: [
+    backward: [
       'breaking event-property-constraint-changed: `data.shade` of the event note.created has multipleOf: 3 instead of 2',
     ],
   },

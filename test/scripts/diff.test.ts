@@ -1,3 +1,4 @@
+/** The changes that `diff` finds between two contracts, and the output of `muster diff`. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,91 +8,103 @@ import { describe, expect, test } from 'vitest'
 import { type Change, diff } from '../../scripts/diff/diff.ts'
 import { RULES, SCHEMA_RULES, type SchemaChange, toRuleId } from '../../scripts/diff/rules.ts'
 import { newMuster } from '../cli/muster.ts'
+import { replaceOnce } from '../repository.ts'
 import { AFTER_SUNSET, ASYNCAPI, type Edit, event, OPENAPI, TODAY } from './diff-contract.ts'
-import { LOST, OLD, POST } from './diff-edits.ts'
+import { CREATE_NOTE, NOTE_LOST, OLD_PATH } from './diff-edits.ts'
 import { REQUEST_CASES } from './diff-request-cases.ts'
 import { RESPONSE_CASES } from './diff-response-cases.ts'
 import { SENTENCES } from './diff-sentences.ts'
 
-const run = promisify(execFile)
-/** Without recursion, which only other documents can have. */
+/** Without a schema that contains itself, which `generate` refuses. */
 const SOUND = OPENAPI.replace(/^ *parent: .*\n/m, '')
 
 async function newFolder(openapi = OPENAPI, asyncapi = ASYNCAPI) {
   const path = await mkdtemp(join(tmpdir(), 'diff-'))
-  const write = async (openapiText: string, asyncapiText: string): Promise<void> => {
-    await writeFile(join(path, 'openapi.yaml'), openapiText)
-    await writeFile(join(path, 'asyncapi.yaml'), asyncapiText)
+  const write = (file: string, text: string) => writeFile(join(path, file), text)
+  await write('openapi.yaml', openapi)
+  await write('asyncapi.yaml', asyncapi)
+  return {
+    path,
+    write,
+    read: (file: string) => readFile(join(path, file), 'utf8'),
+    [Symbol.asyncDispose]: () => rm(path, { recursive: true }),
   }
-  await write(openapi, asyncapi)
-  return { path, write, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) }
 }
 
-function replaced(text: string, [from, to]: Edit): string {
-  expect(text).toContain(from)
-  return text.replace(from, () => to)
-}
-
-/** The changes from the contract to the edited one, and back. */
-async function bothWays(edits: Edit[], today: Date): Promise<{ there: Change[]; back: Change[] }> {
-  const of = (text: string): string =>
-    edits.filter(([from]) => text.includes(from)).reduce(replaced, text)
+/** The changes from the contract to the edited one, and from the edited one back. */
+async function diffBothWays(
+  edits: Edit[],
+  today: Date,
+): Promise<{ forward: Change[]; backward: Change[] }> {
+  for (const [from] of edits) expect(OPENAPI + ASYNCAPI).toContain(from)
+  const edit = (text: string): string => {
+    let edited = text
+    for (const [from, to] of edits) if (text.includes(from)) edited = replaceOnce(edited, from, to)
+    return edited
+  }
   await using before = await newFolder()
-  await using after = await newFolder(of(OPENAPI), of(ASYNCAPI))
-  expect(edits.filter(([from]) => !OPENAPI.includes(from) && !ASYNCAPI.includes(from))).toEqual([])
-  const there = await diff({ base: before.path, root: after.path, today })
-  const back = await diff({ base: after.path, root: before.path, today })
-  return { there: there.changes, back: back.changes }
+  await using after = await newFolder(edit(OPENAPI), edit(ASYNCAPI))
+  const forward = await diff({ base: before.path, root: after.path, today })
+  const backward = await diff({ base: after.path, root: before.path, today })
+  return { forward: forward.changes, backward: backward.changes }
 }
 
-const say = (changes: Change[]): string[] => changes.map(({ level, id }) => `${level} ${id}`).sort()
+const levelsAndRules = (changes: Change[]): string[] =>
+  changes.map(({ level, id }) => `${level} ${id}`).sort()
 
 const CASES = { ...REQUEST_CASES, ...RESPONSE_CASES }
 
-describe.each(Object.entries(CASES))('%s', (_, cases) => {
-  test.each(cases.map((each) => ({ ...each, name: each.there.join(', ') || 'nothing' })))(
+describe.each(Object.entries(CASES))('changes of %s', (_, cases) => {
+  test.each(cases.map((each) => ({ ...each, name: each.forward.join(', ') || 'no change' })))(
     '$name',
-    async ({ edit, also, there, back, today = TODAY }) => {
-      const found = await bothWays(also ? [edit, also] : [edit], today)
-      expect({ there: say(found.there), back: say(found.back) }).toEqual({ there, back })
+    async ({ edit, also, forward, backward, today = TODAY }) => {
+      const found = await diffBothWays(also ? [edit, also] : [edit], today)
+      expect({
+        forward: levelsAndRules(found.forward),
+        backward: levelsAndRules(found.backward),
+      }).toEqual({ forward, backward })
     },
   )
 })
 
-test.each(SENTENCES)('$name', async ({ edits, want, back }) => {
-  const found = await bothWays(edits, TODAY)
-  const format = (changes: Change[]): string[] =>
+test.each(SENTENCES)('describes $name', async ({ edits, forward, backward }) => {
+  const found = await diffBothWays(edits, TODAY)
+  const describeEach = (changes: Change[]): string[] =>
     changes.map(({ level, id, part, what }) => `${level} ${id}: ${part} ${what}`)
-  expect({ there: format(found.there), back: format(found.back) }).toEqual({ there: want, back })
+  expect({
+    forward: describeEach(found.forward),
+    backward: describeEach(found.backward),
+  }).toEqual({ forward, backward })
 })
 
-test('an event that is no longer subscribable: a breaking change', async () => {
+test('an event that is no longer subscribable is a breaking change', async () => {
   await using before = await newFolder()
   await using after = await newFolder(
-    replaced(OPENAPI, ['x-emitted-by-system: [note.lost]\n', '']),
-    replaced(ASYNCAPI, [
+    replaceOnce(OPENAPI, 'x-emitted-by-system: [note.lost]\n', ''),
+    replaceOnce(
+      ASYNCAPI,
       '      name: note.lost\n',
       '      name: note.lost\n      x-subscribable: false\n',
-    ]),
+    ),
   )
-  expect(say((await diff({ base: before.path, root: after.path })).changes)).toEqual([
+  expect(levelsAndRules((await diff({ base: before.path, root: after.path })).changes)).toEqual([
     'breaking event-not-subscribable',
   ])
-  expect(say((await diff({ base: after.path, root: before.path })).changes)).toEqual([
+  expect(levelsAndRules((await diff({ base: after.path, root: before.path })).changes)).toEqual([
     'safe event-subscribable',
   ])
 })
 
-test('the removal of an operation and an event without notice: breaking changes', async () => {
+test('a removal is breaking without a deprecation, and safe after its sunset', async () => {
   await using before = await newFolder(SOUND)
   await using after = await newFolder(
-    replaced(replaced(SOUND, [OLD, '']), [POST, '']),
+    replaceOnce(replaceOnce(SOUND, OLD_PATH, ''), CREATE_NOTE, ''),
     ASYNCAPI.replace(event('NoteCreated', 'note.created'), '')
-      .replace(LOST, '')
+      .replace(NOTE_LOST, '')
       .replace('  messages:', '  messages: {}'),
   )
   const found = await diff({ base: before.path, root: after.path, today: AFTER_SUNSET })
-  expect(say(found.changes)).toEqual([
+  expect(levelsAndRules(found.changes)).toEqual([
     'breaking api-removed-without-deprecation',
     'breaking event-removed-without-deprecation',
     'safe api-path-removed-with-deprecation',
@@ -107,23 +120,20 @@ test('the removal of an operation and an event without notice: breaking changes'
   ])
 })
 
-test('every rule has a test', () => {
-  const inCases = Object.values(CASES).flatMap((cases) =>
-    cases.flatMap(({ there, back }) => [...there, ...back]),
-  )
-  const sentences = SENTENCES.flatMap(({ want, back }) =>
-    [...want, ...back].map((text) => text.replace(/:.*/, '')),
-  )
-  const below = [
-    'event-removed-without-deprecation',
-    'event-not-subscribable',
-    'event-subscribable',
+test('every rule has a test in this file', () => {
+  const inCases = Object.values(CASES)
+    .flat()
+    .flatMap(({ forward, backward }) => [...forward, ...backward])
+  const inSentences = SENTENCES.flatMap(({ forward, backward }) => [...forward, ...backward])
+  const inOtherTests = [
+    'breaking event-removed-without-deprecation',
+    'breaking event-not-subscribable',
+    'safe event-subscribable',
   ]
-  const seen = new Set([
-    ...[...inCases, ...sentences].map((text) => text.replace(/^\w+ /, '')),
-    ...below,
-  ])
-  expect(Object.keys(RULES).filter((id) => !seen.has(id))).toEqual([])
+  const tested = new Set(
+    [...inCases, ...inSentences, ...inOtherTests].map((text) => /^\w+ ([\w-]+)/.exec(text)?.[1]),
+  )
+  expect(Object.keys(RULES).filter((id) => !tested.has(id))).toEqual([])
   const subjects = [
     'request-parameter',
     'request-body',
@@ -135,22 +145,15 @@ test('every rule has a test', () => {
   ]
   const changes = Object.keys(SCHEMA_RULES) as SchemaChange[]
   expect(
-    changes.filter((change) => !subjects.some((subject) => seen.has(toRuleId(subject, change)))),
+    changes.filter((change) => !subjects.some((subject) => tested.has(toRuleId(subject, change)))),
   ).toEqual([])
 })
 
-test('a part that operations share: one change, with its line and the operations', async () => {
+test('a change of a shared schema is listed once, with its line and its operations', async () => {
   await using before = await newFolder()
-  await using after = await newFolder(
-    replaced(OPENAPI, [
-      '        tags: { type: array, items: { type: string }, uniqueItems: true }\n',
-      '',
-    ]),
-  )
-  const line = OPENAPI.slice(
-    0,
-    OPENAPI.indexOf('        tags: { type: array, items: { type: string }, uniqueItems'),
-  ).split('\n').length
+  const tags = '        tags: { type: array, items: { type: string }, uniqueItems: true }\n'
+  await using after = await newFolder(replaceOnce(OPENAPI, tags, ''))
+  const line = OPENAPI.slice(0, OPENAPI.indexOf(tags)).split('\n').length
   expect((await diff({ base: before.path, root: after.path })).changes).toEqual([
     {
       id: 'response-optional-property-removed',
@@ -165,99 +168,115 @@ test('a part that operations share: one change, with its line and the operations
   ])
 })
 
-test('muster diff: compares with a git revision, writes JUnit and a changelog, and exits with 1 for breaking changes', async () => {
-  await using muster = await newMuster()
-  await using folder = await newFolder(SOUND)
-  const git = (...args: string[]) =>
-    run('git', ['-c', 'user.name=A', '-c', 'user.email=a@example.com', ...args], {
-      cwd: folder.path,
+describe('muster diff', () => {
+  const SAFE = replaceOnce(SOUND, 'version: 1.0.0', 'version: 1.1.0').replace(
+    CREATE_NOTE,
+    `${CREATE_NOTE}    delete: { operationId: deleteNotes, responses: { '204': { description: Done. } } }\n`,
+  )
+  const BREAKING = replaceOnce(SOUND, 'version: 1.0.0', 'version: 2.0.0').replace(
+    'required: [title]\n',
+    'required: [title, size]\n',
+  )
+  const BREAKING_SENTENCE = 'createNote: `size` of the request body is required.'
+  const TODAY_UTC = new Date().toISOString().slice(0, 10)
+  const SAFE_ENTRY = `## 1.1.0 · ${TODAY_UTC}\n\n### Compatible\n\n- \`deleteNotes\`: DELETE /notes is new.\n`
+  const BREAKING_ENTRY = `## 2.0.0 · ${TODAY_UTC}\n\n### Breaking\n\n- \`createNote\`: \`size\` of the request body is required.\n`
+
+  /** A git work tree whose last commit has the contract, and `muster diff HEAD` for it. */
+  async function newWorkTree() {
+    const folder = await newFolder(SOUND)
+    const muster = await newMuster()
+    const user = ['-c', 'user.name=A', '-c', 'user.email=a@example.com']
+    for (const command of ['init --quiet', 'add .', 'commit --quiet --message first'])
+      await promisify(execFile)('git', [...user, ...command.split(' ')], { cwd: folder.path })
+    const run = (base: string, options: string[]) =>
+      muster.run(['diff', base, '--revision', folder.path, ...options])
+    return {
+      ...folder,
+      file: (name: string) => join(folder.path, name),
+      diff: (...options: string[]) => run('HEAD', options),
+      diffWith: (base: string, ...options: string[]) => run(base, options),
+      async [Symbol.asyncDispose]() {
+        await muster[Symbol.asyncDispose]()
+        await folder[Symbol.asyncDispose]()
+      },
+    }
+  }
+
+  test('finds no change in an unchanged contract', async () => {
+    await using tree = await newWorkTree()
+    expect(await tree.diff()).toMatchObject({
+      status: 0,
+      stdout: 'No change for clients or receivers.\n',
     })
-  await git('init', '--quiet')
-  await git('add', '.')
-  await git('commit', '--quiet', '--message', 'first')
-  const args = ['diff', 'HEAD', '--revision', folder.path]
-  expect(await muster.run(args)).toMatchObject({
-    status: 0,
-    stdout: 'No change for clients or receivers.\n',
   })
 
-  await folder.write(
-    replaced(SOUND, ['version: 1.0.0', 'version: 1.1.0']).replace(
-      POST,
-      `${POST}    delete: { operationId: deleteNotes, responses: { '204': { description: Done. } } }\n`,
-    ),
-    ASYNCAPI,
-  )
-  const report = join(folder.path, 'diff.xml')
-  const safe = await muster.run([...args, '--changelog', '--junit', report])
-  expect(safe).toMatchObject({
-    status: 0,
-    stdout: expect.stringMatching(
-      /^safe {6}openapi\.yaml:\d+ endpoint-added — deleteNotes: DELETE \/notes is new\.\n\n0 breaking, 0 risky, 0 code, 1 safe\n$/,
-    ),
+  test('lists a safe change, and exits with 0', async () => {
+    await using tree = await newWorkTree()
+    await tree.write('openapi.yaml', SAFE)
+    expect(await tree.diff('--junit', tree.file('diff.xml'))).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(
+        /^safe {6}openapi\.yaml:\d+ endpoint-added — deleteNotes: DELETE \/notes is new\.\n\n0 breaking, 0 risky, 0 code, 1 safe\n$/,
+      ),
+    })
+    expect(await tree.read('diff.xml')).toContain('tests="1" failures="0"')
   })
-  expect(await readFile(report, 'utf8')).toContain('tests="1" failures="0"')
-  const day = new Date().toISOString().slice(0, 10)
-  const entry = `## 1.1.0 · ${day}\n\n### Compatible\n\n- \`deleteNotes\`: DELETE /notes is new.\n`
-  expect(await readFile(join(folder.path, 'CHANGELOG.md'), 'utf8')).toBe(`# Changelog\n\n${entry}`)
 
-  await folder.write(
-    replaced(replaced(SOUND, ['version: 1.0.0', 'version: 2.0.0']), [
-      'required: [title]\n',
-      'required: [title, size]\n',
-    ]),
-    ASYNCAPI,
-  )
-  const breaking = await muster.run([...args, '--changelog', '--junit', report])
-  expect(breaking).toMatchObject({
-    status: 1,
-    stdout: expect.stringContaining(
-      'request-property-became-required — createNote: `size` of the request body is required.',
-    ),
+  test('exits with 1 for a breaking change, and names it in every format', async () => {
+    await using tree = await newWorkTree()
+    await tree.write('openapi.yaml', BREAKING)
+    const { status, stdout } = await tree.diff(
+      '--github',
+      ...['--junit', tree.file('diff.xml')],
+      ...['--report', tree.file('diff.html')],
+      ...['--markdown', tree.file('diff.md')],
+    )
+    expect(status).toBe(1)
+    expect(stdout).toContain(`request-property-became-required — ${BREAKING_SENTENCE}`)
+    expect(stdout).toMatch(
+      /\n::error file=openapi\.yaml,line=\d+,title=request-property-became-required::createNote: /,
+    )
+    expect(await tree.read('diff.xml')).toMatch(
+      /failures="1">\s+<testcase classname="openapi\.yaml" name="request-property-became-required: .*"><failure type="request-property-became-required" message="/,
+    )
+    expect(await tree.read('diff.html')).toContain(`<td>${BREAKING_SENTENCE}</td>`)
+    expect(await tree.read('diff.md')).toMatch(
+      /^## muster diff\n\n1 error, 0 warnings, 0 notices\.\n\n\| level .*\n.*\n\| error \| openapi\.yaml:\d+ /,
+    )
+    expect(JSON.parse((await tree.diff('--json')).stdout)).toMatchObject({
+      from: '1.0.0',
+      to: '2.0.0',
+      changes: [{ id: 'request-property-became-required', level: 'breaking' }],
+    })
   })
-  expect(await readFile(report, 'utf8')).toMatch(
-    /failures="1">\s+<testcase classname="openapi\.yaml" name="request-property-became-required: .*"><failure type="request-property-became-required" message="/,
-  )
-  const sentence = 'createNote: `size` of the request body is required.'
-  const formats = [join(folder.path, 'diff.html'), join(folder.path, 'diff.md')] as const
-  const annotated = await muster.run([
-    ...args,
-    '--github',
-    '--report',
-    formats[0],
-    '--markdown',
-    formats[1],
-  ])
-  expect(annotated.stdout).toMatch(
-    /\n::error file=openapi\.yaml,line=\d+,title=request-property-became-required::createNote: /,
-  )
-  expect(await readFile(formats[0], 'utf8')).toContain(`<td>${sentence}</td>`)
-  expect(await readFile(formats[1], 'utf8')).toMatch(
-    /^## muster diff\n\n1 error, 0 warnings, 0 notices\.\n\n\| level .*\n.*\n\| error \| openapi\.yaml:\d+ /,
-  )
-  const changelog = await readFile(join(folder.path, 'CHANGELOG.md'), 'utf8')
-  expect(changelog).toBe(
-    `# Changelog\n\n## 2.0.0 · ${day}\n\n### Breaking\n\n- \`createNote\`: \`size\` of the request body is required.\n\n${entry}`,
-  )
-  await muster.run([...args, '--changelog'])
-  expect(await readFile(join(folder.path, 'CHANGELOG.md'), 'utf8')).toBe(changelog)
 
-  const document = JSON.parse((await muster.run([...args, '--json'])).stdout)
-  expect(document).toMatchObject({
-    from: '1.0.0',
-    to: '2.0.0',
-    changes: [{ id: 'request-property-became-required', level: 'breaking' }],
+  test('--changelog adds one entry for each version, the newest first', async () => {
+    await using tree = await newWorkTree()
+    await tree.write('openapi.yaml', SAFE)
+    await tree.diff('--changelog')
+    expect(await tree.read('CHANGELOG.md')).toBe(`# Changelog\n\n${SAFE_ENTRY}`)
+    await tree.write('openapi.yaml', BREAKING)
+    // The second time, the entry is there already.
+    for (let time = 0; time < 2; time++) {
+      await tree.diff('--changelog')
+      expect(await tree.read('CHANGELOG.md')).toBe(
+        `# Changelog\n\n${BREAKING_ENTRY}\n${SAFE_ENTRY}`,
+      )
+    }
   })
-  const lost = await muster.run([
-    ...['diff', 'nowhere', '--revision', folder.path, '--json', '--junit', report],
-  ])
-  expect(lost).toMatchObject({
-    status: 1,
-    stderr: expect.stringMatching(/^nowhere is neither a folder nor a git revision/),
+
+  test('refuses an unknown base, also in JSON and JUnit XML', async () => {
+    await using tree = await newWorkTree()
+    const refused = await tree.diffWith('nowhere', '--json', '--junit', tree.file('diff.xml'))
+    expect(refused).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/^nowhere is neither a folder nor a git revision/),
+    })
+    expect(JSON.parse(refused.stdout)).toMatchObject({
+      error: expect.stringMatching(/^nowhere is neither/),
+      results: [{ level: 'error', rule: 'cannot-run', file: null }],
+    })
+    expect(await tree.read('diff.xml')).toContain('failures="1"')
   })
-  expect(JSON.parse(lost.stdout)).toMatchObject({
-    error: expect.stringMatching(/^nowhere is neither/),
-    results: [{ level: 'error', rule: 'cannot-run', file: null }],
-  })
-  expect(await readFile(report, 'utf8')).toContain('failures="1"')
 })
