@@ -1,6 +1,6 @@
-/** Changes of the contract that every command accepts, and what `generate` and `diff` say about
+/** Changes of the contract that every command accepts, and the output of `generate` and `diff` for
  *  each. */
-type Edit = [from: string, to: string]
+import type { Edit } from './diff-contract.ts'
 
 export interface AcceptedChange {
   name: string
@@ -9,7 +9,7 @@ export interface AcceptedChange {
   eventEdits?: Edit[]
   /** Handlers that `generate` writes. */
   handlers?: string[]
-  /** What `generate` asks to remove or rename. */
+  /** The files and components that `generate` asks to remove or rename. */
   orphans?: string[]
   /** Level and rule of each change that `diff` lists. */
   diff: string[]
@@ -28,8 +28,9 @@ const DELETE = `    delete:
         "204":
           description: Done.
 `
-const PARAMETER = (rest: string) =>
-  `        - { name: 'filter[title]', in: query, ${rest}schema: { type: string } }\n        - name: sort\n`
+const TITLE_FILTER =
+  "        - { name: 'filter[title]', in: query, schema: { type: string } }\n        - name: sort\n"
+const REQUIRED_TITLE_FILTER = `        - { name: 'filter[title]', in: query, required: true, schema: { type: string } }\n        - name: sort\n`
 
 export const ACCEPTED: AcceptedChange[] = [
   // Operations and paths
@@ -141,12 +142,12 @@ ${PATH}`,
   // Parameters
   {
     name: 'a new filter',
-    edits: [['        - name: sort\n', PARAMETER('')]],
+    edits: [['        - name: sort\n', TITLE_FILTER]],
     diff: ['safe new-optional-request-parameter'],
   },
   {
     name: 'a new required parameter',
-    edits: [['        - name: sort\n', PARAMETER('required: true, ')]],
+    edits: [['        - name: sort\n', REQUIRED_TITLE_FILTER]],
     diff: ['breaking new-required-request-parameter'],
   },
   {
@@ -255,7 +256,7 @@ ${PATH}`,
     diff: ['safe response-non-success-status-added'],
   },
   {
-    name: 'another 2xx',
+    name: 'another status of success',
     edits: [['"204":', '"202":']],
     diff: ['breaking response-success-status-removed', 'safe response-success-status-added'],
   },

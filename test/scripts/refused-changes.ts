@@ -1,17 +1,21 @@
-/** Faulty contracts, which lint, generate, diff and serve refuse with one sentence. */
-export interface FaultyContract {
+/** Changes that make a contract faulty. `lint`, `generate` and `diff` refuse each with the same
+ *  sentence. */
+export interface RefusedChange {
   name: string
   file?: 'openapi.yaml' | 'asyncapi.yaml'
   change: [from: string, to: string]
-  /** A text of the line with the mistake. */
+  /** The file of the reported line. By default the changed one. */
+  reportedIn?: 'asyncapi.yaml'
+  /** A text that begins on the reported line. */
   line: string
+  /** A part of the sentence. */
   want: string
 }
 
 const TITLE = 'title: { type: string, minLength: 1 }'
 const POST = 'operationId: createNote\n'
 
-export const FAULTY: FaultyContract[] = [
+export const REFUSED: RefusedChange[] = [
   {
     name: 'a default of another type',
     change: [TITLE, 'title: { type: string, default: 5 }'],
@@ -19,7 +23,7 @@ export const FAULTY: FaultyContract[] = [
     want: 'the default 5 must be string: correct the default or its schema',
   },
   {
-    name: 'a default that is no option',
+    name: 'a default that is not in its enum',
     change: ['default: red }', 'default: blue }'],
     line: 'default: blue',
     want: 'the default "blue" must be equal to one of the allowed values',
@@ -109,13 +113,13 @@ export const FAULTY: FaultyContract[] = [
     want: 'createNote has callbacks: describe the requests as events in asyncapi.yaml',
   },
   {
-    name: 'a method that clients do not have',
+    name: 'PUT, which is not supported',
     change: ['    delete:\n', '    put:\n'],
     line: '    put:',
     want: 'deleteNote is PUT: use one of get, post, patch, delete',
   },
   {
-    name: 'a property that is only read',
+    name: 'a property with readOnly',
     change: [TITLE, 'title: { type: string, readOnly: true }'],
     line: 'readOnly',
     want: 'readOnly is not supported: give requests and responses a schema each',
@@ -145,59 +149,66 @@ export const FAULTY: FaultyContract[] = [
     want: '#/components/schemas/Owner contains itself: write it without recursion',
   },
   {
-    name: 'the default response',
+    name: 'a default response',
     change: ['"204":', 'default:'],
     line: '        default:',
     want: 'response default must be one status code',
   },
   {
-    name: 'two responses of success',
+    name: 'two 2xx responses',
     change: ['"204":', '"200": { description: Also done. }\n        "204":'],
-    line: '',
+    line: 'responses:\n        "200": { description: Also done. }',
     want: 'deleteNote must declare exactly one 2xx response',
   },
   {
-    name: 'an upload',
+    name: 'a request body of multipart/form-data',
     change: [
       '            schema: { $ref: "#/components/schemas/NoteCreate" }',
       '            schema: { type: object }\n          multipart/form-data:\n            schema: { type: object }',
     ],
-    line: '',
+    line: 'content:\n          application/json:\n            schema: { type: object }',
     want: 'a request body must be application/json only',
   },
   {
-    name: 'an object in the URL',
+    name: 'a query parameter with style: deepObject',
     change: [
       'schema: { type: integer, minimum: 1, default: 1 }',
       'style: deepObject\n          schema: { type: object }',
     ],
-    line: '',
+    line: 'schema: { type: object }',
     want: 'parameter page[number] of listNotes must be a string, integer, number, boolean or array',
   },
   {
-    name: 'a list that is not separated by commas',
+    name: 'an array parameter with explode: true',
     change: ['explode: false', 'explode: true'],
-    line: '',
+    line: 'schema: { type: array, items: { $ref: "#/components/schemas/Colour"',
     want: 'is an array: give it style: form and explode: false, a comma-separated list',
   },
   {
-    name: 'a deprecated operation without days',
+    name: 'a deprecated operation without x-deprecated-since',
     change: [POST, `${POST}      deprecated: true\n`],
-    line: '',
+    line: 'post:',
     want: 'operation createNote is deprecated: add x-deprecated-since with the day',
   },
   {
-    name: 'an operation ID that is no name of a file',
+    name: 'an operationId that is not in camelCase',
     change: [POST, 'operationId: create-note\n'],
     line: 'create-note',
     want: 'operationId create-note must be in camelCase',
   },
   {
     name: 'an event type that nothing emits',
+    change: ['x-emitted-by-system: [note.expired]', 'x-emitted-by-system: []'],
+    reportedIn: 'asyncapi.yaml',
+    line: 'payload: { $ref: "#/components/schemas/NoteExpired" }',
+    want: 'nothing emits note.expired',
+  },
+  {
+    name: 'a message whose payload has the event type of another one',
     file: 'asyncapi.yaml',
     change: ['name: note.created', 'name: note.made'],
-    line: '',
-    want: 'note.made',
+    line: 'payload: { $ref: "#/components/schemas/NoteCreated" }',
+    want: 'the event_type of this payload must be const: note.made',
   },
   {
     name: 'a reference without a target',
@@ -211,7 +222,7 @@ export const FAULTY: FaultyContract[] = [
   {
     name: 'broken YAML',
     change: ['  /notes:\n', '  /notes: [\n'],
-    line: '',
+    line: 'operationId: listNotes',
     want: 'is not YAML',
   },
   {
@@ -221,7 +232,7 @@ export const FAULTY: FaultyContract[] = [
     want: 'deleteNote is HEAD: remove it, because the service responds to HEAD wherever there is a GET',
   },
   {
-    name: 'a property that is only written',
+    name: 'a property with writeOnly',
     change: [TITLE, 'title: { type: string, writeOnly: true }'],
     line: 'writeOnly',
     want: 'writeOnly is not supported: give requests and responses a schema each',
@@ -233,16 +244,16 @@ export const FAULTY: FaultyContract[] = [
     want: 'createNote must have security: [{ apiKey: [] }]',
   },
   {
-    name: 'a body of text',
+    name: 'a request body of text/plain',
     change: [
       '          application/json:\n            schema: { $ref: "#/components/schemas/NoteCreate" }',
       '          text/plain:\n            schema: { type: string }',
     ],
-    line: '',
+    line: 'content:\n          text/plain:',
     want: 'a request body must be application/json only',
   },
   {
-    name: 'a cookie',
+    name: 'a cookie parameter',
     change: ['name: Idempotency-Key\n          in: header', 'name: session\n          in: cookie'],
     line: 'name: session',
     want: 'parameter session of createNote is a cookie: use a header or the query',
@@ -274,7 +285,7 @@ export const FAULTY: FaultyContract[] = [
   {
     name: 'a path parameter that is not declared',
     change: ['  /notes/{note}:', '  /notes/{note}/{part}:'],
-    line: '',
+    line: 'get:\n      operationId: getNote',
     want: 'getNote does not declare {part}: add it to parameters',
   },
   {
@@ -302,13 +313,13 @@ export const FAULTY: FaultyContract[] = [
     want: 'an array must have items with one schema: add it',
   },
   {
-    name: 'a constant of JSON Schema',
+    name: 'const, which OpenAPI 3.0 does not have',
     change: [TITLE, 'title: { type: string, const: a }'],
     line: 'const: a',
     want: 'const is not in OpenAPI 3.0: write enum with one value',
   },
   {
-    name: 'a limit that excludes itself',
+    name: 'exclusiveMinimum',
     change: [TITLE, 'title: { type: integer, minimum: 0, exclusiveMinimum: true }'],
     line: 'exclusiveMinimum',
     want: 'exclusiveMinimum is not supported: write minimum and maximum',
