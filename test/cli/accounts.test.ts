@@ -1,70 +1,90 @@
-import { describe, expect, it, test } from 'vitest'
-import { newMuster, PASSWORD } from './muster.ts'
+import { describe, expect, it } from 'vitest'
+import { newAccount, newMuster, PASSWORD } from './muster.ts'
 
-describe('account list, suspend and resume', () => {
-  it('list the accounts with their states, and do nothing twice', async () => {
+const BOB = ['--email', 'bob@example.com', '--role', 'member', '--password', PASSWORD]
+
+describe('account list', () => {
+  it('without an account: says so', async () => {
     await using muster = await newMuster()
-    const json = (...args: string[]) => muster.json(args)
-    const run = (...args: string[]) => muster.run(args)
-    expect((await run('account', 'list')).stdout).toContain('No accounts yet.')
-    const ids: string[] = []
-    for (const [name, email] of [
-      ['Acme', 'ann@example.com'],
-      ['Bolt', 'bob@example.com'],
-      ['Bolt', 'eve@example.com'],
-    ] as const) {
-      const args = ['--name', name, '--email', email, '--password', PASSWORD]
-      ids.push((await json('account', 'create', ...args)).account_id)
-    }
-    const suspended = await json('account', 'suspend', 'Acme')
-    expect(suspended).toMatchObject({ id: ids[0], name: 'Acme', owner_email: 'ann@example.com' })
-    expect(suspended.suspended_at).toMatch(/^20.*Z$/)
-    expect((await json('account', 'suspend', 'Acme')).suspended_at).toBe(suspended.suspended_at)
-    expect(
-      (await json('account', 'list')).map(
-        ({ suspended_at: at }: { suspended_at: string | null }) => at,
-      ),
-    ).toEqual([suspended.suspended_at, null, null])
-    const { stdout } = await run('account', 'list')
+    expect((await muster.run(['account', 'list'])).stdout).toContain('No accounts yet.')
+  })
+
+  it('lists the accounts with their states', async () => {
+    await using muster = await newMuster()
+    await newAccount(muster)
+    await newAccount(muster, 'Bolt', 'bob@example.com')
+    const { suspended_at } = await muster.json(['account', 'suspend', 'Acme'])
+    expect(await muster.json(['account', 'list'])).toMatchObject([
+      { name: 'Acme', suspended_at },
+      { name: 'Bolt', suspended_at: null },
+    ])
+    const { stdout } = await muster.run(['account', 'list'])
     expect(stdout.split('\n')[0]).toMatch(/^ID +NAME +OWNER +CREATED +STATE$/)
     expect(stdout).toMatch(/ Acme +ann@example\.com +\S+ +suspended \S+\n/)
-    expect((await json('account', 'resume', 'Acme')).suspended_at).toBeNull()
-    expect((await run('account', 'resume', 'Acme')).stdout).toBe(
-      'The account Acme is not suspended.\n',
-    )
-    expect(await run('account', 'suspend', 'Bolt')).toEqual({
-      status: 1,
-      stdout: '',
-      stderr: `2 accounts have the name Bolt. Use the ID of one of them: ${ids[1]}, ${ids[2]}\n`,
-    })
-    expect((await run('account', 'suspend', 'Nobody')).stderr).toBe('There is no account Nobody\n')
   })
 })
 
-test('the option --account takes the ID or the name of an account', async () => {
-  await using muster = await newMuster()
-  const owner = ['--name', 'Acme', '--email', 'ann@example.com', '--password', PASSWORD]
-  const { account_id } = await muster.json(['account', 'create', ...owner])
-  const member = ['--email', 'bob@example.com', '--role', 'member', '--password', PASSWORD]
-  await muster.json(['user', 'create', '--account', 'Acme', ...member])
-  for (const account of [account_id, 'Acme']) {
-    expect(await muster.json(['user', 'list', '--account', account])).toHaveLength(2)
-    for (const command of ['webhook list', 'bulk list', 'deliveries undelivered'])
-      expect(await muster.json([...command.split(' '), '--account', account]), command).toEqual([])
-  }
-  expect(await muster.run(['webhook', 'list', '--account', 'Nobody'])).toMatchObject({
-    status: 1,
-    stderr: 'There is no account Nobody\n',
+describe('account suspend and resume', () => {
+  it('change the state once, and repeat nothing', async () => {
+    await using muster = await newMuster()
+    const { account_id } = await newAccount(muster)
+    const suspended = await muster.json(['account', 'suspend', 'Acme'])
+    expect(suspended).toMatchObject({
+      id: account_id,
+      name: 'Acme',
+      owner_email: 'ann@example.com',
+      suspended_at: expect.stringMatching(/^20.*Z$/),
+    })
+    expect((await muster.json(['account', 'suspend', 'Acme'])).suspended_at).toBe(
+      suspended.suspended_at,
+    )
+    expect((await muster.json(['account', 'resume', 'Acme'])).suspended_at).toBeNull()
+    expect((await muster.run(['account', 'resume', 'Acme'])).stdout).toBe(
+      'The account Acme is not suspended.\n',
+    )
+  })
+
+  it('refuse a name that no account or several accounts have', async () => {
+    await using muster = await newMuster()
+    const first = await newAccount(muster, 'Bolt', 'bob@example.com')
+    const second = await newAccount(muster, 'Bolt', 'eve@example.com')
+    expect(await muster.run(['account', 'suspend', 'Bolt'])).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: `2 accounts have the name Bolt. Use the ID of one of them: ${first.account_id}, ${second.account_id}\n`,
+    })
+    expect(await muster.run(['account', 'suspend', 'Nobody'])).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: 'There is no account Nobody\n',
+    })
+  })
+})
+
+describe('the option --account', () => {
+  it('takes the ID or the name of an account', async () => {
+    await using muster = await newMuster()
+    const { account_id } = await newAccount(muster)
+    await muster.json(['user', 'create', '--account', 'Acme', ...BOB])
+    for (const account of [account_id, 'Acme']) {
+      expect(await muster.json(['user', 'list', '--account', account])).toHaveLength(2)
+      for (const command of ['webhook list', 'bulk list', 'deliveries undelivered'])
+        expect(await muster.json([...command.split(' '), '--account', account]), command).toEqual(
+          [],
+        )
+    }
+    expect(await muster.run(['webhook', 'list', '--account', 'Nobody'])).toMatchObject({
+      status: 1,
+      stderr: 'There is no account Nobody\n',
+    })
   })
 })
 
 describe('account quota', () => {
-  it('shows the use, sets a quota and its default again, and refuses other values', async () => {
+  it('shows the use and the limit of each quota', async () => {
     await using muster = await newMuster()
-    const args = ['--name', 'Acme', '--email', 'ann@example.com', '--password', PASSWORD]
-    const { account_id } = await muster.json(['account', 'create', ...args])
-    const quota = (...options: string[]) => muster.run(['account', 'quota', 'Acme', ...options])
-    expect((await quota()).stdout).toMatch(
+    const { account_id } = await newAccount(muster)
+    expect((await muster.run(['account', 'quota', 'Acme'])).stdout).toMatch(
       new RegExp(
         [
           '^QUOTA +USED +LIMIT',
@@ -78,16 +98,30 @@ describe('account quota', () => {
         ].join('\n'),
       ),
     )
+    expect(await muster.json(['account', 'quota', 'Acme'])).toMatchObject({ account_id })
+  })
+
+  it('sets a quota, and resets it to its default', async () => {
+    await using muster = await newMuster()
+    await newAccount(muster)
+    const quota = (...options: string[]) => muster.run(['account', 'quota', 'Acme', ...options])
     expect((await quota('--records', '5', '--webhooks', '2')).stdout).toMatch(
       /records +0 +5\n.*\nwebhooks +0 +2\n/,
     )
     expect((await quota('--records', 'default')).stdout).toMatch(
       /records +0 +1000000\n.*\nwebhooks +0 +2\n/,
     )
-    expect(await muster.json(['account', 'quota', 'Acme'])).toMatchObject({ account_id })
-    await quota('--users', '1', '--keys-per-user', '0')
-    const user = ['--email', 'bob@example.com', '--role', 'member', '--password', PASSWORD]
-    expect(await muster.run(['user', 'create', '--account', account_id, ...user])).toMatchObject({
+    expect(await quota('--records', '-1')).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('Use a whole number, or "default".'),
+    })
+  })
+
+  it('limits the users and keys that commands create', async () => {
+    await using muster = await newMuster()
+    await newAccount(muster)
+    await muster.json(['account', 'quota', 'Acme', '--users', '1', '--keys-per-user', '0'])
+    expect(await muster.run(['user', 'create', '--account', 'Acme', ...BOB])).toMatchObject({
       status: 1,
       stderr: 'An account can have at most 1 user.\n',
     })
@@ -95,10 +129,6 @@ describe('account quota', () => {
     expect(await muster.run(['key', 'create', ...key])).toMatchObject({
       status: 1,
       stderr: 'A user can have at most 0 API keys. Revoke one that you no longer need.\n',
-    })
-    expect(await quota('--records', '-1')).toMatchObject({
-      status: 2,
-      stderr: expect.stringContaining('Use a whole number, or "default".'),
     })
   })
 })

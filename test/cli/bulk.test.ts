@@ -2,72 +2,94 @@ import { describe, expect, it } from 'vitest'
 import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { newMuster } from './muster.ts'
+import { startServing } from './serving.ts'
 
-const ENVIRONMENT = { PORT: '0', LOG_LEVEL: 'error', WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' }
+const ENVIRONMENT = { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' }
+/** No delivery is retried within a test. */
+const NO_RETRIES = { WEBHOOK_RETRY_DELAYS: Array(9).fill('600').join() }
 
-// Each command runs in its own process beside a running server.
-describe('send-missed, retry-failed, test and bulk', { timeout: 120_000 }, () => {
-  it('preview, start, show, pause, resume and cancel bulk jobs', async () => {
-    await using muster = await newMuster()
-    let isBroken = false
-    await using receiver = await startReceiver({ answers: () => (isBroken ? 500 : 204) })
-    const server = muster.start(['serve', '--json'], {
-      environment: { ...ENVIRONMENT, WEBHOOK_RETRY_DELAYS: Array(9).fill('600').join() },
-    })
-    await until('the server is ready', () => server.output.stdout.includes('\n'), 60_000)
-    const { url, first_account: account } = JSON.parse(server.output.stdout)
-    const create = async (count: number): Promise<void> => {
-      for (let index = 0; index < count; index++)
-        await fetch(`${url}/public/v1/tasks`, {
+/** A running service, and a webhook for events of tasks, whose receiver can fail. */
+async function startService() {
+  const muster = await newMuster()
+  const failure = { isOn: false }
+  const receiver = await startReceiver({ answers: () => (failure.isOn ? 500 : 204) })
+  const { ready, process, ended } = await startServing(muster, {
+    environment: { ...ENVIRONMENT, ...NO_RETRIES, LOG_LEVEL: 'error' },
+  })
+  const { account_id: account = '', token = '' } = ready.first_account ?? {}
+  const json = (...args: string[]) => muster.json(args, { environment: ENVIRONMENT })
+  const events = ['--events', 'task.created,task.updated']
+  const options = ['--account', account, '--url', receiver.url, ...events]
+  const { id: webhook }: { id: string } = await json('webhook', 'create', ...options)
+  return {
+    account,
+    webhook,
+    receiver,
+    failure,
+    json,
+    run: (...args: string[]) => muster.run(args),
+    async createTasks(count: number): Promise<void> {
+      for (let number = 0; number < count; number++)
+        await fetch(`${ready.url}/public/v1/tasks`, {
           method: 'POST',
-          headers: { Authorization: `Bearer ${account.token}`, 'Content-Type': 'application/json' },
-          body: JSON.stringify({ title: `Task ${index}` }),
+          headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+          body: JSON.stringify({ title: `Task ${number}` }),
         })
-    }
-    const json = (...args: string[]) => muster.json(args, { environment: ENVIRONMENT })
-    const { id: webhook } = await json(
-      'webhook',
-      'create',
-      '--account',
-      account.account_id,
-      '--url',
-      receiver.url,
-      '--events',
-      'task.created,task.updated',
-    )
-    const never = await muster.run(['webhook', 'send-missed', webhook])
-    expect(never).toMatchObject({
+    },
+    async [Symbol.asyncDispose]() {
+      process.kill('SIGTERM')
+      expect(await ended).toMatchObject({ status: 0 })
+      await muster[Symbol.asyncDispose]()
+      await receiver[Symbol.asyncDispose]()
+    },
+  }
+}
+
+type Service = Awaited<ReturnType<typeof startService>>
+
+/** Creates tasks while the webhook is disabled. */
+async function missEvents({ json, webhook, createTasks }: Service, count: number): Promise<void> {
+  await json('webhook', 'disable', webhook)
+  await createTasks(count)
+  await json('webhook', 'enable', webhook)
+}
+
+// Each command runs in its own process beside a running service.
+describe('webhook send-missed', { timeout: 120_000 }, () => {
+  it('refuses a webhook that is disabled or has never been', async () => {
+    await using service = await startService()
+    const { json, run, webhook } = service
+    expect(await run('webhook', 'send-missed', webhook)).toMatchObject({
       status: 1,
       stdout: '',
       stderr: expect.stringContaining('has not been disabled'),
     })
-
     await json('webhook', 'disable', webhook)
-    expect(await muster.run(['webhook', 'test', webhook])).toMatchObject({
-      status: 1,
-      stderr: 'The webhook is disabled. Enable it first.\n',
-    })
-    await create(40)
-    const [{ disabled_at }] = await json('webhook', 'list')
-    expect(disabled_at).toEqual(expect.any(String))
-    expect(await muster.run(['webhook', 'send-missed', webhook])).toMatchObject({
-      status: 1,
-      stdout: '',
-    })
-    await json('webhook', 'enable', webhook)
+    expect(await run('webhook', 'send-missed', webhook)).toMatchObject({ status: 1, stdout: '' })
+  })
 
-    const preview = await json('webhook', 'send-missed', webhook, '--preview')
-    expect(preview).toEqual({
+  it('--preview counts the missed events and sends none', async () => {
+    await using service = await startService()
+    const { json, webhook } = service
+    await missEvents(service, 3)
+    expect(await json('webhook', 'send-missed', webhook, '--preview')).toEqual({
       kind: 'send_missed',
       webhook_id: webhook,
       event_types: ['task.created', 'task.updated'],
       since: expect.any(String),
       until: expect.any(String),
-      count: 40,
+      count: 3,
     })
+    expect(await json('bulk', 'list', '--account', service.account)).toEqual([])
+  })
+
+  it('starts a bulk job that can be paused, resumed and cancelled', async () => {
+    await using service = await startService()
+    const { json, run, webhook, account, receiver } = service
+    await missEvents(service, 40)
     const job = await json('webhook', 'send-missed', webhook, '--rate', '1')
     expect(job).toMatchObject({
-      account_id: account.account_id,
+      account_id: account,
       kind: 'send_missed',
       webhook_id: webhook,
       rate: 1,
@@ -79,8 +101,7 @@ describe('send-missed, retry-failed, test and bulk', { timeout: 120_000 }, () =>
       ended_at: null,
     })
     await receiver.received(1)
-    const second = await muster.run(['webhook', 'send-missed', webhook])
-    expect(second).toMatchObject({
+    expect(await run('webhook', 'send-missed', webhook)).toMatchObject({
       status: 1,
       stderr: expect.stringContaining(`Bulk job ${job.id} already does this`),
     })
@@ -90,60 +111,65 @@ describe('send-missed, retry-failed, test and bulk', { timeout: 120_000 }, () =>
     expect(await json('bulk', 'resume', job.id)).toMatchObject({ state: 'running' })
     const cancelled = await json('bulk', 'cancel', job.id)
     expect(cancelled).toMatchObject({ state: 'cancelled', ended_at: expect.any(String) })
-    expect(await json('bulk', 'list', '--account', account.account_id)).toEqual([cancelled])
-    expect((await muster.run(['bulk', 'list', '--account', account.account_id])).stdout).toContain(
-      'cancelled',
-    )
+    expect(await json('bulk', 'list', '--account', account)).toEqual([cancelled])
+    expect((await run('bulk', 'list', '--account', account)).stdout).toContain('cancelled')
 
     const rest = await json('webhook', 'send-missed', webhook, '--rate', '500')
     expect(rest.total).toBe(40 - cancelled.done)
     await receiver.received(40)
     await until(
-      'it is completed',
+      'the second job is completed',
       async () => (await json('bulk', 'show', rest.id)).state === 'completed',
       30_000,
     )
+  })
+})
 
-    isBroken = true
-    await create(3)
-    await receiver.received(43)
-    const undelivered: { id: string }[] = await until('all have failed', async () => {
-      const list = await json('deliveries', 'undelivered', '--account', account.account_id)
-      return (
-        list.filter(({ attempts }: { attempts: number }) => attempts === 1).length === 3 && list
-      )
+describe('deliveries retry-failed', { timeout: 120_000 }, () => {
+  it('sends the failed deliveries of a period and an event type again', async () => {
+    await using service = await startService()
+    const { json, webhook, account, receiver, failure } = service
+    const listUndelivered = (): Promise<{ id: string; attempts: number }[]> =>
+      json('deliveries', 'undelivered', '--account', account)
+    const since = new Date().toISOString()
+    failure.isOn = true
+    await service.createTasks(3)
+    await receiver.received(3)
+    const failed = await until('the attempts have failed', async () => {
+      const list = await listUndelivered()
+      return list.filter(({ attempts }) => attempts === 1).length === 3 && list
     })
-    isBroken = false
-    for (const { id } of undelivered) await json('deliveries', 'cancel', id)
-    const retry = [
-      'deliveries',
-      'retry-failed',
-      '--webhook',
-      webhook,
-      '--since',
-      disabled_at,
-      '--type',
-      'task.created',
-    ]
+    failure.isOn = false
+    for (const { id } of failed) await json('deliveries', 'cancel', id)
+
+    const options = ['--webhook', webhook, '--since', since, '--type', 'task.created']
+    const retry = ['deliveries', 'retry-failed', ...options]
     expect(await json(...retry, '--preview')).toMatchObject({
       kind: 'retry_failed',
       event_types: ['task.created'],
       count: 3,
     })
     expect(await json(...retry)).toMatchObject({ kind: 'retry_failed', total: 3, state: 'running' })
-    await until('everything has arrived', async () => {
-      const list = await json('deliveries', 'undelivered', '--account', account.account_id)
-      return list.length === 0
-    })
+    await until('all are delivered', async () => (await listUndelivered()).length === 0)
+    expect(receiver.requests).toHaveLength(6)
+  })
+})
 
-    const test = await json('webhook', 'test', webhook)
-    expect(test).toEqual({ id: expect.any(String), webhook_id: webhook })
-    await receiver.received(47)
-    expect(JSON.parse(String(receiver.requests[46]?.body))).toMatchObject({
-      id: test.id,
+describe('webhook test', { timeout: 120_000 }, () => {
+  it('sends a test event, but not to a disabled webhook', async () => {
+    await using service = await startService()
+    const { json, run, webhook, receiver } = service
+    const event = await json('webhook', 'test', webhook)
+    expect(event).toEqual({ id: expect.any(String), webhook_id: webhook })
+    const [request] = await receiver.received(1)
+    expect(JSON.parse(String(request?.body))).toMatchObject({
+      id: event.id,
       event_type: 'webhook.test',
     })
-    server.process.kill('SIGTERM')
-    expect(await server.ended).toMatchObject({ status: 0 })
+    await json('webhook', 'disable', webhook)
+    expect(await run('webhook', 'test', webhook)).toMatchObject({
+      status: 1,
+      stderr: 'The webhook is disabled. Enable it first.\n',
+    })
   })
 })

@@ -13,10 +13,10 @@ interface RuleDocument {
   checks: object[]
 }
 
-/** Returns the results of the rules and the IDs of those that the receiver breaks. */
-async function check(muster: Muster, url: string, secret: string, ...more: string[]) {
+/** Returns the document of the command, and the IDs of the broken rules. */
+async function check(muster: Muster, url: string, secret: string, ...options: string[]) {
   const { status, stdout, stderr } = await muster.run(
-    ['check-receiver', url, '--secret', '-', '--json', ...more],
+    ['check-receiver', url, '--secret', '-', '--json', ...options],
     { input: `${secret}\n` },
   )
   expect(stderr).toBe('')
@@ -30,6 +30,9 @@ async function check(muster: Muster, url: string, secret: string, ...more: strin
   return { ...document, broken }
 }
 
+/** The rules that the faulty receivers break: all. */
+const RULES = new Set(FAULTS.flatMap(({ breaks }) => breaks))
+
 describe('check-receiver', () => {
   it('passes a correct receiver', async () => {
     await using muster = await newMuster()
@@ -38,8 +41,7 @@ describe('check-receiver', () => {
     const options = ['--next-secret', secrets[1], '--strict']
     const { rules, ...document } = await check(muster, receiver.url, secrets[0], ...options)
     expect(document).toMatchObject({ conformant: true, expected_deliveries: 37, broken: [] })
-    const broken = new Set(FAULTS.flatMap(({ breaks }) => breaks))
-    expect(new Set(rules.map(({ rule }) => rule)), 'a fault for every rule').toEqual(broken)
+    expect(new Set(rules.map(({ rule }) => rule)), 'each rule has a fault').toEqual(RULES)
     expect(rules[0]).toEqual({
       rule: 'accepts-post',
       title: expect.stringContaining('15 seconds'),
@@ -105,7 +107,7 @@ describe('check-receiver', () => {
     expect(await readFile(file, 'utf8')).toContain('tests="50" failures="2">')
   })
 
-  it('prints and exports what was sent, the response, and the advice', async () => {
+  it('prints the request, the response and the advice of a broken rule, and writes JUnit XML', async () => {
     await using muster = await newMuster()
     await using receiver = await startReceiver({ validate: false, answers: [200] })
     const file = join(muster.dataDir, 'receiver.xml')
@@ -144,7 +146,7 @@ describe('check-receiver', () => {
     expect(await readFile(file, 'utf8')).toContain('tests="50" failures="1" skipped="49"')
   })
 
-  it('fails a receiver that needs more than 15 seconds', async () => {
+  it('fails a receiver that does not respond within 15 seconds', async () => {
     await using muster = await newMuster()
     await using receiver = await startReceiver({ validate: false, answers: ['hang'] })
     const { rules } = await check(muster, receiver.url, newSecret())
@@ -162,7 +164,6 @@ describe('check-receiver', () => {
       /\nRequired rules:\n(.*\n)* {2}held-upload {8}Accepts a delivery while /,
     )
     expect(recommended).toMatch(/^ {2}late-delivery .*\n {2}oversized-body .*\n\n/)
-    for (const rule of new Set(FAULTS.flatMap(({ breaks }) => breaks)))
-      expect(stdout).toContain(`\n  ${rule} `)
+    for (const rule of RULES) expect(stdout).toContain(`\n  ${rule} `)
   })
 })

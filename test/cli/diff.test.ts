@@ -2,26 +2,25 @@
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { replaceOnce } from '../repository.ts'
+import { NOTES } from '../scripts/contract-tree.ts'
 import { newMuster } from './muster.ts'
 
-const CONTRACT = fileURLToPath(new URL('../scripts/contract', import.meta.url))
 const TODAY = new Date().toISOString().slice(0, 10)
 
 /** A temporary project with two small contracts. */
 async function newProject() {
   const root = await mkdtemp(join(tmpdir(), 'muster-diff-'))
-  await cp(CONTRACT, root, { recursive: true })
+  await cp(NOTES, root, { recursive: true })
   const muster = await newMuster()
   const read = (file: string): Promise<string> => readFile(join(root, file), 'utf8')
   return {
     read,
     write: (file: string, text: string) => writeFile(join(root, file), text),
+    /** Replaces the first `from` of openapi.yaml. */
     async replace(from: string, to: string) {
-      const text = await read('openapi.yaml')
-      expect(text).toContain(from)
-      await writeFile(join(root, 'openapi.yaml'), text.replace(from, to))
+      await writeFile(join(root, 'openapi.yaml'), replaceOnce(await read('openapi.yaml'), from, to))
     },
     diff: (...args: string[]) => muster.run(['diff', '--revision', root, ...args]),
     path: (file: string) => join(root, file),
@@ -33,11 +32,12 @@ async function newProject() {
 }
 
 const VERSION = 'version: 1.0.0'
-const LAX = 'required: [title]\n'
-const STRICT = 'required: [title, colour]\n'
+/** The required fields of a request. To require another one is a breaking change. */
+const REQUIRED = 'required: [title]\n'
+const MORE_REQUIRED = 'required: [title, colour]\n'
 
 describe('diff without a base', () => {
-  it('without a release: says so, also in JUnit XML and JSON', async () => {
+  it('reports that there is no release, also in JUnit XML and JSON', async () => {
     await using project = await newProject()
     const xml = project.path('diff.xml')
     expect(await project.diff('--junit', xml)).toEqual({
@@ -63,7 +63,7 @@ describe('diff without a base', () => {
       status: 0,
       stdout: 'No change for clients or receivers.\n',
     })
-    await project.replace(LAX, STRICT)
+    await project.replace(REQUIRED, MORE_REQUIRED)
     expect(await project.diff()).toMatchObject({
       status: 1,
       stdout: expect.stringContaining('breaking  openapi.yaml:'),
@@ -132,7 +132,7 @@ describe('diff --release', () => {
       await project.read('CHANGELOG.md'),
     ]
     await project.replace(VERSION, 'version: 2.0.0')
-    await project.replace(LAX, STRICT)
+    await project.replace(REQUIRED, MORE_REQUIRED)
     expect((await project.diff('--release')).status).toBe(1)
     expect([
       await project.read('docs/released/openapi.yaml'),
@@ -140,7 +140,7 @@ describe('diff --release', () => {
     ]).toEqual([released, changelog])
   })
 
-  it('with a base: exits with 2', async () => {
+  it('refuses a base with status 2', async () => {
     await using project = await newProject()
     expect(await project.diff('main', '--release')).toMatchObject({
       status: 2,

@@ -1,11 +1,9 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { damageFile, execute, install, runAsOwner } from './broken.ts'
-import { type Muster, newMuster } from './muster.ts'
+import { damageFile, execute, install, runAsOwner } from './broken-installations.ts'
+import { type Muster, newMuster, SECRET_KEY } from './muster.ts'
 import { startOldPostgres } from './old-postgres.ts'
-
-const KEY = 'a secret key that only tests would ever use'
 
 interface Finding {
   check: string
@@ -25,39 +23,38 @@ async function examine(
   return { status, findings }
 }
 
-interface Broken {
+interface Defect {
   state: string
-  /** May return settings. */
-  prepare(muster: Muster): Promise<unknown>
+  /** Breaks the installation. */
+  prepare?(muster: Muster): Promise<unknown>
+  environment?: Record<string, string>
   level: 'warning' | 'problem'
   check: string
-  says: RegExp
+  text: RegExp
 }
 
-const BROKEN: Broken[] = [
+const DEFECTS: Defect[] = [
   {
     state: 'an invalid setting',
-    prepare: async () => ({ PORT: 'http', ROLE: 'boss' }),
+    environment: { PORT: 'http', ROLE: 'boss' },
     level: 'problem',
     check: 'configuration',
-    says: /PORT must be a whole number .* ROLE /,
+    text: /PORT must be a whole number .* ROLE /,
   },
   {
     state: 'http in production',
-    prepare: async (muster) => {
-      await install(muster)
-      return { NODE_ENV: 'production', METRICS_PORT: '0' }
-    },
+    prepare: install,
+    environment: { NODE_ENV: 'production', METRICS_PORT: '0' },
     level: 'warning',
     check: 'configuration',
-    says: /^BASE_URL is not https/,
+    text: /^BASE_URL is not https/,
   },
   {
     state: 'an unreachable PostgreSQL',
-    prepare: async () => ({ DATABASE_URL: 'postgres://127.0.0.1:1/muster', SECRET_KEY: KEY }),
+    environment: { DATABASE_URL: 'postgres://127.0.0.1:1/muster', SECRET_KEY },
     level: 'problem',
     check: 'database',
-    says: /cannot be reached or is overloaded: .*ECONNREFUSED.* Check DATABASE_URL/,
+    text: /cannot be reached or is overloaded: .*ECONNREFUSED.* Check DATABASE_URL/,
   },
   {
     state: 'a file that is no database',
@@ -67,7 +64,7 @@ const BROKEN: Broken[] = [
     },
     level: 'problem',
     check: 'database',
-    says: /is damaged: .* restore a backup/,
+    text: /is damaged: .* restore a backup/,
   },
   {
     state: 'damaged pages',
@@ -77,7 +74,7 @@ const BROKEN: Broken[] = [
     },
     level: 'problem',
     check: 'database',
-    says: /is damaged: /,
+    text: /is damaged: /,
   },
   {
     state: 'a missing column',
@@ -87,7 +84,7 @@ const BROKEN: Broken[] = [
     },
     level: 'problem',
     check: 'schema',
-    says: /Missing: column webhooks\.description\. Change the schema back/,
+    text: /Missing: column webhooks\.description\. Change the schema back/,
   },
   {
     state: 'a migration that has not run',
@@ -97,7 +94,7 @@ const BROKEN: Broken[] = [
     },
     level: 'warning',
     check: 'schema',
-    says: /^Migrations that have not run: 1\.$/,
+    text: /^Migrations that have not run: 1\.$/,
   },
   {
     state: 'an additional table',
@@ -107,7 +104,7 @@ const BROKEN: Broken[] = [
     },
     level: 'warning',
     check: 'schema',
-    says: /^Muster does not know these parts of the schema: table notes\.$/,
+    text: /^Muster does not know these parts of the schema: table notes\.$/,
   },
   {
     state: 'a lost key file',
@@ -117,7 +114,7 @@ const BROKEN: Broken[] = [
     },
     level: 'problem',
     check: 'secret key',
-    says: /secret\.key is missing\. .* Restore the file from your backup/,
+    text: /secret\.key is missing\. .* Restore the file from your backup/,
   },
   {
     state: 'a clock in doubt',
@@ -128,7 +125,7 @@ const BROKEN: Broken[] = [
     },
     level: 'warning',
     check: 'clock',
-    says: /^The clock is in doubt for another 24 h/,
+    text: /^The clock is in doubt for another 24 h/,
   },
   {
     state: 'a signing secret that no key can read',
@@ -138,7 +135,7 @@ const BROKEN: Broken[] = [
     },
     level: 'problem',
     check: 'webhooks',
-    says: /^The signing secrets of these webhooks cannot be read, so their deliveries are paused: [\w-]{36}\.$/,
+    text: /^The signing secrets of these webhooks cannot be read, so their deliveries are paused: [\w-]{36}\.$/,
   },
   {
     state: 'paused deliveries',
@@ -148,7 +145,7 @@ const BROKEN: Broken[] = [
     },
     level: 'warning',
     check: 'deliveries',
-    says: /^All deliveries have been paused since /,
+    text: /^All deliveries have been paused since /,
   },
   {
     state: 'late deliveries without a worker',
@@ -158,7 +155,7 @@ const BROKEN: Broken[] = [
     },
     level: 'problem',
     check: 'deliveries',
-    says: /^No worker is running: 1 pending, .* The oldest has been due for \d+ s\.$/,
+    text: /^No worker is running: 1 pending, .* The oldest has been due for \d+ s\.$/,
   },
 ]
 
@@ -169,12 +166,13 @@ async function newWebhook(muster: Muster): Promise<string> {
 }
 
 describe('doctor', () => {
-  it.each(BROKEN)('$state: a $level of "$check"', async ({ prepare, level, check, says }) => {
+  it.each(DEFECTS)('$state: a $level of "$check"', async (defect) => {
+    const { prepare, environment, level, check, text: expected } = defect
     await using muster = await newMuster()
-    const settings = (await prepare(muster)) as Record<string, string> | undefined
-    const { status, findings } = await examine(muster, settings)
+    await prepare?.(muster)
+    const { status, findings } = await examine(muster, environment)
     const found = findings.filter((finding) => finding.check === check && finding.level === level)
-    expect(found.map(({ text }) => text)).toEqual([expect.stringMatching(says)])
+    expect(found.map(({ text }) => text)).toEqual([expect.stringMatching(expected)])
     expect(status).toBe(level === 'problem' ? 1 : 0)
     for (const { text, remedy } of findings) expect(`${text}${remedy}`).not.toMatch(/\n|defect/)
   })
@@ -182,7 +180,7 @@ describe('doctor', () => {
   it('another SECRET_KEY: a problem', async () => {
     await using muster = await newMuster()
     await install(muster)
-    const { status, findings } = await examine(muster, { SECRET_KEY: KEY })
+    const { status, findings } = await examine(muster, { SECRET_KEY })
     expect(status).toBe(1)
     expect(findings.find(({ check }) => check === 'secret key')).toMatchObject({
       level: 'problem',
@@ -195,7 +193,7 @@ describe('doctor', () => {
     await using server = await startOldPostgres('120003')
     const { status, findings } = await examine(muster, {
       DATABASE_URL: server.url,
-      SECRET_KEY: KEY,
+      SECRET_KEY,
     })
     expect([status, findings.at(-1)]).toEqual([
       1,
@@ -214,7 +212,7 @@ describe('doctor', () => {
     expect(stdout).toMatch(/^problem +\w+ +DATA_DIR \S+ cannot be written: .* set DATA_DIR/m)
   })
 
-  it('changes nothing, and reports an installation without a database', async () => {
+  it('warns that there is no database, and creates none', async () => {
     await using muster = await newMuster()
     expect(await examine(muster)).toMatchObject({
       status: 0,

@@ -8,14 +8,14 @@ export interface Arrived {
   body: Buffer
 }
 
-/** What a receiver does. The defaults follow the rules. */
+/** The behaviour of a receiver. `CORRECT` follows the rules. */
 interface Behaviour {
   /** The bytes that the receiver verifies. */
   signedBytes(body: Buffer): Buffer
   isSame(actual: string, expected: string): boolean
   isRecent(timestamp: string): boolean
   /** The headers whose signature the receiver verifies. */
-  verifies: ('x-service-signature' | 'webhook-signature')[]
+  verifiedHeaders: ('x-service-signature' | 'webhook-signature')[]
   takesNextSecret: boolean
   /** The status for a wrong signature. */
   refusal: number
@@ -23,8 +23,8 @@ interface Behaviour {
   readsChunks: boolean
   survivesAbort: boolean
   isConcurrent: boolean
-  /** The status for a verified delivery. `count`: how often it has arrived. */
-  answer(delivery: Arrived, count: number): number
+  /** The status for a verified delivery, which has arrived `count` times. */
+  respond(delivery: Arrived, count: number): number
 }
 
 export interface Fault extends Partial<Behaviour> {
@@ -36,17 +36,17 @@ const CORRECT: Behaviour = {
   signedBytes: (body) => body,
   isSame: (actual, expected) => actual === expected,
   isRecent: (timestamp) => Math.abs(Date.now() / 1000 - Number(timestamp)) <= 300,
-  verifies: ['x-service-signature', 'webhook-signature'],
+  verifiedHeaders: ['x-service-signature', 'webhook-signature'],
   takesNextSecret: true,
   refusal: 403,
   maxBodyBytes: 1024 * 1024,
   readsChunks: true,
   survivesAbort: true,
   isConcurrent: true,
-  answer: () => 204,
+  respond: () => 204,
 }
 
-const says = ({ body }: Arrived, ...words: string[]): boolean =>
+const hasWord = ({ body }: Arrived, ...words: string[]): boolean =>
   words.some((word) => body.toString().includes(word))
 
 export const FAULTS: Fault[] = [
@@ -56,7 +56,7 @@ export const FAULTS: Fault[] = [
     breaks: ['missing-signature', 'wrong-signature', 'late-delivery'],
   },
   {
-    name: 'takes a missing signature for a test',
+    name: 'accepts a missing signature',
     isSame: (actual, expected) => actual === '' || actual === expected,
     breaks: ['missing-signature'],
   },
@@ -71,34 +71,34 @@ export const FAULTS: Fault[] = [
     breaks: ['missing-signature', 'wrong-signature', 'late-delivery'],
   },
   {
-    name: 'verifies JSON that it has written again',
-    signedBytes: writeAgain,
+    name: 'verifies re-serialized JSON',
+    signedBytes: reserialize,
     breaks: ['wrong-signature', 'raw-body'],
   },
   {
     name: 'responds 409 to a repeat',
-    answer: (_, count) => (count === 1 ? 204 : 409),
+    respond: (_, count) => (count === 1 ? 204 : 409),
     breaks: ['repeats'],
   },
   {
     name: 'responds 400 to an unknown type',
-    answer: (delivery) => (says(delivery, 'muster.checked') ? 400 : 204),
+    respond: (delivery) => (hasWord(delivery, 'muster.checked') ? 400 : 204),
     breaks: ['what-is-new'],
   },
   {
     name: 'fails at some types',
-    answer: (delivery) => (says(delivery, 'export.failed', 'webhook.test') ? 500 : 204),
+    respond: (delivery) => (hasWord(delivery, 'export.failed', 'webhook.test') ? 500 : 204),
     breaks: ['event-types'],
   },
   {
     name: 'refuses unknown fields',
-    answer: (delivery) => (says(delivery, 'added') ? 422 : 204),
+    respond: (delivery) => (hasWord(delivery, 'added') ? 422 : 204),
     breaks: ['what-is-new'],
   },
   { name: 'takes no large body', maxBodyBytes: 10_000, breaks: ['what-is-new'] },
   {
     name: 'redirects',
-    answer: () => 308,
+    respond: () => 308,
     breaks: [
       'accepts-post',
       'aborted-upload',
@@ -118,7 +118,7 @@ export const FAULTS: Fault[] = [
   { name: 'ignores the time', isRecent: () => true, breaks: ['late-delivery'] },
   {
     name: 'trusts an unsigned time',
-    verifies: ['x-service-signature'],
+    verifiedHeaders: ['x-service-signature'],
     breaks: ['late-delivery'],
   },
   {
@@ -129,7 +129,7 @@ export const FAULTS: Fault[] = [
   { name: 'handles one request at a time', isConcurrent: false, breaks: ['held-upload'] },
 ]
 
-function writeAgain(body: Buffer): Buffer {
+function reserialize(body: Buffer): Buffer {
   try {
     return Buffer.from(JSON.stringify(JSON.parse(body.toString())))
   } catch {
@@ -137,7 +137,7 @@ function writeAgain(body: Buffer): Buffer {
   }
 }
 
-/** `secrets`: the current and the next one. */
+/** `secrets`: the current signing secret and the next one. */
 export async function startFaultyReceiver(
   secrets: [string, string],
   fault: Partial<Behaviour>,
@@ -145,7 +145,7 @@ export async function startFaultyReceiver(
   const behaviour = { ...CORRECT, ...fault }
   const sockets = new Set<Socket>()
   const counts = new Map<unknown, number>()
-  let last: Promise<unknown> = Promise.resolve()
+  let previous: Promise<unknown> = Promise.resolve()
 
   const respond = (delivery: Arrived): number => {
     const valid = secrets.slice(0, behaviour.takesNextSecret ? 2 : 1)
@@ -154,15 +154,17 @@ export async function startFaultyReceiver(
       return behaviour.refusal
     const id = delivery.headers['webhook-id']
     counts.set(id, (counts.get(id) ?? 0) + 1)
-    return behaviour.answer(delivery, counts.get(id) ?? 0)
+    return behaviour.respond(delivery, counts.get(id) ?? 0)
   }
   const receive = async (request: IncomingMessage): Promise<number> => {
     const body = await readBody(request, behaviour)
     return body === 'too large' ? 413 : respond({ headers: request.headers, body })
   }
   const server = createServer((request, response) => {
-    const received = behaviour.isConcurrent ? receive(request) : last.then(() => receive(request))
-    last = received.catch(() => undefined)
+    const received = behaviour.isConcurrent
+      ? receive(request)
+      : previous.then(() => receive(request))
+    previous = received.catch(() => undefined)
     received.then(
       (status) => response.writeHead(status, { Location: '/' }).end(),
       () => behaviour.survivesAbort || close(),
@@ -203,7 +205,7 @@ async function readBody(
 function isSignedWith(
   secret: string,
   { headers, body }: Arrived,
-  { signedBytes, isSame, verifies }: Behaviour,
+  { signedBytes, isSame, verifiedHeaders }: Behaviour,
 ): boolean {
   const bytes = signedBytes(body)
   const key = Buffer.from(secret.replace('whsec_', ''), 'base64')
@@ -214,5 +216,5 @@ function isSignedWith(
     'x-service-signature': createHmac('sha256', secret).update(bytes).digest('hex'),
     'webhook-signature': `v1,${timed.digest('base64')}`,
   }
-  return verifies.every((name) => isSame(String(headers[name] ?? ''), expected[name]))
+  return verifiedHeaders.every((name) => isSame(String(headers[name] ?? ''), expected[name]))
 }

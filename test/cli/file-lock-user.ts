@@ -1,5 +1,5 @@
-/** Takes and releases the lock on the file of the first argument as often as the second says. Ends
- *  with status 1 when it has waited for five seconds. */
+/** Takes and releases the lock on a file. Arguments: the file, and the number of times. Fails if it
+ *  waits for more than five seconds. */
 import { acquireFileLock } from '../../records/database/lock.ts'
 
 const WAIT_MS = 5_000

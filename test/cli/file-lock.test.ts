@@ -1,3 +1,4 @@
+/** The lock on a file that processes take in turn. */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,10 +8,10 @@ import { newMuster } from './muster.ts'
 
 const USER = fileURLToPath(new URL('./file-lock-user.ts', import.meta.url))
 const PROCESSES = 8
-/** So often that the processes overlap, although they do not start at once. */
+/** High, so that the processes overlap although they do not start at once. */
 const TIMES = '300'
 
-it('processes that wait for a lock do not keep each other from it', async () => {
+it('processes that take one lock again and again each get it within five seconds', async () => {
   await using muster = await newMuster()
   const file = join(muster.dataDir, 'setup.lock')
 

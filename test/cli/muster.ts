@@ -33,6 +33,8 @@ export interface RunOptions {
   bin?: string
   /** The path of the Node that runs it. By default the Node of the tests. */
   node?: string
+  /** The user and group that run it. Only root can choose them. */
+  userId?: number
 }
 
 export interface Started {
@@ -48,9 +50,11 @@ export async function newMuster(): Promise<Muster> {
   const running = new Set<Started>()
 
   const start: Muster['start'] = (args, options = {}) => {
-    const { environment, input, bin = BIN, node = process.execPath } = options
+    const { environment, input, bin = BIN, node = process.execPath, userId } = options
     const child = spawn(node, [bin, ...args], {
       env: { DATA_DIR: dataDir, DRAIN_MS: '0', ...environment },
+      uid: userId,
+      gid: userId,
     })
     const output = { stdout: '', stderr: '' }
     child.stdout.setEncoding('utf8').on('data', (text) => {
@@ -92,18 +96,50 @@ export async function newMuster(): Promise<Muster> {
   }
 }
 
+/** Waits until standard output or standard error matches. Throws if the process ends before. */
+export function waitForOutput(started: Started, pattern: RegExp): Promise<RegExpExecArray> {
+  return searchOutput(started, ({ stdout, stderr }) => pattern.exec(stdout) ?? pattern.exec(stderr))
+}
+
+/** Waits for the document that a command with --json prints when it is ready. Throws if the process
+ *  ends before. */
+// biome-ignore lint/suspicious/noExplicitAny: each command prints another document.
+export function waitForDocument(started: Started): Promise<any> {
+  return searchOutput(started, ({ stdout }) => {
+    const end = stdout.indexOf('\n')
+    return end === -1 ? null : JSON.parse(stdout.slice(0, end))
+  })
+}
+
+function searchOutput<T>(
+  { process, output, ended }: Started,
+  search: (output: Started['output']) => T | null,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onOutput = (): void => {
+      const found = search(output)
+      if (found !== null) resolve(found)
+    }
+    for (const stream of [process.stdout, process.stderr]) stream?.on('data', onOutput)
+    ended.then(({ stderr }) => reject(new Error(`The process ended: ${stderr}`)), reject)
+  })
+}
+
+/** A key that the service accepts as SECRET_KEY. */
+export const SECRET_KEY = 'a secret key that only tests would ever use'
+
 export const PASSWORD = 'correct horse battery'
 
-/** An account whose Owner is ann@example.com. */
-export function newAccount(muster: Muster): Promise<{ account_id: string; user_id: string }> {
-  return muster.json([
-    'account',
-    'create',
-    '--name',
-    'Acme',
-    '--email',
-    'ann@example.com',
-    '--password',
-    PASSWORD,
-  ])
+/** The options of `muster account create` for an account whose Owner has `PASSWORD`. */
+export function accountOptions(name = 'Acme', email = 'ann@example.com'): string[] {
+  return ['--name', name, '--email', email, '--password', PASSWORD]
+}
+
+/** An account, by default Acme of ann@example.com. */
+export function newAccount(
+  muster: Muster,
+  name?: string,
+  email?: string,
+): Promise<{ account_id: string; user_id: string }> {
+  return muster.json(['account', 'create', ...accountOptions(name, email)])
 }

@@ -1,11 +1,13 @@
-/** A server that speaks enough of PostgreSQL's protocol to say that it is too old. */
-import { createServer, type Socket } from 'node:net'
+/** A server that speaks enough of PostgreSQL's protocol to return its version, which is too old. */
+import type { Socket } from 'node:net'
+import { startListener } from '../receiver.ts'
 
 export interface OldPostgres extends AsyncDisposable {
   url: string
 }
 
-/** https://www.postgresql.org/docs/current/protocol-message-formats.html */
+/** A message of the server:
+ *  https://www.postgresql.org/docs/current/protocol-message-formats.html. A text ends with NUL. */
 function message(type: string, ...parts: (string | number[])[]): Buffer {
   const body = Buffer.concat(
     parts.map((part) => (typeof part === 'string' ? Buffer.from(`${part}\0`) : Buffer.from(part))),
@@ -39,32 +41,28 @@ function resultOf(column: string, value: string): Buffer {
   ])
 }
 
-/** Responds to every statement with the version. */
+/** Responds to every statement with its version, for example `130014`. */
 export async function startOldPostgres(versionNumber: string): Promise<OldPostgres> {
-  const sockets = new Set<Socket>()
-  const server = createServer((socket) => {
-    sockets.add(socket)
-    socket.on('error', () => undefined)
-    let isStarted = false
-    socket.on('data', (data) => {
-      if (!isStarted) {
-        isStarted = true
+  const listener = await startListener({
+    onConnection(socket: Socket) {
+      socket.once('data', () => {
         socket.write(Buffer.concat([message('R', int32(0)), READY]))
-      } else if (data.toString('latin1', 0, 1) === 'Q')
-        socket.write(
-          data.includes('version()')
-            ? resultOf('version', `PostgreSQL ${versionNumber}`)
-            : resultOf('server_version_num', versionNumber),
-        )
-    })
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  return {
-    url: `postgres://muster@127.0.0.1:${port}/muster`,
-    async [Symbol.asyncDispose]() {
-      for (const socket of sockets) socket.destroy()
-      await new Promise((resolve) => server.close(resolve))
+        socket.on('data', (data) => {
+          if (isQuery(data)) socket.write(respond(data, versionNumber))
+        })
+      })
     },
+  })
+  return {
+    url: `postgres://muster@127.0.0.1:${listener.port}/muster`,
+    [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
   }
+}
+
+const isQuery = (data: Buffer): boolean => data.toString('latin1', 0, 1) === 'Q'
+
+function respond(query: Buffer, versionNumber: string): Buffer {
+  return query.includes('version()')
+    ? resultOf('version', `PostgreSQL ${versionNumber}`)
+    : resultOf('server_version_num', versionNumber)
 }

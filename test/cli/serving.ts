@@ -1,5 +1,5 @@
 /** Runs `muster serve`, and waits until it is ready. */
-import type { Muster, RunOptions, Started } from './muster.ts'
+import { type Muster, type RunOptions, type Started, waitForDocument } from './muster.ts'
 
 export interface Ready {
   url: string
@@ -12,7 +12,7 @@ export interface Ready {
   } | null
 }
 
-/** For `muster serve`. */
+/** The environment of `muster serve` in tests. */
 export const SERVE_ENVIRONMENT = { PORT: '0', LOG_LEVEL: 'warn' }
 
 export async function startServing(
@@ -23,11 +23,6 @@ export async function startServing(
     ...options,
     environment: { ...SERVE_ENVIRONMENT, ...options.environment },
   })
-  const ready = await new Promise<Ready>((resolve, reject) => {
-    started.process.stdout?.on('data', () => {
-      if (started.output.stdout.includes('\n')) resolve(JSON.parse(started.output.stdout))
-    })
-    started.ended.then(({ stderr }) => reject(new Error(stderr)), reject)
-  })
+  const ready: Ready = await waitForDocument(started)
   return { ...started, ready }
 }
