@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { until } from '../helpers.ts'
 import { withPing } from '../repository.ts'
-import { copyOfRepository, type Tree } from '../scripts/tree.ts'
+import { copyOfRepository, serveTree, type Tree } from '../scripts/tree.ts'
 
-const LONG_MS = 120_000
+const TIMEOUT_MS = 120_000
 
 async function readGenerated(tree: Tree): Promise<Record<string, string>> {
   const directory = tree.path('generated')
@@ -20,18 +20,38 @@ async function readGenerated(tree: Tree): Promise<Record<string, string>> {
 }
 
 describe('generate', () => {
-  it('writes the committed files again, byte for byte', { timeout: LONG_MS }, async () => {
+  it('writes the committed files again, byte for byte', { timeout: TIMEOUT_MS }, async () => {
     await using tree = await copyOfRepository()
     const committed = await readGenerated(tree)
     for (let time = 0; time < 2; time++) {
       await rm(tree.path('generated'), { recursive: true })
-      expect((await tree.run('bin/muster.js', ['generate'])).status).toBe(0)
+      expect((await tree.muster(['generate'])).status).toBe(0)
       expect(await readGenerated(tree)).toEqual(committed)
     }
   })
 
-  it('a broken reference: names its line and writes nothing', {
-    timeout: LONG_MS,
+  it('--check lists the stale files and exits with 1, also in JSON', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    await using tree = await copyOfRepository()
+    const fresh = await tree.muster(['generate', '--check', '--json'])
+    expect([fresh.status, JSON.parse(fresh.output)]).toMatchObject([0, { written: [], stale: [] }])
+    await tree.write('generated/events.ts', '')
+    const committed = await readGenerated(tree)
+    expect(await tree.muster(['generate', '--check'])).toMatchObject({
+      status: 1,
+      output: expect.stringContaining('generated/events.ts is stale'),
+    })
+    const stale = await tree.muster(['generate', '--check', '--json'])
+    expect([stale.status, JSON.parse(stale.output)]).toMatchObject([
+      1,
+      { written: [], removed: [], stale: ['generated/events.ts is stale'] },
+    ])
+    expect(await readGenerated(tree)).toEqual(committed)
+  })
+
+  it('names the line of a broken reference, and writes nothing', {
+    timeout: TIMEOUT_MS,
   }, async () => {
     await using tree = await copyOfRepository()
     const committed = await readGenerated(tree)
@@ -44,18 +64,18 @@ describe('generate', () => {
       (await tree.read('openapi.yaml')).split('\n').findIndex((text) => text.includes('TaskLst')) +
       1
     for (const args of [['generate'], ['generate', '--check']])
-      expect(await tree.run('bin/muster.js', args)).toEqual({
+      expect(await tree.muster(args)).toEqual({
         status: 1,
         output:
           `openapi.yaml:${line} refers to #/components/responses/TaskLst, ` +
           'which does not exist: correct the reference or add its target\n',
       })
-    expect(await tree.run('bin/muster.js', ['serve'])).toEqual({
+    expect(await tree.muster(['serve'])).toEqual({
       status: 1,
       output:
         'openapi.yaml was changed after generated/ was written. Run "npx muster generate" first.\n',
     })
-    const { status, output } = await tree.run('bin/muster.js', ['generate', '--check', '--json'])
+    const { status, output } = await tree.muster(['generate', '--check', '--json'])
     expect({ status, ...JSON.parse(output.split('\n')[0] ?? '') }).toMatchObject({
       status: 1,
       error: expect.stringContaining('TaskLst'),
@@ -66,24 +86,21 @@ describe('generate', () => {
 })
 
 describe('dev', () => {
-  it('applies changes of the contract and of a handler', { timeout: LONG_MS }, async () => {
+  it('applies changes of the contract and of a handler', { timeout: TIMEOUT_MS }, async () => {
     await using tree = await copyOfRepository()
-    const first = tree.start(['serve', '--json'], { PORT: '0' })
-    const { url, first_account: account } = JSON.parse(
-      await until('it is ready', () => first.output().includes('\n') && first.output(), LONG_MS),
-    )
-    await first.stop()
+    const { running, url, key } = await serveTree(tree)
+    await running.stop()
     const dev = tree.start(['dev'], { PORT: new URL(url).port, RATE_LIMIT_PER_MINUTE: '1000000' })
     const waitForStatus = (status: number) =>
       until(
         `GET /ping returns ${status}: ${dev.output()}`,
         async () => {
           const response = await fetch(`${url}/public/v1/ping`, {
-            headers: { Authorization: `Bearer ${account.token}` },
+            headers: { Authorization: `Bearer ${key}` },
           }).catch(() => undefined)
           return response?.status === status
         },
-        LONG_MS / 4,
+        TIMEOUT_MS / 4,
       )
     await waitForStatus(404)
     const contract = await tree.read('openapi.yaml')

@@ -4,27 +4,18 @@ import { newSecret, signingKeys } from '../../webhooks/transport/secret.ts'
 import { deliveryHeaders } from '../../webhooks/transport/sign.ts'
 import { traceparentOfDelivery } from '../../webhooks/transport/traceparent.ts'
 import { startReceiver } from '../receiver.ts'
-import { type Muster, newMuster, type Started } from './muster.ts'
+import { type Muster, newMuster, type Started, waitForOutput } from './muster.ts'
 
 async function startListening(
   muster: Muster,
   ...args: string[]
 ): Promise<{ listener: Started; url: string }> {
   const listener = muster.start(['listen', '--port', '0', ...args])
-  const url = await new Promise<string>((resolve, reject) => {
-    const look = () => {
-      const [, found] =
-        (listener.output.stdout + listener.output.stderr).match(/Listening on (\S+)/) ?? []
-      if (found) resolve(found)
-    }
-    listener.process.stdout?.on('data', look)
-    listener.process.stderr?.on('data', look)
-    listener.ended.then(({ stderr }) => reject(new Error(stderr)), reject)
-  })
+  const [, url = ''] = await waitForOutput(listener, /Listening on (\S+)/)
   return { listener, url }
 }
 
-function headersOf(id: string, secret: string, body: Buffer): Record<string, string> {
+function signedHeaders(id: string, secret: string, body: Buffer): Record<string, string> {
   const ids = { id, eventId: null }
   return {
     ...deliveryHeaders(signingKeys(secret), ids, body, new Date()),
@@ -32,6 +23,7 @@ function headersOf(id: string, secret: string, body: Buffer): Record<string, str
   }
 }
 
+/** Sends a signed delivery. `change` changes its body after it is signed. */
 async function post(
   url: string,
   secret: string,
@@ -39,11 +31,11 @@ async function post(
   change = (body: string) => body,
 ): Promise<number> {
   const body = Buffer.from(JSON.stringify(payload))
-  const headers = headersOf(payload.id, secret, body)
+  const headers = signedHeaders(payload.id, secret, body)
   return (await fetch(url, { method: 'POST', headers, body: change(body.toString('utf8')) })).status
 }
 
-async function stopped({ process, ended }: Started) {
+async function stop({ process, ended }: Started) {
   process.kill('SIGTERM')
   return ended
 }
@@ -60,7 +52,7 @@ describe('listen', () => {
     expect(await post(url, newSecret(), example)).toBe(403)
     expect((await fetch(url)).status).toBe(405)
 
-    const { status, stdout, stderr } = await stopped(listener)
+    const { status, stdout, stderr } = await stop(listener)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toContain(`muster webhook create --account ID --url ${url} --events '*'`)
     expect(stdout).toContain(
@@ -72,20 +64,24 @@ describe('listen', () => {
     expect(stdout).not.toContain('Problem')
   })
 
-  it('a hostile sender: cannot control the terminal, and a browser cannot send', async () => {
+  it('escapes control characters of a delivery, which could control the terminal', async () => {
     await using muster = await newMuster()
     const { listener, url } = await startListening(muster)
     const type = 'x\u001b]0;pwned\u0007\u009b2J'
     const resource = { ...example.resource, id: 'r\n  Signature valid' }
     const hostile = { ...example, id: 'd\u001b[2J', event_type: type, resource }
     expect((await fetch(url, { method: 'POST', body: JSON.stringify(hostile) })).status).toBe(204)
-    const headers = { Origin: 'https://evil.example', 'Content-Type': 'text/plain' }
-    expect((await fetch(url, { method: 'POST', headers, body: '{}' })).status).toBe(403)
-
-    const { stdout } = await stopped(listener)
+    const { stdout } = await stop(listener)
     expect(stdout).toContain('x\\u001b]0;pwned\\u0007\\u009b2J\n  Delivery  d\\u001b[2J\n')
     expect(stdout).toContain('r\\u000a  Signature valid\n')
     expect(stdout).not.toMatch(/[^\P{Cc}\n]/u)
+  })
+
+  it('responds 403 to a request that a page of another website sends', async () => {
+    await using muster = await newMuster()
+    const { url } = await startListening(muster)
+    const headers = { Origin: 'https://evil.example', 'Content-Type': 'text/plain' }
+    expect((await fetch(url, { method: 'POST', headers, body: '{}' })).status).toBe(403)
   })
 
   it('--json prints one document per delivery and nothing else', async () => {
@@ -95,7 +91,7 @@ describe('listen', () => {
     await post(url, newSecret(), { ...example, event_type: 'cat.fed' })
     await post(url, newSecret(), { ...example, data: [] })
     await post(url, newSecret(), example, () => '{')
-    const { stdout } = await stopped(listener)
+    const { stdout } = await stop(listener)
     const documents = stdout
       .trimEnd()
       .split('\n')
@@ -124,7 +120,7 @@ describe('listen', () => {
       resource: { ...example.resource, type: 'cat' },
       data: { screening_outcome: 'odd', more: 1 },
     })
-    const { stdout } = await stopped(listener)
+    const { stdout } = await stop(listener)
     expect(stdout).toContain(
       'Problem   body /resource/type: must be equal to constant: job_application\n',
     )
@@ -134,9 +130,9 @@ describe('listen', () => {
     )
   })
 
-  it('--forward sends the same bytes and headers and returns the response', async () => {
+  it('--forward sends the same bytes and headers, and returns the status, Retry-After and body', async () => {
     await using muster = await newMuster()
-    await using own = await startReceiver({
+    await using receiver = await startReceiver({
       validate: false,
       answers: [
         {
@@ -148,41 +144,47 @@ describe('listen', () => {
       ],
     })
     const secret = newSecret()
-    const { listener, url } = await startListening(muster, '--secret', secret, '--forward', own.url)
+    const { listener, url } = await startListening(
+      muster,
+      '--secret',
+      secret,
+      '--forward',
+      receiver.url,
+    )
     const body = Buffer.from(
       `\n${JSON.stringify(example, null, '\t').replace('created', 'cr\\u0065ated')}  `,
     )
-    const headers = { ...headersOf(example.id, secret, body), 'x-more': 'kept' }
-    const answer = await fetch(url, { method: 'POST', headers, body })
-    expect([answer.status, answer.headers.get('retry-after'), await answer.text()]).toEqual([
+    const headers = { ...signedHeaders(example.id, secret, body), 'x-more': 'kept' }
+    const response = await fetch(url, { method: 'POST', headers, body })
+    expect([response.status, response.headers.get('retry-after'), await response.text()]).toEqual([
       503,
       '7',
       'busy',
     ])
-    expect(answer.headers.get('x-own')).toBeNull()
-    const [received] = own.requests
+    expect(response.headers.get('x-own')).toBeNull()
+    const [received] = receiver.requests
     expect(received?.body.equals(body)).toBe(true)
     expect(received?.headers).toMatchObject(headers)
-    expect(received?.headers.host).toBe(new URL(own.url).host)
+    expect(received?.headers.host).toBe(new URL(receiver.url).host)
 
     expect(await post(url, secret, example)).toBe(200)
     expect(await post(url, newSecret(), example)).toBe(403)
-    expect(own.requests).toHaveLength(2)
-    const { stdout } = await stopped(listener)
+    expect(receiver.requests).toHaveLength(2)
+    const { stdout } = await stop(listener)
     expect(stdout).toMatch(
-      new RegExp(`Signature valid\n  Forwarded ${own.url} responded 503 in \\d+ ms: busy\n`),
+      new RegExp(`Signature valid\n  Forwarded ${receiver.url} responded 503 in \\d+ ms: busy\n`),
     )
-    expect(stdout).toMatch(new RegExp(`Forwarded ${own.url} responded 200 in \\d+ ms\n`))
+    expect(stdout).toMatch(new RegExp(`Forwarded ${receiver.url} responded 200 in \\d+ ms\n`))
     expect(stdout).toContain('Signature INVALID, responded 403\n')
   })
 
-  it('--secret follows every rule of check-receiver', async () => {
+  it('with --secret, follows every rule of check-receiver', async () => {
     await using muster = await newMuster()
     const secret = newSecret()
     const { listener, url } = await startListening(muster, '--secret', secret)
     const { rules } = await muster.json(['check-receiver', url, '--secret', secret, '--strict'])
     expect(rules.filter(({ passed }: { passed: boolean }) => !passed)).toEqual([])
-    await stopped(listener)
+    await stop(listener)
   })
 
   it('--forward to an unreachable URL: responds 502 and prints why', async () => {
@@ -194,7 +196,7 @@ describe('listen', () => {
       '--json',
     )
     expect(await post(url, newSecret(), example)).toBe(502)
-    const { stdout } = await stopped(listener)
+    const { stdout } = await stop(listener)
     expect(JSON.parse(stdout)).toMatchObject({
       status: 502,
       forwarded: {

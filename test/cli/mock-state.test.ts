@@ -14,8 +14,9 @@ import { expectSuccess, newParticipant, newTask } from '../handlers/new-records.
 import { type Answer, type Client, until } from '../helpers.ts'
 import { type Receiver, startReceiver } from '../receiver.ts'
 import { fixtureFor } from '../resources.ts'
-import { type Muster, newMuster } from './muster.ts'
+import { type Muster, newMuster, waitForDocument } from './muster.ts'
 
+const UNKNOWN = '019cade2-11c0-7e52-9c30-4f8a2e7d5b19'
 const secret = newSecret()
 let muster: Muster
 let receiver: Receiver
@@ -24,12 +25,11 @@ let client: Client
 beforeAll(async () => {
   receiver = await startReceiver()
   muster = await newMuster()
-  const { output } = muster.start([
+  const started = muster.start([
     ...['mock', '--stateful', '--port', '0', '--json'],
     ...['--webhook', receiver.url, '--secret', secret],
   ])
-  await until('the mock is ready', () => output.stdout.includes('\n'))
-  const { url, secret: printed } = JSON.parse(output.stdout)
+  const { url, secret: printed } = await waitForDocument(started)
   expect(printed).toBe(secret)
   client = newClient(`${url}/public/v1`)
 })
@@ -65,24 +65,24 @@ function newClient(url: string): Client {
   }
 }
 
-const created = resources.filter(({ operations }) => operations.create !== null)
+const creatable = resources.filter(({ operations }) => operations.create !== null)
 
-describe.each(created)('$slug', ({ slug, type, operations }) => {
+describe.each(creatable)('$slug', ({ slug, type, operations }) => {
   const { create, get, list, delete: remove } = operations
-  it('stores what was sent, lists it, and removes it', async () => {
+  it('creates a record, returns it, lists it and deletes it', async () => {
     const body = await fixtureFor({ slug, type }).newBody(client)
-    const answer = await client.post(`/${slug}`, body)
-    expect(answer.status, answer.text).toBe(201)
-    expect(answer.body).toMatchObject(body)
-    const path = `/${slug}/${answer.body.id}`
-    expect(answer.headers.get('location')).toBe(`/public/v1${path}`)
+    const created = await client.post(`/${slug}`, body)
+    expect(created.status, created.text).toBe(201)
+    expect(created.body).toMatchObject(body)
+    const path = `/${slug}/${created.body.id}`
+    expect(created.headers.get('location')).toBe(`/public/v1${path}`)
 
     const stored = await client.get(path)
-    expect(stored.body).toMatchObject({ id: answer.body.id, ...body })
+    expect(stored.body).toMatchObject({ id: created.body.id, ...body })
     const page = await client.get(`/${slug}`)
     expect(page.body.data).toContainEqual(stored.body)
     for (const [id, { status, body: shown }] of [
-      [create, answer],
+      [create, created],
       [get, stored],
       [list, page],
     ] as const) {
@@ -98,7 +98,7 @@ describe.each(created)('$slug', ({ slug, type, operations }) => {
 })
 
 describe('a record', () => {
-  it('has the defaults of the contract, and times of now', async () => {
+  it('has the defaults of the contract, and the current time', async () => {
     const started = Date.now()
     const task = await newTask(client, { title: 'Call', due_at: '2026-05-01T10:00:00+02:00' })
     expect(task).toMatchObject({
@@ -151,7 +151,7 @@ describe('a record', () => {
     expect(changed.body.answers).toEqual({ b: 'two' })
   })
 
-  it('that the service finishes is finished at once', async () => {
+  it('of an export is completed when it is read', async () => {
     const { id, status } = await expectSuccess(
       client.post('/exports', { resource: 'tasks', format: 'json' }),
     )
@@ -161,15 +161,17 @@ describe('a record', () => {
     expect((await client.get(`/exports/${id}/file`)).status).toBe(200)
   })
 
-  it('404 for an unknown ID, also below it; Prefer returns examples', async () => {
-    const unknown = '019cade2-11c0-7e52-9c30-4f8a2e7d5b19'
-    for (const path of [`/tasks/${unknown}`, `/exports/${unknown}/file`]) {
+  it('with an unknown ID: 404 for its path and each path below', async () => {
+    for (const path of [`/tasks/${UNKNOWN}`, `/exports/${UNKNOWN}/file`]) {
       const { status, body } = await client.get(path)
       expect([path, status, body]).toEqual([path, 404, { message: 'There is no such record.' }])
     }
-    expect((await client.patch(`/tasks/${unknown}`, { title: 'New' })).status).toBe(404)
-    expect((await client.get(`/tasks/${unknown}`, { Prefer: 'code=200' })).status).toBe(200)
-    expect((await client.get(`/tasks/${unknown}`, { Prefer: 'code=429' })).status).toBe(429)
+    expect((await client.patch(`/tasks/${UNKNOWN}`, { title: 'New' })).status).toBe(404)
+  })
+
+  it('is not stored or looked up if Prefer selects an example', async () => {
+    expect((await client.get(`/tasks/${UNKNOWN}`, { Prefer: 'code=200' })).status).toBe(200)
+    expect((await client.get(`/tasks/${UNKNOWN}`, { Prefer: 'code=429' })).status).toBe(429)
     const total = async () => (await client.get('/tasks')).body.meta.total
     const before = await total()
     await client.post('/tasks', { title: 'Example' }, { Prefer: 'code=201' })
@@ -183,7 +185,8 @@ it('lists are filtered, sorted and divided into pages', async () => {
     await newParticipant(client, { full_name, tags: [tag] })
   const list = async (query: string) =>
     (await client.get(`/participants?filter[tag]=${tag}&${query}`)).body
-  const names = (page: { data: { full_name: string }[] }) => page.data.map((one) => one.full_name)
+  const names = (page: { data: { full_name: string }[] }) =>
+    page.data.map(({ full_name }) => full_name)
   expect(names(await list(''))).toEqual(['Beth', 'Ada', 'Cleo'])
   expect(names(await list('sort=-full_name'))).toEqual(['Cleo', 'Beth', 'Ada'])
   const second = await list('sort=full_name&page[size]=2&page[number]=2')
@@ -209,11 +212,11 @@ it('sends the events of a record to the webhook, signed and valid', async () => 
   expect(new Set(events.map((event) => event.id)).size).toBe(5)
 })
 
-describe('the options', () => {
+describe('muster mock', () => {
   it.each([
     [['--secret', secret], "'--secret <secret>' needs option '--webhook <url>'"],
     [['--webhook', 'http://127.0.0.1:1/'], "'--webhook <url>' needs option '--stateful'"],
-  ])('%j is refused', async (options, reason) => {
+  ])('refuses %j', async (options, reason) => {
     const { status, stderr } = await muster.run(['mock', ...options])
     expect([status, stderr]).toEqual([2, expect.stringContaining(reason)])
   })
@@ -267,34 +270,46 @@ components:
         color: { type: string, default: white }
 `
 
-it('--root: keeps the records of a document that is not ours', async () => {
-  const root = await mkdtemp(join(tmpdir(), 'muster-notes-'))
-  await writeFile(join(root, 'openapi.yaml'), NOTES)
-  const mock = await startMock(root, { host: '127.0.0.1', port: 0 }, newRecordHandler)
-  try {
-    const webhook = ['--webhook', receiver.url]
-    const refused = await muster.run(['mock', '--stateful', ...webhook, '--root', root])
-    expect(refused.stderr).toContain(
-      "'--webhook <url>' cannot be used with option '--root <folder>'",
-    )
-    const notes = newClient(`${mock.url}/folders`)
-    const note = await expectSuccess(notes.post('/1/notes', { text: 'Milk' }))
-    expect(note).toEqual({ noteId: expect.any(Number), text: 'Milk', color: 'white' })
-    expect((await notes.get('/1/notes')).body).toEqual([note])
-    expect((await notes.get('/2/notes')).body).toEqual([])
-    // A PUT on the path of another folder finds nothing.
-    const send = (path: string) =>
-      fetch(`${mock.url}/folders${path}`, {
-        method: 'PUT',
-        headers: { 'Content-Type': 'application/json' },
-        body: '{"text":"Bread"}',
+describe('another OpenAPI document', () => {
+  let root: string
+  beforeAll(async () => {
+    root = await mkdtemp(join(tmpdir(), 'muster-notes-'))
+    await writeFile(join(root, 'openapi.yaml'), NOTES)
+  })
+  afterAll(() => rm(root, { recursive: true }))
+
+  it('has records, which belong to the folder in their path', async () => {
+    const mock = await startMock(root, { host: '127.0.0.1', port: 0 }, newRecordHandler)
+    try {
+      const notes = newClient(`${mock.url}/folders`)
+      const note = await expectSuccess(notes.post('/1/notes', { text: 'Milk' }))
+      expect(note).toEqual({ noteId: expect.any(Number), text: 'Milk', color: 'white' })
+      expect((await notes.get('/1/notes')).body).toEqual([note])
+      expect((await notes.get('/2/notes')).body).toEqual([])
+      const replace = (path: string) =>
+        fetch(`${mock.url}/folders${path}`, {
+          method: 'PUT',
+          headers: { 'Content-Type': 'application/json' },
+          body: '{"text":"Bread"}',
+        })
+      expect((await replace(`/2/notes/${note.noteId}`)).status).toBe(404)
+      expect(await (await replace(`/1/notes/${note.noteId}`)).json()).toMatchObject({
+        text: 'Bread',
       })
-    expect((await send(`/2/notes/${note.noteId}`)).status).toBe(404)
-    expect(await (await send(`/1/notes/${note.noteId}`)).json()).toMatchObject({ text: 'Bread' })
-    expect((await notes.delete(`/1/notes/${note.noteId}`)).status).toBe(204)
-    expect((await notes.get(`/1/notes/${note.noteId}`)).status).toBe(404)
-  } finally {
-    await mock.stop(0)
-    await rm(root, { recursive: true })
-  }
+      expect((await notes.delete(`/1/notes/${note.noteId}`)).status).toBe(204)
+      expect((await notes.get(`/1/notes/${note.noteId}`)).status).toBe(404)
+    } finally {
+      await mock.stop(0)
+    }
+  })
+
+  it('has no events, so muster mock refuses --webhook', async () => {
+    const options = ['--stateful', '--webhook', receiver.url, '--root', root]
+    expect(await muster.run(['mock', ...options])).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining(
+        "'--webhook <url>' cannot be used with option '--root <folder>'",
+      ),
+    })
+  })
 })

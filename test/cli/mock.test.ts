@@ -1,4 +1,5 @@
-/** `muster mock` responds as the contract documents, and refuses to start with invalid examples. */
+/** `muster mock` responds with the examples of the contract, and refuses to start with invalid
+ *  ones. */
 import { readFile } from 'node:fs/promises'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -9,7 +10,7 @@ import { createMock } from '../../scripts/mock/mock.ts'
 import { type HttpServer, listen } from '../../server/http.ts'
 import { serviceParts } from '../../server/service-parts.ts'
 import { operationIds } from '../helpers.ts'
-import { newMuster, type Started } from './muster.ts'
+import { newMuster, waitForDocument, waitForOutput } from './muster.ts'
 
 const document = JSON.parse(
   await readFile(new URL('../../generated/openapi.json', import.meta.url), 'utf8'),
@@ -17,13 +18,8 @@ const document = JSON.parse(
 const log = pino({ level: 'silent' })
 
 async function startMock(contract: unknown): Promise<HttpServer & { url: string }> {
-  const server = await listen(
-    (await createMock({ service: serviceParts, log, document: contract })).callback(),
-    {
-      host: '127.0.0.1',
-      port: 0,
-    },
-  )
+  const mock = await createMock({ service: serviceParts, log, document: contract })
+  const server = await listen(mock.callback(), { host: '127.0.0.1', port: 0 })
   return { ...server, url: `http://127.0.0.1:${server.port}` }
 }
 
@@ -39,6 +35,7 @@ afterAll(() => mock.stop(0))
 // biome-ignore lint/suspicious/noExplicitAny: parts of the contract are not typed.
 type Part = any
 
+/** Follows `$ref` to a component of the contract. */
 const follow = (part: Part): Part => {
   if (part.$ref === undefined) return part
   const [, , kind, name] = part.$ref.split('/')
@@ -54,18 +51,16 @@ function exampleRequest(id: OperationId): {
 } {
   const { method, path } = operations[id]
   const item = document.paths[path]
-  const values = (item.parameters ?? [])
-    .map(follow)
-    .map(({ name, example }: Part) => [`{${name}}`, example])
-  const filled = values.reduce(
-    (text: string, [from, to]: string[]) => text.replace(from ?? '', to ?? ''),
-    path,
+  const parameters: Part[] = (item.parameters ?? []).map(follow)
+  const examplePath = path.replace(
+    /\{(\w+)\}/g,
+    (_, name) => parameters.find((parameter) => parameter.name === name).example,
   )
   const declared = item[method].requestBody
   const body = declared && JSON.stringify(follow(declared).content['application/json'].example)
   return {
     method: method.toUpperCase(),
-    path: filled,
+    path: examplePath,
     body,
     type: body ? { 'Content-Type': 'application/json' } : {},
   }
@@ -123,7 +118,7 @@ describe.each(operationIds)('%s', (id) => {
   })
 })
 
-describe('a request that the service refuses', () => {
+describe('a request that the service refuses, too', () => {
   const post = (headers: Record<string, string>, body: string) =>
     fetch(`${url}/public/v1/tasks`, {
       method: 'POST',
@@ -134,32 +129,52 @@ describe('a request that the service refuses', () => {
     fetch(`${url}/public/v1${path}`, { headers: { Authorization: 'Bearer any', ...headers } })
   const asJson = { 'Content-Type': 'application/json' }
 
-  it.each([
-    ['no key', () => fetch(`${url}/public/v1/tasks`), 401, 'listTasks'],
-    [
-      'a key of another scheme',
-      () => get('/tasks', { Authorization: 'Basic eDp5' }),
-      401,
-      'listTasks',
-    ],
-    ['an unknown parameter', () => get('/tasks?bogus=1'), 422, 'listTasks'],
-    ['a malformed ID', () => get('/tasks/1'), 404, 'getTask'],
-    ['a body that is not JSON', () => post(asJson, '{'), 400, 'createTask'],
-    [
-      'a body of another type',
-      () => post({ 'Content-Type': 'text/plain' }, '{}'),
-      415,
-      'createTask',
-    ],
-    [
-      'an oversized body',
-      () => post(asJson, JSON.stringify({ title: 'x'.repeat(1024 * 1024) })),
-      413,
-      'createTask',
-    ],
-    ['invalid fields', () => post(asJson, '{"title": 1, "titel": "x"}'), 422, 'createTask'],
-  ] as const)('%s', async (_, request, status, id) => {
-    const response = await request()
+  it.each<{ name: string; send: () => Promise<Response>; status: number; id: OperationId }>([
+    {
+      name: 'no key',
+      send: () => fetch(`${url}/public/v1/tasks`),
+      status: 401,
+      id: 'listTasks',
+    },
+    {
+      name: 'a key of another scheme',
+      send: () => get('/tasks', { Authorization: 'Basic eDp5' }),
+      status: 401,
+      id: 'listTasks',
+    },
+    {
+      name: 'an unknown parameter',
+      send: () => get('/tasks?bogus=1'),
+      status: 422,
+      id: 'listTasks',
+    },
+    { name: 'a malformed ID', send: () => get('/tasks/1'), status: 404, id: 'getTask' },
+    {
+      name: 'a body that is not JSON',
+      send: () => post(asJson, '{'),
+      status: 400,
+      id: 'createTask',
+    },
+    {
+      name: 'a body of another type',
+      send: () => post({ 'Content-Type': 'text/plain' }, '{}'),
+      status: 415,
+      id: 'createTask',
+    },
+    {
+      name: 'an oversized body',
+      send: () => post(asJson, JSON.stringify({ title: 'x'.repeat(1024 * 1024) })),
+      status: 413,
+      id: 'createTask',
+    },
+    {
+      name: 'invalid fields',
+      send: () => post(asJson, '{"title": 1, "titel": "x"}'),
+      status: 422,
+      id: 'createTask',
+    },
+  ])('$name: $status', async ({ send, status, id }) => {
+    const response = await send()
     expect(response.status).toBe(status)
     await assertConforms(id, response)
   })
@@ -171,22 +186,25 @@ describe('a request that the service refuses', () => {
     })
   })
 
-  it('an unknown path and an unknown method', async () => {
-    const nowhere = await fetch(`${url}/public/v1/nowhere`)
-    expect([nowhere.status, await nowhere.json()]).toEqual([
+  it('an unknown path: 404', async () => {
+    const response = await fetch(`${url}/public/v1/nowhere`)
+    expect([response.status, await response.json()]).toEqual([
       404,
       { message: 'There is nothing at this URL.' },
     ])
+  })
+
+  it('an unknown method: 405 with the known ones, but 401 without a key', async () => {
     const put = (headers: Record<string, string>) =>
       fetch(`${url}/public/v1/tasks`, { method: 'PUT', headers })
     expect((await put({})).status).toBe(401)
-    const method = await put({ Authorization: 'Bearer mst_x' })
-    expect([method.status, method.headers.get('allow')]).toEqual([405, 'GET, POST, HEAD, OPTIONS'])
+    const { status, headers } = await put({ Authorization: 'Bearer mst_x' })
+    expect([status, headers.get('allow')]).toEqual([405, 'GET, POST, HEAD, OPTIONS'])
   })
 })
 
-describe('Prefer and Accept', () => {
-  it('code: an undocumented status gets 422 with the documented ones', async () => {
+describe('request headers', () => {
+  it('Prefer: code of an undocumented status returns 422 with the documented ones', async () => {
     const response = await sendExample('getTask', { Prefer: 'code=418' })
     const [message] = (await json(response)).errors.Prefer
     expect([response.status, message]).toEqual([
@@ -195,15 +213,13 @@ describe('Prefer and Accept', () => {
     ])
   })
 
-  it('example: selects a named example; the default is the first', async () => {
+  it('Prefer: example selects a named example, by default the first', async () => {
     const named = structuredClone(document)
     const { content } = named.components.responses.Task
-    const [first, other] = [
-      content['application/json'].example,
-      { ...content['application/json'].example, title: 'Another' },
-    ]
+    const { schema, example: first } = content['application/json']
+    const other = { ...first, title: 'Another' }
     content['application/json'] = {
-      schema: content['application/json'].schema,
+      schema,
       examples: { first: { value: first }, other: { value: other } },
     }
     const server = await startMock(named)
@@ -226,7 +242,7 @@ describe('Prefer and Accept', () => {
     }
   })
 
-  it('Accept: selects the media type of a file', async () => {
+  it('Accept selects the media type of a file', async () => {
     for (const type of ['text/csv', 'application/json']) {
       const response = await sendExample('getExportFile', { Accept: type })
       expect(response.headers.get('content-type')).toBe(type)
@@ -259,7 +275,7 @@ it('allows requests from all origins, also for errors', async () => {
   expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([401, '*'])
 })
 
-it('refuses examples that break the contract and names each place', async () => {
+it('refuses to start with examples that break the contract, and names each place', async () => {
   const broken = structuredClone(document)
   broken.components.responses.Task.content['application/json'].example.status = 'odd'
   delete broken.components.headers['Retry-After'].example
@@ -274,19 +290,11 @@ it('refuses examples that break the contract and names each place', async () => 
   )
 })
 
-describe('the command', () => {
-  const whenReady = (started: Started) =>
-    new Promise<string>((resolve, reject) => {
-      started.process.stdout?.on('data', () => {
-        if (started.output.stdout.includes('\n')) resolve(started.output.stdout)
-      })
-      started.ended.then(({ stderr }) => reject(new Error(stderr)), reject)
-    })
-
+describe('muster mock', () => {
   it('prints its URL and each response, and stops on SIGTERM', async () => {
     await using muster = await newMuster()
     const started = muster.start(['mock', '--port', '0'])
-    const [, mockUrl = ''] = /at (http:\S+[^.\s])/.exec(await whenReady(started)) ?? []
+    const [, mockUrl = ''] = await waitForOutput(started, /at (http:\S+[^.\s])/)
     await fetch(`${mockUrl}/public/v1/tasks?bogus=1`, { headers: { Authorization: 'Bearer any' } })
     started.process.kill('SIGTERM')
     const { status, stdout, stderr } = await started.ended
@@ -296,22 +304,26 @@ describe('the command', () => {
     )
   })
 
-  it('--json prints only its URL; a port in use is refused', async () => {
+  it('--json prints only its URL', async () => {
     await using muster = await newMuster()
     const started = muster.start(['mock', '--port', '0', '--json'])
-    const { url: mockUrl } = JSON.parse(await whenReady(started))
+    const { url: mockUrl } = await waitForDocument(started)
     expect((await fetch(`${mockUrl}/public/v1/tasks`)).status).toBe(401)
-    const { port } = new URL(mockUrl)
-    expect(await muster.run(['mock', '--port', port])).toEqual({
-      status: 1,
-      stdout: '',
-      stderr: `Port ${port} of 127.0.0.1 is already in use. Set --port to another port.\n`,
-    })
     started.process.kill('SIGINT')
     expect(await started.ended).toMatchObject({
       status: 0,
       stdout: `${JSON.stringify({ url: mockUrl })}\n`,
       stderr: '',
+    })
+  })
+
+  it('refuses a port that is in use', async () => {
+    await using muster = await newMuster()
+    const port = String(mock.port)
+    expect(await muster.run(['mock', '--port', port])).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: `Port ${port} of 127.0.0.1 is already in use. Set --port to another port.\n`,
     })
   })
 })

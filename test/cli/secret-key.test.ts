@@ -8,7 +8,7 @@ import { readConfig } from '../../server/config.ts'
 import { proveSecretKeys } from '../../webhooks/secret-keys.ts'
 import { openSecret } from '../../webhooks/transport/secret.ts'
 import { startReceiver } from '../receiver.ts'
-import { type Muster, newAccount, newMuster } from './muster.ts'
+import { type Muster, newAccount, newMuster, SECRET_KEY } from './muster.ts'
 import { SERVE_ENVIRONMENT, startServing } from './serving.ts'
 
 const KILL_AT = fileURLToPath(new URL('kill-at.ts', import.meta.url))
@@ -29,7 +29,7 @@ const keyFile = ({ dataDir }: Muster, name = 'secret.key'): string => join(dataD
 const readKey = async (muster: Muster, name?: string): Promise<string> =>
   (await readFile(keyFile(muster, name), 'utf8')).trim()
 
-/** The signing secret, as the next start reads it. Throws when the start would be refused. */
+/** The signing secret as the next start reads it. Throws if the next start would be refused. */
 async function secretAtStart({ dataDir }: Muster, webhookId: string): Promise<string> {
   const { secretKeys } = readConfig({ DATA_DIR: dataDir })
   const db = openDatabase({ dataDir })
@@ -43,7 +43,7 @@ async function secretAtStart({ dataDir }: Muster, webhookId: string): Promise<st
 }
 
 describe('secret-key rotate', { timeout: 240_000 }, () => {
-  it('replaces the key file beside a running service, which keeps signing', async () => {
+  it('replaces the key file beside a running service, which signs on with the same secret', async () => {
     await using muster = await newMuster()
     await using receiver = await startReceiver()
     const { id, secret } = await newWebhook(muster, receiver.url)
@@ -70,7 +70,7 @@ describe('secret-key rotate', { timeout: 240_000 }, () => {
     expect((await server.ended).status).toBe(0)
   })
 
-  it('can be killed between any two steps', async () => {
+  it('can be killed before any step without losing the signing secret', async () => {
     await using muster = await newMuster()
     const { id, secret } = await newWebhook(muster)
     let killAt = 1
@@ -85,7 +85,7 @@ describe('secret-key rotate', { timeout: 240_000 }, () => {
     expect(killAt).toBeGreaterThan(10)
   })
 
-  it('continues an interrupted rotation without another new key', async () => {
+  it('continues an interrupted rotation with the new key that it has written', async () => {
     await using muster = await newMuster()
     const { id, secret } = await newWebhook(muster)
     const environment = { NODE_OPTIONS: `--import=${KILL_AT}`, KILL_AT: '10' }
@@ -97,7 +97,7 @@ describe('secret-key rotate', { timeout: 240_000 }, () => {
     expect(await secretAtStart(muster, id)).toBe(secret)
   })
 
-  it('with SECRET_KEY needs a new key and the previous one', async () => {
+  it('with SECRET_KEY, needs a new key there and the old one in SECRET_KEY_PREVIOUS', async () => {
     await using muster = await newMuster()
     await newWebhook(muster)
     const old = await readKey(muster)
@@ -128,13 +128,12 @@ describe('a lost key', { timeout: 120_000 }, () => {
   const serve = (muster: Muster, environment: Record<string, string> = {}) =>
     muster.run(['serve'], { environment: { ...SERVE_ENVIRONMENT, ...environment } })
 
-  it('refuses the start with what to do, creates no key, and leaves other commands', async () => {
+  it('makes serve refuse to start, with the remedy and without a new key', async () => {
     await using muster = await newMuster()
     const { id, secret } = await newWebhook(muster)
-    const kept = keyFile(muster, 'kept')
-    await rename(keyFile(muster), kept)
-    const missing = await serve(muster)
-    expect(missing).toMatchObject({
+    const backup = keyFile(muster, 'backup.key')
+    await rename(keyFile(muster), backup)
+    expect(await serve(muster)).toMatchObject({
       status: 1,
       stdout: '',
       stderr:
@@ -143,20 +142,25 @@ describe('a lost key', { timeout: 120_000 }, () => {
         'If the key is lost, see "muster secret-key reset --help".\n',
     })
     await expect(readKey(muster)).rejects.toThrow('ENOENT')
-    const wrong = await serve(muster, {
-      SECRET_KEY: 'a secret key that does not fit this database',
+    expect(await serve(muster, { SECRET_KEY })).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(
+        /^SECRET_KEY is not the key that encrypted the signing secrets.*\n$/,
+      ),
     })
-    expect(wrong.status).toBe(1)
-    expect(wrong.stderr).toMatch(
-      /^SECRET_KEY is not the key that encrypted the signing secrets.*\n$/,
-    )
-    const backup = join(muster.dataDir, 'backup.sqlite')
-    expect((await muster.run(['backup', backup])).status).toBe(0)
-    await rename(kept, keyFile(muster))
+    await rename(backup, keyFile(muster))
     expect(await secretAtStart(muster, id)).toBe(secret)
   })
 
-  it('can be given up with reset: the service starts, and a rotated webhook is delivered', async () => {
+  it('does not prevent a backup', async () => {
+    await using muster = await newMuster()
+    await newWebhook(muster)
+    await rm(keyFile(muster))
+    const file = join(muster.dataDir, 'backup.sqlite')
+    expect((await muster.run(['backup', file])).status).toBe(0)
+  })
+
+  it('can be reset: the service starts, and delivers to a webhook after its secret is rotated', async () => {
     await using muster = await newMuster()
     await using receiver = await startReceiver()
     const { id } = await newWebhook(muster, receiver.url)
