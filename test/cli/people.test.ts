@@ -3,11 +3,20 @@ import { authenticator } from '../../auth/authenticator.ts'
 import { verifyPassword } from '../../auth/password.ts'
 import { openDatabase } from '../../records/database/open.ts'
 import { findCredentials } from '../../records/passwords.ts'
-import { until } from '../helpers.ts'
-import { type Muster, newAccount, newMuster, PASSWORD, type Started } from './muster.ts'
+import { accountOptions, type Muster, newAccount, newMuster, PASSWORD } from './muster.ts'
+import { startServing } from './serving.ts'
 
 const UUID = expect.stringMatching(/^[0-9a-f-]{36}$/)
 const ISO = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+const BOB = ['--email', 'bob@example.com']
+
+/** The stored user and the hash of the password. */
+async function readCredentials({ dataDir }: Muster, email: string) {
+  const db = openDatabase({ dataDir })
+  const credentials = await findCredentials(db.read, email)
+  await db.close()
+  return credentials
+}
 
 describe('account create', () => {
   it('creates an account and its Owner, who has all permissions and grants', async () => {
@@ -15,9 +24,7 @@ describe('account create', () => {
     const created = await newAccount(muster)
     expect(created).toEqual({ account_id: UUID, user_id: UUID })
 
-    const db = openDatabase({ dataDir: muster.dataDir })
-    const found = await findCredentials(db.read, ' ANN@example.com')
-    await db.close()
+    const found = await readCredentials(muster, ' ANN@example.com')
     expect(found?.user).toMatchObject({
       id: created.user_id,
       accountId: created.account_id,
@@ -39,16 +46,7 @@ describe('account create', () => {
 
   it('without --json: prints the next command', async () => {
     await using muster = await newMuster()
-    const { status, stdout } = await muster.run([
-      'account',
-      'create',
-      '--name',
-      'Acme',
-      '--email',
-      'ann@example.com',
-      '--password',
-      PASSWORD,
-    ])
+    const { status, stdout } = await muster.run(['account', 'create', ...accountOptions()])
     expect(status).toBe(0)
     expect(stdout).toContain("muster key create --email 'ann@example.com'")
     expect(stdout).not.toContain(PASSWORD)
@@ -56,112 +54,80 @@ describe('account create', () => {
 
   it('reads the password from standard input', async () => {
     await using muster = await newMuster()
-    const args = [
-      'account',
-      'create',
-      '--name',
-      'Acme',
-      '--email',
-      'ann@example.com',
-      '--password',
-      '-',
-    ]
-    await muster.json(args, { input: `${PASSWORD}\n` })
-    const db = openDatabase({ dataDir: muster.dataDir })
-    const found = await findCredentials(db.read, 'ann@example.com')
-    await db.close()
+    const options = ['--name', 'Acme', '--email', 'ann@example.com', '--password', '-']
+    await muster.json(['account', 'create', ...options], { input: `${PASSWORD}\n` })
+    const found = await readCredentials(muster, 'ann@example.com')
     expect(await verifyPassword(found?.passwordHash ?? null, PASSWORD)).toBe(true)
   })
 })
 
-describe('account create and user create: refusals', () => {
-  it('create nothing, and print the reason on standard error with status 1', async () => {
+describe('account create and user create', () => {
+  it.each([
+    {
+      reason: 'an email in use',
+      args: ['account', 'create', ...accountOptions('Other', 'ANN@Example.com')],
+      message: 'A user with the email ANN@Example.com already exists.\n',
+    },
+    {
+      reason: 'a short password',
+      args: ['account', 'create', '--name', 'Other', ...BOB, '--password', 'short'],
+      message: 'The password must be at least 8 characters long\n',
+    },
+    {
+      reason: 'an invalid email',
+      args: ['account', 'create', ...accountOptions('Other', 'nobody')],
+      message: '"nobody" is not an email. Use the form name@example.com.\n',
+    },
+    {
+      reason: 'an empty name',
+      args: ['account', 'create', ...accountOptions(' ', 'bob@example.com')],
+      message: 'The account name must not be empty.\n',
+    },
+    {
+      reason: 'an unknown account',
+      args: ['user', 'create', '--account', 'x', ...BOB, '--role', 'admin', '--password', PASSWORD],
+      message: 'There is no account x\n',
+    },
+    {
+      reason: 'an email of a user of the account',
+      args: [
+        ...['user', 'create', '--account', 'Acme', '--email', 'ann@example.com'],
+        ...['--role', 'admin', '--password', PASSWORD],
+      ],
+      message: 'A user with the email ann@example.com already exists.\n',
+    },
+    {
+      reason: 'a Member with grants',
+      args: [
+        ...['user', 'create', '--account', 'Acme', ...BOB],
+        ...['--role', 'member', '--grant', 'webhooks', '--password', PASSWORD],
+      ],
+      message: 'A Member cannot manage API keys or webhooks. Only an Admin can have grants.\n',
+    },
+  ])('refuse $reason, and create nothing', async ({ args, message }) => {
     await using muster = await newMuster()
-    const { account_id: account } = await newAccount(muster)
-    const create = (email: string, password: string, name = 'Other') =>
-      muster.run([
-        'account',
-        'create',
-        '--name',
-        name,
-        '--email',
-        email,
-        '--password',
-        password,
-        '--json',
-      ])
-    const createUser = (...more: string[]) =>
-      muster.run(['user', 'create', '--password', PASSWORD, '--json', ...more])
-
-    for (const [ended, message] of [
-      [
-        create('ANN@Example.com', PASSWORD),
-        'A user with the email ANN@Example.com already exists.\n',
-      ],
-      [create('bob@example.com', 'short'), 'The password must be at least 8 characters long\n'],
-      [create('nobody', PASSWORD), '"nobody" is not an email. Use the form name@example.com.\n'],
-      [create('bob@example.com', PASSWORD, ' '), 'The account name must not be empty.\n'],
-      [
-        createUser('--account', 'x', '--email', 'bob@example.com', '--role', 'admin'),
-        'There is no account x\n',
-      ],
-      [
-        createUser('--account', account, '--email', 'ann@example.com', '--role', 'admin'),
-        'A user with the email ann@example.com already exists.\n',
-      ],
-      [
-        createUser(
-          '--account',
-          account,
-          '--email',
-          'bob@example.com',
-          '--role',
-          'member',
-          '--grant',
-          'webhooks',
-        ),
-        'A Member cannot manage API keys or webhooks. Only an Admin can have grants.\n',
-      ],
-    ] as const)
-      expect(await ended).toEqual({ status: 1, stdout: '', stderr: message })
-
-    const db = openDatabase({ dataDir: muster.dataDir })
-    expect(await db.read('accounts').count({ accounts: '*' })).toEqual([{ accounts: 1 }])
-    await db.close()
+    await newAccount(muster)
+    expect(await muster.run([...args, '--json'])).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: message,
+    })
+    expect(await muster.json(['account', 'list'])).toHaveLength(1)
+    expect(await muster.json(['user', 'list', '--account', 'Acme'])).toHaveLength(1)
   })
 })
 
 describe('user create', () => {
   it('creates an admin with grants and a Finance permission', async () => {
     await using muster = await newMuster()
-    const { account_id: account } = await newAccount(muster)
-    const args = [
-      'user',
-      'create',
-      '--account',
-      account,
-      '--email',
-      'bob@example.com',
-      '--role',
-      'admin',
-      '--password',
-      PASSWORD,
-    ]
+    await newAccount(muster)
     const created = await muster.json([
-      ...args,
-      '--grant',
-      'api_keys,webhooks',
-      '--finance',
-      'read',
-      '--full-name',
-      'Bob Bo',
+      ...['user', 'create', '--account', 'Acme', ...BOB, '--full-name', 'Bob Bo'],
+      ...['--role', 'admin', '--grant', 'api_keys,webhooks', '--finance', 'read'],
+      ...['--password', PASSWORD],
     ])
     expect(created).toEqual({ user_id: UUID })
-
-    const db = openDatabase({ dataDir: muster.dataDir })
-    const found = await findCredentials(db.read, 'bob@example.com')
-    await db.close()
-    expect(found?.user).toMatchObject({
+    expect((await readCredentials(muster, 'bob@example.com'))?.user).toMatchObject({
       fullName: 'Bob Bo',
       role: 'admin',
       grants: ['api_keys', 'webhooks'],
@@ -171,23 +137,12 @@ describe('user create', () => {
 
   it('creates a member without grants and Finance permission', async () => {
     await using muster = await newMuster()
-    const { account_id: account } = await newAccount(muster)
+    await newAccount(muster)
     await muster.json([
-      'user',
-      'create',
-      '--account',
-      account,
-      '--email',
-      'mo@example.com',
-      '--role',
-      'member',
-      '--password',
-      PASSWORD,
+      ...['user', 'create', '--account', 'Acme', ...BOB],
+      ...['--role', 'member', '--password', PASSWORD],
     ])
-    const db = openDatabase({ dataDir: muster.dataDir })
-    const found = await findCredentials(db.read, 'mo@example.com')
-    await db.close()
-    expect(found?.user).toMatchObject({
+    expect((await readCredentials(muster, 'bob@example.com'))?.user).toMatchObject({
       role: 'member',
       grants: [],
       permissions: { participants: 'read', finance: 'none' },
@@ -199,16 +154,8 @@ describe('key create, list and revoke', () => {
   it('creates a key that works until it is revoked, and lists it without its token', async () => {
     await using muster = await newMuster()
     const { user_id: userId } = await newAccount(muster)
-    const { id, token } = await muster.json([
-      'key',
-      'create',
-      '--email',
-      'ANN@example.com',
-      '--name',
-      'Sync',
-      '--access',
-      'read_only',
-    ])
+    const options = ['--email', 'ANN@example.com', '--name', 'Sync', '--access', 'read_only']
+    const { id, token } = await muster.json(['key', 'create', ...options])
     expect({ id, token }).toEqual({
       id: UUID,
       token: expect.stringMatching(/^mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/),
@@ -245,24 +192,23 @@ describe('key create, list and revoke', () => {
     expect(stdout).not.toContain(token)
   })
 
-  it('refuse unknown users and keys', async () => {
+  it.each([
+    {
+      args: ['key', 'create', '--email', 'x@example.com', '--name', 'A', '--access', 'read_only'],
+      message: 'There is no user with the email x@example.com\n',
+    },
+    {
+      args: ['key', 'list', '--email', 'x@example.com'],
+      message: 'There is no user with the email x@example.com\n',
+    },
+    { args: ['key', 'revoke', 'nonsense'], message: 'There is no API key nonsense\n' },
+    {
+      args: ['key', 'revoke', '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'],
+      message: 'There is no API key 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11\n',
+    },
+  ])('refuse an unknown user or key: $args', async ({ args, message }) => {
     await using muster = await newMuster()
-    for (const [args, message] of [
-      [
-        ['key', 'create', '--email', 'x@example.com', '--name', 'A', '--access', 'read_only'],
-        'There is no user with the email x@example.com\n',
-      ],
-      [
-        ['key', 'list', '--email', 'x@example.com'],
-        'There is no user with the email x@example.com\n',
-      ],
-      [['key', 'revoke', 'nonsense'], 'There is no API key nonsense\n'],
-      [
-        ['key', 'revoke', '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'],
-        'There is no API key 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11\n',
-      ],
-    ] as const)
-      expect(await muster.run([...args])).toEqual({ status: 1, stdout: '', stderr: message })
+    expect(await muster.run(args)).toEqual({ status: 1, stdout: '', stderr: message })
   })
 })
 
@@ -277,52 +223,28 @@ describe('user link', () => {
       expires_at: ISO,
     })
 
-    const { started, url } = await serve(muster)
-    const post = (path: string, fields: Record<string, string>) =>
-      fetch(url + path, { method: 'POST', redirect: 'manual', body: new URLSearchParams(fields) })
+    const { ready } = await startServing(muster)
+    const post = async (path: string, fields: Record<string, string>): Promise<number> => {
+      const body = new URLSearchParams(fields)
+      return (await fetch(ready.url + path, { method: 'POST', redirect: 'manual', body })).status
+    }
+    const signIn = (password: string) =>
+      post('/console/sign-in', { email: 'ann@example.com', password })
     const link = new URL(created.url).pathname
-    expect(
-      (await post('/console/sign-in', { email: 'ann@example.com', password: PASSWORD })).status,
-    ).toBe(303)
-    expect((await post(link, { password: 'a wholly new password' })).status).toBe(303)
-    expect((await post(link, { password: 'and another one' })).status).toBe(404)
-    expect(
-      (await post('/console/sign-in', { email: 'ann@example.com', password: PASSWORD })).status,
-    ).toBe(401)
-    expect(
-      (
-        await post('/console/sign-in', {
-          email: 'ann@example.com',
-          password: 'a wholly new password',
-        })
-      ).status,
-    ).toBe(303)
-    started.process.kill('SIGTERM')
-    await started.ended
+    expect(await signIn(PASSWORD)).toBe(303)
+    expect(await post(link, { password: 'a wholly new password' })).toBe(303)
+    expect(await post(link, { password: 'and another one' })).toBe(404)
+    expect(await signIn(PASSWORD)).toBe(401)
+    expect(await signIn('a wholly new password')).toBe(303)
   })
 
   it('refuses an unknown email', async () => {
     await using muster = await newMuster()
     await newAccount(muster)
-    const { status, stdout, stderr } = await muster.run([
-      'user',
-      'link',
-      '--email',
-      'bob@example.com',
-    ])
-    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-    expect(stderr).toContain('There is no user with the email bob@example.com')
+    expect(await muster.run(['user', 'link', ...BOB])).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringContaining('There is no user with the email bob@example.com'),
+    })
   })
 })
-
-async function serve(muster: Muster): Promise<{ started: Started; url: string }> {
-  const started = muster.start(['serve', '--json'], {
-    environment: { PORT: '0', LOG_LEVEL: 'warn' },
-  })
-  const line = await until(
-    'the service is ready',
-    () => started.output.stdout.includes('\n') && started.output.stdout,
-    60_000,
-  )
-  return { started, url: JSON.parse(line).url }
-}
