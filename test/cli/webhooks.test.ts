@@ -11,29 +11,32 @@ import { CLOCK_DIFFERENCE_MS } from '../helpers.ts'
 import { type Muster, newAccount, newMuster } from './muster.ts'
 
 const UNKNOWN = '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
+const HOUR_MS = 3_600_000
 const SECRET = /^whsec_[A-Za-z0-9+/]{43}=$/
-const URL = 'https://example.com/webhooks'
+const ENDPOINT = 'https://example.com/webhooks'
 
-async function newWebhook(
-  muster: Muster,
-): Promise<{ accountId: string; id: string; secret: string }> {
-  const { account_id: accountId } = await newAccount(muster)
-  return {
-    accountId,
-    ...(await muster.json([
-      'webhook',
-      'create',
-      '--account',
-      accountId,
-      '--url',
-      URL,
-      '--events',
-      '*',
-    ])),
-  }
+interface NewWebhook {
+  id: string
+  secret: string
 }
 
-/** The current signing secret, as the server reads it. */
+function createWebhook(
+  muster: Muster,
+  accountId: string,
+  events = '*',
+  ...options: string[]
+): Promise<NewWebhook> {
+  const webhook = ['--account', accountId, '--url', ENDPOINT, '--events', events]
+  return muster.json(['webhook', 'create', ...webhook, ...options])
+}
+
+/** A webhook in a new account. */
+async function newWebhook(muster: Muster): Promise<NewWebhook & { accountId: string }> {
+  const { account_id: accountId } = await newAccount(muster)
+  return { accountId, ...(await createWebhook(muster, accountId)) }
+}
+
+/** The current signing secret, as the service reads it. */
 async function signingSecret(muster: Muster, accountId: string, id: string): Promise<string> {
   const { secretKeys } = readConfig({ DATA_DIR: muster.dataDir })
   const db = openDatabase({ dataDir: muster.dataDir })
@@ -42,12 +45,12 @@ async function signingSecret(muster: Muster, accountId: string, id: string): Pro
   return openSecret(secretKeys, id, sealed?.current ?? '')
 }
 
-/** Stores a delivery as the engine leaves it. */
+/** Stores a delivery in a state, with the attempt that leads to it, as the engine does. */
 async function newDelivery(
   muster: Muster,
   accountId: string,
   webhookId: string,
-  state: string,
+  state: 'pending' | 'retrying' | 'delivered' | 'failed',
 ): Promise<string> {
   const id = uuidv7()
   const db = openDatabase({ dataDir: muster.dataDir })
@@ -62,22 +65,21 @@ async function newDelivery(
   await transaction(db, async (trx) => {
     await insertDeliveries(writeScope(trx, accountId), [delivery], new Date(0))
     if (state === 'pending') return
-    const ended = { next_attempt_at: null, next_trigger: null }
-    const planned = state === 'retrying' ? { next_attempt_at: Date.now() + 3_600_000 } : ended
+    const schedule =
+      state === 'retrying'
+        ? { next_attempt_at: Date.now() + HOUR_MS }
+        : { next_attempt_at: null, next_trigger: null }
     await trx
       .sql('deliveries')
       .where({ id })
-      .update({ state, attempts: 1, ...planned })
-    const attempt = {
+      .update({ state, attempts: 1, ...schedule })
+    await trx.sql('attempts').insert({
       account_id: accountId,
       delivery_id: id,
       number: 1,
       trigger: 'schedule',
       started_at: 1_000,
       duration_ms: 12,
-    }
-    await trx.sql('attempts').insert({
-      ...attempt,
       outcome: 'http_error',
       status: 500,
       response_headers: '{"server":"x"}',
@@ -95,26 +97,41 @@ describe('webhook create', () => {
     const { accountId, id, secret } = await newWebhook(muster)
     expect(secret).toMatch(SECRET)
     expect(await signingSecret(muster, accountId, id)).toBe(secret)
+  })
 
-    const types = ['--events', 'task.created, participant.created']
-    const other = await muster.json([
-      'webhook',
-      'create',
-      '--account',
-      accountId,
-      '--url',
-      URL,
-      ...types,
-      '--description',
-      'Second',
-    ])
+  it('accepts http only to allowed IP addresses', async () => {
+    await using muster = await newMuster()
+    const { account_id: account } = await newAccount(muster)
+    const create = (url: string, environment: Record<string, string> = {}) => {
+      const webhook = ['--account', account, '--url', url, '--events', '*']
+      return muster.run(['webhook', 'create', ...webhook], { environment })
+    }
+    const refused = await create('http://127.0.0.1:4000/')
+    expect(refused).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringContaining('127.0.0.1 is not public'),
+    })
+    expect(refused.stderr).toContain('export WEBHOOK_ALLOW_ADDRESSES=127.0.0.0/8')
+    expect((await create('ftp://example.com/')).stderr).toBe('The URL must begin with https://.\n')
+    const allowed = { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' }
+    expect(await create('http://127.0.0.1:4000/', allowed)).toMatchObject({ status: 0, stderr: '' })
+  })
+})
+
+describe('webhook list', () => {
+  it('lists the webhooks with their health, without secrets', async () => {
+    await using muster = await newMuster()
+    const { accountId, id, secret } = await newWebhook(muster)
+    const types = 'task.created, participant.created'
+    const other = await createWebhook(muster, accountId, types, '--description', 'Second')
     await newDelivery(muster, accountId, id, 'retrying')
     const listed = await muster.json(['webhook', 'list'])
     expect(listed).toMatchObject([
       {
         id,
         account_id: accountId,
-        url: URL,
+        url: ENDPOINT,
         description: '',
         event_types: ['*'],
         enabled: true,
@@ -128,36 +145,9 @@ describe('webhook create', () => {
     expect(stdout).not.toContain(secret)
     expect(stdout).toMatch(
       new RegExp(
-        `^ID +HEALTH +SUCCEEDED +WAITING +URL +EVENTS\n${id} +no traffic +0 of 0 +1 +${URL} +\\*\n`,
+        `^ID +HEALTH +SUCCEEDED +WAITING +URL +EVENTS\n${id} +no traffic +0 of 0 +1 +${ENDPOINT} +\\*\n`,
       ),
     )
-  })
-
-  it('accepts http only to allowed IP addresses', async () => {
-    await using muster = await newMuster()
-    const { account_id: account } = await newAccount(muster)
-    const args = [
-      'webhook',
-      'create',
-      '--account',
-      account,
-      '--url',
-      'http://127.0.0.1:4000/',
-      '--events',
-      '*',
-    ]
-    const refused = await muster.run(args)
-    expect(refused).toMatchObject({
-      status: 1,
-      stdout: '',
-      stderr: expect.stringContaining('127.0.0.1 is not public'),
-    })
-    expect(refused.stderr).toContain('export WEBHOOK_ALLOW_ADDRESSES=127.0.0.0/8')
-    const unfit = await muster.run(args.with(5, 'ftp://example.com/'))
-    expect(unfit.stderr).toBe('The URL must begin with https://.\n')
-    expect(
-      await muster.json(args, { environment: { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' } }),
-    ).toHaveProperty('secret')
   })
 })
 
@@ -195,7 +185,7 @@ describe('webhook rotate', () => {
 })
 
 describe('deliveries', () => {
-  it('list: newest first, optionally by state', async () => {
+  it('list: the newest first, filtered by state and limited in number', async () => {
     await using muster = await newMuster()
     const { accountId, id: webhook } = await newWebhook(muster)
     const pending = await newDelivery(muster, accountId, webhook, 'pending')
@@ -264,29 +254,29 @@ describe('deliveries', () => {
       id: due,
       trigger: 'schedule',
     })
-    const before = Date.now()
+    const startedAt = Date.now()
     expect(await muster.json(['deliveries', 'retry', retrying])).toEqual({
       id: retrying,
       trigger: 'schedule',
     })
 
     const db = openDatabase({ dataDir: muster.dataDir })
-    const planned = await db
+    const deliveries = await db
       .read('deliveries')
       .orderBy('id')
       .select('id', 'state', 'next_trigger', 'next_attempt_at')
     await db.close()
-    expect(planned).toMatchObject([
+    expect(deliveries).toMatchObject([
       { id: failed, state: 'failed', next_trigger: 'retry' },
       { id: delivered, state: 'delivered', next_trigger: 'resend' },
       { id: due, state: 'pending', next_trigger: 'schedule', next_attempt_at: 0 },
       { id: retrying, state: 'retrying', next_trigger: 'schedule' },
     ])
-    expect(planned[3].next_attempt_at).toBeGreaterThanOrEqual(before - CLOCK_DIFFERENCE_MS)
-    expect(planned[3].next_attempt_at).toBeLessThanOrEqual(Date.now() + CLOCK_DIFFERENCE_MS)
+    expect(deliveries[3].next_attempt_at).toBeGreaterThanOrEqual(startedAt - CLOCK_DIFFERENCE_MS)
+    expect(deliveries[3].next_attempt_at).toBeLessThanOrEqual(Date.now() + CLOCK_DIFFERENCE_MS)
   })
 
-  it('cancel: works once', async () => {
+  it('cancel: ends a delivery, and refuses one that has ended', async () => {
     await using muster = await newMuster()
     const { accountId, id: webhook } = await newWebhook(muster)
     const id = await newDelivery(muster, accountId, webhook, 'retrying')
@@ -302,16 +292,7 @@ describe('deliveries', () => {
   it('undelivered: lists deliveries of all webhooks, newest first', async () => {
     await using muster = await newMuster()
     const { accountId, id: webhook } = await newWebhook(muster)
-    const { id: other } = await muster.json([
-      'webhook',
-      'create',
-      '--account',
-      accountId,
-      '--url',
-      URL,
-      '--events',
-      '*',
-    ])
+    const { id: other } = await createWebhook(muster, accountId)
     const failed = await newDelivery(muster, accountId, webhook, 'failed')
     await newDelivery(muster, accountId, webhook, 'delivered')
     const pending = await newDelivery(muster, accountId, other, 'pending')
@@ -352,35 +333,34 @@ describe('deliveries', () => {
   })
 })
 
-describe('webhook and deliveries commands with an unknown ID', () => {
-  it('fail with a message', async () => {
+describe('a command with an unknown ID', () => {
+  it.each<[args: string[], message: string]>([
+    [
+      ['webhook', 'create', '--account', UNKNOWN, '--url', ENDPOINT, '--events', '*'],
+      `There is no account ${UNKNOWN}\n`,
+    ],
+    [['webhook', 'list', '--account', UNKNOWN], `There is no account ${UNKNOWN}\n`],
+    [['webhook', 'rotate', 'nonsense'], 'There is no webhook nonsense\n'],
+    [['webhook', 'disable', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
+    [['deliveries', 'list', '--webhook', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
+    [['deliveries', 'retry', UNKNOWN], `There is no delivery ${UNKNOWN}\n`],
+    [['deliveries', 'attempts', 'nonsense'], 'There is no delivery nonsense\n'],
+    [['deliveries', 'cancel', UNKNOWN], `There is no delivery ${UNKNOWN}\n`],
+    [['deliveries', 'undelivered', '--account', UNKNOWN], `There is no account ${UNKNOWN}\n`],
+    [
+      ['deliveries', 'retry-failed', '--webhook', UNKNOWN, '--since', '2026-11-21'],
+      `There is no webhook ${UNKNOWN}\n`,
+    ],
+    [['webhook', 'test', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
+    [['webhook', 'send-missed', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
+    [['bulk', 'list', '--account', UNKNOWN], `There is no account ${UNKNOWN}\n`],
+    [['bulk', 'pause', UNKNOWN], `There is no bulk job ${UNKNOWN}\n`],
+  ])('%j is refused', async (args, message) => {
     await using muster = await newMuster()
-    for (const [args, message] of [
-      [
-        ['webhook', 'create', '--account', UNKNOWN, '--url', URL, '--events', '*'],
-        `There is no account ${UNKNOWN}\n`,
-      ],
-      [['webhook', 'list', '--account', UNKNOWN], `There is no account ${UNKNOWN}\n`],
-      [['webhook', 'rotate', 'nonsense'], 'There is no webhook nonsense\n'],
-      [['webhook', 'disable', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
-      [['deliveries', 'list', '--webhook', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
-      [['deliveries', 'retry', UNKNOWN], `There is no delivery ${UNKNOWN}\n`],
-      [['deliveries', 'attempts', 'nonsense'], 'There is no delivery nonsense\n'],
-      [['deliveries', 'cancel', UNKNOWN], `There is no delivery ${UNKNOWN}\n`],
-      [['deliveries', 'undelivered', '--account', UNKNOWN], `There is no account ${UNKNOWN}\n`],
-      [
-        ['deliveries', 'retry-failed', '--webhook', UNKNOWN, '--since', '2026-11-21'],
-        `There is no webhook ${UNKNOWN}\n`,
-      ],
-      [['webhook', 'test', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
-      [['webhook', 'send-missed', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
-      [['bulk', 'list', '--account', UNKNOWN], `There is no account ${UNKNOWN}\n`],
-      [['bulk', 'pause', UNKNOWN], `There is no bulk job ${UNKNOWN}\n`],
-    ] as const)
-      expect(await muster.run([...args, '--json'])).toEqual({
-        status: 1,
-        stdout: '',
-        stderr: message,
-      })
+    expect(await muster.run([...args, '--json'])).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: message,
+    })
   })
 })
