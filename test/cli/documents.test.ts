@@ -1,5 +1,5 @@
-/** Commands for OpenAPI documents that were not written for this toolchain. docs/documents.md has
- *  the table. */
+/** The commands for other OpenAPI documents than the contract of this service. docs/documents.md
+ *  lists what they support. */
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -16,9 +16,9 @@ import { readTabs } from '../docs/pages.ts'
 import { LIBRARY, MEMBERS, UNSUPPORTED } from './documents.ts'
 import { newMuster } from './muster.ts'
 
-const resolvePublic = (name: string) =>
+const publicDocument = (name: string) =>
   createRequire(import.meta.url).resolve(`@readme/oas-examples/${name}.json`)
-const PETSTORE = resolvePublic('3.0/json/petstore')
+const PETSTORE = publicDocument('3.0/json/petstore')
 const LOCAL = { host: '127.0.0.1', port: 0 }
 
 let folder: string
@@ -36,6 +36,12 @@ async function newFolder(name: string, files: Record<string, string>): Promise<s
   return directory
 }
 
+/** Runs a service or a mock, and disposes of it at the end of the test. */
+async function serve(starting: Promise<Awaited<ReturnType<typeof startHandlers>>>) {
+  const { url, stop } = await starting
+  return { url, [Symbol.asyncDispose]: () => stop(0) }
+}
+
 describe('the Petstore', () => {
   let pets: string
   beforeAll(async () => {
@@ -44,32 +50,27 @@ describe('the Petstore', () => {
   })
 
   it('becomes a service: operations respond with 501, and /docs/ describes them', async () => {
-    const service = await startHandlers(pets, LOCAL)
-    try {
-      const get = (path: string, headers = {}) => fetch(service.url + path, { headers })
-      expect((await get('/v2/store/inventory')).status).toBe(401)
-      expect((await get('/v2/store/inventory', { api_key: 'k' })).status).toBe(501)
-      expect((await get('/v2/user/ada')).status).toBe(501)
-      expect((await get('/v2/user')).status).toBe(405)
-      expect((await get('/v2/cats')).status).toBe(404)
-      for (const page of ['', 'resources/pet', 'operations/getPetById', 'schemas']) {
-        const response = await get(`/docs/${page}`)
-        expect([page, response.status]).toEqual([page, 200])
-        expect(await response.text()).not.toContain('Muster')
-      }
-      expect(await (await get('/docs/operations/getPetById')).text()).toContain('api_key')
-    } finally {
-      await service.stop(0)
+    await using service = await serve(startHandlers(pets, LOCAL))
+    const get = (path: string, headers = {}) => fetch(service.url + path, { headers })
+    expect((await get('/v2/store/inventory')).status).toBe(401)
+    expect((await get('/v2/store/inventory', { api_key: 'k' })).status).toBe(501)
+    expect((await get('/v2/user/ada')).status).toBe(501)
+    expect((await get('/v2/user')).status).toBe(405)
+    expect((await get('/v2/cats')).status).toBe(404)
+    for (const page of ['', 'resources/pet', 'operations/getPetById', 'schemas']) {
+      const response = await get(`/docs/${page}`)
+      expect([page, response.status]).toEqual([page, 200])
+      expect(await response.text()).not.toContain('Muster')
     }
+    expect(await (await get('/docs/operations/getPetById')).text()).toContain('api_key')
   })
 
   it('names the setting of a port that is in use', async () => {
-    const taken = await startHandlers(pets, LOCAL)
-    const { port } = new URL(taken.url)
+    await using service = await serve(startHandlers(pets, LOCAL))
+    const { port } = new URL(service.url)
     await expect(startHandlers(pets, { ...LOCAL, port: Number(port) })).rejects.toThrow(
       `Port ${port} of 127.0.0.1 is already in use. Set PORT to another port.`,
     )
-    await taken.stop(0)
   })
 
   it('has a mock that passes the tests of the document', async () => {
@@ -151,11 +152,11 @@ describe('the Petstore', () => {
     ['Pet.colour', 'color', /^Pet has no field colour: did you mean /],
     ['Pet.name', 'status', 'Pet has a field status already: choose another name'],
     ['Pet.name', 'full name', /^full name is not a name of a field: use letters/],
-  ])('rename %s %s: refused', async (name, newName, want) => {
+  ])('refuses to rename %s to %s', async (name, newName, want) => {
     await expect(rename(name, newName, { force: true, root: pets })).rejects.toThrow(want)
   })
 
-  it('generate --resource: refused, because the service stores nothing', async () => {
+  it('refuses generate --resource, because the service stores nothing', async () => {
     await using muster = await newMuster()
     const { status, stderr } = await muster.run(['generate', '--root', pets, '--resource', 'pet'])
     expect([status, stderr]).toEqual([
@@ -179,7 +180,7 @@ describe('the Petstore', () => {
     ])
   })
 
-  it('can be released: later changes are compared with the copy', async () => {
+  it('can be released, so that diff compares with the copy', async () => {
     const document = await readFile(PETSTORE, 'utf8')
     const root = await newFolder('released', { 'openapi.json': document })
     await keepReleased(root)
@@ -189,7 +190,7 @@ describe('the Petstore', () => {
     expect(changes).toMatchObject([{ id: 'api-operation-id-removed', level: 'code' }])
   })
 
-  it('can lose a deprecated operation after its sunset', async () => {
+  it('can remove a deprecated operation after its sunset', async () => {
     const document = JSON.parse(await readFile(PETSTORE, 'utf8'))
     const marks = { deprecated: true, 'x-sunset': '2026-03-01' }
     Object.assign(document.paths['/store/inventory'].get, marks)
@@ -207,21 +208,14 @@ describe('public documents', () => {
     ['3.1/json/readme', 54],
     ['3.1/json/train-travel', 7],
     ['3.0/json/uspto', 3],
-  ])('%s: generates, starts, shows its pages, and its mock passes', async (name, count) => {
+  ])('%s becomes a service with pages, and a mock that passes the tests', async (name, count) => {
     const root = join(folder, name)
-    const { written } = await init(root, resolvePublic(name))
+    const { written } = await init(root, publicDocument(name))
     const ids = written.flatMap((file) => /^handlers\/(\w+)\.ts$/.exec(file)?.[1] ?? [])
     expect(ids.length).toBe(count)
-    const service = await startHandlers(root, LOCAL)
-    try {
-      for (const id of ids.slice(0, 3))
-        expect([id, (await fetch(`${service.url}/docs/operations/${id}`)).status]).toEqual([
-          id,
-          200,
-        ])
-    } finally {
-      await service.stop(0)
-    }
+    await using service = await serve(startHandlers(root, LOCAL))
+    for (const id of ids.slice(0, 3))
+      expect([id, (await fetch(`${service.url}/docs/operations/${id}`)).status]).toEqual([id, 200])
     expect((await testDocument({ root, mock: true })).results).toEqual([])
   })
 })
@@ -263,10 +257,64 @@ describe('a document of OpenAPI 3.1 in two files', () => {
     )
   })
 
-  it('passes validated values to handlers, and does not send a response that breaks it', async () => {
-    await writeFile(
-      join(library, 'handlers/uploadCover.ts'),
-      `export const uploadCover = async ({ path, query, headers, cookies, body, caller }) => ({
+  it('passes validated values to a handler, and the caller that security.ts returns', async () => {
+    const root = await withHandlers('handled-library')
+    await using service = await serve(startHandlers(root, LOCAL))
+    const response = await upload(service, '?size[width]=80&tags=x|y', 'good')
+    expect([response.status, await response.json()]).toEqual([
+      201,
+      {
+        path: { shelf: 7, book: 'b-1' },
+        query: { size: { width: 80 }, tags: ['x', 'y'] },
+        cookies: { theme: 'dark' },
+        caller: 'Ada',
+        trace: ['a', 'b'],
+        title: 'Front',
+        bytes: 4,
+        pages: 2,
+      },
+    ])
+  })
+
+  it('refuses invalid values, and credentials that security.ts does not know', async () => {
+    const root = await withHandlers('guarded-library')
+    await using service = await serve(startHandlers(root, LOCAL))
+    const challengeOf = ({ status, headers }: Response) => [status, headers.get('www-authenticate')]
+    expect(challengeOf(await upload(service, '?size[width]=80', 'bad'))).toEqual([
+      401,
+      'ApiKey in="cookie", name="session"',
+    ])
+    expect(challengeOf(await fetch(`${service.url}/api/members`, { method: 'POST' }))).toEqual([
+      401,
+      'ApiKey in="query", name="key", Basic realm="service"',
+    ])
+    const invalid = await upload(service, '?size[width]=wide', 'good')
+    expect([invalid.status, await invalid.json()]).toEqual([
+      422,
+      { type: 'about:blank', detail: 'query.size.width must be integer.' },
+    ])
+  })
+
+  it('does not send a response that breaks the document', async () => {
+    const root = await withHandlers('faulty-library')
+    await using service = await serve(startHandlers(root, LOCAL))
+    expect((await fetch(`${service.url}/api/shelves/7`)).status).toBe(500)
+  })
+
+  it('has a mock that returns the response that Prefer selects, if it is declared', async () => {
+    await using mock = await serve(startMock(library, LOCAL))
+    const get = (path: string, code: number) =>
+      fetch(`${mock.url}/api${path}`, { headers: { Prefer: `code=${code}` } })
+    expect((await get('/shelves/7', 404)).status).toBe(404)
+    expect((await get('/counts', 404)).status).toBe(400)
+  })
+
+  /** A copy of the library. One of its handlers returns its arguments, another one an invalid
+   *  response. */
+  async function withHandlers(name: string): Promise<string> {
+    await cp(library, join(folder, name), { recursive: true })
+    return newFolder(name, {
+      'handlers/uploadCover.ts': `export const uploadCover = async ({ path, query, headers, cookies, body, caller }) => ({
   status: 201,
   body: {
     path, query, cookies, caller,
@@ -276,67 +324,28 @@ describe('a document of OpenAPI 3.1 in two files', () => {
     pages: body.pages.length,
   },
 })`,
-    )
-    await writeFile(
-      join(library, 'handlers/getShelf.ts'),
-      "export const getShelf = async () => ({ status: 200, body: { id: 'one' } })",
-    )
-    await writeFile(
-      join(library, 'security.ts'),
-      "export const verify = async ({ session }) => (session === 'good' ? 'Ada' : undefined)",
-    )
-    const service = await startHandlers(library, LOCAL)
-    try {
-      const form = new FormData()
-      form.set('title', 'Front')
-      form.set('cover', new Blob(['1234']), 'cover.png')
-      for (const page of ['1.png', '2.png']) form.append('pages', new Blob(['x']), page)
-      const upload = (query: string, session: string) =>
-        fetch(`${service.url}/api/shelves/7/books/b-1/cover${query}`, {
-          method: 'PUT',
-          body: form,
-          headers: { Cookie: `session=${session}; theme=dark`, 'X-Trace': 'a,b' },
-        })
-      const ok = await upload('?size[width]=80&tags=x|y', 'good')
-      expect([ok.status, await ok.json()]).toEqual([
-        201,
-        {
-          path: { shelf: 7, book: 'b-1' },
-          query: { size: { width: 80 }, tags: ['x', 'y'] },
-          cookies: { theme: 'dark' },
-          caller: 'Ada',
-          trace: ['a', 'b'],
-          title: 'Front',
-          bytes: 4,
-          pages: 2,
-        },
-      ])
-      const challengeOf = ({ status, headers }: Response) => [
-        status,
-        headers.get('www-authenticate'),
-      ]
-      expect(challengeOf(await upload('?size[width]=80', 'bad'))).toEqual([
-        401,
-        'ApiKey in="cookie", name="session"',
-      ])
-      expect(challengeOf(await fetch(`${service.url}/api/members`, { method: 'POST' }))).toEqual([
-        401,
-        'ApiKey in="query", name="key", Basic realm="service"',
-      ])
-      const invalid = await upload('?size[width]=wide', 'good')
-      expect([invalid.status, await invalid.json()]).toEqual([
-        422,
-        { type: 'about:blank', detail: 'query.size.width must be integer.' },
-      ])
-      expect((await fetch(`${service.url}/api/shelves/7`)).status).toBe(500)
-    } finally {
-      await service.stop(0)
-    }
-  })
+      'handlers/getShelf.ts':
+        "export const getShelf = async () => ({ status: 200, body: { id: 'one' } })",
+      'security.ts':
+        "export const verify = async ({ session }) => (session === 'good' ? 'Ada' : undefined)",
+    })
+  }
+
+  function upload({ url }: { url: string }, query: string, session: string): Promise<Response> {
+    const body = new FormData()
+    body.set('title', 'Front')
+    body.set('cover', new Blob(['1234']), 'cover.png')
+    for (const page of ['1.png', '2.png']) body.append('pages', new Blob(['x']), page)
+    return fetch(`${url}/api/shelves/7/books/b-1/cover${query}`, {
+      method: 'PUT',
+      body,
+      headers: { Cookie: `session=${session}; theme=dark`, 'X-Trace': 'a,b' },
+    })
+  }
 })
 
-describe('refusals', () => {
-  it('lists every reason in one run, with file, line and what to do', async () => {
+describe('a document that is not supported', () => {
+  it('is refused with every reason, its file, its line and the remedy', async () => {
     const root = await newFolder('refused', { 'openapi.yaml': UNSUPPORTED.text })
     await using muster = await newMuster()
     for (const args of [['lint'], ['generate'], ['mock'], ['contract', '--mock']]) {
@@ -348,42 +357,29 @@ describe('refusals', () => {
     }
   })
 
-  it('contract --root: refuses the options that only tests of an installation have', async () => {
-    const root = await newFolder('options', { 'openapi.yaml': LIBRARY })
-    await using muster = await newMuster()
-    for (const option of ['--runs 3', '--seed 7', '--only createTask', '--har f.har', '--prove']) {
-      const { status, stderr } = await muster.run([
-        ...['contract', '--root', root],
-        ...option.split(' '),
-      ])
-      expect([option, status]).toEqual([option, 2])
-      expect(stderr).toContain(
-        `'--root <folder>' cannot be used with option '${option.slice(0, 5)}`,
-      )
-    }
-  })
-
-  it('init: after a refusal, the corrected document can use the same folder', async () => {
+  it('leaves the folder of init usable for a corrected document', async () => {
     const documents = await newFolder('corrected', { 'bad.yaml': UNSUPPORTED.text })
     const root = join(documents, 'service')
     await expect(init(root, join(documents, 'bad.yaml'))).rejects.toThrow('is not supported')
     const { written } = await init(root, PETSTORE)
     expect(written.length).toBeGreaterThan(0)
   })
+})
 
-  it('mock: selects a response by Prefer, and refuses one that is not declared', async () => {
-    const root = await newFolder('mocked', {
-      'openapi.yaml': LIBRARY,
-      'parts/members.yaml': MEMBERS,
+describe('muster contract --root', () => {
+  it.each([
+    [['--runs', '3']],
+    [['--seed', '7']],
+    [['--only', 'createTask']],
+    [['--har', 'f.har']],
+    [['--prove']],
+  ])('refuses %j, which only tests of an installation have', async (options) => {
+    const root = await newFolder('options', { 'openapi.yaml': LIBRARY })
+    await using muster = await newMuster()
+    const [option = ''] = options
+    expect(await muster.run(['contract', '--root', root, ...options])).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining(`'--root <folder>' cannot be used with option '${option}`),
     })
-    const mock = await startMock(root, LOCAL)
-    try {
-      const get = (path: string, code: number) =>
-        fetch(`${mock.url}/api${path}`, { headers: { Prefer: `code=${code}` } })
-      expect((await get('/shelves/7', 404)).status).toBe(404)
-      expect((await get('/counts', 404)).status).toBe(400)
-    } finally {
-      await mock.stop(0)
-    }
   })
 })

@@ -1,4 +1,5 @@
-/** Documents with what ours do not have. */
+/** OpenAPI documents with features that the contract of this service does not have, and one with
+ *  features that are not supported. */
 
 export const MEMBERS = `Member:
   type: object
@@ -137,6 +138,7 @@ components:
       properties: { kind: { type: string }, scale: { type: integer, exclusiveMinimum: 0 } }
 `
 
+/** `reasons`: the message for each line that is not supported. */
 export const UNSUPPORTED = {
   text: `openapi: 3.0.3
 info: { title: All that is refused, version: '1' }
