@@ -1,9 +1,10 @@
 /** The TypeScript client against the service itself. */
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { text as readText } from 'node:stream/consumers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createMuster, type Muster, MusterError, type Participant } from '../../client/src/index.ts'
-import { sharedApp, startApp, type TestAccount } from '../helpers.ts'
+import { sharedApp, startApp, type TestAccount, until } from '../helpers.ts'
 
 let account: TestAccount
 let muster: Muster
@@ -57,6 +58,26 @@ describe('calls', () => {
   })
 
   it('return a file as text', async () => {
+    await using service = await startApp({ role: 'all' })
+    const { key } = await service.newAccount()
+    const client = createMuster({ baseUrl: service.url, apiKey: key })
+    await client.POST('/public/v1/tasks', { body: { title: 'Call Ada' } })
+    const { data } = await client.POST('/public/v1/exports', {
+      body: { resource: 'tasks', format: 'csv' },
+    })
+    const params = { path: { export_id: data.id } }
+    await until('the export is completed', async () => {
+      const { data: current } = await client.GET('/public/v1/exports/{export_id}', { params })
+      return current?.status === 'completed'
+    })
+    const file = await client.GET('/public/v1/exports/{export_id}/file', {
+      params,
+      parseAs: 'text',
+    })
+    expect(file.data).toMatch(/^id,.*\r?\n.*Call Ada/)
+  })
+
+  it('fail for a file that is not ready', async () => {
     const { data } = await muster.POST('/public/v1/exports', {
       body: { resource: 'tasks', format: 'csv' },
     })
@@ -92,7 +113,7 @@ describe('errors', () => {
     expect(JSON.stringify([error, error.stack, error.message])).not.toContain('mst_nobody')
   })
 
-  it('of a proxy have no details', async () => {
+  it('without a body of the service name the request and the status', async () => {
     await using proxy = await startServer(() => ({
       status: 502,
       headers: { 'Content-Type': 'text/html' },
@@ -107,22 +128,28 @@ describe('errors', () => {
 })
 
 describe('lists', () => {
-  it('yield the records of all pages, filtered and sorted, and fetch each page once', async () => {
-    const other = await app.newAccount()
+  /** A client of a new account with seven participants, and the queries that it sends. */
+  async function newListClient() {
+    const owner = await app.newAccount()
     for (let number = 0; number < 7; number++)
-      await app.as(other).post('/participants', {
+      await app.as(owner).post('/participants', {
         full_name: `P${number}`,
         status: number === 3 ? 'archived' : 'active',
       })
-    const searches: string[] = []
+    const queries: string[] = []
     const client = createMuster({
       baseUrl: app.url,
-      apiKey: other.key,
+      apiKey: owner.key,
       fetch(request) {
-        searches.push(decodeURIComponent(new URL(request.url).search))
+        queries.push(decodeURIComponent(new URL(request.url).search))
         return fetch(request)
       },
     })
+    return { client, queries }
+  }
+
+  it('yield the records of all pages, filtered and sorted, and fetch each page once', async () => {
+    const { client, queries } = await newListClient()
     const names: string[] = []
     const query = {
       'filter[status]': ['active' as const, 'inactive' as const],
@@ -132,28 +159,35 @@ describe('lists', () => {
     for await (const { full_name } of client.records('/public/v1/participants', query))
       names.push(full_name)
     expect(names).toEqual(['P6', 'P5', 'P4', 'P2', 'P1', 'P0'])
-    expect(searches).toEqual(
+    expect(queries).toEqual(
       [1, 2, 3].map(
         (page) =>
           `?page[size]=2&filter[status]=active,inactive&sort=-full_name&page[number]=${page}`,
       ),
     )
+  })
 
-    searches.length = 0
-    for await (const { data, meta } of client.pages('/public/v1/participants', {
-      'page[number]': 2,
-      'page[size]': 3,
-    })) {
+  it('begin at page[number], and fetch no page that the caller does not read', async () => {
+    const { client, queries } = await newListClient()
+    const query = { 'page[number]': 2, 'page[size]': 3 }
+    for await (const { data, meta } of client.pages('/public/v1/participants', query)) {
       expect([data.length, meta.current_page, meta.total]).toEqual([3, 2, 7])
       break
     }
-    expect(searches).toHaveLength(1)
-    for await (const { meta } of client.pages('/public/v1/participants'))
-      expect(meta.per_page).toBe(100)
+    expect(queries).toHaveLength(1)
+  })
+
+  it('have pages of 100 records by default', async () => {
+    const { client } = await newListClient()
+    const sizes: number[] = []
+    for await (const { meta } of client.pages('/public/v1/participants')) sizes.push(meta.per_page)
+    expect(sizes).toEqual([100])
   })
 
   it('yield nothing if they are empty', async () => {
-    for await (const job of muster.records('/public/v1/jobs')) expect(job).toBeUndefined()
+    const jobs: unknown[] = []
+    for await (const job of muster.records('/public/v1/jobs')) jobs.push(job)
+    expect(jobs).toEqual([])
   })
 })
 
@@ -163,21 +197,19 @@ interface Reply {
   body?: string
 }
 
-/** A server for overload and lost connections. If `reply` returns undefined, it closes the
- *  connection. */
+/** A server that responds with any status. It closes the connection if `respond` returns
+ *  undefined. `count`: the number of requests so far, including this one. */
 async function startServer(
-  reply: (request: IncomingMessage & { text: string }, count: number) => Reply | undefined,
+  respond: (request: IncomingMessage, count: number) => Reply | undefined,
 ) {
   const requests: (IncomingMessage & { text: string })[] = []
   const server = createServer(async (request, response) => {
-    let text = ''
-    for await (const chunk of request) text += chunk
-    requests.push(Object.assign(request, { text }))
-    const result = reply(Object.assign(request, { text }), requests.length)
-    if (result === undefined) return void response.socket?.destroy()
+    requests.push(Object.assign(request, { text: await readText(request) }))
+    const reply = respond(request, requests.length)
+    if (reply === undefined) return void response.socket?.destroy()
     response
-      .writeHead(result.status, { 'Content-Type': 'application/json', ...result.headers })
-      .end(result.body ?? '{"message":"Later."}')
+      .writeHead(reply.status, { 'Content-Type': 'application/json', ...reply.headers })
+      .end(reply.body ?? '{"message":"Later."}')
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
@@ -194,7 +226,7 @@ const OK: Reply = { status: 200, body: '{"id":"1"}' }
 
 describe('retries', () => {
   it.each([409, 429, 503])(
-    '%i: after Retry-After, with the same body and Idempotency-Key',
+    'wait for Retry-After of a %i, and send the same body and Idempotency-Key',
     async (status) => {
       await using server = await startServer((_, count) =>
         count === 1 ? { status, headers: { 'Retry-After': '1' } } : OK,
@@ -213,7 +245,7 @@ describe('retries', () => {
     },
   )
 
-  it('each POST has its own Idempotency-Key unless the caller sets one', async () => {
+  it('do not share an Idempotency-Key with another POST, unless the caller sets it', async () => {
     await using server = await startServer(() => OK)
     const client = createMuster({ baseUrl: server.url, apiKey: 'any' })
     for (let time = 0; time < 2; time++)
@@ -228,7 +260,7 @@ describe('retries', () => {
     expect(keys.slice(2)).toEqual(['mine', undefined])
   })
 
-  it('throws immediately if Retry-After exceeds maxWaitMs', async () => {
+  it('do not wait for a Retry-After above maxWaitMs', async () => {
     await using server = await startServer(() => ({
       status: 429,
       headers: { 'Retry-After': '3600' },
@@ -242,7 +274,7 @@ describe('retries', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it('stops after maxRetries, and never retries 500', async () => {
+  it('end after maxRetries, and do not follow a 500', async () => {
     await using server = await startServer(({ url }) => ({
       status: url?.includes('jobs') ? 500 : 503,
       headers: { 'Retry-After': '0' },
@@ -254,7 +286,7 @@ describe('retries', () => {
     expect(server.requests).toHaveLength(4)
   })
 
-  it('after a lost connection, GET and POST but not DELETE', async () => {
+  it('follow a lost connection of GET and POST, but not of DELETE', async () => {
     await using server = await startServer((_, count) => (count % 2 === 1 ? undefined : OK))
     const client = createMuster({ baseUrl: server.url, apiKey: 'any' })
     await client.GET('/public/v1/tasks')
@@ -266,7 +298,7 @@ describe('retries', () => {
     expect(server.requests).toHaveLength(5)
   })
 
-  it('stops when the signal aborts', async () => {
+  it('end when the signal aborts', async () => {
     await using server = await startServer(() => ({
       status: 503,
       headers: { 'Retry-After': '30' },
@@ -278,7 +310,7 @@ describe('retries', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it('reads Retry-After of the rate limit of the service', async () => {
+  it('know Retry-After of the rate limit of the service', async () => {
     await using limited = await startApp({ environment: { RATE_LIMIT_PER_MINUTE: '1' } })
     const { key } = await limited.newAccount()
     const client = createMuster({ baseUrl: limited.url, apiKey: key, maxRetries: 0 })

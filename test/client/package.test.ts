@@ -1,24 +1,22 @@
 /** Packs the client, installs it in an empty project, type-checks it and runs it against the
  *  service. */
 import { execFile } from 'node:child_process'
-import { existsSync, realpathSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
 import { newSecret, signingKeys } from '../../webhooks/transport/secret.ts'
 import { signatureHeaders } from '../../webhooks/transport/sign.ts'
+import { otherNodes } from '../cli/nodes.ts'
 import { readTabs } from '../docs/pages.ts'
 import { operationIds, startApp } from '../helpers.ts'
+import { ROOT } from '../repository.ts'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const LONG_MS = 120_000
+const TIMEOUT_MS = 120_000
 const run = promisify(execFile)
 
-/** npm beside the Node that runs the tests, or on the path. */
 const npm = (args: string[], cwd: string) =>
   run('npm', args, { cwd, env: { ...process.env, npm_config_update_notifier: 'false' } })
 
@@ -62,7 +60,7 @@ beforeAll(async () => {
   await npm(['install', '--offline', '--no-audit', '--no-fund', '--no-package-lock'], project)
   await mkdir(join(project, 'node_modules/@types'))
   await symlink(join(ROOT, 'node_modules/@types/node'), join(project, 'node_modules/@types/node'))
-}, LONG_MS)
+}, TIMEOUT_MS)
 afterAll(() => rm(directory, { recursive: true, force: true }))
 
 /** The compiler's output for the files; empty without errors. */
@@ -75,12 +73,13 @@ async function compileFiles(files: string[], more: string[]): Promise<string> {
   )
 }
 
+/** The blocks of TypeScript in a page of Markdown. */
 async function codeIn(page: string): Promise<string[]> {
   const text = await readFile(join(ROOT, page), 'utf8')
   return [...text.matchAll(/^```(?:ts|typescript)\n([\s\S]*?)^```$/gm)].map(([, code = '']) => code)
 }
 
-/** The samples of the pages of operations, by the name of a file. */
+/** The samples of the operations in the documentation, by the name of their file. */
 async function readSamples(): Promise<Record<string, string>> {
   await using app = await startApp()
   const samples = operationIds.map(async (id) => {
@@ -96,10 +95,13 @@ const MODULES = [
 ]
 
 describe('the package', () => {
-  it('has the version of the contract, and contains only built files', async () => {
+  it('has the version of the contract', async () => {
     const { version } = JSON.parse(await readFile(join(source, 'package.json'), 'utf8'))
     const { info } = JSON.parse(await readFile(join(ROOT, 'generated/openapi.json'), 'utf8'))
     expect(version).toBe(info.version)
+  })
+
+  it('contains only built files', async () => {
     const { stdout } = await npm(['pack', '--json', '--dry-run', '--ignore-scripts'], source)
     const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }]
     for (const { path } of files)
@@ -109,8 +111,8 @@ describe('the package', () => {
   })
 
   it.each(MODULES)(
-    'documented code compiles, and wrong code does not: %s %s',
-    { timeout: LONG_MS },
+    'compiles with the documented code, and not with mistakes: %s %s',
+    { timeout: TIMEOUT_MS },
     async (...module) => {
       const [calls = '', lists = '', errors = '', webhooks = '', ...others] =
         await codeIn('client/README.md')
@@ -138,25 +140,24 @@ describe('the package', () => {
         `verifyWebhook('', {}, '').then((e) => e.event_type === 'task.created' && e.data.screening_outcome)`,
         `verifyWebhook('', {}, '').then((event) => event.event_type === 'task.crated')`,
       ]
-      const imports = "import { createMuster, verifyWebhook } from '@muster/client'"
-      const mistakesFile = [
-        imports,
+      const start = [
+        "import { createMuster, verifyWebhook } from '@muster/client'",
         "const muster = createMuster({ baseUrl: '', apiKey: '' })",
-        ...mistakes,
-      ].join('\n')
+      ]
+      const mistakesFile = [...start, ...mistakes].join('\n')
       for (const [file, code] of Object.entries({ ...files, 'mistakes.ts': mistakesFile }))
         await writeFile(join(project, file), code ?? '')
       const output = await compileFiles([...Object.keys(files), 'mistakes.ts'], module)
       const lines = output.split('\n').filter((line) => /^\S/.test(line))
       expect(lines.filter((line) => !line.startsWith('mistakes.ts('))).toEqual([])
       const found = lines.map((line) => Number(/^mistakes\.ts\((\d+),/.exec(line)?.[1]))
-      expect(new Set(found)).toEqual(new Set(mistakes.map((_, index) => index + 3)))
+      expect(new Set(found)).toEqual(new Set(mistakes.map((_, index) => start.length + index + 1)))
     },
   )
 
   it.each([process.execPath, ...otherNodes()])(
     'runs against the service, under %s',
-    { timeout: LONG_MS },
+    { timeout: TIMEOUT_MS },
     async (node) => {
       await using app = await startApp()
       const { key } = await app.newAccount()
@@ -196,12 +197,3 @@ describe('the package', () => {
     },
   )
 })
-
-/** Other versions of Node on the PATH. */
-function otherNodes(): string[] {
-  const candidates = (process.env.PATH ?? '')
-    .split(delimiter)
-    .map((directory) => join(directory, 'node'))
-  const others = candidates.filter((node) => existsSync(node)).map((node) => realpathSync(node))
-  return [...new Set(others)].filter((node) => node !== realpathSync(process.execPath))
-}

@@ -1,4 +1,4 @@
-/** The client verifies real deliveries and refuses forged ones. */
+/** `verifyWebhook` of the client accepts deliveries of the service and refuses forged ones. */
 import { describe, expect, it } from 'vitest'
 import { verifyWebhook, type WebhookEvent, WebhookRefused } from '../../client/src/index.ts'
 import { writeScope } from '../../records/database/scope.ts'
@@ -31,11 +31,13 @@ async function refusalReason(verified: Promise<unknown>): Promise<string> {
   return (error as WebhookRefused).reason
 }
 
+/** The signed headers without these. */
 const without = (...names: string[]) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)))
+/** The headers of Standard Webhooks. */
 const STANDARD = ['webhook-id', 'webhook-timestamp', 'webhook-signature']
 
-describe('a real delivery', () => {
+describe('a signed delivery', () => {
   it.each([
     ['text', body],
     ['a Buffer', Buffer.from(body)],
@@ -76,7 +78,7 @@ describe('a real delivery', () => {
   })
 })
 
-describe('refuses', () => {
+describe('verifyWebhook refuses', () => {
   const forged =
     headers['x-service-signature']?.replace(/^./, (first) => (first === 'a' ? 'b' : 'a')) ?? ''
 
@@ -112,7 +114,7 @@ describe('refuses', () => {
     ['reformatted', JSON.stringify(JSON.parse(body))],
     ['truncated', body.slice(0, -1)],
     ['empty', ''],
-  ])('a body: %s', async (_, input) => {
+  ])('a body that is %s', async (_, input) => {
     expect(await refusalReason(verifyWebhook(input, headers, secret, { now }))).toBe('signature')
   })
 
@@ -122,7 +124,7 @@ describe('refuses', () => {
     )
   })
 
-  it('a delivery that is over five minutes old, or from the future', async () => {
+  it('a delivery that was signed over five minutes before or after the current time', async () => {
     const later = (seconds: number) => ({
       now: () => new Date(SIGNED_AT.getTime() + seconds * 1000),
     })
@@ -152,7 +154,7 @@ describe('refuses', () => {
     }
   })
 
-  it('throws a TypeError for a missing secret or a parsed body', async () => {
+  it('a missing secret and a parsed body, with an error for the developer', async () => {
     for (const missing of ['', []])
       await expect(verifyWebhook(body, headers, missing)).rejects.toThrow(
         'The signing secret is missing',
@@ -163,10 +165,10 @@ describe('refuses', () => {
   })
 })
 
-describe('the engine', () => {
+describe('the service', () => {
   const app = sharedApp({ role: 'all' })
 
-  it('sends deliveries that verify', async () => {
+  it('sends deliveries that verifyWebhook accepts', async () => {
     await using receiver = await startReceiver()
     const account = await app.newAccount()
     const webhook = { url: receiver.url, description: '', eventTypes: ['*'], createdBy: null }
