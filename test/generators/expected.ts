@@ -1,4 +1,4 @@
-/** What the program of each client must report. */
+/** The reports that the programs of the clients must print. */
 import assert from 'node:assert/strict'
 import type { Generator } from './generators.ts'
 import { NEW_EVENT_TYPE, NEW_STATUS } from './service.ts'
@@ -16,9 +16,10 @@ export interface Report {
   event_types: string[]
   /** The screening questions of a new job, as the client read them. */
   questions: object[]
-  /** The status that only the proxy knows, or the error of the client. */
+  /** The status that the proxy returns, as the client reads it, or the error of the client. */
   new_status: string | { error: string }
-  /** The event type of the oldest event, which only the proxy knows, or the error of the client. */
+  /** The event type that the proxy returns for the oldest event, as the client reads it, or the
+   *  error of the client. */
   new_event_type: string | { error: string }
   /** The message of the 429. */
   too_many_requests: string
@@ -33,7 +34,7 @@ const NUMERIC_HEADERS = [
   'Retry-After',
 ]
 
-/** What a program makes of the delivery for a new participant. */
+/** The report of a program that reads the delivery for a new participant. */
 export interface DeliveryReport {
   event_type: string
   resource_type: string

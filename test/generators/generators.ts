@@ -1,9 +1,9 @@
-/** The generators of clients, their commands, and what they do with a new value of an
- *  enumeration. */
+/** The generators of clients, their commands, and the value that their clients read for a value of
+ *  an enumeration that the contract does not have. */
 import { type NEW_EVENT_TYPE, NEW_STATUS } from './service.ts'
 
 export interface Language {
-  /** Fails if the toolchain is missing. */
+  /** A command that fails if the toolchain is missing. */
   probe: string
   /** Installs the generators. Runs once, in the language's folder. */
   install?: string
@@ -32,10 +32,9 @@ export interface Generator {
   compile: string
   /** Prints a `Report`, or a `DeliveryReport` for a generator of AsyncAPI models. */
   run: string
-  /** What the client makes of a status that the contract does not know, or a part of its error. */
+  /** The value that the client reads for `NEW_STATUS`, or a part of its error. */
   newStatus?: typeof NEW_STATUS | 'unknown_default_open_api' | { error: string }
-  /** What the client makes of an event type that the contract does not know, or a part of its
-   *  error. */
+  /** The value that the client reads for `NEW_EVENT_TYPE`, or a part of its error. */
   newEventType?: typeof NEW_EVENT_TYPE | { error: string }
 }
 

@@ -94,7 +94,7 @@ async function test(generator: Generator, service: Service): Promise<void> {
       MUSTER_PROXY_URL: service.proxyUrl,
       MUSTER_API_KEY: await service.newKey(name),
     })
-    // Maven prints escape sequences around it.
+    // Maven prints escape sequences around the report.
     const report = JSON.parse(/\{.*\}/.exec(output)?.[0] ?? '')
     if (generator.newStatus) assertReport(report, generator, guide)
     else assertDelivery(report)
@@ -108,15 +108,16 @@ async function test(generator: Generator, service: Service): Promise<void> {
 /** Returns false, and counts a required language as failed, if a program of the toolchain is
  *  missing. */
 async function hasToolchain(language: LanguageName): Promise<boolean> {
-  const isMissing = await execute(language, languages[language].probe).then(
-    () => false,
+  const { probe } = languages[language]
+  const isInstalled = await execute(language, probe).then(
     () => true,
+    () => false,
   )
-  if (!isMissing) return true
+  if (isInstalled) return true
   const isRequired = options.require.includes(language)
   if (isRequired) failed++
   else skipped++
-  console.log(`  ${isRequired ? 'failed' : 'skipped'}: "${languages[language].probe}" fails`)
+  console.log(`  ${isRequired ? 'failed' : 'skipped'}: "${probe}" fails`)
   return false
 }
 

@@ -2,7 +2,8 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type Muster, newMuster, PASSWORD } from '../cli/muster.ts'
+import { type Muster, newAccount, newMuster, waitForDocument } from '../cli/muster.ts'
+import { startReceiver } from '../receiver.ts'
 
 /** A status that no contract knows. */
 export const NEW_STATUS = 'frozen'
@@ -27,26 +28,17 @@ export interface Service extends AsyncDisposable {
 /** Starts `muster serve` in embedded mode on a free loopback port. */
 export async function startService(): Promise<Service> {
   const muster = await newMuster()
-  const {
-    process: server,
-    output,
-    ended,
-  } = muster.start(['serve', '--json'], {
+  const serving = muster.start(['serve', '--json'], {
     environment: { ...SETTINGS, PORT: '0', LOG_LEVEL: 'warn' },
   })
   // Without this listener a signal would leave the service running.
-  process.once('exit', () => server.kill())
-  const { url } = await new Promise<{ url: string }>((resolve, reject) => {
-    server.stdout?.on('data', () => {
-      if (output.stdout.includes('\n')) resolve(JSON.parse(output.stdout))
-    })
-    ended.then(({ stderr }) => reject(new Error(stderr)), reject)
-  })
+  process.once('exit', () => serving.process.kill())
+  const { url } = await waitForDocument(serving)
   const proxy = await startProxy(url)
   return {
     url,
     proxyUrl: urlOf(proxy),
-    newKey: async (name) => (await newAccount(muster, name)).key,
+    newKey: async (name) => (await newOwner(muster, name)).key,
     receiveDelivery: () => receiveDelivery(muster, url),
     async [Symbol.asyncDispose]() {
       proxy.close()
@@ -59,48 +51,39 @@ function urlOf(server: Server): string {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-async function newAccount(muster: Muster, name: string): Promise<{ id: string; key: string }> {
+/** A new account, and a Full Access key of its Owner. */
+async function newOwner(muster: Muster, name: string): Promise<{ accountId: string; key: string }> {
   const email = `${name.replace(/\W+/g, '-')}@example.com`
-  const owner = ['--name', name, '--email', email, '--password', PASSWORD]
-  const { account_id: id } = await muster.json(['account', 'create', ...owner])
+  const { account_id: accountId } = await newAccount(muster, name, email)
   const options = ['--email', email, '--name', 'Test', '--access', 'full_access']
   const { token } = await muster.json(['key', 'create', ...options])
-  return { id, key: token }
+  return { accountId, key: token }
 }
 
 /** Forwards GET requests, and changes the statuses and event types of participants in the
  *  response. */
 async function startProxy(target: string): Promise<Server> {
-  const proxy = createServer(async (request, response) => {
-    const authorization = request.headers.authorization ?? ''
-    const answer = await fetch(target + request.url, { headers: { authorization } })
-    const text = await answer.text()
-    const body = text
+  const proxy = createServer(async ({ url, headers: { authorization = '' } }, response) => {
+    const original = await fetch(target + url, { headers: { authorization } })
+    const body = (await original.text())
       .replaceAll(/"status":"\w+"/g, `"status":"${NEW_STATUS}"`)
-      .replaceAll(/"event_type":"participant.\w+"/g, `"event_type":"${NEW_EVENT_TYPE}"`)
-    response.writeHead(answer.status, { 'Content-Type': 'application/json' }).end(body)
+      .replaceAll(/"event_type":"participant\.\w+"/g, `"event_type":"${NEW_EVENT_TYPE}"`)
+    response.writeHead(original.status, { 'Content-Type': 'application/json' }).end(body)
   }).listen(0, '127.0.0.1')
   await once(proxy, 'listening')
   return proxy
 }
 
 async function receiveDelivery(muster: Muster, url: string): Promise<string> {
-  const { id, key } = await newAccount(muster, 'delivery')
-  const receiver = createServer().listen(0, '127.0.0.1')
-  await once(receiver, 'listening')
-  try {
-    const webhook = ['--account', id, '--url', urlOf(receiver), '--events', '*']
-    await muster.json(['webhook', 'create', ...webhook], { environment: SETTINGS })
-    await fetch(`${url}/public/v1/participants`, {
-      method: 'POST',
-      headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
-      body: '{"full_name":"Ada Lovelace"}',
-    })
-    const [request, response] = await once(receiver, 'request')
-    const body = Buffer.concat(await request.toArray()).toString()
-    response.writeHead(204).end()
-    return body
-  } finally {
-    receiver.close()
-  }
+  await using receiver = await startReceiver()
+  const { accountId, key } = await newOwner(muster, 'delivery')
+  const webhook = ['--account', accountId, '--url', receiver.url, '--events', '*']
+  await muster.json(['webhook', 'create', ...webhook], { environment: SETTINGS })
+  await fetch(`${url}/public/v1/participants`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+    body: '{"full_name":"Ada Lovelace"}',
+  })
+  const [request] = await receiver.received(1)
+  return String(request?.body)
 }

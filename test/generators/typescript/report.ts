@@ -1,4 +1,4 @@
-/** What the programs of this folder share. */
+/** The settings of the programs of this folder, and parts of their reports. */
 
 export const url = process.env.MUSTER_URL ?? ''
 export const proxyUrl = process.env.MUSTER_PROXY_URL ?? ''
