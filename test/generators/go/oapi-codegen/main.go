@@ -18,9 +18,33 @@ import (
 func main() {
 	ctx := context.Background()
 	client := newClient(os.Getenv("MUSTER_URL"))
-	report := map[string]any{}
+	proxy := newClient(os.Getenv("MUSTER_PROXY_URL"))
+	participant := createParticipants(ctx, client)
+	report := map[string]any{
+		"names":          listNames(ctx, client),
+		"not_found":      readMissing(ctx, client),
+		"invalid":        createTwin(ctx, client),
+		"amount_minor":   pay(ctx, client, participant),
+		"questions":      ask(ctx, client),
+		"event_types":    listEventTypes(ctx, client),
+		"new_status":     readNewStatus(ctx, proxy),
+		"new_event_type": readNewEventType(ctx, proxy),
+	}
+	limited := reachLimit(ctx, client)
+	report["too_many_requests"] = limited.JSON429.Message
+	report["headers"] = map[string]any{
+		"X-RateLimit-Limit":     limited.Headers429.XRateLimitLimit,
+		"X-RateLimit-Remaining": limited.Headers429.XRateLimitRemaining,
+		"X-RateLimit-Reset":     limited.Headers429.XRateLimitReset,
+		"RateLimit":             limited.Headers429.RateLimit,
+		"RateLimit-Policy":      limited.Headers429.RateLimitPolicy,
+		"Retry-After":           limited.Headers429.RetryAfter,
+	}
+	fmt.Println(string(must(json.Marshal(report))))
+}
 
-	var participant muster.Id
+// createParticipants returns the ID of one of them.
+func createParticipants(ctx context.Context, client *muster.ClientWithResponses) (participant muster.Id) {
 	for name, status := range map[string]muster.NewParticipantStatus{
 		"Ada":   muster.NewParticipantStatusActive,
 		"Grace": muster.NewParticipantStatusInactive,
@@ -30,8 +54,10 @@ func main() {
 		body := muster.ParticipantCreate{FullName: name, Email: &email, Status: &status}
 		participant = must(client.CreateParticipantWithResponse(ctx, nil, body)).JSON201.Id
 	}
+	return participant
+}
 
-	var names []string
+func listNames(ctx context.Context, client *muster.ClientWithResponses) (names []string) {
 	size := muster.PageSize(1)
 	for number, last := muster.PageNumber(1), muster.PageNumber(1); number <= last; number++ {
 		page := must(client.ListParticipantsWithResponse(ctx, &muster.ListParticipantsParams{
@@ -43,59 +69,65 @@ func main() {
 		names = append(names, page.Data[0].FullName)
 		last = page.Meta.LastPage
 	}
-	report["names"] = names
+	return names
+}
 
-	missing := must(client.GetParticipantWithResponse(ctx, uuid.New(), nil))
-	report["not_found"] = missing.JSON404.Message
+func readMissing(ctx context.Context, client *muster.ClientWithResponses) any {
+	return must(client.GetParticipantWithResponse(ctx, uuid.New(), nil)).JSON404.Message
+}
+
+// createTwin creates a participant with an email that another one has.
+func createTwin(ctx context.Context, client *muster.ClientWithResponses) any {
 	email := types.Email("ada@example.com")
-	invalid := must(client.CreateParticipantWithResponse(ctx, nil, muster.ParticipantCreate{FullName: "Ada", Email: &email}))
-	report["invalid"] = invalid.JSON422.Errors
+	body := muster.ParticipantCreate{FullName: "Ada", Email: &email}
+	return must(client.CreateParticipantWithResponse(ctx, nil, body)).JSON422.Errors
+}
 
+func pay(ctx context.Context, client *muster.ClientWithResponses, participant muster.Id) any {
 	payment := muster.PaymentCreate{ParticipantId: participant, AmountMinor: 3_000_000_000, Currency: muster.VND}
 	must(client.CreatePaymentWithResponse(ctx, nil, payment))
-	payments := must(client.ListPaymentsWithResponse(ctx, nil))
-	report["amount_minor"] = payments.JSON200.Data[0].AmountMinor
+	return must(client.ListPaymentsWithResponse(ctx, nil)).JSON200.Data[0].AmountMinor
+}
 
+func ask(ctx context.Context, client *muster.ClientWithResponses) any {
 	job := must(client.CreateJobWithResponse(ctx, nil, muster.JobCreate{
 		Title:              "Interpreter",
 		ScreeningQuestions: &[]muster.ScreeningQuestionInput{yearsQuestion(), cityQuestion()},
 	}))
-	report["questions"] = job.JSON201.ScreeningQuestions
+	return job.JSON201.ScreeningQuestions
+}
 
+func listEventTypes(ctx context.Context, client *muster.ClientWithResponses) (types []string) {
 	events := must(client.ListEventsWithResponse(ctx, nil))
-	var types []string
 	for _, event := range events.JSON200.Data {
 		types = append(types, must(event.Discriminator()))
 	}
-	report["event_types"] = types
+	return types
+}
 
-	proxy := newClient(os.Getenv("MUSTER_PROXY_URL"))
-	if changed, err := proxy.ListParticipantsWithResponse(ctx, nil); err != nil {
-		report["new_status"] = map[string]string{"error": err.Error()}
-	} else {
-		report["new_status"] = changed.JSON200.Data[0].Status
+func readNewStatus(ctx context.Context, proxy *muster.ClientWithResponses) any {
+	participants, err := proxy.ListParticipantsWithResponse(ctx, nil)
+	if err != nil {
+		return map[string]string{"error": err.Error()}
 	}
+	return participants.JSON200.Data[0].Status
+}
 
-	if changed, err := proxy.ListEventsWithResponse(ctx, nil); err != nil {
-		report["new_event_type"] = map[string]string{"error": err.Error()}
-	} else {
-		report["new_event_type"] = must(changed.JSON200.Data[0].Discriminator())
+func readNewEventType(ctx context.Context, proxy *muster.ClientWithResponses) any {
+	events, err := proxy.ListEventsWithResponse(ctx, nil)
+	if err != nil {
+		return map[string]string{"error": err.Error()}
 	}
+	return must(events.JSON200.Data[0].Discriminator())
+}
 
-	limited := must(client.ListParticipantsWithResponse(ctx, nil))
-	for limited.JSON429 == nil {
-		limited = must(client.ListParticipantsWithResponse(ctx, nil))
+func reachLimit(ctx context.Context, client *muster.ClientWithResponses) *muster.ListParticipantsResponse {
+	for {
+		response := must(client.ListParticipantsWithResponse(ctx, nil))
+		if response.JSON429 != nil {
+			return response
+		}
 	}
-	report["too_many_requests"] = limited.JSON429.Message
-	report["headers"] = map[string]any{
-		"X-RateLimit-Limit":     limited.Headers429.XRateLimitLimit,
-		"X-RateLimit-Remaining": limited.Headers429.XRateLimitRemaining,
-		"X-RateLimit-Reset":     limited.Headers429.XRateLimitReset,
-		"RateLimit":             limited.Headers429.RateLimit,
-		"RateLimit-Policy":      limited.Headers429.RateLimitPolicy,
-		"Retry-After":           limited.Headers429.RetryAfter,
-	}
-	fmt.Println(string(must(json.Marshal(report))))
 }
 
 func yearsQuestion() (question muster.ScreeningQuestionInput) {

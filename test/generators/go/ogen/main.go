@@ -16,9 +16,33 @@ import (
 func main() {
 	ctx := context.Background()
 	client := newClient(os.Getenv("MUSTER_URL"))
-	report := map[string]any{}
+	proxy := newClient(os.Getenv("MUSTER_PROXY_URL"))
+	participant := createParticipants(ctx, client)
+	report := map[string]any{
+		"names":          listNames(ctx, client),
+		"not_found":      readMissing(ctx, client),
+		"invalid":        createTwin(ctx, client),
+		"amount_minor":   pay(ctx, client, participant),
+		"questions":      ask(ctx, client),
+		"event_types":    listEventTypes(ctx, client),
+		"new_status":     readNewStatus(ctx, proxy),
+		"new_event_type": readNewEventType(ctx, proxy),
+	}
+	limited := reachLimit(ctx, client)
+	report["too_many_requests"] = limited.Response.Message
+	report["headers"] = map[string]any{
+		"X-RateLimit-Limit":     limited.XRateLimitLimit,
+		"X-RateLimit-Remaining": limited.XRateLimitRemaining,
+		"X-RateLimit-Reset":     limited.XRateLimitReset,
+		"RateLimit":             limited.RateLimit,
+		"RateLimit-Policy":      limited.RateLimitPolicy,
+		"Retry-After":           limited.RetryAfter,
+	}
+	fmt.Println(string(must(json.Marshal(report))))
+}
 
-	var participant uuid.UUID
+// createParticipants returns the ID of one of them.
+func createParticipants(ctx context.Context, client *muster.Client) (participant uuid.UUID) {
 	for name, status := range map[string]muster.NewParticipantStatus{
 		"Ada":   muster.NewParticipantStatusActive,
 		"Grace": muster.NewParticipantStatusInactive,
@@ -31,8 +55,10 @@ func main() {
 		}, muster.CreateParticipantParams{}))
 		participant = uuid.UUID(created.(*muster.ParticipantCreatedHeaders).Response.ID)
 	}
+	return participant
+}
 
-	var names []string
+func listNames(ctx context.Context, client *muster.Client) (names []string) {
 	for number, last := int32(1), int32(1); number <= last; number++ {
 		response := must(client.ListParticipants(ctx, muster.ListParticipantsParams{
 			PageNumber:   muster.NewOptInt32(number),
@@ -44,86 +70,89 @@ func main() {
 		names = append(names, page.Data[0].FullName)
 		last = page.Meta.LastPage
 	}
-	report["names"] = names
+	return names
+}
 
+func readMissing(ctx context.Context, client *muster.Client) any {
 	missing := must(client.GetParticipant(ctx, muster.GetParticipantParams{Participant: uuid.New()}))
-	report["not_found"] = missing.(*muster.NotFoundHeaders).Response.Message
+	return missing.(*muster.NotFoundHeaders).Response.Message
+}
+
+// createTwin creates a participant with an email that another one has.
+func createTwin(ctx context.Context, client *muster.Client) any {
 	invalid := must(client.CreateParticipant(ctx, &muster.ParticipantCreate{
 		FullName: "Ada",
 		Email:    muster.NewOptNilString("ada@example.com"),
 	}, muster.CreateParticipantParams{}))
-	report["invalid"] = invalid.(*muster.ValidationFailedHeaders).Response.Errors
+	return invalid.(*muster.ValidationFailedHeaders).Response.Errors
+}
 
+func pay(ctx context.Context, client *muster.Client, participant uuid.UUID) any {
 	must(client.CreatePayment(ctx, &muster.PaymentCreate{
 		ParticipantID: participant,
 		AmountMinor:   3_000_000_000,
 		Currency:      muster.CurrencyVND,
 	}, muster.CreatePaymentParams{}))
 	payments := must(client.ListPayments(ctx, muster.ListPaymentsParams{}))
-	report["amount_minor"] = payments.(*muster.PaymentListHeaders).Response.Data[0].AmountMinor
+	return payments.(*muster.PaymentListHeaders).Response.Data[0].AmountMinor
+}
 
-	job := must(client.CreateJob(ctx, &muster.JobCreate{
-		Title: "Interpreter",
-		ScreeningQuestions: []muster.ScreeningQuestionInput{
-			muster.NewNumberQuestionScreeningQuestionInput(muster.NumberQuestion{
-				Key:         "years",
-				Label:       "Years?",
-				Requirement: muster.ScreeningRequirementMustHave,
-				Operator:    muster.NumberOperatorAtLeast,
-				Expected:    5,
-			}),
-			muster.NewOneOfQuestionScreeningQuestionInput(muster.OneOfQuestion{
-				Key:         "city",
-				Label:       "City?",
-				Requirement: muster.ScreeningRequirementNiceToHave,
-				Operator:    muster.OneOfOperatorOneOf,
-				Expected: []muster.AnswerValue{
-					muster.NewStringAnswerValue("Lyon"),
-					muster.NewStringAnswerValue("Paris"),
-				},
-			}),
+func ask(ctx context.Context, client *muster.Client) any {
+	years := muster.NewNumberQuestionScreeningQuestionInput(muster.NumberQuestion{
+		Key:         "years",
+		Label:       "Years?",
+		Requirement: muster.ScreeningRequirementMustHave,
+		Operator:    muster.NumberOperatorAtLeast,
+		Expected:    5,
+	})
+	city := muster.NewOneOfQuestionScreeningQuestionInput(muster.OneOfQuestion{
+		Key:         "city",
+		Label:       "City?",
+		Requirement: muster.ScreeningRequirementNiceToHave,
+		Operator:    muster.OneOfOperatorOneOf,
+		Expected: []muster.AnswerValue{
+			muster.NewStringAnswerValue("Lyon"),
+			muster.NewStringAnswerValue("Paris"),
 		},
+	})
+	job := must(client.CreateJob(ctx, &muster.JobCreate{
+		Title:              "Interpreter",
+		ScreeningQuestions: []muster.ScreeningQuestionInput{years, city},
 	}, muster.CreateJobParams{}))
-	report["questions"] = job.(*muster.JobCreatedHeaders).Response.ScreeningQuestions
+	return job.(*muster.JobCreatedHeaders).Response.ScreeningQuestions
+}
 
-	var types []muster.EventType
+func listEventTypes(ctx context.Context, client *muster.Client) (types []muster.EventType) {
 	events := must(client.ListEvents(ctx, muster.ListEventsParams{}))
 	for _, event := range events.(*muster.EventListHeaders).Response.Data {
 		types = append(types, event.Type)
 	}
-	report["event_types"] = types
+	return types
+}
 
-	proxy := newClient(os.Getenv("MUSTER_PROXY_URL"))
-	if changed, err := proxy.ListParticipants(ctx, muster.ListParticipantsParams{}); err != nil {
-		report["new_status"] = map[string]string{"error": err.Error()}
-	} else {
-		report["new_status"] = changed.(*muster.ParticipantListHeaders).Response.Data[0].Status
+func readNewStatus(ctx context.Context, proxy *muster.Client) any {
+	participants, err := proxy.ListParticipants(ctx, muster.ListParticipantsParams{})
+	if err != nil {
+		return map[string]string{"error": err.Error()}
 	}
+	return participants.(*muster.ParticipantListHeaders).Response.Data[0].Status
+}
 
-	if changed, err := proxy.ListEvents(ctx, muster.ListEventsParams{}); err != nil {
-		report["new_event_type"] = map[string]string{"error": err.Error()}
-	} else {
-		report["new_event_type"] = changed.(*muster.EventListHeaders).Response.Data[0].Type
+func readNewEventType(ctx context.Context, proxy *muster.Client) any {
+	events, err := proxy.ListEvents(ctx, muster.ListEventsParams{})
+	if err != nil {
+		return map[string]string{"error": err.Error()}
 	}
+	return events.(*muster.EventListHeaders).Response.Data[0].Type
+}
 
+func reachLimit(ctx context.Context, client *muster.Client) *muster.TooManyRequestsHeaders {
 	for {
 		response := must(client.ListParticipants(ctx, muster.ListParticipantsParams{}))
-		limited, ok := response.(*muster.TooManyRequestsHeaders)
-		if !ok {
-			continue
+		if limited, ok := response.(*muster.TooManyRequestsHeaders); ok {
+			return limited
 		}
-		report["too_many_requests"] = limited.Response.Message
-		report["headers"] = map[string]any{
-			"X-RateLimit-Limit":     limited.XRateLimitLimit,
-			"X-RateLimit-Remaining": limited.XRateLimitRemaining,
-			"X-RateLimit-Reset":     limited.XRateLimitReset,
-			"RateLimit":             limited.RateLimit,
-			"RateLimit-Policy":      limited.RateLimitPolicy,
-			"Retry-After":           limited.RetryAfter,
-		}
-		break
 	}
-	fmt.Println(string(must(json.Marshal(report))))
 }
 
 // apiKey implements muster.SecuritySource.
