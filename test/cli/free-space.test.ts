@@ -1,5 +1,5 @@
-/** The embedded file returns the space of deleted rows, also after the conversion of an earlier
- *  file. */
+/** The SQLite file returns the space of deleted rows to the disk. `muster migrate` converts the file
+ *  of an earlier version, which does not. */
 import { randomUUID } from 'node:crypto'
 import { open, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -21,8 +21,8 @@ const INCREMENTAL = 2
 const sizeOf = async (dataDir: string): Promise<number> =>
   (await stat(join(dataDir, 'muster.sqlite'))).size
 
-/** Runs statements without the pragmas of the service, and returns the first row of the last
- *  one. */
+/** Runs statements without the settings that the service makes for its connections. Returns the
+ *  first row of the last statement. */
 function query(file: string, ...statements: string[]): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const database = new sqlite3.Database(file)
@@ -35,7 +35,7 @@ function query(file: string, ...statements: string[]): Promise<unknown> {
   })
 }
 
-/** 20 MB. Each entry is 401 days old. */
+/** Inserts 20 MB of entries, which are older than the service keeps them. */
 async function insertOldEntries({ write }: Db, accountId: string): Promise<void> {
   const createdAt = Date.now() - 401 * DAY_MS
   const entries = Array.from({ length: 1_000 }, () => ({
@@ -52,7 +52,7 @@ async function insertOldEntries({ write }: Db, accountId: string): Promise<void>
   await write.batchInsert('audit_log', entries, 50)
 }
 
-test('a new file returns the space of removed rows, and so do its backups', async () => {
+test('a new file and its backup return the space of removed rows', async () => {
   await using muster = await newMuster()
   const { dataDir } = muster
   const environment = { DATA_DIR: dataDir }
@@ -74,7 +74,7 @@ test('a new file returns the space of removed rows, and so do its backups', asyn
   expect(await query(backup, 'pragma auto_vacuum')).toEqual({ auto_vacuum: INCREMENTAL })
 })
 
-test('migrate converts an earlier file while no service runs, and serve accepts it', async () => {
+test('migrate converts the file of an earlier version, but not while a service runs', async () => {
   await using muster = await newMuster()
   const file = await newEarlierFile(muster)
   const serving = await startServing(muster)
@@ -116,7 +116,7 @@ test('migrate does not convert a file without enough free space on the disk', as
   expect(await query(file, 'pragma auto_vacuum')).toEqual({ auto_vacuum: NONE })
 })
 
-/** A file as versions before the conversion created it. */
+/** A file as earlier versions created it. */
 async function newEarlierFile(muster: Muster): Promise<string> {
   await muster.run(['migrate'])
   const file = join(muster.dataDir, 'muster.sqlite')
@@ -125,8 +125,7 @@ async function newEarlierFile(muster: Muster): Promise<string> {
   return file
 }
 
-/** Appends pages that take no space on the disk, so that the contents seem larger than half of the
- *  free space. */
+/** Makes the file larger than half of the free space, with pages that take no space on the disk. */
 async function claimHalfOfTheDisk(file: string): Promise<void> {
   const { bavail, bsize } = await statfs(file)
   const pages = Math.ceil((bavail * bsize) / 2 / PAGE_BYTES) + 1

@@ -60,10 +60,10 @@ describe('serve', { timeout: 120_000 }, () => {
     })
   })
 
-  it('--json: prints one document, also when it stops', async () => {
+  it('stops with status 0 after Ctrl-C under npm, and prints nothing more with --json', async () => {
     await using muster = await newMuster()
     const { process, ended, ready } = await startServing(muster)
-    // Ctrl-C under npm sends two signals. They count as one.
+    // npm forwards the signal that the terminal sends to both. The two count as one.
     process.kill('SIGINT')
     process.kill('SIGTERM')
     const { status, stdout } = await ended

@@ -28,9 +28,9 @@ const DELETE = `    delete:
         "204":
           description: Done.
 `
-const TITLE_FILTER =
-  "        - { name: 'filter[title]', in: query, schema: { type: string } }\n        - name: sort\n"
-const REQUIRED_TITLE_FILTER = `        - { name: 'filter[title]', in: query, required: true, schema: { type: string } }\n        - name: sort\n`
+const SORT = '        - name: sort\n'
+const TITLE_FILTER = "        - { name: 'filter[title]', in: query, schema: { type: string } }\n"
+const REQUIRED_TITLE_FILTER = TITLE_FILTER.replace('in: query', 'in: query, required: true')
 
 export const ACCEPTED: AcceptedChange[] = [
   // Operations and paths
@@ -142,12 +142,12 @@ ${PATH}`,
   // Parameters
   {
     name: 'a new filter',
-    edits: [['        - name: sort\n', TITLE_FILTER]],
+    edits: [[SORT, TITLE_FILTER + SORT]],
     diff: ['safe new-optional-request-parameter'],
   },
   {
     name: 'a new required parameter',
-    edits: [['        - name: sort\n', REQUIRED_TITLE_FILTER]],
+    edits: [[SORT, REQUIRED_TITLE_FILTER + SORT]],
     diff: ['breaking new-required-request-parameter'],
   },
   {
