@@ -38,14 +38,18 @@ describe('serve', { timeout: 120_000 }, () => {
     expect(await statusOf(second.ready.url, token)).toBe(200)
   })
 
-  it('accepts a key that another process creates, until that process revokes it', async () => {
+  it('follows the keys that other processes create and revoke, also after SIGKILL', async () => {
     await using muster = await newMuster()
-    const { ready } = await startServing(muster)
+    const { process, ended, ready } = await startServing(muster)
     const options = ['--email', 'owner@muster.local', '--name', 'B', '--access', 'read_only']
     const { id, token } = await muster.json(['key', 'create', ...options])
     expect(await statusOf(ready.url, token)).toBe(200)
     await muster.json(['key', 'revoke', id])
     expect(await statusOf(ready.url, token)).toBe(401)
+    process.kill('SIGKILL')
+    await ended
+    const again = await startServing(muster)
+    expect(await statusOf(again.ready.url, token)).toBe(401)
   })
 
   it('refuses to start beside another server with the same DATA_DIR', async () => {
