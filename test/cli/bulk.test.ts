@@ -65,6 +65,7 @@ describe('webhook send-missed', { timeout: 120_000 }, () => {
       stderr: expect.stringContaining('has not been disabled'),
     })
     await json('webhook', 'disable', webhook)
+    expect(await json('webhook', 'list')).toMatchObject([{ disabled_at: expect.any(String) }])
     expect(await run('webhook', 'send-missed', webhook)).toMatchObject({ status: 1, stdout: '' })
   })
 
