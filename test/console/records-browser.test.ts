@@ -2,7 +2,6 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { assertReadable } from '../browser.ts'
-import { newClient } from '../handlers/export-helpers.ts'
 import {
   type Body,
   eventsAbout,
@@ -37,7 +36,8 @@ describe('records in a browser', () => {
   }
 
   it('creates records and downloads an export', async () => {
-    const { account, client } = await newClient(site.app)
+    const account = await site.app.newAccount()
+    const client = site.app.as(account)
     await newParticipant(client, { full_name: 'Ada Byron', email: 'byron@example.com' })
     await using visited = await site.visit('/records/participants', {
       person: account,
@@ -93,7 +93,8 @@ describe('records in a browser', () => {
   })
 
   it('creates records and downloads an export without JavaScript', async () => {
-    const { account, client } = await newClient(site.app)
+    const account = await site.app.newAccount()
+    const client = site.app.as(account)
     await newParticipant(client, { full_name: 'Ada Byron' })
     await using visited = await site.visit('/records/participants', {
       person: account,
@@ -159,7 +160,8 @@ describe('records in a browser', () => {
   })
 
   it('adds and removes groups in place, and keeps the typed text', async () => {
-    const { account, client } = await newClient(site.app)
+    const account = await site.app.newAccount()
+    const client = site.app.as(account)
     await using visited = await site.visit('/records/jobs/new', { person: account })
     const { page, troubles } = visited
     await page.getByLabel('Title').fill('Driver')
@@ -182,7 +184,8 @@ describe('records in a browser', () => {
   })
 
   it('shows the inputs of the selected operator in place, and keeps the typed text', async () => {
-    const { account, client } = await newClient(site.app)
+    const account = await site.app.newAccount()
+    const client = site.app.as(account)
     await using visited = await site.visit('/records/jobs/new', { person: account })
     const { page, troubles } = visited
     await page.getByLabel('Title').fill('Driver')
@@ -211,7 +214,8 @@ describe('records in a browser', () => {
   it.each(SCREENS)(
     'every list, page and form is readable at $viewport.width pixels, $colorScheme',
     async (screen) => {
-      const { account, client } = await newClient(site.app)
+      const account = await site.app.newAccount()
+      const client = site.app.as(account)
       const long = 'Wolfeschlegelsteinhausenbergerdorff-'.repeat(5)
       const person = await newParticipant(client, {
         full_name: long,

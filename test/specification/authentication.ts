@@ -97,7 +97,7 @@ export const authentication: Section = {
       quote: 'A missing header is treated as an empty string and fails the comparison.',
       tests: [
         SAMPLES,
-        'test/client/webhook.test.ts > refuses',
+        'test/client/webhook.test.ts > verifyWebhook refuses',
         'test/cli/check-receiver.test.ts > fails a receiver that $name',
       ],
     },

@@ -139,7 +139,7 @@ export const endpoints: Section = {
     {
       quote: '3. Return 2xx within 15 seconds, and queue longer work after acknowledging.',
       tests: [
-        'test/cli/check-receiver.test.ts > fails a receiver that needs more than 15 seconds',
+        'test/cli/check-receiver.test.ts > fails a receiver that does not respond within 15 seconds',
         SAMPLES,
       ],
     },
