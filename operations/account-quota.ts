@@ -25,8 +25,8 @@ interface QuotaServices {
 }
 
 /** Counts the changes of each account in memory, and reads the counts from the database once a
- *  minute, so that a change needs no statement. Several nodes together can exceed a quota by what they add
- *  within a minute. */
+ *  minute, so that a change needs no statement. Several nodes together can exceed a quota by what
+ *  they add within a minute. */
 export class AccountQuotas {
   readonly #services: QuotaServices
   readonly #accounts = new Map<string, { quota: Promise<AccountQuota>; readAt: number }>()
@@ -58,6 +58,15 @@ export class AccountQuotas {
   }
 }
 
+/** What one change takes from the quotas of its account. */
+interface QuotaShare {
+  /** Throws `InvalidInput` for a record above the quota, and 429 for an event above it. The second
+   *  call does nothing: a transaction may run more than once. */
+  take(now: Date): void
+  /** Gives it back: the change is not committed. */
+  release(): void
+}
+
 class AccountQuota {
   readonly limits: Quotas
   readonly #use: WriteUse
@@ -67,17 +76,23 @@ class AccountQuota {
     this.#use = use
   }
 
-  /** Counts a change, as one event, before its commit: concurrent changes could exceed a quota
-   *  together otherwise. Throws `InvalidInput` for a record above the quota, and 429 for an event
-   *  above it. A change with several events is counted in full at the next read of the database. */
-  take(operation: OperationRow, now: Date): void {
-    this.#assertWithin(operation, now)
-    this.#count(operation, 1)
-  }
-
-  /** Undoes `take` for a change that is not committed. */
-  release(operation: OperationRow): void {
-    this.#count(operation, -1)
+  /** For one change. It is counted as one event, before its commit: otherwise concurrent changes could
+   *  exceed a quota together. A change with several events is counted in full at the next read of the
+   *  database. */
+  newShare(operation: OperationRow): QuotaShare {
+    let isTaken = false
+    return {
+      take: (now) => {
+        if (isTaken) return
+        this.#assertWithin(operation, now)
+        this.#count(operation, 1)
+        isTaken = true
+      },
+      release: () => {
+        if (isTaken) this.#count(operation, -1)
+        isTaken = false
+      },
+    }
   }
 
   #assertWithin({ success }: OperationRow, now: Date): void {

@@ -129,10 +129,7 @@ async function change<Id extends OperationId>(
   const { caller, traceparent, once, respond } = execution
   const now = services.now()
   const quota = await services.quotas.of(caller.accountId)
-  let isTaken = false
-  const release = (): void => {
-    if (isTaken) quota.release(operations[id])
-  }
+  const share = quota.newShare(operations[id])
   const outcome: ExecutionResult = await transactionAfter(
     services.db,
     // 1. With BEGIN: the state of the key, and the webhooks that want the event.
@@ -140,9 +137,7 @@ async function change<Id extends OperationId>(
     async (trx, { key, subscriptions }) => {
       const stored = once && key && (await takeKey(trx, once, key))
       if (stored) return { stored }
-      // The transaction may run more than once.
-      if (!isTaken) quota.take(operations[id], now)
-      isTaken = true
+      share.take(now)
       const scope = writeScope(trx, caller.accountId, { traceparent, subscriptions })
       // 2. The record, its events and their deliveries.
       const context = { scope, now, quotas: quota.limits, ...newEmitters(scope, now) }
@@ -154,11 +149,11 @@ async function change<Id extends OperationId>(
       return { result }
     },
   ).catch((error: unknown) => {
-    release()
+    share.release()
     throw error
   })
   // 5. The commit has announced the deliveries, which starts them: see transaction.ts.
-  if (outcome.stored) release()
+  if (outcome.stored) share.release()
   return outcome
 }
 
