@@ -14,11 +14,10 @@ export function auditCommand(
 /** Does nothing for an undefined webhook: it was deleted meanwhile. */
 export async function auditWebhook(
   scope: WriteScope,
-  webhook: Webhook | undefined,
+  webhook: Webhook,
   { verb, details }: { verb: string; details?: Record<string, unknown> },
   now: Date,
 ): Promise<void> {
-  if (!webhook) return
   const target = webhookTarget(webhook)
   await auditCommand(scope, { action: `webhook.${verb}`, target, details }, now)
 }

@@ -88,7 +88,7 @@ function toHealthDocument(health: WebhookHealth) {
   }
 }
 
-/** At most `countedUpTo`. */
+/** At most `countedUpTo`: with that number, there may be more. */
 function countWaiting({ undelivered }: WebhookHealth): number {
   return Math.min(undelivered.countedUpTo, undelivered.pending + undelivered.retrying)
 }
@@ -99,12 +99,12 @@ function toTable(webhooks: ListedWebhook[]): string {
     webhooks.map(({ webhook: { id, url, eventTypes }, health }) => {
       const { succeeded, failed } = health.lastDay
       const waiting = countWaiting(health)
-      const isMore = waiting === health.undelivered.countedUpTo
+      const mayBeMore = waiting === health.undelivered.countedUpTo
       return [
         id,
         health.state.replace('_', ' '),
         `${succeeded} of ${succeeded + failed}`,
-        `${waiting}${isMore ? '+' : ''}`,
+        `${waiting}${mayBeMore ? '+' : ''}`,
         url,
         eventTypes.join(','),
       ]

@@ -38,7 +38,6 @@ async function prepareNextSecret(
   await accountTransaction(db, accountId, async (scope) => {
     const sealed = sealSecret(await findSealingKey(scope.trx, config.secretKeys), id, secret)
     const webhook = await prepareSecret(scope, id, sealed, now())
-    // It was deleted since its account was looked up.
     if (!webhook) throw new Refused(`There is no webhook ${id}`)
     await auditWebhook(scope, webhook, { verb: 'secret_prepared' }, now())
   })
@@ -59,6 +58,7 @@ async function activateNextSecret({ db, now }: CommandDatabase, id: string): Pro
   const accountId = await lookUpWebhookAccount(db, id)
   await accountTransaction(db, accountId, async (scope) => {
     const activated = await activateSecret(scope, id, now())
+    if (!activated) throw new Refused(`There is no webhook ${id}`)
     await auditWebhook(scope, activated, { verb: 'secret_activated' }, now())
   })
   return {

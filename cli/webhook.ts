@@ -152,7 +152,8 @@ function addSwitches(webhook: Command, shell: Shell): void {
           const accountId = await lookUpWebhookAccount(db, id)
           await accountTransaction(db, accountId, async (scope) => {
             const changed = await change(scope, id, now())
-            await auditWebhook(scope, changed, { verb }, now())
+            // Undefined: it was in this state already.
+            if (changed) await auditWebhook(scope, changed, { verb }, now())
           })
           return { document: { id, enabled }, text: describe(id) }
         }),
@@ -214,12 +215,13 @@ function addTest(webhook: Command, shell: Shell): void {
 async function sendTest({ db, now }: CommandDatabase, id: string): Promise<Output> {
   const accountId = await lookUpWebhookAccount(db, id)
   const deliveryId = await accountTransaction(db, accountId, async (scope) => {
+    const webhook = await findWebhook(scope, id)
     const created = await emitTest(scope, id, now())
+    if (!webhook || created === undefined) throw new Refused(`There is no webhook ${id}`)
     const details = { delivery_id: created }
-    await auditWebhook(scope, await findWebhook(scope, id), { verb: 'test_sent', details }, now())
+    await auditWebhook(scope, webhook, { verb: 'test_sent', details }, now())
     return created
   })
-  if (deliveryId === undefined) throw new Refused(`There is no webhook ${id}`)
   return {
     document: { id: deliveryId, webhook_id: id },
     text: [

@@ -38,8 +38,8 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
   caller: Caller
   /** The account's quotas, for an operation that writes. */
   quotas: (typeof operations)[Id]['access'] extends 'write' ? Quotas : undefined
-  /** The body as sent, if it is a JSON Merge Patch: `body` lacks the nulls that remove entries of
-   *  its objects. */
+  /** The body as sent, with the nulls that remove entries of its objects: `body` lacks them.
+   *  Undefined: it is no JSON Merge Patch. */
   mergePatch: MergePatch | undefined
   now: Date
   /** Records an event in the same transaction. Only the types in the operation's `x-emits`

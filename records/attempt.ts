@@ -1,7 +1,7 @@
 export type Outcome = 'success' | 'http_error' | 'timeout' | 'unreachable' | 'blocked'
 
-/** Why an attempt is made. 'schedule': the first attempt of an event, and automatic retries. The
- *  others are made once, because a person asked for them. */
+/** Why an attempt is made. 'schedule': it is the first attempt of a delivery, or an automatic retry.
+ *  The others: a person asked for this one attempt. */
 export type Trigger = 'schedule' | 'retry' | 'resend' | 'test'
 
 /** One HTTP request of a delivery, on its way through the delivery engine. Delivery ID and
@@ -26,14 +26,16 @@ export interface Attempt {
 /** An attempt that has these parts. */
 export type AttemptWith<Part extends 'lease' | 'result'> = Attempt & Required<Pick<Attempt, Part>>
 
-/** The `retryCount` of an attempt that the leader started as soon as it was scheduled, without a
- *  job. */
+/** The `retryCount` of a lease without a job: the leader started the attempt as soon as it was
+ *  scheduled. */
 export const NO_JOB = -1
 
 /** Temporary ownership of an attempt by one process. */
 export interface Lease {
+  /** The ID that the job of this attempt has, or would have. */
   jobId: string
-  /** Counts the leases of a job: an older lease is void. `NO_JOB`: the attempt has no job. */
+  /** pg-boss counts each lease of a job after the first as a retry. A lease with a lower number is
+   *  void. `NO_JOB`: the attempt has no job. */
   retryCount: number
 }
 
@@ -42,7 +44,8 @@ type AttemptResult = {
   trigger: Trigger
   /** Null: the webhook does not ask for order. */
   orderingKey: string | null
-  /** A test event does not count for the health of the webhook. */
+  /** The event is a test event, whatever the trigger. Such events do not count for the health of the
+   *  webhook. */
   isTest: boolean
   /** Epoch milliseconds. */
   endedAt: number

@@ -25,7 +25,7 @@ export async function findSecretKeyState(
 }
 
 /** Does nothing if another process has stored a key meanwhile. */
-export async function insertFirstSecretKey(sql: Sql, checkValue: string): Promise<void> {
+export async function insertFirstCheckValue(sql: Sql, checkValue: string): Promise<void> {
   await sql('secret_keys')
     .insert({ name: 'current', check_value: checkValue })
     .onConflict('name')

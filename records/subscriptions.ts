@@ -1,7 +1,7 @@
 import { type Sql, select } from './database/statements.ts'
 
-/** `by_resource`: the events of one resource are delivered one after the other. A failing delivery
- *  delays only later ones of the same resource. */
+/** `by_resource`: the events of one record are delivered one after the other. A failing delivery
+ *  delays only later ones of the same record. */
 export const orderings = ['none', 'by_resource'] as const
 export type Ordering = (typeof orderings)[number]
 

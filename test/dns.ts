@@ -16,8 +16,8 @@ export interface NameServer extends AsyncDisposable {
   address: string
   /** Resolves names with the hosts file and this server. */
   lookup: Lookup
-  /** The number of queries for IPv4 addresses: one per look-up. */
-  queries(): number
+  /** The number of look-ups: of queries for IPv4 addresses. */
+  lookUps(): number
 }
 
 const NXDOMAIN = 3
@@ -25,7 +25,7 @@ const NXDOMAIN = 3
 export async function startNameServer(zone: Zone): Promise<NameServer> {
   const server = createSocket('udp4')
   const queryCounts = new Map<string, number>()
-  let queries = 0
+  let lookUps = 0
 
   server.on('message', (message, { port, address }) => {
     const query = packet.decode(message)
@@ -35,7 +35,7 @@ export async function startNameServer(zone: Zone): Promise<NameServer> {
     const key = `${question.type} ${question.name}`
     const number = queryCounts.get(key) ?? 0
     queryCounts.set(key, number + 1)
-    if (question.type === 'A') queries++
+    if (question.type === 'A') lookUps++
     const resolution = zone(question.name, number, question.type)
     if (resolution !== 'silence') server.send(responseTo(query, resolution), port, address)
   })
@@ -44,7 +44,7 @@ export async function startNameServer(zone: Zone): Promise<NameServer> {
   return {
     address,
     lookup: newNameLookup({ servers: [address] }),
-    queries: () => queries,
+    lookUps: () => lookUps,
     async [Symbol.asyncDispose]() {
       await new Promise<void>((resolve) => server.close(() => resolve()))
     },

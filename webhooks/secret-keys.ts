@@ -5,7 +5,7 @@ import type { Sql } from '../records/database/statements.ts'
 import { type Trx, transaction } from '../records/database/transaction.ts'
 import {
   findSecretKeyState,
-  insertFirstSecretKey,
+  insertFirstCheckValue,
   type SecretKeyState,
 } from '../records/secret-keys.ts'
 import { listSealedSecrets } from '../records/webhook-secrets.ts'
@@ -18,7 +18,8 @@ export class WrongSecretKey extends Refused {
   override name = 'WrongSecretKey'
 }
 
-/** Throws `WrongSecretKey` when the keys do not fit the database. The first call stores the key. */
+/** Throws `WrongSecretKey` when the keys do not fit the database. The first call stores the
+ *  check value of the key. */
 export async function proveSecretKeys(db: Db, keys: SecretKeys): Promise<void> {
   await transaction(db, (trx) => lockSecretKeys(trx, keys))
 }
@@ -29,9 +30,9 @@ export async function findSecretKeyProblem(db: Db, keys: SecretKeys): Promise<st
   return state && describeProblem(state, keys)
 }
 
-/** The key that encrypts new secrets in this transaction. During a rotation it is the previous key
- *  until all nodes have both. A rotation cannot begin before the transaction ends. Throws
- *  `WrongSecretKey`. */
+/** The key that encrypts new secrets in this transaction. During a rotation of the secret key, it is
+ *  the previous one until all nodes have both. Such a rotation cannot begin before the transaction
+ *  ends. Throws `WrongSecretKey`. */
 export async function findSealingKey(trx: TrxSql, keys: SecretKeys): Promise<string> {
   const { current } = await lockSecretKeys(trx, keys)
   const key = findKey(keys, current)
@@ -49,7 +50,7 @@ export async function lockSecretKeys(
   const find = () => findSecretKeyState(sql, dialect === 'postgres' ? lock : '')
   let state = await find()
   if (!state) {
-    await insertFirstSecretKey(sql, checkValueOf(await findFirstKey(sql, keys)))
+    await insertFirstCheckValue(sql, checkValueOf(await findFirstKey(sql, keys)))
     state = await find()
   }
   if (!state) throw new Error('The check value of the secret key was not stored')
@@ -58,7 +59,7 @@ export async function lockSecretKeys(
   return state
 }
 
-/** The key that encrypted the first secret, or the newest key without any secret. */
+/** The key that encrypted the first secret. If there is no secret, the newest key. */
 async function findFirstKey(sql: Sql, keys: SecretKeys): Promise<string> {
   const [first] = await listSealedSecrets(sql, { limit: 1, forUpdate: true })
   if (!first) return keys.newest()

@@ -47,7 +47,8 @@ export async function copyRows(
     (table) => table in sourceSchema && !NOT_COPIED.includes(table),
   )
   const copied = await transaction(source, async (from) => {
-    // Locks out other commands, whose changes would be missing in the copy.
+    // This write takes the write lock of SQLite. Changes of other commands would be missing in the
+    // copy.
     await from.sql('write_checks').increment('checks')
     return transaction(target, async (to) => {
       await assertEmpty(to, tables)
@@ -100,7 +101,8 @@ async function copyTable(
   return rows
 }
 
-/** PostgreSQL converts each value to the type of its column, for example 1 to true. */
+/** PostgreSQL converts each value to the type of its column, for example 1 to true, and ignores
+ *  names that are no columns. */
 async function insertBatch(sql: Sql, table: string, batch: Row[]): Promise<void> {
   const rows = batch.map((row) =>
     Object.fromEntries(

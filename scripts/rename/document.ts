@@ -126,11 +126,11 @@ function handlersOf(
   files: TextFile[],
   { schema, field, newField }: FieldName,
 ): TextFile[] {
-  const others = [
+  const otherPlaces = [
     ...listComponents(contract.openapi).filter(({ path }) => path.join(' ') !== schemaPath(schema)),
     { value: valueAt(contract.openapi.root, ['paths']) },
   ]
-  const isShared = others.some(({ value }) => hasProperty(value, field))
+  const isShared = otherPlaces.some(({ value }) => hasProperty(value, field))
   if (isShared || [field, newField].some((name) => PARTS_OF_HANDLERS.includes(name))) return []
   const component = `${contract.openapi.file} ${schemaPath(schema)}`
   const ids = contract.operations

@@ -1,11 +1,12 @@
-/** Renames fields in the files of one resource. There, a word with the name of a field can only mean
- *  the field. */
+/** Renames fields in the files of one resource. There, a word with the name of a field means the
+ *  field, except for `PARTS_OF_RESPONSES` in tests. */
 import { type TextFile, wordPattern } from './text-files.ts'
 import type { Renames } from './yaml-names.ts'
 
 /** The resource to which a schema belongs. */
 export interface Owner {
-  /** Of `records/<slug>.ts`. Undefined: the schema is no record and no body of a resource. */
+  /** The name of the records file, `records/<slug>.ts`. Undefined: the schema is no record and no body
+   *  of a resource. */
   slug: string | undefined
   /** The key of the resource in test/resources.ts. */
   type: string
@@ -30,7 +31,8 @@ export function renameInOwnFiles(
   })
 }
 
-/** The handlers, the records file and the tests of the resource, and its test data. */
+/** The new text of a handler, the records file, a test or the test data of the resource. Other files
+ *  stay as they are. */
 function renameInOwnFile(
   { slug, type, operations }: Owner,
   { file, text }: TextFile,

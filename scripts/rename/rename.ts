@@ -1,5 +1,4 @@
-/** `muster rename`: moves an operation or a field through the contracts, the code and the
- *  guides. */
+/** `muster rename`: renames an operation or a field in the contracts, the code and the guides. */
 import { fileURLToPath } from 'node:url'
 import { formatFiles } from '../generate/format.ts'
 import { generate } from '../generate/generate.ts'
@@ -27,7 +26,7 @@ export interface RenameOptions {
 }
 
 export interface Renamed {
-  /** Relative to the root, with their new names. */
+  /** The paths of the changed files, relative to the root. A moved file has its new path. */
   changed: string[]
   moved: { from: string; to: string }[]
   /** What a person still does, one sentence each. */
@@ -45,8 +44,8 @@ export async function rename(
 ): Promise<Renamed> {
   if (!force) await assertCleanWorkTree(root)
   const { files, changes } = isPlain(root)
-    ? await renameInDocument(root, name, newName)
-    : await renameInInstallation(root, name, newName, force)
+    ? await renameInDocumentService(root, name, newName)
+    : await renameInMuster(root, name, newName, force)
   const changed = await writeChanges(root, files, changes)
   if (!isPlain(root)) await formatFiles(root, changed)
   const { written, orphans, missingColumns } = await generate({ check: false, root })
@@ -63,7 +62,7 @@ interface ChangeSet {
   changes: Changes
 }
 
-async function renameInInstallation(
+async function renameInMuster(
   root: string,
   name: string,
   newName: string,
@@ -79,7 +78,11 @@ async function renameInInstallation(
   return { files, changes }
 }
 
-async function renameInDocument(root: string, name: string, newName: string): Promise<ChangeSet> {
+async function renameInDocumentService(
+  root: string,
+  name: string,
+  newName: string,
+): Promise<ChangeSet> {
   const contract = await readAnyContract(root)
   const main = await readSource(root, contract.openapi.file)
   const documents = Object.values((await readReferencedFiles(root, main)).sources)
@@ -95,7 +98,8 @@ async function renameInDocument(root: string, name: string, newName: string): Pr
   return { files: [...documents, ...others], changes }
 }
 
-/** `Task.title` and `heading`, or `Task.heading`. Undefined for an operation ID. */
+/** `name` is `Task.title`, and `newName` is `heading` or `Task.heading`. Undefined: `name` is an
+ *  operation ID. */
 function readFieldName(name: string, newName: string): FieldName | undefined {
   const [schema = '', field] = name.split('.')
   if (field === undefined) return undefined

@@ -57,6 +57,7 @@ function sorted(records: Body[], sorts: string[]): string[] {
       if (left === null || right === null) return left === null ? 1 : -1
       return compare(left, right) * (sort.startsWith('-') ? -1 : 1)
     }
+    // Equal values: by ID, in the direction of the last sort.
     return compare(a.id, b.id) * (sorts.at(-1)?.startsWith('-') ? -1 : 1)
   }
   return records.toSorted(order).map(({ id }) => id)
@@ -219,7 +220,7 @@ describe.each(listIds)('%s: the filters', (id) => {
           total: ids.length,
         })
       }
-      // A case that matches none or all of the records proves nothing.
+      // A case that matches none or all of the records proves nothing: at least one matches some.
       const total = all[id]?.length ?? 0
       const counts = [first, ...others].map((filterCase) => matchesOf(filterCase).length)
       expect(counts.some((count) => count > 0 && count < total)).toBe(true)
@@ -246,7 +247,7 @@ describe.each(listIds)('%s: the filters', (id) => {
     },
   )
 
-  // PostgreSQL plans by the size of the tables, and these are nearly empty.
+  // Among several indexes, PostgreSQL chooses by the size of the tables, and these are nearly empty.
   const planIsFixed = inject('database') === 'sqlite'
   test.runIf(planIsFixed).each(cases.filter(({ name }) => name !== 'search'))(
     'filter[$name] → found by an index',

@@ -203,7 +203,7 @@ describe('updatePayment: moves', () => {
     expect(Date.parse(paid_at)).toBeLessThanOrEqual(Date.now() + CLOCK_DIFFERENCE_MS)
   })
 
-  test('paid and another amount in concurrent requests → the amount changes before the payment or not at all', async () => {
+  test('paid and another amount in concurrent requests → the amount changes before the status does, or not at all', async () => {
     const client = await app.newClient()
     const rounds = Array.from({ length: 5 }, async () => {
       const { id } = await newPayment(client)
@@ -226,7 +226,7 @@ describe('updatePayment: moves', () => {
 })
 
 describe('deletePayment', () => {
-  test('in any status → 204, and its participant and task stay', async () => {
+  test('a paid payment → 204; its participant and task stay, and the participant can then be deleted', async () => {
     const client = await app.newClient()
     const { id: task_id } = await newTask(client)
     const { id, participant_id } = await newPayment(client, { task_id })

@@ -1,5 +1,5 @@
-/** `npm run shots`: screenshots of every console page of a sample account, at two widths, light and
- *  dark. */
+/** `npm run shots`: screenshots of every console page of a sample account, and of /docs, at two
+ *  widths, light and dark. */
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'

@@ -18,7 +18,7 @@ describe('a name', () => {
     const sent = await sendTo(url(), names)
     expectBlocked(sent)
     expect(sent.result.error).toContain('not public')
-    expect(names.queries()).toBe(1)
+    expect(names.lookUps()).toBe(1)
   })
 
   test.each([
@@ -89,7 +89,7 @@ describe('a name', () => {
     }
     expect(outcomes).toEqual(Array(5).fill(['success 127.0.0.1', 'blocked null']).flat())
     // One look-up for each connection. A second one could return another IP address.
-    expect([names.queries(), good.connections(), bad.connections()]).toEqual([10, 5, 0])
+    expect([names.lookUps(), good.connections(), bad.connections()]).toEqual([10, 5, 0])
   })
 
   test('that resolves differently later: each new connection is checked', async () => {

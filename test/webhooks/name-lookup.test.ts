@@ -55,6 +55,7 @@ test('names that hang delay no other account: eight names of an account are look
 
   const unavailable = expect.objectContaining({ code: 'EAI_AGAIN' })
   expect(await hangs[0]).toEqual(unavailable)
+  // The failure is remembered for all accounts.
   const startedAt = performance.now()
   await expect(find(names.lookup, 'hangs-0.test')).rejects.toThrow(unavailable)
   expect(performance.now() - startedAt).toBeLessThan(1_000)
@@ -80,7 +81,7 @@ test('shares a look-up among concurrent callers, and remembers a failure for a s
   for (const each of both) await expect(each).rejects.toThrow(notFound)
   exists = true
   await expect(find(names.lookup, 'new.test')).rejects.toThrow(notFound)
-  expect(names.queries()).toBe(1)
+  expect(names.lookUps()).toBe(1)
   await vi.waitFor(() => find(names.lookup, 'new.test'), { timeout: 10_000, interval: 200 })
 })
 

@@ -14,6 +14,7 @@ interface Account {
 export interface Server {
   url: string
   newAccount(): Promise<Account>
+  /** A member without permissions. */
   newUser(accountId: string): Promise<{ userId: string }>
   newKey(
     account: { accountId: string; userId: string },
@@ -51,7 +52,7 @@ export interface Servers {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
-/** Exports expire after a week. */
+/** The file of an export expires after a week. */
 const EXPIRED_AGE_MS = 8 * DAY_MS
 
 interface Situation {
@@ -94,6 +95,7 @@ const BY_STATUS: Record<number, Provoke> = {
     transaction.fullPath = transaction.fullPath.replace(ID, randomUUID())
   },
   409: async ({ isFile, servers, account, transaction: { request, fullPath: url } }) => {
+    // The export is not completed yet, so its file gets 409 already.
     if (isFile) return
     const key = randomUUID()
     request.headers['Idempotency-Key'] = key
@@ -145,12 +147,14 @@ export async function provokeStatus(
   await provoke({ servers, transaction, declared, account, isFile, recordId })
 }
 
+/** Sends a key of a user without the permission for the operation or the exported records. Other
+ *  operations get a Read Only key. */
 async function provokeForbidden(situation: Situation): Promise<void> {
   const { servers, account, isFile, transaction } = situation
   const { permission } = situation.declared.operation
   const { app, changes } = servers
-  const reader = await app.newUser(account.accountId)
-  const userId = permission || isFile ? reader.userId : account.userId
+  const needsPermission = permission !== null || isFile
+  const { userId } = needsPermission ? await app.newUser(account.accountId) : account
   if (isFile) await changes.restrictExports(account.accountId)
   const key = await app.newKey({ ...account, userId }, permission ? 'full_access' : 'read_only')
   transaction.request.headers.Authorization = `Bearer ${key}`

@@ -1,5 +1,5 @@
 /** The faults of `muster contract --prove`: proxies before and behind the service put them into its
- *  responses and its webhooks. */
+ *  responses and its deliveries. */
 import { Refused } from '../../../errors.ts'
 import type { Contract } from '../../model/contract.ts'
 import type { Operation } from '../../model/operations.ts'
@@ -26,9 +26,10 @@ export interface SeededFault {
   category: Category
   /** What the service does wrong, for example `answers 200 to a create`. */
   what: string
-  /** Its tests must find the fault. */
+  /** The operation whose tests must find the fault. */
   operation: Operation
-  /** Hooks of the proxy between the tests and the service. They alone decide what is changed. */
+  /** Hooks of the proxy between the tests and the service. They, not `operation`, decide which requests
+   *  and responses are changed. */
   hooks: ProxyHooks
   /** Hook of the proxy between the service and the receiver of its webhooks. */
   deliveryHook?: DeliveryHook

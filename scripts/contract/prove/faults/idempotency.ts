@@ -31,10 +31,7 @@ export function idempotencyFaults(contract: Contract): SeededFault[] {
           : {},
     }),
     fault('takes another request with a used key', create, {
-      changeResponse: (response, { method, body }) =>
-        response.status === 422 && method === 'POST' && body.endsWith(' ')
-          ? { status: 201, headers: response.headers }
-          : {},
+      // The tests send the same body with a space at its end as another request.
       changeRequest: ({ body, headers }) =>
         body.endsWith(' ') ? { headers: withoutHeaders(headers, 'idempotency-key') } : {},
     }),
