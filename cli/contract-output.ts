@@ -19,7 +19,7 @@ export function toDocument({ cases, ...report }: Report): object {
 export function formatReport(report: Report): string {
   const { url, seed, dredd, cases, untested, unused, refusals } = report
   const failures = formatFailures(report)
-  const verdict = failures.length > 0 ? `${failures.length} failed.` : 'the contract holds.'
+  const verdict = failures.length > 0 ? `${failures.length} failures.` : 'the contract holds.'
   const requestCount = cases.reduce((sum, { requests }) => sum + requests, 0)
   return [
     formatMatrix(report),
