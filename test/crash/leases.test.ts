@@ -28,7 +28,7 @@ const SPREAD_MS = [2_500, 2_500, 0]
 const ORPHAN_WITHIN_MS = 40_000
 
 interface Event {
-  /** Of the record. The event is its creation. */
+  /** The type of the record whose creation is the event. */
   type: 'participant' | 'task' | 'job'
   body: object
 }

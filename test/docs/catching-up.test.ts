@@ -35,7 +35,8 @@ let directory: string
 let muster: Muster
 let server: { url: string; accountId: string; key: string }
 let receiver: ChildProcess | undefined
-/** Of the receiver and of the commands of the guide. A test adds the secrets of its webhooks. */
+/** The variables that the receiver and the commands of the guide need. A test adds the secrets of its
+ *  webhooks. */
 let environment: Record<string, string>
 
 beforeAll(async () => {

@@ -37,26 +37,22 @@ export function canPerform(user: User, { module, operations }: Resource, action:
   return operations[action] !== null && hasPermission(user, module, 'write')
 }
 
-// The access to pages, whose paths have the slug of a resource.
-
-export const canViewRecords: Access = (user, { resource: slug }) => {
-  const resource = findResource(slug)
-  return resource !== undefined && canViewResource(user, resource)
-}
-
-export const canChangeRecords =
-  (action: Action): Access =>
+/** The access to a page whose path has the slug of a resource. */
+const accessTo =
+  (allows: (user: User, resource: Resource) => boolean): Access =>
   (user, { resource: slug }) => {
     const resource = findResource(slug)
-    return resource !== undefined && canPerform(user, resource, action)
+    return resource !== undefined && allows(user, resource)
   }
 
-export const canDownloadFile: Access = (user, { resource: slug }) => {
-  const resource = findResource(slug)
-  return (
-    resource !== undefined && resource.operations.file !== null && canViewResource(user, resource)
-  )
-}
+export const canViewRecords = accessTo(canViewResource)
+
+export const canChangeRecords = (action: Action): Access =>
+  accessTo((user, resource) => canPerform(user, resource, action))
+
+export const canDownloadFile = accessTo(
+  (user, resource) => resource.operations.file !== null && canViewResource(user, resource),
+)
 
 /** The first required text field without a format. Payments and applications have none. */
 export function nameField({ record, creation }: Resource): string | undefined {
