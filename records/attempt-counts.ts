@@ -35,18 +35,23 @@ const COUNTS: CountTable = {
 /** Adds attempts, in the order of their ends. Ignores those of removed webhooks. */
 export async function countAttempts(trx: Trx, attempts: CountedAttempt[]): Promise<void> {
   const counts = new Counts(COUNTS)
-  const outages = new Map<string, OutageRow>()
-  for (const attempt of attempts) {
-    const { webhookId, endedAt, durationMs, outcome } = attempt
-    outages.set(webhookId, outageAfter(outages.get(webhookId), attempt))
-    for (const spanMs of [SHORT_SPAN_MS, HOUR_MS])
-      counts.increment(
-        { webhook_id: webhookId, span_ms: spanMs, starts_at: endedAt - (endedAt % spanMs) },
-        outcome === 'success' ? 'succeeded' : 'failed',
-        binColumn(durationMs),
-      )
+  const outages: OutageRow[] = []
+  for (const [webhookId, ofWebhook] of Map.groupBy(attempts, (attempt) => attempt.webhookId)) {
+    const last = ofWebhook.at(-1)
+    if (last) outages.push(outageAfter(last, ofWebhook))
+    for (const spanMs of [SHORT_SPAN_MS, HOUR_MS]) {
+      const startOfSpan = ({ endedAt }: CountedAttempt): number => endedAt - (endedAt % spanMs)
+      for (const [startsAt, ofSpan] of Map.groupBy(ofWebhook, startOfSpan))
+        counts.increment(
+          { webhook_id: webhookId, span_ms: spanMs, starts_at: startsAt },
+          ofSpan.flatMap(({ outcome, durationMs }) => [
+            outcome === 'success' ? 'succeeded' : 'failed',
+            binColumn(durationMs),
+          ]),
+        )
+    }
   }
-  await storeOutages(trx, [...outages.values()])
+  await storeOutages(trx, outages)
   await counts.store(trx)
 }
 
@@ -75,20 +80,22 @@ interface OutageRow {
   failing_ms: number
 }
 
-const NO_OUTAGE = { failures: 0, failing_since: null, failing_until: null, failing_ms: 0 }
-
-function outageAfter(before: OutageRow | undefined, attempt: CountedAttempt): OutageRow {
-  const { webhookId, endedAt, outcome, status } = attempt
-  const last = { last_attempt_at: endedAt, last_outcome: outcome, last_status: status }
-  const row = { webhook_id: webhookId, last_success_at: null, ...NO_OUTAGE, ...before, ...last }
-  if (outcome === 'success') return { ...row, ...NO_OUTAGE, last_success_at: endedAt }
-  const since = row.failing_since ?? endedAt
+/** The outage after these attempts of a webhook, as far as they show it. */
+function outageAfter(last: CountedAttempt, attempts: CountedAttempt[]): OutageRow {
+  const lastSuccess = attempts.findLast(({ outcome }) => outcome === 'success')
+  const failures = attempts.slice(lastSuccess ? attempts.lastIndexOf(lastSuccess) + 1 : 0)
+  const since = failures[0]?.endedAt ?? null
+  const until = failures.at(-1)?.endedAt ?? null
   return {
-    ...row,
-    failures: row.failures + 1,
+    webhook_id: last.webhookId,
+    last_attempt_at: last.endedAt,
+    last_outcome: last.outcome,
+    last_status: last.status,
+    last_success_at: lastSuccess?.endedAt ?? null,
+    failures: failures.length,
     failing_since: since,
-    failing_until: endedAt,
-    failing_ms: Math.min(MAX_GAP_MS, Math.max(0, endedAt - since)),
+    failing_until: until,
+    failing_ms: Math.min(MAX_GAP_MS, Math.max(0, (until ?? 0) - (since ?? 0))),
   }
 }
 

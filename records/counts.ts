@@ -19,8 +19,8 @@ export class Counts {
     this.#table = table
   }
 
-  /** Adds 1 in these columns of the row with the key. */
-  increment(key: Record<string, string | number>, ...columns: string[]): void {
+  /** Adds 1 to each of these columns of the row with the key, as often as it is given. */
+  increment(key: Record<string, string | number>, columns: string[]): void {
     const name = JSON.stringify(key)
     const row = this.#rows.get(name) ?? {}
     for (const column of columns) row[column] = (row[column] ?? 0) + 1

@@ -42,16 +42,15 @@ export async function countRequests(source: Source, requests: CountedRequest[]):
   const minutes = new Counts(MINUTES)
   const counts = new Counts(COUNTS)
   for (const { accountId, operationId, status, durationMs, at } of requests) {
-    minutes.increment(
-      { account_id: accountId, minute: at - (at % MINUTE_MS) },
+    minutes.increment({ account_id: accountId, minute: at - (at % MINUTE_MS) }, [
       statusColumn(status),
       binColumn(durationMs),
-    )
+    ])
     const response = { operation_id: operationId ?? '', status }
     for (const spanMs of [MINUTE_MS, HOUR_MS])
       counts.increment(
         { account_id: accountId, span_ms: spanMs, starts_at: at - (at % spanMs), ...response },
-        'requests',
+        ['requests'],
       )
   }
   await minutes.store(source)

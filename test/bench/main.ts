@@ -15,6 +15,7 @@ import { lateness } from './lateness.ts'
 import { list } from './list.ts'
 import { memory } from './memory.ts'
 import { neighbours, scenarios } from './neighbours.ts'
+import { operations } from './operations.ts'
 import { peer } from './peer.ts'
 import { regenerate } from './regenerate.ts'
 import { formatResults, isMet, type Result } from './result.ts'
@@ -65,6 +66,7 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
     run: regenerate,
     about: 'from a change of the contract until "muster dev" serves it',
   },
+  operations: { run: operations, about: 'generate, lint and start with 408 operations' },
   neighbours: { run: neighbours, about: 'how much other accounts can slow down one account' },
   deploys: { run: deploys, about: 'response times while nodes restart (PostgreSQL)' },
   startup: { run: startup, about: 'the start of "muster serve" until it is ready' },

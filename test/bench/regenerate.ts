@@ -1,5 +1,4 @@
 /** The time from a change of the contract until `muster generate` and `muster dev` apply it. */
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,8 +6,8 @@ import { until } from '../helpers.ts'
 import { freePort } from '../postgres.ts'
 import { copyRepository, withPing } from '../repository.ts'
 import { figure, median, type Result } from './result.ts'
-import { findStatus } from './service.ts'
-import { type Bench, type Environment, newAccount, withRecords } from './set-up.ts'
+import { findStatus, secondsOf, spawnMuster } from './service.ts'
+import { type Bench, newAccount, withRecords } from './set-up.ts'
 
 const MAX_CHANGE_MS = 60_000
 const PATH = '/public/v1/ping'
@@ -22,7 +21,7 @@ export async function regenerate(bench: Bench): Promise<Result[]> {
     for (let round = 1; round <= rounds; round++) {
       bench.progress(`generating, round ${round}`)
       await rm(join(root, 'generated'), { recursive: true })
-      generated.push(await secondsToGenerate(root))
+      generated.push(await secondsOf(root, 'generate'))
     }
     const { contract, code } = await measureDev(bench, root, rounds)
     return [
@@ -41,13 +40,6 @@ export async function regenerate(bench: Bench): Promise<Result[]> {
   }
 }
 
-async function secondsToGenerate(root: string): Promise<number> {
-  const started = performance.now()
-  const [status] = await once(run(root, 'generate', {}), 'exit')
-  if (status !== 0) throw new Error('muster generate failed')
-  return (performance.now() - started) / 1000
-}
-
 /** Starts `muster dev`, then adds an operation, writes its handler, and removes both. Returns the
  *  seconds until each change is served. */
 async function measureDev(
@@ -62,7 +54,7 @@ async function measureDev(
   const { token } = await withRecords(environment, (trx) => newAccount(trx))
   const url = `http://127.0.0.1:${PORT}${PATH}`
   const headers = { authorization: `Bearer ${token}` }
-  const dev = run(root, 'dev', environment)
+  const dev = spawnMuster(root, 'dev', environment)
   const exited = once(dev, 'exit')
   const secondsTo = async (change: () => Promise<unknown>, status: number): Promise<number> => {
     const started = performance.now()
@@ -92,13 +84,4 @@ async function measureDev(
     await exited
   }
   return { contract, code }
-}
-
-function run(root: string, command: string, environment: Environment): ChildProcess {
-  const settings = { PATH: process.env.PATH, ...environment }
-  return spawn(process.execPath, [join(root, 'bin/muster.js'), command], {
-    cwd: root,
-    env: settings,
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
 }

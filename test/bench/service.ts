@@ -30,10 +30,7 @@ export async function startService(
 ): Promise<Service> {
   const { port = await freePort(), checkout = CHECKOUT } = options
   const started = performance.now()
-  const muster = spawn(process.execPath, [join(checkout, 'bin/muster.js'), 'serve'], {
-    env: { ...environment, PORT: String(port), PATH: process.env.PATH },
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
+  const muster = spawnMuster(checkout, 'serve', { ...environment, PORT: String(port) })
   const exited = once(muster, 'exit')
   const stop = async (): Promise<void> => {
     muster.kill('SIGTERM')
@@ -72,4 +69,25 @@ export async function findStatus(
   } catch {
     return undefined
   }
+}
+
+/** A process of `muster <command>` in another checkout, without its output. */
+export function spawnMuster(
+  checkout: string,
+  command: string,
+  environment: Environment = {},
+): ChildProcess {
+  return spawn(process.execPath, [join(checkout, 'bin/muster.js'), command], {
+    cwd: checkout,
+    env: { ...environment, PATH: process.env.PATH },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+}
+
+/** The seconds that `muster <command>` takes in another checkout. */
+export async function secondsOf(checkout: string, command: string): Promise<number> {
+  const started = performance.now()
+  const [status] = await once(spawnMuster(checkout, command), 'exit')
+  if (status !== 0) throw new Error(`muster ${command} failed`)
+  return (performance.now() - started) / 1000
 }

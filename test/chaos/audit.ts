@@ -164,7 +164,7 @@ class Auditor {
       this.found.slowestDeliveryMs[name] ?? 0,
       confirmed.at - rightTime(delivery.created_at),
     )
-    this.explain(id, receiver, received.arrivals, unrecorded(received.arrivals, attempts))
+    this.explain(id, receiver, received.arrivals, attempts)
   }
 
   /** Each POST without a stored result must have been in flight during a fault of its own. */
@@ -172,8 +172,9 @@ class Auditor {
     id: string,
     receiver: ChaosReceiver,
     arrivals: Arrival[],
-    orphans: Arrival[],
+    attempts: AttemptRow[],
   ): void {
+    const orphans = unrecorded(arrivals, attempts)
     if (orphans.length === 0) return
     const reasons = this.input.faults.filter(
       (fault) => fault.workers > 0 && arrivals.some((arrival) => wasInFlight(arrival, fault)),
@@ -183,11 +184,15 @@ class Auditor {
     const unexplained = orphans.length - reasons.length
     if (unexplained > 0) {
       this.found.unexplained += unexplained
-      const times = arrivals.map(
+      const sent = arrivals.map(
         ({ at, endedAt, responded }) => `${at}${responded ? '+' : '-'}${endedAt ?? ''}`,
       )
+      const stored = attempts.map(
+        ({ started_at, duration_ms, outcome }) => `${started_at} for ${duration_ms} ms: ${outcome}`,
+      )
       this.report(
-        `${id} was sent ${unexplained} times too often to ${receiver.name} without a fault: ${times.join(' ')}`,
+        `${id} was sent ${unexplained} times too often to ${receiver.name} without a fault. ` +
+          `Arrived: ${sent.join(', ')}. Stored: ${stored.join(', ')}`,
       )
     }
     for (const orphan of orphans) this.measureWait(receiver, arrivals, orphan)

@@ -48,9 +48,10 @@ export class ImmediateAttempts {
   start(attempts: Attempt[]): Promise<Attempt[]> {
     const { inFlight, jobs, contents, leader, leaseTurns } = this.#options
     return leaseTurns.take(async () => {
-      const withDue = contents.webhooksWithDue()
       // Another process may lead by now, and have found them, too.
-      if (!withDue || !leader.isLeader || !jobs.canAddInFlight) return attempts
+      if (!leader.isLeader || !jobs.canAddInFlight || !this.#haveFreeSlots) return attempts
+      const withDue = contents.webhooksWithDue()
+      if (!withDue) return attempts
       const others: Attempt[] = []
       for (const attempt of attempts)
         if (!withDue.has(attempt.webhookId) && this.#mayStart(attempt))
@@ -83,13 +84,17 @@ export class ImmediateAttempts {
     await leaseTurns.take(() => this.#addJobsOf(inFlight.listWithoutJob()))
   }
 
+  get #haveFreeSlots(): boolean {
+    return this.#options.inFlight.freeSharedSlots >= MIN_FREE_SLOTS
+  }
+
   #mayStart({ webhookId, accountId }: Attempt): boolean {
     const { inFlight, pause, deliveries } = this.#options
     const { endpoints } = inFlight
     return (
       pause.mayLease &&
       !deliveries.isStopping &&
-      inFlight.freeSharedSlots >= MIN_FREE_SLOTS &&
+      this.#haveFreeSlots &&
       !inFlight.pauses.some((webhooks) => webhooks.has(webhookId)) &&
       isBelowSlotQuota(endpoints.slots, accountId, true) &&
       isBelowLimit(endpoints.health.get(webhookId), performance.now())
