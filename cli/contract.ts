@@ -1,5 +1,4 @@
 import { randomInt } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { type Command, Option } from 'commander'
 import { operations } from '../generated/operations.ts'
@@ -23,7 +22,13 @@ import { readContract } from '../scripts/model/yaml.ts'
 import { toContractCurl } from './contract-curl.ts'
 import { formatReport, toDocument } from './contract-output.ts'
 import type { ProveOptions } from './contract-prove.ts'
-import { addReportOptions, type CheckReport, type ReportOptions, reportResults } from './reports.ts'
+import {
+  addReportOptions,
+  type CheckReport,
+  type ReportOptions,
+  reportResults,
+  writeReport,
+} from './reports.ts'
 import { parseDocumentRoot, ROOT_OPTION } from './root.ts'
 import {
   examples,
@@ -183,7 +188,7 @@ async function run(options: Options): Promise<CheckReport> {
   const contract = await readContract(ROOT)
   if (options.prove !== undefined) return await proveOwnService(contract, options)
   const report = await buildReport(contract, options)
-  if (options.har !== undefined) await writeFile(options.har, contractHar(report))
+  if (options.har !== undefined) await writeReport(options.har, contractHar(report))
   return {
     output: {
       document: toDocument(report),

@@ -1,7 +1,7 @@
 /** Runs the service or the mock of an OpenAPI document. */
 import type { Context } from 'koa'
 import type { Contract } from '../scripts/model/contract.ts'
-import { readGeneratedDocument } from '../scripts/model/document.ts'
+import { assertDocumentGenerated, readGeneratedDocument } from '../scripts/model/document.ts'
 import { respondWithExample } from '../scripts/service/examples.ts'
 import { loadHandlers } from '../scripts/service/handlers.ts'
 import { readAnyContract } from '../scripts/service/read.ts'
@@ -15,6 +15,8 @@ interface HandlersOptions {
   port: number
   /** The URL at which clients reach the service. By default that of the host and port. */
   baseUrl?: string
+  /** Starts even if the document was changed after generated/ was written. */
+  allowStale?: boolean
 }
 
 interface MockOptions {
@@ -25,7 +27,8 @@ interface MockOptions {
 
 /** Serves the handlers of the folder, and the documentation at /docs/. */
 export async function startHandlers(root: string, options: HandlersOptions): Promise<LocalService> {
-  const { host, port, baseUrl = urlOf(host, port) } = options
+  const { host, port, baseUrl = urlOf(host, port), allowStale = false } = options
+  if (!allowStale) await assertDocumentGenerated(root, await readAnyContract(root))
   const docs = docsRoutes({ baseUrl, root })
   const app = createService({
     contract: readGeneratedDocument(root),

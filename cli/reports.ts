@@ -1,5 +1,6 @@
 /** The output formats that lint, diff, generate and contract have in common. */
-import { writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { type Command, Option } from 'commander'
 import { UnsupportedDocument } from '../scripts/model/document.ts'
 import { ContractError, lineOf } from '../scripts/model/source.ts'
@@ -90,7 +91,13 @@ async function writeReports(
   { junit, report, markdown }: ReportOptions,
   { results, ...texts }: Omit<CheckReport, 'output'>,
 ): Promise<void> {
-  if (junit !== undefined) await writeFile(junit, texts.junit ?? resultsJunit(title, results))
-  if (report !== undefined) await writeFile(report, texts.page ?? toPage(title, results))
-  if (markdown !== undefined) await writeFile(markdown, toMarkdown(title, results))
+  if (junit !== undefined) await writeReport(junit, texts.junit ?? resultsJunit(title, results))
+  if (report !== undefined) await writeReport(report, texts.page ?? toPage(title, results))
+  if (markdown !== undefined) await writeReport(markdown, toMarkdown(title, results))
+}
+
+/** Creates the folder of the file if it is missing. */
+export async function writeReport(file: string, text: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true })
+  await writeFile(file, text)
 }

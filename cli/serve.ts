@@ -65,7 +65,7 @@ With --json, the command prints one document {"url", "first_account"} when the s
     .action(
       shell.action(async (options: ServeOptions): Promise<undefined> => {
         const { json = false, allowStale = false, root } = options
-        if (root !== undefined) return await serveDocument(shell, root, json)
+        if (root !== undefined) return await serveDocument(shell, root, options)
         if (!allowStale) await assertGenerated(ROOT)
         const config = await shell.config()
         const { database } = config
@@ -87,11 +87,15 @@ With --json, the command prints one document {"url", "first_account"} when the s
 }
 
 /** `npm start` of a folder that `muster init` created. It has no database. */
-async function serveDocument(shell: Shell, root: string, json: boolean): Promise<undefined> {
+async function serveDocument(
+  shell: Shell,
+  root: string,
+  { json, allowStale }: ServeOptions,
+): Promise<undefined> {
   const { startHandlers } = await import('./document-service.ts')
   const { host, port, baseUrl } = await shell.config()
   const { stopping } = listenForStop()
-  const server = await startHandlers(root, { host, port, baseUrl })
+  const server = await startHandlers(root, { host, port, baseUrl, allowStale })
   const { url } = server
   const text = `The service is ready.\n\n  API            ${url}\n  Documentation  ${url}/docs/`
   shell.print(json ? JSON.stringify({ url }) : text)

@@ -65,6 +65,21 @@ function byFileAndLine(findings: Finding[]): Finding[] {
   )
 }
 
+/** generated/openapi.json: the document in one file. */
+export function writeDocument({ openapi }: Contract): string {
+  return `${JSON.stringify(openapi.root, null, 2)}\n`
+}
+
+/** Throws `Refused` if generated/ in `root` was not written from this document. */
+export async function assertDocumentGenerated(root: string, document: Contract): Promise<void> {
+  const file = join(root, 'generated/openapi.json')
+  const generated = await readFile(file, 'utf8').catch(() => undefined)
+  if (generated === writeDocument(document)) return
+  throw new Refused(
+    `generated/ was not written from ${document.openapi.file} as it is now. Run "npm run generate" first.`,
+  )
+}
+
 /** The model of generated/openapi.json below `root`. */
 export function readGeneratedDocument(root: string): Contract {
   const file = 'openapi.json'

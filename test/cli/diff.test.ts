@@ -39,7 +39,8 @@ const MORE_REQUIRED = 'required: [title, colour]\n'
 describe('diff without a base', () => {
   it('reports that there is no release, also in JUnit XML and JSON', async () => {
     await using project = await newProject()
-    const xml = project.path('diff.xml')
+    // In a folder that does not exist yet.
+    const xml = project.path('reports/diff.xml')
     expect(await project.diff('--junit', xml)).toEqual({
       status: 0,
       stdout:

@@ -65,6 +65,20 @@ describe('the Petstore', () => {
     expect(await (await get('/docs/operations/getPetById')).text()).toContain('api_key')
   })
 
+  it('starts only with the document that generated/ was written from', async () => {
+    const changed = join(folder, 'changed-pets')
+    await init(changed, PETSTORE)
+    const file = join(changed, 'openapi.json')
+    const text = await readFile(file, 'utf8')
+    await writeFile(file, text.replace('"title"', '"x-changed": true, "title"'))
+    await expect(startHandlers(changed, LOCAL)).rejects.toThrow(
+      'generated/ was not written from openapi.json as it is now. Run "npm run generate" first.',
+    )
+    await using _ = await serve(startHandlers(changed, { ...LOCAL, allowStale: true }))
+    await writeFile(file, text.replaceAll('#/components/schemas/Pet"', '#/components/schemas/Dog"'))
+    await expect(startHandlers(changed, LOCAL)).rejects.toThrow('#/components/schemas/Dog')
+  })
+
   it('names the setting of a port that is in use', async () => {
     await using service = await serve(startHandlers(pets, LOCAL))
     const { port } = new URL(service.url)
