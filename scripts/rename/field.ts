@@ -41,11 +41,13 @@ export async function renameField(
     ...renameInOwnFiles(owner, files, renames),
   ])
   const others = files.filter(({ file }) => !texts.has(file) && file !== HISTORY)
-  const left = describeOtherUses(contract, owner, others, name)
-  const hasOtherUses = left.length > 0
-  for (const file of others.filter(({ text }) => wordPattern(owner.slug ?? name.schema).test(text)))
-    if (hasOtherUses) left.push(...describeMentions(file, name))
-    else texts.set(file.file, renameMentions(file, renames))
+  const left = describeOtherSchemas(contract, owner, name)
+  // A common word means something else in most files, so only those about the record are listed.
+  const hasOtherUses = left.length > 0 || others.some((file) => isProductUse(file, name.field))
+  for (const file of others)
+    if (hasOtherUses && isAbout(owner, file)) left.push(...describeMentions(file, name))
+    else if (!hasOtherUses && wordPattern(owner.slug ?? name.schema).test(file.text))
+      texts.set(file.file, renameMentions(file, renames))
   if (owner.slug !== undefined && texts.has(`records/${owner.slug}.ts`)) {
     const table = tableOf(owner.slug)
     const file = await newMigrationFile(root, `${table}_${name.newField}`)
@@ -138,26 +140,26 @@ export async function assertUnreleased(root: string, { schema, field }: FieldNam
 
 const IS_PRODUCT = /^(cli|server|web|operations|handlers|webhooks|auth|records)\//
 
-/** Fields of other schemas with this name, and other code of the service that uses the word. */
-function describeOtherUses(
+function isProductUse({ file, text }: TextFile, field: string): boolean {
+  return IS_PRODUCT.test(file) && wordPattern(field).test(text)
+}
+
+function isAbout({ slug, schemas }: Owner, { text }: TextFile): boolean {
+  const words = slug === undefined ? schemas : [slug, ...schemas]
+  return words.some((word) => wordPattern(word).test(text))
+}
+
+/** Fields of other schemas with this name. */
+function describeOtherSchemas(
   { sources }: Contract,
   { schemas }: Owner,
-  files: TextFile[],
-  name: FieldName,
+  { field }: FieldName,
 ): string[] {
-  const others = Object.values(sources)
+  return Object.values(sources)
     .flatMap(listComponents)
     .filter(({ path }) => path[1] !== 'schemas' || !schemas.includes(String(path[2])))
-  return [
-    ...others
-      .filter(({ value }) => hasProperty(value, name.field))
-      .map(
-        (place) => `${place.source.file}:${lineOf(place)} ${place.path[2]} also has ${name.field}`,
-      ),
-    ...files
-      .filter(({ file }) => IS_PRODUCT.test(file))
-      .flatMap((file) => describeMentions(file, name)),
-  ]
+    .filter(({ value }) => hasProperty(value, field))
+    .map((place) => `${place.source.file}:${lineOf(place)} ${place.path[2]} also has ${field}`)
 }
 
 export function hasProperty(node: unknown, name: string): boolean {
