@@ -22,8 +22,8 @@ migrations. Files with its name are renamed, too.
 
 A field is renamed in the schemas of its record and of the bodies to create and update it, in their examples, in
 filters and sorts, and in the handlers, the records file, the tests and the test data of the resource. A new
-migration renames the column. Other resources can have a field of the same name, so mentions in other files are
-listed.
+migration renames the column. Other resources can have a field of the same name, so mentions in other files about the
+record are listed.
 
 In a service that muster init created, an operation that is a common word, such as login, is renamed in the document, its
 handler and imports of it. Its other mentions are listed. A field is renamed in its schema, and in the handlers that

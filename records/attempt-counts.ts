@@ -82,8 +82,8 @@ interface OutageRow {
 
 /** The outage after these attempts of a webhook, as far as they show it. */
 function outageAfter(last: CountedAttempt, attempts: CountedAttempt[]): OutageRow {
-  const lastSuccess = attempts.findLast(({ outcome }) => outcome === 'success')
-  const failures = attempts.slice(lastSuccess ? attempts.lastIndexOf(lastSuccess) + 1 : 0)
+  const lastSuccess = attempts.findLastIndex(({ outcome }) => outcome === 'success')
+  const failures = attempts.slice(lastSuccess + 1)
   const since = failures[0]?.endedAt ?? null
   const until = failures.at(-1)?.endedAt ?? null
   return {
@@ -91,7 +91,7 @@ function outageAfter(last: CountedAttempt, attempts: CountedAttempt[]): OutageRo
     last_attempt_at: last.endedAt,
     last_outcome: last.outcome,
     last_status: last.status,
-    last_success_at: lastSuccess?.endedAt ?? null,
+    last_success_at: attempts[lastSuccess]?.endedAt ?? null,
     failures: failures.length,
     failing_since: since,
     failing_until: until,

@@ -1,6 +1,6 @@
 /** Renames a field: in the contracts, in the code of its resource, and in the table. Other
- *  resources can have a field of the same name, so the mentions in other files are left for a
- *  person. */
+ *  resources can have a field of the same name, so the mentions in other files about the record are
+ *  left for a person. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Refused } from '../../errors.ts'

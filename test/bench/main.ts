@@ -66,7 +66,10 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
     run: regenerate,
     about: 'from a change of the contract until "muster dev" serves it',
   },
-  operations: { run: operations, about: 'generate, lint and start with 408 operations' },
+  operations: {
+    run: operations,
+    about: 'generate, lint and start with twelve times the operations',
+  },
   neighbours: { run: neighbours, about: 'how much other accounts can slow down one account' },
   deploys: { run: deploys, about: 'response times while nodes restart (PostgreSQL)' },
   startup: { run: startup, about: 'the start of "muster serve" until it is ready' },

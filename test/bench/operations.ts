@@ -6,7 +6,7 @@ import { figure, median, type Result } from './result.ts'
 import { secondsOf, startService } from './service.ts'
 import type { Bench } from './set-up.ts'
 
-/** Of each operation: with the original 408 operations. */
+/** The measurement adds this many copies of each operation to the contract. */
 const COPIES = 11
 
 export async function operations(bench: Bench): Promise<Result[]> {

@@ -71,7 +71,7 @@ export async function findStatus(
   }
 }
 
-/** A process of `muster <command>` in another checkout, without its output. */
+/** Starts `muster <command>` in a checkout, and drops its standard output. */
 export function spawnMuster(
   checkout: string,
   command: string,
@@ -84,7 +84,7 @@ export function spawnMuster(
   })
 }
 
-/** The seconds that `muster <command>` takes in another checkout. */
+/** The seconds that `muster <command>` takes in a checkout. */
 export async function secondsOf(checkout: string, command: string): Promise<number> {
   const started = performance.now()
   const [status] = await once(spawnMuster(checkout, command), 'exit')

@@ -49,7 +49,7 @@ export class ImmediateAttempts {
     const { inFlight, jobs, contents, leader, leaseTurns } = this.#options
     return leaseTurns.take(async () => {
       // Another process may lead by now, and have found them, too.
-      if (!leader.isLeader || !jobs.canAddInFlight || !this.#haveFreeSlots) return attempts
+      if (!leader.isLeader || !jobs.canAddInFlight || !this.#hasFreeSlots) return attempts
       const withDue = contents.webhooksWithDue()
       if (!withDue) return attempts
       const others: Attempt[] = []
@@ -84,7 +84,7 @@ export class ImmediateAttempts {
     await leaseTurns.take(() => this.#addJobsOf(inFlight.listWithoutJob()))
   }
 
-  get #haveFreeSlots(): boolean {
+  get #hasFreeSlots(): boolean {
     return this.#options.inFlight.freeSharedSlots >= MIN_FREE_SLOTS
   }
 
@@ -94,7 +94,7 @@ export class ImmediateAttempts {
     return (
       pause.mayLease &&
       !deliveries.isStopping &&
-      this.#haveFreeSlots &&
+      this.#hasFreeSlots &&
       !inFlight.pauses.some((webhooks) => webhooks.has(webhookId)) &&
       isBelowSlotQuota(endpoints.slots, accountId, true) &&
       isBelowLimit(endpoints.health.get(webhookId), performance.now())
