@@ -9,6 +9,8 @@ import { type ConsolePage, type PageResult, redirect } from './page.ts'
 import { errorText } from './records/labels.ts'
 import { refererPath } from './return-path.ts'
 
+/** By status, for the errors of the console itself. The errors of operations have texts of their
+ *  own. */
 const TEXTS: Record<number, [title: string, text: string]> = {
   403: [
     'Request from another site',
@@ -38,7 +40,11 @@ export function toErrorResult(log: Logger, ctx: Context, error: unknown): PageRe
       ? redirect(refererPath(ctx), text, 'bad')
       : errorPage(422, OTHER_ERROR, text)
   }
-  if (error instanceof StatusError || (error instanceof HttpError && error.expose)) {
+  if (error instanceof StatusError) {
+    ctx.set(error.headers)
+    return errorPage(error.status, OTHER_ERROR, error.message)
+  }
+  if (error instanceof HttpError && error.expose) {
     ctx.set(error.headers ?? {})
     return statusPage(ctx, error.status, error.message)
   }

@@ -22,6 +22,7 @@ import {
   applyFormAction,
   type LoadedForm,
   loadForm,
+  problemStatus,
   readSubmittedForm,
   toRequestBody,
   withProblem,
@@ -67,8 +68,7 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<Pa
       error instanceof AlreadyCreated
         ? { ...form, problem: RESENT_WITH_CHANGES }
         : await withProblem(visit, form, error)
-    const status = error instanceof StatusError && error.status === 403 ? 403 : 422
-    return { ...renderForm(visit, resource, failedForm), status }
+    return { ...renderForm(visit, resource, failedForm), status: problemStatus(error) }
   }
 }
 

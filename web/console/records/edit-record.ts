@@ -17,6 +17,7 @@ import {
   applyFormAction,
   type LoadedForm,
   loadForm,
+  problemStatus,
   readSubmittedForm,
   toRequestBody,
   withProblem,
@@ -86,7 +87,7 @@ export async function updateRecord(
       return conflict(visit, resource, form, changed)
     return {
       ...renderForm(visit, resource, item, await withProblem(visit, form, error)),
-      status: 422,
+      status: problemStatus(error),
     }
   }
 }

@@ -112,8 +112,11 @@ function groupsAt(schema: Schema, path: string): FormField | undefined {
   return schemaFields('', schema).find((field) => field.kind === 'groups' && field.path === path)
 }
 
-/** The form with the reason why it was not saved. Rethrows errors that are no fault of the
- *  input. */
+/** The errors of operations that the form shows. 400: the body as a whole is invalid, for example
+ *  too deep. 403: the user may not export these records. 429: the account has reached a quota. */
+const SHOWN_STATUSES = [400, 403, 429]
+
+/** The form with the reason why it was not saved. Rethrows errors that the form cannot explain. */
 export async function withProblem(
   visit: Visit,
   form: LoadedForm,
@@ -123,11 +126,14 @@ export async function withProblem(
     const { errors } = error
     return { ...form, errors, suggestions: await suggestRecords(visit, form, errors) }
   }
-  // 400: the body as a whole is invalid, for example too deep. 403: the user may not export these
-  // records.
-  if (error instanceof StatusError && (error.status === 400 || error.status === 403))
-    return { ...form, problem: error.message }
-  throw error
+  if (!(error instanceof StatusError && SHOWN_STATUSES.includes(error.status))) throw error
+  visit.ctx.set(error.headers)
+  return { ...form, problem: error.message }
+}
+
+/** The status of the page with the form that was not saved. */
+export function problemStatus(error: unknown): number {
+  return error instanceof StatusError && error.status !== 400 ? error.status : 422
 }
 
 /** Search results for the first invalid reference that holds a name instead of an ID. */
