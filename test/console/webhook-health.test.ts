@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { type CountedAttempt, countAttempts } from '../../records/attempt-counts.ts'
 import { DeletionTime } from '../../records/clock-spans.ts'
 import { transaction } from '../../records/database/transaction.ts'
+import { disableDeadWebhook } from '../../records/dead-webhooks.ts'
 import { findWebhookHealth } from '../../records/reports/webhook-health.ts'
 import { startDisablingDeadWebhooks } from '../../server/dead-webhooks.ts'
 import { emitMany } from '../../webhooks/emit.ts'
@@ -130,6 +131,22 @@ describe('webhook health', () => {
     await admin.visitor.post(to, Object.fromEntries(fields))
     // The delivery that was cut off, and the two missed events.
     await receiver.received(5)
+  })
+
+  it('a dead webhook whose last attempt in flight succeeded: names no time without a success', async () => {
+    const admin = await newWebhookAdmin(app)
+    const id = await admin.subscribe('https://example.com/')
+    const failingSince = Date.now() - HOUR_MS
+    const attempt = { webhookId: id, durationMs: 20 }
+    const count = (outcome: 'http_error' | 'success', status: number, endedAt: number) =>
+      transaction(app.db, (trx) => countAttempts(trx, [{ ...attempt, outcome, status, endedAt }]))
+    await count('http_error', 500, failingSince)
+    const { accountId } = admin.owner
+    await disableDeadWebhook(app.db, { id, accountId, failingSince }, now())
+    const alert = async () => mainText((await admin.visitor.get(`/webhooks/${id}`)).text)
+    expect(await alert()).toMatch(/Disabled automatically .* No attempt has succeeded since .* UTC/)
+    await count('success', 204, Date.now())
+    expect(await alert()).toMatch(/Disabled automatically [^.]*\. Nothing is sent\./)
   })
 
   it('adds the attempts of the last 24 hours up, without those of other webhooks', async () => {

@@ -57,8 +57,7 @@ function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealt
   if (state !== 'disabled') return false
   const when = timeElement(disabledAt, now)
   const reason = isDisabledByService
-    ? html`<strong>Disabled automatically ${when}.</strong>
-        No attempt has succeeded since ${moment(failingSince)}.`
+    ? html`<strong>Disabled automatically ${when}.</strong> ${outage(failingSince)}`
     : html`<strong>Disabled ${when}.</strong>`
   const tone = isDisabledByService ? 'bad' : 'warn'
   return html`<aside class="note ${tone} next-attempt" aria-label="Disabled">
@@ -67,6 +66,11 @@ function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealt
     </span>
     ${canManageWebhooks(user) && actionForm({ to: `/webhooks/${id}/enable`, label: 'Enable' })}
   </aside>`
+}
+
+/** Empty after the success of an attempt that was in flight when the webhook was disabled. */
+function outage(since: number | null): Content {
+  return since !== null && html`No attempt has succeeded since ${moment(since)}.`
 }
 
 function failingAlert({ config, now }: Visit, health: WebhookHealth): Html {
