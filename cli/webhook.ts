@@ -151,9 +151,9 @@ function addSwitches(webhook: Command, shell: Shell): void {
         shell.databaseAction(async ({ db, now }, id: string) => {
           const accountId = await lookUpWebhookAccount(db, id)
           await accountTransaction(db, accountId, async (scope) => {
-            const changed = await change(scope, id, now())
-            // Undefined: it was in this state already.
-            if (changed) await auditWebhook(scope, changed, { verb }, now())
+            const before = await change(scope, id, now())
+            if (!before) throw new Refused(`There is no webhook ${id}`)
+            if (before.enabled !== enabled) await auditWebhook(scope, before, { verb }, now())
           })
           return { document: { id, enabled }, text: describe(id) }
         }),

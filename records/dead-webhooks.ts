@@ -6,7 +6,7 @@ import { accountTransaction } from './database/scope.ts'
 import { select } from './database/statements.ts'
 import { ARE_PAUSED } from './delivery-pause.ts'
 import { DAY_MS } from './time-units.ts'
-import { disableWebhook, type Webhook, webhookTarget } from './webhooks.ts'
+import { disableWebhook, lockWebhook, webhookTarget } from './webhooks.ts'
 
 interface DeadWebhook {
   id: string
@@ -37,22 +37,22 @@ export async function listDeadWebhooks(
   }))
 }
 
-/** Writes the audit log, too. Undefined: an attempt has succeeded meanwhile, or somebody else has
- *  disabled it. */
+/** Writes the audit log, too. Returns false when an attempt has succeeded meanwhile, or somebody
+ *  else has disabled it. */
 export function disableDeadWebhook(
   db: Db,
   { id, accountId, failingSince }: DeadWebhook,
   now: Date,
-): Promise<Webhook | undefined> {
+): Promise<boolean> {
   return accountTransaction(db, accountId, async (scope) => {
+    const webhook = await lockWebhook(scope, id)
+    if (!webhook?.enabled) return false
     const isMarked = await scope.trx
       .sql('webhook_health')
       .where({ webhook_id: id, failing_since: failingSince, disabled_at: null })
-      .whereIn('webhook_id', scope.rows('webhooks').where({ enabled: true }).select('id'))
       .update({ disabled_at: now.getTime() })
-    if (!isMarked) return undefined
-    const webhook = await disableWebhook(scope, id, now)
-    if (!webhook) return undefined
+    if (!isMarked) return false
+    await disableWebhook(scope, id, now)
     await insertAuditEntry(
       scope,
       {
@@ -64,6 +64,6 @@ export function disableDeadWebhook(
       },
       now,
     )
-    return webhook
+    return true
   })
 }

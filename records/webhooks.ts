@@ -176,31 +176,41 @@ export async function updateWebhook(
 }
 
 /** Also resumes the bulk jobs that its disabling has paused. Earlier failures do not count any
- *  more. */
+ *  more. Does nothing to an enabled webhook. Returns the webhook before the change. */
 export async function enableWebhook(
   scope: WriteScope,
   id: string,
   now: Date,
 ): Promise<Webhook | undefined> {
-  const webhook = await updateColumns(scope, id, now, { enabled: true })
-  if (webhook) {
+  const before = await lockWebhook(scope, id)
+  if (before?.enabled === false) {
+    await updateColumns(scope, id, now, { enabled: true })
     await endOutage(scope.sql, id)
     await resumeInterruptedJobs(scope, id, now)
   }
-  return webhook
+  return before
 }
 
-/** Ends scheduled deliveries as failed. */
+/** Ends scheduled deliveries as failed. Does nothing to a disabled webhook. Returns the webhook
+ *  before the change. */
 export async function disableWebhook(
   scope: WriteScope,
   id: string,
   now: Date,
 ): Promise<Webhook | undefined> {
-  // Disabling a disabled webhook must not change the start of its missed events.
-  const disabledAt = scope.sql.raw('case when enabled then ? else disabled_at end', [now.getTime()])
-  const webhook = await updateColumns(scope, id, now, { enabled: false, disabled_at: disabledAt })
-  if (webhook) await endScheduledDeliveries(scope, id, 'webhook_disabled', now)
-  return webhook
+  const before = await lockWebhook(scope, id)
+  if (before?.enabled) {
+    await updateColumns(scope, id, now, { enabled: false, disabled_at: now.getTime() })
+    await endScheduledDeliveries(scope, id, 'webhook_disabled', now)
+  }
+  return before
+}
+
+/** On PostgreSQL the webhook stays locked until the transaction ends, so that one of several
+ *  concurrent changes finds what the others have changed. */
+export async function lockWebhook(scope: WriteScope, id: string): Promise<Webhook | undefined> {
+  const row: WebhookRow | undefined = await notDeleted(scope).where({ id }).forNoKeyUpdate().first()
+  return row && webhookFromRow(row)
 }
 
 /** Ends scheduled deliveries as failed, and erases the secrets: no attempt starts after the commit.

@@ -329,4 +329,18 @@ describe('a webhook', () => {
       ['test_sent', 'disabled', 'enabled', 'deleted'].map((name) => [`webhook.${name}`, id]),
     )
   })
+
+  it('disabled several times at once: one entry in the audit log', async () => {
+    const admin = await newWebhookAdmin(app)
+    const id = await admin.subscribe('https://example.com/')
+    const others = await Promise.all(
+      [1, 2, 3].map(async () => {
+        const person = await newConsoleUser(app, admin.owner.accountId, { grants: ['webhooks'] })
+        return visitor(app, person)
+      }),
+    )
+    const posts = [admin.visitor, ...others].map((each) => each.post(`/webhooks/${id}/disable`))
+    expect((await Promise.all(posts)).map(({ status }) => status)).toEqual([303, 303, 303, 303])
+    expect((await admin.audited()).map(({ action }) => action)).toEqual(['webhook.disabled'])
+  })
 })

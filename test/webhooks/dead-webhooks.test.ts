@@ -115,6 +115,13 @@ it('disables a webhook when all attempts of 5 days have failed', async () => {
   expect(await staysEnabled(webhook)).toBe(false)
 })
 
+it('counts earlier failures after a user enabled an enabled webhook', async () => {
+  const webhook = await newWebhook()
+  await webhook.count('http_error', ...FIVE_DAYS)
+  await webhook.tenant.write((own) => enableWebhook(own, webhook.id, new Date()))
+  expect(await staysEnabled(webhook)).toBe(false)
+})
+
 it('disables no webhook while deliveries are paused', async () => {
   const webhook = await newWebhook()
   await webhook.count('http_error', ...FIVE_DAYS)

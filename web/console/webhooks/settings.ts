@@ -150,28 +150,26 @@ async function sendTest(visit: Visit): Promise<PageResult> {
 }
 
 async function setEnabled(visit: Visit, enabled: boolean): Promise<PageResult> {
-  const webhook = await loadWebhook(visit)
+  const id = visit.params.webhook ?? ''
   const update = enabled ? enableWebhook : disableWebhook
   await visit.change(async (scope) => {
-    if (!(await update(scope, webhook.id, visit.now))) visit.ctx.throw(404)
-    if (webhook.enabled !== enabled)
-      await visit.audit(
-        scope,
-        enabled ? 'webhook.enabled' : 'webhook.disabled',
-        webhookTarget(webhook),
-      )
+    const before = (await update(scope, id, visit.now)) ?? visit.ctx.throw(404)
+    if (before.enabled === enabled) return
+    const action = enabled ? 'webhook.enabled' : 'webhook.disabled'
+    await visit.audit(scope, action, webhookTarget(before))
   })
   const text = enabled
     ? 'Webhook enabled. It receives events from now on.'
     : 'Webhook disabled. Nothing is sent until you enable it again.'
-  return redirect(`/webhooks/${webhook.id}`, text)
+  return redirect(`/webhooks/${id}`, text)
 }
 
 async function removeWebhook(visit: Visit): Promise<PageResult> {
-  const webhook = await loadWebhook(visit)
-  await visit.change(async (scope) => {
-    if (!(await deleteWebhook(scope, webhook.id, visit.now))) visit.ctx.throw(404)
+  const id = visit.params.webhook ?? ''
+  const deleted = await visit.change(async (scope) => {
+    const webhook = (await deleteWebhook(scope, id, visit.now)) ?? visit.ctx.throw(404)
     await visit.audit(scope, 'webhook.deleted', webhookTarget(webhook), { url: webhook.url })
+    return webhook
   })
-  return redirect('/webhooks', `Webhook “${webhookName(webhook)}” deleted.`)
+  return redirect('/webhooks', `Webhook “${webhookName(deleted)}” deleted.`)
 }
