@@ -109,7 +109,7 @@ function webhookActions(webhook: Webhook): Html {
         actionForm({ to: `${to}/enable`, label: 'Enable' }),
         'Enable',
       ),
-    actionRow('Deletes the webhook and its delivery log.', deleteButton(webhook), 'Delete'),
+    actionRow('Stops sending for good. Its delivery log is no longer shown.', deleteButton(webhook), 'Delete'),
   ])
 }
 
