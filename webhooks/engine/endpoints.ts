@@ -41,7 +41,9 @@ export class Endpoints {
         slowFailuresInARow: webhook.hasSucceeded ? 0 : SLOW_AFTER,
       }
       Object.assign(this.#healthOf(webhook), slowness, { hasResult: true })
-      this.#rememberHost(slowHostKey(webhook.accountId, webhook.host), slowness)
+      const key = slowHostKey(webhook.accountId, webhook.host)
+      // A host hangs only if no attempt to it has succeeded.
+      if (this.#slowHosts.get(key)?.slowFailuresInARow !== 0) this.#rememberHost(key, slowness)
     }
   }
 
