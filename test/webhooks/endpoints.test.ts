@@ -4,6 +4,7 @@ import type { SlowWebhook } from '../../records/slow-webhooks.ts'
 import { Endpoints } from '../../webhooks/engine/endpoints.ts'
 import { SLOW_AFTER } from '../../webhooks/policy/fairness.ts'
 
+const MINUTE_MS = 60_000
 const accountId = 'account'
 const host = 'example.com:443'
 
@@ -34,4 +35,25 @@ describe('slow before the start', () => {
       })
     },
   )
+})
+
+it('forgets a slow webhook without attempts when an account has none in flight', () => {
+  let nowMs = 0
+  const endpoints = new Endpoints(() => nowMs)
+  const attempt = (webhookId: string, account = accountId) => {
+    endpoints.takeSlot({ webhookId, accountId: account })
+    endpoints.freeSlot({ webhookId, accountId: account })
+  }
+  const known = () => [...endpoints.health.keys()]
+  endpoints.rememberSlow([slowWebhook('deleted', false), slowWebhook('used', false)])
+  endpoints.takeSlot({ webhookId: 'busy', accountId: 'busy' })
+  nowMs = 10 * MINUTE_MS
+  attempt('used')
+  attempt('quick', 'other')
+  expect(known()).toEqual(['deleted', 'used', 'busy'])
+  nowMs = 20 * MINUTE_MS
+  attempt('quick', 'other')
+  expect(known()).toEqual(['used', 'busy'])
+  endpoints.freeSlot({ webhookId: 'busy', accountId: 'busy' })
+  expect(known()).toEqual(['used'])
 })

@@ -13,16 +13,31 @@ type OfWebhook = Pick<Attempt, 'webhookId' | 'accountId'>
 
 /** With more, all are forgotten: that bounds the memory. */
 const MAX_SLOW_HOSTS = 10_000
+/** A webhook with slow attempts is forgotten after this long without an attempt: it may have been
+ *  deleted. */
+const REMEMBER_MS = 15 * 60_000
 
-/** The endpoints that this process knows: the health of each webhook that is slow or whose account
- *  has attempts in flight, and the slots of those accounts. */
+interface KnownEndpoint extends EndpointHealth {
+  /** The last time when a slot for it was taken or freed. */
+  usedAt: number
+}
+
+/** The endpoints that this process knows: the health of each webhook that has slow attempts or whose
+ *  account has attempts in flight, and the slots of those accounts. */
 export class Endpoints {
+  readonly #nowMs: () => number
   /** By webhook ID. */
-  readonly #health = new Map<string, EndpointHealth>()
+  readonly #health = new Map<string, KnownEndpoint>()
   /** By account ID. */
   readonly #slots = new Map<string, number>()
-  /** By host of an account: a webhook that is deleted and created again begins as slow. */
+  /** By account and host. Outlives the webhook, so that deleting and creating it again does not make
+   *  its host look quick. */
   readonly #slowHosts = new Map<string, Slowness>()
+
+  /** `nowMs`: the monotonic clock. */
+  constructor(nowMs = () => performance.now()) {
+    this.#nowMs = nowMs
+  }
 
   get health(): ReadonlyMap<string, EndpointHealth> {
     return this.#health
@@ -33,7 +48,8 @@ export class Endpoints {
     return this.#slots
   }
 
-  /** The webhooks that were slow before this process started. */
+  /** Treats these webhooks and their hosts as slow from the start: they were slow before this process
+   *  started. */
   rememberSlow(webhooks: SlowWebhook[]): void {
     for (const webhook of webhooks) {
       const slowness: Slowness = {
@@ -48,15 +64,18 @@ export class Endpoints {
   }
 
   takeSlot(attempt: OfWebhook): void {
-    this.#healthOf(attempt).inFlight++
+    this.#changeInFlight(attempt, 1)
     this.#slots.set(attempt.accountId, (this.#slots.get(attempt.accountId) ?? 0) + 1)
   }
 
   freeSlot(attempt: OfWebhook): void {
-    this.#healthOf(attempt).inFlight--
+    this.#changeInFlight(attempt, -1)
     const slots = (this.#slots.get(attempt.accountId) ?? 0) - 1
     if (slots > 0) this.#slots.set(attempt.accountId, slots)
-    else this.#forgetAccount(attempt.accountId)
+    else {
+      this.#slots.delete(attempt.accountId)
+      this.#forgetIdle()
+    }
   }
 
   /** Call this when the host of an attempt is known. A webhook without a result is assumed to be as
@@ -68,7 +87,7 @@ export class Endpoints {
     if (!health.hasResult) Object.assign(health, slowness)
   }
 
-  /** Returns whether a slow endpoint has become quicker, so that its concurrency limit rises.
+  /** Returns whether a row of slow attempts has ended: the concurrency limit may have risen.
    *  `host`: undefined if the attempt has ended before its host was known. */
   recordResult(attempt: OfWebhook, host: string | undefined, sent: SendResult): boolean {
     if (host !== undefined) {
@@ -76,29 +95,36 @@ export class Endpoints {
       this.#rememberHost(key, slownessAfter(this.#slowHosts.get(key) ?? NOT_SLOW, sent))
     }
     const before = this.#healthOf(attempt)
-    const health = healthAfter(before, sent, performance.now())
-    this.#health.set(attempt.webhookId, health)
+    const health = healthAfter(before, sent, this.#nowMs())
+    this.#health.set(attempt.webhookId, { ...before, ...health })
     return health.slowInARow < before.slowInARow
   }
 
-  /** The attempt was not made, because its webhook is disabled or deleted: it is not slow any more.
-   *  Returns whether it was. */
+  /** The attempt was not made, because its webhook is disabled or deleted. That ends a row of slow
+   *  attempts. Returns whether there was one. */
   recordSkip(attempt: OfWebhook): boolean {
     const health = this.#healthOf(attempt)
-    const wasSlow = health.slowInARow > 0
+    const hadSlowAttempts = hasSlowAttempts(health)
     Object.assign(health, NOT_SLOW)
-    return wasSlow
+    return hadSlowAttempts
   }
 
-  #healthOf({ webhookId, accountId }: OfWebhook): EndpointHealth {
+  #changeInFlight(attempt: OfWebhook, change: 1 | -1): void {
+    const health = this.#healthOf(attempt)
+    health.inFlight += change
+    health.usedAt = this.#nowMs()
+  }
+
+  #healthOf({ webhookId, accountId }: OfWebhook): KnownEndpoint {
     const known = this.#health.get(webhookId)
     if (known) return known
-    const health: EndpointHealth = {
+    const health: KnownEndpoint = {
       accountId,
       inFlight: 0,
       ...NOT_SLOW,
       quickAt: Number.NEGATIVE_INFINITY,
       hasResult: false,
+      usedAt: this.#nowMs(),
     }
     this.#health.set(webhookId, health)
     return health
@@ -113,14 +139,18 @@ export class Endpoints {
     this.#slowHosts.set(key, slowness)
   }
 
-  /** Forgets the webhooks of an account that holds no slots any more, except slow ones. Before, lease
-   *  rounds need them all: they skip webhooks by their health. */
-  #forgetAccount(accountId: string): void {
-    this.#slots.delete(accountId)
-    for (const [webhookId, health] of this.#health)
-      if (health.accountId === accountId && health.inFlight === 0 && health.slowInARow === 0)
-        this.#health.delete(webhookId)
+  /** Forgets webhooks of accounts without slots; those with slow attempts after a while. While an
+   *  account holds slots, lease rounds need all of its webhooks, to skip them by their health. */
+  #forgetIdle(): void {
+    const forgetBefore = this.#nowMs() - REMEMBER_MS
+    for (const [webhookId, health] of this.#health) {
+      if (this.#slots.has(health.accountId)) continue
+      if (!hasSlowAttempts(health) || health.usedAt < forgetBefore) this.#health.delete(webhookId)
+    }
   }
 }
+
+/** Since the last response in time. The endpoint is not slow before it has `SLOW_AFTER` of them. */
+const hasSlowAttempts = ({ slowInARow }: EndpointHealth): boolean => slowInARow > 0
 
 const slowHostKey = (accountId: string, host: string): string => `${accountId} ${host}`
