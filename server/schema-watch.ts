@@ -24,7 +24,7 @@ export async function startSchemaWatch(
   { database }: Pick<Config, 'database'>,
   log: Logger,
 ): Promise<SchemaWatch> {
-  const { additional } = await assertSchema(db, database)
+  const additional = await assertSchema(db, database)
   if (additional.length > 0)
     log.warn(
       { additional },

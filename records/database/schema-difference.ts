@@ -30,12 +30,14 @@ export function describeSchemaProblem(
   ].join(' ')
 }
 
-/** Throws `Refused` when this version cannot use the database. */
-export async function assertSchema(db: Db, database: DatabaseOptions): Promise<SchemaDifference> {
+/** Throws `Refused` when this version cannot use the database. Returns the names of additional
+ *  objects; none where catalogues are not comparable. */
+export async function assertSchema(db: Db, database: DatabaseOptions): Promise<string[]> {
+  if (!hasComparableCatalogue(database)) return []
   const difference = await findSchemaDifference(db)
   const problem = describeSchemaProblem(difference, db.dialect)
-  if (problem !== undefined && hasComparableCatalogue(database)) throw new Refused(problem)
-  return difference
+  if (problem !== undefined) throw new Refused(problem)
+  return difference.additional
 }
 
 /** CockroachDB and YugabyteDB describe the same indexes and types in other words. */
