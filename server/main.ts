@@ -34,7 +34,7 @@ import {
 import { newAttemptObserver, reportDeliveries, reportSecrets } from './metrics-delivery.ts'
 import { newReadiness, type Readiness } from './readiness.ts'
 import { type RequestLog, startRequestLog } from './request-log.ts'
-import { startSchemaWatch } from './schema-watch.ts'
+import { checkSchema } from './schema-check.ts'
 
 /** Of different accounts, which take turns: see `makeExport`. */
 const CONCURRENT_EXPORTS = 8
@@ -100,7 +100,7 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
   const stop = (): Promise<void> => (stopped ??= stopParts(parts, log))
 
   try {
-    const schema = await startSchemaWatch(db, config, log)
+    const schema = await checkSchema(db, config, log)
     await proveSecretKeys(db, config.secretKeys)
     const clock = await startClock(db, log, options.now)
     parts.clock = clock

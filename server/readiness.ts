@@ -5,7 +5,7 @@ import { checkWrite } from '../records/write-checks.ts'
 import type { Engine } from '../webhooks/engine/engine.ts'
 import { findSecretKeyProblem } from '../webhooks/secret-keys.ts'
 import type { Config } from './config.ts'
-import type { SchemaWatch } from './schema-watch.ts'
+import type { SchemaCheck } from './schema-check.ts'
 
 type UnreadyReason = 'draining' | 'database' | 'schema' | 'writes' | 'secret_key' | 'schedule'
 
@@ -22,7 +22,7 @@ export interface Readiness {
 export function newReadiness(
   db: Db,
   { role, secretKeys }: Pick<Config, 'role' | 'secretKeys'>,
-  schema: SchemaWatch,
+  schema: SchemaCheck,
   engine: () => Engine | undefined,
 ): Readiness {
   const checkDatabase = async (): Promise<UnreadyReason | undefined> =>
