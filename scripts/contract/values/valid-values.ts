@@ -105,9 +105,12 @@ function objects({
     requiredKeys: [...required],
   })
   if (typeof additionalProperties !== 'object') return named
-  const names = fc.string({ unit: 'binary', maxLength: 20 }).map(withoutNul)
-  const others = fc.dictionary(names, validValues(additionalProperties), {
-    maxKeys: maxProperties,
+  const otherNames = fc
+    .string({ unit: 'binary', maxLength: 20 })
+    .map(withoutNul)
+    .filter((name) => !Object.hasOwn(properties, name))
+  const others = fc.dictionary(otherNames, validValues(additionalProperties), {
+    maxKeys: maxProperties && Math.max(0, maxProperties - Object.keys(properties).length),
     size: LIST_SIZE,
   })
   return fc.tuple(others, named).map(([more, known]) => ({ ...more, ...known }))
