@@ -1,8 +1,8 @@
-/** Errors that tell a person or a client what they can do. Anything else that is thrown is a fault
- *  of the service. */
+/** Errors that tell a person or a client what they can do. Koa's exposed `HttpError`s do so, too.
+ *  Anything else that is thrown is a fault of the service. */
 
-/** The request cannot be fulfilled. The message explains why to the person who asked, and contains
- *  no secret. */
+/** What a person asked for on the command line or in the console cannot be done. The message
+ *  explains why, and contains no secret. Operations of the API throw `StatusError` instead. */
 export class Refused extends Error {
   override name = 'Refused'
 }

@@ -68,7 +68,8 @@ async function swaggerParser(file: string): Promise<string[]> {
   )
 }
 
-/** Checks the text alone: tools that download the file have no other files. */
+/** Passes no path, so a reference to another file fails, as for a tool that downloads only this
+ *  file. */
 async function asyncapiParser(file: string): Promise<string[]> {
   const { document, diagnostics } = await new Parser().parse(await read(file))
   return [...(document ? [] : ['is no AsyncAPI document']), ...listProblems(diagnostics)]

@@ -10,7 +10,7 @@ export const DOCUMENT_FILES = ['openapi.yaml', 'openapi.yml', 'openapi.json']
  *  team. */
 const OWN_KEYWORD = /^x-rate-limit:/m
 
-/** Whether the folder has an OpenAPI document without asyncapi.yaml. */
+/** Whether the folder has an OpenAPI document of another team. */
 export function isPlain(root: string): boolean {
   const file = findDocument(root)
   if (file === undefined || existsSync(join(root, 'asyncapi.yaml'))) return false

@@ -5,8 +5,8 @@ import { isPlain } from '../model/document-folder.ts'
 import { readContract } from '../model/yaml.ts'
 import { findUnsupported } from './unsupported.ts'
 
-/** A folder without asyncapi.yaml has an OpenAPI document that need not follow our rules. Throws
- *  `UnsupportedDocument` or `ContractError`. */
-export function readAnyContract(root: string, readOwn = readContract): Promise<Contract> {
-  return isPlain(root) ? readDocument(root, findUnsupported) : readOwn(root)
+/** Reads our own contract with `readOwnContract`, and another team's OpenAPI document (see
+ *  `isPlain`), which need not follow our rules. Throws `UnsupportedDocument` or `ContractError`. */
+export function readAnyContract(root: string, readOwnContract = readContract): Promise<Contract> {
+  return isPlain(root) ? readDocument(root, findUnsupported) : readOwnContract(root)
 }

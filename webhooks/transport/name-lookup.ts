@@ -8,7 +8,8 @@ import { isIP } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Turns } from '../turns.ts'
 
-/** All IP addresses of a name, as `dns.lookup` finds them. */
+/** Calls back like `dns.lookup` with the option `all`. The list is empty if the name has IP addresses
+ *  of the other family only. */
 export type Lookup = (
   hostname: string,
   options: Pick<LookupAllOptions, 'family'> & { accountId: string },
@@ -36,8 +37,9 @@ const MAX_FAILURES = 10_000
 /** The most concurrent look-ups of one account at name servers. Others wait for their turn. */
 const MAX_LOOKUPS = 8
 
-/** A look-up with the errors of `dns.lookup`: ENOTFOUND for a name without an IP address, EAI_AGAIN
- *  when no name server knows. Concurrent look-ups of a name by an account share one. */
+/** A look-up with two errors of `dns.lookup`: ENOTFOUND for a name without an IP address, EAI_AGAIN
+ *  when no name server knows. Names are not completed with search domains. Concurrent
+ *  look-ups of a name by an account share one. */
 export function newNameLookup(options: NameLookupOptions = {}): Lookup {
   const findInHosts = hostsReader(options.hostsFile ?? '/etc/hosts')
   const resolve = resolverOf(options.servers)
@@ -51,6 +53,7 @@ export function newNameLookup(options: NameLookupOptions = {}): Lookup {
   }
 
   async function resolveUnlessFailed(name: string): Promise<LookupAddress[]> {
+    // Another look-up may have failed while this one waited for its turn.
     throwRecentFailure(name)
     const startedAtMs = performance.now()
     try {
@@ -73,7 +76,7 @@ export function newNameLookup(options: NameLookupOptions = {}): Lookup {
 
   return (hostname, { family, accountId }, callback) => {
     const name = hostname.toLowerCase().replace(/\.$/, '')
-    // Not shared with other accounts: the look-up may wait for its turn.
+    // By account: a shared look-up could wait for a turn of another account.
     const key = `${accountId} ${name}`
     let search = running.get(key)
     if (!search) {
@@ -127,8 +130,10 @@ function resolverOf(servers: string[] | undefined): (name: string) => Promise<Lo
       result.status === 'fulfilled' ? result.value : [],
     )
     if (addresses.length > 0) return addresses.map(withFamily)
-    const codes = results.map((result) => result.status === 'rejected' && result.reason.code)
-    const isAbsent = codes.every((code) => ['ENOTFOUND', 'ENODATA', false].includes(code))
+    const codes = results.map((result) =>
+      result.status === 'rejected' ? result.reason.code : 'ENODATA',
+    )
+    const isAbsent = codes.every((code) => ['ENOTFOUND', 'ENODATA'].includes(code))
     throw Object.assign(new Error(`The look-up of ${name} failed: ${codes.join(', ')}`), {
       code: isAbsent ? 'ENOTFOUND' : 'EAI_AGAIN',
     })

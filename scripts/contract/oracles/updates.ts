@@ -9,8 +9,9 @@ import { show } from '../contract-broken.ts'
 import { findOperation } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
 import { type Check, newRequest, prepareRequest, type Run } from '../run.ts'
+import type { NamedValue } from '../values/limit-values.ts'
 import { limitValues } from '../values/limit-values.ts'
-import { type NamedValue, variants } from '../values/valid-values.ts'
+import { variants } from '../values/valid-values.ts'
 import { assertStored, broken, TIME_PRECISION_MS } from './stored-values.ts'
 
 const MAX_OPTIONS = 6

@@ -1,14 +1,7 @@
 /** Values that break one rule of a schema each. */
 import type { Schema } from '../../model/schema.ts'
-import { toEmail, toFields } from './limit-values.ts'
-import {
-  isWholePattern,
-  minimalValue,
-  type NamedValue,
-  SAMPLES,
-  variant,
-  variants,
-} from './valid-values.ts'
+import { type NamedValue, toEmail, toFields } from './limit-values.ts'
+import { minimalValue, restrictsWholeText, SAMPLES, variant, variants } from './valid-values.ts'
 import { isDistinct, isValid } from './validity.ts'
 
 /** Turns a valid object into an invalid one, which breaks one rule. */
@@ -125,7 +118,7 @@ function invalidTexts(schema: Schema): NamedValue[] {
     (text) => pattern !== undefined && !new RegExp(pattern, 'u').test(text),
   )
   const unmatched = [...lengths, ...named(mismatches, 'does not match its pattern')]
-  if (isWholePattern(pattern)) return unmatched
+  if (restrictsWholeText(pattern)) return unmatched
   return [
     ...unmatched,
     ...named(['a\0b'], 'with NUL'),

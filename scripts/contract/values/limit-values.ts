@@ -1,10 +1,16 @@
 /** Valid values at the limits of a schema. */
 import { mapValues, type Schema } from '../../model/schema.ts'
-import { minimalValue, type NamedValue, SAMPLES, variants } from './valid-values.ts'
+import { minimalValue, SAMPLES, variants } from './valid-values.ts'
 import { isValid } from './validity.ts'
 
 /** Longer enumerations are tried with their first and last value only. */
 const MAX_TRIED_OPTIONS = 10
+
+/** A value and its special property, for example `full_name: 200 characters`. */
+export interface NamedValue {
+  what: string
+  value: unknown
+}
 
 /** Valid values at each limit of the schema. */
 export function limitValues(schema: Schema): NamedValue[] {

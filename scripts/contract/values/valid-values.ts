@@ -1,18 +1,12 @@
-/** Generators of valid values, and the smallest valid value, of a schema. */
+/** Generators of valid values of a schema, and short values of its type. */
 import fc from 'fast-check'
 import { isNotBlankPattern, mapValues, type Schema, TEXT_PATTERN } from '../../model/schema.ts'
 import { isValid } from './validity.ts'
 
-/** The limits of a schema have checks of their own. Larger random values would take seconds to
- *  generate. */
+/** Random values stay small, because larger ones would take seconds to generate. limit-values.ts
+ *  tries the limits. */
 const TEXT_SIZE = 'medium'
 const LIST_SIZE = 'small'
-
-/** A value and its special property, for example `full_name: 200 characters`. */
-export interface NamedValue {
-  what: string
-  value: unknown
-}
 
 /** Generates valid values, which shrink to short ones. Throws for an unknown type. */
 export function validValues(schema: Schema): fc.Arbitrary<unknown> {
@@ -60,7 +54,7 @@ const FORMATS: Record<string, fc.Arbitrary<string>> = {
   email: fc.emailAddress(),
   'date-time': fc
     .tuple(
-      // A day from the ends of the years 1000 and 2999, so that no offset leaves them.
+      // At least a day inside the years 1000 to 2999, so that no offset leaves them.
       fc.date({ min: new Date('1000-01-02'), max: new Date('2999-12-30'), noInvalidDate: true }),
       fc.constantFrom('Z', '+00:00', '-11:30', '+14:00'),
     )
@@ -71,7 +65,7 @@ function texts(schema: Schema): fc.Arbitrary<string> {
   const { format, pattern, minLength = 0, maxLength } = schema
   const takes = (text: string): boolean => isValid(schema, text)
   if (format !== undefined) return (FORMATS[format] ?? unknownFormat(format)).filter(takes)
-  if (isWholePattern(pattern))
+  if (restrictsWholeText(pattern))
     return fc.stringMatching(new RegExp(pattern, 'u'), { size: TEXT_SIZE }).filter(takes)
   const size = { minLength, maxLength, size: TEXT_SIZE } as const
   return fc
@@ -82,9 +76,9 @@ function texts(schema: Schema): fc.Arbitrary<string> {
     .filter(takes)
 }
 
-/** Whether valid text must be generated from the pattern. Random text nearly always matches the
- *  other patterns: those without ^ and $, and those that only forbid NUL or blank text. */
-export function isWholePattern(pattern: string | undefined): pattern is string {
+/** Random text hardly ever matches such a pattern. It nearly always matches the others: those without
+ *  ^ and $, and those that only forbid NUL or blank text. */
+export function restrictsWholeText(pattern: string | undefined): pattern is string {
   const isOrdinaryText = pattern === TEXT_PATTERN || isNotBlankPattern(pattern)
   return !isOrdinaryText && /^\^.*\$$/s.test(pattern ?? '')
 }
@@ -122,12 +116,13 @@ export const SAMPLES: Record<string, string> = {
   'date-time': '2026-03-02T09:30:00Z',
 }
 
-/** A short valid value; an object has the required fields only. */
+/** A short value; an object has the required fields only. Ignores patterns and upper limits. */
 export function minimalValue(schema: Schema): unknown {
   return variant(schema, 0)
 }
 
-/** A valid value that differs for each `index`, as far as the schema permits. */
+/** A short value of the type. Text and numbers differ for each `index`. Ignores patterns and upper
+ *  limits. */
 export function variant(schema: Schema, index: number): unknown {
   const { minimum = 0, minLength = 0, minItems = 0, format } = schema
   if (schema.enum) return schema.enum[index % schema.enum.length]
