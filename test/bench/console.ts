@@ -257,7 +257,7 @@ function measureRendering(): number {
         theme: 'system',
         notice: null,
         areDeliveriesPaused: false,
-        troubledWebhooks: 0,
+        troubledWebhookCount: 0,
       },
     )
     if (count > 0) times.push(performance.now() - started)

@@ -28,7 +28,7 @@ interface Frame {
   notice: Notice | null
   areDeliveriesPaused: boolean
   /** Webhooks that are failing, or that the service has disabled. */
-  troubledWebhooks: number
+  troubledWebhookCount: number
   /** Undefined for guests. */
   visitor?: { user: User; account: { name: string } }
 }
@@ -116,7 +116,7 @@ function troubleLink(webhooks: number): Html {
 }
 
 function side(
-  { path, theme, folder, troubledWebhooks }: Frame,
+  { path, theme, folder, troubledWebhookCount }: Frame,
   { user, account }: { user: User; account: { name: string } },
 ): Html {
   return html`
@@ -125,12 +125,12 @@ function side(
         ${icon('menu')}
       </button>
       ${brand(folder, 22)}
-      ${troubledWebhooks > 0 && troubleLink(troubledWebhooks)}
+      ${troubledWebhookCount > 0 && troubleLink(troubledWebhookCount)}
     </header>
     <nav class="side" id="menu" popover aria-label="Console">
       ${brand(folder, 24)}
       <p class="account">${account.name}</p>
-      ${navigation(user, troubledWebhooks).map(({ title, items }) => [
+      ${navigation(user, troubledWebhookCount).map(({ title, items }) => [
         title && html`<h2>${title}</h2>`,
         html`<ul>${items.map((item) => html`<li>${link(item, path)}</li>`)}</ul>`,
       ])}

@@ -28,20 +28,20 @@ interface NavigationGroup {
 
 export const TROUBLED_WEBHOOKS_ID = 'troubled-webhooks'
 
-export function navigation(user: User, troubledWebhooks: number): NavigationGroup[] {
+export function navigation(user: User, troubledWebhookCount: number): NavigationGroup[] {
   const groups: NavigationGroup[] = [
     { items: [{ label: 'Overview', to: '', icon: 'overview' }] },
-    { title: 'Developers', items: developerItems(user, troubledWebhooks) },
+    { title: 'Developers', items: developerItems(user, troubledWebhookCount) },
     { title: 'Records', items: recordItems(user) },
     { title: 'Account', items: accountItems(user) },
   ]
   return groups.filter(({ items }) => items.length > 0)
 }
 
-function developerItems(user: User, troubledWebhooks: number): NavigationItem[] {
+function developerItems(user: User, troubledWebhookCount: number): NavigationItem[] {
   const documentation = { label: 'Documentation', to: '/docs/', icon: 'docs' }
   if (!isOwnerOrAdmin(user)) return [documentation]
-  const badge = { id: TROUBLED_WEBHOOKS_ID, count: troubledWebhooks, label: 'failing' }
+  const badge = { id: TROUBLED_WEBHOOKS_ID, count: troubledWebhookCount, label: 'failing' }
   return [
     { label: 'API requests', to: '/requests', icon: 'requests' },
     { label: 'Webhooks', to: '/webhooks', icon: 'webhook', badge },

@@ -39,7 +39,7 @@ import {
   limitedCount,
   succeededShare,
 } from './webhooks/health.ts'
-import { findPausedWebhooks } from './webhooks/paused.ts'
+import { findUnreadableSecrets } from './webhooks/unreadable-secrets.ts'
 
 export const overviewRoutes: Route[] = [get('', anyUser, overview)]
 
@@ -64,16 +64,16 @@ async function lastDay(visit: Visit): Promise<Content> {
   const end = now.getTime() - (now.getTime() % BUCKET_MS) + BUCKET_MS
   const webhooks = await listWebhooks(scope)
   const ids = webhooks.map(({ id }) => id)
-  const [traffic, healths, paused, use, steps] = await Promise.all([
+  const [traffic, healths, unreadable, use, steps] = await Promise.all([
     findTraffic(scope, { from: end - DAY_MS, until: null }, BUCKET_MS, end),
     findWebhookHealth(scope, ids, now),
-    findPausedWebhooks(visit),
+    findUnreadableSecrets(visit),
     listRateLimitUse(scope, now, MAX_USERS),
     firstSteps(visit, webhooks.length > 0),
   ])
   const rows = webhooks.flatMap((webhook): WebhookRow[] => {
     const health = healths.get(webhook.id)
-    return health ? [{ webhook, health, isPaused: paused.has(webhook.id) }] : []
+    return health ? [{ webhook, health, isSecretUnreadable: unreadable.has(webhook.id) }] : []
   })
   const badge = `#${TROUBLED_WEBHOOKS_ID}:outerMorph`
   const reload = reloadEvery(REFRESH_SECONDS, '/console', 'last-day', badge)
@@ -96,7 +96,7 @@ async function lastDay(visit: Visit): Promise<Content> {
 interface WebhookRow {
   webhook: Webhook
   health: WebhookHealth
-  isPaused: boolean
+  isSecretUnreadable: boolean
 }
 
 function dayStats(traffic: Traffic, rows: WebhookRow[]): Html {
@@ -196,19 +196,21 @@ function webhooksCard(rows: WebhookRow[]): Content {
   return card('Webhooks', table('Webhooks', columns, cells))
 }
 
-function urgencyOf({ health, isPaused }: WebhookRow): number {
+function urgencyOf({ health, isSecretUnreadable }: WebhookRow): number {
   const { succeeded, failed } = health.lastDay
-  return Number(isPaused || isInTrouble(health)) + failed / Math.max(1, succeeded + failed)
+  return (
+    Number(isSecretUnreadable || isInTrouble(health)) + failed / Math.max(1, succeeded + failed)
+  )
 }
 
-function webhookCells({ webhook, health, isPaused }: WebhookRow): Content[] {
+function webhookCells({ webhook, health, isSecretUnreadable }: WebhookRow): Content[] {
   const { failed, pending, retrying, countedUpTo } = health.undelivered
   const to = `/webhooks/${webhook.id}`
   // The log shows one state at a time. Deliveries that failed before are the ones to look at.
   const waitingState = retrying > 0 ? 'retrying' : 'pending'
   return [
     html`<a class="clipped" href="/console${to}"><bdi>${webhookName(webhook)}</bdi></a>
-      ${healthPill(health, isPaused)}`,
+      ${healthPill(health, isSecretUnreadable)}`,
     attemptBars(health),
     succeededShare(health.lastDay),
     linkedCount(pending + retrying, `${to}?state=${waitingState}`, countedUpTo),

@@ -32,7 +32,8 @@ export async function respond(
 
 /** Redirects, and stores the notice for the page that follows. */
 async function redirectWithNotice(ctx: Context, db: Db, { to, notice }: Redirect): Promise<void> {
-  const sessionId = ctx.state.signedInAs ?? ctx.state.visitor?.session.id
+  // Signing in starts another session than the one that the request came with.
+  const sessionId = ctx.state.startedSessionId ?? ctx.state.visitor?.session.id
   if (notice && sessionId) await storeNotice(db, sessionId, notice)
   sendRedirect(ctx, `/console${to}`)
 }
@@ -62,8 +63,8 @@ async function sendPage(
     theme: parseTheme(ctx.cookies.get('muster-theme')),
     notice: showsNotice ? notice : null,
     areDeliveriesPaused: visitor !== undefined && (await areDeliveriesPaused(db)),
-    troubledWebhooks:
-      visitor && isOwnerOrAdmin(visitor.user) ? await findTroubledWebhooks(db, visitor) : 0,
+    troubledWebhookCount:
+      visitor && isOwnerOrAdmin(visitor.user) ? await countTroubled(db, visitor) : 0,
     visitor,
   })
 }
@@ -74,8 +75,8 @@ async function areDeliveriesPaused({ read }: Db): Promise<boolean> {
   return pausedAt !== undefined
 }
 
-/** 0 when the database cannot be reached. */
-function findTroubledWebhooks({ dialect, read }: Db, { account }: SignedIn): Promise<number> {
+/** 0 if the count fails: the page matters more than its badge. */
+function countTroubled({ dialect, read }: Db, { account }: SignedIn): Promise<number> {
   return countTroubledWebhooks(accountScope({ dialect, sql: read }, account.id)).catch(() => 0)
 }
 

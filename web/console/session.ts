@@ -56,7 +56,7 @@ export function newSessions({ db, config, now }: ConsoleServices): Sessions {
         return startSession(scope, device, now())
       })
       await deleteCurrentSession(db, ctx)
-      ctx.state.signedInAs = started.id
+      ctx.state.startedSessionId = started.id
       setCookie(ctx, started.token)
     },
     async end(ctx) {

@@ -174,7 +174,13 @@ export function facts(rows: Fact[]): Html {
   return html`<dl class="facts">${items}</dl>`
 }
 
-export function actionRow(text: string, control: Html, title?: string): Html {
+interface ActionRow {
+  title?: string
+  text: string
+  control: Html
+}
+
+export function actionRow({ title, text, control }: ActionRow): Html {
   return html`<div>
     <div>
       ${title !== undefined && html`<h3>${title}</h3>`}
@@ -242,16 +248,22 @@ interface Confirmation {
   text: Content
   /** The button that confirms. */
   body: Content
-  style?: ButtonStyle
+  /** Of the button that opens the dialog. */
+  openStyle?: ButtonStyle
 }
 
 /** A button that opens a confirmation dialog. Works without JavaScript. */
 export function confirmButton(
   label: Content,
-  { title, text, body, style = 'danger' }: Confirmation,
+  { title, text, body, openStyle = 'danger' }: Confirmation,
 ): Html {
   const id = `ask-${randomUUID().slice(0, 8)}`
-  return html`<button type="button" class="button ${style}" popovertarget="${id}">${label}</button>
+  const openButton = html`<button
+    type="button"
+    class="button ${openStyle}"
+    popovertarget="${id}"
+  >${label}</button>`
+  return html`${openButton}
     <div class="ask" id="${id}" popover role="dialog" aria-labelledby="${id}-title">
       <h2 id="${id}-title">${title}</h2>
       <p>${text}</p>

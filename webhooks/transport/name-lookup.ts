@@ -8,8 +8,8 @@ import { isIP } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Turns } from '../turns.ts'
 
-/** Calls back like `dns.lookup` with the option `all`. The list is empty if the name has IP addresses
- *  of the other family only. */
+/** Calls back like `dns.lookup` with the option `all`. The list is empty if the name has IP
+ *  addresses of the other family only. */
 export type Lookup = (
   hostname: string,
   options: Pick<LookupAllOptions, 'family'> & { accountId: string },

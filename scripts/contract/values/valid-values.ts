@@ -76,8 +76,8 @@ function texts(schema: Schema): fc.Arbitrary<string> {
     .filter(takes)
 }
 
-/** Random text hardly ever matches such a pattern. It nearly always matches the others: those without
- *  ^ and $, and those that only forbid NUL or blank text. */
+/** Random text hardly ever matches such a pattern. It nearly always matches the others: those
+ *  without ^ and $, and those that only forbid NUL or blank text. */
 export function restrictsWholeText(pattern: string | undefined): pattern is string {
   const isOrdinaryText = pattern === TEXT_PATTERN || isNotBlankPattern(pattern)
   return !isOrdinaryText && /^\^.*\$$/s.test(pattern ?? '')

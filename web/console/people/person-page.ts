@@ -119,31 +119,34 @@ function membershipActions(person: Person, now: Date): Content[] {
   const { id, hasJoined, status } = person
   if (status === 'deactivated')
     return [
-      actionRow(
-        'This user cannot sign in, and their API keys are refused. Their data stays.',
-        actionForm({ to: `/people/${id}/reactivate`, label: 'Reactivate' }),
-      ),
+      actionRow({
+        text: 'This user cannot sign in, and their API keys are refused. Their data stays.',
+        control: actionForm({ to: `/people/${id}/reactivate`, label: 'Reactivate' }),
+      }),
     ]
   const linkText = hasJoined
     ? 'Forgot the password? Send a one-time link to choose a new one.'
     : 'This user has not joined yet. A new link replaces the previous one.'
   return [
-    actionRow(linkText, actionForm({ to: `/people/${id}/link`, label: 'Create a new link' })),
+    actionRow({
+      text: linkText,
+      control: actionForm({ to: `/people/${id}/link`, label: 'Create a new link' }),
+    }),
     hasJoined &&
       hasOpenLink(person, now) &&
-      actionRow(
-        'A one-time link to choose a new password is open.',
-        actionForm({ to: `/people/${id}/link/withdraw`, label: 'Withdraw the link' }),
-      ),
+      actionRow({
+        text: 'A one-time link to choose a new password is open.',
+        control: actionForm({ to: `/people/${id}/link/withdraw`, label: 'Withdraw the link' }),
+      }),
     !hasJoined &&
-      actionRow(
-        'Invited by mistake? The link stops working, and the email can be invited again.',
-        withdrawButton(person),
-      ),
-    actionRow(
-      'Signs them out, and refuses their API keys. Their data stays.',
-      deactivateButton(person),
-    ),
+      actionRow({
+        text: 'Invited by mistake? The link stops working, and the email can be invited again.',
+        control: withdrawButton(person),
+      }),
+    actionRow({
+      text: 'Signs them out, and refuses their API keys. Their data stays.',
+      control: deactivateButton(person),
+    }),
   ]
 }
 

@@ -196,7 +196,7 @@ function jobButtons({ id, state }: BulkJob): Html {
     ${confirmButton('Cancel', {
       title: 'Cancel this job?',
       text: 'No more deliveries are added. Attempts that are already scheduled are still made.',
-      style: 'quiet',
+      openStyle: 'quiet',
       body: actionForm({ to: `${to}/cancel`, label: 'Cancel job', style: 'danger' }),
     })}
   </span>`

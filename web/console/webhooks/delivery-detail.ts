@@ -94,7 +94,7 @@ function waitingNote(
   const text = isScheduled
     ? [nextAttempt(delivery, now), '. ', canManage && webhook.enabled && RETRY_NOW]
     : 'Waiting until an earlier event of the same record is delivered or has failed.'
-  return html`<div class="note ${isScheduled ? 'warn' : 'busy'} next-attempt">
+  return html`<div class="note ${isScheduled ? 'warn' : 'busy'} note-with-action">
     <span>${text}</span>
     ${canManage && cancelButton(delivery, view)}
   </div>`
@@ -116,7 +116,7 @@ function cancelButton(delivery: Delivery, view: RowView): Html {
   return confirmButton('Cancel', {
     title: 'Cancel this delivery?',
     text: 'No more attempts will be made and it is marked failed. You can still retry it.',
-    style: 'quiet',
+    openStyle: 'quiet',
     body: actionForm({
       to: `${deliveryPath(delivery)}/cancel`,
       label: 'Cancel delivery',

@@ -22,8 +22,10 @@ const STATES: Record<HealthState, { label: string; tone: Tone }> = {
   no_traffic: { label: 'No traffic', tone: 'quiet' },
 }
 
-/** The IDs of the elements that the log reloads: see `healthPill` and `healthAlert`. */
-export const HEALTH_ELEMENT_IDS = ['webhook-state', 'webhook-alert']
+const PILL_ID = 'webhook-state'
+const ALERT_ID = 'webhook-alert'
+/** The IDs of the elements that the log reloads. */
+export const HEALTH_ELEMENT_IDS = [PILL_ID, ALERT_ID]
 
 /** Throws 404 if the webhook was deleted meanwhile. */
 export async function loadHealth(
@@ -33,10 +35,18 @@ export async function loadHealth(
   return (await findWebhookHealth(scope, [id], now)).get(id) ?? ctx.throw(404)
 }
 
-export function healthPill({ state, isDisabledByService }: WebhookHealth, isPaused: boolean): Html {
-  if (isPaused) return pill('bad', 'Paused')
+export function healthPill(
+  { state, isDisabledByService }: WebhookHealth,
+  isSecretUnreadable: boolean,
+): Html {
+  if (isSecretUnreadable) return pill('bad', 'Paused')
   const { label, tone } = STATES[state]
   return pill(isDisabledByService ? 'bad' : tone, label)
+}
+
+/** On the page of a webhook. */
+export function reloadedHealthPill(health: WebhookHealth, isSecretUnreadable: boolean): Html {
+  return html`<span id="${PILL_ID}">${healthPill(health, isSecretUnreadable)}</span>`
 }
 
 /** The user should look at these webhooks first. */
@@ -47,7 +57,7 @@ export function isInTrouble({ state, isDisabledByService }: WebhookHealth): bool
 /** Above the page of a webhook that sends nothing or fails. The element is always there, so that it
  *  can appear on an open page. */
 export function healthAlert(visit: Visit, webhook: Webhook, health: WebhookHealth): Html {
-  return html`<div id="webhook-alert">${alertOf(visit, webhook, health)}</div>`
+  return html`<div id="${ALERT_ID}">${alertOf(visit, webhook, health)}</div>`
 }
 
 function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealth): Content {
@@ -60,7 +70,7 @@ function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealt
     ? html`<strong>Disabled automatically ${when}.</strong> ${outage(failingSince)}`
     : html`<strong>Disabled ${when}.</strong>`
   const tone = isDisabledByService ? 'bad' : 'warn'
-  return html`<aside class="note ${tone} next-attempt" aria-label="Disabled">
+  return html`<aside class="note ${tone} note-with-action" aria-label="Disabled">
     <span>
       ${reason} Nothing is sent. After you enable it again, you can send the events it missed.
     </span>

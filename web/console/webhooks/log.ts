@@ -86,7 +86,7 @@ async function notices({ scope, user, now }: Visit, webhook: Webhook): Promise<C
     disabledAt !== null && canManage && !(await hasSentMissedSince(scope, id, disabledAt))
   return [
     mayHaveMissed &&
-      html`<div class="note busy next-attempt">
+      html`<div class="note busy note-with-action">
         <span>
           Enabled again. It was disabled ${timeElement(disabledAt, now)} and may have missed events.
         </span>

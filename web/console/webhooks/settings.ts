@@ -89,27 +89,39 @@ function webhookActions(webhook: Webhook): Html {
     ? 'The next secret is prepared but not active yet.'
     : 'View or rotate the signing secret.'
   return actionRows([
-    actionRow(secretText, buttonLink(`${to}/secret`, 'Signing secret'), 'Signing secret'),
+    actionRow({
+      title: 'Signing secret',
+      text: secretText,
+      control: buttonLink(`${to}/secret`, 'Signing secret'),
+    }),
     enabled && [
-      actionRow(
-        'Send events it never received, for example while it was disabled.',
-        buttonLink(`${to}/send-missed`, 'Send missed events'),
-        'Send missed events',
-      ),
-      actionRow(
-        'Retry every failed delivery in a time range.',
-        buttonLink(`${to}/retry-failed`, 'Retry failed deliveries'),
-        'Retry failed deliveries',
-      ),
-      actionRow('Stops sending until you enable it again.', disableButton(webhook), 'Disable'),
+      actionRow({
+        title: 'Send missed events',
+        text: 'Send events it never received, for example while it was disabled.',
+        control: buttonLink(`${to}/send-missed`, 'Send missed events'),
+      }),
+      actionRow({
+        title: 'Retry failed deliveries',
+        text: 'Retry every failed delivery in a time range.',
+        control: buttonLink(`${to}/retry-failed`, 'Retry failed deliveries'),
+      }),
+      actionRow({
+        title: 'Disable',
+        text: 'Stops sending until you enable it again.',
+        control: disableButton(webhook),
+      }),
     ],
     !enabled &&
-      actionRow(
-        'Sends events that happen from then on.',
-        actionForm({ to: `${to}/enable`, label: 'Enable' }),
-        'Enable',
-      ),
-    actionRow('Stops sending for good. Its delivery log is no longer shown.', deleteButton(webhook), 'Delete'),
+      actionRow({
+        title: 'Enable',
+        text: 'Sends events that happen from then on.',
+        control: actionForm({ to: `${to}/enable`, label: 'Enable' }),
+      }),
+    actionRow({
+      title: 'Delete',
+      text: 'Stops sending for good. Its delivery log is no longer shown.',
+      control: deleteButton(webhook),
+    }),
   ])
 }
 
@@ -121,7 +133,7 @@ function disableButton({ id }: Webhook): Html {
       'Scheduled retries are cancelled and marked failed. ',
       'After enabling it, you can send the events it missed.',
     ],
-    style: '',
+    openStyle: '',
     body: actionForm({ to: `/webhooks/${id}/disable`, label: 'Disable webhook', style: 'danger' }),
   })
 }

@@ -4,8 +4,8 @@ import { type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type Content, html } from '../../shared/html.ts'
 import { type ConsolePage, canManageWebhooks, type Visit } from '../page.ts'
 import { actionForm, copyButton, tabs } from '../ui.ts'
-import { healthAlert, healthPill } from './health.ts'
-import { findPausedWebhooks, pausedNote } from './paused.ts'
+import { healthAlert, reloadedHealthPill } from './health.ts'
+import { findUnreadableSecrets, unreadableSecretNote } from './unreadable-secrets.ts'
 
 export async function webhookPage(
   visit: Visit,
@@ -14,7 +14,7 @@ export async function webhookPage(
   body: Content,
 ): Promise<ConsolePage> {
   const canManage = canManageWebhooks(visit.user)
-  const isPaused = (await findPausedWebhooks(visit)).has(webhook.id)
+  const isSecretUnreadable = (await findUnreadableSecrets(visit)).has(webhook.id)
   const to = `/webhooks/${webhook.id}`
   const testButton = actionForm({
     to: `${to}/test`,
@@ -25,7 +25,7 @@ export async function webhookPage(
   return {
     title: webhookName(webhook),
     lead: html`<span class="webhook-head">
-      <span id="webhook-state">${healthPill(health, isPaused)}</span>
+      ${reloadedHealthPill(health, isSecretUnreadable)}
       <bdi class="mono">${webhook.url}</bdi>
       ${copyButton(webhook.url, 'URL')}
     </span>`,
@@ -38,7 +38,7 @@ export async function webhookPage(
           { label: 'Settings', to: `${to}/settings`, isCurrent: tab === 'settings' },
         ])}
       </div>`,
-      isPaused && pausedNote(webhook.id, canManage),
+      isSecretUnreadable && unreadableSecretNote(webhook.id, canManage),
       healthAlert(visit, webhook, health),
       body,
     ],

@@ -24,7 +24,7 @@ import {
 } from '../ui.ts'
 import { attemptResult } from './delivery-rows.ts'
 import { attemptBars, healthPill, isInTrouble, limitedCount, succeededShare } from './health.ts'
-import { findPausedWebhooks } from './paused.ts'
+import { findUnreadableSecrets } from './unreadable-secrets.ts'
 
 export const webhooksRoutes: Route[] = [get('/webhooks', isOwnerOrAdmin, webhooksPage)]
 
@@ -32,9 +32,9 @@ async function webhooksPage(visit: Visit): Promise<ConsolePage> {
   const { scope, user, now } = visit
   const webhooks = await listWebhooks(scope)
   const ids = webhooks.map(({ id }) => id)
-  const [health, paused] = await Promise.all([
+  const [health, unreadableSecrets] = await Promise.all([
     findWebhookHealth(scope, ids, now),
-    findPausedWebhooks(visit),
+    findUnreadableSecrets(visit),
   ])
   const canManage = canManageWebhooks(user)
   return {
@@ -50,7 +50,7 @@ async function webhooksPage(visit: Visit): Promise<ConsolePage> {
         '',
         webhooks.length === 0
           ? noWebhooks(canManage)
-          : webhooksTable(webhooks, { health, paused }, now),
+          : webhooksTable(webhooks, { health, unreadableSecrets }, now),
       ),
     ],
   }
@@ -67,10 +67,14 @@ function noWebhooks(canManage: boolean): Html {
 
 interface WebhookStates {
   health: Map<string, WebhookHealth>
-  paused: Set<string>
+  unreadableSecrets: Set<string>
 }
 
-function webhooksTable(webhooks: Webhook[], { health, paused }: WebhookStates, now: Date): Html {
+function webhooksTable(
+  webhooks: Webhook[],
+  { health, unreadableSecrets }: WebhookStates,
+  now: Date,
+): Html {
   const columns = [
     'Webhook',
     'Health',
@@ -86,7 +90,7 @@ function webhooksTable(webhooks: Webhook[], { health, paused }: WebhookStates, n
       id: `webhook-${webhook.id}`,
       cells: [
         nameCell(webhook),
-        own && healthCell(own, paused.has(webhook.id)),
+        own && healthCell(own, unreadableSecrets.has(webhook.id)),
         eventsCell(webhook),
         own && attemptBars(own),
         own && succeededShare(own.lastDay),
@@ -105,9 +109,9 @@ function nameCell(webhook: Webhook): Html {
   return twoLines(link, url, 'webhook-name')
 }
 
-function healthCell(health: WebhookHealth, isPaused: boolean): Html {
+function healthCell(health: WebhookHealth, isSecretUnreadable: boolean): Html {
   const { failingSince, lastAttempt } = health
-  const state = healthPill(health, isPaused)
+  const state = healthPill(health, isSecretUnreadable)
   if (!isInTrouble(health) || lastAttempt === null) return state
   const since = failingSince !== null && `since ${formatMoment(failingSince)}: `
   return twoLines(

@@ -1,13 +1,14 @@
-/** Webhooks whose deliveries are paused, because their signing secrets cannot be read. */
+/** Webhooks whose signing secrets cannot be read: their deliveries are paused. */
 import { listEnabledSecrets } from '../../../records/webhook-secrets.ts'
 import { openSecret, SecretUnreadable } from '../../../webhooks/transport/secret.ts'
 import { type Html, html } from '../../shared/html.ts'
 import type { Visit } from '../page.ts'
 import { buttonLink } from '../ui.ts'
 
-export async function findPausedWebhooks({ scope, config }: Visit): Promise<Set<string>> {
+/** The IDs of the enabled webhooks whose secret cannot be read. */
+export async function findUnreadableSecrets({ scope, config }: Visit): Promise<Set<string>> {
   const sealedById = await listEnabledSecrets(scope)
-  const isPaused = ([id, sealed]: [string, string]): boolean => {
+  const isUnreadable = ([id, sealed]: [string, string]): boolean => {
     try {
       openSecret(config.secretKeys, id, sealed)
       return false
@@ -16,11 +17,11 @@ export async function findPausedWebhooks({ scope, config }: Visit): Promise<Set<
       throw error
     }
   }
-  return new Set([...sealedById].filter(isPaused).map(([id]) => id))
+  return new Set([...sealedById].filter(isUnreadable).map(([id]) => id))
 }
 
-export function pausedNote(webhookId: string, canManage: boolean): Html {
-  return html`<div class="note warn next-attempt">
+export function unreadableSecretNote(webhookId: string, canManage: boolean): Html {
+  return html`<div class="note warn note-with-action">
     <span>
       Deliveries are paused: the signing secret cannot be read. None is lost. Rotate the secret to
       resume.
