@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import {
+  type ProxyHooks,
   parseObject,
   serverError,
   startFaultyProxy,
@@ -149,6 +150,44 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
       })
       expect(shrunk(first.stdout)?.curl).toMatch(/--data-raw '\{"title":"[^"]{1,3}"\}'$/)
       expect(shrunk(again.stdout)).toEqual(shrunk(first.stdout))
+    },
+    LONG_MS,
+  )
+})
+
+/** Appends a counter to each version, and raises it before the first conditional request with each
+ *  kind of header. */
+function recordThatChanges(): ProxyHooks {
+  let changes = 0
+  const kinds = new Set<string>()
+  const current = () => `-${changes}"`
+  return {
+    changeRequest({ headers }) {
+      const sent = headers['if-none-match']
+      if (sent === undefined) return {}
+      const kind = sent.replace(/"[^"]+-\d+"/, 'current')
+      if (kind !== sent && !kinds.has(kind)) changes += 1
+      kinds.add(kind)
+      const known = sent.replaceAll(/-\d+"/g, (end) => (end === current() ? '"' : end))
+      return { headers: { ...headers, 'if-none-match': known } }
+    },
+    changeResponse: ({ headers }) =>
+      headers.etag ? { headers: { ...headers, etag: headers.etag.replace(/"$/, current) } } : {},
+  }
+}
+
+describe.runIf(inject('database') === 'sqlite')('a server that keeps the contract', () => {
+  test(
+    'while a record changes between two requests → a conditional read is repeated',
+    async () => {
+      await using muster = await newMuster()
+      await using server = await startFaultyProxy(target.app.url, recordThatChanges())
+      const keys = ['--key', target.account.key]
+      const options = ['--only', 'getTask', '--runs', '1', '--json']
+      const { stdout } = await muster.run(['contract', '--url', server.url, ...keys, ...options])
+      const { cases } = JSON.parse(stdout)
+      const versions = (cases as ReportedCase[]).find(({ name }) => name === 'compares versions')
+      expect(versions).toMatchObject({ failures: [] })
     },
     LONG_MS,
   )

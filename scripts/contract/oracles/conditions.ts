@@ -65,8 +65,8 @@ export async function* conditionChecks(run: Run, operation: Operation): AsyncGen
     }
 }
 
-/** Sends the header for the current tag. Tries again when the service itself changes the record in
- *  between. */
+/** Sends the header for the current tag. Tries again if the service itself changed the record
+ *  between the two requests. */
 async function sendVersion(
   run: Run,
   operation: Operation,
@@ -83,8 +83,9 @@ async function sendVersion(
     const tag = await readTag()
     const probe = newRequest(run, operation, path, { headers: headersFor(tag), body })
     const { status } = await run.send(operation, probe)
-    const isStable = status === operation.success.status || (await readTag()) === tag
-    if (isStable || tries === MAX_TRIES) return { probe, status }
+    // A successful write changes the tag itself, so the tag says nothing about other changes.
+    const isWritten = operation.method !== 'get' && status === operation.success.status
+    if (isWritten || (await readTag()) === tag || tries === MAX_TRIES) return { probe, status }
     await delay(RETRY_DELAY_MS)
   }
 }
