@@ -47,12 +47,13 @@ export async function* conditionChecks(run: Run, operation: Operation): AsyncGen
   const name = isRead ? 'If-None-Match' : 'If-Match'
   const matched = isRead ? 304 : operation.success.status
   const unmatched = isRead ? operation.success.status : 412
-  const shared = await preparePath(run, operation)
+  // Each deletion needs a record of its own. The other checks use the same record.
+  const commonPath = operation.method === 'delete' ? undefined : await preparePath(run, operation)
   for (const { what, header, isMatch } of isRead ? READ_VERSIONS : WRITE_VERSIONS)
     yield {
       what: `${name}: ${what}`,
       async perform() {
-        const path = operation.method === 'delete' ? await preparePath(run, operation) : shared
+        const path = commonPath ?? (await preparePath(run, operation))
         const { probe, status } = await sendVersion(run, operation, path, (tag) => ({
           [name]: header(tag),
         }))
