@@ -66,11 +66,13 @@ function readOperation(sources: Sources, place: Place): Operation {
   }
 }
 
+/** No module can declare a function with one of these names. */
 const RESERVED = new Set(
   (
-    'await break case catch class const continue debugger default delete do else enum export extends ' +
-    'false finally for function if implements import in instanceof interface let new null package ' +
-    'private protected public return static super switch this throw true try typeof var void while with yield'
+    'arguments await break case catch class const continue debugger default delete do else enum eval ' +
+    'export extends false finally for function if implements import in instanceof interface let new ' +
+    'null package private protected public return static super switch this throw true try typeof var ' +
+    'void while with yield'
   ).split(' '),
 )
 
