@@ -38,7 +38,7 @@ export interface Operation {
   responses: OperationResponse[]
   /** Responses for several statuses: `default`, or for example `4XX`. */
   ranges: RangeResponse[]
-  /** The response to a request that succeeds: the lowest 2xx. */
+  /** The response to a request that succeeds. */
   success: OperationResponse
   emits: string[]
   deprecation: Deprecation | null

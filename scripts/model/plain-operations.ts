@@ -91,18 +91,25 @@ export function toOperationId(operationId: unknown, method: string, path: string
 }
 
 const OK = 200
+const NOT_MODIFIED = 304
 
-/** The lowest 2xx, the range that covers 2xx, or the lowest 3xx. A document can also declare errors
- *  only: then an empty 200 is success. */
+/** The lowest 2xx, `2XX`, the lowest redirection, or `default`, which describes the errors of an
+ *  operation that redirects. A document can also declare errors only: then an empty 200 is
+ *  success. */
 function chooseSuccess(responses: OperationResponse[], ranges: RangeResponse[]): OperationResponse {
-  const sorted = responses.toSorted((a, b) => a.status - b.status)
-  const firstOf = (hundred: number) =>
+  const sorted = responses
+    .filter(({ status }) => status !== NOT_MODIFIED)
+    .toSorted((a, b) => a.status - b.status)
+  const findStatus = (hundred: number) =>
     sorted.find(({ status }) => Math.floor(status / 100) === hundred)
-  const range = ranges.find(({ range }) => /^(2XX|default)$/i.test(range))
-  const found = firstOf(2) ?? (range && { ...range, status: OK }) ?? firstOf(3)
-  if (found) return found
-  const [first = ranges[0]] = sorted
-  return { ...(first as OperationResponse), status: OK, description: '', headers: {}, content: {} }
+  const findRange = (wanted: string): OperationResponse | undefined => {
+    const found = ranges.find(({ range }) => range.toUpperCase() === wanted)
+    return found && { ...found, status: OK }
+  }
+  const declared = findStatus(2) ?? findRange('2XX') ?? findStatus(3) ?? findRange('DEFAULT')
+  if (declared) return declared
+  const other = (responses[0] ?? ranges[0]) as OperationResponse
+  return { ...other, status: OK, description: '', headers: {}, content: {} }
 }
 
 function readParameter(placed: Located): Parameter {

@@ -1,6 +1,24 @@
 /** What the toolchain reads from an operation of any OpenAPI document. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import type { Operation } from '../../scripts/model/operations.ts'
 import { toOperationId } from '../../scripts/model/plain-operations.ts'
+import { readAnyContract } from '../../scripts/service/read.ts'
+
+/** Reads a document with one operation. `operation` and `components` are YAML in one line. */
+async function readOperation(operation: string, components = '{}'): Promise<Operation> {
+  const root = await mkdtemp(join(tmpdir(), 'operation-'))
+  const document = `openapi: 3.0.3
+info: { title: Pets, version: '1' }
+paths: { /pets: { get: ${operation} } }
+components: ${components}
+`
+  await writeFile(join(root, 'openapi.yaml'), document)
+  const { operations } = await readAnyContract(root).finally(() => rm(root, { recursive: true }))
+  return operations[0] as Operation
+}
 
 test.each([
   { operationId: 'issues/list-for-repo', want: 'issuesListForRepo' },
@@ -14,4 +32,21 @@ test.each([
   { operationId: '2fa', want: 'op2faOperation' },
 ])('the operation $operationId has the function $want', ({ operationId, want }) => {
   expect(toOperationId(operationId, 'get', '/users/{user_id}')).toBe(want)
+})
+
+test.each([
+  { statuses: ['404', '201', '200', 'default'], want: [200, '200'] },
+  { statuses: ['2XX', 'default'], want: [200, '2XX'] },
+  { statuses: ['default', '2XX'], want: [200, '2XX'] },
+  { statuses: ['default', '2xx'], want: [200, '2xx'] },
+  { statuses: ['404', 'default'], want: [200, 'default'] },
+  // `default` describes the errors of an operation that redirects.
+  { statuses: ['303', '302', 'default'], want: [302, '302'] },
+  { statuses: ['304', 'default'], want: [200, 'default'] },
+  { statuses: ['404'], want: [200, ''] },
+  { statuses: ['4XX'], want: [200, ''] },
+])('of the responses $statuses, success is $want', async ({ statuses, want }) => {
+  const responses = statuses.map((status) => `'${status}': { description: '${status}' }`).join(', ')
+  const { success } = await readOperation(`{ responses: { ${responses} } }`)
+  expect([success.status, success.description]).toEqual(want)
 })
