@@ -185,21 +185,21 @@ function readRateLimit(openapi: Source, path: Path): RateLimit {
 export function readParameters(
   sources: Sources,
   { source, path }: Place,
-  read: (placed: Located) => Parameter,
+  read: (sources: Sources, placed: Located) => Parameter,
 ): Parameter[] {
   const parameters = new Map<string, Parameter>()
   for (const owner of [path.slice(0, -1), path]) {
     const list = valueAt(source.root, [...owner, 'parameters'])
     for (const [index, value] of (Array.isArray(list) ? list : []).entries()) {
       const at = [...owner, 'parameters', index]
-      const parameter = read(dereference(sources, { source, path: at, value }))
+      const parameter = read(sources, dereference(sources, { source, path: at, value }))
       parameters.set(`${parameter.in} ${parameter.name}`, parameter)
     }
   }
   return [...parameters.values()]
 }
 
-function readParameter(placed: Located): Parameter {
+function readParameter(sources: Sources, placed: Located): Parameter {
   const {
     name,
     in: where,
@@ -207,7 +207,6 @@ function readParameter(placed: Located): Parameter {
     description = '',
     style,
     explode,
-    example,
   } = (placed.value ?? {}) as Parameter
   return {
     name,
@@ -218,7 +217,7 @@ function readParameter(placed: Located): Parameter {
     style,
     explode,
     schema: placeSchema(placed),
-    example,
+    example: readExample(sources, placed),
   }
 }
 
@@ -275,11 +274,8 @@ export function readHeaders(
 ): ResponseHeader[] {
   return Object.entries(valueAt(source.root, path) ?? {}).map(([name, value]) => {
     const header = dereference(sources, { source, path: [...path, name], value })
-    const {
-      required = false,
-      description = '',
-      example,
-    } = (header.value ?? {}) as Partial<ResponseHeader>
+    const { required = false, description = '' } = (header.value ?? {}) as Partial<ResponseHeader>
+    const example = readExample(sources, header)
     return { name, required, description, schema: placeSchemaOf(header), example }
   })
 }
@@ -299,7 +295,7 @@ export function readContent(
 }
 
 /** `example`, or the first of `examples`. */
-function readExample(sources: Sources, { source, path, value }: Located): unknown {
+export function readExample(sources: Sources, { source, path, value }: Located): unknown {
   const { example, examples } = (value ?? {}) as { example?: unknown; examples?: object }
   const [name] = Object.keys(examples ?? {})
   if (name === undefined) return example

@@ -7,6 +7,7 @@ import {
   type Parameter,
   type RangeResponse,
   readContent,
+  readExample,
   readParameters,
   readResponseParts,
   readSecurity,
@@ -112,7 +113,8 @@ function chooseSuccess(responses: OperationResponse[], ranges: RangeResponse[]):
   return { ...other, status: OK, description: '', headers: {}, content: {} }
 }
 
-function readParameter(placed: Located): Parameter {
+function readParameter(sources: Sources, placed: Located): Parameter {
+  const { source, path, value } = placed
   const {
     name,
     in: where,
@@ -120,13 +122,12 @@ function readParameter(placed: Located): Parameter {
     description,
     style,
     explode,
-    example,
-    examples,
     content,
-  } = placed.value as Record<string, unknown>
+  } = value as Record<string, unknown>
   const [mediaType] = Object.keys((content ?? {}) as object)
-  const owner = mediaType === undefined ? [] : ['content', mediaType]
-  const [named] = Object.values((examples ?? {}) as Record<string, { value?: unknown }>)
+  const steps = mediaType === undefined ? [] : ['content', mediaType]
+  // The parameter, or its media type.
+  const owner = { source, path: [...path, ...steps], value: valueAt(value, steps) }
   return {
     name: String(name),
     in: String(where),
@@ -136,8 +137,8 @@ function readParameter(placed: Located): Parameter {
     style: style as string | undefined,
     explode: explode as boolean | undefined,
     mediaType,
-    schema: placeAnySchema({ source: placed.source, path: [...placed.path, ...owner] }),
-    example: example ?? named?.value,
+    schema: placeAnySchema(owner),
+    example: readExample(sources, owner),
   }
 }
 

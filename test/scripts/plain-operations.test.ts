@@ -50,3 +50,35 @@ test.each([
   const { success } = await readOperation(`{ responses: { ${responses} } }`)
   expect([success.status, success.description]).toEqual(want)
 })
+
+const COMPONENTS = '{ examples: { short: { value: a }, long: { value: abc } } }'
+const REFERENCES =
+  "{ one: { $ref: '#/components/examples/long' }, two: { $ref: '#/components/examples/short' } }"
+
+const BESIDE_SCHEMA = [
+  { name: 'example', part: 'schema: {}, example: abc' },
+  { name: 'the first of examples', part: 'schema: {}, examples: { one: { value: abc } }' },
+  { name: 'a reference in examples', part: `schema: {}, examples: ${REFERENCES}` },
+]
+
+test.each([
+  ...BESIDE_SCHEMA,
+  ...BESIDE_SCHEMA.map(({ name, part }) => ({
+    name: `${name} of the media type`,
+    part: `content: { application/json: { ${part} } }`,
+  })),
+])('reads the example of a parameter: $name', async ({ part }) => {
+  const { parameters } = await readOperation(
+    `{ parameters: [{ name: q, in: query, ${part} }], responses: { '204': { description: None. } } }`,
+    COMPONENTS,
+  )
+  expect(parameters[0]?.example).toBe('abc')
+})
+
+test.each(BESIDE_SCHEMA)('reads the example of a response header: $name', async ({ part }) => {
+  const { success } = await readOperation(
+    `{ responses: { '204': { description: None., headers: { X-Pets: { ${part} } } } } }`,
+    COMPONENTS,
+  )
+  expect(success.headers['x-pets']?.example).toBe('abc')
+})
