@@ -1,6 +1,6 @@
 /** Event types of asyncapi.yaml. */
 import { type Deprecation, readDeprecation } from './deprecations.ts'
-import { placeSchema } from './operations.ts'
+import { locateSchema } from './operations.ts'
 import { dereference, inlineReferences, locate } from './references.ts'
 import { type Schema, toJsonSchema } from './schema.ts'
 import {
@@ -49,7 +49,7 @@ function readEvent(sources: Sources, place: Place): EventMessage {
     fail(asyncapi, path, 'a message must have a name: it is the event type')
   const example = valueAt(node, ['examples', 0, 'payload'])
   if (example === undefined) fail(asyncapi, path, `message ${type} must have an example`)
-  const payload = placeSchema(place, 'payload')
+  const payload = locateSchema(place, 'payload')
   if (!payload.value.$ref)
     fail(
       asyncapi,
@@ -73,7 +73,7 @@ function readEvent(sources: Sources, place: Place): EventMessage {
     deprecation: readDeprecation(place, type, 'x-deprecated-since' in node),
     payloadName: String(locate(sources, asyncapi, payload.value.$ref).path.at(-1)),
     payload,
-    headers: placeSchema(place, 'headers'),
+    headers: locateSchema(place, 'headers'),
     dataSchema: toJsonSchema(properties.data ?? {}),
     example,
   }

@@ -216,7 +216,7 @@ function readParameter(sources: Sources, placed: Located): Parameter {
     description,
     style,
     explode,
-    schema: placeSchema(placed),
+    schema: locateSchema(placed),
     example: readExample(sources, placed),
   }
 }
@@ -229,7 +229,7 @@ function readBody(sources: Sources, { source, path }: Place): MediaType | null {
   const content = [...body.path, 'content']
   if (Object.keys(mappingAt(body.source, content)).join() !== 'application/json')
     fail(body.source, content, 'a request body must be application/json only')
-  return readContent(sources, body, placeSchema)[0] ?? null
+  return readContent(sources, body, locateSchema)[0] ?? null
 }
 
 function readResponse(sources: Sources, operation: Place, status: string): OperationResponse {
@@ -243,17 +243,17 @@ function readResponse(sources: Sources, operation: Place, status: string): Opera
 
 type ResponseParts = Pick<OperationResponse, 'description' | 'headers' | 'content'>
 
-/** `placeSchemaOf` finds the schema of a header or a media type. */
+/** `locateSchemaOf` finds the schema of a header or a media type. */
 export function readResponseParts(
   sources: Sources,
   response: Located<Record<string, unknown>>,
-  placeSchemaOf: (owner: Place) => Located<Schema> = placeSchema,
+  locateSchemaOf: (owner: Place) => Located<Schema> = locateSchema,
 ): ResponseParts {
   const known = partsOfResponses.get(response.value)
   if (known) return known
   const { source, path, value } = response
-  const headers = readHeaders(sources, { source, path: [...path, 'headers'] }, placeSchemaOf)
-  const media = readContent(sources, response, placeSchemaOf)
+  const headers = readHeaders(sources, { source, path: [...path, 'headers'] }, locateSchemaOf)
+  const media = readContent(sources, response, locateSchemaOf)
   const parts = {
     description: String(value.description ?? ''),
     headers: Object.fromEntries(headers.map((header) => [header.name.toLowerCase(), header])),
@@ -270,13 +270,13 @@ const partsOfResponses = new WeakMap<object, ResponseParts>()
 export function readHeaders(
   sources: Sources,
   { source, path }: Place,
-  placeSchemaOf: (header: Place) => Located<Schema> = placeSchema,
+  locateSchemaOf: (header: Place) => Located<Schema> = locateSchema,
 ): ResponseHeader[] {
   return Object.entries(valueAt(source.root, path) ?? {}).map(([name, value]) => {
     const header = dereference(sources, { source, path: [...path, name], value })
     const { required = false, description = '' } = (header.value ?? {}) as Partial<ResponseHeader>
     const example = readExample(sources, header)
-    return { name, required, description, schema: placeSchemaOf(header), example }
+    return { name, required, description, schema: locateSchemaOf(header), example }
   })
 }
 
@@ -284,13 +284,13 @@ export function readHeaders(
 export function readContent(
   sources: Sources,
   owner: Place,
-  placeSchemaOf: (mediaType: Place) => Located<Schema>,
+  locateSchemaOf: (mediaType: Place) => Located<Schema>,
 ): MediaType[] {
   const content = valueAt(owner.source.root, [...owner.path, 'content'])
   return Object.entries(isObject(content) ? content : {}).map(([mediaType, value]) => {
     const place = { source: owner.source, path: [...owner.path, 'content', mediaType] }
     const example = readExample(sources, { ...place, value })
-    return { mediaType, place, schema: placeSchemaOf(place), example }
+    return { mediaType, place, schema: locateSchemaOf(place), example }
   })
 }
 
@@ -304,8 +304,8 @@ export function readExample(sources: Sources, { source, path, value }: Located):
   return example ?? valueAt(named.value, ['value'])
 }
 
-/** The schema below `owner`, which must have one. */
-export function placeSchema({ source, path }: Place, key = 'schema'): Located<Schema> {
+/** The schema at the key below the place, which must have one. */
+export function locateSchema({ source, path }: Place, key = 'schema'): Located<Schema> {
   const place = [...path, key]
   return { source, path: place, value: mappingAt(source, place) as Schema }
 }

@@ -36,11 +36,11 @@ function readOperation(sources: Sources, place: Place): Operation {
   const { source, path } = place
   const [, template = '', method = ''] = path.map(String)
   const node = valueAt(source.root, path) as Record<string, unknown>
-  const all = Object.keys((node.responses ?? {}) as object)
-    .filter((status) => !status.startsWith('x-'))
-    .map((status) => readResponse(sources, place, status))
-  const responses = all.filter(({ range }) => /^\d{3}$/.test(range))
-  const ranges = all.filter(({ range }) => !/^\d{3}$/.test(range))
+  const keys = Object.keys((node.responses ?? {}) as object).filter((key) => !key.startsWith('x-'))
+  const responses = keys.filter(isStatus).map((key) => readResponse(sources, place, key))
+  const ranges = keys
+    .filter((key) => !isStatus(key))
+    .map((range) => ({ ...readResponse(sources, place, range), range }))
   const { bodies, isBodyRequired } = readBodies(sources, place, node.requestBody)
   const security = readSecurity(source, node.security)
   return {
@@ -77,8 +77,8 @@ const RESERVED = new Set(
   ).split(' '),
 )
 
-/** The ID as the name of a function and its file, for example `issuesListForRepo` for
- *  `issues/list-for-repo`. */
+/** The ID as the name of a function and its file: `issuesListForRepo` for `issues/list-for-repo`,
+ *  `deleteOperation` for `delete`, which is reserved, and `op2faOperation` for `2fa`. */
 export function toOperationId(operationId: unknown, method: string, path: string): string {
   const text = typeof operationId === 'string' && operationId !== '' ? operationId : method + path
   const [first = '', ...others] = text.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
@@ -86,9 +86,8 @@ export function toOperationId(operationId: unknown, method: string, path: string
     first.charAt(0).toLowerCase() + first.slice(1),
     ...others.map((word) => word.charAt(0).toUpperCase() + word.slice(1)),
   ].join('')
-  return RESERVED.has(name) || !/^[a-z]/.test(name)
-    ? `${name}Operation`.replace(/^\d/, 'op$&')
-    : name
+  if (/^\d/.test(name)) return `op${name}Operation`
+  return name === '' || RESERVED.has(name) ? `${name}Operation` : name
 }
 
 const OK = 200
@@ -137,7 +136,7 @@ function readParameter(sources: Sources, placed: Located): Parameter {
     style: style as string | undefined,
     explode: explode as boolean | undefined,
     mediaType,
-    schema: placeAnySchema(owner),
+    schema: locateSchemaOrAny(owner),
     example: readExample(sources, owner),
   }
 }
@@ -146,22 +145,28 @@ function readBodies(sources: Sources, { source, path }: Place, value: unknown) {
   if (!isObject(value)) return { bodies: [], isBodyRequired: false }
   const body = dereference(sources, { source, path: [...path, 'requestBody'], value })
   return {
-    bodies: readContent(sources, body, placeAnySchema),
+    bodies: readContent(sources, body, locateSchemaOrAny),
     isBodyRequired: body.value.required === true,
   }
 }
 
-function readResponse(sources: Sources, operation: Place, range: string): RangeResponse {
-  const { source } = operation
-  const path = [...operation.path, 'responses', range]
-  const value = valueAt(source.root, path)
-  const response = dereference(sources, { source, path, value }) as Located<Record<string, unknown>>
-  const parts = readResponseParts(sources, response, placeAnySchema)
-  return { range, status: Number(range) || 0, place: response, ...parts }
+/** Whether the key of a response is one status. Other keys are `default` and for example `4XX`. */
+function isStatus(key: string): boolean {
+  return /^\d{3}$/.test(key)
 }
 
-/** The schema below `owner`. Any value is valid without one. */
-function placeAnySchema({ source, path }: Place): Located<Schema> {
+/** The response at the key. Its status is 0 if the key is not one status. */
+function readResponse(sources: Sources, operation: Place, key: string): OperationResponse {
+  const { source } = operation
+  const path = [...operation.path, 'responses', key]
+  const value = valueAt(source.root, path)
+  const response = dereference(sources, { source, path, value }) as Located<Record<string, unknown>>
+  const parts = readResponseParts(sources, response, locateSchemaOrAny)
+  return { status: isStatus(key) ? Number(key) : 0, place: response, ...parts }
+}
+
+/** The schema at the key `schema` below the place, or one that any value meets. */
+function locateSchemaOrAny({ source, path }: Place): Located<Schema> {
   const at: Path = [...path, 'schema']
   const value = valueAt(source.root, at)
   return { source, path: at, value: isObject(value) ? (value as Schema) : {} }
