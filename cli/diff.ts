@@ -5,10 +5,10 @@ import type { Command } from 'commander'
 import { Refused } from '../errors.ts'
 import { withEntry } from '../scripts/diff/changelog.ts'
 import {
-  type Change,
   type Difference,
   diff,
   keepReleased,
+  type ListedChange,
   type Problem,
   RELEASED,
 } from '../scripts/diff/diff.ts'
@@ -109,7 +109,7 @@ const RESULT_LEVELS = {
 } as const
 
 /** Without a line for a part that is gone: the changed files do not have it. */
-function toResult({ level, id, file, line, isGone, concerns, part, what }: Change): Result {
+function toResult({ level, id, file, line, isGone, concerns, part, what }: ListedChange): Result {
   return {
     level: RESULT_LEVELS[level],
     rule: id,
@@ -160,12 +160,21 @@ function formatChanges({ from, changes }: Difference): string[] {
         `To create the first in ${RELEASED}/, run:  muster diff --release`,
     ]
   if (changes.length === 0) return ['No change for clients or receivers.']
-  const count = (level: Change['level']): string =>
+  const count = (level: ListedChange['level']): string =>
     `${changes.filter((change) => change.level === level).length} ${level}`
   return [...changes.map(formatChange), '', LEVELS.map(count).join(', ')]
 }
 
-function formatChange({ level, id, file, line, isGone, concerns, part, what }: Change): string {
+function formatChange({
+  level,
+  id,
+  file,
+  line,
+  isGone,
+  concerns,
+  part,
+  what,
+}: ListedChange): string {
   const place = `${isGone ? 'base ' : ''}${file}:${line}`
   return `${level.padEnd('breaking'.length)}  ${place} ${id} — ${listNames(concerns)}: ${part} ${what}.`
 }

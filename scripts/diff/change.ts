@@ -1,4 +1,4 @@
-/** One change between two revisions of the contract. */
+/** One change of an operation or event between two revisions of the contract. */
 import type { Contract } from '../model/contract.ts'
 import { readDeprecationMarks } from '../model/deprecations.ts'
 import { dereference } from '../model/references.ts'
@@ -11,12 +11,11 @@ export interface Change {
   /** A rule of oasdiff. */
   id: string
   level: Level
-  /** The position in the revision, or in the base if the part is gone. */
-  file: string
-  line: number
+  /** In the revision, or in the base if the part is gone. */
+  place: Place
   isGone: boolean
-  /** The operationIds or event types that it concerns. */
-  concerns: string[]
+  /** The operationId or event type. */
+  concerns: string
   /** The changed part, for example ``` `data.[].note` of the response 200 ```. */
   part: string
   /** The predicate of the sentence, for example `is gone`. */
@@ -46,8 +45,7 @@ export interface Part {
 
 export function toChange({ concerns }: Subject, part: Part, id: RuleId, what: string): Change {
   const { name, place, isGone = false } = part
-  const position = formatPosition(place)
-  return { id, level: RULES[id], ...position, isGone, concerns: [concerns], part: name, what }
+  return { id, level: RULES[id], place, isGone, concerns, part: name, what }
 }
 
 /** The change of an operation or event that is gone. */
@@ -66,10 +64,6 @@ export function toRemoval(
   }
   const what = `is gone, after its sunset of ${sunset}`
   return toChange(subject, gone, `${prefix}-removed-with-deprecation`, what)
-}
-
-function formatPosition({ source, path }: Place): { file: string; line: number } {
-  return { file: source.file, line: source.position(path).line }
 }
 
 /** The direction of a schema, and the prefixes of the rules for it and for its properties. */
@@ -131,8 +125,7 @@ export function compareSchemaParts(
   })
   return findings.map(({ id, level, path, what, place, isGone }) => {
     const part = path.length === 0 ? name : `\`${path.join('.')}\` of ${name}`
-    const position = formatPosition(place)
-    const change: Change = { id, level, ...position, isGone, concerns: [concerns], part, what }
+    const change: Change = { id, level, place, isGone, concerns, part, what }
     return isGone ? excuseRemoval(subject, place, change) : change
   })
 }

@@ -1,5 +1,5 @@
 /** Writes CHANGELOG.md: one entry for each release of the contract, the newest first. */
-import type { Change, Difference } from './diff.ts'
+import type { Difference, ListedChange } from './diff.ts'
 import type { Level } from './rules.ts'
 
 const TITLE = '# Changelog'
@@ -45,7 +45,7 @@ function formatEntry(heading: string, notes: string, { changes }: Difference): s
 /** A longer list becomes its count. */
 const MAX_LISTED_NAMES = 4
 
-function formatChange({ concerns, part, what }: Change): string {
+function formatChange({ concerns, part, what }: ListedChange): string {
   const names =
     concerns.length > MAX_LISTED_NAMES
       ? `${concerns.length} operations`

@@ -1,18 +1,51 @@
 /** Compares two revisions of the contract. */
+import { COMPONENT_PATH_LENGTH } from '../model/components.ts'
+import { lineOf, type Path } from '../model/source.ts'
 import type { Change, Editions } from './change.ts'
 import { compareEvents } from './events.ts'
 import { compareOperations } from './operations.ts'
 import { LEVELS } from './rules.ts'
 
+/** A change with all operations or events that it concerns. */
+export interface ListedChange extends Omit<Change, 'place' | 'concerns'> {
+  /** The position in the revision, or in the base if the part is gone. */
+  file: string
+  line: number
+  /** The operationIds or event types. */
+  concerns: string[]
+}
+
 /** All changes, breaking ones first. A change of a shared component is listed once. */
-export function compareContracts(editions: Editions): Change[] {
+export function compareContracts(editions: Editions): ListedChange[] {
   const changes = [...compareOperations(editions), ...compareEvents(editions)]
-  const merged = new Map<string, Change>()
-  for (const change of changes) {
-    const key = `${change.id} ${change.file}:${change.line} ${change.isGone} ${change.what}`
-    const known = merged.get(key)
-    if (known) known.concerns = [...new Set([...known.concerns, ...change.concerns])]
-    else merged.set(key, { ...change })
+  return [...Map.groupBy(changes, toKey).values()]
+    .map(merge)
+    .sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level))
+}
+
+/** Equal for changes that are listed as one: the same change of a component, or changes with the
+ *  same sentence at the same position. */
+function toKey({ id, isGone, place, part, what }: Change): string {
+  const { source, path } = place
+  const { line, column } = source.position(path)
+  const where = isInComponent(path) ? path : [line, column, part]
+  return JSON.stringify([id, isGone, what, source.file, ...where])
+}
+
+function isInComponent(path: Path): boolean {
+  return path[0] === 'components' && path.length >= COMPONENT_PATH_LENGTH
+}
+
+function merge(changes: Change[]): ListedChange {
+  const [{ id, level, place, isGone, part, what }] = changes as [Change]
+  return {
+    id,
+    level,
+    file: place.source.file,
+    line: lineOf(place),
+    isGone,
+    concerns: [...new Set(changes.map(({ concerns }) => concerns))],
+    part,
+    what,
   }
-  return [...merged.values()].sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level))
 }

@@ -11,17 +11,16 @@ import { findDocument, isPlain } from '../model/document-folder.ts'
 import { ContractError, type Source, valueAt } from '../model/source.ts'
 import { parseYaml, readModel } from '../model/yaml.ts'
 import { readAnyContract } from '../service/read.ts'
-import type { Change } from './change.ts'
-import { compareContracts } from './compare.ts'
+import { compareContracts, type ListedChange } from './compare.ts'
 
-export type { Change } from './change.ts'
+export type { ListedChange } from './compare.ts'
 
 export interface Difference {
   /** `info.version` of the base. Null if there is no release. */
   from: string | null
   to: string
   /** Breaking changes first. */
-  changes: Change[]
+  changes: ListedChange[]
   /** Faults of the revision that do not hinder the comparison. */
   problems: Problem[]
 }

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { type Change, diff } from '../../scripts/diff/diff.ts'
+import { parse } from 'yaml'
+import { diff, type ListedChange } from '../../scripts/diff/diff.ts'
 import { RULES, SCHEMA_RULES, type SchemaChange, toRuleId } from '../../scripts/diff/rules.ts'
 import { newMuster } from '../cli/muster.ts'
 import { replaceOnce } from '../repository.ts'
@@ -35,7 +36,7 @@ async function newFolder(openapi = OPENAPI, asyncapi = ASYNCAPI) {
 async function diffBothWays(
   edits: Edit[],
   today: Date,
-): Promise<{ forward: Change[]; backward: Change[] }> {
+): Promise<{ forward: ListedChange[]; backward: ListedChange[] }> {
   for (const [from] of edits) expect(OPENAPI + ASYNCAPI).toContain(from)
   const edit = (text: string): string => {
     let edited = text
@@ -49,7 +50,7 @@ async function diffBothWays(
   return { forward: forward.changes, backward: backward.changes }
 }
 
-const levelsAndRules = (changes: Change[]): string[] =>
+const levelsAndRules = (changes: ListedChange[]): string[] =>
   changes.map(({ level, id }) => `${level} ${id}`).sort()
 
 const CASES = { ...REQUEST_CASES, ...RESPONSE_CASES }
@@ -69,7 +70,7 @@ describe.each(Object.entries(CASES))('changes of %s', (_, cases) => {
 
 test.each(SENTENCES)('describes $name', async ({ edits, forward, backward }) => {
   const found = await diffBothWays(edits, TODAY)
-  const describeEach = (changes: Change[]): string[] =>
+  const describeEach = (changes: ListedChange[]): string[] =>
     changes.map(({ level, id, part, what }) => `${level} ${id}: ${part} ${what}`)
   expect({
     forward: describeEach(found.forward),
@@ -165,6 +166,47 @@ test('a change of a shared schema is listed once, with its line and its operatio
       part: '`tags` of the response 200',
       what: 'is gone',
     },
+  ])
+})
+
+test('changes of two parts on one line are both listed', async () => {
+  // JSON is YAML.
+  const toLine = (text: string): string => JSON.stringify(parse(text))
+  const [colour, tags] = [
+    '        colour: { type: string, enum: [red, green] }\n        state',
+    '        tags: { type: array, items: { type: string }, uniqueItems: true }\n',
+  ]
+  await using before = await newFolder(toLine(OPENAPI))
+  const edited = replaceOnce(replaceOnce(OPENAPI, tags, ''), colour, '        state')
+  await using after = await newFolder(toLine(edited))
+  const { changes } = await diff({ base: before.path, root: after.path })
+  expect(changes.map(({ line, part, what }) => `${line}: ${part} ${what}`)).toEqual([
+    '1: `colour` of the response 200 is gone',
+    '1: `tags` of the response 200 is gone',
+  ])
+})
+
+test('changes of two schemas in another file are both listed', async () => {
+  await using before = await newFolder()
+  await using after = await newFolder()
+  const part = (name: string) =>
+    `'${name}': { description: Notes., content: { application/json: { schema: { $ref: 'parts.yaml#/${name}' } } } }`
+  const document = `openapi: 3.0.3
+info: { title: Notes, version: 1.0.0 }
+paths: { /notes: { get: { responses: { ${part('200')}, ${part('404')} } } } }
+`
+  for (const { path, write } of [before, after]) {
+    await rm(join(path, 'asyncapi.yaml'))
+    await write('openapi.yaml', document)
+  }
+  const object = 'type: object, properties: { title: { type: string'
+  await before.write('parts.yaml', `'200': { ${object} } } }\n'404': { ${object} } } }\n`)
+  const changed = `${object}, maxLength: 9 } } }`
+  await after.write('parts.yaml', `'200': { ${changed}\n'404': { ${changed}\n`)
+  const { changes } = await diff({ base: before.path, root: after.path })
+  expect(changes.map(({ part, what }) => `${part} ${what}`)).toEqual([
+    '`title` of the response 200 has the maxLength 9 instead of none',
+    '`title` of the response 404 has the maxLength 9 instead of none',
   ])
 })
 
