@@ -45,7 +45,33 @@ function merge(changes: Change[]): ListedChange {
     line: lineOf(place),
     isGone,
     concerns: [...new Set(changes.map(({ concerns }) => concerns))],
-    part,
+    // Each operation can have the component in another part.
+    part: changes.every((change) => change.part === part) ? part : nameInComponent(place.path),
     what,
   }
+}
+
+const COMPONENT_NOUNS: Record<string, string> = {
+  schemas: 'schema',
+  responses: 'response',
+  headers: 'header',
+  parameters: 'parameter',
+  requestBodies: 'request body',
+  callbacks: 'callback',
+}
+
+/** The part by the name of its component, for example ``` `owner.name` of the schema Pet ```. */
+function nameInComponent([, kind, name, ...steps]: Path): string {
+  const component = `the ${COMPONENT_NOUNS[String(kind)] ?? 'component'} ${name}`
+  const owner = steps[0] === 'headers' ? `the header ${steps[1]} of ${component}` : component
+  const properties = listProperties(steps)
+  return properties.length === 0 ? owner : `\`${properties.join('.')}\` of ${owner}`
+}
+
+/** As compareSchemas names them: `[]` for items, and `*` for other properties. */
+function listProperties([step, ...others]: Path): string[] {
+  if (step === undefined) return []
+  if (step === 'properties') return [String(others[0]), ...listProperties(others.slice(1))]
+  const name = { items: '[]', additionalProperties: '*' }[step]
+  return [...(name ? [name] : []), ...listProperties(others)]
 }

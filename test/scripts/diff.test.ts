@@ -169,6 +169,50 @@ test('a change of a shared schema is listed once, with its line and its operatio
   ])
 })
 
+test('a change of a component that operations have in other parts names the component', async () => {
+  const note = "schema: { $ref: '#/components/schemas/Note' }"
+  const list = "schema: { type: array, items: { $ref: '#/components/schemas/Note' } }"
+  const edits: Edit[] = [
+    [note, list],
+    ["'404': { description: None. }", "'404': { $ref: '#/components/responses/None' }"],
+    [
+      "'201': { description: Done. }",
+      "'201': { description: Done. }\n        '410': { $ref: '#/components/responses/None' }",
+    ],
+    [
+      'components:\n',
+      `components:
+  headers:
+    Left: { schema: { type: integer } }
+  responses:
+    None:
+      description: None.
+      headers: { X-Left: { $ref: '#/components/headers/Left' }, X-Own: { schema: { type: string } } }
+      content: { application/json: { schema: { type: object, properties: { message: { type: string } } } } }
+`,
+    ],
+  ]
+  const base = edits.reduce((text, [from, to]) => replaceOnce(text, from, to), OPENAPI)
+  const changed: Edit[] = [
+    ['        tags: { type: array, items: { type: string }, uniqueItems: true }\n', ''],
+    ['Left: { schema: { type: integer }', 'Left: { schema: { type: integer, format: int32 }'],
+    ['X-Own: { schema: { type: string }', 'X-Own: { schema: { type: string, format: date }'],
+    ['properties: { message: { type: string } }', 'properties: {}'],
+  ]
+  const revision = changed.reduce((text, [from, to]) => replaceOnce(text, from, to), base)
+  await using before = await newFolder(base)
+  await using after = await newFolder(revision)
+  const { changes } = await diff({ base: before.path, root: after.path })
+  expect(
+    changes.map(({ concerns, part, what }) => `${concerns.join(', ')}: ${part} ${what}`).sort(),
+  ).toEqual([
+    'listNotes, createNote: `message` of the response None is gone',
+    'listNotes, createNote: the header Left has the format int32',
+    'listNotes, createNote: the header X-Own of the response None has the format date',
+    'listNotes, getNote: `tags` of the schema Note is gone',
+  ])
+})
+
 test('changes of two parts on one line are both listed', async () => {
   // JSON is YAML.
   const toLine = (text: string): string => JSON.stringify(parse(text))
