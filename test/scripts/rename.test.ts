@@ -4,8 +4,9 @@ import { execFileSync } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { rename } from '../../scripts/rename/rename.ts'
+import { assertCleanWorkTree } from '../../scripts/rename/work-tree.ts'
 import { ROOT } from '../repository.ts'
 
 let root: string
@@ -58,6 +59,9 @@ test.each([
   expect(await readFile(join(root, 'openapi.yaml'), 'utf8')).toBe(before)
 })
 
+const HAS_CHANGES =
+  'The work tree has changes: commit them or run "git stash -u" first, or add --force'
+
 test('without --force, refuses outside git, with uncommitted changes, and for a released field', async () => {
   const withoutForce = () => rename('Task.title', 'heading', { force: false, root })
   await expect(withoutForce()).rejects.toMatchObject({
@@ -68,9 +72,7 @@ test('without --force, refuses outside git, with uncommitted changes, and for a 
       cwd: root,
     })
   git('init', '--quiet')
-  await expect(withoutForce()).rejects.toMatchObject({
-    message: 'The work tree has changes: commit or stash them first, or add --force',
-  })
+  await expect(withoutForce()).rejects.toMatchObject({ message: HAS_CHANGES })
   git('add', '.')
   git('commit', '--quiet', '--message', 'all')
   await expect(withoutForce()).rejects.toMatchObject({
@@ -78,3 +80,37 @@ test('without --force, refuses outside git, with uncommitted changes, and for a 
       'docs/released/openapi.yaml has Task.title, so clients use it: add a field and deprecate this one, or add --force',
   })
 })
+
+test.each([
+  { what: 'git is not installed', name: 'PATH', value: '', reason: 'spawn git ENOENT' },
+  {
+    what: 'the folder belongs to another user',
+    name: 'GIT_TEST_ASSUME_DIFFERENT_OWNER',
+    value: '1',
+    reason: 'fatal: detected dubious ownership in repository at ',
+  },
+])('without --force, says why git cannot list the changes: $what', async (given) => {
+  await using folder = await newRepository()
+  vi.stubEnv(given.name, given.value)
+  await expect(
+    assertCleanWorkTree(folder.path).finally(() => vi.unstubAllEnvs()),
+  ).rejects.toMatchObject({
+    message: expect.stringMatching(
+      new RegExp(`^git cannot list the changes: ${given.reason}.*\nCorrect this, or add --force$`),
+    ),
+  })
+})
+
+test('without --force, refuses a work tree with thousands of new files', async () => {
+  await using folder = await newRepository()
+  const name = 'x'.repeat(220)
+  for (let count = 0; count < 5_000; count += 1)
+    await writeFile(join(folder.path, `${name}${count}`), '')
+  await expect(assertCleanWorkTree(folder.path)).rejects.toThrow(HAS_CHANGES)
+})
+
+async function newRepository() {
+  const path = await mkdtemp(join(tmpdir(), 'rename-'))
+  execFileSync('git', ['init', '--quiet'], { cwd: path })
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) }
+}
