@@ -6,6 +6,8 @@ import type { LintProblem } from './problem.ts'
 
 const CONFIG = fileURLToPath(new URL('redocly.yaml', import.meta.url))
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
+/** Redocly leaves out further problems without a word. This many do not fit in its output. */
+const MAX_PROBLEMS = 1_000_000
 
 interface Report {
   problems: {
@@ -41,7 +43,7 @@ async function lintFiles(root: string, files: string[], rules: string): Promise<
     ...files,
     rules,
     '--format=json',
-    '--max-problems=1000',
+    `--max-problems=${MAX_PROBLEMS}`,
   ]
   // No telemetry and no update check: nothing here may need a network.
   const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
@@ -63,17 +65,22 @@ async function lintFiles(root: string, files: string[], rules: string): Promise<
 /** As bin/muster.js does it for a command of a few seconds: without further threads. */
 const BRIEF_PROCESS = ['--no-turbofan', '--single-threaded-gc']
 
-/** Ignores the exit status: the report has the problems. */
+/** Ignores the exit status: the report has the problems. Throws unless Redocly
+ *  exits by itself. */
 function run(
   args: string[],
   options: { cwd: string; env: NodeJS.ProcessEnv },
 ): Promise<{ stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     execFile(
       process.execPath,
       args,
       { ...options, maxBuffer: MAX_OUTPUT_BYTES },
-      (_, stdout, stderr) => resolve({ stdout, stderr }),
+      (error, stdout, stderr) => {
+        const hasExited = error === null || typeof error.code === 'number'
+        if (hasExited) resolve({ stdout, stderr })
+        else reject(new Error(`redocly did not finish: ${error.message}`, { cause: error }))
+      },
     )
   })
 }
