@@ -14,7 +14,7 @@ export interface ProveOptions {
   seed?: number
 }
 
-/** Starts the service of this installation, and puts the faults between it and the contract
+/** Starts this service on temporary databases, and puts the faults between it and the contract
  *  tests. */
 export async function proveContract(
   contract: Contract,

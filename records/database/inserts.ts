@@ -17,8 +17,9 @@ export interface NamedStatement {
   name?: string
 }
 
-/** More rows are sent at once. */
-const MAX_ROWS = 500
+/** This many collected rows are sent without waiting for the next statement. The last insert can
+ *  make them more. */
+const MANY_ROWS = 500
 /** Statements with up to this many rows are frequent, so they get a name. */
 const MAX_NAMED_ROWS = 8
 
@@ -29,7 +30,7 @@ export class CollectedInserts {
   /** Returns whether the inserts are to be sent now. */
   add(insert: Insert): boolean {
     this.#inserts.push(insert)
-    return countRows(this.#inserts) >= MAX_ROWS
+    return countRows(this.#inserts) >= MANY_ROWS
   }
 
   /** Removes and returns the inserts. */

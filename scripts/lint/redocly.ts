@@ -37,7 +37,7 @@ export function lintBySpecification(root: string, file: string): Promise<LintPro
 /** One process for all files: it takes longer to load than to check a small file. */
 async function lintFiles(root: string, files: string[], rules: string): Promise<LintProblem[]> {
   const args = [
-    ...BRIEF_PROCESS,
+    ...BRIEF_FLAGS,
     findDevelopmentProgram('@redocly/cli', 'bin/cli.js'),
     'lint',
     ...files,
@@ -62,11 +62,11 @@ async function lintFiles(root: string, files: string[], rules: string): Promise<
   )
 }
 
-/** As bin/muster.js does it for a command of a few seconds: without further threads. */
-const BRIEF_PROCESS = ['--no-turbofan', '--single-threaded-gc']
+/** Redocly computes for about a second. Optimizing its functions and collecting garbage on further
+ *  threads takes more processor time than it saves. */
+const BRIEF_FLAGS = ['--no-turbofan', '--single-threaded-gc']
 
-/** Ignores the exit status: the report has the problems. Throws unless Redocly
- *  exits by itself. */
+/** Ignores the exit status: the report has the problems. Throws unless Redocly exits by itself. */
 function run(
   args: string[],
   options: { cwd: string; env: NodeJS.ProcessEnv },
@@ -85,8 +85,8 @@ function run(
   })
 }
 
-/** One report for each file, in their order. Only the end of a report is a brace at the start of a
- *  line. */
+/** One report for each file, in their order. Redocly writes the reports without a separator (`}{`).
+ *  A `}` at the start of a line always ends a report. */
 function parseReports(text: string): Report[] {
   try {
     return text.split(/(?<=^\})(?=\{)/m).map((report) => JSON.parse(report) as Report)

@@ -20,8 +20,8 @@ interface Template extends Route {
   pattern: RegExp
 }
 
-/** Returns the match of a path below `basePath`, or undefined. The function throws URIError for a
- *  broken percent-encoding. */
+/** Returns a function that finds the match of a path below `basePath`, or undefined. That function
+ *  throws URIError for a broken percent-encoding. */
 export function newRouter(
   operations: readonly Operation[],
   basePath: string,
@@ -41,6 +41,8 @@ export function newRouter(
   return (requested) => {
     if (!requested.startsWith(basePath)) return undefined
     const path = requested.slice(basePath.length)
+    // A path without parameters is its own shape. A request for the literal `/pets/{}` is not such
+    // a path.
     const fixed = byShape.get(path)
     if (fixed && !path.includes('{}')) return { route: fixed, values: [] }
     for (const route of templates) {
@@ -51,7 +53,8 @@ export function newRouter(
   }
 }
 
-/** By name. Paths that differ only in the names of their parameters can have different methods. */
+/** The values by the names in the operation's own path: the operations of one route can name their
+ *  parameters differently. */
 export function nameParameters({ path }: Operation, { values }: Match): Record<string, string> {
   return Object.fromEntries(parameterNames(path).map((name, index) => [name, values[index] ?? '']))
 }
