@@ -51,7 +51,7 @@ export function addCommand(program: Command, shell: Shell): void {
     )
     .option(
       '--revision <folder>',
-      'the folder of the two changed files (default: this installation)',
+      'the folder of the two changed files (default: this copy of Muster)',
       (folder) => resolve(folder),
     )
     .option(ROOT_OPTION, 'another name for --revision', parseRoot)

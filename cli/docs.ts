@@ -20,7 +20,7 @@ export function addCommand(program: Command, shell: Shell): void {
         'A running service has the same pages at /docs, with a form to try each operation.',
     )
     .requiredOption('--out <dir>', 'the folder for the files; existing files are replaced')
-    .option(ROOT_OPTION, 'the folder of the contract (default: this installation)', parseRoot)
+    .option(ROOT_OPTION, 'the folder of the contract (default: this copy of Muster)', parseRoot)
     .option('--server-url <url>', 'the URL of the service in the samples (default: BASE_URL)')
     .addHelpText(
       'after',

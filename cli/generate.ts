@@ -33,7 +33,7 @@ export function addCommand(program: Command, shell: Shell): void {
       '--resource <name>',
       'the last part of the path, for example venues for /public/v1/venues',
     )
-    .option(ROOT_OPTION, 'the folder of the contract (default: this installation)', parseRoot)
+    .option(ROOT_OPTION, 'the folder of the contract (default: this copy of Muster)', parseRoot)
   addReportOptions(command)
     .addHelpText(
       'after',

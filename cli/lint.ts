@@ -15,7 +15,7 @@ export function addCommand(program: Command, shell: Shell): void {
         'not exist and for broken links. Each line of the output is ' +
         '"file:line:column rule — problem: how to correct it".',
     )
-    .argument('[folder]', 'the folder of the two files (default: this installation)')
+    .argument('[folder]', 'the folder of the two files (default: this copy of Muster)')
     .option(ROOT_OPTION, 'another name for the argument', parseRoot)
   addReportOptions(command)
     .addHelpText(

@@ -112,7 +112,7 @@ function readWebhook({ root, stateful, webhook, secret }: MockOptions): MockWebh
   return { url: webhook, secret: secret ?? newSecret() }
 }
 
-/** The mock of the contracts of this installation. */
+/** The mock of the contracts of this copy of Muster. */
 async function startOwnMock(
   { port, host, stateful }: MockOptions,
   webhook: MockWebhook | undefined,
