@@ -108,8 +108,17 @@ function parseTree(file: string, text: string): Tree {
   }
   const [error] = document.errors
   if (error)
-    throw new ContractError(file, toPosition(error.pos[0]), `is not YAML: ${error.message}`)
-  if (!isMap(document.contents)) throw new ContractError(file, START, 'must be a YAML mapping')
+    throw new ContractError(
+      file,
+      toPosition(error.pos[0]),
+      `is not YAML: ${error.message}: correct the text there`,
+    )
+  if (!isMap(document.contents))
+    throw new ContractError(
+      file,
+      START,
+      'must be a YAML mapping: write keys and their values, for example "openapi: 3.0.3"',
+    )
   return { contents: document.contents, toPosition, toJS: () => document.toJS() }
 }
 

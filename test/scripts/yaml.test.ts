@@ -41,7 +41,12 @@ test('parseYaml accepts an unknown tag, which only the package yaml reads', () =
 test.each([
   ['a repeated key', 'a: 1\nb: 2\na: 3\n', 'openapi.yaml:3 is not YAML: Map keys must be unique'],
   ['two documents', 'a: 1\n---\na: 2\n', 'openapi.yaml:2 is not YAML'],
-  ['a list', '- a\n', 'openapi.yaml:1 must be a YAML mapping'],
+  ['an open list', 'a: [b\n', 'end with a ]: correct the text there'],
+  [
+    'a list',
+    '- a\n',
+    'openapi.yaml:1 must be a YAML mapping: write keys and their values, for example "openapi: 3.0.3"',
+  ],
   ['no text', '', 'openapi.yaml:1 must be a YAML mapping'],
 ])('parseYaml refuses %s', (_, text, message) => {
   expect(() => parseYaml('openapi.yaml', text)).toThrow(ContractError)
