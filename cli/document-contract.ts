@@ -27,7 +27,8 @@ export async function testDocument({
 }: DocumentTarget): Promise<CheckReport> {
   const contract = await readAnyContract(root)
   const start = mock ? startMock : startHandlers
-  const server = url === undefined ? await start(root, { host: '127.0.0.1', port: 0 }) : undefined
+  const local = { host: '127.0.0.1', port: 0, contract }
+  const server = url === undefined ? await start(root, local) : undefined
   try {
     const target = url ?? server?.url ?? ''
     const outcomes = await checkService({ contract, url: target, key })

@@ -10,25 +10,29 @@ import { urlOf } from '../server/http.ts'
 import { docsRoutes } from '../web/docs/routes.ts'
 import { type LocalService, listenLocally } from './local-server.ts'
 
-interface HandlersOptions {
+interface LocalOptions {
   host: string
   port: number
+  /** Of a caller that has read the document already. */
+  contract?: Contract
+}
+
+interface HandlersOptions extends LocalOptions {
   /** The URL at which clients reach the service. By default that of the host and port. */
   baseUrl?: string
   /** Starts even if the document was changed after generated/ was written. */
   allowStale?: boolean
 }
 
-interface MockOptions {
-  host: string
-  port: number
+interface MockOptions extends LocalOptions {
   onResponse?(ctx: Context): void
 }
 
 /** Serves the handlers of the folder, and the documentation at /docs/. */
 export async function startHandlers(root: string, options: HandlersOptions): Promise<LocalService> {
   const { host, port, baseUrl = urlOf(host, port), allowStale = false } = options
-  if (!allowStale) await assertDocumentGenerated(root, await readAnyContract(root))
+  if (!allowStale)
+    await assertDocumentGenerated(root, options.contract ?? (await readAnyContract(root)))
   const docs = docsRoutes({ baseUrl, root })
   const app = createService({
     contract: readGeneratedDocument(root),
@@ -42,10 +46,10 @@ export async function startHandlers(root: string, options: HandlersOptions): Pro
 /** Responds with examples, or with the handler of `newHandler`. Needs no generated code. */
 export async function startMock(
   root: string,
-  { host, port, onResponse }: MockOptions,
+  { host, port, onResponse, contract: known }: MockOptions,
   newHandler: (contract: Contract) => ServiceOptions['handle'] = () => respondWithExample,
 ): Promise<LocalService> {
-  const contract = await readAnyContract(root)
+  const contract = known ?? (await readAnyContract(root))
   const app = createService({
     contract,
     handle: newHandler(contract),
