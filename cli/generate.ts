@@ -6,6 +6,8 @@ import { addReportOptions, type CheckReport, type ReportOptions, reportResults }
 import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
+const HELP_FLAGS = ['-h', '--help']
+
 interface Options extends ReportOptions {
   check?: boolean
   resource?: string
@@ -13,7 +15,7 @@ interface Options extends ReportOptions {
 }
 
 export function addCommand(program: Command, shell: Shell): void {
-  const command = program
+  const command: Command = program
     .command('generate')
     .description(
       'Write generated/ from openapi.yaml and asyncapi.yaml. For each operation without a handler, also ' +
@@ -32,6 +34,8 @@ export function addCommand(program: Command, shell: Shell): void {
     .option(
       '--resource <name>',
       'the last part of the path, for example venues for /public/v1/venues',
+      // commander takes --help as the name, because the option needs one.
+      (name) => (HELP_FLAGS.includes(name) ? command.help() : name),
     )
     .option(ROOT_OPTION, 'the folder of the contract (default: this copy of Muster)', parseRoot)
   addReportOptions(command)

@@ -89,6 +89,13 @@ describe('help', () => {
     },
   )
 
+  it.each(['--help', '-h'])('of muster generate explains --resource after %s', async (flag) => {
+    await using muster = await newMuster()
+    const { status, stdout } = await muster.run(['generate', '--resource', flag])
+    expect(status).toBe(0)
+    expect(stdout).toContain('--resource derives columns from the schema of the record.')
+  })
+
   it('lists the commands, which are all in these tests', async () => {
     await using muster = await newMuster()
     const { status, stdout } = await muster.run(['--help'])
