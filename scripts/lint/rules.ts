@@ -1,7 +1,12 @@
 import { findFaultyDefaults } from '../generate/faults.ts'
 import { findMissingModules } from '../generate/resources.ts'
 import { findUnusedComponents } from '../model/components.ts'
-import { findEmitMismatches, findRepeatedIds } from '../model/consistency.ts'
+import {
+  findContradictions,
+  findEmitMismatches,
+  findRepeatedIds,
+  findUndefinedRequired,
+} from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
 import { earliestSunset } from '../model/deprecations.ts'
 import type { Schema } from '../model/schema.ts'
@@ -26,6 +31,8 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   'operation-id-form': findOperationIdsWithoutVerb,
   supported: findUnsupportedParts,
   defaults: findFaultyDefaults,
+  'required-defined': findUndefinedRequired,
+  contradictions: findContradictions,
   'error-schema': findOtherErrorSchemas,
   statuses: findUndeclaredStatuses,
   examples: findInvalidExamples,

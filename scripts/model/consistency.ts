@@ -1,10 +1,27 @@
 /** Faults that span several parts of the contract. The generator refuses them; the linter lists
  *  them. */
 import type { Contract } from './contract.ts'
-import { type Finding, lineOf, type Path } from './source.ts'
+import { findCrossedBounds } from './keyword-values.ts'
+import { isMapOfNames, listNodes } from './nodes.ts'
+import { dereference } from './references.ts'
+import type { Schema } from './schema.ts'
+import {
+  type Finding,
+  isObject,
+  type Located,
+  lineOf,
+  type Path,
+  type Sources,
+  valueAt,
+} from './source.ts'
 
 export function findInconsistencies(contract: Contract): Finding[] {
-  return [...findRepeatedIds(contract), ...findEmitMismatches(contract)]
+  return [
+    ...findRepeatedIds(contract),
+    ...findEmitMismatches(contract),
+    ...findUndefinedRequired(contract),
+    ...findContradictions(contract),
+  ]
 }
 
 /** Operations with the operationId of an earlier one. */
@@ -43,4 +60,56 @@ export function findEmitMismatches(contract: Contract): Finding[] {
       problem: `nothing emits ${type}: add it to x-emits or x-emitted-by-system in openapi.yaml`,
     })),
   ]
+}
+
+const COMPOSITIONS = ['allOf', 'anyOf', 'oneOf'] as const
+
+/** Names in `required` that no property has. In a composition, another part can have it. */
+export function findUndefinedRequired({ sources }: Contract): Finding[] {
+  return listSchemaNodes(sources).flatMap(({ source, path, value: { required } }) => {
+    if (!Array.isArray(required)) return []
+    let owner = path
+    while (COMPOSITIONS.some((keyword) => keyword === owner.at(-2))) owner = owner.slice(0, -2)
+    const whole = { source, path: owner, value: valueAt(source.root, owner) as Schema }
+    return required.flatMap((name, index) => {
+      if (hasProperty(sources, whole, name)) return []
+      const problem = `required names ${name}, which is no property: add the property, or correct the name`
+      return [{ source, path: [...path, 'required', index], problem }]
+    })
+  })
+}
+
+function hasProperty(
+  sources: Sources,
+  schema: Located<Schema>,
+  name: string,
+  ancestors: readonly unknown[] = [],
+): boolean {
+  const { source, path, value } = dereference(sources, schema)
+  if (!isObject(value) || ancestors.includes(value)) return false
+  if (Object.hasOwn(value.properties ?? {}, name)) return true
+  const parts = COMPOSITIONS.flatMap((keyword) => value[keyword] ?? [])
+  return parts.some((part) =>
+    hasProperty(sources, { source, path, value: part }, name, [...ancestors, value]),
+  )
+}
+
+/** Schemas that refuse every value. */
+export function findContradictions({ sources }: Contract): Finding[] {
+  return listSchemaNodes(sources).flatMap(({ source, path, value }) =>
+    findCrossedBounds(value).map(({ steps, problem }) => ({
+      source,
+      path: [...path, ...steps],
+      problem,
+    })),
+  )
+}
+
+/** Every mapping that can be a schema. */
+function listSchemaNodes(sources: Sources): Located<Schema>[] {
+  return Object.values(sources).flatMap((source) =>
+    listNodes(source.root)
+      .filter(({ path }) => !isMapOfNames(path))
+      .map(({ path, value }) => ({ source, path, value: value as Schema })),
+  )
 }

@@ -50,7 +50,10 @@ test.each(REFUSED)('refuses $name', async (refused) => {
 })
 
 /** The rules of `lint` that `generate` needs, too. The small contract breaks other rules. */
-const RULES_OF_GENERATE = ['generates', 'supported', 'defaults', 'operation-id-unique', 'emits']
+const RULES_OF_GENERATE = [
+  ...['generates', 'supported', 'defaults', 'operation-id-unique', 'emits'],
+  ...['required-defined', 'contradictions'],
+]
 
 describe('accepts', () => {
   let generated: ContractTree

@@ -41,6 +41,18 @@ export const REFUSED: RefusedChange[] = [
     want: 'the default [1] must be string',
   },
   {
+    name: 'a required property that does not exist',
+    change: ['required: [title, colour', 'required: [heading, title, colour'],
+    line: 'required: [heading',
+    want: 'required names heading, which is no property: add the property, or correct the name',
+  },
+  {
+    name: 'a lower bound above the upper bound',
+    change: [TITLE, 'title: { type: string, minLength: 3, maxLength: 2 }'],
+    line: 'minLength: 3',
+    want: 'minLength 3 is above maxLength 2: correct one of them',
+  },
+  {
     name: 'an unknown keyword',
     change: [TITLE, 'title: { type: string, minLenght: 1 }'],
     line: 'minLenght',
