@@ -97,7 +97,11 @@ async function compare(base: string | undefined, options: Options): Promise<Chec
       text: formatDifference(difference, isReleased),
       failed: isFailed,
     },
-    results: [...difference.changes.map(toResult), ...difference.problems.map(toFault)],
+    results: [
+      ...difference.changes.map(toResult),
+      ...difference.problems.map(toFault('error')),
+      ...difference.warnings.map(toFault('warning')),
+    ],
   }
 }
 
@@ -119,9 +123,15 @@ function toResult({ level, id, file, line, isGone, concerns, part, what }: Liste
   }
 }
 
-function toFault({ file, line, problem }: Problem): Result {
-  return { level: 'error', rule: 'consistent', message: problem, file, line }
-}
+const toFault =
+  (level: Result['level']) =>
+  ({ file, line, problem }: Problem): Result => ({
+    level,
+    rule: 'consistent',
+    message: problem,
+    file,
+    line,
+  })
 
 function assertReleasable({ from, to, changes }: Difference): void {
   if (from !== to) return
@@ -144,7 +154,8 @@ function formatDifference(difference: Difference, isReleased: boolean): string {
   const released = `${difference.to} is now the last release. Commit ${RELEASED}/ and CHANGELOG.md.`
   if (isReleased && difference.from === null) return released
   const lines = formatChanges(difference)
-  if (difference.problems.length > 0) lines.push('', ...difference.problems.map(formatProblem))
+  const problems = [...difference.problems, ...difference.warnings]
+  if (problems.length > 0) lines.push('', ...problems.map(formatProblem))
   if (isReleased) lines.push('', released)
   return lines.join('\n')
 }

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { type GenerateResult, generate } from '../scripts/generate/generate.ts'
 import { generateResource, type ResourceFiles } from '../scripts/generate/resource/generate.ts'
-import { formatRemark } from '../scripts/report/result.ts'
+import { formatRemark, type Remark, type Result } from '../scripts/report/result.ts'
 import { addReportOptions, type CheckReport, type ReportOptions, reportResults } from './reports.ts'
 import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
@@ -64,7 +64,7 @@ or orphaned, or a column is missing.
 async function run({ check = false, resource, root }: Options): Promise<CheckReport> {
   const files = resource === undefined ? undefined : await generateResource(resource, root)
   const result = await generate({ check, root })
-  const { stale, orphans, missingColumns } = result
+  const { stale, orphans, missingColumns, missingParts } = result
   const remarks = [...stale, ...orphans, ...missingColumns]
   const level = check ? 'error' : 'warning'
   return {
@@ -75,6 +75,7 @@ async function run({ check = false, resource, root }: Options): Promise<CheckRep
         stale: stale.map(formatRemark),
         orphans: orphans.map(formatRemark),
         missing_columns: missingColumns.map(formatRemark),
+        missing_parts: missingParts.map(formatRemark),
         resource: files,
       },
       text: check
@@ -82,16 +83,22 @@ async function run({ check = false, resource, root }: Options): Promise<CheckRep
         : [...(files ? [formatResource(files)] : []), formatGenerated(result)].join('\n'),
       failed: check && remarks.length > 0,
     },
-    results: remarks.map((remark) => ({ level, rule: 'generated', ...remark })),
+    results: [...remarks.map(toResult(level)), ...missingParts.map(toResult('warning'))],
   }
 }
 
-function formatCheck({ stale, orphans, missingColumns }: GenerateResult): string {
+const toResult =
+  (level: Result['level']) =>
+  (remark: Remark): Result => ({ level, rule: 'generated', ...remark })
+
+function formatCheck({ stale, orphans, missingColumns, missingParts }: GenerateResult): string {
   const lines =
     stale.length === 0
       ? ['generated/ is fresh.']
       : [...stale.map(formatRemark), 'Run "npm run generate" and commit the files that it writes.']
-  return [...lines, ...[...orphans, ...missingColumns].map(formatRemark)].join('\n')
+  return [...lines, ...[...orphans, ...missingColumns, ...missingParts].map(formatRemark)].join(
+    '\n',
+  )
 }
 
 function formatResource({ written, changed, removed, left }: ResourceFiles): string {
@@ -108,12 +115,13 @@ export function formatGenerated({
   removed,
   orphans,
   missingColumns,
+  missingParts,
 }: GenerateResult): string {
   const isFresh = written.length + removed.length === 0
   return [
     ...(isFresh ? ['generated/ was already fresh.'] : []),
     ...written.map((file) => `wrote ${file}`),
     ...removed.map((file) => `removed ${file}`),
-    ...[...orphans, ...missingColumns].map(formatRemark),
+    ...[...orphans, ...missingColumns, ...missingParts].map(formatRemark),
   ].join('\n')
 }

@@ -7,10 +7,11 @@ import { Refused } from '../../errors.ts'
 import { type Fault, findFaults } from '../generate/faults.ts'
 import { buildContract, type Contract } from '../model/contract.ts'
 import { copyDocument } from '../model/copy-document.ts'
+import { UnsupportedDocument } from '../model/document.ts'
 import { findDocument, isPlain } from '../model/document-folder.ts'
-import { ContractError, type Source, valueAt } from '../model/source.ts'
+import { ContractError, lineOf, type Source, valueAt } from '../model/source.ts'
 import { parseYaml, readModel } from '../model/yaml.ts'
-import { readAnyContract } from '../service/read.ts'
+import { readAnyBase, readAnyContract } from '../service/read.ts'
 import { compareContracts, type ListedChange } from './compare.ts'
 
 export type { ListedChange } from './compare.ts'
@@ -23,6 +24,8 @@ export interface Difference {
   changes: ListedChange[]
   /** Faults of the revision that do not hinder the comparison. */
   problems: Problem[]
+  /** The parts that OpenAPI requires, and that the revision lacks without harm. */
+  warnings: Problem[]
 }
 
 export interface Problem {
@@ -60,6 +63,11 @@ export async function diff({
     to: readVersion(revision),
     changes: before === undefined ? [] : compareContracts({ ...editions, base: before }),
     problems: isPlain(root) ? [] : findFaults(revision).map(toProblem),
+    warnings: revision.missing.map((finding) => ({
+      file: finding.source.file,
+      line: lineOf(finding),
+      problem: finding.problem,
+    })),
   }
 }
 
@@ -84,10 +92,10 @@ async function readReleased(root: string): Promise<Contract | undefined> {
 async function readBase(root: string, name: string): Promise<Contract> {
   try {
     return (await isFolder(name))
-      ? await readAnyContract(name, readModel)
+      ? await readAnyBase(name, readModel)
       : await readRevision(root, name)
   } catch (error) {
-    if (error instanceof ContractError)
+    if (error instanceof ContractError || error instanceof UnsupportedDocument)
       throw new Refused(`The contract of ${name} cannot be read: ${error.message}`, {
         cause: error,
       })

@@ -7,7 +7,7 @@ import type { Contract } from '../model/contract.ts'
 import { isPlain } from '../model/document-folder.ts'
 import { fail } from '../model/source.ts'
 import { writeHashes } from '../model/source-hashes.ts'
-import type { Remark } from '../report/result.ts'
+import { type Remark, toRemark } from '../report/result.ts'
 import { readAnyContract } from '../service/read.ts'
 import { writeEvents } from './events.ts'
 import { findFaultyDefaults } from './faults.ts'
@@ -42,6 +42,8 @@ export interface GenerateResult {
   orphans: Remark[]
   /** The filters and sorts that the database has no column for. */
   missingColumns: Remark[]
+  /** The parts that OpenAPI requires, and that the files do not need. */
+  missingParts: Remark[]
 }
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -61,13 +63,13 @@ export async function generate({ check, root = ROOT }: GenerateOptions): Promise
   const differences = await compareOutputs(directory, outputs)
   const orphans = await (isDocument ? findOrphanHandlers : findOrphans)(root, contract)
   const missingColumns = isDocument ? [] : await findMissingColumns(root, contract)
+  const remarks = { orphans, missingColumns, missingParts: contract.missing.map(toRemark) }
   if (check)
     return {
       written: [],
       removed: [],
       stale: [...toRemarks(differences), ...remarkMissingHandlers(stubs)],
-      orphans,
-      missingColumns,
+      ...remarks,
     }
   const written = [...differences.missing, ...differences.stale]
   await mkdir(directory, { recursive: true })
@@ -78,8 +80,7 @@ export async function generate({ check, root = ROOT }: GenerateOptions): Promise
     written: [...written.map(toPath), ...created],
     removed: differences.extra.map(toPath),
     stale: [],
-    orphans,
-    missingColumns,
+    ...remarks,
   }
 }
 

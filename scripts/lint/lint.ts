@@ -5,7 +5,7 @@ import { type Fault, findUngenerated } from '../generate/faults.ts'
 import { buildContract } from '../model/contract.ts'
 import { UnsupportedDocument } from '../model/document.ts'
 import { findDocument, isPlain } from '../model/document-folder.ts'
-import { ContractError } from '../model/source.ts'
+import { ContractError, type Finding } from '../model/source.ts'
 import { isGenerated } from '../model/source-hashes.ts'
 import { readYaml } from '../model/yaml.ts'
 import { readAnyContract } from '../service/read.ts'
@@ -40,16 +40,18 @@ export async function lint(root = ROOT): Promise<LintProblem[]> {
  *  breaks OpenAPI. */
 async function lintDocument(root: string): Promise<LintProblem[]> {
   try {
-    await readAnyContract(root)
-    return await lintBySpecification(root, findDocument(root) as string)
+    const { missing } = await readAnyContract(root)
+    const problems = missing.map((finding) => toLintProblem('complete', finding))
+    const isReported = ({ file, line, column, message }: LintProblem): boolean =>
+      / must be present /.test(message) &&
+      problems.some(
+        (other) => other.file === file && other.line === line && other.column === column,
+      )
+    const others = await lintBySpecification(root, findDocument(root) as string)
+    return [...problems, ...others.filter((problem) => !isReported(problem))]
   } catch (error) {
     if (!(error instanceof UnsupportedDocument)) throw error
-    return error.findings.map(({ source, path, problem }) => ({
-      file: source.file,
-      ...source.position(path),
-      rule: 'supported',
-      message: problem,
-    }))
+    return error.findings.map((finding) => toLintProblem('supported', finding))
   }
 }
 
@@ -65,12 +67,7 @@ export async function findOwnProblems(root: string): Promise<LintProblem[]> {
   try {
     const contract = buildContract(openapi, asyncapi)
     const broken = Object.entries(rules).flatMap(([rule, find]) =>
-      find(contract).map(({ source, path, problem }) => ({
-        file: source.file,
-        ...source.position(path),
-        rule,
-        message: problem,
-      })),
+      find(contract).map((finding) => toLintProblem(rule, finding)),
     )
     const isReported = ({ file, line, message }: LintProblem): boolean =>
       broken.some(
@@ -89,6 +86,10 @@ export async function findOwnProblems(root: string): Promise<LintProblem[]> {
     if (error instanceof ContractError) return [toProblem(error)]
     throw error
   }
+}
+
+function toLintProblem(rule: string, { source, path, problem }: Finding): LintProblem {
+  return { file: source.file, ...source.position(path), rule, message: problem }
 }
 
 function toProblem({ file, position, problem }: Fault): LintProblem {

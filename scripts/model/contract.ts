@@ -5,7 +5,15 @@ import { join } from 'node:path'
 import { type EventMessage, readEvents } from './events.ts'
 import { type Operation, readOperations } from './operations.ts'
 import { assertReferences } from './references.ts'
-import { isObject, type Path, type Source, type Sources, START, valueAt } from './source.ts'
+import {
+  type Finding,
+  isObject,
+  type Path,
+  type Source,
+  type Sources,
+  START,
+  valueAt,
+} from './source.ts'
 
 export interface Contract {
   sources: Sources
@@ -19,6 +27,8 @@ export interface Contract {
   events: EventMessage[]
   /** Event types that no request causes. */
   emittedBySystem: string[]
+  /** In a document of another team: the parts that OpenAPI requires and no generated code needs. */
+  missing: Finding[]
 }
 
 /** A tag of openapi.yaml, which groups the operations of a resource. */
@@ -44,6 +54,7 @@ export function buildContract(openapi: Source, asyncapi: Source): Contract {
     operations: readOperations(sources, openapi),
     events: readEvents(sources, asyncapi),
     emittedBySystem: (valueAt(openapi.root, ['x-emitted-by-system']) ?? []) as string[],
+    missing: [],
   }
 }
 

@@ -33,30 +33,44 @@ export class UnsupportedDocument extends Refused {
   }
 }
 
-/** Finds what the toolchain does not support, in a document without references to other files. */
-type FindUnsupported = (openapi: Source) => Finding[]
+/** Checks a document without references to other files. */
+export type DocumentCheck = (openapi: Source) => {
+  /** What the toolchain cannot take. */
+  refused: Finding[]
+  /** What OpenAPI requires and the toolchain does not. */
+  missing: Finding[]
+}
 
 /** Throws `UnsupportedDocument` with every reason, and `ContractError` for text that is not YAML or
  *  JSON. */
-export async function readDocument(root: string, find: FindUnsupported): Promise<Contract> {
+export async function readDocument(root: string, check: DocumentCheck): Promise<Contract> {
   const file = findDocument(root)
   if (file === undefined)
     throw new Refused(`${root} has no ${DOCUMENT_FILES.join(', ')}: add one of them.`)
   const main = await readSource(root, file)
   const { sources, findings } = await readReferencedFiles(root, main)
   const joined = bundle(sources, main)
-  const isSingle = Object.keys(sources).length === 1
-  const openapi = isSingle ? main : { ...main, root: joined.root }
-  const unsupported = find(openapi).map(({ path, problem }) => ({
-    ...joined.origin(path),
-    problem,
-  }))
+  // In the joined document, an empty mapping stands for a reference without a target.
+  const isWhole = Object.keys(sources).length === 1 && joined.findings.length === 0
+  const openapi = isWhole ? main : { ...main, root: joined.root }
+  const locate = ({ path, problem }: Finding): Finding => ({ ...joined.origin(path), problem })
+  const { refused, missing } = check(openapi)
   // A file that cannot be read is also the reason why its references have no target.
   const unread = new Set(findings.map(({ path }) => path.join('/')))
   const broken = joined.findings.filter(({ path }) => !unread.has(path.join('/')))
-  const all = [...findings, ...broken, ...unsupported]
+  const others = refused.map(locate).filter((finding) => !isBelowAny(joined.findings, finding))
+  const all = [...findings, ...broken, ...others]
   if (all.length > 0) throw new UnsupportedDocument(byFileAndLine(all))
-  return buildPlainContract(openapi)
+  return { ...buildPlainContract(openapi), missing: byFileAndLine(missing.map(locate)) }
+}
+
+/** Whether the finding is about the mapping that has one of the broken references. */
+function isBelowAny(broken: Finding[], { source, path }: Finding): boolean {
+  return broken.some(
+    (reference) =>
+      reference.source.file === source.file &&
+      reference.path.slice(0, -1).every((step, index) => path[index] === step),
+  )
 }
 
 function byFileAndLine(findings: Finding[]): Finding[] {
@@ -99,6 +113,7 @@ function buildPlainContract(openapi: Source): Contract {
     operations,
     events: [],
     emittedBySystem: [],
+    missing: [],
   }
 }
 

@@ -88,7 +88,8 @@ export function mapSubschemas(
   }
   for (const keyword of LIST_KEYWORDS) {
     const value = copy[keyword] as Schema[] | undefined
-    if (value) copy[keyword] = value.map((subschema, index) => change(subschema, [keyword, index]))
+    if (Array.isArray(value))
+      copy[keyword] = value.map((subschema, index) => change(subschema, [keyword, index]))
   }
   for (const keyword of MAP_KEYWORDS) {
     const value = copy[keyword] as Record<string, Schema> | undefined

@@ -24,21 +24,29 @@ export interface Validation {
   convertInPlace(schema: Located<Schema>, value: unknown): Problem[]
 }
 
+interface Options {
+  coerceTypes: boolean | 'array'
+  validateFormats?: boolean
+}
+
 /** Schemas are compiled at their first use: a large document has thousands. */
-export function newValidation(openapi: Source): Validation {
-  const strictValues = newCompiler(openapi, false)
-  const texts = newCompiler(openapi, 'array')
+export function newValidation(
+  openapi: Source,
+  options: Pick<Options, 'validateFormats'> = {},
+): Validation {
+  const strictValues = newCompiler(openapi, { ...options, coerceTypes: false })
+  const texts = newCompiler(openapi, { ...options, coerceTypes: 'array' })
   return {
     check: (schema, direction, value) => run(strictValues(schema, direction), value),
     convertInPlace: (schema, value) => run(texts(schema, 'request'), value),
   }
 }
 
-function isOpenapi31({ root }: Source): boolean {
+export function isOpenapi31({ root }: Source): boolean {
   return String(valueAt(root, ['openapi'])).startsWith('3.1')
 }
 
-function newAjv(openapi: Source, coerceTypes: boolean | 'array' = false): Ajv {
+function newAjv(openapi: Source, options: Options): Ajv {
   const ajv = new (isOpenapi31(openapi) ? Ajv2020 : Ajv)({
     strict: false,
     validateSchema: false,
@@ -46,15 +54,15 @@ function newAjv(openapi: Source, coerceTypes: boolean | 'array' = false): Ajv {
     useDefaults: true,
     unicodeRegExp: false,
     inlineRefs: false,
-    coerceTypes,
+    ...options,
     logger: false,
   })
   addFormats.default(ajv)
   return ajv
 }
 
-function newCompiler(openapi: Source, coerceTypes: boolean | 'array') {
-  const ajv = newAjv(openapi, coerceTypes)
+function newCompiler(openapi: Source, options: Options) {
+  const ajv = newAjv(openapi, options)
   const sources = { [openapi.file]: openapi }
   const is31 = isOpenapi31(openapi)
   const registered = new Set<string>()
@@ -70,7 +78,7 @@ function newCompiler(openapi: Source, coerceTypes: boolean | 'array') {
   }
 
   function convert(schema: Schema, direction: Direction): Schema {
-    return toJsonSchemaOf(coerceTypes ? withAnyOf(schema) : schema, direction, {
+    return toJsonSchemaOf(options.coerceTypes ? withAnyOf(schema) : schema, direction, {
       convert: (subschema) => prepare(subschema, direction),
       resolve: (property) =>
         dereference(sources, { source: openapi, path: [], value: property }).value,

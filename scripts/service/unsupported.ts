@@ -15,7 +15,7 @@ import {
 } from '../model/source.ts'
 
 export function findUnsupported(openapi: Source): Finding[] {
-  const version = findVersion(openapi)
+  const version = findOtherVersion(openapi)
   if (version.length > 0) return version
   return unique([
     ...findOperationProblems(openapi),
@@ -24,7 +24,7 @@ export function findUnsupported(openapi: Source): Finding[] {
   ])
 }
 
-function findVersion(openapi: Source): Finding[] {
+export function findOtherVersion(openapi: Source): Finding[] {
   const { swagger, openapi: version, jsonSchemaDialect } = openapi.root as Record<string, unknown>
   const refuse = (key: string, problem: string) => [{ source: openapi, path: [key], problem }]
   if (swagger !== undefined)
@@ -148,7 +148,7 @@ function findSecurityProblems(openapi: Source): Finding[] {
 }
 
 /** The outermost schemas. */
-function listSchemas(openapi: Source): Located<Schema>[] {
+export function listSchemas(openapi: Source): Located<Schema>[] {
   const found: Located<Schema>[] = []
   const visit = (node: unknown, path: Path): void => {
     if (!isObject(node)) return
@@ -193,17 +193,30 @@ function findSchemaProblems({ source, path, value }: Located<Schema>): Finding[]
   for (const key of ['allOf', 'oneOf', 'anyOf'] as const)
     if (schema[key] !== undefined && !Array.isArray(schema[key]))
       found.push(refuse(key, `${key} must be a list of schemas: correct it`))
-  for (const [name, property] of Object.entries(schema.properties ?? {}))
-    if (typeof property === 'string')
-      found.push({
-        source,
-        path: [...path, 'properties', name],
-        problem: `property ${name} is no schema: a reference stands in place of a schema, not of all properties`,
-      })
+  found.push(...findOtherProperties({ source, path, value: schema }))
   if (found.length > 0) return found
   return listSubschemas(schema).flatMap(({ subschema, steps }) =>
     findSchemaProblems({ source, path: [...path, ...steps], value: subschema }),
   )
+}
+
+function findOtherProperties({ source, path, value }: Located<Schema>): Finding[] {
+  const { properties = {} } = value
+  const at = [...path, 'properties']
+  if (!isObject(properties) || Array.isArray(properties))
+    return [
+      { source, path: at, problem: 'properties must be a mapping of names to schemas: correct it' },
+    ]
+  return Object.entries(properties)
+    .filter(([, property]) => !isObject(property) && typeof property !== 'boolean')
+    .map(([name, property]) => ({
+      source,
+      path: [...at, name],
+      problem:
+        typeof property === 'string'
+          ? `property ${name} is no schema: a reference stands in place of a schema, not of all properties`
+          : `property ${name} is no schema: write its schema, for example { type: string }`,
+    }))
 }
 
 function isPattern(pattern: unknown): boolean {
@@ -215,7 +228,7 @@ function isPattern(pattern: unknown): boolean {
 }
 
 /** Operations share parameters. */
-function unique(findings: Finding[]): Finding[] {
+export function unique(findings: Finding[]): Finding[] {
   const byText = findings.map((finding): [string, Finding] => [
     `${finding.path.join('/')} ${finding.problem}`,
     finding,

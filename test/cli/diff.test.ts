@@ -53,6 +53,7 @@ describe('diff without a base', () => {
       to: '1.0.0',
       changes: [],
       problems: [],
+      warnings: [],
       results: [],
     })
   })

@@ -13,7 +13,7 @@ import { init } from '../../scripts/generate/init.ts'
 import { rename } from '../../scripts/rename/rename.ts'
 import { openSite } from '../../web/docs/site.ts'
 import { readTabs } from '../docs/pages.ts'
-import { LIBRARY, MEMBERS, UNSUPPORTED } from './documents.ts'
+import { FAULTY, INCOMPLETE, LIBRARY, MEMBERS, UNSUPPORTED } from './documents.ts'
 import { newMuster } from './muster.ts'
 
 const publicDocument = (name: string) =>
@@ -358,17 +358,32 @@ describe('a document of OpenAPI 3.1 in two files', () => {
   }
 })
 
+/** The lines about the document, without the column and the rule that lint adds. */
+function problemLines(output: string): string[] {
+  const lines = output.split('\n').filter((line) => line.startsWith('openapi'))
+  return lines.map((line) => line.replace(/^([^:]+:\d+)(:\d+ \S+ —)?/, '$1'))
+}
+
 describe('a document that is not supported', () => {
-  it('is refused with every reason, its file, its line and the remedy', async () => {
-    const root = await newFolder('refused', { 'openapi.yaml': UNSUPPORTED.text })
+  it.each([
+    ['constructs', UNSUPPORTED],
+    ['values', FAULTY],
+  ])('is refused for its %s with every reason, file, line and remedy', async (name, document) => {
+    const root = await newFolder(`refused-${name}`, { 'openapi.yaml': document.text })
     await using muster = await newMuster()
-    for (const args of [['lint'], ['generate'], ['mock'], ['contract', '--mock']]) {
+    for (const args of [['lint'], ['generate'], ['diff'], ['mock'], ['contract', '--mock']]) {
       const { status, stdout, stderr } = await muster.run([...args, '--root', root])
       expect([args, status]).toEqual([args, 1])
-      const lines = (stdout + stderr).split('\n').filter((line) => line.startsWith('openapi'))
-      const short = lines.map((line) => line.replace(/^([^:]+:\d+)(:\d+ supported —)?/, '$1'))
-      expect([args, short]).toEqual([args, UNSUPPORTED.reasons])
+      expect([args, problemLines(stdout + stderr)]).toEqual([args, document.reasons])
     }
+  })
+
+  it('can be the base of diff if the revision corrects its values', async () => {
+    const text = FAULTY_LIMIT.replace('maximum: 5', 'maximum: 50')
+    const base = await newFolder('faulty-base', { 'openapi.yaml': FAULTY_LIMIT })
+    const root = await newFolder('corrected-base', { 'openapi.yaml': text })
+    expect((await diff({ base, root })).changes).toMatchObject([{ level: 'safe' }])
+    await expect(diff({ base: root, root: base })).rejects.toThrow('minimum 10 is above maximum 5')
   })
 
   it('leaves the folder of init usable for a corrected document', async () => {
@@ -377,6 +392,36 @@ describe('a document that is not supported', () => {
     await expect(init(root, join(documents, 'bad.yaml'))).rejects.toThrow('is not supported')
     const { written } = await init(root, PETSTORE)
     expect(written.length).toBeGreaterThan(0)
+  })
+})
+
+const FAULTY_LIMIT = `openapi: 3.0.3
+info: { title: Limits, version: '1' }
+paths:
+  /a:
+    get:
+      parameters:
+        - { name: limit, in: query, schema: { type: integer, minimum: 10, maximum: 5 } }
+      responses: { '204': { description: Nothing. } }
+`
+
+describe('a document that lacks a description or a version', () => {
+  it('fails lint. The other commands name the parts and succeed', async () => {
+    const root = await newFolder('incomplete', { 'openapi.yaml': INCOMPLETE })
+    await using muster = await newMuster()
+    const want = [
+      'openapi.yaml:2 info has no version, which OpenAPI requires: add it',
+      'openapi.yaml:8 response 204 has no description, which OpenAPI requires: add it',
+      'openapi.yaml:12 response Missing has no description, which OpenAPI requires: add it',
+    ]
+    const lint = await muster.run(['lint', '--root', root])
+    expect([lint.status, problemLines(lint.stdout)]).toEqual([1, want])
+    for (const args of [['generate'], ['generate', '--check'], ['diff']]) {
+      const { status, stdout } = await muster.run([...args, '--root', root])
+      expect([args, status, problemLines(stdout)]).toEqual([args, 0, want])
+    }
+    const { results } = JSON.parse((await muster.run(['diff', '--root', root, '--json'])).stdout)
+    expect(results).toMatchObject(Array(want.length).fill({ level: 'warning' }))
   })
 })
 

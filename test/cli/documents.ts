@@ -183,6 +183,7 @@ components:
     'openapi.yaml:13 response 404 is empty: add a description',
     'openapi.yaml:15 requests for this operation are also requests for /a/{one}: join the two paths',
     'openapi.yaml:15 has no responses: add at least one',
+    'openapi.yaml:15 parameters do not declare {two} of /a/{two}: add it with in: path',
     'openapi.yaml:16 repeats the operation name getA of line 5: give each operation its own operationId',
     'openapi.yaml:18 a path cannot have a query or fragment: declare query parameters instead',
     'openapi.yaml:24 refers to #/components/schemas/Gone, which does not exist: correct the reference or add its target',
@@ -193,3 +194,97 @@ components:
     'openapi.yaml:34 refers to https://example.com/schema.json: copy it to a file beside this one, and refer to that',
   ],
 }
+
+/** A document whose generated code would be wrong. `reasons`: the message for each line. */
+export const FAULTY = {
+  text: `openapi: 3.0.3
+info: { title: What makes the code wrong, version: '1' }
+paths:
+  /a/{one}:
+    get:
+      operationId: getA
+      parameters:
+        - { name: two, in: path, required: true, schema: { type: string } }
+        - { name: sort, in: query, required: 'yes', schema: { type: string } }
+        - { name: limit, in: query, schema: { type: integer, minimum: 10, maximum: 5 } }
+        - { name: page, in: query, schema: { type: integer, default: first } }
+        - { $ref: '#/components/parameters/gone' }
+      responses: { '204': { description: Nothing. } }
+    fetch:
+      responses: { '204': { description: Nothing. } }
+  /b/{one}:
+    get:
+      parameters:
+        - { name: two, in: path, required: true, schema: { type: string } }
+      responses: { '204': { description: Nothing. } }
+  /c:
+    get:
+      parameters: { name: limit, in: query, schema: { type: integer } }
+      responses: { '204': { description: Nothing. } }
+components:
+  schemas:
+    Wrong:
+      required: title
+      title: 7
+      properties: { inner: { minLength: two }, more: { allOf: { type: string } } }
+    Part:
+      type: object
+      required: true
+      properties:
+        empty:
+        title: { type: string, minLength: three, maxLength: -1 }
+        names: { type: array, items: [{ type: string }], minItems: 1.5 }
+        words: { type: array, items: { type: string }, minItems: 3, maxItems: 2 }
+        state: { type: integer, enum: [on, 1], nullable: 'true' }
+        colour: { type: string, enum: [red, 5, null], nullable: true }
+        count: { type: integer, minimum: 1, exclusiveMinimum: 0 }
+        kind: { type: string, enum: [a, b], default: c }
+        place: { type: object, properties: { x: { type: number } }, default: { x: far } }
+        valid: { type: string, nullable: true, default: null, example: 5 }
+        link: { type: string, format: uri, default: '' }
+        other: { $ref: '#/components/schemas/Wrong', minLength: ignored }
+    Listed: { properties: [title] }
+`,
+  reasons: [
+    'openapi.yaml:9 required must be true or false, not "yes": correct it',
+    'openapi.yaml:10 minimum 10 is above maximum 5: correct one of them',
+    'openapi.yaml:11 the default "first" must be integer: correct the default or its schema',
+    'openapi.yaml:12 refers to #/components/parameters/gone, which does not exist: correct the reference or add its target',
+    'openapi.yaml:14 fetch is no HTTP method of OpenAPI: use get, put, post, delete, options, head, patch, trace',
+    'openapi.yaml:17 parameters do not declare {one} of /b/{one}: add it with in: path',
+    'openapi.yaml:19 /b/{one} has no parameter two: add {two} to the path, or remove it here',
+    'openapi.yaml:23 parameters must be a list: correct it',
+    'openapi.yaml:28 required must be a list of names, not "title": correct it',
+    'openapi.yaml:29 title must be text, not 7: correct it',
+    'openapi.yaml:30 allOf must be a list of schemas: correct it',
+    'openapi.yaml:30 minLength must be a whole number, 0 or more, not "two": correct it',
+    'openapi.yaml:35 property empty is no schema: write its schema, for example { type: string }',
+    'openapi.yaml:36 minLength must be a whole number, 0 or more, not "three": correct it',
+    'openapi.yaml:36 maxLength must be a whole number, 0 or more, not -1: correct it',
+    'openapi.yaml:37 items must be a schema, not a list: correct it',
+    'openapi.yaml:37 minItems must be a whole number, 0 or more, not 1.5: correct it',
+    'openapi.yaml:38 minItems 3 is above maxItems 2: correct one of them',
+    'openapi.yaml:39 nullable must be true or false, not "true": correct it',
+    'openapi.yaml:39 the value "on" of enum is not of type integer: correct the value or the type',
+    'openapi.yaml:40 the value 5 of enum is not of type string: correct the value or the type',
+    'openapi.yaml:41 exclusiveMinimum must be true or false, not 0: correct it',
+    'openapi.yaml:42 the default "c" must be one of a, b: correct the default or its schema',
+    'openapi.yaml:43 the default {"x":"far"} x must be number: correct the default or its schema',
+    'openapi.yaml:47 properties must be a mapping of names to schemas: correct it',
+  ],
+}
+
+/** A document that lacks parts that OpenAPI requires. */
+export const INCOMPLETE = `openapi: 3.0.3
+info: { title: Incomplete }
+paths:
+  /a:
+    get:
+      operationId: getA
+      responses:
+        '204': {}
+        '404': { $ref: '#/components/responses/Missing' }
+components:
+  responses:
+    Missing: { headers: {} }
+`

@@ -22,6 +22,7 @@ describe('generate', () => {
       stale: [],
       orphans: [],
       missingColumns: [],
+      missingParts: [],
     })
     await tree.remove('generated')
     await tree.generate()

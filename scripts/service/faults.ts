@@ -1,0 +1,155 @@
+/** Finds what makes the generated code wrong or useless, although each construct is supported.
+ *  docs/documents.md has the rule. */
+import {
+  findCrossedBounds,
+  findMistypedOptions,
+  findWrongTypes,
+  type KeywordFault,
+} from '../model/keyword-values.ts'
+import { METHODS } from '../model/operations.ts'
+import { listOperationPaths, type OperationPath, parameterNames } from '../model/paths.ts'
+import { dereference } from '../model/references.ts'
+import { listSubschemas, type Schema } from '../model/schema.ts'
+import { type Finding, isObject, type Located, type Source, valueAt } from '../model/source.ts'
+import { isOpenapi31, newValidation, type Validation } from './schemas.ts'
+import { listSchemas } from './unsupported.ts'
+
+export function findFaults(openapi: Source): Finding[] {
+  return [
+    ...findUnknownMethods(openapi),
+    ...listOperationPaths(openapi).flatMap((path) => [
+      ...findWrongParameters(openapi, path),
+      ...findPathParameterFaults(openapi, path),
+    ]),
+    ...findSchemaFaults(openapi),
+  ]
+}
+
+const PATH_ITEM_FIELDS: readonly string[] = [
+  ...METHODS,
+  ...['$ref', 'summary', 'description', 'servers', 'parameters'],
+]
+
+/** The generated code would lack the operations of other methods. */
+function findUnknownMethods(openapi: Source): Finding[] {
+  return Object.entries(valueAt(openapi.root, ['paths']) as object).flatMap(([path, item]) =>
+    Object.keys(path.startsWith('x-') ? {} : (item ?? {}))
+      .filter((key) => !key.startsWith('x-') && !PATH_ITEM_FIELDS.includes(key))
+      .map((key) => ({
+        source: openapi,
+        path: ['paths', path, key],
+        problem: `${key} is no HTTP method of OpenAPI: use ${METHODS.join(', ')}`,
+      })),
+  )
+}
+
+/** The generated code would lack these parameters, or would not require them. */
+function findWrongParameters(openapi: Source, path: OperationPath): Finding[] {
+  const lists = [path.slice(0, 2), path].map((owner) => [...owner, 'parameters'])
+  const noLists = lists
+    .filter((at) => !Array.isArray(valueAt(openapi.root, at) ?? []))
+    .map((at) => ({ source: openapi, path: at, problem: 'parameters must be a list: correct it' }))
+  const wrong = listParameters(openapi, path)
+    .filter(({ required = false }) => typeof required !== 'boolean')
+    .map(({ target, required }) => ({
+      source: openapi,
+      path: [...target, 'required'],
+      problem: `required must be true or false, not ${JSON.stringify(required)}: correct it`,
+    }))
+  return [...noLists, ...wrong]
+}
+
+/** The handler would not get the part of the path, or every request would lack the parameter. */
+function findPathParameterFaults(openapi: Source, path: OperationPath): Finding[] {
+  const [, template] = path
+  const declared = listParameters(openapi, path)
+  // Other checks find parameters without a name.
+  if (declared.some(({ name }) => name === undefined)) return []
+  const inPath = declared.filter((parameter) => parameter.in === 'path')
+  const names = parameterNames(template)
+  const missing = names.filter((name) => !inPath.some((parameter) => parameter.name === name))
+  return [
+    ...missing.map((name) => ({
+      source: openapi,
+      path,
+      problem: `parameters do not declare {${name}} of ${template}: add it with in: path`,
+    })),
+    ...inPath
+      .filter(({ name }) => !names.includes(String(name)))
+      .map(({ name, path: at }) => ({
+        source: openapi,
+        path: at,
+        problem: `${template} has no parameter ${name}: add {${name}} to the path, or remove it here`,
+      })),
+  ]
+}
+
+/** The parameters of the operation and of its path. `path` is the place of a reference, `target`
+ *  that of the parameter. */
+function listParameters(openapi: Source, path: OperationPath) {
+  const sources = { [openapi.file]: openapi }
+  return [path.slice(0, 2), path].flatMap((owner) => {
+    const list = valueAt(openapi.root, [...owner, 'parameters'])
+    return (Array.isArray(list) ? list : []).map((value, index) => {
+      const at = [...owner, 'parameters', index]
+      const target = dereference(sources, { source: openapi, path: at, value })
+      const fields = (target.value ?? {}) as { name?: unknown; in?: unknown; required?: unknown }
+      return { ...fields, path: at, target: target.path }
+    })
+  })
+}
+
+function findSchemaFaults(openapi: Source): Finding[] {
+  const is31 = isOpenapi31(openapi)
+  const found: Finding[] = []
+  const withDefault: Located<Schema>[] = []
+  const visit = ({ source, path, value }: Located<Schema>): void => {
+    // OpenAPI 3.0.3, Reference Object: what stands beside it is ignored.
+    if (!isObject(value) || (value.$ref !== undefined && !is31)) return
+    const faults = findKeywordFaults(value, is31)
+    for (const { steps, problem } of faults)
+      found.push({ source, path: [...path, ...steps], problem })
+    if (value.default !== undefined && faults.length === 0)
+      withDefault.push({ source, path, value })
+    for (const { subschema, steps } of listSubschemas(value))
+      visit({ source, path: [...path, ...steps], value: subschema })
+  }
+  for (const schema of listSchemas(openapi)) visit(schema)
+  return [...found, ...findFaultyDefaults(openapi, withDefault)]
+}
+
+function findKeywordFaults(schema: Schema, is31: boolean): KeywordFault[] {
+  return [
+    ...findWrongTypes(schema, is31),
+    ...findCrossedBounds(schema),
+    ...findMistypedOptions(schema),
+  ]
+}
+
+/** Defaults that their schema refuses: each request without the value would be refused. */
+function findFaultyDefaults(openapi: Source, schemas: Located<Schema>[]): Finding[] {
+  // Public documents have an empty default for the format of a URL.
+  const validation = newValidation(openapi, { validateFormats: false })
+  // Many operations have the same parameters and properties.
+  const known = new Map<string, string[]>()
+  return schemas.flatMap((schema) => {
+    const key = JSON.stringify(schema.value)
+    const reasons = known.get(key) ?? findReasons(validation, schema)
+    known.set(key, reasons)
+    if (reasons.length === 0) return []
+    const { source, path, value } = schema
+    const problem = `the default ${JSON.stringify(value.default)} ${reasons.join(', ')}: correct the default or its schema`
+    return [{ source, path: [...path, 'default'], problem }]
+  })
+}
+
+/** Why the schema refuses its default. */
+function findReasons(validation: Validation, schema: Located<Schema>): string[] {
+  try {
+    const problems = validation.check(schema, 'request', structuredClone(schema.value.default))
+    return problems.map(({ field, message }) => `${field} ${message}`.trim())
+  } catch {
+    // The schema contains, or refers to, one that has another problem, which is reported.
+    return []
+  }
+}
