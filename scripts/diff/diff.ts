@@ -111,6 +111,11 @@ function isFolder(name: string): Promise<boolean> {
 }
 
 async function readRevision(root: string, revision: string): Promise<Contract> {
+  if (isPlain(root))
+    throw new Refused(
+      `${revision} is no folder: name the folder of the earlier ${findDocument(root)}. ` +
+        `For a git revision, run "git worktree add ../earlier ${revision}" before.`,
+    )
   const [openapi, asyncapi] = await Promise.all(
     CONTRACTS.map(async (file) => parseYaml(file, await show(root, revision, file))),
   )

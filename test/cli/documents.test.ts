@@ -204,6 +204,13 @@ describe('the Petstore', () => {
     expect(changes).toMatchObject([{ id: 'api-operation-id-removed', level: 'code' }])
   })
 
+  it('is compared with a folder, not with a git revision', async () => {
+    await expect(diff({ base: 'HEAD', root: pets })).rejects.toThrow(
+      'HEAD is no folder: name the folder of the earlier openapi.json. ' +
+        'For a git revision, run "git worktree add ../earlier HEAD" before.',
+    )
+  })
+
   it('can remove a deprecated operation after its sunset', async () => {
     const document = JSON.parse(await readFile(PETSTORE, 'utf8'))
     const marks = { deprecated: true, 'x-sunset': '2026-03-01' }
