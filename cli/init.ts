@@ -17,7 +17,7 @@ export function addCommand(program: Command, shell: Shell): void {
       shell.action(async (folder: string, { from }: { from: string }): Promise<Output> => {
         const { init } = await import('../scripts/generate/init.ts')
         const directory = resolve(folder)
-        const { written } = await init(directory, resolve(from))
+        const { written } = await init(directory, from)
         const handlers = written.filter((file) => file.startsWith('handlers/'))
         return {
           document: { directory, written },

@@ -1,22 +1,27 @@
 /** Makes a service from an OpenAPI document: a folder with the document, its generated code and
  *  stubs. */
 import { existsSync } from 'node:fs'
-import { readdir, rm, writeFile } from 'node:fs/promises'
-import { basename, join, relative } from 'node:path'
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Refused } from '../../errors.ts'
 import { copyDocument } from '../model/copy-document.ts'
+import { UnsupportedDocument } from '../model/document.ts'
+import { findDocument } from '../model/document-folder.ts'
+import { ContractError } from '../model/source.ts'
 import { type GenerateResult, generate } from './generate.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/muster.js', import.meta.url))
 
 /** Copies the document and the files that it refers to into `directory`, which must be empty or not
  *  exist yet. Throws `Refused` for another directory, and `UnsupportedDocument` with every reason.
- *  After an error, the directory is empty or does not exist. */
+ *  After an error, the directory is as it was. */
 export async function init(directory: string, document: string): Promise<GenerateResult> {
   if (existsSync(directory) && (await readdir(directory)).length > 0)
     throw new Refused(`${directory} is not empty. Choose a folder that does not exist yet.`)
   if (!existsSync(document)) throw new Refused(`There is no file ${document}.`)
+  // The outermost folder that did not exist.
+  const created = await mkdir(directory, { recursive: true })
   try {
     await copyDocument(document, directory)
     const program = relative(directory, PROGRAM)
@@ -24,10 +29,30 @@ export async function init(directory: string, document: string): Promise<Generat
       await writeFile(join(directory, file), text)
     return await generate({ check: false, root: directory })
   } catch (error) {
+    const original = nameOriginal(error, document, findDocument(directory))
     // Otherwise the folder would not be empty when the document is corrected.
-    if (existsSync(directory)) await empty(directory)
-    throw error
+    if (created === undefined) await empty(directory)
+    else await rm(created, { recursive: true })
+    throw original
   }
+}
+
+/** The error with the files of the user instead of their copies. */
+function nameOriginal(error: unknown, document: string, copy: string | undefined): unknown {
+  const toOriginal = (file: string): string =>
+    file === copy ? document : join(dirname(document), file)
+  if (error instanceof UnsupportedDocument)
+    return new UnsupportedDocument(
+      error.findings.map((finding) => ({
+        ...finding,
+        source: { ...finding.source, file: toOriginal(finding.source.file) },
+      })),
+    )
+  if (error instanceof ContractError)
+    return new ContractError(toOriginal(error.file), error.position, error.problem, {
+      cause: error.cause,
+    })
+  return error
 }
 
 async function empty(directory: string): Promise<void> {

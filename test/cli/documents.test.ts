@@ -1,6 +1,6 @@
 /** The commands for other OpenAPI documents than the contract of this service. docs/documents.md
  *  lists what they support. */
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -393,10 +393,36 @@ describe('a document that is not supported', () => {
     await expect(diff({ base: root, root: base })).rejects.toThrow('minimum 10 is above maximum 5')
   })
 
+  it('is refused by init with the name of the file, and leaves no folder behind', async () => {
+    const documents = await newFolder('original', {
+      'bad.yaml': FAULTY_LIMIT.replace('{ description', "{ $ref: 'parts/none.yaml', description"),
+      'worse.yaml': 'openapi: [',
+    })
+    const root = join(documents, 'new/service')
+    const bad = join(documents, 'bad.yaml')
+    await expect(init(root, bad)).rejects.toThrow(`${bad}:7 minimum 10 is above maximum 5`)
+    await expect(init(root, bad)).rejects.toThrow(`${bad}:8 refers to parts/none.yaml`)
+    const worse = join(documents, 'worse.yaml')
+    await expect(init(root, worse)).rejects.toThrow(`${worse}:1 is not YAML`)
+    expect(await readdir(documents)).toEqual(['bad.yaml', 'worse.yaml'])
+  })
+
+  it('is refused by init with the name of the part that has the problem', async () => {
+    const documents = await newFolder('parts-of-original', {
+      'library.yaml': LIBRARY,
+      'parts/members.yaml': MEMBERS.replace('minLength: 1', 'minLength: one'),
+    })
+    const problem = `${join(documents, 'parts/members.yaml')}:6 minLength must be a whole number`
+    const library = join(documents, 'library.yaml')
+    await expect(init(join(documents, 'service'), library)).rejects.toThrow(problem)
+  })
+
   it('leaves the folder of init usable for a corrected document', async () => {
     const documents = await newFolder('corrected', { 'bad.yaml': UNSUPPORTED.text })
     const root = join(documents, 'service')
+    await mkdir(root)
     await expect(init(root, join(documents, 'bad.yaml'))).rejects.toThrow('is not supported')
+    expect(await readdir(root)).toEqual([])
     const { written } = await init(root, PETSTORE)
     expect(written.length).toBeGreaterThan(0)
   })
