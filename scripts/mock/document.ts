@@ -14,9 +14,9 @@ export function newRecordHandler(
   let records: MockRecords | undefined
   return async (call, tools) => {
     const { operation, path, query, body, request } = call
-    const example = () => respondWithExample(call, tools)
+    const example = () => respondWithExample(call, tools, body)
     if (/\bcode=/.test(String(request.headers.prefer ?? ''))) return example()
-    records ??= new MockRecords(contract, (one) => sampleOf(tools, one))
+    records ??= new MockRecords(contract, (one, like) => sampleOf(tools, one, like))
     records.assertFound(operation, path)
     const sent = isObject(body) && !Array.isArray(body) ? body : {}
     const isMergePatch = /merge-patch\+json/.test(request.headers['content-type'] ?? '')
@@ -27,7 +27,7 @@ export function newRecordHandler(
   }
 }
 
-function sampleOf({ sampler }: Tools, { success }: Operation): unknown {
+function sampleOf({ sampler }: Tools, { success }: Operation, like: unknown): unknown {
   const media = Object.values(success.content).find(({ mediaType }) => isJson(mediaType))
-  return media && sampler.sample(media.schema, 'response', media.example)
+  return media && sampler.sample(media.schema, 'response', media.example, like)
 }

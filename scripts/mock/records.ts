@@ -55,7 +55,8 @@ interface Kind extends RecordRules {
   get: Operation
 }
 
-type ExampleOf = (operation: Operation) => unknown
+/** The body of the success response. The discriminators of `like` choose its alternatives. */
+type ExampleOf = (operation: Operation, like?: Json) => unknown
 
 export class MockRecords {
   readonly #contract: Contract
@@ -130,14 +131,15 @@ export class MockRecords {
       return { body: undefined, change: { before, after: undefined } }
     }
     if (operation.method !== 'patch' && operation.method !== 'put') return undefined
-    const after = updatedRecord(kind, before, call)
+    const exampleLike = (record: Json) => this.#exampleOf(kind.get, record)
+    const after = updatedRecord(kind, before, { ...call, exampleLike })
     this.#records.set(key, after)
     return { body: this.#bodyOf(kind, operation, after), change: { before, after } }
   }
 
   #create(kind: Kind, { operation, path, sent }: RecordCall): Outcome {
-    const created = this.#exampleOf(operation)
-    const current = this.#exampleOf(kind.get) as Json
+    const created = this.#exampleOf(operation, sent)
+    const current = this.#exampleOf(kind.get, sent) as Json
     const record = newRecord(kind, isRecord(kind, created) ? created : current, sent)
     const id = record[kind.idField]
     const key = `${fillTemplate(operation.path, path)}/${id}`

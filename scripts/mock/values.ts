@@ -4,8 +4,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { validate as isUuid, v7 as uuidv7 } from 'uuid'
 import { isValid } from '../contract/values/validity.ts'
 import type { Contract } from '../model/contract.ts'
+import { findChoice, readDiscriminator } from '../model/discriminators.ts'
 import type { Operation } from '../model/operations.ts'
-import { readDefault, type Schema } from '../model/schema.ts'
+import { listRequired, mergeSchemas, readDefault, type Schema } from '../model/schema.ts'
 import { isObject } from '../model/source.ts'
 import {
   meetsCondition,
@@ -44,15 +45,16 @@ export function readRules(
 
 /** Fields that the service computes have the values of the example, with its times moved to now. */
 export function newRecord(
-  { idField, words, creation, record: { properties = {} } }: RecordRules,
+  { idField, words, creation, record }: RecordRules,
   example: Json,
   sent: Json,
 ): Json {
   const now = new Date()
+  const properties = propertiesOf(record, { ...example, ...sent })
   const base = moveTimes(example, properties, words.created, now)
   const own = {
     ...words.initial,
-    ...nullsOf(creation),
+    ...nullsOf(flatten(creation, sent)),
     ...(complete(creation, sent) as Json),
     [idField]: sent[idField] ?? newId(example[idField]),
   }
@@ -67,12 +69,24 @@ export function newFinishedRecord(rules: RecordRules, example: Json, sent: Json)
   return newRecord({ ...rules, words: { ...rules.words, initial: undefined } }, example, sent)
 }
 
+interface Update {
+  sent: Json
+  isMergePatch: boolean
+  /** Returns an example of the same alternative as the value. */
+  exampleLike(value: Json): unknown
+}
+
 export function updatedRecord(
-  { words, record: { properties = {} } }: RecordRules,
+  { words, record }: RecordRules,
   before: Json,
-  { sent, isMergePatch }: { sent: Json; isMergePatch: boolean },
+  { sent, isMergePatch, exampleLike }: Update,
 ): Json {
-  const after = { ...before }
+  const merged = { ...before, ...sent }
+  const oldProperties = propertiesOf(record, before)
+  const properties = propertiesOf(record, merged)
+  const after = isDeepStrictEqual(oldProperties, properties)
+    ? { ...before }
+    : toAlternative(before, oldProperties, properties, exampleLike(merged))
   for (const [name, value] of Object.entries(sent))
     if (name in before || name in properties)
       after[name] = isMergePatch
@@ -84,11 +98,7 @@ export function updatedRecord(
 }
 
 /** Sets the fields that have a value only in some states. */
-function applyRules(
-  { set_when = {} }: RecordWords,
-  properties: Readonly<Record<string, Schema>>,
-  record: Json,
-): Json {
+function applyRules({ set_when = {} }: RecordWords, properties: Properties, record: Json): Json {
   const computed = Object.entries(set_when).map(([name, options]) => {
     if (!meetsCondition(record, options)) return [name, null]
     const isTime = properties[name]?.format === 'date-time'
@@ -97,8 +107,44 @@ function applyRules(
   return { ...record, ...Object.fromEntries(computed) }
 }
 
+type Properties = Readonly<Record<string, Schema>>
+
+/** Without the fields of the other alternative. New fields have the values of the example. */
+function toAlternative(
+  before: Json,
+  oldProperties: Properties,
+  properties: Properties,
+  example: unknown,
+): Json {
+  const kept = Object.entries(before).filter(
+    ([name]) => name in properties || !(name in oldProperties),
+  )
+  const known = Object.entries(isObject(example) ? example : {}).filter(
+    ([name]) => name in properties,
+  )
+  return { ...Object.fromEntries(known), ...Object.fromEntries(kept) }
+}
+
+function propertiesOf(schema: Schema, value: Json): Properties {
+  return flatten(schema, value).properties ?? {}
+}
+
+/** One schema: with the parts of `allOf`, and with the alternative that the discriminator of the
+ *  value chooses. */
+function flatten(schema: Schema, value: unknown): Schema {
+  const discriminator = readDiscriminator(schema, (same) => same)
+  const choice = discriminator && findChoice(discriminator, value)
+  if (!schema.allOf && !choice) return schema
+  const { allOf = [], ...rest } = schema
+  if (choice) delete rest[discriminator.keyword]
+  return [...allOf, ...(choice ? [choice.alternative] : [])]
+    .map((part) => flatten(part, value))
+    .reduce(mergeSchemas, rest)
+}
+
 /** The value with the defaults of its parts, and its times in UTC. */
-function complete(schema: Schema, value: unknown): unknown {
+function complete(whole: Schema, value: unknown): unknown {
+  const schema = flatten(whole, value)
   if (schema.oneOf) {
     const fits = schema.oneOf.find((option) => isValid(option, complete(option, value)))
     return complete(fits ?? {}, value)
@@ -109,7 +155,9 @@ function complete(schema: Schema, value: unknown): unknown {
   return isTime && !Number.isNaN(Date.parse(value)) ? new Date(value).toISOString() : value
 }
 
-function completeObject({ properties = {}, required = [] }: Schema, value: Json): Json {
+function completeObject(schema: Schema, value: Json): Json {
+  const { properties = {} } = schema
+  const required = listRequired(schema)
   const defaults = Object.entries(properties).flatMap(([name, part]) => {
     const onlyOption = required.includes(name) && part.enum?.length === 1 ? part.enum[0] : undefined
     const preset = readDefault(part) ?? onlyOption
@@ -130,7 +178,7 @@ function nullsOf({ properties = {} }: Schema): Json {
 /** Moves the times of the example so that it is created `now`. */
 function moveTimes(
   example: Json,
-  properties: Readonly<Record<string, Schema>>,
+  properties: Properties,
   created: string | undefined,
   now: Date,
 ): Json {

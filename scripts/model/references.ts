@@ -1,5 +1,6 @@
 /** `$ref`, within and between files. */
 import { posix } from 'node:path'
+import { keepChoices } from './discriminators.ts'
 import { isData, listNodes, type Node } from './nodes.ts'
 import { mapSubschemas, type Schema } from './schema.ts'
 import {
@@ -131,7 +132,8 @@ export function renameReferences(
   )
 }
 
-/** A copy of the schema with each reference replaced by its target.
+/** A copy of the schema with each reference replaced by its target. Alternatives of a discriminator
+ *  list the values that choose them.
  *  Throws `ContractError` for a recursive schema. */
 export function inlineReferences(
   sources: Sources,
@@ -145,7 +147,10 @@ export function inlineReferences(
       fail(source, path, `${value.$ref} contains itself: write it without recursion`)
     return inlineReferences(sources, target, [...ancestors, target.value])
   }
-  return mapSubschemas(value, (subschema, steps) =>
+  const inlined = mapSubschemas(value, (subschema, steps) =>
     inlineReferences(sources, { source, path: [...path, ...steps], value: subschema }, ancestors),
   )
+  const resolve = (schema: Schema): Schema =>
+    dereference(sources, { source, path, value: schema }).value
+  return keepChoices(value, inlined, resolve)
 }

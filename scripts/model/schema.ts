@@ -111,6 +111,21 @@ export function listSubschemas(
   return found
 }
 
+/** Public documents have `required: true` from JSON Schema draft 3, which says nothing here. */
+export function listRequired({ required }: Schema): readonly string[] {
+  return Array.isArray(required) ? required : []
+}
+
+/** One schema with the properties of both. Otherwise, the keywords of the second one count. */
+export function mergeSchemas(a: Schema, b: Schema): Schema {
+  return {
+    ...a,
+    ...b,
+    ...((a.properties || b.properties) && { properties: { ...a.properties, ...b.properties } }),
+    ...((a.required || b.required) && { required: [...listRequired(a), ...listRequired(b)] }),
+  }
+}
+
 /** The first case whose condition is valid decides, or `otherwise` if there is none. */
 export function chooseSchema(
   cases: readonly [condition: Schema, schema: Schema][],

@@ -8,24 +8,26 @@ import {
 } from '../model/operations.ts'
 import { type Call, concreteType, findResponse, type Result, type Tools } from './service.ts'
 
-/** `Prefer: code=404` chooses another response of the operation. */
+/** `Prefer: code=404` chooses another response of the operation. The discriminators of `like` choose
+ *  the alternatives of its body. */
 export async function respondWithExample(
   { operation, request }: Call,
   tools: Tools,
+  like?: unknown,
 ): Promise<Result> {
   const preferred = /\bcode=(\d{3})\b/.exec(String(request.headers.prefer ?? ''))?.[1]
   const status = preferred === undefined ? operation.success.status : Number(preferred)
   const response = findResponse(operation, status)
   if (!response) throw new StatusError(400, `${operation.id} does not declare ${status}.`)
   const accept = String(request.headers.accept ?? '*/*')
-  return exampleOf(tools, operation, { ...response, status }, accept)
+  return exampleOf(tools, operation, { ...response, status }, { accept, like })
 }
 
 function exampleOf(
   tools: Tools,
   operation: Operation,
   { status, headers, content }: OperationResponse,
-  accept: string,
+  { accept, like }: { accept: string; like: unknown },
 ): Result {
   const required = Object.values(headers).filter((header) => header.required)
   const result = {
@@ -44,19 +46,19 @@ function exampleOf(
   return {
     ...result,
     mediaType: concreteType(mediaType),
-    body: bodyOf(tools, operation, status, chosen),
+    body: bodyOf(tools, `${operation.id} ${status}`, chosen, like),
   }
 }
 
 function bodyOf(
   { sampler }: Tools,
-  { id }: Operation,
-  status: number,
+  response: string,
   { mediaType, schema, example }: MediaType,
+  like: unknown,
 ): unknown {
   if (!isJson(mediaType)) return typeof example === 'string' ? example : 'example'
-  const value = sampler.sample(schema, 'response', example)
+  const value = sampler.sample(schema, 'response', example, like)
   if (value === undefined)
-    throw new Error(`${id} ${status} needs an example: none can be made up from its schema`)
+    throw new Error(`${response} needs an example: none can be made up from its schema`)
   return value
 }

@@ -1,30 +1,60 @@
 /** Values that are valid by a schema, where a document has no example. */
+import {
+  type Discriminator,
+  findChoice,
+  listDiscriminators,
+  type Resolve,
+  readDiscriminator,
+} from '../model/discriminators.ts'
 import { dereference } from '../model/references.ts'
-import type { Schema } from '../model/schema.ts'
+import { listRequired, mergeSchemas, type Schema } from '../model/schema.ts'
 import { isObject, type Located, type Source } from '../model/source.ts'
 import type { Direction, Validation } from './schemas.ts'
 import { textOfPattern } from './text-of-pattern.ts'
 
 export interface Sampler {
   /** The first valid of: the example, a value with the examples of the schema's parts, a value by
-   *  its types alone. Undefined if none of them is valid. */
-  sample(schema: Located<Schema>, direction: Direction, example?: unknown): unknown
+   *  its types alone. Undefined if none of them is valid. The discriminators of
+   *  `like` choose the alternatives if a value with them is valid. */
+  sample(schema: Located<Schema>, direction: Direction, example?: unknown, like?: unknown): unknown
 }
 
 export function newSampler(openapi: Source, validation: Validation): Sampler {
+  const resolve: Resolve = (schema) =>
+    dereference(
+      { [openapi.file]: openapi },
+      { source: openapi, path: [], value: isObject(schema) ? schema : {} },
+    ).value
   return {
-    sample(schema, direction, example) {
-      const isValid = (value: unknown) =>
+    sample(schema, direction, example, like) {
+      const tags = tagsOf(listDiscriminators(schema.value, resolve), like)
+      const fits = (value: unknown) =>
         value !== undefined &&
+        hasTags(value, tags) &&
         validation.check(schema, direction, structuredClone(value)).length === 0
-      if (isValid(example)) return example
+      if (fits(example)) return example
       for (const attempt of ATTEMPTS) {
-        const value = new Sampling(openapi, direction, attempt).value(schema.value)
-        if (isValid(value)) return value
+        const value = new Sampling(resolve, direction, attempt, tags).value(schema.value)
+        if (fits(value)) return value
       }
-      return undefined
+      const isChosen = Object.keys(tags).length > 0
+      return isChosen ? this.sample(schema, direction, example) : undefined
     },
   }
+}
+
+type Tags = Readonly<Record<string, unknown>>
+
+/** The properties of the value that choose an alternative. */
+function tagsOf(discriminators: Discriminator[], value: unknown): Tags {
+  const choosing = discriminators.filter((one) => findChoice(one, value))
+  return Object.fromEntries(choosing.map(({ name }) => [name, (value as Tags)[name]]))
+}
+
+function hasTags(value: unknown, tags: Tags): boolean {
+  return Object.entries(tags).every(
+    ([name, expected]) => isObject(value) && (value as Tags)[name] === expected,
+  )
 }
 
 /** How a value is made up. */
@@ -70,15 +100,20 @@ const FORMATS: Record<string, string> = {
 const MAX_DEPTH = 12
 
 class Sampling {
-  private readonly openapi: Source
+  private readonly resolve: Resolve
   private readonly direction: Direction
   private readonly attempt: Attempt
+  /** The values of the discriminators of the whole value. */
+  private readonly tags: Tags
   private readonly ancestors: Schema[] = []
+  /** The number of values that contain the value in work. */
+  private depth = 0
 
-  constructor(openapi: Source, direction: Direction, attempt: Attempt) {
-    this.openapi = openapi
+  constructor(resolve: Resolve, direction: Direction, attempt: Attempt, tags: Tags) {
+    this.resolve = resolve
     this.direction = direction
     this.attempt = attempt
+    this.tags = tags
   }
 
   /** Undefined if the schema contains itself. `index` makes the items of a list distinct. */
@@ -87,16 +122,12 @@ class Sampling {
     if (this.ancestors.includes(target) || this.ancestors.length > MAX_DEPTH)
       return isNullable(target) ? null : undefined
     this.ancestors.push(target)
-    const value = this.ofWhole(this.merge(target), index)
+    const merged = this.merge(target)
+    this.depth += 1
+    const value = this.ofWhole(merged, index)
+    this.depth -= 1
     this.ancestors.pop()
     return value
-  }
-
-  private resolve(schema: Schema): Schema {
-    if (!isObject(schema)) return {}
-    const { openapi } = this
-    const placed = { source: openapi, path: [], value: schema }
-    return dereference({ [openapi.file]: openapi }, placed).value
   }
 
   /** One schema with the keywords of all parts: `allOf`, and the first alternative. */
@@ -106,15 +137,16 @@ class Sampling {
     const possible = alternatives.filter(
       (one) => !this.ancestors.includes(this.resolve(one)) && !isNull(one),
     )
-    const chosen = possible[this.attempt.choice % possible.length] ?? alternatives[0]
-    const parts = [...allOf, ...(chosen ? [chosen] : [])].map((part) =>
-      this.mergeUnlessRecursive(part),
-    )
-    const merged = parts.reduce<Schema>(mergeTwo, rest)
-    const tag = chosen && findTag(schema, chosen)
-    return tag
-      ? mergeTwo(merged, { properties: { [tag.name]: { const: tag.value } }, required: [tag.name] })
-      : merged
+    const discriminator = readDiscriminator(schema, this.resolve)
+    const tags = this.depth === 0 ? this.tags : {}
+    const wanted = discriminator && findChoice(discriminator, tags)
+    const chosen =
+      wanted?.alternative ?? possible[this.attempt.choice % possible.length] ?? alternatives[0]
+    const tag = discriminator && chosen && tagSchema(discriminator, chosen, tags)
+    return [...allOf, ...(chosen ? [chosen] : [])]
+      .map((part) => this.mergeUnlessRecursive(part))
+      .concat(tag ?? [])
+      .reduce<Schema>(mergeSchemas, rest)
   }
 
   private mergeUnlessRecursive(part: Schema): Schema {
@@ -157,7 +189,7 @@ class Sampling {
 
   private ofObject(schema: Schema): object {
     const { properties = {}, additionalProperties, minProperties = 0 } = schema
-    const required = namesOf(schema)
+    const required = listRequired(schema)
     const hidden = this.direction === 'request' ? 'readOnly' : 'writeOnly'
     const isFull = this.direction === 'response' && this.ancestors.length <= this.attempt.fullDepth
     const result: Record<string, unknown> = {}
@@ -194,34 +226,16 @@ function isNull({ type }: Schema): boolean {
   return type === 'null'
 }
 
-function namesOf({ required }: Schema): readonly string[] {
-  return Array.isArray(required) ? required : []
-}
-
-function mergeTwo(a: Schema, b: Schema): Schema {
-  return {
-    ...a,
-    ...b,
-    ...((a.properties || b.properties) && { properties: { ...a.properties, ...b.properties } }),
-    ...((a.required || b.required) && { required: [...namesOf(a), ...namesOf(b)] }),
-  }
-}
-
-/** The property that names the alternative, and its value. */
-function findTag(
-  { discriminator }: Schema,
-  { $ref }: Schema,
-): { name: string; value: string } | undefined {
-  if (!isObject(discriminator) || $ref === undefined) return undefined
-  const { propertyName, mapping = {} } = discriminator as {
-    propertyName?: string
-    mapping?: Record<string, string>
-  }
-  if (propertyName === undefined) return undefined
-  const name = $ref.split('/').at(-1) ?? ''
-  const [value = name] =
-    Object.entries(mapping).find(([, target]) => target === $ref || target === name) ?? []
-  return { name: propertyName, value }
+/** Requires a value that chooses the alternative. */
+function tagSchema(
+  { name, choices }: Discriminator,
+  chosen: Schema,
+  tags: Tags,
+): Schema | undefined {
+  const values = choices.find(({ alternative }) => alternative === chosen)?.values
+  if (values === undefined) return undefined
+  const value = values.includes(tags[name]) ? tags[name] : values[0]
+  return { properties: { [name]: { const: value } }, required: [name] }
 }
 
 function typeOf(schema: Schema): string {

@@ -3,8 +3,9 @@ import type { ErrorObject, ValidateFunction } from 'ajv'
 import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
+import { type Choice, type Resolve, readDiscriminator } from '../model/discriminators.ts'
 import { dereference, locate } from '../model/references.ts'
-import { ANNOTATIONS, mapSubschemas, type Schema } from '../model/schema.ts'
+import { ANNOTATIONS, chooseSchema, mapSubschemas, type Schema } from '../model/schema.ts'
 import { isObject, type Located, type Source, valueAt } from '../model/source.ts'
 
 /** A field that is `readOnly` is not required in requests. One that is `writeOnly` is not in
@@ -77,11 +78,14 @@ function newCompiler(openapi: Source, options: Options) {
     return is31 ? { ...convert(siblings, direction), ...reference } : reference
   }
 
+  const resolve: Resolve = (schema) =>
+    dereference(sources, { source: openapi, path: [], value: schema }).value
+
   function convert(schema: Schema, direction: Direction): Schema {
-    return toJsonSchemaOf(options.coerceTypes ? withAnyOf(schema) : schema, direction, {
+    const chosen = withChoices(schema, direction, resolve)
+    return toJsonSchemaOf(options.coerceTypes ? withAnyOf(chosen) : chosen, direction, {
       convert: (subschema) => prepare(subschema, direction),
-      resolve: (property) =>
-        dereference(sources, { source: openapi, path: [], value: property }).value,
+      resolve,
     })
   }
 
@@ -102,12 +106,46 @@ function newCompiler(openapi: Source, options: Options) {
   }
 }
 
+/** The discriminator chooses the alternative, so that only the errors of that one are reported. */
+function withChoices(schema: Schema, direction: Direction, resolve: Resolve): Schema {
+  const discriminator = readDiscriminator(schema, resolve)
+  if (discriminator === undefined) return schema
+  const { name, keyword, choices, hasNull } = discriminator
+  const isHidden = ({ alternative }: Choice): boolean =>
+    resolve(resolve(alternative).properties?.[name] ?? {})[HIDDEN_BY[direction]] === true
+  if (choices.some(isHidden)) return schema
+  const accept = (values: readonly unknown[]): Schema => ({
+    type: 'object',
+    required: [name],
+    properties: { [name]: { enum: values } },
+  })
+  const cases = choices.map(({ values, alternative }): [Schema, Schema] => [
+    accept(values),
+    alternative,
+  ])
+  const chosen = chooseSchema(cases, accept(choices.flatMap(({ values }) => values)))
+  const { [keyword]: _alternatives, nullable, ...rest } = schema
+  const allOf = [...(schema.allOf ?? []), hasNull ? nullOr(chosen) : chosen]
+  // Ajv applies the defaults of properties, not those below `else`.
+  return nullable === true
+    ? { default: schema.default, ...nullOr({ ...rest, allOf }) }
+    : { ...rest, allOf }
+}
+
+/** Unlike `anyOf`, without an error about null for other values. */
+function nullOr(schema: Schema): Schema {
+  return chooseSchema([[{ type: 'null' }, {}]], schema)
+}
+
 /** Text is valid by several types, for example `1` by integer and by string. */
 function withAnyOf({ oneOf, ...rest }: Schema): Schema {
   return oneOf === undefined || rest.anyOf !== undefined
     ? { oneOf, ...rest }
     : { ...rest, anyOf: oneOf }
 }
+
+/** The keyword of the properties that values of the direction lack. */
+const HIDDEN_BY = { request: 'readOnly', response: 'writeOnly' } as const
 
 interface Conversion {
   convert(subschema: Schema): Schema
@@ -132,7 +170,7 @@ function toJsonSchemaOf(
   ) as Schema
   const result: Schema = mapSubschemas(kept, convert)
   if (direction === 'response') delete result.default
-  const hidden = direction === 'request' ? 'readOnly' : 'writeOnly'
+  const hidden = HIDDEN_BY[direction]
   const isHidden = (name: string): boolean => {
     const property = schema.properties?.[name]
     return isObject(property) && (property[hidden] === true || resolve(property)[hidden] === true)
@@ -168,7 +206,9 @@ const MAX_PROBLEMS = 20
 
 function run(validate: ValidateFunction, value: unknown): Problem[] {
   if (validate(value)) return []
-  const problems = (validate.errors ?? []).map(toProblem)
+  // The errors of `then` or `else` are reported.
+  const errors = (validate.errors ?? []).filter(({ keyword }) => keyword !== 'if')
+  const problems = errors.map(toProblem)
   const unique = new Map(problems.map((problem) => [JSON.stringify(problem), problem]))
   return [...unique.values()].slice(0, MAX_PROBLEMS)
 }
