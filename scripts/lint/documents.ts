@@ -7,6 +7,7 @@ import { listNames, listPathsBelow } from '../generate/files.ts'
 import type { Contract } from '../model/contract.ts'
 import { headingIds } from '../model/heading-ids.ts'
 import { nearest } from '../model/nearest.ts'
+import { findMisspeltOperations } from './misspelt-operations.ts'
 import type { LintProblem } from './problem.ts'
 
 interface Document {
@@ -16,6 +17,8 @@ interface Document {
   prose: string[]
   /** The lines of code blocks, and the code within other lines. */
   code: string[]
+  /** Only the code within other lines. */
+  inlineCode: string[]
 }
 
 const FOLDERS = ['docs', 'client', 'deploy']
@@ -32,8 +35,15 @@ export async function findDocumentProblems(
   const names = await listDocuments(root)
   const documents = await Promise.all(names.map((file) => readDocument(root, file)))
   const current = documents.filter(({ file }) => file !== HISTORY)
+  const ids = contract.operations.map(({ id }) => id)
+  const isStale = staleRule(ids)
+  const guides = current.map((document) => ({
+    ...document,
+    isOther: (word: string) => isStale(word) || isDeclared(word, document),
+  }))
   return [
-    ...current.flatMap((document) => findStaleOperations(document, contract)),
+    ...current.flatMap((document) => findStaleOperations(document, ids, isStale)),
+    ...(await findMisspeltOperations(root, contract, guides)),
     ...findBrokenLinks(root, documents),
   ]
 }
@@ -47,15 +57,16 @@ async function listDocuments(root: string): Promise<string[]> {
 
 async function readDocument(root: string, file: string): Promise<Document> {
   const lines = (await readFile(posix.join(root, file), 'utf8')).split('\n')
-  const [prose, code]: [string[], string[]] = [[], []]
+  const [prose, code, inlineCode]: [string[], string[], string[]] = [[], [], []]
   let isBlock = false
   for (const line of lines) {
     const isFence = /^\s*(```|~~~)/.test(line)
     if (isFence) isBlock = !isBlock
     prose.push(isBlock || isFence ? '' : line)
     code.push(isBlock ? line : onlyCode(line))
+    inlineCode.push(isBlock || isFence ? '' : onlyCode(line))
   }
-  return { file, prose, code }
+  return { file, prose, code, inlineCode }
 }
 
 /** The line with spaces instead of everything that is not between backticks. */
@@ -66,19 +77,31 @@ function onlyCode(line: string): string {
     .join('`')
 }
 
-/** Code that looks like an operation ID but is none: its verb and its noun are those of other
+/** Whether code looks like an operation ID but is none: its verb and its noun are those of other
  *  operations. */
-function findStaleOperations({ file, code }: Document, { operations }: Contract): LintProblem[] {
-  const ids = operations.map(({ id }) => id)
+function staleRule(ids: string[]): (word: string) => boolean {
   const verbs = new Set(ids.map((id) => partsOf(id).verb))
   const nouns = new Set(ids.map((id) => partsOf(id).noun))
-  const isStale = (word: string): boolean => {
+  return (word) => {
     const { verb, noun } = partsOf(word)
     return verbs.has(verb) && nouns.has(noun) && !ids.includes(word)
   }
+}
+
+/** Operations that the code of the guide declares belong to the example of the guide. */
+function isDeclared(word: string, { code }: Document): boolean {
+  return code.some((line) => line.trim() === `operationId: ${word}`)
+}
+
+function findStaleOperations(
+  document: Document,
+  ids: string[],
+  isStale: (word: string) => boolean,
+): LintProblem[] {
+  const { file, code } = document
   return code.flatMap((line, index) =>
     [...line.matchAll(/\b[a-z]+[A-Z]\w*/g)]
-      .filter(([word]) => isStale(word))
+      .filter(([word]) => isStale(word) && !isDeclared(word, document))
       .map(({ 0: word, index: column }) => ({
         file,
         line: index + 1,

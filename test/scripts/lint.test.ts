@@ -63,6 +63,15 @@ Call \`getTasks\`.
 muster contract --only createTasks   # [not](a-link.md)
 \`\`\`
 ## Two \`words\`
+Call \`getTsk\` or \`gettask\`, not \`getTask2\`, \`getTaskPage\` or \`get\`.
+`
+
+const EXAMPLE = `# An example
+\`\`\`yaml
+  operationId: getTesk
+  operationId: getTasks
+\`\`\`
+\`getTesk\` and \`getTasks\` are operations of the example.
 `
 
 test('reports unknown operation IDs and broken links in guides and READMEs', async () => {
@@ -71,6 +80,9 @@ test('reports unknown operation IDs and broken links in guides and READMEs', asy
   await mkdir(join(contract.root, 'docs'))
   await writeFile(join(contract.root, 'docs/guide.md'), GUIDE)
   await writeFile(join(contract.root, 'README.md'), '# Name\n## The start\n[Folder](docs)\n')
+  await writeFile(join(contract.root, 'docs/example.md'), EXAMPLE)
+  await mkdir(join(contract.root, 'handlers'))
+  await writeFile(join(contract.root, 'handlers/getTask.ts'), 'const getTask2 = 1\n')
   await writeFile(join(contract.root, 'CHANGELOG.md'), '`getTasks`: [why](docs/guide.md#one)\n')
   expect((await lint(contract.root)).map(formatProblem)).toEqual([
     'docs/guide.md:4:11 broken-link — docs/none.md does not exist: link to another file, for example docs/guide.md',
@@ -78,6 +90,8 @@ test('reports unknown operation IDs and broken links in guides and READMEs', asy
     'docs/guide.md:4:76 broken-link — README.md has no heading #start: link to #the-start, or add the heading',
     'docs/guide.md:5:7 unknown-operation — openapi.yaml has no operation getTasks: write getTask, or remove the mention',
     'docs/guide.md:7:24 unknown-operation — openapi.yaml has no operation createTasks: write createTask, or remove the mention',
+    'docs/guide.md:10:7 unknown-operation — openapi.yaml has no operation getTsk: did you mean getTask?',
+    'docs/guide.md:10:19 unknown-operation — openapi.yaml has no operation gettask: did you mean getTask?',
     'CHANGELOG.md:1:19 broken-link — docs/guide.md has no heading #one: link to #two-words, or add the heading',
   ])
 })
