@@ -18,12 +18,13 @@ export function addCommand(program: Command, shell: Shell): void {
       'after',
       `
 An operation ID is renamed wherever it is a word, except in the changelog, in docs/released and in landed
-migrations. Files with its name are renamed, too.
+migrations. Files with its name are renamed, too. docs/new-resource.md, the help of commands and the tests of the tool
+chain have a made-up resource: where its names mean that resource, they stay.
 
 A field is renamed in the schemas of its record and of the bodies to create and update it, in their examples, in
 filters and sorts, and in the handlers, the records file, the tests and the test data of the resource. A new
-migration renames the column. Other resources can have a field of the same name, so mentions in other files about the
-record are listed.
+migration renames the column. A field that a discriminator names is renamed there, too, and in all alternatives.
+Other resources can have a field of the same name, so mentions in other files about the record are listed.
 
 In a service that muster init created, an operation that is a common word, such as login, is renamed in the document, its
 handler and imports of it. Its other mentions are listed. A field is renamed in its schema, and in the handlers that

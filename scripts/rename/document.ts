@@ -7,6 +7,7 @@ import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { toOperationId } from '../model/plain-operations.ts'
 import { valueAt } from '../model/source.ts'
+import { findSharedField } from './discriminators.ts'
 import { assertNames, describeMentions, type FieldName, hasProperty } from './field.ts'
 import { assertOperationIds, assertUndeclared, movesOf } from './operation.ts'
 import { findComponents, findOwnLines } from './own-lines.ts'
@@ -90,7 +91,8 @@ export function renameDocumentField(
   name: FieldName,
 ): Changes {
   const { schema, field, newField } = name
-  assertNames(contract, [schema], name)
+  const { schemas, places } = findSharedField(contract, schema, field)
+  assertNames(contract, schemas, name)
   if (!/^[A-Za-z_]\w*$/.test(newField))
     throw new Refused(`${newField} is not a name of a field: use letters, digits and _ only`)
   const [document] = documents
@@ -99,9 +101,9 @@ export function renameDocumentField(
   if (!document.text.trim().includes('\n'))
     throw new Refused(`${document.file} has one line: format it first`)
   const renames = new Map([[field, newField]])
-  const lines = findOwnLines(contract, [schema], []).get(document.file) ?? new Set()
+  const lines = findOwnLines(contract, schemas, [], places).get(document.file) ?? new Set()
   const text = renameInYaml(document.text, lines, renames)
-  const handlers = handlersOf(contract, others, name)
+  const handlers = handlersOf(contract, others, schemas, name)
   const rest = [{ file: document.file, text }, ...others.filter((file) => !handlers.includes(file))]
   return {
     texts: new Map([
@@ -119,22 +121,27 @@ export function renameDocumentField(
 /** What every handler has: these words do not mean the field there. */
 const PARTS_OF_HANDLERS = ['path', 'query', 'headers', 'cookies', 'body', 'caller', 'status']
 
-/** The handlers of operations that use the schema. None if the name can mean something else
+/** The handlers of operations that use one of the schemas. None if the name can mean something else
  *  there. */
 function handlersOf(
   contract: Contract,
   files: TextFile[],
-  { schema, field, newField }: FieldName,
+  schemas: string[],
+  { field, newField }: FieldName,
 ): TextFile[] {
   const otherPlaces = [
-    ...listComponents(contract.openapi).filter(({ path }) => path.join(' ') !== schemaPath(schema)),
+    ...listComponents(contract.openapi).filter(
+      ({ path }) => !schemas.map(schemaPath).includes(path.join(' ')),
+    ),
     { value: valueAt(contract.openapi.root, ['paths']) },
   ]
   const isShared = otherPlaces.some(({ value }) => hasProperty(value, field))
   if (isShared || [field, newField].some((name) => PARTS_OF_HANDLERS.includes(name))) return []
-  const component = `${contract.openapi.file} ${schemaPath(schema)}`
+  const components = new Set(
+    schemas.map((schema) => `${contract.openapi.file} ${schemaPath(schema)}`),
+  )
   const ids = contract.operations
-    .filter(({ place }) => findComponents(contract, place).has(component))
+    .filter(({ place }) => !findComponents(contract, place).isDisjointFrom(components))
     .map(({ id }) => id)
   return files.filter(({ file }) => ids.some((id) => file === `handlers/${id}.ts`))
 }

@@ -11,8 +11,10 @@ import type { Contract } from '../model/contract.ts'
 import { nearest } from '../model/nearest.ts'
 import type { MediaType } from '../model/operations.ts'
 import { dereference } from '../model/references.ts'
-import { isObject, lineOf, type Source, valueAt } from '../model/source.ts'
+import { isObject, lineOf, type Place, type Source, valueAt } from '../model/source.ts'
 import { parseYaml } from '../model/yaml.ts'
+import { findSharedField } from './discriminators.ts'
+import { splitMadeUp } from './made-up.ts'
 import { type Owner, renameInOwnFiles, renameMentions } from './own-files.ts'
 import { findOwnLines } from './own-lines.ts'
 import { type Changes, findMentions, HISTORY, type TextFile, wordPattern } from './text-files.ts'
@@ -31,16 +33,19 @@ export async function renameField(
   files: TextFile[],
   name: FieldName,
 ): Promise<Changes> {
-  const owner = findOwner(contract, name.schema)
+  const shared = findSharedField(contract, name.schema, name.field)
+  const found = findOwner(contract, name.schema)
+  const owner = { ...found, schemas: [...new Set([...found.schemas, ...shared.schemas])] }
   assertNames(contract, owner.schemas, name)
   if (!/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(name.newField))
     throw new Refused(`${name.newField} is not a name of a field: write it like created_at`)
   const renames = renamesFor(name)
   const texts = new Map([
-    ...renameInContracts(contract, owner, renames),
+    ...renameInContracts(contract, owner, shared.places, renames),
     ...renameInOwnFiles(owner, files, renames),
   ])
-  const others = files.filter(({ file }) => !texts.has(file) && file !== HISTORY)
+  const rest = files.filter(({ file }) => !texts.has(file) && file !== HISTORY)
+  const { others } = splitMadeUp(rest, `${name.schema}:`)
   const left = describeOtherSchemas(contract, owner, name)
   // A common word means something else in most files, so only those about the record are listed.
   const hasOtherUses = left.length > 0 || others.some((file) => isProductUse(file, name.field))
@@ -64,8 +69,13 @@ export async function renameField(
   }
 }
 
-function renameInContracts(contract: Contract, owner: Owner, renames: Renames): [string, string][] {
-  const lines = findOwnLines(contract, owner.schemas, owner.operations)
+function renameInContracts(
+  contract: Contract,
+  { schemas, operations }: Owner,
+  places: Place[],
+  renames: Renames,
+): [string, string][] {
+  const lines = findOwnLines(contract, schemas, operations, places)
   return Object.values(contract.sources).map(({ file, text }) => [
     file,
     renameInYaml(text, lines.get(file) ?? new Set(), renames),

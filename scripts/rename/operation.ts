@@ -1,7 +1,9 @@
-/** Renames an operation: its ID is one word that means the same in every file. */
+/** Renames an operation: its ID is one word that means the same in every file, except where it means
+ *  a made-up operation. */
 import { Refused } from '../../errors.ts'
 import type { Contract } from '../model/contract.ts'
 import { nearest } from '../model/nearest.ts'
+import { describeMadeUp, splitMadeUp } from './made-up.ts'
 import { type Changes, findMentions, HISTORY, type TextFile, wordPattern } from './text-files.ts'
 
 /** Throws `Refused` for an unknown name, and for a new one that is taken. */
@@ -14,7 +16,8 @@ export function renameOperation(
   assertOperationIds(contract, name, newName)
   if (!/^[a-z]+[A-Z][A-Za-z0-9]*$/.test(newName))
     throw new Refused(`${newName} is not a verb and a noun: write it like listParticipants`)
-  const affected = files.filter(({ text }) => wordPattern(name).test(text))
+  const { madeUp, others } = splitMadeUp(files, `operationId: ${name}`)
+  const affected = others.filter(({ text }) => wordPattern(name).test(text))
   assertUndeclared(affected, newName)
   const renamed = affected.filter(({ file }) => file !== HISTORY)
   return {
@@ -22,10 +25,14 @@ export function renameOperation(
       renamed.map(({ file, text }) => [file, text.replace(wordPattern(name), newName)]),
     ),
     moves: movesOf(files, name, newName),
-    left: affected
-      .filter(({ file }) => file === HISTORY)
-      .flatMap((file) => findMentions(file, name))
-      .map((place) => `${place} describe earlier versions: change only the version in work`),
+    left: [
+      ...affected
+        .filter(({ file }) => file === HISTORY)
+        .flatMap((file) => findMentions(file, name))
+        .map((place) => `${place} describe earlier versions: change only the version in work`),
+      ...describeMadeUp(madeUp, name),
+    ],
+    madeUp: madeUp.map(({ file }) => file),
   }
 }
 

@@ -15,11 +15,13 @@ interface Usage extends Place {
 }
 
 /** The numbers of the lines, by file. They are those of the schemas, of the operations, of the
- *  messages that use the schemas, and of the components that no other operation or message uses. */
+ *  messages that use the schemas, of the components that no other operation or message uses, and of
+ *  `places`. */
 export function findOwnLines(
   contract: Contract,
   schemas: string[],
   operationIds: string[],
+  places: Place[],
 ): Map<string, Set<number>> {
   const owned = Object.keys(contract.sources).flatMap((file) =>
     schemas.map((schema) => `${file} components schemas ${schema}`),
@@ -41,6 +43,7 @@ export function findOwnLines(
   return linesOf([
     ...usages.filter(({ isOwn }) => isOwn),
     ...components.flatMap((name) => placeOf(contract, name)),
+    ...places,
   ])
 }
 

@@ -49,10 +49,14 @@ export async function rename(
   const changed = await writeChanges(root, files, changes)
   if (!isPlain(root)) await formatFiles(root, changed)
   const { written, orphans, missingColumns } = await generate({ check: false, root })
+  const { moves, left, madeUp = [] } = changes
+  const remarks = [...orphans, ...missingColumns].filter(
+    ({ file }) => file === null || !madeUp.includes(file),
+  )
   return {
     changed: [...changed, ...written],
-    moved: [...changes.moves].map(([from, to]) => ({ from, to })),
-    left: [...changes.left, ...[...orphans, ...missingColumns].map(formatRemark)],
+    moved: [...moves].map(([from, to]) => ({ from, to })),
+    left: [...left, ...remarks.map(formatRemark)],
   }
 }
 

@@ -16,6 +16,8 @@ export interface Changes {
   moves: Map<string, string>
   /** What a person still does, one sentence each. */
   left: string[]
+  /** The files in which the old name means something else. */
+  madeUp?: string[]
 }
 
 const FOLDERS = [

@@ -37,15 +37,17 @@ function isFieldKey(path: Path): boolean {
   return places.some((place) => place.test(path.join(' ')))
 }
 
-/** A name in `required`, in the enumeration of a sort, or in a keyword that names another field. */
+const NAMES_FIELD =
+  / (required \d+|fields \d+|allowed_sorts \d+|x-currency|x-depends-on|discriminator propertyName)$/
+
+/** A name in `required`, in a discriminator, in the enumeration of a sort, or in a keyword that names
+ *  another field. */
 function isFieldValue(path: Path, value: unknown, ancestors: readonly unknown[]): boolean {
   const list = ancestors.at(-1)
   const names = isSeq(list) ? list.items.map((item) => isScalar(item) && item.value) : []
   const plain = String(value).replace(/^-/, '')
   if (/ enum \d+$/.test(path.join(' '))) return names.includes(`-${plain}`)
-  return /( required \d+| fields \d+| allowed_sorts \d+| x-currency| x-depends-on)$/.test(
-    path.join(' '),
-  )
+  return NAMES_FIELD.test(path.join(' '))
 }
 
 /** `title`, `-title` or `'-title'`. */

@@ -1,13 +1,17 @@
-/** The cases that `muster rename` refuses. test/scripts/stubs.test.ts renames an operation and a
+/** What `muster rename` refuses and what it leaves. test/scripts/stubs.test.ts renames an operation and a
  *  field. */
 import { execFileSync } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { readContract } from '../../scripts/model/yaml.ts'
+import { renameField } from '../../scripts/rename/field.ts'
+import { renameOperation } from '../../scripts/rename/operation.ts'
 import { rename } from '../../scripts/rename/rename.ts'
 import { assertCleanWorkTree } from '../../scripts/rename/work-tree.ts'
 import { ROOT } from '../repository.ts'
+import { contractWithVenues } from './venues.ts'
 
 let root: string
 beforeAll(async () => {
@@ -114,3 +118,37 @@ async function newRepository() {
   execFileSync('git', ['init', '--quiet'], { cwd: path })
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) }
 }
+
+test('leaves what means the made-up resource of docs/new-resource.md', async () => {
+  const venues = await mkdtemp(join(tmpdir(), 'rename-venues-'))
+  await using _ = { [Symbol.asyncDispose]: () => rm(venues, { recursive: true }) }
+  for (const file of ['openapi.yaml', 'asyncapi.yaml'])
+    await writeFile(join(venues, file), await contractWithVenues(file))
+  const contract = await readContract(venues)
+  const guide = await readFile(join(ROOT, 'docs/new-resource.md'), 'utf8')
+  const files = [
+    { file: 'docs/new-resource.md', text: guide },
+    {
+      file: 'docs/guide.md',
+      text: 'Call `getVenue` or `getTask`. All venues have a `capacity`.\n',
+    },
+    { file: 'cli/rename.ts', text: '// getVenue, getTask, the capacity of venues\n' },
+    { file: 'test/scripts/stubs.test.ts', text: '// getVenue\n' },
+    { file: 'test/handlers/venues.test.ts', text: '// getVenue\n' },
+  ]
+  const venue = renameOperation(contract, files, 'getVenue', 'readVenue')
+  expect([...venue.texts.keys()]).toEqual(['docs/guide.md', 'test/handlers/venues.test.ts'])
+  expect(venue.left).toContain(
+    'cli/rename.ts:1 means getVenue of the example in docs/new-resource.md: change it if it means yours',
+  )
+  const task = renameOperation(contract, files, 'getTask', 'readTask')
+  expect(task.texts.get('cli/rename.ts')).toContain('getVenue, readTask')
+
+  const field = { schema: 'Venue', field: 'capacity', newField: 'seats' }
+  const { texts } = await renameField(venues, contract, files, field)
+  expect(texts.get('docs/guide.md')).toContain('`seats`')
+  expect([texts.get('docs/new-resource.md'), texts.get('cli/rename.ts')]).toEqual([
+    undefined,
+    undefined,
+  ])
+})

@@ -98,12 +98,17 @@ async function writeResource(
   expect(new Set(output.match(/(?<=^left for you: )\S+/gm))).toEqual(new Set(leftForYou))
 }
 
+/** The resource has the names of the guide: there, they mean the example. */
 async function renameOperation(tree: Tree): Promise<void> {
+  const examples = ['docs/new-resource.md', 'cli/rename.ts', 'test/scripts/stubs.test.ts']
+  const before = await Promise.all(examples.map(tree.read))
   expect(await tree.muster(['rename', 'getVenue', 'readVenue', '--force'])).toMatchObject({
     status: 0,
     output: expect.stringContaining('renamed handlers/getVenue.ts to handlers/readVenue.ts\n'),
   })
   expect(await tree.read('test/handlers/venues.test.ts')).toContain("test('createVenue, readVenue:")
+  expect(await Promise.all(examples.map(tree.read))).toEqual(before)
+  expect(await tree.muster(['lint'])).toMatchObject({ status: 0 })
 }
 
 async function renameField(tree: Tree): Promise<void> {

@@ -1,0 +1,30 @@
+/** docs/new-resource.md adds a made-up resource, and the help of commands and the tests of the tool
+ *  chain use the same one. Their names stay as they are if a contract has the names, too. */
+import { findMentions, type TextFile } from './text-files.ts'
+
+const GUIDE = 'docs/new-resource.md'
+const IS_TOOL_CHAIN = /^(cli|scripts|test\/(cli|scripts))\//
+
+interface Split {
+  /** The files in which the name means the made-up one. */
+  madeUp: TextFile[]
+  others: TextFile[]
+}
+
+/** `declaration` is the line with which the guide declares the name, for example
+ *  `operationId: getVenue`. */
+export function splitMadeUp(files: TextFile[], declaration: string): Split {
+  const guide = files.find(({ file }) => file === GUIDE)
+  const lines = (guide?.text ?? '').split('\n').map((line) => line.trim())
+  if (!lines.includes(declaration)) return { madeUp: [], others: files }
+  const isMadeUp = ({ file }: TextFile): boolean => file === GUIDE || IS_TOOL_CHAIN.test(file)
+  return { madeUp: files.filter(isMadeUp), others: files.filter((file) => !isMadeUp(file)) }
+}
+
+export function describeMadeUp(files: TextFile[], name: string): string[] {
+  return files
+    .flatMap((file) => findMentions(file, name))
+    .map(
+      (place) => `${place} means ${name} of the example in ${GUIDE}: change it if it means yours`,
+    )
+}
