@@ -19,13 +19,12 @@ export function toDocument({ cases, ...report }: Report): object {
 export function formatReport(report: Report): string {
   const { url, seed, dredd, cases, untested, unused, refusals } = report
   const failures = formatFailures(report)
-  const verdict = failures.length > 0 ? `${failures.length} failures.` : 'the contract holds.'
+  const count = failures.length === 1 ? '1 failure' : `${failures.length} failures`
+  const verdict = failures.length > 0 ? `${count}.` : 'the contract holds.'
   const requestCount = cases.reduce((sum, { requests }) => sum + requests, 0)
+  const isRun = dredd !== null || cases.length > 0
   return [
-    formatMatrix(report),
-    '',
-    ...formatExcuses(report),
-    '',
+    ...(isRun ? [formatMatrix(report), '', ...formatExcuses(report), ''] : []),
     ...failures,
     ...untested.map(({ operation, reason }) => `SKIP  ${operation}: ${reason}`),
     ...unused.map((oracle) => `SKIP  ${oracle.name}: ${describeUnused(oracle)}`),

@@ -16,19 +16,14 @@ import { contractPage } from '../scripts/contract/report/page.ts'
 import { isFailed, type Report } from '../scripts/contract/report/report.ts'
 import { listResults } from '../scripts/contract/report/results.ts'
 import type { Target } from '../scripts/contract/run.ts'
+import { assertResponds } from '../scripts/contract/sender.ts'
 import { runSuite } from '../scripts/contract/suite.ts'
 import type { Contract } from '../scripts/model/contract.ts'
 import { readContract } from '../scripts/model/yaml.ts'
 import { toContractCurl } from './contract-curl.ts'
 import { formatReport, toDocument } from './contract-output.ts'
 import type { ProveOptions } from './contract-prove.ts'
-import {
-  addReportOptions,
-  type CheckReport,
-  type ReportOptions,
-  reportResults,
-  writeReport,
-} from './reports.ts'
+import { addReportOptions, type CheckReport, type ReportOptions, reportResults } from './reports.ts'
 import { parseDocumentRoot, ROOT_OPTION } from './root.ts'
 import {
   examples,
@@ -50,7 +45,7 @@ const MAX_SEED = 2 ** 31 - 1
 /** The names of the options for tests that need Muster's own contract. */
 const ONLY_WITHOUT_ROOT = [
   ...['restrictedKey', 'otherKey', 'webhookSecret', 'receiverPort', 'receiverUrl'],
-  ...['seed', 'runs', 'only', 'har', 'prove'],
+  ...['seed', 'runs', 'only', 'prove'],
 ]
 
 interface Options extends ReportOptions {
@@ -67,7 +62,6 @@ interface Options extends ReportOptions {
   seed?: number
   runs: number
   only?: string[]
-  har?: string
   prove?: ProveOptions['prove']
 }
 
@@ -188,7 +182,6 @@ async function run(options: Options): Promise<CheckReport> {
   const contract = await readContract(ROOT)
   if (options.prove !== undefined) return await proveOwnService(contract, options)
   const report = await buildReport(contract, options)
-  if (options.har !== undefined) await writeReport(options.har, contractHar(report))
   return {
     output: {
       document: toDocument(report),
@@ -198,6 +191,7 @@ async function run(options: Options): Promise<CheckReport> {
     results: listResults(contract, report),
     junit: contractJunit(report),
     page: contractPage(report),
+    har: contractHar(report),
   }
 }
 
@@ -283,6 +277,7 @@ async function testTarget(testRun: TestRun, target: Target | undefined): Promise
   if (receiver !== undefined && receiverUrl !== undefined)
     await assertReachable(receiver, receiverUrl)
   if (target !== undefined) {
+    await assertResponds(target.url)
     await sendRequests(testRun, { ...target, receiver })
     return
   }

@@ -1,4 +1,6 @@
 /** Tests the service or the mock of an OpenAPI document against the document. */
+import { writeHar } from '../scripts/contract/report/har.ts'
+import { assertResponds } from '../scripts/contract/sender.ts'
 import type { Contract } from '../scripts/model/contract.ts'
 import { lineOf } from '../scripts/model/source.ts'
 import type { Result } from '../scripts/report/result.ts'
@@ -28,18 +30,25 @@ export async function testDocument({
   const contract = await readAnyContract(root)
   const start = mock ? startMock : startHandlers
   const local = { host: '127.0.0.1', port: 0, contract }
+  if (url !== undefined) await assertResponds(url)
   const server = url === undefined ? await start(root, local) : undefined
   try {
     const target = url ?? server?.url ?? ''
     const outcomes = await checkService({ contract, url: target, key })
     const failed = outcomes.some(({ failures }) => failures.length > 0)
     return {
-      output: { document: { url: target, operations: outcomes }, text: format(outcomes), failed },
+      output: { document: toDocument(target, outcomes), text: format(outcomes), failed },
       results: outcomes.flatMap((outcome) => listResults(contract, outcome)),
+      har: writeHar(outcomes.flatMap(({ recordings }) => recordings)),
     }
   } finally {
     await server?.stop(GRACE_MS)
   }
+}
+
+/** The document of `--json`. */
+function toDocument(url: string, outcomes: Outcome[]): object {
+  return { url, operations: outcomes.map(({ recordings: _, ...outcome }) => outcome) }
 }
 
 /** Each failure has the line of the operation in the document. */

@@ -2,6 +2,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { type Command, Option } from 'commander'
+import { writeHar } from '../scripts/contract/report/har.ts'
 import { UnsupportedDocument } from '../scripts/model/document.ts'
 import { ContractError, lineOf } from '../scripts/model/source.ts'
 import { toAnnotations, toMarkdown, toPage } from '../scripts/report/formats.ts'
@@ -15,6 +16,8 @@ export interface ReportOptions {
   report?: string
   markdown?: string
   github?: boolean
+  /** Only of `muster contract`. */
+  har?: string
 }
 
 export interface CheckReport {
@@ -24,6 +27,8 @@ export interface CheckReport {
   /** Contents for --junit and --report, if `results` alone would say less. */
   junit?: string
   page?: string
+  /** The content for --har. Default: an archive without requests. */
+  har?: string
 }
 
 export function addReportOptions(command: Command): Command {
@@ -88,16 +93,17 @@ function toResult(error: unknown): Result {
 
 async function writeReports(
   title: string,
-  { junit, report, markdown }: ReportOptions,
+  { junit, report, markdown, har }: ReportOptions,
   { results, ...texts }: Omit<CheckReport, 'output'>,
 ): Promise<void> {
   if (junit !== undefined) await writeReport(junit, texts.junit ?? resultsJunit(title, results))
   if (report !== undefined) await writeReport(report, texts.page ?? toPage(title, results))
   if (markdown !== undefined) await writeReport(markdown, toMarkdown(title, results))
+  if (har !== undefined) await writeReport(har, texts.har ?? writeHar([]))
 }
 
 /** Creates the folder of the file if it is missing. */
-export async function writeReport(file: string, text: string): Promise<void> {
+async function writeReport(file: string, text: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true })
   await writeFile(file, text)
 }

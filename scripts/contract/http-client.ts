@@ -57,6 +57,11 @@ export class HttpClient {
     }
   }
 
+  /** Throws if no response arrives. Any response will do. */
+  async assertResponds(): Promise<void> {
+    await this.#sendOnNewConnection({ method: 'GET', path: '/', headers: {}, key: null })
+  }
+
   /** The server may close an idle connection at any time. A request that cannot be repeated gets a
    *  connection of its own. */
   async #exchangeOnce(request: Request): Promise<ReceivedResponse> {

@@ -1,4 +1,5 @@
 /** Sends the requests of a run, counts them and remembers the latest exchanges. */
+import { Refused } from '../../errors.ts'
 import type { Contract } from '../model/contract.ts'
 import { findIdempotencyKey } from '../words/idempotency.ts'
 import { ContractBroken } from './contract-broken.ts'
@@ -68,6 +69,17 @@ export class Sender {
   close(): void {
     this.#client.close()
   }
+}
+
+/** Throws `Refused` if no response arrives. Otherwise each request of a run would fail. */
+export async function assertResponds(url: string): Promise<void> {
+  const client = new HttpClient(url, [])
+  await client.assertResponds().catch((cause) => {
+    throw new Refused(
+      `Nothing responds at ${url}: ${describe(cause)}. Start the service, or correct the URL.`,
+      { cause },
+    )
+  })
 }
 
 /** The message of an AggregateError is empty. */

@@ -1,11 +1,13 @@
 /** Tests a service or a mock against its OpenAPI document: valid and invalid requests to each
  *  operation. */
+import type { Recording } from '../contract/report/har.ts'
 import type { Contract } from '../model/contract.ts'
 import { readBasePath } from '../model/document.ts'
 import { parseJson } from '../model/json.ts'
 import { isJson, METHODS, type Operation, type Parameter } from '../model/operations.ts'
 import { shapeOf } from '../model/paths.ts'
 import { dereference } from '../model/references.ts'
+import { mapValues } from '../model/schema.ts'
 import { readSecuritySchemes } from '../model/security-schemes.ts'
 import { chooseMedia } from './bodies.ts'
 import { listParameters } from './parameters.ts'
@@ -27,6 +29,8 @@ export interface Outcome {
   requests: number
   /** One sentence each. */
   failures: string[]
+  /** The requests of the failures. */
+  recordings: Recording[]
 }
 
 const TIMEOUT_MS = 30_000
@@ -48,7 +52,7 @@ async function checkOperation(
   tools: Tools,
   operation: Operation,
 ): Promise<Outcome> {
-  const outcome: Outcome = { operation: operation.id, requests: 0, failures: [] }
+  const outcome: Outcome = { operation: operation.id, requests: 0, failures: [], recordings: [] }
   let planned: Planned[]
   try {
     planned = planRequests(options, tools, operation)
@@ -59,12 +63,27 @@ async function checkOperation(
   for (const each of planned) {
     const { what, request } = each
     outcome.requests += 1
+    const startedAt = Date.now()
     const response = await send(options, request).catch((error: Error) => error)
+    const durationMs = Date.now() - startedAt
     const problem = findProblem(tools, operation, each, response)
-    if (problem !== undefined)
-      outcome.failures.push(`${what}: ${request.method} ${request.path}: ${problem}`)
+    if (problem === undefined) continue
+    outcome.failures.push(`${what}: ${request.method} ${request.path}: ${problem}`)
+    outcome.recordings.push({
+      url: baseUrlOf(options),
+      exchange: { ...{ startedAt, durationMs }, ...toExchange(request, response) },
+      comment: `${operation.id} ${what}: ${problem}`,
+    })
   }
   return outcome
+}
+
+/** The header with the credentials is among the others. */
+function toExchange(request: PlannedRequest, response: Received | Error) {
+  return {
+    request: { ...request, key: null },
+    response: response instanceof Error ? null : { ...response, json: undefined },
+  }
 }
 
 function findProblem(
@@ -83,6 +102,7 @@ function findProblem(
 
 interface Planned {
   what: string
+  /** With `KEY` in place of the credential. */
   request: PlannedRequest
   /** The response belongs to no operation, so the document says nothing about it. */
   isUndeclared?: boolean
@@ -107,13 +127,9 @@ function expectAccepted(operation: Operation): Planned['expect'] {
 const expectRefused: Planned['expect'] = (status) =>
   status >= 400 && status < 500 ? undefined : `got ${status} instead of a status from 400 to 499`
 
-function planRequests(
-  { contract, key }: CheckOptions,
-  tools: Tools,
-  operation: Operation,
-): Planned[] {
+function planRequests({ contract }: CheckOptions, tools: Tools, operation: Operation): Planned[] {
   const { openapi } = contract
-  const draft = draftRequest(tools, readSecuritySchemes(openapi), operation, key)
+  const draft = draftRequest(tools, readSecuritySchemes(openapi), operation, KEY)
   const write = (change: Partial<Draft> = {}) => writeRequest({ ...draft, ...change })
   const refused = (what: string, request: PlannedRequest): Planned => ({
     what,
@@ -225,11 +241,20 @@ interface Received {
   text: string
 }
 
-async function send({ contract, url }: CheckOptions, request: PlannedRequest): Promise<Received> {
+/** Stands for the credential in requests that are recorded. */
+const KEY = '$KEY'
+
+function baseUrlOf({ contract, url }: CheckOptions): string {
+  return url + readBasePath(contract.openapi)
+}
+
+async function send(options: CheckOptions, request: PlannedRequest): Promise<Received> {
   const { method, path, headers, body } = request
-  const response = await fetch(url + readBasePath(contract.openapi) + path, {
+  const { key } = options
+  const withKey = path.replaceAll(encodeURIComponent(KEY), () => encodeURIComponent(key))
+  const response = await fetch(baseUrlOf(options) + withKey, {
     method,
-    headers,
+    headers: mapValues(headers, (value) => value.replaceAll(KEY, () => key)),
     body: method === 'GET' || method === 'HEAD' ? undefined : body,
     redirect: 'manual',
     signal: AbortSignal.timeout(TIMEOUT_MS),

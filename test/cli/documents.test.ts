@@ -459,19 +459,54 @@ describe('a document that lacks a description or a version', () => {
 })
 
 describe('muster contract --root', () => {
-  it.each([
-    [['--runs', '3']],
-    [['--seed', '7']],
-    [['--only', 'createTask']],
-    [['--har', 'f.har']],
-    [['--prove']],
-  ])('refuses %j, which only tests of an installation have', async (options) => {
-    const root = await newFolder('options', { 'openapi.yaml': LIBRARY })
+  it('records the requests of failures, without the key', async () => {
+    const root = join(folder, 'recorded')
+    await init(root, PETSTORE)
     await using muster = await newMuster()
-    const [option = ''] = options
-    expect(await muster.run(['contract', '--root', root, ...options])).toMatchObject({
-      status: 2,
-      stderr: expect.stringContaining(`'--root <folder>' cannot be used with option '${option}`),
-    })
+    const har = join(folder, 'failures.har')
+    const options = ['--root', root, '--key', 'mst/key', '--har', har, '--json']
+    const { status, stdout } = await muster.run(['contract', ...options])
+    const { operations } = JSON.parse(stdout) as { operations: { failures: string[] }[] }
+    const failures = operations.flatMap((operation) => operation.failures)
+    const recording = await readFile(har, 'utf8')
+    const { entries } = JSON.parse(recording).log
+    expect([status, entries.length]).toEqual([1, failures.length])
+    expect(entries).toContainEqual(
+      expect.objectContaining({
+        comment: expect.stringContaining('getInventory a valid request: responds with 501'),
+        request: expect.objectContaining({
+          url: expect.stringMatching(/\/v2\/store\/inventory$/),
+          headers: [{ name: 'api_key', value: '$KEY' }],
+        }),
+        response: expect.objectContaining({ status: 501 }),
+      }),
+    )
+    expect(recording).not.toContain('mst/key')
   })
+
+  it('reports one failure if nothing responds at the URL', async () => {
+    await using muster = await newMuster()
+    const root = await newFolder('unanswered', { 'openapi.json': await readFile(PETSTORE, 'utf8') })
+    const url = 'http://127.0.0.1:9'
+    const { stdout, status } = await muster.run([
+      ...['contract', '--root', root, '--url', url, '--json'],
+    ])
+    expect(status).toBe(1)
+    expect(JSON.parse(stdout).results).toEqual([
+      expect.objectContaining({ message: expect.stringMatching(`^Nothing responds at ${url}: `) }),
+    ])
+  })
+
+  it.each([[['--runs', '3']], [['--seed', '7']], [['--only', 'createTask']], [['--prove']]])(
+    'refuses %j, which only tests of an installation have',
+    async (options) => {
+      const root = await newFolder('options', { 'openapi.yaml': LIBRARY })
+      await using muster = await newMuster()
+      const [option = ''] = options
+      expect(await muster.run(['contract', '--root', root, ...options])).toMatchObject({
+        status: 2,
+        stderr: expect.stringContaining(`'--root <folder>' cannot be used with option '${option}`),
+      })
+    },
+  )
 })

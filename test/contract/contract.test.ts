@@ -169,16 +169,23 @@ onSqlite(
 )
 
 onSqlite(
-  'a service that does not respond → the reports are written',
+  'a service that does not respond → one failure, and the reports are written',
   async () => {
     await using muster = await newMuster()
-    const xml = join(muster.dataDir, 'junit.xml')
+    const [xml, html, har] = ['xml', 'html', 'har'].map((end) => join(muster.dataDir, `r.${end}`))
     const args = ['--url', 'http://127.0.0.1:9', '--key', 'mst_wrong', '--only', 'getMe,getTask']
-    const { status, stdout } = await muster.run(['contract', ...args, '--junit', xml])
+    const files = ['--junit', xml, '--report', html, '--har', har] as string[]
+    const { status, stdout } = await muster.run(['contract', ...args, ...files])
     expect(status).toBe(1)
-    expect(stdout).toContain('no response: connect ECONNREFUSED')
-    expect(stdout).toMatch(/with --seed \d+: \d+ failures\.\n$/)
-    expect(await readFile(xml, 'utf8')).toContain('creates the test records')
+    const reason =
+      'Nothing responds at http://127.0.0.1:9: connect ECONNREFUSED 127.0.0.1:9. Start the service, or correct the URL.'
+    expect(stdout.split('\n')).toEqual([
+      `FAIL  the run ended early: ${reason}`,
+      expect.stringMatching(/^0 requests to http:\S+ with --seed \d+: 1 failure\.$/),
+      '',
+    ])
+    for (const file of [xml, html]) expect(await readFile(file as string, 'utf8')).toContain(reason)
+    expect(JSON.parse(await readFile(har as string, 'utf8')).log.entries).toEqual([])
   },
   LONG_MS,
 )

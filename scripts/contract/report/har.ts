@@ -3,16 +3,32 @@ import type { ReceivedResponse, Request } from '../request.ts'
 import type { Exchange } from '../sender.ts'
 import type { Report } from './report.ts'
 
-/** Each entry has the failure as its comment. */
+export interface Recording {
+  /** The URL of the service, without a trailing slash. */
+  url: string
+  exchange: Exchange
+  /** The failure. */
+  comment: string
+}
+
 export function contractHar({ url, cases }: Report): string {
-  const entries = cases.flatMap(({ operation, name, failures }) =>
-    failures.flatMap(({ exchanges, what, message }) =>
-      exchanges.map((exchange) => ({
-        ...toEntry(url, exchange),
-        comment: `${operation} ${name}: ${what}: ${message}`,
-      })),
+  return writeHar(
+    cases.flatMap(({ operation, name, failures }) =>
+      failures.flatMap(({ exchanges, what, message }) =>
+        exchanges.map((exchange) => ({
+          ...{ url, exchange },
+          comment: `${operation} ${name}: ${what}: ${message}`,
+        })),
+      ),
     ),
   )
+}
+
+export function writeHar(recordings: Recording[]): string {
+  const entries = recordings.map(({ url, exchange, comment }) => ({
+    ...toEntry(url, exchange),
+    comment,
+  }))
   const creator = { name: 'contract tests', version: '1' }
   return JSON.stringify({ log: { version: '1.2', creator, entries } }, null, 2)
 }
