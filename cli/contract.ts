@@ -37,6 +37,7 @@ import {
   type Shell,
   UsageError,
 } from './shell.ts'
+import { ALLOW_STALE_OPTION, assertFresh, describeAllowStale } from './stale.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const IDS = Object.keys(operations)
@@ -62,6 +63,7 @@ interface Options extends ReportOptions {
   seed?: number
   runs: number
   only?: string[]
+  allowStale?: boolean
   prove?: ProveOptions['prove']
 }
 
@@ -170,6 +172,7 @@ function addRunOptions(command: Command): void {
         .conflicts(ONLY_WITHOUT_ROOT),
     )
     .option('--mock', 'with --root: test the mock of the document instead')
+    .option(ALLOW_STALE_OPTION, describeAllowStale('run the tests'))
 }
 
 async function run(options: Options): Promise<CheckReport> {
@@ -180,6 +183,7 @@ async function run(options: Options): Promise<CheckReport> {
   }
   if (options.mock) throw new UsageError("option '--mock' needs option '--root <folder>'")
   const contract = await readContract(ROOT)
+  if (!options.allowStale) await assertFresh(ROOT)
   if (options.prove !== undefined) return await proveOwnService(contract, options)
   const report = await buildReport(contract, options)
   return {

@@ -1,14 +1,19 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import type { Site } from '../web/docs/site.ts'
 import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
+import { ALLOW_STALE_OPTION, assertFresh, describeAllowStale } from './stale.ts'
+
+const OWN_ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 interface DocsOptions {
   out: string
   root?: string
   serverUrl?: string
+  allowStale?: boolean
 }
 
 export function addCommand(program: Command, shell: Shell): void {
@@ -22,6 +27,7 @@ export function addCommand(program: Command, shell: Shell): void {
     .requiredOption('--out <dir>', 'the folder for the files; existing files are replaced')
     .option(ROOT_OPTION, 'the folder of the contract (default: this copy of Muster)', parseRoot)
     .option('--server-url <url>', 'the URL of the service in the samples (default: BASE_URL)')
+    .option(ALLOW_STALE_OPTION, describeAllowStale('write the files'))
     .addHelpText(
       'after',
       examples(
@@ -30,7 +36,9 @@ export function addCommand(program: Command, shell: Shell): void {
       ),
     )
     .action(
-      shell.action(async ({ out, root, serverUrl }: DocsOptions): Promise<Output> => {
+      shell.action(async (options: DocsOptions): Promise<Output> => {
+        const { out, root, serverUrl, allowStale = false } = options
+        if (!allowStale) await assertFresh(root ?? OWN_ROOT)
         const { openSite } = await import('../web/docs/site.ts')
         const baseUrl = (serverUrl ?? (await shell.config()).baseUrl).replace(/\/$/, '')
         const site = openSite({ baseUrl, root, edition: 'static' })

@@ -17,6 +17,8 @@ interface DocumentTarget {
   key?: string
   /** Starts the mock of the document instead. */
   mock?: boolean
+  /** Also if the document was changed after generated/ was written. */
+  allowStale?: boolean
 }
 
 const GRACE_MS = 1_000
@@ -26,10 +28,11 @@ export async function testDocument({
   url,
   key = 'any',
   mock,
+  allowStale,
 }: DocumentTarget): Promise<CheckReport> {
   const contract = await readAnyContract(root)
   const start = mock ? startMock : startHandlers
-  const local = { host: '127.0.0.1', port: 0, contract }
+  const local = { host: '127.0.0.1', port: 0, contract, allowStale }
   if (url !== undefined) await assertResponds(url)
   const server = url === undefined ? await start(root, local) : undefined
   try {

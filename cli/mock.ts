@@ -14,6 +14,7 @@ import {
   type Shell,
   UsageError,
 } from './shell.ts'
+import { ALLOW_STALE_OPTION, assertFresh, describeAllowStale } from './stale.ts'
 import { nextStopSignal } from './stop-signals.ts'
 
 interface MockOptions {
@@ -24,6 +25,7 @@ interface MockOptions {
   webhook?: string
   secret?: string
   json?: boolean
+  allowStale?: boolean
 }
 
 const DEFAULT_PORT = 4010
@@ -63,6 +65,7 @@ export function addCommand(program: Command, shell: Shell): void {
       '--json',
       'print one JSON document {"url", "secret"} when the mock is ready, and nothing else',
     )
+    .option(ALLOW_STALE_OPTION, describeAllowStale('without --root: start'))
     .addHelpText(
       'after',
       `${examples(
@@ -112,12 +115,13 @@ function readWebhook({ root, stateful, webhook, secret }: MockOptions): MockWebh
   return { url: webhook, secret: secret ?? newSecret() }
 }
 
-/** The mock of the contracts of this copy of Muster. */
+/** The mock of the contracts of this copy of Muster, as they are in generated/. */
 async function startOwnMock(
-  { port, host, stateful }: MockOptions,
+  { port, host, stateful, allowStale = false }: MockOptions,
   webhook: MockWebhook | undefined,
   print: (line: string) => void,
 ): Promise<LocalService> {
+  if (!allowStale) await assertFresh(OWN_ROOT)
   const [{ createMock }, { listenLocally }, { newLogger }, { serviceParts }] = await Promise.all([
     import('../scripts/mock/mock.ts'),
     import('./local-server.ts'),

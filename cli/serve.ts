@@ -10,7 +10,6 @@ import { migrate, withSetupLock } from '../records/database/migrate.ts'
 import { openDatabase, withoutPooler } from '../records/database/open.ts'
 import { assertSchema } from '../records/database/schema-difference.ts'
 import { useClockForIds } from '../records/ids.ts'
-import { assertGenerated } from '../scripts/model/source-hashes.ts'
 import type { Config } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
 import type { Running } from '../server/main.ts'
@@ -18,6 +17,7 @@ import { startThread } from '../webhooks/queue/pglite.ts'
 import { parseDocumentRoot, ROOT_OPTION } from './root.ts'
 import { acquireServeLock } from './serve-lock.ts'
 import { examples, type Shell } from './shell.ts'
+import { ALLOW_STALE_OPTION, assertFresh, describeAllowStale } from './stale.ts'
 import { listenForStop, type StopSignals } from './stop-signals.ts'
 import { type WaitOptions, waitForPostgres } from './wait-for-postgres.ts'
 
@@ -52,7 +52,7 @@ export function addCommand(program: Command, shell: Shell): void {
       'serve only the handlers of this folder, which "muster init" created',
       parseDocumentRoot,
     )
-    .option('--allow-stale', 'start even if a contract was changed after generated/ was written')
+    .option(ALLOW_STALE_OPTION, describeAllowStale('start'))
     .addHelpText(
       'after',
       `${EXAMPLES}
@@ -66,7 +66,7 @@ With --json, the command prints one document {"url", "first_account"} when the s
       shell.action(async (options: ServeOptions): Promise<undefined> => {
         const { json = false, allowStale = false, root } = options
         if (root !== undefined) return await serveDocument(shell, root, options)
-        if (!allowStale) await assertGenerated(ROOT)
+        if (!allowStale) await assertFresh(ROOT)
         const config = await shell.config()
         const { database } = config
         // Two servers on one SQLite database would each attempt every delivery.

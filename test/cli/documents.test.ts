@@ -497,6 +497,23 @@ describe('muster contract --root', () => {
     ])
   })
 
+  it('starts a service whose document was changed only with --allow-stale', async () => {
+    const root = join(folder, 'stale')
+    await init(root, PETSTORE)
+    const file = join(root, 'openapi.json')
+    await writeFile(file, (await readFile(file, 'utf8')).replace('Petstore', 'Pets'))
+    await using muster = await newMuster()
+    for (const args of [['contract'], ['docs', '--out', join(folder, 'stale-site')]]) {
+      const refused = await muster.run([...args, '--root', root])
+      expect([args, refused.stderr]).toEqual([
+        args,
+        'generated/ was not written from openapi.json as it is now. Run "npm run generate" first.\n',
+      ])
+      const { stderr } = await muster.run([...args, '--root', root, '--allow-stale'])
+      expect([args, stderr]).toEqual([args, ''])
+    }
+  })
+
   it.each([[['--runs', '3']], [['--seed', '7']], [['--only', 'createTask']], [['--prove']]])(
     'refuses %j, which only tests of an installation have',
     async (options) => {

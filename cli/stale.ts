@@ -1,0 +1,23 @@
+/** The option `--allow-stale` of the commands that use generated/. */
+import { isPlain } from '../scripts/model/document-folder.ts'
+
+export const ALLOW_STALE_OPTION = '--allow-stale'
+
+/** `action` is what the command does, for example `start`. */
+export function describeAllowStale(action: string): string {
+  return `${action} even if a contract was changed after generated/ was written`
+}
+
+/** Throws `Refused` if a contract or document of the folder was changed after generated/ was
+ *  written. */
+export async function assertFresh(root: string): Promise<void> {
+  if (!isPlain(root)) {
+    const { assertGenerated } = await import('../scripts/model/source-hashes.ts')
+    return await assertGenerated(root)
+  }
+  const [{ assertDocumentGenerated }, { readAnyContract }] = await Promise.all([
+    import('../scripts/model/document.ts'),
+    import('../scripts/service/read.ts'),
+  ])
+  await assertDocumentGenerated(root, await readAnyContract(root))
+}
