@@ -1,4 +1,4 @@
-/** `discriminator`: a property whose value chooses one of the alternatives of `oneOf` or `anyOf`. */
+/** `discriminator`: a property whose value chooses one alternative of `oneOf` or `anyOf`. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Schema } from './schema.ts'
 import { isObject } from './source.ts'

@@ -1,5 +1,5 @@
-/** A field that a discriminator names has one name in all alternatives: it is renamed in all of them,
- *  and in the discriminator. */
+/** A field that a discriminator names has one name in all alternatives: it is renamed in all of
+ *  them, and in the discriminator. */
 import type { Contract } from '../model/contract.ts'
 import { listNodes, type Node } from '../model/nodes.ts'
 import { locate } from '../model/references.ts'

@@ -1,5 +1,5 @@
-/** Renames an operation: its ID is one word that means the same in every file, except where it means
- *  a made-up operation. */
+/** Renames an operation: its ID is one word that means the same in every file, except where it
+ *  means a made-up operation. */
 import { Refused } from '../../errors.ts'
 import type { Contract } from '../model/contract.ts'
 import { nearest } from '../model/nearest.ts'

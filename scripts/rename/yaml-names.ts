@@ -40,8 +40,8 @@ function isFieldKey(path: Path): boolean {
 const NAMES_FIELD =
   / (required \d+|fields \d+|allowed_sorts \d+|x-currency|x-depends-on|discriminator propertyName)$/
 
-/** A name in `required`, in a discriminator, in the enumeration of a sort, or in a keyword that names
- *  another field. */
+/** A name in `required`, in a discriminator, in the enumeration of a sort, or in a keyword that
+ *  names another field. */
 function isFieldValue(path: Path, value: unknown, ancestors: readonly unknown[]): boolean {
   const list = ancestors.at(-1)
   const names = isSeq(list) ? list.items.map((item) => isScalar(item) && item.value) : []

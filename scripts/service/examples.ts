@@ -8,8 +8,8 @@ import {
 } from '../model/operations.ts'
 import { type Call, concreteType, findResponse, type Result, type Tools } from './service.ts'
 
-/** `Prefer: code=404` chooses another response of the operation. The discriminators of `like` choose
- *  the alternatives of its body. */
+/** `Prefer: code=404` chooses another response of the operation. The discriminators of `like`
+ *  choose the alternatives of its body. */
 export async function respondWithExample(
   { operation, request }: Call,
   tools: Tools,
