@@ -80,7 +80,7 @@ export function addCommand(program: Command, shell: Shell): void {
     .description(
       'Test a service against openapi.yaml: send valid and invalid requests to each operation, with ' +
         'boundary and random values, and check every response. Without --url, the command starts the ' +
-        'service of this installation on a temporary database. For a deployed service, use a separate ' +
+        'service of this copy of Muster on a temporary database. For a deployed service, use a separate ' +
         'account without other traffic.',
     )
   addTargetOptions(command)
@@ -160,7 +160,7 @@ function addRunOptions(command: Command): void {
     .option('--har <file>', 'also write the requests of all failures as an HTTP Archive')
     .option(
       '--prove [part]',
-      'measure these tests: put faults into the responses of this installation, one at a time, and print ' +
+      'measure these tests: put faults into the responses of this copy of Muster, one at a time, and print ' +
         'how many the tests find; with a part, only faults that have it in their name',
     )
     .addOption(
@@ -204,7 +204,7 @@ async function proveOwnService(
   { prove = true, url, seed }: Options,
 ): Promise<CheckReport> {
   if (url !== undefined)
-    throw new UsageError("option '--prove' tests this installation, without option '--url <url>'")
+    throw new UsageError("option '--prove' tests this copy of Muster, without option '--url <url>'")
   const { proveContract } = await import('./contract-prove.ts')
   return await proveContract(contract, { prove, seed })
 }
@@ -221,7 +221,7 @@ interface TestRun {
 /** If an error ends the run early, the report has the results until then. */
 async function buildReport(contract: Contract, options: Options): Promise<Report> {
   const target = readTarget(options)
-  const { seed = randomInt(MAX_SEED), only = IDS, url = 'this installation' } = options
+  const { seed = randomInt(MAX_SEED), only = IDS, url = 'this copy of Muster' } = options
   const hasRestrictedKey = target === undefined || target.restrictedKey !== undefined
   const coverage = new Coverage(contract, only, { hasRestrictedKey })
   const results: TestRun['results'] = { url, dredd: null, cases: [] }
@@ -236,7 +236,7 @@ async function buildReport(contract: Contract, options: Options): Promise<Report
   return { ...results, seed, error, cells, untested: coverage.listUntested(), unused, refusals }
 }
 
-/** Undefined: the service of this installation. */
+/** Undefined: the service of this copy of Muster. */
 function readTarget(options: Options): Target | undefined {
   const { url, key, restrictedKey, otherKey, webhookSecret, receiverPort, receiverUrl } = options
   if ((url === undefined) !== (key === undefined))
@@ -273,7 +273,7 @@ function openExistingWebhook(secret: string): TestedWebhook {
   return { secret, async [Symbol.asyncDispose]() {} }
 }
 
-/** Without a target, tests the service of this installation. */
+/** Without a target, tests the service of this copy of Muster. */
 async function testTarget(testRun: TestRun, target: Target | undefined): Promise<void> {
   const { receiverPort, receiverUrl } = testRun.options
   await using receiver =
@@ -291,7 +291,7 @@ async function testTarget(testRun: TestRun, target: Target | undefined): Promise
   await sendRequests(testRun, service)
 }
 
-/** Dredd tests this installation only: some statuses need a database that the test can damage. */
+/** Dredd tests this copy of Muster only: some statuses need a database that the test can damage. */
 async function runDredd({ contract, options, coverage, results }: TestRun): Promise<void> {
   // Dredd's old dependencies trigger Node.js warnings.
   process.removeAllListeners('warning')

@@ -13,7 +13,7 @@ export function addCommand(program: Command, shell: Shell): void {
     .argument('<old>', 'an operation ID, or a field as Schema.field')
     .argument('<new>', 'the new operation ID, or the new name of the field')
     .option('--force', 'allow uncommitted changes, and a field that a release has')
-    .option(ROOT_OPTION, 'the folder of the contract (default: this installation)', parseRoot)
+    .option(ROOT_OPTION, 'the folder of the contract (default: this copy of Muster)', parseRoot)
     .addHelpText(
       'after',
       `

@@ -12,7 +12,7 @@ const MAX_PATH_STEPS = 3
 interface DocsOptions {
   /** The URL at which clients reach the service. */
   baseUrl: string
-  /** The folder of the contracts. Default: this installation. */
+  /** The folder of the contracts. Default: this copy of Muster. */
   root?: string
 }
 
