@@ -84,8 +84,9 @@ export async function listExpiries(scope: Scope): Promise<Map<string, number>> {
   return new Map(rows.map((row) => [row.user_id, row.expires_at]))
 }
 
-export async function deleteInvitation(scope: Scope, userId: string): Promise<void> {
-  await scope.rows('invitations').where({ user_id: userId }).delete()
+/** False: the user has no link. */
+export async function deleteInvitation(scope: Scope, userId: string): Promise<boolean> {
+  return (await scope.rows('invitations').where({ user_id: userId }).delete()) > 0
 }
 
 /** Deletes the links of all users. */

@@ -124,6 +124,24 @@ describe('people', () => {
     ).toBe(303)
   })
 
+  it('an action that is sent twice: is logged once', async () => {
+    const person = await newConsoleUser(app, account.accountId)
+    const path = `/people/${person.userId}`
+    const twice = (action: string) =>
+      Promise.all([owner.post(`${path}${action}`), owner.post(`${path}${action}`)])
+    await twice('/deactivate')
+    await twice('/reactivate')
+    await owner.post(`${path}/link`)
+    await twice('/link/withdraw')
+    const logged = await app.db.read('audit_log').where({ target_id: person.userId }).orderBy('id')
+    expect(logged.map(({ action }) => action)).toEqual([
+      'user.deactivated',
+      'user.reactivated',
+      'user.password_link_made',
+      'user.password_link_withdrawn',
+    ])
+  })
+
   it('every action on the owner: refused', async () => {
     const before = await app.db.read('users').where({ id: account.userId })
     for (const [path, fields] of [

@@ -53,6 +53,7 @@ export const personRoutes: Route[] = [
 async function personPage(visit: Visit, person: Person, errors: Errors = {}): Promise<ConsolePage> {
   const keys = await listApiKeys(visit.scope, person.id)
   const activeKeys = keys.filter(({ revokedAt }) => revokedAt === null).length
+  // Only the Owner sees these pages.
   const isOwnPage = person.role === 'owner'
   return {
     title: person.fullName,
@@ -171,6 +172,7 @@ function deactivateButton({ id, fullName }: Person): Html {
 async function changeAccess(visit: Visit): Promise<PageResult> {
   const person = await findPerson(visit)
   const { access, errors } = readAccess(visit.form)
+  // For the Owner, `updateAccess` refuses every change, whatever the fields contain.
   if (hasErrors(errors) && person.role !== 'owner') return personPage(visit, person, errors)
   const isChanged = await visit.change(async (scope) => {
     const updated = await updateAccess(scope, person.id, access, visit.now)
@@ -192,6 +194,7 @@ async function createLink(visit: Visit): Promise<PageResult> {
     if (current?.role === 'owner') throw new Refused('Change your own password on your profile.')
     if (current?.status !== 'active')
       throw new Refused(`${person.fullName} is deactivated. Reactivate them first.`)
+    // The one-time link of an invitation, which also sets a new password.
     const created = await invite(scope, person.id, visit.now)
     await visit.audit(
       scope,
@@ -217,8 +220,8 @@ async function withdrawInvitation(visit: Visit): Promise<PageResult> {
 async function withdrawLink(visit: Visit): Promise<PageResult> {
   const person = await findPerson(visit)
   await visit.change(async (scope) => {
-    await deleteInvitation(scope, person.id)
-    await visit.audit(scope, 'user.password_link_withdrawn', userTarget(person))
+    if (await deleteInvitation(scope, person.id))
+      await visit.audit(scope, 'user.password_link_withdrawn', userTarget(person))
   })
   return redirect(`/people/${person.id}`, `The password link of ${person.fullName} is withdrawn.`)
 }
@@ -228,9 +231,10 @@ async function switchStatus(visit: Visit, status: User['status']): Promise<PageR
   const { id, fullName } = person
   const isActive = status === 'active'
   await visit.change(async (scope) => {
+    const before = await findUser(scope, id, { forUpdate: true })
     if (isActive) await updateUserStatus(scope, id, status, visit.now)
     else await deactivateUser(scope, id, visit.now)
-    if (person.status !== status)
+    if (before?.status !== status)
       await visit.audit(
         scope,
         isActive ? 'user.reactivated' : 'user.deactivated',
