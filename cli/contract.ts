@@ -43,11 +43,11 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const IDS = Object.keys(operations)
 const DEFAULT_RUNS = 20
 const MAX_SEED = 2 ** 31 - 1
+const TARGET_DETAILS = ['restrictedKey', 'otherKey', 'webhookSecret', 'receiverPort', 'receiverUrl']
 /** The names of the options for tests that need Muster's own contract. */
-const ONLY_WITHOUT_ROOT = [
-  ...['restrictedKey', 'otherKey', 'webhookSecret', 'receiverPort', 'receiverUrl'],
-  ...['seed', 'runs', 'only', 'prove'],
-]
+const ONLY_WITHOUT_ROOT = [...TARGET_DETAILS, 'seed', 'runs', 'only', 'prove']
+/** The names of the options that would change what the faults are measured with. */
+const NOT_WITH_PROVE = ['url', 'key', ...TARGET_DETAILS, 'runs', 'only']
 
 interface Options extends ReportOptions {
   root?: string
@@ -158,10 +158,12 @@ function addRunOptions(command: Command): void {
     )
     .option('--only <ids>', 'test these operations only, separated by commas', parseList(...IDS))
     .option('--har <file>', 'also write the requests of all failures as an HTTP Archive')
-    .option(
-      '--prove [part]',
-      'measure these tests: put faults into the responses of this copy of Muster, one at a time, and print ' +
-        'how many the tests find; with a part, only faults that have it in their name',
+    .addOption(
+      new Option(
+        '--prove [part]',
+        'measure these tests: put faults into the responses of this copy of Muster, one at a time, and ' +
+          'print how many the tests find; with a part, only faults that have it in their name',
+      ).conflicts(NOT_WITH_PROVE),
     )
     .addOption(
       new Option(
@@ -201,10 +203,8 @@ async function run(options: Options): Promise<CheckReport> {
 
 async function proveOwnService(
   contract: Contract,
-  { prove = true, url, seed }: Options,
+  { prove = true, seed }: Options,
 ): Promise<CheckReport> {
-  if (url !== undefined)
-    throw new UsageError("option '--prove' tests this copy of Muster, without option '--url <url>'")
   const { proveContract } = await import('./contract-prove.ts')
   return await proveContract(contract, { prove, seed })
 }
