@@ -89,7 +89,7 @@ interface Execution<Id extends OperationId> {
   isMatch?: (current: object) => boolean
   /** Only the first request with this key changes something. The others get its response. */
   once?: KeyedRequest
-  /** Builds the response from the result of the handler. */
+  /** Sends the response to the client. Returns the copy that is stored with the idempotency key. */
   respond?: (result: unknown) => StoredResponse
 }
 
@@ -110,6 +110,7 @@ export async function execute<Id extends OperationId>(
   const query: Record<string, unknown> = execution.input.query
   return largePages.run(accountId, query['page[size]'], async () => {
     const result = await handle(services, id, execution, { scope, now: services.now() })
+    // Only changes have an idempotency key to store the copy with.
     execution.respond?.(result)
     return { result }
   })

@@ -45,7 +45,8 @@ function merge(changes: Change[]): ListedChange {
     line: lineOf(place),
     isGone,
     concerns: [...new Set(changes.map(({ concerns }) => concerns))],
-    // Each operation can have the component in another part.
+    // Operations that share a component name the place differently. The name in the component is the
+    // same for all.
     part: changes.every((change) => change.part === part) ? part : nameInComponent(place.path),
     what,
   }

@@ -32,7 +32,9 @@ export function readDiscriminator(schema: Schema, resolve: Resolve): Discriminat
   const alternatives = all.filter((alternative) => !isNull(resolve(alternative)))
   const named = alternatives.map((alternative) => namesOf(alternative, mapping))
   const listed = alternatives.map((alternative) => listValues(alternative, propertyName, resolve))
-  const values = [listed.map((own, index) => own ?? named[index] ?? []), named].find(areDistinct)
+  // The values that an alternative lists count before its names, unless two alternatives share one.
+  const preferred = listed.map((own, index) => own ?? named[index] ?? [])
+  const values = [preferred, named].find(areDistinct)
   if (values === undefined) return undefined
   return {
     name: propertyName,
@@ -51,7 +53,8 @@ export function findChoice({ name, choices }: Discriminator, value: unknown): Ch
   return choices.find(({ values }) => values.includes((value as Record<string, unknown>)[name]))
 }
 
-/** The discriminators of an object of the schema itself: not those of objects within it. */
+/** The discriminators that apply to the value itself, also by `allOf`, `oneOf` and `anyOf`, but not
+ *  to the values within it. */
 export function listDiscriminators(
   schema: Schema,
   resolve: Resolve,
@@ -68,8 +71,8 @@ export function listDiscriminators(
   ]
 }
 
-/** A copy whose alternatives list the values that choose them. Without references, the names of the
- *  alternatives are lost. `inlined` is the schema with its references replaced. */
+/** A copy of `inlined` whose alternatives list the values that choose them. `inlined` is the schema
+ *  with its references replaced, so it lacks the names of the alternatives. */
 export function keepChoices(schema: Schema, inlined: Schema, resolve: Resolve): Schema {
   const discriminator = readDiscriminator(schema, resolve)
   if (discriminator === undefined) return inlined

@@ -59,7 +59,8 @@ function findWrongParameters(openapi: Source, path: OperationPath): Finding[] {
   return [...noLists, ...wrong]
 }
 
-/** The handler would not get the part of the path, or every request would lack the parameter. */
+/** Path parameters that are not declared, which the handler would not get, and declared ones that
+ *  the path lacks, without which every request would be refused. */
 function findPathParameterFaults(openapi: Source, path: OperationPath): Finding[] {
   const [, template] = path
   const declared = listParameters(openapi, path)
@@ -128,7 +129,7 @@ function findKeywordFaults(schema: Schema, is31: boolean): KeywordFault[] {
 
 /** Defaults that their schema refuses: each request without the value would be refused. */
 function findFaultyDefaults(openapi: Source, schemas: Located<Schema>[]): Finding[] {
-  // Public documents have an empty default for the format of a URL.
+  // Many published documents have an empty default for the format of a URL.
   const validation = newValidation(openapi, { validateFormats: false })
   // Many operations have the same parameters and properties.
   const known = new Map<string, string[]>()

@@ -52,8 +52,8 @@ export async function deliver(
   const running: Promise<void>[] = []
   let waiting = attempts
   while (waiting.length > 0 && !stopping.aborted) {
-    const { started, remaining, paused } = await startAttempts(options, waiting, onStarted)
-    running.push(...started, release(options, paused))
+    const { started, remaining, mustWait } = await startAttempts(options, waiting, onStarted)
+    running.push(...started, release(options, mustWait))
     waiting = remaining
     if (waiting.length === 0) break
     await delay(RELOAD_DELAY_MS, undefined, { signal: stopping }).catch(() => undefined)
@@ -71,7 +71,7 @@ interface StartedAttempts {
   remaining: AttemptWith<'lease'>[]
   /** They must wait: all deliveries are paused, the account is suspended, this process cannot read
    *  the secret, the endpoint is slow, or its host has no slot. */
-  paused: AttemptWith<'lease'>[]
+  mustWait: AttemptWith<'lease'>[]
 }
 
 /** Loads the requests and starts the attempts. On PostgreSQL this locks the webhooks until the
@@ -83,7 +83,7 @@ async function startAttempts(
   onStarted: () => void,
 ): Promise<StartedAttempts> {
   const { db, inFlight, pause, store, log } = options
-  const batch: StartedAttempts = { started: [], remaining: attempts, paused: [] }
+  const batch: StartedAttempts = { started: [], remaining: attempts, mustWait: [] }
   const start = (requests: Map<string, AttemptRequest>): void => {
     batch.remaining = []
     for (const attempt of attempts) {
@@ -93,7 +93,7 @@ async function startAttempts(
       if (request?.nextAttemptAt !== attempt.scheduledAt) store.add(attempt)
       else if (!request.webhook || inFlight.isSending(attempt.deliveryId))
         batch.remaining.push(attempt)
-      else if (request.webhook.paused) batch.paused.push(attempt)
+      else if (request.webhook.paused) batch.mustWait.push(attempt)
       else if (!request.webhook.enabled) skip(options, attempt, request, request.webhook)
       else {
         const keys = openKeysUnlessSuspended(options, request.webhook)
@@ -101,7 +101,7 @@ async function startAttempts(
           batch.started.push(
             makeAttempt(options, attempt, request, { webhook: request.webhook, keys }),
           )
-        else batch.paused.push(attempt)
+        else batch.mustWait.push(attempt)
       }
     }
     if ([...requests.values()].some(({ webhook }) => webhook?.paused)) pause.onPaused()
@@ -136,7 +136,8 @@ async function keepLeased(
   }
 }
 
-/** Undefined: the webhook is paused in this process, and no attempt is made. */
+/** Undefined: the account is suspended, or this process cannot read the secret. Then no attempt is
+ *  made. */
 function openKeysUnlessSuspended(
   options: DeliverOptions,
   webhook: AttemptWebhook,
@@ -155,11 +156,11 @@ function openKeys(
 ): SigningKeys | undefined {
   try {
     const keys = openSecret(id, sealedSecret)
-    inFlight.paused.remove(id)
+    inFlight.unreadable.remove(id)
     return keys
   } catch (error) {
     if (!(error instanceof SecretUnreadable)) throw error
-    if (inFlight.paused.add(id))
+    if (inFlight.unreadable.add(id))
       log.error(
         { webhook: id },
         'Deliveries of a webhook are paused: its signing secret cannot be read. ' +
@@ -204,7 +205,7 @@ async function makeAttempt(
     if (span.isRecording()) describeSpan(span, attempt, result)
     return result
   })
-  // Without the clock of this machine.
+  // `send` uses the clock of this machine, `now` the one that all processes share.
   const sent = { ...ended, startedAt: startedAt.getTime() }
   logResult(options.log, attempt, sent)
   const isTest = eventId === null

@@ -80,8 +80,8 @@ export interface Engine {
 }
 
 const HORIZON_MS = 5 * 60_000
-/** A webhook that was slow for this long before the start is slow. */
-const SLOW_SINCE_MS = 15 * 60_000
+/** A webhook whose attempts within this time before the start were slow begins as slow. */
+const SLOW_WITHIN_MS = 15 * 60_000
 /** Part of the grace time that is reserved for storing results and closing. */
 const CLOSING_MS = 2_000
 
@@ -165,7 +165,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   }
 
   try {
-    const since = new Date(now().getTime() - SLOW_SINCE_MS)
+    const since = new Date(now().getTime() - SLOW_WITHIN_MS)
     const slow = { since, slowMs: SLOW_ATTEMPT_MS, slowAttempts: SLOW_AFTER }
     inFlight.endpoints.rememberSlow(await listSlowWebhooks(db, slow))
     await enqueuer.start()

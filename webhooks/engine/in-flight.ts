@@ -37,7 +37,7 @@ export type SlotListener = (limitReleased: boolean) => void
 export class InFlight {
   readonly endpoints = new Endpoints()
   /** This process cannot read their signing secrets. */
-  readonly paused = new PausedWebhooks()
+  readonly unreadable = new PausedWebhooks()
   /** Their accounts are suspended. */
   readonly suspended = new PausedWebhooks()
   /** By job ID. */
@@ -71,13 +71,13 @@ export class InFlight {
 
   /** The webhooks that get no attempts from this process for now. */
   get pauses(): PausedWebhooks[] {
-    return [this.paused, this.suspended, this.#hostSlots.waiting]
+    return [this.unreadable, this.suspended, this.#hostSlots.waiting]
   }
 
   counts(): EngineCounts {
     return {
       inFlight: this.#entries.size,
-      pausedWebhooks: this.paused.count(),
+      pausedWebhooks: this.unreadable.count(),
       resultsWaiting: [...this.#entries.values()].filter(({ phase }) => phase === 'storing').length,
       outcomes: { ...this.#outcomes },
       ended: { ...this.#ended },

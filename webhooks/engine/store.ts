@@ -27,8 +27,7 @@ export interface StoreOptions {
 
 /** A result waits at most this long for others. */
 const GATHER_MS = 10
-/** The same for an attempt without a job, because no other attempt waited for its slot when it
- *  started. */
+/** An attempt without a job can wait longer: no other attempt waited for its slot when it started. */
 const GATHER_WITHOUT_JOB_MS = 30
 /** Once this many results are waiting, they are stored at once. */
 const GATHER_COUNT = 256
@@ -45,7 +44,8 @@ export class ResultStore {
   readonly #transactions = new Set<Promise<void>>()
   readonly #completions = new Set<Promise<void>>()
   readonly #waiting: AttemptWith<'lease'>[] = []
-  /** Attempts that the database rejects with their responses. They are stored without them. */
+  /** The database has rejected these attempts, perhaps because of the receiver's response. They are
+   *  stored without it. */
   readonly #rejected: AttemptWith<'lease'>[] = []
   #timer: NodeJS.Timeout | undefined
   /** When `#timer` ends. */
@@ -139,8 +139,8 @@ export class ResultStore {
     if (db.dialect === 'postgres') {
       const { owned, progress } = await transaction(db, async (trx) => {
         const completed = await jobs.complete(batch, trx)
-        // A process that was suspended has lost its leases and the lead: a failure counts only from
-        // the process that owns the attempt now.
+        // After the operating system has stopped this process for a while, another one may have its
+        // leases and lead. Then only a success is stored: the other process makes the attempt again.
         const mayStore = (attempt: AttemptWith<'lease' | 'result'>): boolean =>
           hasSucceeded(attempt) ||
           completed.has(attempt.lease.jobId) ||
@@ -149,6 +149,7 @@ export class ResultStore {
         return { owned, progress: await this.#storeIn(trx, owned) }
       })
       this.#counter.add(owned)
+      // Those that got a job meanwhile.
       await this.#completeJobs([...withoutJob])
       return this.#finish(batch, progress)
     }
@@ -185,7 +186,7 @@ export class ResultStore {
     const { db, inFlight, contents } = this.#options
     contents.remove(batch)
     inFlight.finish(batch, progress)
-    // Notify this process only: in other processes the leader's sweep finds retries in time.
+    // `publish` reaches only this process. The sweep of a leader elsewhere finds retries in time.
     if (progress.some(({ nextAttemptAt }) => nextAttemptAt !== null))
       db.publish(ATTEMPTS_SCHEDULED.name)
   }
@@ -196,8 +197,8 @@ function track(promises: Set<Promise<void>>, promise: Promise<void>): void {
   promise.finally(() => promises.delete(promise))
 }
 
-/** Whether nothing waits for the result. When the webhook wants its events in order, the next one
- *  of the resource does. */
+/** Whether nothing waits for the result. When the webhook wants its events in order, the next event
+ *  of the resource waits for it. */
 function mayWait(attempt: AttemptWith<'lease'>): boolean {
   return !hasJob(attempt) && attempt.result?.orderingKey === null
 }
