@@ -4,6 +4,13 @@ export function nearest(name: string, known: string[]): string | undefined {
   return known[distances.indexOf(Math.min(...distances))]
 }
 
+/** A question that follows a refusal of the name. Empty if no known name is close. */
+export function suggest(name: string, known: string[]): string {
+  const closest = nearest(name, known)
+  const isClose = closest !== undefined && distanceBetween(name, closest) <= name.length / 2
+  return isClose ? `: did you mean ${closest}?` : ''
+}
+
 /** Levenshtein distance: the fewest letters to insert, delete or replace. */
 export function distanceBetween(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)

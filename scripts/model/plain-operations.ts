@@ -77,6 +77,14 @@ const RESERVED = new Set(
   ).split(' '),
 )
 
+/** Words with a meaning of their own in TypeScript, though variables can have their names. */
+const CONTEXTUAL = ['as', 'async', 'declare', 'from', 'get', 'of', 'satisfies', 'set', 'type']
+
+/** Whether the word can be a part of the syntax of TypeScript. */
+export function isKeyword(word: string): boolean {
+  return RESERVED.has(word) || CONTEXTUAL.includes(word)
+}
+
 /** The ID as the name of a function and its file: `issuesListForRepo` for `issues/list-for-repo`,
  *  `deleteOperation` for `delete`, which is reserved, and `op2faOperation` for `2fa`. */
 export function toOperationId(operationId: unknown, method: string, path: string): string {

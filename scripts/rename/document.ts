@@ -5,7 +5,7 @@ import { Refused } from '../../errors.ts'
 import { listComponents } from '../model/components.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
-import { toOperationId } from '../model/plain-operations.ts'
+import { isKeyword, toOperationId } from '../model/plain-operations.ts'
 import { valueAt } from '../model/source.ts'
 import { findSharedField } from './discriminators.ts'
 import { assertNames, describeMentions, type FieldName, hasProperty } from './field.ts'
@@ -93,6 +93,10 @@ export function renameDocumentField(
   const { schema, field, newField } = name
   const { schemas, places } = findSharedField(contract, schema, field)
   assertNames(contract, schemas, name)
+  if (!/^[A-Za-z_]\w*$/.test(field))
+    throw new Refused(
+      `${field} has other characters than letters, digits and _: rename it by hand, and generate`,
+    )
   if (!/^[A-Za-z_]\w*$/.test(newField))
     throw new Refused(`${newField} is not a name of a field: use letters, digits and _ only`)
   const [document] = documents
@@ -136,7 +140,8 @@ function handlersOf(
     { value: valueAt(contract.openapi.root, ['paths']) },
   ]
   const isShared = otherPlaces.some(({ value }) => hasProperty(value, field))
-  if (isShared || [field, newField].some((name) => PARTS_OF_HANDLERS.includes(name))) return []
+  const isPart = (name: string): boolean => PARTS_OF_HANDLERS.includes(name) || isKeyword(name)
+  if (isShared || [field, newField].some(isPart)) return []
   const components = new Set(
     schemas.map((schema) => `${contract.openapi.file} ${schemaPath(schema)}`),
   )

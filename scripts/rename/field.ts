@@ -8,7 +8,7 @@ import { newMigrationFile } from '../generate/files.ts'
 import { findRecordOperations, tableOf } from '../generate/resources.ts'
 import { listComponents } from '../model/components.ts'
 import type { Contract } from '../model/contract.ts'
-import { nearest } from '../model/nearest.ts'
+import { suggest } from '../model/nearest.ts'
 import type { MediaType } from '../model/operations.ts'
 import { dereference } from '../model/references.ts'
 import { isObject, lineOf, type Place, type Source, valueAt } from '../model/source.ts'
@@ -118,16 +118,15 @@ export function assertNames(contract: Contract, schemas: string[], name: FieldNa
   const { schema, field, newField } = name
   const all = Object.values(contract.sources).flatMap((source) => Object.keys(schemasOf(source)))
   if (!all.includes(schema))
-    throw new Refused(
-      `The contracts have no schema ${schema}: did you mean ${nearest(schema, all)}?`,
-    )
+    throw new Refused(`The contracts have no schema ${schema}${suggest(schema, all)}`)
   const fieldsOf = (owner: string): string[] =>
     Object.values(contract.sources).flatMap((source) =>
       Object.keys((valueAt(schemasOf(source), [owner, 'properties']) ?? {}) as object),
     )
   const fields = fieldsOf(schema)
-  if (!fields.includes(field))
-    throw new Refused(`${schema} has no field ${field}: did you mean ${nearest(field, fields)}?`)
+  const hint =
+    suggest(field, fields) || ', or only in a part of allOf: name the schema that declares it'
+  if (!fields.includes(field)) throw new Refused(`${schema} has no field ${field}${hint}`)
   const taken = schemas.find((other) => fieldsOf(other).includes(newField))
   if (taken) throw new Refused(`${taken} has a field ${newField} already: choose another name`)
 }

@@ -2,7 +2,7 @@
  *  means a made-up operation. */
 import { Refused } from '../../errors.ts'
 import type { Contract } from '../model/contract.ts'
-import { nearest } from '../model/nearest.ts'
+import { suggest } from '../model/nearest.ts'
 import { describeMadeUp, splitMadeUp } from './made-up.ts'
 import { type Changes, findMentions, HISTORY, type TextFile, wordPattern } from './text-files.ts'
 
@@ -44,7 +44,7 @@ export function assertOperationIds(
   const ids = operations.map(({ id }) => id)
   if (!ids.includes(name))
     throw new Refused(
-      `${openapi.file} has no operation ${name}: did you mean ${nearest(name, ids)}? Write Schema.field for a field.`,
+      `${openapi.file} has no operation ${name}${suggest(name, ids) || '.'} Write Schema.field for a field.`,
     )
   if (ids.includes(newName))
     throw new Refused(`${openapi.file} has ${newName} already: choose another name`)
