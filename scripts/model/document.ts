@@ -1,5 +1,5 @@
 /** Reads an OpenAPI document that has no asyncapi.yaml beside it. It may have several files. */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Refused } from '../../errors.ts'
@@ -97,7 +97,10 @@ export async function assertDocumentGenerated(root: string, document: Contract):
 /** The model of generated/openapi.json below `root`. */
 export function readGeneratedDocument(root: string): Contract {
   const file = 'openapi.json'
-  const text = readFileSync(join(root, 'generated', file), 'utf8')
+  const path = join(root, 'generated', file)
+  if (!existsSync(path))
+    throw new Refused(`generated/${file} does not exist. Run "npm run generate" first.`)
+  const text = readFileSync(path, 'utf8')
   return buildPlainContract({ file, text, root: JSON.parse(text), position: () => START })
 }
 

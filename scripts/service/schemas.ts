@@ -82,7 +82,10 @@ function newCompiler(openapi: Source, options: Options) {
     dereference(sources, { source: openapi, path: [], value: schema }).value
 
   function convert(schema: Schema, direction: Direction): Schema {
-    const chosen = withChoices(schema, direction, resolve)
+    const chosen = withChoices(schema, direction, {
+      resolve,
+      isText: options.coerceTypes !== false,
+    })
     return toJsonSchemaOf(options.coerceTypes ? withAnyOf(chosen) : chosen, direction, {
       convert: (subschema) => prepare(subschema, direction),
       resolve,
@@ -107,13 +110,20 @@ function newCompiler(openapi: Source, options: Options) {
 }
 
 /** The discriminator chooses the alternative, so that only the errors of that one are reported. */
-function withChoices(schema: Schema, direction: Direction, resolve: Resolve): Schema {
+function withChoices(
+  schema: Schema,
+  direction: Direction,
+  { resolve, isText }: { resolve: Resolve; isText: boolean },
+): Schema {
   const discriminator = readDiscriminator(schema, resolve)
   if (discriminator === undefined) return schema
   const { name, keyword, choices, hasNull } = discriminator
   const isHidden = ({ alternative }: Choice): boolean =>
     resolve(resolve(alternative).properties?.[name] ?? {})[HIDDEN_BY[direction]] === true
   if (choices.some(isHidden)) return schema
+  // A text is compared before it is converted.
+  const isNoText = choices.some(({ values }) => values.some((value) => typeof value !== 'string'))
+  if (isText && isNoText) return schema
   const accept = (values: readonly unknown[]): Schema => ({
     type: 'object',
     required: [name],

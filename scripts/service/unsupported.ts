@@ -120,7 +120,7 @@ function findInParameter({ source, path, value }: Located): Finding[] {
 function findSecurityProblems(openapi: Source): Finding[] {
   const schemes = (valueAt(openapi.root, ['components', 'securitySchemes']) ?? {}) as object
   const found = Object.entries(schemes).flatMap(([name, scheme]) => {
-    const { type, scheme: http } = scheme as Record<string, unknown>
+    const { type, scheme: http } = (scheme ?? {}) as Record<string, unknown>
     const isKnown =
       ['apiKey', 'oauth2', 'openIdConnect'].includes(String(type)) ||
       (type === 'http' && ['basic', 'bearer'].includes(String(http).toLowerCase()))
@@ -133,9 +133,14 @@ function findSecurityProblems(openapi: Source): Finding[] {
   const owners: Path[] = [[], ...listOperationPaths(openapi)]
   const undefinedNames = owners.flatMap((owner) => {
     const list = valueAt(openapi.root, [...owner, 'security'])
-    const names = (Array.isArray(list) ? list : []).flatMap((requirement) =>
-      Object.keys(requirement),
-    )
+    const requirements: unknown[] = Array.isArray(list) ? list : []
+    const names = requirements.filter(isObject).flatMap(Object.keys)
+    if (!requirements.every(isObject))
+      return {
+        source: openapi,
+        path: [...owner, 'security'],
+        problem: 'security has an empty entry: name a scheme, or write {} for access without one',
+      }
     return names
       .filter((name) => !Object.hasOwn(schemes, name))
       .map((name) => ({

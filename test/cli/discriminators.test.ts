@@ -179,3 +179,34 @@ it('accepts null beside a discriminator', async () => {
     'body.pets.0.lives': ['body.pets.0.lives is required.'],
   })
 })
+
+it('leaves the choice of a form with an integer to oneOf: its fields are text', async () => {
+  const root = await newRoot(
+    'form',
+    `openapi: 3.1.0
+info: { title: Forms, version: 1.0.0 }
+paths:
+  /forms:
+    post:
+      operationId: sendForm
+      requestBody:
+        content:
+          application/x-www-form-urlencoded:
+            schema:
+              oneOf: [{ $ref: '#/components/schemas/One' }, { $ref: '#/components/schemas/Two' }]
+              discriminator: { propertyName: n }
+      responses: { '204': { description: Done } }
+components:
+  schemas:
+    One: { type: object, required: [n], properties: { n: { type: integer, enum: [1] } } }
+    Two: { type: object, required: [n, b], properties: { n: { type: integer, enum: [2] }, b: { type: string } } }
+`,
+  )
+  const { url, stop } = await startMock(root, LOCAL)
+  await using _mock = { [Symbol.asyncDispose]: () => stop(0) }
+  const statusOf = async (form: Record<string, string>): Promise<number> =>
+    (await fetch(`${url}/forms`, { method: 'POST', body: new URLSearchParams(form) })).status
+  expect(await statusOf({ n: '1' })).toBe(204)
+  expect(await statusOf({ n: '2', b: 'x' })).toBe(204)
+  expect(await statusOf({ n: '2' })).toBe(400)
+})

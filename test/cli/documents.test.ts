@@ -159,11 +159,44 @@ describe('the Petstore', () => {
     expect(await generate({ check: true, root })).toMatchObject({ stale: [] })
   })
 
+  it('leaves handlers to a person if the field is a word of TypeScript', async () => {
+    const source = await newFolder('keyword', {
+      'openapi.yaml': `openapi: 3.0.3
+info: { title: People, version: 1.0.0 }
+paths:
+  /people:
+    post:
+      operationId: addPerson
+      requestBody: { content: { application/json: { schema: { $ref: '#/components/schemas/Person' } } } }
+      responses: { '204': { description: Added } }
+components:
+  schemas:
+    Person:
+      type: object
+      properties:
+        function: { type: string }
+`,
+    })
+    const root = join(folder, 'keyword-service')
+    await init(root, join(source, 'openapi.yaml'))
+    const { left } = await rename('Person.function', 'role', { force: true, root })
+    const handler = await readFile(join(root, 'handlers/addPerson.ts'), 'utf8')
+    expect(handler).toContain('export async function addPerson(')
+    expect(left[0]).toMatch(
+      /^handlers\/addPerson\.ts:\d+ can mean Person\.function: write role there$/,
+    )
+  })
+
   it.each([
     ['getPet', 'readPet', /^openapi\.json has no operation getPet: did you mean addPet\?/],
     ['getPetById', 'delete', 'delete is not the name of a function: write it like listPets'],
     ['getPetById', 'addPet', 'openapi.json has addPet already: choose another name'],
-    ['Pet.colour', 'color', /^Pet has no field colour: did you mean /],
+    ['Pet.nam', 'title', 'Pet has no field nam: did you mean name?'],
+    [
+      'Pet.colour',
+      'color',
+      /^Pet has no field colour, or only in a part of allOf: name the schema/,
+    ],
     ['Pet.name', 'status', 'Pet has a field status already: choose another name'],
     ['Pet.name', 'full name', /^full name is not a name of a field: use letters/],
   ])('refuses to rename %s to %s', async (name, newName, want) => {
@@ -202,6 +235,24 @@ describe('the Petstore', () => {
     const { from, changes } = await diff({ root })
     expect(from).toBe(JSON.parse(document).info.version)
     expect(changes).toMatchObject([{ id: 'api-operation-id-removed', level: 'code' }])
+  })
+
+  it.each([
+    [
+      'an empty security requirement',
+      { security: [null] },
+      'security has an empty entry: name a scheme, or write {} for access without one',
+    ],
+    [
+      'an empty security scheme',
+      { components: { securitySchemes: { api_key: null } } },
+      'api_key is a security scheme that is not supported: use apiKey',
+    ],
+  ])('is refused with %s', async (name, part, want) => {
+    const document = { ...JSON.parse(await readFile(PETSTORE, 'utf8')), ...part }
+    const source = await newFolder(name, { 'openapi.json': JSON.stringify(document) })
+    const root = join(folder, `service with ${name}`)
+    await expect(init(root, join(source, 'openapi.json'))).rejects.toThrow(want)
   })
 
   it('is compared with a folder, not with a git revision', async () => {
@@ -495,6 +546,15 @@ describe('muster contract --root', () => {
     expect(JSON.parse(stdout).results).toEqual([
       expect.objectContaining({ message: expect.stringMatching(`^Nothing responds at ${url}: `) }),
     ])
+  })
+
+  it('says with --allow-stale, too, that the document was never generated', async () => {
+    const root = await newFolder('not-generated', {
+      'openapi.json': await readFile(PETSTORE, 'utf8'),
+    })
+    await using muster = await newMuster()
+    const { stderr } = await muster.run(['contract', '--root', root, '--allow-stale'])
+    expect(stderr).toBe('generated/openapi.json does not exist. Run "npm run generate" first.\n')
   })
 
   it('starts a service whose document was changed only with --allow-stale', async () => {
