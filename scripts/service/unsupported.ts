@@ -177,7 +177,9 @@ const TYPES = ['string', 'number', 'integer', 'boolean', 'array', 'object', 'nul
 const IDENTIFIERS = ['$id', '$anchor', '$dynamicRef', '$dynamicAnchor', '$recursiveRef']
 
 function findSchemaProblems({ source, path, value }: Located<Schema>): Finding[] {
-  if (!isObject(value)) return []
+  if (typeof value === 'boolean') return []
+  if (!isObject(value))
+    return [{ source, path, problem: 'is no schema: write one, for example {} for any value' }]
   const schema = value as Schema
   const refuse = (key: string, problem: string): Finding => ({
     source,

@@ -244,6 +244,16 @@ components:
       'security has an empty entry: name a scheme, or write {} for access without one',
     ],
     [
+      'an empty schema',
+      { components: { schemas: { Pet: null } } },
+      'is no schema: write one, for example {} for any value',
+    ],
+    [
+      'an empty part of allOf',
+      { components: { schemas: { Pet: { allOf: [null] } } } },
+      'is no schema: write one, for example {} for any value',
+    ],
+    [
       'an empty security scheme',
       { components: { securitySchemes: { api_key: null } } },
       'api_key is a security scheme that is not supported: use apiKey',
