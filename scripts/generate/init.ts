@@ -1,6 +1,6 @@
 /** Makes a service from an OpenAPI document: a folder with the document, its generated code and
  *  stubs. */
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -17,9 +17,13 @@ const PROGRAM = fileURLToPath(new URL('../../bin/muster.js', import.meta.url))
  *  exist yet. Throws `Refused` for another directory, and `UnsupportedDocument` with every reason.
  *  After an error, the directory is as it was. */
 export async function init(directory: string, document: string): Promise<GenerateResult> {
-  if (existsSync(directory) && (await readdir(directory)).length > 0)
-    throw new Refused(`${directory} is not empty. Choose a folder that does not exist yet.`)
-  if (!existsSync(document)) throw new Refused(`There is no file ${document}.`)
+  const target = statSync(directory, { throwIfNoEntry: false })
+  if (target && (!target.isDirectory() || (await readdir(directory)).length > 0))
+    throw new Refused(
+      `${directory} exists already, and is no empty folder. Choose a folder that does not exist yet.`,
+    )
+  if (!statSync(document, { throwIfNoEntry: false })?.isFile())
+    throw new Refused(`There is no file ${document}.`)
   // The outermost folder that did not exist.
   const created = await mkdir(directory, { recursive: true })
   try {

@@ -8,7 +8,7 @@ import {
 } from '../model/keyword-values.ts'
 import { METHODS } from '../model/operations.ts'
 import { listOperationPaths, type OperationPath, parameterNames } from '../model/paths.ts'
-import { dereference } from '../model/references.ts'
+import { dereference, locate } from '../model/references.ts'
 import { listSubschemas, type Schema } from '../model/schema.ts'
 import { type Finding, isObject, type Located, type Source, valueAt } from '../model/source.ts'
 import { isOpenapi31, newValidation, type Validation } from './schemas.ts'
@@ -105,8 +105,14 @@ function findSchemaFaults(openapi: Source): Finding[] {
   const found: Finding[] = []
   const withDefault: Located<Schema>[] = []
   const visit = ({ source, path, value }: Located<Schema>): void => {
+    if (!isObject(value)) return
+    if (isEndless(openapi, value.$ref)) {
+      const problem = `${value.$ref} refers back to itself: write a schema in place of a reference`
+      found.push({ source, path: [...path, '$ref'], problem })
+      return
+    }
     // OpenAPI 3.0.3, Reference Object: what stands beside it is ignored.
-    if (!isObject(value) || (value.$ref !== undefined && !is31)) return
+    if (value.$ref !== undefined && !is31) return
     const faults = findKeywordFaults(value, is31)
     for (const { steps, problem } of faults)
       found.push({ source, path: [...path, ...steps], problem })
@@ -117,6 +123,18 @@ function findSchemaFaults(openapi: Source): Finding[] {
   }
   for (const schema of listSchemas(openapi)) visit(schema)
   return [...found, ...findFaultyDefaults(openapi, withDefault)]
+}
+
+/** Whether the references lead back to one of them, so that they never reach a schema. */
+function isEndless(openapi: Source, ref: unknown): boolean {
+  const seen = new Set<string>()
+  let next = ref
+  while (typeof next === 'string') {
+    if (seen.has(next)) return true
+    seen.add(next)
+    next = valueAt(locate({ [openapi.file]: openapi }, openapi, next).value, ['$ref'])
+  }
+  return false
 }
 
 function findKeywordFaults(schema: Schema, is31: boolean): KeywordFault[] {

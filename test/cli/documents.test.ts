@@ -203,6 +203,15 @@ components:
     await expect(rename(name, newName, { force: true, root: pets })).rejects.toThrow(want)
   })
 
+  it('is not copied from a folder, or into a file', async () => {
+    const root = join(folder, 'from-folder')
+    await expect(init(root, pets)).rejects.toThrow(`There is no file ${pets}.`)
+    const file = join(pets, 'openapi.json')
+    await expect(init(file, PETSTORE)).rejects.toThrow(
+      `${file} exists already, and is no empty folder. Choose a folder that does not exist yet.`,
+    )
+  })
+
   it('refuses generate --resource, because the service stores nothing', async () => {
     await using muster = await newMuster()
     const { status, stderr } = await muster.run(['generate', '--root', pets, '--resource', 'pet'])
@@ -252,6 +261,18 @@ components:
       'an empty part of allOf',
       { components: { schemas: { Pet: { allOf: [null] } } } },
       'is no schema: write one, for example {} for any value',
+    ],
+    [
+      'schemas that refer only to each other',
+      {
+        components: {
+          schemas: {
+            Pet: { $ref: '#/components/schemas/Animal' },
+            Animal: { $ref: '#/components/schemas/Pet' },
+          },
+        },
+      },
+      '#/components/schemas/Animal refers back to itself: write a schema in place of a reference',
     ],
     [
       'an empty security scheme',
