@@ -157,9 +157,12 @@ export function listSchemas(openapi: Source): Located<Schema>[] {
   const found: Located<Schema>[] = []
   const visit = (node: unknown, path: Path): void => {
     if (!isObject(node)) return
+    const isComponents = path[0] === 'components' && path.length === 2
+    const hasOwnNames = isComponents || path.at(-1) === 'headers'
     for (const [key, value] of Object.entries(node)) {
       const at = [...path, key]
-      if (key === 'schema' && isObject(value))
+      if (hasOwnNames) visit(value, at)
+      else if (key === 'schema' && isObject(value))
         found.push({ source: openapi, path: at, value: value as Schema })
       else if (key !== 'schemas' && !/^(examples?|x-.*)$/.test(key)) visit(value, at)
     }

@@ -275,6 +275,15 @@ components:
       '#/components/schemas/Animal refers back to itself: write a schema in place of a reference',
     ],
     [
+      'a faulty schema of a header with x-',
+      {
+        components: {
+          headers: { 'x-count': { schema: { type: 'integer', minimum: 'three' } } },
+        },
+      },
+      'minimum must be a number',
+    ],
+    [
       'an empty security scheme',
       { components: { securitySchemes: { api_key: null } } },
       'api_key is a security scheme that is not supported: use apiKey',
