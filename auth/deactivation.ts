@@ -1,14 +1,20 @@
 import type { WriteScope } from '../records/database/scope.ts'
 import { deleteInvitation } from '../records/invitations.ts'
 import { deleteSessions } from '../records/sessions.ts'
-import { updateUserStatus } from '../records/users.ts'
+import { type User, updateUserStatus } from '../records/users.ts'
 
 /** Stops the sign-in, the sessions, the one-time link and the API keys of a user at once. The
- *  sessions and the link are deleted: otherwise they would work again after a reactivation. False:
- *  the user does not exist. Throws `Refused` for the Owner. */
-export async function deactivateUser(scope: WriteScope, id: string, now: Date): Promise<boolean> {
-  if (!(await updateUserStatus(scope, id, 'deactivated', now))) return false
+ *  sessions and the link are deleted, also of a user who is deactivated already: otherwise they would
+ *  work again after a reactivation. Returns the user before the change. Undefined: the user does not
+ *  exist. Throws `Refused` for the Owner. */
+export async function deactivateUser(
+  scope: WriteScope,
+  id: string,
+  now: Date,
+): Promise<User | undefined> {
+  const before = await updateUserStatus(scope, id, 'deactivated', now)
+  if (!before) return undefined
   await deleteSessions(scope, id)
   await deleteInvitation(scope, id)
-  return true
+  return before
 }

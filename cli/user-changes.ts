@@ -66,16 +66,16 @@ export function addDeactivate(user: Command, shell: Shell): void {
     .action(
       shell.databaseAction(async ({ db, now }, { email }: { email: string }) => {
         const user = await lookUpUser(db, email)
-        const isActive = user.status === 'active'
-        await accountTransaction(db, user.accountId, async (scope) => {
-          // Also for a user who is deactivated already: it ends sessions that remain.
-          await deactivateUser(scope, user.id, now())
+        const wasActive = await accountTransaction(db, user.accountId, async (scope) => {
+          const before = await deactivateUser(scope, user.id, now())
+          if (before?.status !== 'active') return false
           const target = userTarget(user)
-          if (isActive) await auditCommand(scope, { action: 'user.deactivated', target }, now())
+          await auditCommand(scope, { action: 'user.deactivated', target }, now())
+          return true
         })
         return {
           document: { user_id: user.id, status: 'deactivated' },
-          text: isActive
+          text: wasActive
             ? `${user.email} is deactivated and signed out. The API keys of this user are refused.`
             : `${user.email} is deactivated already.`,
         }

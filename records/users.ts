@@ -187,20 +187,21 @@ export async function findUserByEmail(sql: Sql, email: string): Promise<User | u
   return row && userFromRow(row)
 }
 
-/** Activates or deactivates a user. The API keys of a deactivated user stop working at once. False:
- *  the user does not exist. Throws `Refused` for the Owner. */
+/** Activates or deactivates a user. The API keys of a deactivated user stop working at once.
+ *  Returns the user before the change. Undefined: the user does not exist. Throws `Refused` for the
+ *  Owner. */
 export async function updateUserStatus(
   scope: Scope,
   id: string,
   status: User['status'],
   now: Date,
-): Promise<boolean> {
+): Promise<User | undefined> {
   const user = await findUser(scope, id, { forUpdate: true })
-  if (!user) return false
+  if (!user) return undefined
   if (user.role === 'owner')
     throw new Refused('The Account Owner cannot be deactivated. Transfer the ownership first.')
   await scope.rows('users').where({ id: user.id }).update({ status, updated_at: now.getTime() })
-  return true
+  return user
 }
 
 export interface UserAccess {

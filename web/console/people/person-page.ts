@@ -231,9 +231,9 @@ async function switchStatus(visit: Visit, status: User['status']): Promise<PageR
   const { id, fullName } = person
   const isActive = status === 'active'
   await visit.change(async (scope) => {
-    const before = await findUser(scope, id, { forUpdate: true })
-    if (isActive) await updateUserStatus(scope, id, status, visit.now)
-    else await deactivateUser(scope, id, visit.now)
+    const before = isActive
+      ? await updateUserStatus(scope, id, status, visit.now)
+      : await deactivateUser(scope, id, visit.now)
     if (before?.status !== status)
       await visit.audit(
         scope,
