@@ -96,7 +96,7 @@ export class Endpoints {
     }
     const before = this.#healthOf(attempt)
     const health = healthAfter(before, sent, this.#nowMs())
-    this.#health.set(attempt.webhookId, { ...before, ...health })
+    this.#health.set(attempt.webhookId, health)
     return health.slowInARow < before.slowInARow
   }
 

@@ -285,11 +285,11 @@ interface AttemptEnd {
 }
 
 /** The health of an endpoint after an attempt. */
-export function healthAfter(
-  health: EndpointHealth,
+export function healthAfter<Health extends EndpointHealth>(
+  health: Health,
   attempt: AttemptEnd,
   nowMs: number,
-): EndpointHealth {
+): Health {
   const isQuick = attempt.status !== null && attempt.durationMs <= QUICK_RESPONSE_MS
   return {
     ...health,
