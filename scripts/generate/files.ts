@@ -10,6 +10,12 @@ export async function listNames(directory: string, { recursive = false } = {}): 
   return names.sort()
 }
 
+/** The folders with the code of the service and of its toolchain. */
+export const CODE_FOLDERS: readonly string[] = [
+  ...['bin', 'cli', 'server', 'web', 'operations', 'handlers', 'webhooks', 'auth', 'records'],
+  ...['scripts', 'client'],
+]
+
 /** The files and folders below these folders, relative to the root. */
 export async function listPathsBelow(root: string, folders: readonly string[]): Promise<string[]> {
   const lists = folders.map(async (folder) =>

@@ -1,7 +1,7 @@
 /** Checks the code within the sentences of guides: words that are almost an operation ID. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { listPathsBelow } from '../generate/files.ts'
+import { CODE_FOLDERS, listPathsBelow } from '../generate/files.ts'
 import type { Contract } from '../model/contract.ts'
 import { distanceBetween, nearest } from '../model/nearest.ts'
 import type { LintProblem } from './problem.ts'
@@ -18,11 +18,6 @@ interface Guide {
 const MAX_DISTANCE = 2
 /** A shorter word may have only one wrong letter: with two, it is often another word. */
 const LONG_WORD = 8
-
-const CODE_FOLDERS = [
-  ...['bin', 'cli', 'server', 'web', 'operations', 'handlers', 'webhooks', 'auth', 'records'],
-  ...['scripts', 'client'],
-]
 
 export async function findMisspeltOperations(
   root: string,

@@ -184,19 +184,30 @@ function readRateLimit(openapi: Source, path: Path): RateLimit {
  *  its path's, by name and `in`. */
 export function readParameters(
   sources: Sources,
-  { source, path }: Place,
+  operation: Place,
   read: (sources: Sources, placed: Located) => Parameter,
 ): Parameter[] {
   const parameters = new Map<string, Parameter>()
-  for (const owner of [path.slice(0, -1), path]) {
-    const list = valueAt(source.root, [...owner, 'parameters'])
-    for (const [index, value] of (Array.isArray(list) ? list : []).entries()) {
-      const at = [...owner, 'parameters', index]
-      const parameter = read(sources, dereference(sources, { source, path: at, value }))
-      parameters.set(`${parameter.in} ${parameter.name}`, parameter)
-    }
+  for (const { target } of locateParameters(sources, operation)) {
+    const parameter = read(sources, target)
+    parameters.set(`${parameter.in} ${parameter.name}`, parameter)
   }
   return [...parameters.values()]
+}
+
+/** The parameters of the path, then those of the operation. `at` is the path of the parameter or of
+ *  the reference to it, `target` the parameter. */
+export function locateParameters(
+  sources: Sources,
+  { source, path }: Place,
+): { at: Path; target: Located }[] {
+  return [path.slice(0, -1), path].flatMap((owner) => {
+    const list = valueAt(source.root, [...owner, 'parameters'])
+    return (Array.isArray(list) ? list : []).map((value, index) => {
+      const at = [...owner, 'parameters', index]
+      return { at, target: dereference(sources, { source, path: at, value }) }
+    })
+  })
 }
 
 function readParameter(sources: Sources, placed: Located): Parameter {

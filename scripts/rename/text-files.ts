@@ -1,7 +1,7 @@
 /** The files that a person writes, and the changes to them. */
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { listNames, listPathsBelow } from '../generate/files.ts'
+import { CODE_FOLDERS, listNames, listPathsBelow } from '../generate/files.ts'
 
 /** Relative to the root. */
 export interface TextFile {
@@ -20,10 +20,7 @@ export interface Changes {
   madeUp?: string[]
 }
 
-const FOLDERS = [
-  ...['bin', 'cli', 'server', 'web', 'operations', 'handlers', 'webhooks', 'auth', 'records'],
-  ...['scripts', 'client', 'docs', 'deploy', 'test'],
-]
+const FOLDERS = [...CODE_FOLDERS, 'docs', 'deploy', 'test']
 const IS_TEXT = /\.([cm]?[jt]s|ya?ml|md|py|php|go|rb|rs|java|sh|jq)$/
 /** Packages, and what has landed or was released: it is never changed. */
 const IS_FROZEN = /(^|\/)node_modules\/|^docs\/released\/|^records\/migrations\//

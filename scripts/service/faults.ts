@@ -6,9 +6,9 @@ import {
   findWrongTypes,
   type KeywordFault,
 } from '../model/keyword-values.ts'
-import { METHODS } from '../model/operations.ts'
+import { locateParameters, METHODS } from '../model/operations.ts'
 import { listOperationPaths, type OperationPath, parameterNames } from '../model/paths.ts'
-import { dereference, locate } from '../model/references.ts'
+import { locate } from '../model/references.ts'
 import { listSubschemas, type Schema } from '../model/schema.ts'
 import { type Finding, isObject, type Located, type Source, valueAt } from '../model/source.ts'
 import { isOpenapi31, newValidation, type Validation } from './schemas.ts'
@@ -85,18 +85,11 @@ function findPathParameterFaults(openapi: Source, path: OperationPath): Finding[
   ]
 }
 
-/** The parameters of the operation and of its path. `path` is the place of a reference, `target`
- *  that of the parameter. */
 function listParameters(openapi: Source, path: OperationPath) {
   const sources = { [openapi.file]: openapi }
-  return [path.slice(0, 2), path].flatMap((owner) => {
-    const list = valueAt(openapi.root, [...owner, 'parameters'])
-    return (Array.isArray(list) ? list : []).map((value, index) => {
-      const at = [...owner, 'parameters', index]
-      const target = dereference(sources, { source: openapi, path: at, value })
-      const fields = (target.value ?? {}) as { name?: unknown; in?: unknown; required?: unknown }
-      return { ...fields, path: at, target: target.path }
-    })
+  return locateParameters(sources, { source: openapi, path }).map(({ at, target }) => {
+    const fields = (target.value ?? {}) as { name?: unknown; in?: unknown; required?: unknown }
+    return { ...fields, path: at, target: target.path }
   })
 }
 

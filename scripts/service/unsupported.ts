@@ -1,8 +1,8 @@
 /** Finds what a document has that the toolchain does not support, all of it in one run.
  *  docs/documents.md has the table. */
+import { locateParameters } from '../model/operations.ts'
 import { findPathProblems, listOperationPaths, type OperationPath } from '../model/paths.ts'
 import { toOperationId } from '../model/plain-operations.ts'
-import { dereference } from '../model/references.ts'
 import { listSubschemas, type Schema } from '../model/schema.ts'
 import {
   type Finding,
@@ -95,13 +95,8 @@ function findInOperation(openapi: Source, path: OperationPath): Finding[] {
       })
   if (statuses.length === 0)
     found.push({ source: openapi, path, problem: 'has no responses: add at least one' })
-  for (const owner of [path.slice(0, 2), path]) {
-    const list = valueAt(openapi.root, [...owner, 'parameters'])
-    for (const [index, value] of (Array.isArray(list) ? list : []).entries()) {
-      const at = { source: openapi, path: [...owner, 'parameters', index], value }
-      found.push(...findInParameter(dereference(sources, at)))
-    }
-  }
+  for (const { target } of locateParameters(sources, { source: openapi, path }))
+    found.push(...findInParameter(target))
   return found
 }
 

@@ -18,8 +18,7 @@ import {
   toText,
 } from '../run.ts'
 import { invalidValues, type Mutation, objectMutations } from '../values/invalid-values.ts'
-import type { NamedValue } from '../values/limit-values.ts'
-import { limitValues } from '../values/limit-values.ts'
+import { limitValues, type NamedValue } from '../values/limit-values.ts'
 import { validInputs } from './valid-data.ts'
 
 export async function* invalidValueChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
