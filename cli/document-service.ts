@@ -13,7 +13,7 @@ import { type LocalService, listenLocally } from './local-server.ts'
 interface LocalOptions {
   host: string
   port: number
-  /** Of a caller that has read the document already. */
+  /** The document, if the caller has read it already. */
   contract?: Contract
 }
 

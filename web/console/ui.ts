@@ -248,7 +248,7 @@ interface Confirmation {
   text: Content
   /** The button that confirms. */
   body: Content
-  /** Of the button that opens the dialog. */
+  /** How the button that opens the dialog looks. */
   openStyle?: ButtonStyle
 }
 
