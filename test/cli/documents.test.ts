@@ -1,10 +1,8 @@
 /** The commands for other OpenAPI documents than the contract of this service. docs/documents.md
  *  lists what they support. */
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { cp, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { testDocument } from '../../cli/document-contract.ts'
 import { startHandlers, startMock } from '../../cli/document-service.ts'
 import { diff, keepReleased } from '../../scripts/diff/diff.ts'
@@ -13,28 +11,11 @@ import { init } from '../../scripts/generate/init.ts'
 import { rename } from '../../scripts/rename/rename.ts'
 import { openSite } from '../../web/docs/site.ts'
 import { readTabs } from '../docs/pages.ts'
-import { FAULTY, INCOMPLETE, LIBRARY, MEMBERS, UNSUPPORTED } from './documents.ts'
+import { folder, newFolder, PETSTORE, publicDocument } from './document-folder.ts'
+import { LIBRARY, MEMBERS } from './documents.ts'
 import { newMuster } from './muster.ts'
 
-const publicDocument = (name: string) =>
-  createRequire(import.meta.url).resolve(`@readme/oas-examples/${name}.json`)
-const PETSTORE = publicDocument('3.0/json/petstore')
 const LOCAL = { host: '127.0.0.1', port: 0 }
-
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'muster-documents-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
-
-async function newFolder(name: string, files: Record<string, string>): Promise<string> {
-  const directory = join(folder, name)
-  for (const [file, text] of Object.entries(files)) {
-    await mkdir(dirname(join(directory, file)), { recursive: true })
-    await writeFile(join(directory, file), text)
-  }
-  return directory
-}
 
 /** Runs a service or a mock, and disposes of it at the end of the test. */
 async function serve(starting: Promise<Awaited<ReturnType<typeof startHandlers>>>) {
@@ -246,55 +227,6 @@ components:
     expect(changes).toMatchObject([{ id: 'api-operation-id-removed', level: 'code' }])
   })
 
-  it.each([
-    [
-      'an empty security requirement',
-      { security: [null] },
-      'security has an empty entry: name a scheme, or write {} for access without one',
-    ],
-    [
-      'an empty schema',
-      { components: { schemas: { Pet: null } } },
-      'is no schema: write one, for example {} for any value',
-    ],
-    [
-      'an empty part of allOf',
-      { components: { schemas: { Pet: { allOf: [null] } } } },
-      'is no schema: write one, for example {} for any value',
-    ],
-    [
-      'schemas that refer only to each other',
-      {
-        components: {
-          schemas: {
-            Pet: { $ref: '#/components/schemas/Animal' },
-            Animal: { $ref: '#/components/schemas/Pet' },
-          },
-        },
-      },
-      '#/components/schemas/Animal refers back to itself: write a schema in place of a reference',
-    ],
-    [
-      'a faulty schema of a header with x-',
-      {
-        components: {
-          headers: { 'x-count': { schema: { type: 'integer', minimum: 'three' } } },
-        },
-      },
-      'minimum must be a number',
-    ],
-    [
-      'an empty security scheme',
-      { components: { securitySchemes: { api_key: null } } },
-      'api_key is a security scheme that is not supported: use apiKey',
-    ],
-  ])('is refused with %s', async (name, part, want) => {
-    const document = { ...JSON.parse(await readFile(PETSTORE, 'utf8')), ...part }
-    const source = await newFolder(name, { 'openapi.json': JSON.stringify(document) })
-    const root = join(folder, `service with ${name}`)
-    await expect(init(root, join(source, 'openapi.json'))).rejects.toThrow(want)
-  })
-
   it('is compared with a folder, not with a git revision', async () => {
     await expect(diff({ base: 'HEAD', root: pets })).rejects.toThrow(
       'HEAD is no folder: name the folder of the earlier openapi.json. ' +
@@ -457,173 +389,3 @@ describe('a document of OpenAPI 3.1 in two files', () => {
 })
 
 /** The lines about the document, without the column and the rule that lint adds. */
-function problemLines(output: string): string[] {
-  const lines = output.split('\n').filter((line) => line.startsWith('openapi'))
-  return lines.map((line) => line.replace(/^([^:]+:\d+)(:\d+ \S+ —)?/, '$1'))
-}
-
-describe('a document that is not supported', () => {
-  it.each([
-    ['constructs', UNSUPPORTED],
-    ['values', FAULTY],
-  ])('is refused for its %s with every reason, file, line and remedy', async (name, document) => {
-    const root = await newFolder(`refused-${name}`, { 'openapi.yaml': document.text })
-    await using muster = await newMuster()
-    for (const args of [['lint'], ['generate'], ['diff'], ['mock'], ['contract', '--mock']]) {
-      const { status, stdout, stderr } = await muster.run([...args, '--root', root])
-      expect([args, status]).toEqual([args, 1])
-      expect([args, problemLines(stdout + stderr)]).toEqual([args, document.reasons])
-    }
-  })
-
-  it('can be the base of diff if the revision corrects its values', async () => {
-    const text = FAULTY_LIMIT.replace('maximum: 5', 'maximum: 50')
-    const base = await newFolder('faulty-base', { 'openapi.yaml': FAULTY_LIMIT })
-    const root = await newFolder('corrected-base', { 'openapi.yaml': text })
-    expect((await diff({ base, root })).changes).toMatchObject([{ level: 'safe' }])
-    await expect(diff({ base: root, root: base })).rejects.toThrow('minimum 10 is above maximum 5')
-  })
-
-  it('is refused by init with the name of the file, and leaves no folder behind', async () => {
-    const documents = await newFolder('original', {
-      'bad.yaml': FAULTY_LIMIT.replace('{ description', "{ $ref: 'parts/none.yaml', description"),
-      'worse.yaml': 'openapi: [',
-    })
-    const root = join(documents, 'new/service')
-    const bad = join(documents, 'bad.yaml')
-    await expect(init(root, bad)).rejects.toThrow(`${bad}:7 minimum 10 is above maximum 5`)
-    await expect(init(root, bad)).rejects.toThrow(`${bad}:8 refers to parts/none.yaml`)
-    const worse = join(documents, 'worse.yaml')
-    await expect(init(root, worse)).rejects.toThrow(`${worse}:1 is not YAML`)
-    expect(await readdir(documents)).toEqual(['bad.yaml', 'worse.yaml'])
-  })
-
-  it('is refused by init with the name of the part that has the problem', async () => {
-    const documents = await newFolder('parts-of-original', {
-      'library.yaml': LIBRARY,
-      'parts/members.yaml': MEMBERS.replace('minLength: 1', 'minLength: one'),
-    })
-    const problem = `${join(documents, 'parts/members.yaml')}:6 minLength must be a whole number`
-    const library = join(documents, 'library.yaml')
-    await expect(init(join(documents, 'service'), library)).rejects.toThrow(problem)
-  })
-
-  it('leaves the folder of init usable for a corrected document', async () => {
-    const documents = await newFolder('corrected', { 'bad.yaml': UNSUPPORTED.text })
-    const root = join(documents, 'service')
-    await mkdir(root)
-    await expect(init(root, join(documents, 'bad.yaml'))).rejects.toThrow('is not supported')
-    expect(await readdir(root)).toEqual([])
-    const { written } = await init(root, PETSTORE)
-    expect(written.length).toBeGreaterThan(0)
-  })
-})
-
-const FAULTY_LIMIT = `openapi: 3.0.3
-info: { title: Limits, version: '1' }
-paths:
-  /a:
-    get:
-      parameters:
-        - { name: limit, in: query, schema: { type: integer, minimum: 10, maximum: 5 } }
-      responses: { '204': { description: Nothing. } }
-`
-
-describe('a document that lacks a description or a version', () => {
-  it('fails lint. The other commands name the parts and succeed', async () => {
-    const root = await newFolder('incomplete', { 'openapi.yaml': INCOMPLETE })
-    await using muster = await newMuster()
-    const want = [
-      'openapi.yaml:2 info has no version, which OpenAPI requires: add it',
-      'openapi.yaml:8 response 204 has no description, which OpenAPI requires: add it',
-      'openapi.yaml:12 response Missing has no description, which OpenAPI requires: add it',
-    ]
-    const lint = await muster.run(['lint', '--root', root])
-    expect([lint.status, problemLines(lint.stdout)]).toEqual([1, want])
-    for (const args of [['generate'], ['generate', '--check'], ['diff']]) {
-      const { status, stdout } = await muster.run([...args, '--root', root])
-      expect([args, status, problemLines(stdout)]).toEqual([args, 0, want])
-    }
-    const { results } = JSON.parse((await muster.run(['diff', '--root', root, '--json'])).stdout)
-    expect(results).toMatchObject(Array(want.length).fill({ level: 'warning' }))
-  })
-})
-
-describe('muster contract --root', () => {
-  it('records the requests of failures, without the key', async () => {
-    const root = join(folder, 'recorded')
-    await init(root, PETSTORE)
-    await using muster = await newMuster()
-    const har = join(folder, 'failures.har')
-    const options = ['--root', root, '--key', 'mst/key', '--har', har, '--json']
-    const { status, stdout } = await muster.run(['contract', ...options])
-    const { operations } = JSON.parse(stdout) as { operations: { failures: string[] }[] }
-    const failures = operations.flatMap((operation) => operation.failures)
-    const recording = await readFile(har, 'utf8')
-    const { entries } = JSON.parse(recording).log
-    expect([status, entries.length]).toEqual([1, failures.length])
-    expect(entries).toContainEqual(
-      expect.objectContaining({
-        comment: expect.stringContaining('getInventory a valid request: responds with 501'),
-        request: expect.objectContaining({
-          url: expect.stringMatching(/\/v2\/store\/inventory$/),
-          headers: [{ name: 'api_key', value: '$KEY' }],
-        }),
-        response: expect.objectContaining({ status: 501 }),
-      }),
-    )
-    expect(recording).not.toContain('mst/key')
-  })
-
-  it('reports one failure if nothing responds at the URL', async () => {
-    await using muster = await newMuster()
-    const root = await newFolder('unanswered', { 'openapi.json': await readFile(PETSTORE, 'utf8') })
-    const url = 'http://127.0.0.1:9'
-    const { stdout, status } = await muster.run([
-      ...['contract', '--root', root, '--url', url, '--json'],
-    ])
-    expect(status).toBe(1)
-    expect(JSON.parse(stdout).results).toEqual([
-      expect.objectContaining({ message: expect.stringMatching(`^Nothing responds at ${url}: `) }),
-    ])
-  })
-
-  it('says with --allow-stale, too, that the document was never generated', async () => {
-    const root = await newFolder('not-generated', {
-      'openapi.json': await readFile(PETSTORE, 'utf8'),
-    })
-    await using muster = await newMuster()
-    const { stderr } = await muster.run(['contract', '--root', root, '--allow-stale'])
-    expect(stderr).toBe('generated/openapi.json does not exist. Run "npm run generate" first.\n')
-  })
-
-  it('starts a service whose document was changed only with --allow-stale', async () => {
-    const root = join(folder, 'stale')
-    await init(root, PETSTORE)
-    const file = join(root, 'openapi.json')
-    await writeFile(file, (await readFile(file, 'utf8')).replace('Petstore', 'Pets'))
-    await using muster = await newMuster()
-    for (const args of [['contract'], ['docs', '--out', join(folder, 'stale-site')]]) {
-      const refused = await muster.run([...args, '--root', root])
-      expect([args, refused.stderr]).toEqual([
-        args,
-        'generated/ was not written from openapi.json as it is now. Run "npm run generate" first.\n',
-      ])
-      const { stderr } = await muster.run([...args, '--root', root, '--allow-stale'])
-      expect([args, stderr]).toEqual([args, ''])
-    }
-  })
-
-  it.each([[['--runs', '3']], [['--seed', '7']], [['--only', 'createTask']], [['--prove']]])(
-    'refuses %j, which only tests of an installation have',
-    async (options) => {
-      const root = await newFolder('options', { 'openapi.yaml': LIBRARY })
-      await using muster = await newMuster()
-      const [option = ''] = options
-      expect(await muster.run(['contract', '--root', root, ...options])).toMatchObject({
-        status: 2,
-        stderr: expect.stringContaining(`'--root <folder>' cannot be used with option '${option}`),
-      })
-    },
-  )
-})
