@@ -49,12 +49,12 @@ describe('queue quota', () => {
       ]),
     )
   it.each([
-    { accountsInQueue: 0, webhooks: 0, quota: 1_344, ofNew: 1_344 },
-    { accountsInQueue: 1, webhooks: 1, quota: 1_344, ofNew: 768 },
-    { accountsInQueue: 1, webhooks: 50, quota: 26, ofNew: 768 },
-    { accountsInQueue: 2, webhooks: 1, quota: 768, ofNew: 512 },
-    { accountsInQueue: 2, webhooks: 50, quota: 15, ofNew: 512 },
-    { accountsInQueue: 10, webhooks: 50, quota: 4, ofNew: 139 },
+    { accountsInQueue: 0, webhooks: 0, quota: 1_400, ofNew: 1_400 },
+    { accountsInQueue: 1, webhooks: 1, quota: 1_400, ofNew: 800 },
+    { accountsInQueue: 1, webhooks: 50, quota: 28, ofNew: 800 },
+    { accountsInQueue: 2, webhooks: 1, quota: 800, ofNew: 533 },
+    { accountsInQueue: 2, webhooks: 50, quota: 16, ofNew: 533 },
+    { accountsInQueue: 10, webhooks: 50, quota: 4, ofNew: 145 },
     { accountsInQueue: 5_000, webhooks: 1, quota: 16, ofNew: 16 },
   ])(
     '$accountsInQueue accounts with $webhooks webhooks each in the queue: $quota attempts of each webhook',
@@ -66,10 +66,10 @@ describe('queue quota', () => {
   )
 
   it.each([
-    { workers: 0, quota: 1_344 },
-    { workers: 1, quota: 1_344 },
-    { workers: 2, quota: 1_792 },
-    { workers: 8, quota: 4_480 },
+    { workers: 0, quota: 1_400 },
+    { workers: 1, quota: 1_400 },
+    { workers: 2, quota: 1_904 },
+    { workers: 8, quota: 4_928 },
   ])('$workers workers: $quota attempts of the only webhook', ({ workers, quota }) => {
     expect(queueQuota(useOf(new Map(), workers), 'new')).toBe(quota)
   })
@@ -79,11 +79,11 @@ describe('queue quota', () => {
       [
         'one',
         new Map([
-          ['below', 383],
-          ['at', 384],
+          ['below', 399],
+          ['at', 400],
         ]),
       ],
-      ['other', new Map([['above', 800]])],
+      ['other', new Map([['above', 832]])],
     ])
     expect(freeQuota(useOf(use))).toEqual(
       new Map([
@@ -103,7 +103,7 @@ describe('queue quota', () => {
   const later = (accountId: string, number: number) => due(accountId, number, NOW_MS + 1)
   const full = (accountId: string, free: number): [string, Map<string, number>] => [
     accountId,
-    new Map([[`${accountId}-1`, 512 - free]]),
+    new Map([[`${accountId}-1`, 533 - free]]),
   ]
   it.each([
     {
@@ -197,12 +197,12 @@ it.each([
 
 it.each([
   { slots: {}, othersMayWait: true, expected: true },
-  { slots: { own: 447 }, othersMayWait: false, expected: true },
-  { slots: { own: 448 }, othersMayWait: false, expected: false },
-  { slots: { own: 223 }, othersMayWait: true, expected: true },
-  { slots: { own: 224 }, othersMayWait: true, expected: false },
-  { slots: { own: 224, other: 1 }, othersMayWait: false, expected: false },
-  { slots: { other: 448 }, othersMayWait: true, expected: true },
+  { slots: { own: 503 }, othersMayWait: false, expected: true },
+  { slots: { own: 504 }, othersMayWait: false, expected: false },
+  { slots: { own: 251 }, othersMayWait: true, expected: true },
+  { slots: { own: 252 }, othersMayWait: true, expected: false },
+  { slots: { own: 252, other: 1 }, othersMayWait: false, expected: false },
+  { slots: { other: 504 }, othersMayWait: true, expected: true },
 ])(
   'an account "own" is below its quota: slots $slots, other accounts may wait $othersMayWait: $expected',
   ({ slots, othersMayWait, expected }) => {
@@ -285,7 +285,7 @@ describe('lease rounds', () => {
     },
     {
       situation: 'a slow endpoint while half of all slots are free',
-      endpoints: { n: ofOther(254), s: slow(1) },
+      endpoints: { n: ofOther(286), s: slow(1) },
       normal: ['s', 'n'],
       spare: ['s'],
       slow: [],
@@ -293,7 +293,7 @@ describe('lease rounds', () => {
     },
     {
       situation: 'a slow endpoint while fewer are free',
-      endpoints: { n: ofOther(255), s: slow(1) },
+      endpoints: { n: ofOther(287), s: slow(1) },
       normal: ['s', 'n'],
       spare: ['s'],
       reserve: ['n', 's'],
@@ -314,7 +314,7 @@ describe('lease rounds', () => {
     },
     {
       situation: 'an account with all shared slots',
-      endpoints: { one: normal(200), two: normal(248) },
+      endpoints: { one: normal(200), two: normal(304) },
       normal: ['one', 'two'],
       spare: [],
       reserve: ['one', 'two'],
@@ -354,7 +354,7 @@ describe('lease rounds', () => {
 })
 
 test('while other accounts may wait, an account with half of the slots is skipped first', () => {
-  const map = new Map(Object.entries({ one: normal(200), two: normal(24), idle: normal(0) }))
+  const map = new Map(Object.entries({ one: normal(200), two: normal(52), idle: normal(0) }))
   expect(normalRound(map, true)).toEqual({ limit: 16, skip: ['one', 'two', 'idle'] })
   expect(spareRound(map, true)).toEqual({ limit: 16, skip: [] })
   expect(spareRound(map, false)).toBe(undefined)

@@ -1,7 +1,7 @@
 /** Fairness: accounts share the slots and the queue first, then the webhooks of each account. */
 
 /** Slots of one process. When it is killed, at most this many attempts are made twice. */
-export const MAX_IN_FLIGHT = 512
+export const MAX_IN_FLIGHT = 576
 /** Slots that all attempts share. The others are for accounts that hold few slots. */
 export const SHARED_SLOTS = (MAX_IN_FLIGHT * 7) / 8
 /** An account that holds fewer slots may have others when the shared slots are taken. */
