@@ -256,8 +256,6 @@ function readTarget(options: Options): Target | undefined {
       if (value !== undefined) throw new UsageError(`option '${option}' needs option '--url <url>'`)
     return undefined
   }
-  if ([key, restrictedKey, otherKey].filter((value) => value === '-').length > 1)
-    throw new UsageError('only one of the keys can be read from standard input')
   return {
     url,
     key: readSecret(key),

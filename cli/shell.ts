@@ -127,9 +127,13 @@ export function examples(...lines: string[]): string {
 }
 
 /** For "-", reads the secret from standard input, where it does not appear in the shell's history
- *  or in the list of processes. */
+ *  or in the list of processes. Throws `UsageError` if nothing is left there to read. */
 export function readSecret(argument: string): string {
-  return argument === '-' ? readFileSync(0, 'utf8').replace(/\r?\n$/, '') : argument
+  if (argument !== '-') return argument
+  const secret = readFileSync(0, 'utf8').replace(/\r?\n$/, '')
+  if (secret === '')
+    throw new UsageError('standard input is empty: only one option can read its value from there')
+  return secret
 }
 
 /** Parses a signing secret. The prefix is part of the key of X-Service-Signature. */

@@ -188,7 +188,7 @@ describe('wrong usage', () => {
     [['contract', '--restricted-key', 'mst_x'], /'--restricted-key <key>' needs option '--url/],
     [
       ['contract', '--url', 'http://127.0.0.1:1', '--key', '-', '--restricted-key', '-'],
-      /only one of the keys/,
+      /standard input is empty: only one option/,
     ],
     [['check-receiver', 'http://127.0.0.1:1/'], /required option '--secret <secret>'/],
     [
@@ -199,7 +199,7 @@ describe('wrong usage', () => {
       ['check-receiver', 'http://127.0.0.1:1/', '--secret', 'whsec_YWJj', '--next-secret', 'abc'],
       /option '--next-secret <secret>'.*whsec_/,
     ],
-    [['listen', '--secret', '-'], /option '--secret <secret>'.*whsec_/],
+    [['listen', '--secret', '-'], /standard input is empty/],
     [
       ['check-receiver', 'ftp://example.com', '--secret', 'whsec_YWJj'],
       /'ftp:\/\/example\.com' is invalid for argument 'url'\. Use an http or https URL/,
@@ -211,6 +211,15 @@ describe('wrong usage', () => {
       stdout: '',
       stderr: expect.stringMatching(message),
     })
+  })
+
+  it('refuses two values from standard input, instead of an empty second one', async () => {
+    await using muster = await newMuster()
+    const args = ['--url', 'http://127.0.0.1:1', '--key', '-', '--webhook-secret', '-']
+    const { status, stderr } = await muster.run(['contract', ...args, '--receiver-port', '8089'], {
+      input: 'whsec_YWJj\n',
+    })
+    expect([status, stderr]).toEqual([2, expect.stringMatching(/standard input is empty/)])
   })
 })
 
