@@ -1,8 +1,8 @@
 /** Errors that tell a person or a client what they can do. Koa's exposed `HttpError`s do so, too.
  *  Anything else that is thrown is a fault of the service. */
 
-/** What a person asked for on the command line or in the console cannot be done. The message
- *  explains why, and contains no secret. Operations of the API throw `StatusError` instead. */
+/** Refuses what a person asked for on the command line or in the console. The message explains why,
+ *  and contains no secret. Operations of the API throw `StatusError` instead. */
 export class Refused extends Error {
   override name = 'Refused'
 }
@@ -22,8 +22,8 @@ export class InvalidInput extends Error {
   }
 }
 
-/** An operation's refusal that has an HTTP status. The API responds with it; the console shows the
- *  message. */
+/** Refuses an operation with an HTTP status. The API responds with status, message and headers; the
+ *  console shows the message. */
 export class StatusError extends Error {
   override name = 'StatusError'
   readonly status: number
@@ -36,7 +36,7 @@ export class StatusError extends Error {
   }
 }
 
-/** Throws 404 for a record that does not exist, or belongs to another account. */
+/** Throws 404 when `record` is undefined: it does not exist, or belongs to another account. */
 export function assertFound<T>(record: T | undefined, noun: string): asserts record is T {
   if (record === undefined) throw new StatusError(404, `There is no such ${noun}.`)
 }

@@ -16,8 +16,8 @@ export function assertValid(
 }
 
 /** Converts a query parameter to its type in the contract: integers to numbers, comma lists to
- *  arrays, without blanks around their entries. Other text stays as it is, and the validator
- *  refuses it. */
+ *  arrays, without blanks around their entries. Text that is no integer stays text, which the
+ *  validator refuses. */
 export function convertParameter(value: string, type: QueryParameter['type'] | undefined): unknown {
   if (type === 'integer') return /^(0|-?[1-9]\d{0,15})$/.test(value) ? Number(value) : value
   if (type === 'list') return value.split(',').map((entry) => entry.trim())
@@ -41,13 +41,13 @@ function fieldErrors(errors: ErrorObject[], fieldOf: (path: string[]) => string)
     const message = toMessage(error, alternativeTypes.get(field))
     if (message === undefined) continue
     const isFieldOrPart = (name: string): boolean => name === field || name.startsWith(`${field}.`)
-    // An earlier error of one of the alternatives is clearer.
+    // An earlier error of one of the alternatives is clearer than that of the whole `oneOf`.
     if (error.keyword === 'oneOf' && Object.keys(fields).some(isFieldOrPart)) continue
     fields[field] ??= []
-    // Empty text breaks both rules, and one message is enough.
-    const isKnown =
+    // Empty text also breaks the patterns of `BLANK`, and one message is enough.
+    const isReported =
       fields[field].includes(message) || (message === BLANK && fields[field].includes(EMPTY))
-    if (!isKnown) fields[field].push(message)
+    if (!isReported) fields[field].push(message)
   }
   return fields
 }
@@ -82,7 +82,7 @@ const FORMATS: Record<string, string> = {
 const EMPTY = 'must not be empty.'
 const BLANK = 'must not be only white space.'
 
-/** By the exact pattern in openapi.yaml. */
+/** Messages by the exact pattern in openapi.yaml. */
 const PATTERNS: Record<string, string> = {
   '^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$': DATE_TIME,
   '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$':
@@ -92,7 +92,8 @@ const PATTERNS: Record<string, string> = {
   '^[\\x21-\\x7e]+$': 'must contain printable ASCII characters only, without spaces.',
 }
 
-/** The error about the whole `oneOf` comes later. */
+/** Does the error name the type that one alternative of a `oneOf` accepts? The error about the
+ *  whole `oneOf` comes later. */
 function isTypeOfAlternative({ keyword, schemaPath }: ErrorObject): boolean {
   return keyword === 'type' && /\/oneOf\/\d+\/type$/.test(schemaPath)
 }

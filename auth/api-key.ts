@@ -4,7 +4,7 @@ import { type AccessLevel, insertApiKey } from '../records/api-keys.ts'
 import type { WriteScope } from '../records/database/scope.ts'
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const SHAPE = /^mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/
+const TOKEN_FORM = /^mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/
 const CHECKSUM_LENGTH = 6
 /** The length of the prefix that is stored so that people can recognise a key. */
 const PREFIX_LENGTH = 8
@@ -17,15 +17,16 @@ export function newApiKey(): { token: string; tokenHash: string; tokenPrefix: st
   return { token, tokenHash: hashApiKey(token), tokenPrefix: token.slice(0, PREFIX_LENGTH) }
 }
 
-/** Recognises mistyped and truncated tokens without a query. */
+/** False for a token that was mistyped or cut off: its form or its checksum is wrong. Needs no
+ *  query. */
 export function isWellFormed(token: string): boolean {
   return (
-    SHAPE.test(token) &&
+    TOKEN_FORM.test(token) &&
     checksum(token.slice(0, -CHECKSUM_LENGTH - 1)) === token.slice(-CHECKSUM_LENGTH)
   )
 }
 
-/** Lower-case hexadecimal SHA-256. The token has 256 random bits, so it needs no salt and no
+/** Lower-case hexadecimal SHA-256. The token has 256 random bits, so the hash needs no salt and no
  *  stretching. */
 export function hashApiKey(token: string): string {
   return hash('sha256', token)

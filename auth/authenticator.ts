@@ -1,4 +1,4 @@
-/** Finds the owners of API keys, and counts requests against their rate limits. */
+/** Finds the owner of an API key, and counts requests against the owner's rate limit. */
 import {
   type AcceptedKey,
   findPrincipal,
@@ -25,12 +25,13 @@ interface CountedKey extends AcceptedKey {
 
 type Authentication = CountedKey | RejectedKey
 
-/** Requests that arrive while a statement for their key runs share the next statement. It begins this
- *  much later, so that more requests share it. */
+/** Requests that arrive while a statement for their key runs share the next statement. The next
+ *  statement begins this much later, so that more requests share it. */
 const GATHER_MS = 5
 
-/** As `authenticator`, but also counts each request against the rate limit of the owner. Requests with
- *  a rejected key are not counted: whoever has that key could use up the owner's limit. */
+/** As `authenticator`, but also counts each request against the rate limit of the owner. Requests
+ *  with a rejected key are not counted: otherwise, anyone with such a key could use up the owner's
+ *  limit. */
 export function countingAuthenticator(db: Db, limit: RateLimit): CountingAuthenticate {
   return db.dialect === 'postgres' ? inOneStatement(db, limit) : inTwoSteps(db, limit)
 }

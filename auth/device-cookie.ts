@@ -7,7 +7,8 @@ export function deviceCookieValue(secretKey: string, userId: string): string {
   return createHmac('sha256', secretKey).update(`a device of ${userId}`).digest('base64url')
 }
 
-/** Whether any of `secretKeys` created the cookie, for this user. */
+/** Was the cookie created for this user, with any of `secretKeys`? `cookie` is undefined when the
+ *  browser sent none. */
 export function isKnownDevice(
   secretKeys: string[],
   userId: string,

@@ -3,18 +3,18 @@ import { type Argon2Parameters, argon2Sync } from 'node:crypto'
 import { readlinkSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
 
-/** Names the calling thread on Linux. Other systems have no priorities of threads. */
-const OWN_THREAD = '/proc/thread-self'
+/** A link on Linux. Its target ends with the ID of the calling thread. */
+const THREAD_LINK = '/proc/thread-self'
 
 lowerPriority()
 
 /** On busy cores, most of the time goes to requests. Sign-ins still get a share. */
 function lowerPriority(): void {
   try {
-    const thread = Number(readlinkSync(OWN_THREAD).split('/').at(-1))
+    const thread = Number(readlinkSync(THREAD_LINK).split('/').at(-1))
     setPriority(thread, constants.priority.PRIORITY_BELOW_NORMAL)
   } catch {
-    // Another system, or one that forbids it. Passwords work with any priority.
+    // Not Linux, or the system forbids the change. Passwords work with any priority.
   }
 }
 

@@ -27,7 +27,7 @@ const hashing = new Piscina<Argon2Parameters, Uint8Array>({
   idleTimeout: IDLE_THREAD_MS,
 })
 
-/** Passwords of published leaks, in small letters. */
+/** Passwords of published leaks, in lower case. */
 const COMMON_PASSWORDS = new Set(dictionary['passwords-common'])
 
 /** Throws `Refused` for a password that is too short, too long or easy to guess: a common one, or
@@ -46,8 +46,8 @@ export function assertPassword(password: string, names: string[] = []): void {
     throw new Refused('The password must not be your email or a name: choose another one')
 }
 
-/** Returns the PHC string format, which contains the cost: older hashes verify after the cost is
- *  raised. Throws `Refused` as `assertPassword` does, and 503 while many others wait. */
+/** Returns the PHC string format, which contains the cost, so that older hashes stay valid when the
+ *  cost is raised. Throws `Refused` as `assertPassword` does, and 503 while the queue is full. */
 export async function hashPassword(password: string): Promise<string> {
   assertPassword(password)
   const salt = randomBytes(SALT_BYTES)
@@ -60,7 +60,7 @@ const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Z
 
 /** `hash` is null for an unknown user, or one without a password. The check then takes as long as
  *  for a wrong password, so that timing does not reveal which emails exist. An unreadable hash
- *  matches nothing. Throws 503 while many others wait. */
+ *  matches nothing. Throws 503 while the queue is full. */
 export async function verifyPassword(hash: string | null, password: string): Promise<boolean> {
   if ([...password].length > MAX_LENGTH) return false
   const [, memory, passes, parallelism, salt, tag] = hash?.match(PHC) ?? []
@@ -86,8 +86,9 @@ export function newPassword(): string {
 
 let formsInProgress = 0
 
-/** Runs the part of a form that hashes a password. Throws 503 at once when the queue would not have
- *  room for its hash: a refused form sends no statement, and does not count as a wrong password. */
+/** Runs `work`, the part of a form that hashes a password. Throws 503 without running `work` when
+ *  the queue has no room for its hash: a form that is refused so sends no statement, and does not
+ *  count as a wrong password. */
 export async function whileQueueHasRoom<T>(work: () => Promise<T>): Promise<T> {
   if (formsInProgress >= HASHING_THREADS + MAX_QUEUED_HASHES) throwBusy()
   formsInProgress++

@@ -25,7 +25,7 @@ export interface RateLimitState {
 }
 
 export interface RateLimit {
-  /** Each limit counts by itself. */
+  /** Limits with different names count separately. */
   name: string
   points: number
   windowSeconds: number
@@ -39,7 +39,7 @@ export interface RateLimiter {
 }
 
 /** The network that counts as one client: an IPv4 address, or the /64 of an IPv6 address, because a
- *  subscriber has a whole /64. */
+ *  subscriber has a whole /64. Returns any other text unchanged. */
 export function toNetwork(ip: string): string {
   if (!ipaddr.isValid(ip)) return ip
   const address = ipaddr.process(ip)
@@ -51,8 +51,8 @@ export function toNetwork(ip: string): string {
 }
 
 /** Allows `points` requests per key and window. All nodes share the counts in PostgreSQL; with
- *  SQLite there is one node, which counts in memory. Its methods throw when the database is not
- *  available. */
+ *  SQLite there is one node, which counts in memory. The methods of the limiter throw when
+ *  PostgreSQL is not available. */
 export function newRateLimiter(db: Db, { name, points, windowSeconds }: RateLimit): RateLimiter {
   const counts =
     db.dialect === 'postgres'

@@ -4,12 +4,12 @@ import type { WriteScope } from '../records/database/scope.ts'
 import { insertSession, type NewSession } from '../records/sessions.ts'
 
 const TOKEN_BYTES = 32
-const SHAPE = /^[A-Za-z0-9_-]{43}$/
+const TOKEN_FORM = /^[A-Za-z0-9_-]{43}$/
 
 /** The hash of a session's or an invitation's token, or undefined for malformed text. The token has
- *  256 random bits, so it needs no salt and no stretching. */
+ *  256 random bits, so the hash needs no salt and no stretching. */
 export function hashOfToken(token: string): string | undefined {
-  return SHAPE.test(token) ? hash('sha256', token) : undefined
+  return TOKEN_FORM.test(token) ? hash('sha256', token) : undefined
 }
 
 /** 256 random bits in base64url, and their hash. */
