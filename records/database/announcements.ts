@@ -25,15 +25,15 @@ export interface Announcements {
   notifyOtherNodes(topicName: string): void
   /** Resolves when the other nodes were notified of everything. */
   flushNotifications(): Promise<void>
-  /** Handles a notification. Without text, notifications may have been lost: it calls all
-   *  subscribers. */
+  /** Calls the subscribers of the topic that the text of a notification names. Undefined:
+   *  notifications may have been lost, so all subscribers are called. */
   receiveNotification(text?: string): void
 }
 
 /** The name predates topics. Nodes of an older release listen on it during an upgrade. */
 export const NOTIFY_CHANNEL = 'muster_due'
 
-/** `send` sends messages to the other nodes; without it there are none. */
+/** `send` sends messages to the other nodes. Undefined: there are no other nodes. */
 export function createAnnouncements(
   send?: (messages: string[]) => Promise<unknown>,
 ): Announcements {
@@ -51,10 +51,10 @@ export function createAnnouncements(
     publish,
     subscribe(topic, listener) {
       // A function of its own, so that the same listener can subscribe twice.
-      const own: Listener<unknown> = (payload) => (listener as Listener<unknown>)(payload)
+      const subscriber: Listener<unknown> = (payload) => (listener as Listener<unknown>)(payload)
       const ofTopic = listeners.get(topic.name) ?? new Set()
-      listeners.set(topic.name, ofTopic.add(own))
-      return () => void ofTopic.delete(own)
+      listeners.set(topic.name, ofTopic.add(subscriber))
+      return () => void ofTopic.delete(subscriber)
     },
     notifyOtherNodes: (topicName) => notifier?.notify(`${nodeId} ${topicName}`),
     flushNotifications: async () => notifier?.flush(),

@@ -6,11 +6,11 @@ import type { Db } from './open.ts'
 
 /** Copies a snapshot of the SQLite database to a new file and returns its size in bytes. Reads and
  *  writes continue. The file appears complete and synced, or not at all. Throws `Refused` if the
- *  file exists or its folder is not writable. */
+ *  file exists, or its folder is missing or not writable. */
 export async function writeBackup(db: Db, file: string): Promise<number> {
   const draft = `${file}.${randomUUID()}.partial`
   try {
-    // VACUUM INTO accepts an empty file. Its mode keeps the backup private from the first byte on.
+    // VACUUM INTO accepts an empty file. The mode of this file keeps the backup private throughout.
     const empty = await open(draft, 'wx', 0o600)
     await empty.close()
     await db.write.raw('vacuum into ?', [draft])

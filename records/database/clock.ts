@@ -12,7 +12,7 @@ interface Reading {
   takenAtMs: number
 }
 
-/** The clock of PostgreSQL. In embedded mode, the clock of this machine. */
+/** Reads the clock of PostgreSQL. In embedded mode, reads the clock of this machine. */
 async function readTime(db: Db): Promise<Reading> {
   if (db.dialect === 'sqlite') return readingOf(new Date())
   const startedAtMs = performance.now()
@@ -28,14 +28,13 @@ function readingOf(now: Date): Reading {
 }
 
 /** The time of the database, carried on by the monotonic clock between two readings. The clocks of
- *  nodes that share a database may be wrong: the rows that they write have the time of the
- *  database. */
+ *  nodes that share a database may be wrong, so nodes write rows with the time of the database. */
 export class Clock {
   readonly #read: () => Promise<Reading>
   readonly now: () => Date
-  /** The time at `#atMs` of the monotonic clock. */
+  /** The time of the database at `#takenAtMs` of the monotonic clock. */
   #timeMs = 0
-  #atMs = 0
+  #takenAtMs = 0
 
   private constructor(read: () => Promise<Reading>, now?: () => Date) {
     this.#read = read
@@ -50,14 +49,14 @@ export class Clock {
     return clock
   }
 
-  /** How far the clock of this machine is ahead. */
+  /** How far the clock of this machine is ahead of the time of the database. */
   offsetMs(): number {
     return Date.now() - this.now().getTime()
   }
 
-  /** Reads the time again. Calls `accept` with the difference to the time so far, and the new time,
-   *  which counts once `accept` has resolved. A difference below the accuracy of the reading is
-   *  0. */
+  /** Reads the time again. Calls `accept` with the new time, and its difference to the time so far.
+   *  `now` returns the new time once `accept` has resolved. A difference below the accuracy of the
+   *  reading is 0. */
   async read(accept: (differenceMs: number, now: Date) => Promise<void>): Promise<void> {
     const { earliest, latest, takenAtMs } = await this.#read()
     const expected = this.#timeAt(takenAtMs)
@@ -66,12 +65,12 @@ export class Clock {
     this.#set(time, takenAtMs)
   }
 
-  #set(timeMs: number, atMs: number): void {
+  #set(timeMs: number, takenAtMs: number): void {
     this.#timeMs = timeMs
-    this.#atMs = atMs
+    this.#takenAtMs = takenAtMs
   }
 
   #timeAt(monotonicMs: number): number {
-    return this.#timeMs + monotonicMs - this.#atMs
+    return this.#timeMs + monotonicMs - this.#takenAtMs
   }
 }

@@ -6,7 +6,7 @@ export async function withConnection<T>(
   use: (client: pg.Client) => Promise<T>,
 ): Promise<T> {
   const client = new pg.Client(config)
-  // A lost connection also rejects the running query. Without a listener it would end the process.
+  // Without a listener, a lost connection would end the process. The running query fails, too.
   client.on('error', () => undefined)
   await client.connect()
   return use(client).finally(() => client.end())

@@ -8,7 +8,7 @@ import { type Trx, transaction } from './transaction.ts'
 /** Each database has its own rows in these. */
 const NOT_COPIED = ['migrations', 'write_checks', 'leases']
 const ROWS_PER_BATCH = 200
-/** A piece of an export has up to 256 KiB. */
+/** A chunk of an export has up to 256 KiB. */
 const CHUNKS_PER_BATCH = 8
 
 /** Columns that are not copied, and their new values: the queue of the copy is empty. */
@@ -47,8 +47,8 @@ export async function copyRows(
     (table) => table in sourceSchema && !NOT_COPIED.includes(table),
   )
   const copied = await transaction(source, async (from) => {
-    // This write takes the write lock of SQLite. Changes of other commands would be missing in the
-    // copy.
+    // This write takes the write lock of SQLite. Without the lock, changes that other commands make
+    // meanwhile would be missing in the copy.
     await from.sql('write_checks').increment('checks')
     return transaction(target, async (to) => {
       await assertEmpty(to, tables)

@@ -4,9 +4,9 @@ export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
-/** The violated unique index, or undefined for any other error. SQLite returns its columns
- *  ("participants.account_id, participants.email_key"), PostgreSQL its name; both contain the
- *  column's name. */
+/** The violated unique index, or undefined for any other error. SQLite names the columns
+ *  ("participants.account_id, participants.email_key"), PostgreSQL the index. Both texts contain
+ *  the name of the column. */
 export function uniqueViolation(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   if (errorCode(error) === '23505')
@@ -43,7 +43,7 @@ const UNAVAILABLE_MESSAGES: [messages: RegExp, reason: string][] = [
   ],
 ]
 
-/** Has PostgreSQL refused the user or the password? Its codes of the class 28 are authorization
+/** Has PostgreSQL refused the user or the password? SQLSTATEs of the class 28 are authorization
  *  errors. */
 export function isLoginRefused(error: unknown): boolean {
   return /^28...$/.test(errorCode(error))

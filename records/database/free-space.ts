@@ -1,6 +1,6 @@
 /** Returns the space of deleted rows to the file system: SQLite moves pages from the end of its
- *  file to free ones, and cuts the end off. A file of an earlier version can do so after one
- *  conversion. */
+ *  file to free ones, and cuts the end off. A file of an earlier version must be converted once
+ *  before (`convertFile`). */
 import { stat, statfs } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, sqliteFile } from './open.ts'
@@ -13,7 +13,7 @@ const STEP_PAUSE_MS = 50
 /** This share of the pages stays free for new rows. Otherwise the file would shrink and grow all the
  *  time. */
 const FREE_SHARE = 0.1
-/** sqlite.org/pragma.html#pragma_auto_vacuum */
+/** The number of the mode: sqlite.org/pragma.html#pragma_auto_vacuum */
 const INCREMENTAL = 2
 
 interface Pages {
@@ -34,7 +34,8 @@ async function readPages({ read }: Pick<Db, 'read'>): Promise<Pages> {
   return row
 }
 
-/** PostgreSQL reuses the space by itself. */
+/** Is the space of deleted rows returned (by `returnFreeSpace`) or reused (by PostgreSQL
+ *  itself)? */
 export async function isSpaceReturned(db: Pick<Db, 'dialect' | 'read'>): Promise<boolean> {
   return db.dialect === 'postgres' || (await readPages(db)).mode === INCREMENTAL
 }
@@ -44,16 +45,16 @@ export async function returnFreeSpace(db: Db, signal: AbortSignal): Promise<void
   if (db.dialect === 'postgres') return
   const before = await readPages(db)
   if (before.mode !== INCREMENTAL) return
-  let left = before
-  while (!signal.aborted && left.free - STEP_PAGES > left.pages * FREE_SHARE) {
+  let current = before
+  while (!signal.aborted && current.free - STEP_PAGES > current.pages * FREE_SHARE) {
     await db.write.raw(`pragma incremental_vacuum(${STEP_PAGES})`)
-    const now = await readPages(db)
-    if (now.free >= left.free) break
-    left = now
+    const next = await readPages(db)
+    if (next.free >= current.free) break
+    current = next
     await delay(STEP_PAUSE_MS, undefined, { signal }).catch(() => undefined)
   }
-  // The file becomes smaller when the write-ahead log is copied into it.
-  if (left !== before) await db.write.raw('pragma wal_checkpoint(passive)')
+  // The file becomes smaller when SQLite copies the write-ahead log into it.
+  if (current !== before) await db.write.raw('pragma wal_checkpoint(passive)')
 }
 
 export interface ConversionSpace {
@@ -73,20 +74,20 @@ export async function findConversionSpace(db: Db, dataDir: string): Promise<Conv
   const { pages, free, pageBytes } = await readPages(db)
   return {
     fileBytes: (await stat(sqliteFile(dataDir))).size,
-    // A temporary copy and the write-ahead log have the contents once more each; a tenth for their
+    // The temporary copy and the write-ahead log each hold the contents once. A tenth is for their
     // overhead.
     neededBytes: Math.ceil(2.1 * (pages - free) * pageBytes),
     freeBytes: await findFreeBytes(dataDir),
   }
 }
 
-/** Writes the file anew, so that it returns free space from then on. After an interruption the file
- *  is as before. Writers wait meanwhile, so no service may run. */
+/** Writes the file anew, so that `returnFreeSpace` works from then on. An interruption leaves the
+ *  file unchanged. Writers wait meanwhile, so no service may run. */
 export async function convertFile({ write }: Db, dataDir: string): Promise<void> {
-  // Otherwise the copy would be on another disk, which may be too small, and in a folder of all
-  // users.
+  // The default is a folder of all users, perhaps on another disk, which may be too small for the
+  // temporary copy.
   await write.raw(`pragma temp_store_directory = '${dataDir.replaceAll("'", "''")}'`)
-  // The only connection of the writer: the second statement needs the setting of the first.
+  // `db.write` has one connection, so `vacuum` runs with the setting of the statement before it.
   await write.raw('pragma auto_vacuum = incremental')
   await write.raw('vacuum')
   await write.raw('pragma wal_checkpoint(truncate)')

@@ -17,8 +17,8 @@ export interface NamedStatement {
   name?: string
 }
 
-/** This many collected rows are sent without waiting for the next statement. The last insert can
- *  make them more. */
+/** This many collected rows are sent without waiting for the next statement. The last insert may
+ *  exceed the number. */
 const MANY_ROWS = 500
 /** Statements with up to this many rows are frequent, so they get a name. */
 const MAX_NAMED_ROWS = 8
@@ -65,8 +65,8 @@ function countRows(inserts: Insert[]): number {
   return inserts.reduce((total, { rows }) => total + rows.length, 0)
 }
 
-/** An insert with one list of values per row. knex's own insert for SQLite has one select per row,
- *  which takes 20 % more CPU. */
+/** An insert with one list of values for each of `rows` rows. knex's own insert for SQLite has one
+ *  select per row, which takes 20 % more CPU. */
 export function insertText(table: string, columns: string[], rows: number): string {
   const names = columns.map((column) => `"${column}"`).join(',')
   const row = `(${columns.map(() => '?').join(',')})`

@@ -1,7 +1,7 @@
 /** Prepared statements for SQLite, and connections of knex. The only file that relies on private
  *  parts of knex and sqlite3; test/records/knex-internals.test.ts fails when an update changes them.
- *  - The SQLite client prepares each statement once per connection. knex and sqlite3 prepare it for
- *    each query, which takes about as long as a small query itself.
+ *  - The SQLite client prepares each statement once per connection. Without this, knex and sqlite3
+ *    would prepare it for each query, which takes about as long as a small query itself.
  *  - Transactions use a connection of the pool directly. knex.transaction() creates a Knex instance
  *    with over a hundred functions, which costs as much as a small query. The instance stays in
  *    memory until the next full garbage collection. On SQLite, knex.transaction() also rolls back
@@ -91,8 +91,8 @@ export class TransactionConnection {
     return pooled.query?.(...args)
   }
 
-  /** PostgreSQL: runs a statement without knex, which would cost 5 % of the CPU time of a
-   *  change. */
+  /** PostgreSQL: runs a statement without knex, which would cost 5 % of the CPU time of a change.
+   *  Undefined on SQLite. */
   get direct(): ((statement: NamedStatement) => Promise<{ rows: unknown[] }>) | undefined {
     if (!this.#connection.query) return undefined
     return async (statement) => (await this.query(statement)) as { rows: unknown[] }
@@ -122,7 +122,7 @@ export class TransactionConnection {
     await Promise.allSettled(this.#running)
   }
 
-  /** Also sends after `end`, before the commit. Never throws: see `failure`. */
+  /** Never throws: stores an error in `failure`. */
   async sendCollected(): Promise<void> {
     const inserts = this.#collected.take()
     if (inserts.length === 0) return

@@ -13,8 +13,8 @@ export interface FileLock {
   release(): Promise<void>
 }
 
-/** A lock between processes: an exclusive transaction on an own SQLite file. It ends with the
- *  process, however that ends, so it is never stale. Waits up to `waitMs`, then throws
+/** A lock between processes: an exclusive transaction on a SQLite file of its own. The lock ends
+ *  with the process, even a killed one, so it is never stale. Waits up to `waitMs`, then throws
  *  `FileLocked`. The locking mode must stay NORMAL: in EXCLUSIVE mode, processes that wait keep a
  *  shared lock, and then none of them gets the file. */
 export async function acquireFileLock(file: string, waitMs: number): Promise<FileLock> {

@@ -17,8 +17,8 @@ const CONNECT_TIMEOUT_MS = 10_000
 
 type AppliedMigration = Pick<Migration, 'name' | 'checksum'>
 
-/** Runs `work` while no other process of this installation does: several nodes may start at the
- *  same time. */
+/** Runs `work` under a lock of the installation: several nodes may start at the same time. Throws
+ *  `Refused` when another process holds the lock for a minute. */
 export function withSetupLock<T>(database: DatabaseOptions, work: () => Promise<T>): Promise<T> {
   return 'dataDir' in database
     ? withFileLock(join(database.dataDir, 'setup.lock'), work)
@@ -45,8 +45,8 @@ function withAdvisoryLock<T>(database: PostgresPlace, work: () => Promise<T>): P
   })
 }
 
-/** Waits without an open transaction: behind a pooler, waiting nodes could occupy all connections
- *  to PostgreSQL. */
+/** Begins the transaction that holds the lock. Between two tries no transaction is open: behind a
+ *  pooler, waiting nodes could occupy all connections to PostgreSQL. */
 async function acquireAdvisoryLock(client: pg.Client): Promise<void> {
   const deadlineMs = performance.now() + LOCK_WAIT_MS
   while (performance.now() < deadlineMs) {
@@ -93,7 +93,8 @@ async function listPending({ write }: Db): Promise<Migration[]> {
   return migrations.filter(({ name }) => !applied.some((other) => other.name === name))
 }
 
-/** Throws `Refused` for a database of a version before 1.1.0, which had another table instead. */
+/** Throws `Refused` for a database of a version before 1.1.0, in which the table has another
+ *  name. */
 async function hasMigrationsTable({ write }: Db): Promise<boolean> {
   if (await write.schema.hasTable('migrations')) return true
   if (await write.schema.hasTable('knex_migrations'))
@@ -115,13 +116,14 @@ async function createMigrationsTable(db: Db): Promise<void> {
   })
 }
 
-/** Accepts the migrations of a newer version: during an upgrade, old and new nodes share the
- *  database. */
+/** Accepts applied migrations that are newer than this version: during an upgrade, old and new
+ *  nodes share the database. */
 function assertSameMigrations(migrations: Migration[], applied: AppliedMigration[]): void {
   const newest = migrations.at(-1)?.name ?? ''
   for (const { name, checksum } of applied) {
-    const own = migrations.find((migration) => migration.name === name)
-    if (own ? own.checksum !== checksum : name < newest)
+    const file = migrations.find((migration) => migration.name === name)
+    const isExpected = file ? file.checksum === checksum : name >= newest
+    if (!isExpected)
       throw new Refused(
         `The database ran a migration ${name} that differs from the one of this version. ` +
           'Start the version of Muster that last ran on this database, or restore a backup.',

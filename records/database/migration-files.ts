@@ -7,7 +7,7 @@ import { Refused } from '../../errors.ts'
 
 const DIRECTORY = new URL('../migrations/', import.meta.url)
 const CHECKSUMS = new URL('../migration-checksums.json', import.meta.url)
-/** Begins with its time. The other files hold what several migrations share. */
+/** The name of a migration begins with its time. The other files hold what migrations share. */
 const IS_MIGRATION = /^\d{12}_/
 
 export interface Migration {
@@ -20,8 +20,8 @@ export interface Migration {
 /** SHA-256 by the name of the file. */
 type Checksums = Record<string, string>
 
-/** In the order in which they run. A new migration that has no checksum yet is accepted. Throws
- *  `Refused` when a file with a checksum has changed or is missing. */
+/** The migrations in the order in which they run. Accepts a new migration that has no checksum yet.
+ *  Throws `Refused` when a file with a checksum has changed or is missing. */
 export async function readMigrations(): Promise<Migration[]> {
   const files = await readFileChecksums()
   for (const [name, checksum] of Object.entries(await readCommittedChecksums()))
@@ -50,7 +50,7 @@ export async function readCommittedChecksums(): Promise<Checksums> {
   return JSON.parse(await readFile(CHECKSUMS, 'utf8'))
 }
 
-/** The same for the line endings of Windows. */
+/** The line endings of Windows do not change the checksum. */
 async function checksumOf(file: URL): Promise<string> {
   const text = (await readFile(file, 'utf8')).replaceAll('\r\n', '\n')
   return createHash('sha256').update(text).digest('hex')

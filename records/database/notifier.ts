@@ -4,8 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 const INTERVAL_MS = 5
 
 /** Notifies the other nodes after the commits of this one. From NOTIFY to the end of its commit,
- *  PostgreSQL locks out every other transaction with a NOTIFY in the database. In the transaction
- *  of each change, NOTIFY would let only one change commit at a time. */
+ *  PostgreSQL locks out every other transaction with a NOTIFY in the database. If each change sent
+ *  NOTIFY in its own transaction, only one change could commit at a time. */
 export class Notifier {
   readonly #send: (messages: string[]) => Promise<unknown>
   readonly #pending = new Set<string>()

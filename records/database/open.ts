@@ -32,15 +32,15 @@ export interface Db extends Announcements {
   sharedCommits?: SharedCommits
   /** The connection pools by name. */
   pools(): Record<string, PoolUse>
-  /** The last time that the storage refused a write of this process, by the monotonic clock: it is
-   *  full, faulty or read-only. */
+  /** The last time, by the monotonic clock, that the storage refused a write of this process
+   *  because it is full, faulty or read-only. `-Infinity`: never. */
   storage: { refusedAtMs: number }
   close(): Promise<void>
 }
 
 export interface PostgresPlace {
   databaseUrl: string
-  /** Without the pooler that may be in front of the database. */
+  /** The URL without the pooler. Undefined: the same as `databaseUrl`. */
   directUrl?: string
   /** The product that speaks the protocol of PostgreSQL, for example `cockroachdb`. */
   backend?: string
@@ -148,8 +148,8 @@ function openPostgres(
   }
 }
 
-/** Does not wait for the disk: a notification that a crash of PostgreSQL loses is found by the
- *  sweeps. */
+/** Does not wait for the disk. If a crash of PostgreSQL loses a notification, the sweeps of the
+ *  nodes find what it announced. */
 function notify(pool: Knex, messages: string[]): Promise<unknown> {
   return pool.raw(
     `select set_config('synchronous_commit', 'off', true), pg_notify('${NOTIFY_CHANNEL}', message)
@@ -158,10 +158,10 @@ function notify(pool: Knex, messages: string[]): Promise<unknown> {
   )
 }
 
-/** First, because the other pragmas may wait for a lock. */
+/** The first pragma, because the others may wait for a lock. */
 const BUSY_TIMEOUT = 'busy_timeout = 10000'
-/** Before the first write: a file with tables takes it only when it is converted. It locks the file
- *  for writing, so a connection to a file with tables must not set it. */
+/** Only for an empty file. In a file with tables, the mode changes only with `convertFile`, and
+ *  this pragma would lock the file for writing. */
 const AUTO_VACUUM = 'auto_vacuum = INCREMENTAL'
 
 function openSqlite(filename: string): Db {

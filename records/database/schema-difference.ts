@@ -46,7 +46,7 @@ export function hasComparableCatalogue(database: DatabaseOptions): boolean {
   return backend !== 'cockroachdb' && backend !== 'yugabytedb'
 }
 
-/** Definitions by name. A table that `other` does not have stands for all that is in it. */
+/** Definitions by name. Of a table that `other` lacks, only the table itself is listed. */
 function namedObjects(schema: DatabaseSchema, other: DatabaseSchema): Map<string, string> {
   const objects = Object.entries(schema).flatMap(([table, contents]) => [
     [`table ${table}`, ''] as const,

@@ -37,7 +37,7 @@ export interface WriteScope extends Scope {
   trx: Trx
   /** The trace of the request, as in the header. */
   traceparent?: string
-  /** The enabled webhooks at the begin of the transaction. */
+  /** The enabled webhooks at the begin of the transaction. Undefined: they were not read. */
   subscriptions?: Subscription[]
   /** Adds the account ID to the rows. On PostgreSQL the rows are sent later, see `Trx.insert`:
    *  their errors are thrown by a later statement or at the end of the transaction. `translate`

@@ -14,7 +14,8 @@ import {
 const MAX_TRANSACTIONS = 64
 /** No transaction joins later than this after the begin: the first one waits for the commit. */
 const JOIN_MS = 20
-const WAIT_MS = 15_000
+/** A transaction that has not begun after this time is refused. */
+const MAX_WAIT_MS = 15_000
 
 type Work<T> = (connection: TransactionConnection) => Promise<T>
 
@@ -48,8 +49,8 @@ export class SharedCommits {
     return this.#waiting.length
   }
 
-  /** Runs `work` in a transaction and resolves after the commit. Throws `SharedRollback` unless
-   *  `isAlone`. */
+  /** Runs `work` in a transaction and resolves after the commit. Without `isAlone`, may throw
+   *  `SharedRollback`. */
   run<T>(work: Work<T>, isAlone: boolean): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     const waiting: Waiting = {
@@ -60,7 +61,7 @@ export class SharedCommits {
       timeout: setTimeout(() => {
         this.#waiting = this.#waiting.filter((other) => other !== waiting)
         reject(new Error('Unable to acquire a connection: other transactions took too long'))
-      }, WAIT_MS),
+      }, MAX_WAIT_MS),
     }
     this.#waiting.push(waiting)
     if (!this.#isRunning) void this.#runAll()
@@ -103,7 +104,7 @@ export class SharedCommits {
       for (const { reject } of group) reject(reason)
       return
     }
-    // Only now, also for those that have failed: they may have read what others of the group wrote.
+    // After the commit, even for failed work: it may have read what others of the group wrote.
     for (const [index, outcome] of outcomes.entries()) {
       if ('error' in outcome) group[index]?.reject(outcome.error)
       else group[index]?.resolve(outcome.value)

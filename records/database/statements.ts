@@ -59,7 +59,7 @@ export function inBatches<Item>(items: Item[], size: number): Item[][] {
   )
 }
 
-/** A condition for rows with one of the IDs. One parameter for any number of them keeps one plan. */
+/** A condition for rows with one of the IDs. One parameter for any number of IDs keeps one plan. */
 export function idIn(dialect: Dialect, ids: string[]): Condition {
   return dialect === 'postgres'
     ? { sql: 'id = any (?::uuid[])', bindings: [`{${ids.join(',')}}`] }

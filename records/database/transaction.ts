@@ -36,7 +36,7 @@ export interface Trx extends Source {
  *  be run again. */
 const RETRYABLE_CODES = new Set(['40P01', '40001'])
 const MAX_RUNS = 3
-/** After this long, the connection counts as lost. */
+/** When a rollback takes longer, the connection counts as lost. */
 const ROLLBACK_TIMEOUT_MS = 5_000
 
 /** Runs `work` in one transaction and commits it. Rolls back when `work` throws. Runs `work` again
@@ -50,8 +50,8 @@ export interface Opening<Result> {
   /** On PostgreSQL sent together with BEGIN, which saves a round trip. It must not write: when
    *  BEGIN fails, PostgreSQL commits every write that was sent after it. */
   read(source: Source): Promise<Result>
-  /** PostgreSQL: gives the transaction its ID before it reads anything, so that `isAllCommitted` can
-   *  wait for its end. */
+  /** PostgreSQL: gives the transaction its ID before it reads anything, so that
+   *  `areEventsCommitted` sees whether the transaction has ended. */
   isIdentified?: boolean
   /** PostgreSQL: locks this name until the end of the transaction. Throws `LockTaken`. With SQLite
    *  only one transaction writes. */
@@ -126,7 +126,7 @@ async function runOnce<Result, T>(db: Db, { opening, work, isAlone }: Run<Result
 }
 
 /** PostgreSQL only: calls `use` while the rows that `read` has locked cannot change. `read` must
- *  not write: see `Opening`. Runs once. */
+ *  not write: see `Opening`. Does not run again after a deadlock. */
 export function withLockedRows<T>(
   db: Db,
   read: (source: Source) => Promise<T>,
@@ -135,8 +135,8 @@ export function withLockedRows<T>(
   return runOnConnection(db, { read }, async (_source, _connection, result) => use(result))
 }
 
-/** PostgreSQL only: commits after `work` has resolved. Otherwise rolls back and throws the error of
- *  `work`. */
+/** PostgreSQL only: commits after `work` has resolved. After an error, rolls back and throws the
+ *  error. */
 async function runOnConnection<Result, T>(
   db: Db,
   opening: Opening<Result>,
@@ -158,13 +158,13 @@ async function runOnConnection<Result, T>(
     const value = await work(source, connection, result)
     const collected = connection.sendCollected()
     await connection.end()
-    const ended = (await send('COMMIT;')) as { command?: string } | undefined
+    const response = (await send('COMMIT;')) as { command?: string } | undefined
     hasEnded = true
     await collected
     if (connection.failure !== undefined) throw connection.failure
     // PostgreSQL responds to COMMIT with ROLLBACK when a statement failed and `work` ignored the
     // error.
-    if (ended?.command === 'ROLLBACK')
+    if (response?.command === 'ROLLBACK')
       throw new Error('The transaction was rolled back, because one of its statements had failed')
     return value
   } catch (error) {
