@@ -1,4 +1,4 @@
-/** The deletions of accounts. Their entries are never deleted, and contain no personal data. */
+/** The deletions of accounts. The rows are never removed, and contain no personal data. */
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { JOBS_DUE } from './due-work.ts'
@@ -29,7 +29,7 @@ function fromRow(row: DeletionRow): AccountDeletion {
   }
 }
 
-/** Orders the deletion. Does nothing when it is ordered already. */
+/** Requests the deletion, which workers then carry out. An earlier request stays. */
 export async function insertAccountDeletion(scope: WriteScope, now: Date): Promise<void> {
   await scope
     .sql('account_deletions')

@@ -17,7 +17,7 @@ const BATCH_PAUSE_MS = 50
 type RemoveBatch = (trx: Trx, accountId: string) => Promise<number>
 
 /** By table, in the order of the removal: first the background work, then users and their requests.
- *  A table comes before those that it refers to. */
+ *  A table comes before the tables that it refers to. */
 const STEPS: [table: string, remove: RemoveBatch][] = [
   ['bulk_jobs', ownRows('bulk_jobs', 'id')],
   ['export_chunks', rowsOf('exports', 'export_chunks', ['export_id', 'position'], BATCH_CHUNKS)],
@@ -48,7 +48,7 @@ const STEPS: [table: string, remove: RemoveBatch][] = [
   ['audit_log', ownRows('audit_log', 'id')],
 ]
 
-/** The tables with rows of one account, apart from the account itself. */
+/** The tables with rows of an account, without `accounts` itself. */
 export const ERASED_TABLES = [...STEPS.map(([table]) => table), 'attempts']
 
 /** Removes the rows and then the account. Each batch is committed with the progress, so after a
@@ -89,14 +89,14 @@ async function removeAccount(db: Db, id: string, now: Date): Promise<void> {
 
 const MAX_DELETE_MS = HOUR_MS
 
-/** Without the limit of other statements: the database searches every table for references to the
- *  account. It reads all deliveries, because no index finds those of an account. */
+/** Has more time than other statements: the database searches every table for references to the
+ *  account. It reads all deliveries, because no index finds the deliveries of an account. */
 async function deleteAccountRow({ dialect, sql }: Trx, id: string): Promise<number> {
   if (dialect === 'postgres') await sql.raw(`set local statement_timeout = ${MAX_DELETE_MS}`)
   return sql('accounts').where({ id }).delete().options({ query_timeout: MAX_DELETE_MS })
 }
 
-/** `key`: the columns of the primary key. */
+/** Rows with an account ID. `key`: the columns of the primary key. */
 function ownRows(table: string, ...key: string[]): RemoveBatch {
   return ({ sql }, accountId) => {
     const batch = sql(table).where({ account_id: accountId }).limit(BATCH_ROWS).select(key)

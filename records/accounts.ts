@@ -43,6 +43,7 @@ export async function readAccountName({ sql, accountId }: Scope): Promise<string
   return row.name
 }
 
+/** Throws `Refused` for an invalid name. */
 export async function updateAccountName(scope: Scope, input: string, now: Date): Promise<void> {
   const name = parseName('The account name', input)
   await scope
@@ -51,8 +52,8 @@ export async function updateAccountName(scope: Scope, input: string, now: Date):
     .update({ name, updated_at: now.getTime() })
 }
 
-/** On PostgreSQL the account stays locked until the transaction ends. Undefined: it does not
- *  exist. */
+/** On PostgreSQL the account stays locked until the transaction ends. Undefined: there is no such
+ *  account. */
 export async function lockAccount(
   scope: WriteScope,
 ): Promise<{ suspendedAt: number | null } | undefined> {
@@ -70,7 +71,8 @@ export async function hasAccounts(sql: Sql): Promise<boolean> {
 
 export type OwnedTable = 'bulk_jobs' | 'deliveries' | 'webhooks'
 
-/** The account of a row. For the command line, which has no account. */
+/** The ID of the account that owns the row. Undefined: there is no such row, or the webhook is
+ *  deleted. For commands, which belong to no account. */
 export async function findAccountOf(
   sql: Sql,
   table: OwnedTable,

@@ -59,8 +59,8 @@ interface NewApiKeyRecord {
   tokenPrefix: string
 }
 
-/** Returns the key's ID. Throws `Refused` when the name is invalid, the user is not active in the
- *  account, or has too many keys. Concurrent inserts may exceed the limit by a few. */
+/** Returns the key's ID. Throws `Refused` when the name is invalid, or the user is not active in
+ *  the account or has too many keys. Concurrent inserts may exceed the limit by a few. */
 export async function insertApiKey(
   scope: WriteScope,
   key: NewApiKeyRecord,
@@ -215,7 +215,7 @@ export interface PrincipalRow extends Principal {
   isSuspended: boolean | number
 }
 
-/** Its parameter is the hash of the token. */
+/** A statement with one parameter, the hash of the token. */
 export const FIND_PRINCIPAL = `
   select api_keys.id as "keyId", users.id as "userId", users.account_id as "accountId",
     api_keys.access_level as "accessLevel", users.finance_permission as "finance",
@@ -224,10 +224,10 @@ export const FIND_PRINCIPAL = `
   from api_keys join users on users.id = api_keys.user_id join accounts on accounts.id = users.account_id
   where api_keys.token_hash = ?`
 
-/** Undefined: there is no such key. Runs on every API request and is never cached: a revocation or
- *  suspension takes effect with the next request, on every node. */
+/** Undefined: there is no such key. Runs on every API request, and no result is cached: a
+ *  revocation or suspension takes effect with the next request, on every node. */
 export async function findPrincipal(sql: Sql, tokenHash: string): Promise<KeyStatus | undefined> {
-  // Named, because planning is half of the time of this statement.
+  // Named, so that PostgreSQL plans it only once: planning is half of the time of this statement.
   const [row] = await select<PrincipalRow>(sql, FIND_PRINCIPAL, [tokenHash], 'find_principal')
   return row && keyStatusFromRow(row)
 }
@@ -259,8 +259,8 @@ export async function updateLastUsed(sql: Sql, uses: { id: string; at: number }[
   }
 }
 
-/** A revoked key stays as long as the audit log and the request log name it. Requests with a
- *  revoked key are logged too. */
+/** A revoked key stays as long as the audit log or the request log may name it. Requests with a
+ *  revoked key are logged, too. */
 export function removeRevokedApiKeys(run: RemovalRun): Promise<void> {
   return removeRows(run, {
     table: 'api_keys',

@@ -1,5 +1,5 @@
 /** Counts of attempts by 5 minutes and by hour, and the outage of each webhook. The health of
- *  webhooks is computed from them, because reading the attempts themselves would be too slow. */
+ *  webhooks is computed from these, because reading the attempts themselves would be too slow. */
 import type { Outcome } from './attempt.ts'
 import { Counts, type CountTable } from './counts.ts'
 import { jsonRows } from './database/statements.ts'
@@ -9,10 +9,10 @@ import { type RemovalRun, removeRows } from './removal-run.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from './time-units.ts'
 
 export const SHORT_SPAN_MS = 5 * MINUTE_MS
-/** A count of the last 24 hours may begin an hour earlier. */
+/** The oldest count of the last 24 hours may begin an hour before them. */
 const KEPT_MS = DAY_MS + HOUR_MS
-/** The time between two failed attempts counts as outage up to this limit, the longest delay of the
- *  schedule. A jump of the clock or a pause of deliveries between them is not an outage. */
+/** Of the time between two failed attempts, at most this much counts as outage: the longest delay
+ *  of the schedule. So a jump of the clock or a pause of deliveries adds no more. */
 const MAX_GAP_MS = DAY_MS
 
 /** An attempt that has ended. Test events are not counted. */
@@ -32,7 +32,7 @@ const COUNTS: CountTable = {
   counts: ['succeeded', 'failed', ...binColumns],
 }
 
-/** Adds attempts, in the order of their ends. Ignores those of removed webhooks. */
+/** Adds attempts, which are sorted by their ends. A webhook that was removed gets no outage. */
 export async function countAttempts(trx: Trx, attempts: CountedAttempt[]): Promise<void> {
   const counts = new Counts(COUNTS)
   const outages: OutageRow[] = []
@@ -80,7 +80,7 @@ interface OutageRow {
   failing_ms: number
 }
 
-/** The outage after these attempts of a webhook, as far as they show it. */
+/** The outage as these attempts of one webhook show it. `last`: the last of the attempts. */
 function outageAfter(last: CountedAttempt, attempts: CountedAttempt[]): OutageRow {
   const lastSuccess = attempts.findLastIndex(({ outcome }) => outcome === 'success')
   const failures = attempts.slice(lastSuccess + 1)
@@ -103,7 +103,7 @@ function outageAfter(last: CountedAttempt, attempts: CountedAttempt[]): OutageRo
 async function storeOutages({ dialect, sql }: Trx, rows: OutageRow[]): Promise<void> {
   const columns = Object.keys(OUTAGE_COLUMNS)
   const gap = 'excluded.failing_until - coalesce(stored.failing_until, excluded.failing_since)'
-  // The columns after failures only, which continue the stored outage. A success begins anew.
+  // Without a success, these columns continue the stored outage. A success replaces them.
   const continued: Record<string, string> = {
     last_success_at: 'stored.last_success_at',
     failures: 'stored.failures + excluded.failures',

@@ -68,7 +68,7 @@ export async function loadRequests(
   const isDelivery = idIn(dialect, deliveryIds)
   const isWebhook = idIn(dialect, [...webhookIds])
   // Planning two statements takes half as long as planning their join. The webhooks are read last,
-  // so what they forbid is never older than their deliveries.
+  // so the state of a webhook is never older than the state of its delivery.
   const [rows, webhookRows] = await runInOrder(
     source,
     () =>

@@ -29,25 +29,26 @@ export const AFTER_SUCCESS: DeliveryProgress = {
   nextTrigger: null,
 }
 
-/** Stores results. Returns the progress of a delivery for each result that is new, in any order:
- *  `decide` determines it after failures and skipped attempts. Assigns the final attempt numbers.
- *  Ignores a result that was stored before, even by another process. */
+/** Stores results, and assigns the final attempt numbers. Ignores a result that was stored before,
+ *  even by another process. Returns the progress of the delivery after each other result, in any
+ *  order. `decide` determines the progress after a failed or skipped attempt. */
 export async function storeResults(
   trx: Trx,
   attempts: AttemptWith<'result'>[],
   decide: (current: LockedDelivery, attempt: AttemptWith<'result'>) => DeliveryProgress,
 ): Promise<DeliveryProgress[]> {
   const successes = attempts.filter(hasSucceeded)
-  const others = attempts.filter((attempt) => !hasSucceeded(attempt))
+  const failedOrSkipped = attempts.filter((attempt) => !hasSucceeded(attempt))
   const stored = successes.length > 0 ? await storeSuccesses(trx, successes) : 0
-  const progress = others.length > 0 ? await storeOthers(trx, others, decide) : []
+  const progress =
+    failedOrSkipped.length > 0 ? await storeFailedOrSkipped(trx, failedOrSkipped, decide) : []
   const ordered = attempts.filter(({ result }) => result.orderingKey !== null)
   if (ordered.length > 0) await scheduleNextInOrder(trx, ordered)
   return [...Array<DeliveryProgress>(stored).fill(AFTER_SUCCESS), ...progress]
 }
 
-/** For each ordering key of the attempts, schedules the first unfinished delivery, unless another
- *  one is already scheduled. */
+/** For each ordering key of the attempts, schedules the first unfinished delivery, unless one is
+ *  already scheduled. */
 async function scheduleNextInOrder(
   { dialect, sql, announce }: Trx,
   attempts: AttemptWith<'result'>[],
@@ -61,7 +62,7 @@ async function scheduleNextInOrder(
     `update deliveries set next_attempt_at = ?, queued_at = null
      where state = 'pending' and next_attempt_at is null and id in (
        select (
-         -- If one is scheduled, it comes first here, and the condition above leaves it alone.
+         -- A scheduled delivery comes first here, and the condition above leaves it alone.
          select candidate.id from deliveries as candidate
          where candidate.webhook_id = input.webhook_id and candidate.ordering_key = input.ordering_key
            and candidate.state in ('pending', 'retrying')
@@ -91,7 +92,7 @@ const IS_NEW_RESULT =
   '(deliveries.next_attempt_at = input.scheduled_at or deliveries.attempts = input.number - 1)'
 
 /** Nearly all results are successes. They need no read first: a success leads to the same progress
- *  from any state. */
+ *  from any state. Returns how many were new. */
 async function storeSuccesses(trx: Trx, successes: SentAttempt[]): Promise<number> {
   const { dialect, sql } = trx
   // Sorted, so that concurrent transactions lock rows in the same order.
@@ -107,7 +108,7 @@ async function storeSuccesses(trx: Trx, successes: SentAttempt[]): Promise<numbe
     ended_at: 'bigint',
     scheduled_at: 'bigint',
   })
-  const text = JSON.stringify(rows)
+  const json = JSON.stringify(rows)
   if (dialect === 'postgres') {
     // One statement, which saves a round trip.
     const columns = ATTEMPT_FIELDS.filter((name) => name !== 'number').join(', ')
@@ -117,13 +118,13 @@ async function storeSuccesses(trx: Trx, successes: SentAttempt[]): Promise<numbe
        select stored.account_id, stored.attempts, ${columns}
        from input join stored on stored.id = input.delivery_id
        on conflict (delivery_id, number) do nothing`,
-      [text],
+      [json],
     )
     return rowCount
   }
   const stored: { id: string; account_id: string; attempts: number }[] = await sql.raw(
     markDeliveredSql(input),
-    [text],
+    [json],
   )
   const storedById = new Map(stored.map((row) => [row.id, row]))
   const attemptRows = rows.flatMap((row) => {
@@ -143,7 +144,7 @@ function markDeliveredSql(input: string): string {
     returning deliveries.id, deliveries.account_id, deliveries.attempts`
 }
 
-async function storeOthers(
+async function storeFailedOrSkipped(
   trx: Trx,
   attempts: AttemptWith<'result'>[],
   decide: (current: LockedDelivery, attempt: AttemptWith<'result'>) => DeliveryProgress,
@@ -198,7 +199,7 @@ async function updateProgress(
 ): Promise<void> {
   if (rows.length === 0) return
   const columns = Object.keys(PROGRESS_COLUMNS).filter((column) => column !== 'id')
-  // Keep queued_at only if the next attempt is unchanged: otherwise it must be queued again.
+  // Keep queued_at only if the next attempt is unchanged: a new next attempt must be queued, too.
   await sql.raw(
     `update deliveries set ${columns.map((column) => `${column} = input.${column}`).join(', ')},
        queued_at = case when deliveries.next_attempt_at = input.next_attempt_at then queued_at end
@@ -222,6 +223,7 @@ async function insertAttempts(
   )
 }
 
+/** The columns that come from an attempt, with their PostgreSQL types. */
 const ATTEMPT_COLUMNS = {
   delivery_id: 'uuid',
   number: 'integer',

@@ -19,7 +19,7 @@ export interface Attempt {
   /** Set when a process has leased the attempt. */
   lease?: Lease
   /** Set when the attempt has ended. Stays unset if the delivery was cancelled, rescheduled or
-   *  deleted before: then nothing is sent. */
+   *  deleted before the request, which is then not sent. */
   result?: AttemptResult
 }
 
@@ -34,8 +34,8 @@ export const NO_JOB = -1
 export interface Lease {
   /** The ID that the job of this attempt has, or would have. */
   jobId: string
-  /** pg-boss counts each lease of a job after the first as a retry. A lease with a lower number is
-   *  void. `NO_JOB`: the attempt has no job. */
+  /** pg-boss counts each lease of a job after the first as a retry. A lease with a lower number
+   *  than its job is void. `NO_JOB`: the attempt has no job. */
   retryCount: number
 }
 

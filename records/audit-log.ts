@@ -5,7 +5,7 @@ import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
 export interface AuditTarget {
   type: 'account' | 'api_key' | 'session' | 'user' | 'webhook'
   id: string
-  /** Its name at that time. */
+  /** The name at the time of the action. */
   name: string
 }
 
@@ -87,6 +87,7 @@ export async function listAuditEntries(scope: Scope, filter: AuditFilter): Promi
     .limit(filter.limit)
   if (filter.userId !== undefined) query.where('user_id', filter.userId)
   if (filter.action?.includes('.')) query.where('action', filter.action)
+  // `/` follows `.` in ASCII.
   else if (filter.action)
     query.where('action', '>=', `${filter.action}.`).where('action', '<', `${filter.action}/`)
   if (filter.targetId) query.where('target_id', filter.targetId)

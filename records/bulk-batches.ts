@@ -18,7 +18,7 @@ import { UNDELIVERED } from './index-predicates.ts'
 /** Which rows a stage works on. */
 interface ItemQuery {
   table: 'deliveries' | 'events'
-  /** Served by an index, in the order of IDs. */
+  /** An index finds these rows in the order of IDs. */
   range: Condition
   /** Filters the rows of the range. */
   filter: Condition
@@ -142,7 +142,7 @@ export async function readBatch(db: Db, job: RunningBulkJob, size: number): Prom
   )
   const items = rows.filter(({ matches }) => matches).slice(0, size)
   const ids = items.map(({ id }) => id)
-  // A full batch ends with its last item, any other one with the last row.
+  // A full batch ends with its last item. Any other batch ends with the last row that was read.
   const last = items.length === size ? items.at(-1) : rows.at(-1)
   const isEndOfStage = last === rows.at(-1) && rows.length < MAX_ROWS_READ
   if (last === undefined || isEndOfStage) return { ids, next: stageAfter(job) }
@@ -155,8 +155,7 @@ function stageAfter({ kind, stage }: RunningBulkJob): BulkPosition | null {
   return next === undefined ? null : { stage: next, cursor: LOWEST_ID }
 }
 
-/** No transaction of Muster stays open for longer. When the job is older than this, the open
- *  transactions that began before it are not waited for. */
+/** No transaction of Muster stays open for longer. An older job does not wait for transactions. */
 const MAX_TRANSACTION_MS = 60_000
 
 /** Whether all events of the job are committed or rolled back. On PostgreSQL a transaction that
@@ -167,12 +166,11 @@ export async function areEventsCommitted(
   { stage, createdInTransaction, createdAt }: RunningBulkJob,
   now: Date,
 ): Promise<boolean> {
-  if (
-    stage !== 'missed' ||
-    createdInTransaction === null ||
-    now.getTime() - createdAt > MAX_TRANSACTION_MS
-  )
-    return true
+  const mayTransactionBeOpen =
+    stage === 'missed' &&
+    createdInTransaction !== null &&
+    now.getTime() - createdAt <= MAX_TRANSACTION_MS
+  if (!mayTransactionBeOpen) return true
   const [row] = await select<{ oldest: number }>(
     db.read,
     'select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as oldest',
@@ -181,8 +179,8 @@ export async function areEventsCommitted(
   return Number(row?.oldest) > createdInTransaction
 }
 
-/** Locks the job until the commit. False when it no longer runs, or another process has recorded
- *  its next batch. */
+/** Locks the job until the commit. False when the job no longer runs, or another process has
+ *  recorded its next batch. */
 export async function lockBulkJob(
   trx: Trx,
   { id, stage, cursor }: RunningBulkJob,

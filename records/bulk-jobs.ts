@@ -33,7 +33,8 @@ export interface BulkJob extends BulkSelection {
   /** Maximum deliveries per second. */
   rate: number
   state: BulkState
-  /** Why the service paused or cancelled the job. Null: a user did, or it is neither. */
+  /** Why the service paused or cancelled the job. Null: a user did so, or the job runs or is
+   *  completed. */
   stateReason: BlockingReason | null
   /** Counted at the start. */
   total: number
@@ -127,7 +128,7 @@ interface NewBulkJob {
 }
 
 /** Throws `DeliveryRefused` while deliveries are paused or the webhook is not enabled. Throws
- *  `Refused` when an unfinished job of the same kind covers the same deliveries. */
+ *  `Refused` when an unfinished job of the same kind has a webhook in common with this one. */
 export async function insertBulkJob(
   scope: WriteScope,
   { selection, rate, total, createdBy }: NewBulkJob,
@@ -138,10 +139,10 @@ export async function insertBulkJob(
   await scope.sql('accounts').where({ id: scope.accountId }).forNoKeyUpdate().select('id')
   await assertNotPaused(scope)
   if (webhookId !== null) await assertWebhookEnabled(scope, webhookId)
-  const same = unfinishedJobs(scope).where({ kind })
+  const overlapping = unfinishedJobs(scope).where({ kind })
   if (webhookId !== null)
-    same.where((other) => other.whereNull('webhook_id').orWhere('webhook_id', webhookId))
-  const other: BulkJobRow | undefined = await same.orderBy('id').first()
+    overlapping.where((job) => job.whereNull('webhook_id').orWhere('webhook_id', webhookId))
+  const other: BulkJobRow | undefined = await overlapping.orderBy('id').first()
   if (other)
     throw new Refused(
       `Bulk job ${other.id} already does this and is ${other.state}. Cancel it first, or let it finish.`,
@@ -231,8 +232,9 @@ export function pauseBulkJob(
 
 const RESUMED = { state: 'running', state_reason: null }
 
-/** Does nothing to a running job. Throws `DeliveryRefused` while deliveries are paused, and when
- *  the webhook is disabled or deleted. */
+/** Does nothing to a running job. Returns undefined when the job does not exist. Throws `Refused`
+ *  when it has ended. Throws `DeliveryRefused` while deliveries are paused, and when the webhook of
+ *  a paused job is disabled or deleted. */
 export async function resumeBulkJob(
   scope: WriteScope,
   id: string,
@@ -298,8 +300,8 @@ async function updateState(
     .update({ ...columns, updated_at: now.getTime() })
     .returning('*')
   if (row) return fromRow(row)
-  const ended = await findBulkJob(scope, id)
-  if (ended) throw new Refused(`Bulk job ${id} is ${ended.state}.`)
+  const job = await findBulkJob(scope, id)
+  if (job) throw new Refused(`Bulk job ${id} is ${job.state}.`)
   return undefined
 }
 

@@ -22,10 +22,11 @@ function isSame(name: string, current: unknown, next: unknown): boolean {
   return isDeepStrictEqual(current, JSON.parse(JSON.stringify(next)))
 }
 
-/** The statuses that can follow each status. None: it is final. */
+/** The statuses that can follow each status. An empty list: the status is final. */
 export type Transitions<Status extends string> = Record<Status, readonly Status[]>
 
-/** Throws `InvalidInput` on `status`. */
+/** Throws `InvalidInput` for the field `status` when `to` cannot follow `from`. Undefined: the
+ *  status stays. */
 export function assertTransition<Status extends string>(
   transitions: Transitions<Status>,
   from: Status,

@@ -6,18 +6,18 @@ import { type Sql, select } from './database/statements.ts'
 import { type Trx, transaction } from './database/transaction.ts'
 import { DAY_MS, HOUR_MS } from './time-units.ts'
 
-/** A jump against the monotonic clock. */
+/** A larger step against the monotonic clock is a jump. */
 export const MAX_STEP_MS = 60_000
-/** Between the last mark and a start. A deploy is shorter. */
+/** A node that finds the last mark farther from its clock begins a span. A deploy takes less. */
 const MAX_GAP_MS = HOUR_MS
-/** Running time, summed over restarts. */
+/** A span with this much running time is steady. The time is summed over restarts. */
 const STEADY_MS = DAY_MS
 /** PostgreSQL advisory lock: any number that nothing else locks. */
 const LOCK_KEY = 7_305_518_843
 
 export interface ClockSpan {
   number: number
-  /** The lowest time of the span. */
+  /** The lowest time of the span, in epoch milliseconds. */
   startsAt: number
   /** The latest mark. */
   markedAt: number
@@ -47,7 +47,7 @@ export async function listClockSpans(sql: Sql): Promise<ClockSpan[]> {
   return rows.map(fromRow)
 }
 
-/** How long the clock must still run steadily; 0: it is not in doubt. */
+/** How long the clock must still run steadily. 0: it is not in doubt. The first span never is. */
 export function doubtLeftMs(spans: ClockSpan[]): number {
   const newest = spans.at(-1)
   return newest === undefined || spans.length === 1 ? 0 : Math.max(0, STEADY_MS - newest.steadyMs)
@@ -75,7 +75,7 @@ export function markTime(db: Db, mark: Mark): Promise<ClockSpan[]> {
   })
 }
 
-/** The operator says that the time is right. Returns the spans. */
+/** Ends the doubt, because the operator says that the time is right. Returns the spans. */
 export function confirmClock(db: Db, now: Date): Promise<ClockSpan[]> {
   return transaction(db, async (trx) => {
     await lockSpans(trx)
@@ -86,8 +86,8 @@ export function confirmClock(db: Db, now: Date): Promise<ClockSpan[]> {
   })
 }
 
-/** Until the end of the transaction: otherwise two nodes would both begin a span. SQLite has one
- *  writer. */
+/** Locks until the end of the transaction: otherwise two nodes would both begin a span. SQLite has
+ *  one writer. */
 async function lockSpans({ dialect, sql }: Trx): Promise<void> {
   if (dialect === 'postgres') await sql.raw('select pg_advisory_xact_lock(?)', [LOCK_KEY])
 }
@@ -100,7 +100,8 @@ async function storeMark(sql: Sql, mark: Mark): Promise<ClockSpan[]> {
     const number = (newest?.number ?? 0) + 1
     await sql('clock_spans').insert({ number, starts_at: at, marked_at: at, steady_ms: 0 })
   } else {
-    // Several nodes mark the same span, and each adds only the time since the last mark.
+    // Several nodes mark the same span, and each adds only the time since the last mark of any
+    // node.
     const ranMs = Math.round(mark.elapsedMs ?? 0)
     const addedMs = Math.max(0, Math.min(at - newest.markedAt, ranMs))
     await sql('clock_spans')
@@ -138,17 +139,17 @@ export class DeletionTime {
   }
 
   /** Rows created before this time are older than `ageMs`. A clock that was behind has stored times
-   *  that are too early: all rows from those times on stay until the rows of that clock are old
-   *  enough, too. */
+   *  that are too early. All rows from those times on stay until the next steady span has begun
+   *  more than `ageMs` ago. */
   createdBefore(ageMs: number): number {
-    const before = this.now - ageMs
+    const limit = this.now - ageMs
     const wrong = this.#spans.filter((span) => {
-      const end = this.#spans.find(
+      const nextSteady = this.#spans.find(
         ({ number, steadyMs }) => number > span.number && isSteady(steadyMs),
       )
-      return !isSteady(span.steadyMs) && end !== undefined && end.startsAt > before
+      return !isSteady(span.steadyMs) && nextSteady !== undefined && nextSteady.startsAt > limit
     })
-    return Math.min(before, ...wrong.map(({ startsAt }) => startsAt))
+    return Math.min(limit, ...wrong.map(({ startsAt }) => startsAt))
   }
 }
 

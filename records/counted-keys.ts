@@ -22,18 +22,18 @@ interface CountedRequests {
   /** The name of the rate limit. */
   name: string
   windowSeconds: number
-  /** Each counts as one point. */
+  /** How many. Each counts as one point. */
   requests: number
 }
 
 /** Finds the owner of a key and counts requests against their rate limit, unless the key is
- *  rejected. Undefined: there is no such key. Like `findPrincipal`, it is never cached. */
+ *  rejected. Undefined: there is no such key. No result is cached: see `findPrincipal`. */
 export async function findCountedPrincipal(
   db: Db,
   tokenHash: string,
   { name, windowSeconds, requests }: CountedRequests,
 ): Promise<CountedKeyStatus | undefined> {
-  // The key and the points to count. No row for a rejected key.
+  // The key of the rate limit, and the points to count. No row for a rejected API key.
   const keyAndPoints = `select ?::text || ':' || "userId", ?::integer from principal
      where "isAccepted" and not "isSuspended"`
   const [row] = await select<PrincipalRow & CountedRow>(

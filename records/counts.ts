@@ -19,7 +19,8 @@ export class Counts {
     this.#table = table
   }
 
-  /** Adds 1 to each of these columns of the row with the key, as often as it is given. */
+  /** Adds 1 to each of the columns in the row with this key, and 2 to a column that is listed
+   *  twice. */
   increment(key: Record<string, string | number>, columns: string[]): void {
     const name = JSON.stringify(key)
     const row = this.#rows.get(name) ?? {}

@@ -15,8 +15,8 @@ interface DeadWebhook {
   failingSince: number
 }
 
-/** No attempt has succeeded for `afterMs`, and one has failed in the last 24 hours. A suspended
- *  account and a pause of all deliveries have no dead webhooks. */
+/** The webhooks without a successful attempt for `afterMs`, and with a failed one in the last 24
+ *  hours. None of suspended accounts, and none while all deliveries are paused. */
 export async function listDeadWebhooks(
   { read }: Db,
   time: DeletionTime,
@@ -37,8 +37,8 @@ export async function listDeadWebhooks(
   }))
 }
 
-/** Writes the audit log, too. Returns false when an attempt has succeeded meanwhile, or somebody
- *  else has disabled it. */
+/** Writes the audit log, too. Returns false when an attempt has succeeded meanwhile, or the webhook
+ *  was disabled or deleted. */
 export function disableDeadWebhook(
   db: Db,
   { id, accountId, failingSince }: DeadWebhook,

@@ -5,7 +5,8 @@ import { findFirstInOrder } from './delivery-order.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 import { UNDELIVERED } from './index-predicates.ts'
 
-/** A test delivery has no event. Reports, retries and bulk jobs leave it out. */
+/** A test delivery has no event. The health of webhooks, `listUndelivered` and bulk jobs leave it
+ *  out. */
 export const TEST_EVENT = 'webhook.test' satisfies DeliveredType
 
 export const deliveryStates = ['pending', 'retrying', 'delivered', 'failed'] as const
@@ -164,9 +165,9 @@ export async function listDeliveries(scope: Scope, filter: DeliveryFilter): Prom
   return rows.map(deliveryFromRow)
 }
 
-/** The condition for a state with which the database reads a `deliveries_undelivered` index in
- *  order. SQLite uses such a partial index only if its predicate stands in the query, too.
- *  PostgreSQL would then expect too few rows, and sort all of them. */
+/** A condition for a state, with which the database reads an index on undelivered deliveries in its
+ *  order. SQLite uses such a partial index only if the query repeats its predicate. On PostgreSQL
+ *  the predicate stays out: the planner would expect too few rows, and sort all of them. */
 export function undeliveredCondition(
   { dialect }: Scope,
   state: Exclude<DeliveryState, 'delivered'>,

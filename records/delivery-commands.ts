@@ -38,13 +38,13 @@ export class DeliveryRefused extends Refused {
   }
 }
 
-/** Schedules one manual attempt of a failed delivery, due now. Repeating it before that attempt
- *  changes nothing. Returns undefined when the delivery does not exist. Throws
+/** Schedules one manual attempt of a failed delivery, due now. Repeating the command before that
+ *  attempt changes nothing. Returns undefined when the delivery does not exist. Throws
  *  `DeliveryRefused`. */
 export const retryDelivery = (scope: WriteScope, id: string, now: Date) =>
   scheduleManualAttempt(scope, id, 'retry', now)
 
-/** The same for a delivered delivery. */
+/** As `retryDelivery`, but for a delivered delivery. */
 export const resendDelivery = (scope: WriteScope, id: string, now: Date) =>
   scheduleManualAttempt(scope, id, 'resend', now)
 
@@ -146,7 +146,7 @@ export async function resumeDeliveries(
       .rows('deliveries')
       .where({ id: delivery.id })
       .update({
-        // A pending delivery without a time is scheduled when the one before it ends.
+        // A pending delivery without a time is scheduled when the delivery before it ends.
         state: delivery.attempts === 0 || nextAttemptAt === null ? 'pending' : 'retrying',
         failure_reason: null,
         next_attempt_at: nextAttemptAt,
@@ -250,13 +250,13 @@ export async function assertWebhookEnabled(scope: WriteScope, webhookId: string)
   if (webhook?.suspended_at != null) throw new DeliveryRefused('account_suspended')
 }
 
-/** Throws `DeliveryRefused`. */
+/** Throws `DeliveryRefused` while all deliveries are paused. */
 export async function assertNotPaused({ sql }: Scope): Promise<void> {
   if ((await findPausedAt(sql)) !== undefined) throw new DeliveryRefused('deliveries_paused')
 }
 
-/** Ends the scheduled deliveries of a webhook as failed. The engine ends manual attempts, which are
- *  due at once. */
+/** Ends the pending and retrying deliveries of a webhook as failed. The engine ends manual
+ *  attempts, which are due at once. */
 export async function endScheduledDeliveries(
   scope: WriteScope,
   webhookId: string,

@@ -9,7 +9,7 @@ interface OrderedDelivery {
   orderingKey?: string
 }
 
-/** Those of the deliveries that wait for no earlier one, neither a stored one nor one of the list. */
+/** The deliveries that need not wait for an earlier one, stored or in the same list. */
 export async function findFirstInOrder<Delivery extends OrderedDelivery>(
   scope: WriteScope,
   deliveries: Delivery[],
@@ -24,9 +24,9 @@ export async function findFirstInOrder<Delivery extends OrderedDelivery>(
   return first
 }
 
-/** The webhooks and ordering keys with an unfinished delivery. Its row is share-locked until the
- *  commit: otherwise the earlier delivery could finish before it, and nothing would schedule the
- *  new one. */
+/** The webhooks and ordering keys with an unfinished delivery. The row of that delivery is
+ *  share-locked until the commit: otherwise the delivery could finish before the commit, and
+ *  nothing would schedule the new one. */
 async function listBusyKeys(
   scope: WriteScope,
   deliveries: OrderedDelivery[],

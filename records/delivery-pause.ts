@@ -1,5 +1,5 @@
 /** The pause of all deliveries: while it is stored, no node makes an attempt. It ends only with
- *  `unpauseDeliveries`. Attempts and their schedules stay as they are. */
+ *  `unpauseDeliveries`. Scheduled attempts keep their times. */
 import type { Topic } from './database/announcements.ts'
 import type { Db } from './database/open.ts'
 import { type Sql, select } from './database/statements.ts'
@@ -24,8 +24,9 @@ export async function findPausedAt(sql: Sql): Promise<number | undefined> {
   return row?.paused_at
 }
 
-/** Returns since when they are paused. No attempt starts after the commit. On SQLite a running
- *  server may still start attempts for a few milliseconds. */
+/** Returns since when deliveries are paused, in epoch milliseconds. An earlier pause continues. No
+ *  attempt starts after the commit. On SQLite a running server may still start attempts for a few
+ *  milliseconds. */
 export function pauseDeliveries(db: Db, now: Date): Promise<number> {
   return transaction(db, async (trx) => {
     // Waits until the workers have started the attempts that they have loaded, and lets them load
@@ -41,7 +42,7 @@ export function pauseDeliveries(db: Db, now: Date): Promise<number> {
   })
 }
 
-/** Returns since when they were paused. Undefined: they were not. */
+/** Returns since when deliveries were paused, in epoch milliseconds. Undefined: they were not. */
 export function unpauseDeliveries(db: Db, now: Date): Promise<number | undefined> {
   return transaction(db, async (trx) => {
     const pausedAt = await findPausedAt(trx.sql)

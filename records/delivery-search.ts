@@ -19,7 +19,7 @@ export interface DeliverySearch {
   since?: number
   /** Created before this time. */
   until?: number
-  /** The page after or before this delivery. At most one of the two. */
+  /** Only deliveries before, or only deliveries after this ID. At most one of the two is set. */
   olderThan?: string
   newerThan?: string
   limit: number

@@ -3,7 +3,8 @@
 
 const BINS = 64
 const LAST_BIN_FROM_MS = 10_000
-const GROWTH = Math.log(LAST_BIN_FROM_MS) / (BINS - 2)
+/** The logarithm of the upper end of a bin relative to its lower end. */
+const LOG_GROWTH = Math.log(LAST_BIN_FROM_MS) / (BINS - 2)
 
 /** From the shortest to the longest durations. */
 export const binColumns = Array.from({ length: BINS }, (_, bin) => `d${bin}`)
@@ -19,7 +20,8 @@ export function binColumn(durationMs: number): string {
 
 function toBin(durationMs: number): number {
   if (durationMs < 1) return 0
-  return durationMs >= LAST_BIN_FROM_MS ? BINS - 1 : 1 + Math.floor(Math.log(durationMs) / GROWTH)
+  if (durationMs >= LAST_BIN_FROM_MS) return BINS - 1
+  return 1 + Math.floor(Math.log(durationMs) / LOG_GROWTH)
 }
 
 /** A number of durations from `low` to `high`, in milliseconds. */
@@ -33,12 +35,13 @@ export interface Bin {
 export function toBins(countOf: (column: string) => number): Bin[] {
   return binColumns.map((column, bin) => ({
     count: countOf(column),
-    low: bin === 0 ? 0 : Math.exp((bin - 1) * GROWTH),
-    high: Math.exp(bin * GROWTH),
+    low: bin === 0 ? 0 : Math.exp((bin - 1) * LOG_GROWTH),
+    high: Math.exp(bin * LOG_GROWTH),
   }))
 }
 
-/** Nearest rank, interpolated in its bin. `bins` are sorted. */
+/** Nearest rank, interpolated in its bin. `bins` are sorted; `share` is from 0 to 1. 0 if all bins
+ *  are empty. */
 export function percentile(bins: Bin[], share: number): number {
   const rank = Math.ceil(share * bins.reduce((total, { count }) => total + count, 0))
   let before = 0

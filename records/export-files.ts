@@ -37,9 +37,9 @@ export class LeaseLost extends Error {
 
 const MAX_LISTED_DUE = 100
 
-/** The oldest unfinished export of each account, unless it has a lease: a new one, one due for
- *  another try, or one of a killed process. So the accounts take turns, and one file of an account
- *  grows at a time. */
+/** The oldest unfinished export of each account, unless the export has a lease: it is new, is due
+ *  for another try, or was left by a killed process. So the accounts take turns, and one file of an
+ *  account grows at a time. */
 export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
   const rows: { id: string }[] = await db
     .read('exports')
@@ -57,7 +57,8 @@ export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** A lease that ends later than two new ones is from a clock that was ahead. */
+/** Has no lease. A lease that expires too late to be a new one is from a clock that was ahead, and
+ *  does not count. */
 function whereNotLeased(now: number): Knex.QueryCallback {
   return (exports) =>
     exports
@@ -90,7 +91,8 @@ export async function leaseExport(
   return { id, accountId: account_id, resource, format, filters: JSON.parse(filters), tries }
 }
 
-/** Throws `LeaseLost`. Every write of a try is in a transaction with this. */
+/** Throws `LeaseLost`. A try makes all its writes in transactions with this one, so that a process
+ *  without the lease writes nothing. */
 async function updateLeased(
   sql: Sql,
   { id, tries }: ExportLease,
@@ -232,7 +234,7 @@ export async function removeExpiredFiles(run: RemovalRun): Promise<void> {
   }
 }
 
-/** Removes finished exports whose file has been removed. */
+/** Removes finished exports, once their file is removed. */
 export function removeOldExports(run: RemovalRun): Promise<void> {
   const until = daysBefore(run, run.retention.exports)
   return removeRows(run, {
@@ -244,6 +246,8 @@ export function removeOldExports(run: RemovalRun): Promise<void> {
         .where('id', '<', lowestIdAt(until))
         .whereRaw(`not (${UNFINISHED_EXPORTS})`)
         .where('updated_at', '<', until)
-        .where((file) => file.whereNull('expires_at').orWhereNotNull('file_removed_at')),
+        .where((hasNoFile) =>
+          hasNoFile.whereNull('expires_at').orWhereNotNull('file_removed_at'),
+        ),
   })
 }

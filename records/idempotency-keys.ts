@@ -51,7 +51,7 @@ export async function findKeyState(
   { userId, key, fingerprint }: KeyedRequest,
   now: number,
 ): Promise<KeyState> {
-  // Unnamed: PostgreSQL would keep a plan from when the table was small, which reads all of it.
+  // Without a name, so that PostgreSQL does not keep a plan from when the table was small.
   const [row] = await select<Row>(
     sql,
     `select fingerprint, status, headers, body, locked_until, expires_at

@@ -6,7 +6,7 @@ import { DAY_MS } from './time-units.ts'
 import { type User, type UserRow, userFromRow } from './users.ts'
 
 const LIFETIME_DAYS = 7
-/** The console shows when an unused link expired. */
+/** An expired link stays for this long: the console shows when it expired. */
 const EXPIRED_DAYS = 30
 
 export interface Invitation {

@@ -5,7 +5,7 @@ import { transaction } from './database/transaction.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 import { UNQUEUED } from './index-predicates.ts'
 
-/** The clocks of processes that work on one database differ by less. */
+/** The clocks of processes that work on one database differ by at most this much. */
 const TOLERANCE_MS = 2_000
 const BATCH_ROWS = 1_000
 
@@ -15,8 +15,8 @@ interface Schedule {
   delaysMs: readonly number[]
 }
 
-/** Reschedules the attempts that are later than the delay of their number from now. Returns how
- *  many. Reads every scheduled attempt. */
+/** Reschedules each attempt that is scheduled later than its own delay from now, and each that has
+ *  a queued mark in the future. Returns how many. Reads every scheduled attempt. */
 export async function rescheduleLateAttempts(db: Db, schedule: Schedule): Promise<number> {
   const latest = schedule.now.getTime() + TOLERANCE_MS
   const isLate = `next_attempt_at > cast(? as bigint) + ${delayOf(schedule)}`
@@ -32,8 +32,8 @@ export async function rescheduleLateAttempts(db: Db, schedule: Schedule): Promis
   return (await reschedule(db, schedule, unqueued)) + (await reschedule(db, schedule, queued))
 }
 
-/** Reschedules only the attempts that are later than the longest delay from now. Normally reads no
- *  row. */
+/** Reschedules only attempts that are scheduled later than the longest delay from now. Returns how
+ *  many. Normally reads no row. */
 export function rescheduleAttemptsBeyondDelays(db: Db, schedule: Schedule): Promise<number> {
   const latest = schedule.now.getTime() + TOLERANCE_MS + Math.max(0, ...schedule.delaysMs)
   return reschedule(db, schedule, {
@@ -46,7 +46,7 @@ async function reschedule(db: Db, schedule: Schedule, late: Condition): Promise<
   const isPostgres = db.dialect === 'postgres'
   let rescheduled = 0
   for (;;) {
-    // Outside of the transaction: with SQLite, nobody else could write while this reads.
+    // Reads outside of the transaction: with SQLite, nobody else could write meanwhile.
     const rows = await select<{ id: string }>(
       db.read,
       `select id from deliveries where ${late.sql} limit ${BATCH_ROWS}`,

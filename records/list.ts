@@ -1,6 +1,6 @@
 /** Records, and lists with the filters, sorts and pages that openapi.yaml declares. Indexes serve
- *  every query. The statements are plain SQL: knex takes three times as long to build the two of a
- *  list as the database takes to run them. */
+ *  every query. The statements are plain SQL: knex would take three times as long to build the
+ *  statements of a list as the database takes to run them. */
 import type { OperationRow } from '../generated/operations.ts'
 import type { Scope } from './database/scope.ts'
 import { type Condition, select } from './database/statements.ts'
@@ -140,6 +140,7 @@ function matching<Row, Item>(
   }
 }
 
+/** `created_after` → `created_at > ?`, and `status` → `status in (?)`. */
 function columnFilter(table: string, name: string, value: unknown): Condition {
   const [, time, bound] = /^(.+)_(after|before)$/.exec(name) ?? []
   if (time !== undefined)

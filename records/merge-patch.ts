@@ -4,8 +4,8 @@
 /** A body with the media type application/merge-patch+json. */
 export type MergePatch = Record<string, unknown>
 
-/** The patch without the nulls that remove entries of an object: the schemas describe what is
- *  stored. */
+/** The patch without the nulls inside objects, which remove entries: the schemas describe stored
+ *  objects. A field that is null itself stays null. */
 export function withoutRemovals(patch: MergePatch): MergePatch {
   if (!isObject(patch)) return patch
   return Object.fromEntries(

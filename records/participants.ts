@@ -128,8 +128,8 @@ function toTaken(error: unknown): unknown {
   return error
 }
 
-/** Clears the participant of its tasks and returns their IDs. Throws `InvalidInput` while it has
- *  applications or payments. */
+/** Deletes the participant, and sets `participant_id` of their tasks to null. Returns the IDs of
+ *  the tasks. Throws `InvalidInput` while the participant has applications or payments. */
 export async function deleteParticipantRow(
   scope: WriteScope,
   id: string,

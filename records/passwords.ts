@@ -26,7 +26,7 @@ export async function findCredentials(sql: Sql, email: string): Promise<Credenti
   )
 }
 
-/** Null: the user has not set a password. */
+/** Null: the user has not set a password, or does not exist. */
 export async function findPasswordHash(scope: Scope, id: string): Promise<string | null> {
   const row = await scope
     .rows('users')
@@ -47,7 +47,7 @@ export async function updatePassword(
     .update({ password_hash: passwordHash, updated_at: now.getTime() })
 }
 
-/** The users who have set a password. */
+/** The IDs of the users who have set a password. */
 export async function listJoinedIds(scope: Scope): Promise<string[]> {
   return scope.rows('users').whereNotNull('password_hash').pluck('id')
 }

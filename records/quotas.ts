@@ -23,7 +23,7 @@ export const FIXED_DEFAULTS = { webhooks: 50, users: 500, keys_per_user: 100 }
 export const MIB = 1024 ** 2
 const RECORD_TABLES = ['participants', 'tasks', 'jobs', 'job_applications', 'payments', 'exports']
 
-/** The quotas of the account. `defaults`: those of an account for which none is set. */
+/** The quotas of the account. `defaults` count for quotas that no operator has set. */
 export async function findQuotas<Some extends Partial<Quotas>>(
   scope: Scope,
   defaults: Some,
@@ -62,14 +62,14 @@ export async function countWriteUse(scope: Scope, now: Date): Promise<WriteUse> 
 /** The use of each quota. For `keys_per_user`: the keys of the user with most of them. */
 export async function countUse(scope: Scope, now: Date): Promise<Quotas> {
   const id = scope.accountId
-  const [use] = await select<Omit<Quotas, keyof WriteUse>>(
+  const [use] = await select<Omit<Quotas, keyof WriteUse> & { export_bytes: number }>(
     scope.sql,
     `select (select count(*) from webhooks where account_id = ? and deleted_at is null) as webhooks,
       ${countOf('users')} as users,
       (select max(active) from (
         select count(*) as active from api_keys where account_id = ? and revoked_at is null group by user_id
       ) as by_user) as keys_per_user,
-      (select sum(byte_size) from exports where account_id = ? and file_removed_at is null) as export_mib,
+      (select sum(byte_size) from exports where account_id = ? and file_removed_at is null) as export_bytes,
       (select count(*) from exports where account_id = ? and ${UNFINISHED_EXPORTS}) as unfinished_exports`,
     [id, id, id, id, id],
   )
@@ -78,7 +78,7 @@ export async function countUse(scope: Scope, now: Date): Promise<Quotas> {
     webhooks: Number(use?.webhooks),
     users: Number(use?.users),
     keys_per_user: Number(use?.keys_per_user),
-    export_mib: Math.ceil(Number(use?.export_mib) / MIB),
+    export_mib: Math.ceil(Number(use?.export_bytes) / MIB),
     unfinished_exports: Number(use?.unfinished_exports),
   }
 }

@@ -5,9 +5,9 @@ import { select } from './database/statements.ts'
 import { type RemovalRun, removeRows } from './removal-run.ts'
 import { HOUR_MS } from './time-units.ts'
 
-/** A window cannot end later than one that begins now, unless the clock of the database has gone
- *  back, or a node of an earlier release has written it, by its own clock. If it ends more than this
- *  much later, it counts as ended. */
+/** No window ends later than one that begins now, unless the clock of the database went back, or a
+ *  node of an earlier release wrote the window by its own clock. A window that ends more than this
+ *  much later counts as ended. */
 const TOLERANCE_MS = 60_000
 
 export interface RateLimitWindow {
@@ -19,7 +19,8 @@ export interface RateLimitWindow {
 /** A statement that counts points. A window begins with its first points, by the clock of the
  *  database. `source`: a query for the key and the points. */
 export function countPointsSql(source: string, windowMs: number): string {
-  const hasEnded = `(counted.expire <= excluded.expire - ${windowMs}
+  const now = `excluded.expire - ${windowMs}`
+  const hasEnded = `(counted.expire <= ${now}
     or counted.expire > excluded.expire + ${TOLERANCE_MS})`
   return `insert into rate_limits as counted (key, points, expire)
     select key, points, ${NOW_SQL} + ${windowMs} from (${source}) as input (key, points)

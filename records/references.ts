@@ -5,7 +5,8 @@ import { operations } from '../generated/operations.ts'
 import type { Scope } from './database/scope.ts'
 import { countFound } from './database/statements.ts'
 
-/** A reference has the name of the record and `_id`: `task_id` for the `{task}` of a path. */
+/** The fields that hold the ID of a record, named after the parameters of paths: `{task}` and
+ *  `{task_id}` both stand for `task_id`. */
 const ID_FIELDS = new Set([
   'resource_id',
   ...Object.values(operations).flatMap(({ path }) => {
@@ -35,8 +36,9 @@ export function withStoredIds<T extends object>(input: T): T {
   ) as T
 }
 
-/** Throws `InvalidInput` unless `id`, as it is stored, is null, undefined or that of a record of
- *  the account. Locks the record against deletion until the transaction ends. */
+/** Throws `InvalidInput` when the account has no record with `id`, an ID in its stored form. Null
+ *  and undefined refer to no record. Locks the record against deletion until the transaction
+ *  ends. */
 export async function assertReference(
   scope: Scope,
   field: string,
@@ -51,7 +53,8 @@ export async function assertReference(
   throw new InvalidInput({ [field]: [`does not name ${article} ${noun} of your account.`] })
 }
 
-/** `forUpdate` locks the row until the transaction ends. */
+/** Accepts each form of ID that the contract accepts. `forUpdate` locks the row until the
+ *  transaction ends. */
 export async function findRow<Row>(
   scope: Scope,
   table: string,
@@ -78,7 +81,7 @@ export async function clearReferences(
   id: string,
   now: Date,
 ): Promise<string[]> {
-  // Like `nextUpdatedAt`.
+  // The rule of `nextUpdatedAt`.
   const updated_at = scope.sql.raw('case when updated_at < ? then ? else updated_at + 1 end', [
     now.getTime(),
     now.getTime(),

@@ -32,7 +32,7 @@ export interface RemovalRun {
   /** Runs one batch in a transaction and returns the removed rows. Undefined: nothing was removed,
    *  because the run has to end. */
   batch(remove: (trx: Trx) => Promise<RemovedRows>): Promise<RemovedRows | undefined>
-  /** Outdated rows may be left. */
+  /** True: outdated rows may be left. */
   hasEndedEarly(): boolean
 }
 
@@ -77,7 +77,7 @@ async function acquireLock({ dialect, sql }: Trx, lockKey: number): Promise<bool
   return rows[0].locked
 }
 
-/** Times before this one, in epoch milliseconds, are older than these days. */
+/** Times before this one, in epoch milliseconds, are more than `days` old. */
 export function daysBefore({ time }: RemovalRun, days: number): number {
   return time.createdBefore(days * DAY_MS)
 }

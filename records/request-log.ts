@@ -7,14 +7,14 @@ import type { Source } from './database/transaction.ts'
 import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
 import { countRequests } from './reports/request-counts.ts'
 
-/** The API Dashboard shows at least these days. */
+/** The API Dashboard shows at least this many days. */
 export const REQUEST_LOG_DAYS = 30
 const BATCH_ROWS = 500
 /** A longer path is cut, and `CUT` follows, which no URL contains. */
 export const MAX_PATH_CHARACTERS = 2 * 1024
 export const CUT = '…'
-/** Fewer, because each row may have 128 KiB of bodies. */
-const REMOVED_ROWS = 100
+/** Fewer than in other tables, because each row may have 128 KiB of bodies. */
+const REMOVAL_BATCH_ROWS = 100
 
 /** A request with an API key of the account. */
 export interface LoggedRequest {
@@ -36,6 +36,7 @@ export interface LoggedRequest {
   omittedBytes: number
   /** The ID of an earlier request, which counts this one: this one is not stored. */
   repeatOf?: string
+  /** The time of its arrival, in epoch milliseconds. */
   at: number
 }
 
@@ -84,11 +85,11 @@ export function removeOldRequests(run: RemovalRun): Promise<void> {
     table: 'request_log',
     key: ['id'],
     condition: (rows) => rows.where('created_at', '<', daysBefore(run, run.retention.requestLog)),
-    batchRows: REMOVED_ROWS,
+    batchRows: REMOVAL_BATCH_ROWS,
   })
 }
 
-/** A request matches when all its fields match. */
+/** A request matches when it meets each condition that is set. */
 export interface RequestFilter {
   /** Epoch milliseconds, a whole minute, inclusive. */
   from: number
@@ -224,6 +225,7 @@ export function matchingRequests({ accountId, dialect }: Scope, filter: RequestF
     const searched = filter.isQueryHidden ? PATH_WITHOUT_QUERY[dialect] : 'path'
     conditions.push([
       `${position}(lower(${searched}), ?) > 0`,
+      // Only ASCII letters, as `lower` in SQLite.
       pathContains.replace(/[A-Z]/g, (letter) => letter.toLowerCase()),
     ])
   }
@@ -243,7 +245,7 @@ export function matchingRequests({ accountId, dialect }: Scope, filter: RequestF
   }
 }
 
-/** The request next to a page. */
+/** The request before or after a page. */
 export interface RequestCursor {
   createdAt: number
   id: string

@@ -15,7 +15,7 @@ export function removeAttempts(run: RemovalRun): Promise<void> {
   const until = daysBefore(run, run.retention.attempts)
   return removeBelow(run, {
     table: 'attempts',
-    id: 'delivery_id',
+    idColumn: 'delivery_id',
     below: lowestIdAt(until),
     batchRows: BATCH_ROWS,
     remove: (trx, deliveryIds) => deleteAttempts(trx, deliveryIds, until),
@@ -26,7 +26,7 @@ export function removeEvents(run: RemovalRun): Promise<void> {
   const until = eventsUntil(run)
   return removeBelow(run, {
     table: 'events',
-    id: 'id',
+    idColumn: 'id',
     below: until,
     batchRows: BATCH_EVENTS,
     remove: (trx, ids) => deleteEventsWithDeliveries(trx, ids, until),
@@ -37,7 +37,7 @@ export function removeEvents(run: RemovalRun): Promise<void> {
 export function removeDeliveries(run: RemovalRun): Promise<void> {
   return removeBelow(run, {
     table: 'deliveries',
-    id: 'id',
+    idColumn: 'id',
     below: eventsUntil(run),
     batchRows: BATCH_ROWS,
     remove: deleteDeliveriesWithoutEvent,
@@ -49,8 +49,7 @@ const eventsUntil = (run: RemovalRun): string => lowestIdAt(daysBefore(run, run.
 
 interface Removal {
   table: string
-  /** The column with the IDs. */
-  id: string
+  idColumn: string
   /** Rows with lower IDs are outdated. */
   below: string
   /** Rows read, and nearly always removed, in one transaction. */
@@ -61,16 +60,16 @@ interface Removal {
 /** Reads every row below the limit once, since some of them stay. */
 async function removeBelow(
   { db, batch }: RemovalRun,
-  { table, id, below, batchRows, remove }: Removal,
+  { table, idColumn, below, batchRows, remove }: Removal,
 ): Promise<void> {
   for (let after = LOWEST_ID; ; ) {
     const ids: string[] = await db
       .read(table)
-      .where(id, '>', after)
-      .where(id, '<', below)
-      .orderBy(id)
+      .where(idColumn, '>', after)
+      .where(idColumn, '<', below)
+      .orderBy(idColumn)
       .limit(batchRows)
-      .pluck(id)
+      .pluck(idColumn)
     const last = ids.at(-1)
     if (last === undefined || !(await batch((trx) => remove(trx, [...new Set(ids)])))) return
     after = last
@@ -99,8 +98,8 @@ async function deleteAttempts(
   return { attempts }
 }
 
-/** Deletes an event together with its deliveries: without them it would look like a missed event.
- *  Recent deliveries of an old event stay, without the event. */
+/** Deletes events together with their deliveries: an event without deliveries would look like a
+ *  missed event. Recent deliveries of an old event stay, without the event. */
 async function deleteEventsWithDeliveries(
   trx: Trx,
   ids: string[],

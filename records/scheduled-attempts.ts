@@ -123,8 +123,8 @@ function attemptsOfWebhook({ due, ...webhook }: BacklogRow): Attempt[] {
   )
 }
 
-/** Planner statistics for the backlog are always stale: it matches almost every row or almost none.
- *  Without this, PostgreSQL may read and sort all deliveries of a webhook. */
+/** Planner statistics for the backlog are always stale: it has almost every row or almost none.
+ *  Without this setting, PostgreSQL may read and sort all deliveries of a webhook. */
 const FORCE_INDEX_ORDER = 'set local enable_sort = off'
 
 /** Attempts overdue at `overdueAt` that were queued at or before `queuedUntil`: their jobs may be
@@ -229,8 +229,8 @@ export async function countQueued(db: Db, now: Date): Promise<QueuedCount[]> {
   }))
 }
 
-/** The earliest time of any scheduled attempt, except those of suspended accounts. Reads none of
- *  these in the backlog, which may be long. */
+/** The earliest time of any scheduled attempt, except those of suspended accounts. Does not read
+ *  the backlog of suspended accounts, which may be long. */
 export async function findEarliestScheduledAt(db: Db): Promise<number | undefined> {
   const queued: Promise<{ next_attempt_at: number } | undefined> = db
     .read('deliveries')

@@ -113,7 +113,7 @@ export async function findSignedIn(
   }
 }
 
-/** Updates the time of the last request, once a minute. */
+/** Updates the time of the last request, at most once a minute. */
 export async function updateLastSeen(db: Db, session: Session, now: Date): Promise<void> {
   if (now.getTime() - session.lastSeenAt < LAST_SEEN_PRECISION_MS) return
   await db.write('sessions').where({ id: session.id }).update({ last_seen_at: now.getTime() })
@@ -127,7 +127,7 @@ export async function storeNotice(db: Db, sessionId: string, notice: Notice | nu
     .update({ notice: notice && JSON.stringify(notice) })
 }
 
-/** Most recently used first. */
+/** The sessions that have not expired, most recently used first. */
 export async function listSessions(scope: Scope, userId: string, now: Date): Promise<Session[]> {
   const rows: SessionRow[] = await scope
     .rows('sessions')

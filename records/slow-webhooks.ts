@@ -30,13 +30,13 @@ interface SlowRule {
 
 /** The webhooks whose attempts were slow, also deleted ones. */
 export async function listSlowWebhooks(db: Db, rule: SlowRule): Promise<SlowWebhook[]> {
-  const slow = `sum(${binColumnsFrom(rule.slowMs).join(' + ')})`
+  const slowCount = `sum(${binColumnsFrom(rule.slowMs).join(' + ')})`
   const rows = await select<SlowRow>(
     db.read,
     `select id, account_id, url, has_succeeded from webhooks join (
        select webhook_id, sum(succeeded) > 0 as has_succeeded from attempt_counts
        where starts_at >= ? and span_ms = ?
-       group by webhook_id having ${slow} >= ? and 2 * ${slow} > sum(succeeded + failed)
+       group by webhook_id having ${slowCount} >= ? and 2 * ${slowCount} > sum(succeeded + failed)
      ) as slow on slow.webhook_id = webhooks.id`,
     [rule.since.getTime(), SHORT_SPAN_MS, rule.slowAttempts],
   )

@@ -49,8 +49,8 @@ export const taskListing: Listing<TaskRow, Task> = {
   nullable: ['due_at', 'completed_at'],
 }
 
-/** The contract accepts these years. The API returns times in UTC, and must accept what it
- *  returned: an offset may move a time out of these years. */
+/** The contract accepts the years from 1000 to 2999, and the API returns times in UTC. A time with
+ *  an offset may be in another year in UTC, and the API would not accept what it had returned. */
 const FIRST_MILLIS = Date.UTC(1000, 0)
 const END_MILLIS = Date.UTC(3000, 0)
 

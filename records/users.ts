@@ -99,11 +99,12 @@ export function emailKey(email: string): string {
 /** A user of this or another account has the email. */
 export class EmailTaken extends Refused {}
 
-/** Returns the email trimmed. Throws `Refused`. */
+/** Returns the email trimmed. Throws `Refused` for text that is not an email. */
 export function parseEmail(value: string): string {
   const email = value.trim()
   if (email === '') throw new Refused('The email must not be empty.')
-  if (email.length > 254 || !/^[^\s@]+@[^\s@]+$/.test(email) || /\p{Cc}/u.test(email))
+  const hasEmailForm = /^[^\s@]+@[^\s@]+$/.test(email) && !/\p{Cc}/u.test(email)
+  if (!hasEmailForm || email.length > 254)
     throw new Refused(`"${value}" is not an email. Use the form name@example.com.`)
   return email
 }
@@ -298,8 +299,8 @@ export async function updateEmail(
     })
 }
 
-/** Deletes a user who has not set a password, which frees the email. False: there is no such
- *  user. */
+/** Deletes a user who has not set a password, which frees the email. False: there is no such user,
+ *  or the user has API keys. */
 export async function deleteInvitedUser(scope: Scope, id: string): Promise<boolean> {
   const invited = scope
     .rows('users')

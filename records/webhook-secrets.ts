@@ -92,7 +92,7 @@ export async function prepareSecret(
   return updateColumns(scope, id, now, { next_secret_encrypted: sealed })
 }
 
-/** The next secret signs from the next attempt on. Throws `NoNextSecret`. */
+/** The next secret signs from the next attempt on. Throws `NoNextSecret` when none is prepared. */
 export async function activateSecret(
   scope: WriteScope,
   id: string,

@@ -21,7 +21,7 @@ export interface Webhook {
   enabled: boolean
   /** The last time it was disabled. It may be enabled again. */
   disabledAt: number | null
-  /** No attempt is made while the account is suspended. */
+  /** Since when the account is suspended, which stops all attempts. */
   suspendedAt: number | null
   /** Is there a next secret that does not sign yet? */
   hasNextSecret: boolean
@@ -88,8 +88,8 @@ export async function insertWebhook(
   seal: (id: string) => string,
   now: Date,
 ): Promise<Webhook> {
-  // Locks the account: otherwise two concurrent inserts would both count 49, and a webhook could be
-  // created beside a suspension.
+  // Locks the account: otherwise two concurrent inserts could exceed the quota, and the webhook
+  // could miss a concurrent suspension.
   const account = await lockAccount(scope)
   const count = await countFound(notDeleted(scope))
   const quotas = await findQuotas(scope, FIXED_DEFAULTS)
@@ -175,8 +175,9 @@ export async function updateWebhook(
   return updateColumns(scope, id, now, { url, description, event_types, ordering })
 }
 
-/** Also resumes the bulk jobs that its disabling has paused. Earlier failures do not count any
- *  more. Does nothing to an enabled webhook. Returns the webhook before the change. */
+/** Enables a webhook, and resumes the bulk jobs that were paused because it was disabled. Earlier
+ *  failures no longer count. Does nothing to an enabled webhook. Returns the webhook before the
+ *  change. */
 export async function enableWebhook(
   scope: WriteScope,
   id: string,
@@ -191,8 +192,8 @@ export async function enableWebhook(
   return before
 }
 
-/** Ends scheduled deliveries as failed. Does nothing to a disabled webhook. Returns the webhook
- *  before the change. */
+/** Disables a webhook, and ends its pending and retrying deliveries as failed. Does nothing to a
+ *  disabled webhook. Returns the webhook before the change. */
 export async function disableWebhook(
   scope: WriteScope,
   id: string,
@@ -213,8 +214,8 @@ export async function lockWebhook(scope: WriteScope, id: string): Promise<Webhoo
   return row && webhookFromRow(row)
 }
 
-/** Ends scheduled deliveries as failed, and erases the secrets: no attempt starts after the commit.
- *  The rest of the row stays for the log of its deliveries. */
+/** Ends pending and retrying deliveries as failed, and erases the secrets: no attempt starts after
+ *  the commit. The other columns stay for the log of the deliveries. */
 export async function deleteWebhook(
   scope: WriteScope,
   id: string,

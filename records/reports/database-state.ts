@@ -31,7 +31,8 @@ export async function findDatabaseBytes(db: Db): Promise<number | undefined> {
   )
 }
 
-/** Undefined when the PostgreSQL user may not read it: it needs the role pg_monitor. */
+/** The size of the write-ahead log. Undefined when the PostgreSQL user may not read it, because the
+ *  user lacks the role pg_monitor. */
 export async function findWalBytes(db: Db): Promise<number | undefined> {
   if (db.dialect === 'sqlite') return findSqliteWalBytes(db)
   const [privilege] = await select<{ granted: boolean }>(

@@ -4,9 +4,9 @@ import type { Db } from '../database/open.ts'
 import { countFound, type Sql, select } from '../database/statements.ts'
 
 interface PostgresState {
-  /** By name, of those below that the server has. */
+  /** The values of `SETTINGS` by name, without settings that the server does not have. */
   settings: Record<string, string>
-  /** It replays the changes of another server, and accepts none. */
+  /** The server replays the changes of another server, and accepts no writes. */
   isStandby: boolean
   usedConnections: number
 }

@@ -10,6 +10,7 @@ interface CountedRequest {
   operationId: string | null
   status: number
   durationMs: number
+  /** Epoch milliseconds. */
   at: number
 }
 

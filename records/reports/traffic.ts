@@ -51,12 +51,14 @@ export interface Traffic {
   operations: OperationCount[]
 }
 
-/** The newest part of a filter's range that can be searched; all of it without a filter. */
+/** The filter with its range cut to the newest part that can be searched. A filter without other
+ *  conditions than its range stays as it is. */
 export async function toSearchable(scope: Scope, filter: RequestFilter): Promise<RequestFilter> {
   return isFiltered(filter) ? { ...filter, from: await findSearchableStart(scope, filter) } : filter
 }
 
-/** The start of the searchable part: at least one minute. */
+/** The start of the newest part of the range that can be searched. The part has at least one
+ *  minute. */
 export async function findSearchableStart(scope: Scope, filter: RequestFilter): Promise<number> {
   const { sql, bindings } = minutesInRange(scope, filter)
   const [found] = await select<{
@@ -78,8 +80,8 @@ export async function findSearchableStart(scope: Scope, filter: RequestFilter): 
   return found?.first ?? found?.newest ?? filter.from
 }
 
-function isFiltered({ from, until, ...rest }: RequestFilter): boolean {
-  return Object.values(rest).some((value) => value !== undefined)
+function isFiltered({ from, until, ...conditions }: RequestFilter): boolean {
+  return Object.values(conditions).some((value) => value !== undefined)
 }
 
 /** The last bucket ends at `end` and includes all later requests. */
@@ -124,7 +126,8 @@ function sumBuckets(
   return total
 }
 
-/** The cast is for SQLite, where numbers from JavaScript are not integers. */
+/** SQL for the index of a bucket. Its parameters are the start of the first bucket, and the length
+ *  of each. The cast is for SQLite, where numbers from JavaScript are not integers. */
 export const toBucket = (column: string): string => `cast(floor((${column} - ?) / ?) as integer)`
 
 const BUCKET_FIELDS = {
@@ -184,7 +187,7 @@ async function countByMinutes(
   return { buckets: toBuckets(range, counts), bins }
 }
 
-/** Reads whole hours, and the minutes before and after them. */
+/** Reads the counts of whole hours, and of the minutes before and after these hours. */
 async function countOperations(
   scope: Scope,
   { from, until }: RequestFilter,
@@ -200,12 +203,12 @@ async function countOperations(
           [MINUTE_MS, lastHour, end],
         ]
       : [[MINUTE_MS, from, end]]
-  const part = `select operation_id, status, requests from request_counts
+  const countsInPart = `select operation_id, status, requests from request_counts
      where account_id = ? and span_ms = ? and starts_at >= ? and starts_at < ?`
   const rows = await select<{ operation_id: string; status: number; requests: number }>(
     scope.sql,
     `select operation_id, status, sum(requests) as requests
-     from (${parts.map(() => part).join(' union all ')}) as counted
+     from (${parts.map(() => countsInPart).join(' union all ')}) as counted
      group by 1, 2`,
     parts.flatMap((part) => [scope.accountId, ...part]),
   )
@@ -216,7 +219,7 @@ async function countOperations(
   }))
 }
 
-/** Bins that are 4 % wide. */
+/** SQL for the number of a bin. Each bin is 4 % wide. */
 const DURATION_BIN = `cast(floor(
   ln(cast(case when duration_ms < 0.01 then 0.01 else duration_ms end as double precision)) * 25
 ) as integer)`

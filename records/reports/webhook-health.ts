@@ -30,7 +30,7 @@ interface AttemptCounts {
 
 export interface WebhookHealth {
   state: HealthState
-  /** The service has disabled it, because it was failing for days. */
+  /** The service has disabled the webhook, because it was failing for days. */
   isDisabledByService: boolean
   /** Null: there was none yet. `at`: epoch milliseconds, like all times of records. */
   lastAttempt: { at: number; outcome: Outcome; status: number | null } | null
@@ -82,11 +82,11 @@ export async function findWebhookHealth(
   ])
   return new Map(
     states.map((row) => {
-      const own = hours.get(row.id) ?? []
+      const ofWebhook = hours.get(row.id) ?? []
       const health: WebhookHealth = {
         ...stateFromRow(row),
-        lastDay: { succeeded: sum(own, 'succeeded'), failed: sum(own, 'failed') },
-        hours: own,
+        lastDay: { succeeded: sum(ofWebhook, 'succeeded'), failed: sum(ofWebhook, 'failed') },
+        hours: ofWebhook,
         p95Ms: durations.get(row.id) ?? null,
         undelivered: undelivered.get(row.id) ?? NONE_UNDELIVERED,
       }
@@ -137,7 +137,8 @@ interface StateRow {
 
 type Bindings = (string | number)[]
 
-/** A query for the states of the webhooks that match the condition, with what they depend on. */
+/** A query for the states of the webhooks that match the condition, and for the values that decide
+ *  a state. */
 function statesQuery(
   condition: string,
   conditionBindings: Bindings,
