@@ -49,7 +49,7 @@ function inOneStatement(db: Db, limit: RateLimit): CountingAuthenticate {
     if (!result || 'rejected' in result) return result
     return {
       principal: result.principal,
-      rateLimit: stateAfter(limit.points, result.window, placeInBatch),
+      rateLimit: stateAfter(limit.maxRequests, result.window, placeInBatch),
     }
   }
 }

@@ -27,7 +27,8 @@ export interface RateLimitState {
 export interface RateLimit {
   /** Limits with different names count separately. */
   name: string
-  points: number
+  /** The most requests of one key in a window. */
+  maxRequests: number
   windowSeconds: number
 }
 
@@ -50,21 +51,24 @@ export function toNetwork(ip: string): string {
     .join(':')}::/64`
 }
 
-/** Allows `points` requests per key and window. All nodes share the counts in PostgreSQL; with
- *  SQLite there is one node, which counts in memory. The methods of the limiter throw when
- *  PostgreSQL is not available. */
-export function newRateLimiter(db: Db, { name, points, windowSeconds }: RateLimit): RateLimiter {
+/** Allows `maxRequests` per key and window. All nodes share the counts in PostgreSQL; with SQLite
+ *  there is one node, which counts in memory. The methods of the limiter throw when PostgreSQL is
+ *  not available. */
+export function newRateLimiter(
+  db: Db,
+  { name, maxRequests, windowSeconds }: RateLimit,
+): RateLimiter {
   const counts =
     db.dialect === 'postgres'
       ? sharedCounts(db, name, windowSeconds * 1_000)
-      : memoryCounts(points, windowSeconds)
+      : memoryCounts(maxRequests, windowSeconds)
   // Concurrent requests of a client would wait for the same row one by one, so they are counted in
   // one statement.
   const addCoalesced = coalesce(counts.add)
   return {
     async consume(key) {
       const { result, ...position } = await addCoalesced(key)
-      return stateAfter(points, result, position)
+      return stateAfter(maxRequests, result, position)
     },
     reset: counts.reset,
   }
@@ -82,8 +86,8 @@ function sharedCounts(db: Db, name: string, windowMs: number): Counts {
   }
 }
 
-function memoryCounts(points: number, windowSeconds: number): Counts {
-  const limiter = new RateLimiterMemory({ points, duration: windowSeconds })
+function memoryCounts(maxRequests: number, windowSeconds: number): Counts {
+  const limiter = new RateLimiterMemory({ points: maxRequests, duration: windowSeconds })
   return {
     async add(key, requests) {
       const { consumedPoints, msBeforeNext } = await limiter

@@ -211,7 +211,8 @@ export interface RejectedKey {
 export type KeyStatus = AcceptedKey | RejectedKey
 
 export interface PrincipalRow extends Principal {
-  isAccepted: boolean | number
+  /** The key is not revoked, and its owner is not deactivated. */
+  isActive: boolean | number
   isSuspended: boolean | number
 }
 
@@ -219,7 +220,7 @@ export interface PrincipalRow extends Principal {
 export const FIND_PRINCIPAL = `
   select api_keys.id as "keyId", users.id as "userId", users.account_id as "accountId",
     api_keys.access_level as "accessLevel", users.finance_permission as "finance",
-    api_keys.revoked_at is null and users.status = 'active' as "isAccepted",
+    api_keys.revoked_at is null and users.status = 'active' as "isActive",
     accounts.suspended_at is not null as "isSuspended"
   from api_keys join users on users.id = api_keys.user_id join accounts on accounts.id = users.account_id
   where api_keys.token_hash = ?`
@@ -233,12 +234,13 @@ export async function findPrincipal(sql: Sql, tokenHash: string): Promise<KeySta
 }
 
 export function keyStatusFromRow({
-  isAccepted,
+  isActive,
   isSuspended,
   ...principal
 }: PrincipalRow): KeyStatus {
-  if (isAccepted && !isSuspended) return { principal }
-  return { rejected: principal, isSuspended: Boolean(isAccepted) }
+  if (isActive && !isSuspended) return { principal }
+  // An active key is rejected only because of the suspension.
+  return { rejected: principal, isSuspended: Boolean(isActive) }
 }
 
 /** Limits the variables of a statement. */

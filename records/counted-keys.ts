@@ -35,7 +35,7 @@ export async function findCountedPrincipal(
 ): Promise<CountedKeyStatus | undefined> {
   // The key of the rate limit, and the points to count. No row for a rejected API key.
   const keyAndPoints = `select ?::text || ':' || "userId", ?::integer from principal
-     where "isAccepted" and not "isSuspended"`
+     where "isActive" and not "isSuspended"`
   const [row] = await select<PrincipalRow & CountedRow>(
     db.write,
     `with principal as (${FIND_PRINCIPAL}), counted as (${countPointsSql(keyAndPoints, windowSeconds * 1_000)})

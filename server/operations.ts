@@ -92,9 +92,9 @@ function newAuthentication({
   config,
   now,
 }: OperationServices): (ctx: Context) => Promise<void> {
-  const limit = (name: string, points: number): RateLimit => ({
+  const limit = (name: string, maxRequests: number): RateLimit => ({
     name,
-    points,
+    maxRequests,
     windowSeconds: WINDOW_SECONDS,
   })
   const rejectedKeys = newRateLimiter(db, limit('unknown_keys', REJECTED_KEYS_PER_MINUTE))

@@ -57,7 +57,7 @@ export const apps = {
     const authenticate = authenticator(db.read)
     const limiter = newRateLimiter(db, {
       name: 'handwritten',
-      points: config.rateLimitPerMinute,
+      maxRequests: config.rateLimitPerMinute,
       windowSeconds: 60,
     })
     app.use(identify).use(async (ctx: Context) => {

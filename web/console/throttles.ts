@@ -27,7 +27,7 @@ const LIMITS = {
   test_event: [10, MINUTE_S],
   /** Forms of one user. */
   form: [120, MINUTE_S],
-} as const satisfies Record<string, readonly [points: number, windowSeconds: number]>
+} as const satisfies Record<string, readonly [maxRequests: number, windowSeconds: number]>
 
 type ThrottleName = keyof typeof LIMITS
 
@@ -40,9 +40,9 @@ export interface Throttles {
 
 export function newThrottles(db: Db): Throttles {
   const limiters = Object.fromEntries(
-    Object.entries(LIMITS).map(([name, [points, windowSeconds]]) => [
+    Object.entries(LIMITS).map(([name, [maxRequests, windowSeconds]]) => [
       name,
-      newRateLimiter(db, { name, points, windowSeconds }),
+      newRateLimiter(db, { name, maxRequests, windowSeconds }),
     ]),
   ) as Record<ThrottleName, RateLimiter>
   return {
