@@ -58,9 +58,9 @@ export async function hashPassword(password: string): Promise<string> {
 
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
 
-/** `hash` is null for an unknown user, or one without a password. The check then takes as long as
- *  for a wrong password, so that timing does not reveal which emails exist. An unreadable hash
- *  matches nothing. Throws 503 while the queue is full. */
+/** `hash` is null for an unknown user, and for a user without a password. The check then takes as
+ *  long as for a wrong password, so that timing does not reveal which emails exist. An unreadable
+ *  hash matches nothing. Throws 503 while the queue is full. */
 export async function verifyPassword(hash: string | null, password: string): Promise<boolean> {
   if ([...password].length > MAX_LENGTH) return false
   const [, memory, passes, parallelism, salt, tag] = hash?.match(PHC) ?? []
@@ -109,10 +109,11 @@ type Cost = Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>
 
 /** NIST SP 800-63B, 5.1.1.2: normalised, because keyboards compose characters differently. Throws
  *  503 while the queue is full. */
-async function tagOf(password: string, nonce: Buffer, cost: Cost): Promise<Buffer> {
+async function tagOf(password: string, salt: Buffer, cost: Cost): Promise<Buffer> {
   if (hashing.queueSize >= MAX_QUEUED_HASHES) throwBusy()
   const message = password.normalize('NFKC')
-  return Buffer.from(await hashing.run({ message, nonce, tagLength: TAG_BYTES, ...cost }))
+  const parameters = { message, nonce: salt, tagLength: TAG_BYTES, ...cost }
+  return Buffer.from(await hashing.run(parameters))
 }
 
 const base64 = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '')

@@ -90,6 +90,7 @@ function memoryCounts(maxRequests: number, windowSeconds: number): Counts {
   const limiter = new RateLimiterMemory({ points: maxRequests, duration: windowSeconds })
   return {
     async add(key, requests) {
+      // Above the limit, `consume` rejects with its result.
       const { consumedPoints, msBeforeNext } = await limiter
         .consume(key, requests)
         .catch((refused: unknown) => {

@@ -102,6 +102,7 @@ function outageAfter(last: CountedAttempt, attempts: CountedAttempt[]): OutageRo
 /** Several workers add to the same outage: its time is counted once. */
 async function storeOutages({ dialect, sql }: Trx, rows: OutageRow[]): Promise<void> {
   const columns = Object.keys(OUTAGE_COLUMNS)
+  // From the last stored failure to the last failure of these attempts.
   const gap = 'excluded.failing_until - coalesce(stored.failing_until, excluded.failing_since)'
   // Without a success, these columns continue the stored outage. A success replaces them.
   const continued: Record<string, string> = {

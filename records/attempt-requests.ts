@@ -55,9 +55,9 @@ interface WebhookRow {
   paused: boolean | number
 }
 
-/** By delivery ID. On PostgreSQL the webhooks stay locked until the transaction ends: a request
- *  that starts before then starts before any change of its webhook. Skips locked webhooks, so that
- *  one of them does not delay the others. */
+/** By delivery ID. On PostgreSQL the webhooks stay locked until the transaction ends, so that none
+ *  changes before its requests have started. Skips webhooks that another transaction has locked, so
+ *  that these do not delay the others. */
 export async function loadRequests(
   source: Source,
   attempts: Pick<Attempt, 'deliveryId' | 'webhookId'>[],

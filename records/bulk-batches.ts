@@ -124,7 +124,7 @@ export interface BulkBatch {
 
 const MAX_ROWS_READ = 1_000
 
-/** The next items of a job, at most `size`, by ID. May be empty before the end of the job. */
+/** The next items of a job, at most `size`, by ID. `ids` may be empty before the end of the job. */
 export async function readBatch(db: Db, job: RunningBulkJob, size: number): Promise<BulkBatch> {
   const { table, range, filter } = itemQuery(job.accountId, job.stage, job)
   const rows = await select<{ id: string; matches: number }>(

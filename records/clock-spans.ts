@@ -8,7 +8,8 @@ import { DAY_MS, HOUR_MS } from './time-units.ts'
 
 /** A larger step against the monotonic clock is a jump. */
 export const MAX_STEP_MS = 60_000
-/** A node that finds the last mark farther from its clock begins a span. A deploy takes less. */
+/** A node begins a span when its clock at the start differs from the last mark by more than this. A
+ *  deploy takes less. */
 const MAX_GAP_MS = HOUR_MS
 /** A span with this much running time is steady. The time is summed over restarts. */
 const STEADY_MS = DAY_MS

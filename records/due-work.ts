@@ -2,12 +2,12 @@
 import type { Attempt } from './attempt.ts'
 import type { Topic } from './database/announcements.ts'
 
-/** A transaction that schedules more attempts than this announces no list: the engine queries for
- *  them. */
+/** A transaction that schedules more attempts than this announces no list. The engine queries for
+ *  the attempts. */
 const MAX_ANNOUNCED_ATTEMPTS = 1_000
 
-/** Attempts were scheduled. The payload lists all of them; without it, the engine queries for
- *  them. */
+/** Attempts were scheduled. The payload lists all of them. Without a payload, the engine queries
+ *  for the attempts. */
 export const ATTEMPTS_SCHEDULED: Topic<Attempt[]> = {
   name: 'attempts',
   merge(payloads) {

@@ -18,7 +18,7 @@ import { DAY_MS, HOUR_MS } from './time-units.ts'
 /** Tries per export. A try that a stop of the service interrupts does not count. */
 export const MAX_TRIES = 3
 const LEASE_MS = 60_000
-/** The contract promises this. */
+/** The contract promises files for this long. */
 export const EXPORT_FILE_DAYS = 7
 
 /** An export that this process writes until the lease expires. Another process that leases the

@@ -24,7 +24,7 @@ export async function rescheduleLateAttempts(db: Db, schedule: Schedule): Promis
     sql: `${UNQUEUED} and next_attempt_at > ? and ${isLate}`,
     bindings: [latest, latest],
   }
-  // With a mark in the future, the repair would wait for that time before it adds a lost job again.
+  // While a mark is in the future, the repair does not add a lost job again.
   const queued = {
     sql: `queued_at is not null and next_attempt_at is not null and (${isLate} or queued_at > ?)`,
     bindings: [latest, latest],

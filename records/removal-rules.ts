@@ -1,4 +1,4 @@
-/** When the rows of each table are removed. docs/operations.md repeats these tables for operators;
+/** When the rows of each table are removed. docs/operations.md repeats these rules for operators;
  *  test/records/removal-rules.test.ts compares both with the schema. */
 import { removeRevokedApiKeys } from './api-keys.ts'
 import { removeOldAttemptCounts } from './attempt-counts.ts'

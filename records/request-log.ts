@@ -123,7 +123,7 @@ export interface RequestEntry {
   ip: string
   user: { id: string; fullName: string }
   apiKey: { id: string; name: string; tokenPrefix: string }
-  /** Requests with 429 within a minute after this one that are not stored. */
+  /** How many requests with 429 came within a minute after this one, and are not stored. */
   repeats: number
   /** The size of bodies that are not stored because of the limit of the day. */
   omittedBytes: number

@@ -123,7 +123,8 @@ function deleteDeliveriesWithoutEvent(trx: Trx, ids: string[]): Promise<RemovedR
   return deleteWithAttempts(trx, trx.sql('deliveries').whereIn('id', ids).whereNull('event_id'))
 }
 
-/** Locks the deliveries, so that no attempt starts before the commit. */
+/** Deletes those of the deliveries that are finished, with their attempts. Locks these deliveries,
+ *  so that no attempt starts before the commit. */
 async function deleteWithAttempts(
   { sql }: Trx,
   deliveries: Knex.QueryBuilder,

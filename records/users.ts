@@ -149,7 +149,8 @@ export async function insertUser(scope: WriteScope, user: NewUser, now: Date): P
   return id
 }
 
-/** One page of the console shows all users. Concurrent inserts may exceed the quota by a few. */
+/** The quota exists because one page of the console shows all users. Concurrent inserts may exceed
+ *  it by a few. */
 async function assertNotFull(scope: Scope): Promise<void> {
   const { users: most } = await findQuotas(scope, FIXED_DEFAULTS)
   if ((await countRows(scope, 'users', {})) >= most)

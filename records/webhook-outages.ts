@@ -13,7 +13,7 @@ export async function endOutage(sql: Sql, webhookId: string): Promise<void> {
   })
 }
 
-/** The time from the last failed attempt until now is no outage, because no attempts were made.
+/** The time from the last failed attempt until now does not count as outage: no attempts were made.
  *  `accountId`: only the webhooks of this account. */
 export async function excludePauseFromOutages(
   sql: Sql,

@@ -12,7 +12,8 @@ import {
 } from './knex-internals.ts'
 
 const MAX_TRANSACTIONS = 64
-/** No transaction joins later than this after the begin: the first one waits for the commit. */
+/** No transaction joins later than this after the begin: the first transaction waits for the
+ *  commit. */
 const JOIN_MS = 20
 /** A transaction that has not begun after this time is refused. */
 const MAX_WAIT_MS = 15_000

@@ -21,7 +21,8 @@ export interface Source {
 /** An open transaction. */
 export interface Trx extends Source {
   /** On PostgreSQL, resolves at once and sends the insert with the next statement of the
-   *  transaction or with COMMIT, which saves round trips. Then its error ends the transaction. */
+   *  transaction or with COMMIT, which saves round trips. An error of the insert then ends the
+   *  transaction. */
   insert(insert: Insert): Promise<void>
   /** Are the results of the opening still current? PostgreSQL: until the transaction sends another
    *  statement. SQLite: always, because no other transaction writes. */
@@ -180,7 +181,7 @@ async function runOnConnection<Result, T>(
   }
 }
 
-/** One message: nothing after a BEGIN that fails is run. */
+/** All in one message, so that PostgreSQL runs nothing after a BEGIN that fails. */
 function beginText({ isIdentified, lock }: Opening<unknown>): string {
   const columns = [
     ...(isIdentified ? ['pg_current_xact_id()'] : []),

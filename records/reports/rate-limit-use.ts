@@ -51,6 +51,7 @@ export async function listRateLimitUse(
      ) as busy
      left join users on users.id = busy.user_id
      order by busy.busiest desc, busy.user_id`,
+    // Both parts of the union have the same parameters.
     [...Array(2).fill([from, MINUTE_MS, scope.accountId, from]).flat(), limit],
   )
   return rows.map((row) => ({

@@ -1,6 +1,6 @@
-/** Statistics of API requests: number, statuses, durations. Up to some ten thousand requests it
- *  reads the log, beyond that the counts per minute. Filters need the log: with too many requests,
- *  they search only the newest. */
+/** Statistics of API requests: number, statuses, durations. Reads the log of up to some ten
+ *  thousand requests, and the counts per minute of more requests. Filters need the log: of too many
+ *  requests, they search only the newest. */
 import type { Scope } from '../database/scope.ts'
 import { type Condition, select } from '../database/statements.ts'
 import { type Bin, binColumns, percentile, toBins } from '../duration-bins.ts'
