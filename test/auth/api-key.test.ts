@@ -93,13 +93,15 @@ describe('newApiKey', () => {
     }
   })
 
-  it('uses each of the 62 digits at every place except the first, which has fewer', () => {
+  it('uses each of the 62 digits at every place after the first', () => {
     const digitsByPlace = Array.from({ length: 43 }, () => new Set<string>())
+    // So many that a missing digit is no accident.
     for (let count = 0; count < 2_000; count++) {
       const { token } = newApiKey()
       for (const [place, digits] of digitsByPlace.entries())
         digits.add(token.charAt('mst_'.length + place))
     }
+    // 256 bits are fewer than 43 digits of base 62, so the first digit has fewer values.
     for (const digits of digitsByPlace.slice(1)) expect(digits.size).toBe(62)
   })
 })
@@ -113,7 +115,7 @@ describe('hashApiKey', () => {
 })
 
 describe('createFirstAccount', () => {
-  it('creates an Account Owner who can sign in, and a working key', async () => {
+  it('creates and logs an account and a working key, and its Owner can sign in', async () => {
     await using installation = await newInstallation()
     const { db, accountId, userId, token, password } = installation
     expect(await authenticator(db.read)(token)).toEqual({

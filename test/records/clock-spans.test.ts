@@ -40,6 +40,8 @@ async function check(spans: ClockSpan[]): Promise<number> {
   return leftMs
 }
 
+// Each of these marks a time, as a node does when it starts, while it runs, and after a jump. Each
+// returns the doubt that is left, in ms.
 const start = async (at: number): Promise<number> =>
   check(await markTime(db, { now: new Date(at), elapsedMs: undefined, hasJumped: false }))
 

@@ -1,5 +1,5 @@
-/** Each table has a rule for the removal of its rows, or a reason to keep them, in
- *  docs/operations.md too. */
+/** Each table has a rule for the removal of its rows, or a reason to keep them. docs/operations.md
+ *  lists both. */
 import { readFile } from 'node:fs/promises'
 import { expect, inject, test } from 'vitest'
 import { readExpectedSchema } from '../../records/database/schema.ts'
@@ -9,13 +9,13 @@ import { newDatabase } from '../helpers.ts'
 
 const readRepositoryFile = (path: string): Promise<string> =>
   readFile(new URL(`../../${path}`, import.meta.url), 'utf8')
-const ruled = removalRules.map(({ table }) => table)
+const tablesWithRule = removalRules.map(({ table }) => table)
 
 test('each table has either a rule for the removal of its rows or a reason to keep them', async () => {
   const tables = Object.keys(await readExpectedSchema(inject('database')))
   // Only PostgreSQL has these two.
   const expected = new Set([...tables, 'rate_limits', 'worker_sessions'])
-  const listed = [...ruled, ...Object.keys(permanentTables)]
+  const listed = [...tablesWithRule, ...Object.keys(permanentTables)]
   expect(listed.toSorted()).toEqual([...expected].toSorted())
 })
 

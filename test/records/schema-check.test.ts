@@ -28,6 +28,7 @@ test('a comparison that fails keeps the last result', async () => {
   )
   expect(await schema.isIntact()).toBe(true)
   await db.write.raw('drop index jobs_by_title')
+  // The schema is compared again after 10 s.
   nowMs = 10_000
   expect(await schema.isIntact()).toBe(false)
   await db.close()

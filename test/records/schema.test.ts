@@ -28,7 +28,7 @@ test('the migrations result in the committed schema', async () => {
   await expect(text, HOW_TO_REFRESH).toMatchFileSnapshot(`../../records/schema.${dialect}.json`)
 })
 
-test('each migration has a checksum, and none has changed since', async () => {
+test('each migration has a checksum, and none has changed since it landed', async () => {
   const files = await readFileChecksums()
   const committed = await readCommittedChecksums()
   expect(files, 'Restore the files that have changed.').toMatchObject(committed)
@@ -41,9 +41,11 @@ test.runIf(dialect === 'sqlite').each([
   ['deliveries_undelivered', predicates.UNDELIVERED],
   ['deliveries_undelivered_by_webhook', predicates.UNDELIVERED],
   ['deliveries_in_order', predicates.UNFINISHED_IN_ORDER],
+  ['deliveries_unqueued', predicates.UNQUEUED],
+  ['deliveries_waiting', predicates.UNQUEUED_BY_WEBHOOK],
   ['bulk_jobs_running', predicates.RUNNING_BULK_JOBS],
   ['exports_unfinished', predicates.UNFINISHED_EXPORTS],
-])('queries repeat the predicate of %s', (index, predicate) => {
+])('the constant for queries repeats the predicate of %s', (index, predicate) => {
   const table = Object.values(schema).find(({ indexes }) => index in indexes)
   expect(table?.indexes[index]?.split(' where ')[1]).toBe(predicate)
 })

@@ -75,6 +75,7 @@ test('rejects a statement after the end of its transaction', async () => {
   let ended: Trx | undefined
   const earlier = await transaction(db, async (trx) => {
     ended = trx
+    // knex sends a query only when it is awaited.
     return { unsent: insertNote(trx, 'too late') }
   })
   await transaction(db, async (trx) => {
@@ -105,6 +106,7 @@ test.runIf(onPostgres)(
     )
     await expect(lost).rejects.toThrow()
     const slow = transaction(db, async ({ sql }) => {
+      // Longer than the timeout of a rollback, which is 5 s.
       void sql.raw('select pg_sleep(8)').catch(() => undefined)
       throw new Error('no')
     })
@@ -202,7 +204,7 @@ test.skipIf(onPostgres)(
 )
 
 test.runIf(onPostgres)(
-  'notifies other nodes once for many commits, and never of a rollback',
+  'notifies other nodes less often than it commits, and never of a rollback',
   async () => {
     const databaseUrl = databaseUrlOf(await newDatabase())
     const node = openDatabase({ databaseUrl })
@@ -261,9 +263,10 @@ test.each([
     await collectNote(trx, 'two')
     await goOn(trx)
   })
+  // On PostgreSQL, an error of the work comes before the inserts are sent.
   await expect(written).rejects.toThrow(/The note (.*was|is) refused/)
   expect(await storedTexts()).toEqual(['two'])
-  // The connection is in order.
+  // The connection can be used again.
   await transaction(db, (trx) => collectNote(trx, 'four'))
   expect(await storedTexts()).toEqual(['four', 'two'])
 })

@@ -14,7 +14,7 @@ import { expectArrival, listUndelivered } from './undelivered.ts'
 
 /** Each database has its own rows in these. */
 const NOT_COPIED = ['migrations', 'write_checks', 'leases']
-/** So many that a copy can be killed before its end. */
+/** So many that the test can kill a copy before its end. */
 const MANY_ROWS = 20_000
 
 const urlOf = ({ environment }: TestDatabase): string =>
@@ -54,7 +54,7 @@ const hasNoAccounts = (database: TestDatabase): Promise<boolean> =>
 const refused = (message: string) => ({ status: 1, stderr: expect.stringContaining(message) })
 
 describe.skipIf(inject('database') !== 'postgres')('copy', () => {
-  test('the copy has equal rows, and a service on it makes the undelivered deliveries', {
+  test('the copy has equal rows, and a service on it delivers what was undelivered', {
     timeout: 180_000,
   }, async () => {
     await using source = await newDatabase('sqlite')
@@ -63,7 +63,7 @@ describe.skipIf(inject('database') !== 'postgres')('copy', () => {
     await populate(source)
     const undelivered = await withDb(databaseOptions(source), async (db) => {
       await db.write('webhooks').update({ url: receiver.url })
-      // Without this the second attempts are due only in minutes.
+      // Makes the second attempts due now. They are scheduled some minutes later.
       await db
         .write('deliveries')
         .whereNotNull('next_attempt_at')
@@ -89,7 +89,7 @@ describe.skipIf(inject('database') !== 'postgres')('copy', () => {
     await expectArrival(app, undelivered, receiver)
   })
 
-  test('a copy that is killed leaves no rows, and can be repeated once', async () => {
+  test('a copy that is killed leaves no rows and can be repeated, but not once it has succeeded', async () => {
     await using target = await newDatabase()
     await using muster = await newMuster()
     const { account_id: accountId } = await newAccount(muster)

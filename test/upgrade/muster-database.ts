@@ -1,4 +1,5 @@
-/** Commands on a new database of the project's kind, and SQL on the same database. */
+/** Commands on a new database, SQLite or PostgreSQL as in the other tests of the run, and SQL on
+ *  the same database. */
 import { type DatabaseOptions, type Db, openDatabase } from '../../records/database/open.ts'
 import { type Ended, newMuster, type Started } from '../cli/muster.ts'
 import { type Ready, SERVE_ENVIRONMENT, startServing } from '../cli/serving.ts'

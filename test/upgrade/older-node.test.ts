@@ -1,4 +1,4 @@
-/** An upgrade without downtime: a node of the release before serves and delivers while the new
+/** An upgrade without downtime: a node of the previous release serves and delivers while the new
  *  version migrates the database and starts beside it. */
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
@@ -86,7 +86,7 @@ function hasCommit(commit: string): boolean {
 
 interface Checkout extends AsyncDisposable {
   bin: string
-  /** The paths of the lists of its contract. */
+  /** The paths of the list operations in its contract. */
   lists: string[]
 }
 
@@ -110,7 +110,7 @@ async function checkOut(commit: string): Promise<Checkout> {
 interface Use {
   url: string
   token: string
-  /** The paths of all lists. */
+  /** The paths of all list operations. */
   lists: string[]
 }
 

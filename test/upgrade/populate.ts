@@ -15,7 +15,7 @@ import {
 } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 
-/** For all apps on stored databases, and on those that are compared with them. */
+/** For all apps on stored databases, and on the databases that these are compared with. */
 export const ENVIRONMENT = {
   SECRET_KEY: 'a secret key that only tests would ever use',
   // A test may run years after the database was stored.
@@ -70,7 +70,7 @@ async function createAttempted(database: TestDatabase): Promise<TestAccount> {
   await expectSuccess(client.patch(`/tasks/${task.id}`, { status: 'completed' }))
   await newPayment(client, { participant_id: adaId, task_id: task.id })
   await expectSuccess(client.post('/exports', { resource: 'tasks', format: 'csv' }))
-  // Asks the database: a request would be in the request log, one more in some runs.
+  // Asks the database: requests to the API would be in the request log, more of them in some runs.
   await until(
     'the export is completed',
     async () => (await app.db.read('exports').where({ status: 'completed' })).length === 1,
@@ -103,7 +103,7 @@ async function subscribe(
   )
 }
 
-/** A node on a database of `populate`. */
+/** Starts a node on a database that `populate` has filled. */
 export function startOn(database: TestDatabase, role: AppOptions['role']): Promise<TestApp> {
   return startApp({ database, role, environment: ENVIRONMENT })
 }

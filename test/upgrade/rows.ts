@@ -1,4 +1,5 @@
-/** The rows of a database, for a comparison with another that was filled in the same way. */
+/** The rows of a database, for a comparison with another database that was filled in the same
+ *  way. */
 import type { Db } from '../../records/database/open.ts'
 import type { DatabaseSchema } from '../../records/database/schema.ts'
 
@@ -40,7 +41,7 @@ const SHA256 = /\b[0-9a-f]{64}\b/g
 const ETAG = /(?<=ETag":"\\")[\w-]+/g
 const PORT = /127\.0\.0\.1:\d+/g
 /** Names of columns that together identify a row of a table without an `id`. */
-const KEY_PART = /_id$|^number|^name|^tag|^pos/
+const KEY_PART = /_id$|^(number|name|tag|position)$/
 /** Epoch milliseconds are above this, and no other number is. */
 const MIN_TIME_MS = 1e12
 

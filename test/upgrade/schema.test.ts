@@ -6,7 +6,8 @@ import { copyOfRepository } from '../scripts/tree.ts'
 import { newMusterDatabase } from './muster-database.ts'
 
 const dialect = inject('database')
-/** A node compares the schema again after at most 10 s. This is longer, for a busy machine. */
+/** A node compares the schema again after at most 10 s. The tests wait longer, for a busy
+ *  machine. */
 const RECHECK_MS = 30_000
 const FIRST_MIGRATION = '202611210900_records.ts'
 

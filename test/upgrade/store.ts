@@ -1,6 +1,6 @@
-/** Stores the databases of a release: npm run store-databases -- 1.1.0 postgres://… The URL is that
- *  of a PostgreSQL server of the version of pg_dump, and of an empty database on it. Run it once,
- *  with the code of the release. */
+/** Stores the two databases of a release in test/upgrade/stored/. Run this once for each release,
+ *  with the code of the release: npm run store-databases -- 1.1.0 postgres://… The URL names an
+ *  empty database on a PostgreSQL server of the same version as pg_dump. */
 import { execFile } from 'node:child_process'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

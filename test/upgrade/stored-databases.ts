@@ -1,5 +1,5 @@
-/** The databases in test/upgrade/stored/: one of each release for SQLite and for PostgreSQL. The
- *  code of the release has filled it by `populate`. */
+/** The databases in test/upgrade/stored/: one of each release for SQLite and for PostgreSQL.
+ *  `populate` has filled each database with the code of its release. */
 import { readdirSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
