@@ -7,6 +7,7 @@ import { countFound, type Sql } from './database/statements.ts'
 import { endScheduledDeliveries } from './delivery-commands.ts'
 import { newId } from './ids.ts'
 import { FIXED_DEFAULTS, findQuotas } from './quotas.ts'
+import { countNoun } from './references.ts'
 import type { Ordering } from './subscriptions.ts'
 import { endOutage } from './webhook-outages.ts'
 
@@ -69,7 +70,7 @@ function webhookFromRow(row: WebhookRow): Webhook {
 export class TooManyWebhooks extends Refused {
   override name = 'TooManyWebhooks'
   constructor(limit: number) {
-    super(`An account may have at most ${limit} webhooks. Delete one first.`)
+    super(`An account may have at most ${countNoun(limit, 'webhook')}. Delete one first.`)
   }
 }
 

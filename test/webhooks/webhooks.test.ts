@@ -2,7 +2,7 @@
  *  deliveries. */
 import { describe, expect, test } from 'vitest'
 import { retryDelivery } from '../../records/delivery-commands.ts'
-import { FIXED_DEFAULTS } from '../../records/quotas.ts'
+import { FIXED_DEFAULTS, setQuota } from '../../records/quotas.ts'
 import { activateSecret, NoNextSecret, prepareSecret } from '../../records/webhook-secrets.ts'
 import {
   deleteWebhook,
@@ -25,6 +25,15 @@ test('an account has at most 50 webhooks; deleting one allows another', async ()
   await expect(tenant.subscribe('https://example.com/')).rejects.toThrow(TooManyWebhooks)
   await tenant.write((own) => deleteWebhook(own, firstId, new Date()))
   await tenant.subscribe('https://example.com/')
+})
+
+test('a quota of one webhook: the refusal says "1 webhook"', async () => {
+  const tenant = await newTenant(app)
+  await tenant.write((own) => setQuota(own, 'webhooks', 1))
+  await tenant.subscribe('https://example.com/')
+  await expect(tenant.subscribe('https://example.com/')).rejects.toThrow(
+    'An account may have at most 1 webhook. Delete one first.',
+  )
 })
 
 test('secret rotation: the next secret signs only after its activation', async () => {
