@@ -112,7 +112,7 @@ export async function insertDeliveries(
   now: Date,
 ): Promise<void> {
   if (deliveries.length === 0) return
-  const first = await findFirstInOrder(scope, deliveries)
+  const firstInOrder = await findFirstInOrder(scope, deliveries)
   const nowMs = now.getTime()
   const rows = deliveries.map((delivery) => ({
     id: delivery.id,
@@ -124,7 +124,7 @@ export async function insertDeliveries(
     attempts: 0,
     ordering_key: delivery.orderingKey ?? null,
     traceparent: scope.traceparent ?? null,
-    next_attempt_at: first.has(delivery) ? nowMs : null,
+    next_attempt_at: firstInOrder.has(delivery) ? nowMs : null,
     next_trigger: delivery.trigger,
     created_at: nowMs,
     updated_at: nowMs,

@@ -139,9 +139,9 @@ export async function resumeDeliveries(
     webhookId: row.webhook_id,
     orderingKey: row.ordering_key ?? undefined,
   }))
-  const first = await findFirstInOrder(scope, deliveries)
+  const firstInOrder = await findFirstInOrder(scope, deliveries)
   for (const delivery of deliveries) {
-    const nextAttemptAt = first.has(delivery) ? now.getTime() : null
+    const nextAttemptAt = firstInOrder.has(delivery) ? now.getTime() : null
     await scope
       .rows('deliveries')
       .where({ id: delivery.id })

@@ -51,14 +51,14 @@ export async function searchDeliveries(
     state === undefined || state === 'delivered' ? MAX_ROWS_READ : MAX_UNDELIVERED_ROWS_READ
   const filtersWithoutIndex = state === 'delivered' || eventType !== undefined
   const inRange = searchRange(scope, search).orderBy('deliveries.id', direction)
-  const found = filtersWithoutIndex
+  const query = filtersWithoutIndex
     ? scope
         .sql(inRange.clone().select(DELIVERY_COLUMNS).limit(maxRowsRead).as('deliveries'))
         .orderBy('deliveries.id', direction)
     : inRange.clone()
-  if (state === 'delivered') found.where('deliveries.state', state)
-  if (eventType !== undefined) found.where('deliveries.event_type', eventType)
-  const rows = ((await found.select(DELIVERY_COLUMNS).limit(limit + 1)) as DeliveryRow[]).map(
+  if (state === 'delivered') query.where('deliveries.state', state)
+  if (eventType !== undefined) query.where('deliveries.event_type', eventType)
+  const rows = ((await query.select(DELIVERY_COLUMNS).limit(limit + 1)) as DeliveryRow[]).map(
     deliveryFromRow,
   )
   const deliveries = rows.slice(0, limit)

@@ -57,10 +57,10 @@ async function reschedule(db: Db, schedule: Schedule, late: Condition): Promise<
     const changed = await transaction(db, async ({ sql, announce }) => {
       // Skips locked rows: waiting for them in another order than the transactions that store
       // results would deadlock.
-      const found = sql('deliveries').whereIn('id', ids).whereRaw(late.sql, late.bindings)
+      const stillLate = sql('deliveries').whereIn('id', ids).whereRaw(late.sql, late.bindings)
       const changeable: string[] = await (isPostgres
-        ? found.forUpdate().skipLocked()
-        : found
+        ? stillLate.forUpdate().skipLocked()
+        : stillLate
       ).pluck('id')
       announce(ATTEMPTS_SCHEDULED)
       return sql('deliveries')

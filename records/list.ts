@@ -131,12 +131,12 @@ function matching<Row, Item>(
   { table, filters = {} }: Listing<Row, Item>,
   input: Record<string, unknown>,
 ): Condition {
-  const all = Object.entries(withStoredIds(input)).map(
+  const conditions = Object.entries(withStoredIds(input)).map(
     ([name, value]) => filters[name]?.(String(value), scope) ?? columnFilter(table, name, value),
   )
   return {
-    sql: [`${table}.account_id = ?`, ...all.map(({ sql }) => sql)].join(' and '),
-    bindings: [scope.accountId, ...all.flatMap(({ bindings }) => bindings)],
+    sql: [`${table}.account_id = ?`, ...conditions.map(({ sql }) => sql)].join(' and '),
+    bindings: [scope.accountId, ...conditions.flatMap(({ bindings }) => bindings)],
   }
 }
 

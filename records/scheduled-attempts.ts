@@ -68,14 +68,14 @@ export async function listUnqueuedWithinQuota(
       and not (${skipped.sql})
     order by next_attempt_at, id`
   // In SQLite, a limit cannot refer to a column.
-  const most = Math.max(ofOthers, ...byWebhook.values())
+  const highestQuota = Math.max(ofOthers, ...byWebhook.values())
   const due =
     dialect === 'postgres'
       ? `select json_agg(json_build_array(id, attempts, next_attempt_at))
          from (${eligible} limit below_quota.free) as candidates`
       : `select json_group_array(json_array(id, attempts, next_attempt_at))
          from (
-           select *, row_number() over () as position from (${eligible} limit ${most})
+           select *, row_number() over () as position from (${eligible} limit ${highestQuota})
          ) where position <= below_quota.free`
   // The recursion steps from each webhook to the next by index.
   const text = `

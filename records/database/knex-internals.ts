@@ -66,12 +66,12 @@ export class TransactionConnection {
   readonly #running = new Set<Promise<unknown>>()
   readonly #collected = new CollectedInserts()
   #hasEnded = false
-  /** SQLite: has it sent a statement other than a select? */
+  /** SQLite: has the transaction sent a statement other than a select? */
   hasWritten = false
   /** The error of a collected insert. PostgreSQL refuses all later statements of the
    *  transaction. */
   failure: unknown
-  /** Has it sent a statement? */
+  /** Has the transaction sent a statement? */
   isUsed = false
 
   constructor(connection: PooledConnection) {

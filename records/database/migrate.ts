@@ -108,10 +108,10 @@ async function hasMigrationsTable({ write }: Db): Promise<boolean> {
 async function createMigrationsTable(db: Db): Promise<void> {
   if (await hasMigrationsTable(db)) return
   const { dialect, write } = db
-  const text = dialect === 'postgres' ? 'text collate "C"' : 'text'
+  const textType = dialect === 'postgres' ? 'text collate "C"' : 'text'
   await write.schema.createTable('migrations', (table) => {
-    table.specificType('name', text).primary()
-    table.specificType('checksum', text).notNullable()
+    table.specificType('name', textType).primary()
+    table.specificType('checksum', textType).notNullable()
     table.bigInteger('applied_at').notNullable()
   })
 }
