@@ -1,5 +1,5 @@
 /** The spans of time in which the clock ran steadily. A new span begins when the clock jumps, and
- *  when a node starts and finds the clock far from its last mark. Until a new span is steady for a
+ *  when a node starts and finds the clock far from the last mark. Until a new span is steady for a
  *  day, the clock is in doubt, and no row is deleted by its age. */
 import type { Db } from './database/open.ts'
 import { type Sql, select } from './database/statements.ts'

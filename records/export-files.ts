@@ -37,7 +37,7 @@ export class LeaseLost extends Error {
 
 const MAX_LISTED_DUE = 100
 
-/** The oldest unfinished export of each account, unless the export has a lease: it is new, is due
+/** The oldest unfinished export of each account, if it has no lease. Such an export is new, is due
  *  for another try, or was left by a killed process. So the accounts take turns, and one file of an
  *  account grows at a time. */
 export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
@@ -57,8 +57,8 @@ export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Has no lease. A lease that expires too late to be a new one is from a clock that was ahead, and
- *  does not count. */
+/** Matches exports without a lease. A lease that expires too late to be a new one is from a clock
+ *  that was ahead, and does not count. */
 function whereNotLeased(now: number): Knex.QueryCallback {
   return (exports) =>
     exports
