@@ -233,11 +233,7 @@ export async function findPrincipal(sql: Sql, tokenHash: string): Promise<KeySta
   return row && keyStatusFromRow(row)
 }
 
-export function keyStatusFromRow({
-  isActive,
-  isSuspended,
-  ...principal
-}: PrincipalRow): KeyStatus {
+export function keyStatusFromRow({ isActive, isSuspended, ...principal }: PrincipalRow): KeyStatus {
   if (isActive && !isSuspended) return { principal }
   // An active key is rejected only because of the suspension.
   return { rejected: principal, isSuspended: Boolean(isActive) }

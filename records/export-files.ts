@@ -246,8 +246,6 @@ export function removeOldExports(run: RemovalRun): Promise<void> {
         .where('id', '<', lowestIdAt(until))
         .whereRaw(`not (${UNFINISHED_EXPORTS})`)
         .where('updated_at', '<', until)
-        .where((hasNoFile) =>
-          hasNoFile.whereNull('expires_at').orWhereNotNull('file_removed_at'),
-        ),
+        .where((hasNoFile) => hasNoFile.whereNull('expires_at').orWhereNotNull('file_removed_at')),
   })
 }
