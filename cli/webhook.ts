@@ -171,8 +171,9 @@ function addSendMissed(webhook: Command, shell: Shell): void {
     .summary('send the events that a webhook missed')
     .description(
       'Send a webhook the events that it is subscribed to and never received, and resume the ' +
-        'deliveries that failed because it was disabled. Each delivery gets the whole retry ' +
-        'schedule. Runs in the background and continues after a restart.',
+        'deliveries that failed because it was disabled. A missed event gets the whole retry ' +
+        'schedule, and a resumed delivery the rest of it. Runs in the background and continues ' +
+        'after a restart.',
     )
     .argument('<id>', 'the webhook')
     .option(

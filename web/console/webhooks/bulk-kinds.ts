@@ -8,9 +8,11 @@ interface KindTexts {
   path: string
   title: string
   lead: string
-  /** Nothing is selected. */
+  /** Shown when no delivery or event is selected. */
   empty: string
+  /** The title of an active job. */
   inProgress: string
+  /** The notice after the start. */
   started: string
   auditAction: string
 }
@@ -21,7 +23,8 @@ export const BULK_KINDS: Record<BulkKind, KindTexts> = {
     title: 'Send missed events',
     lead:
       'Sends subscribed events that the webhook never received, and resumes deliveries that ' +
-      'failed because it was disabled. Each delivery gets the whole retry schedule.',
+      'failed because it was disabled. A missed event gets the whole retry schedule, and a ' +
+      'resumed delivery the rest of it.',
     empty: 'The webhook missed no events in this period.',
     inProgress: 'Sending missed events',
     started: 'Sending started.',
