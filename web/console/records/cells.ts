@@ -91,7 +91,8 @@ function inlineValue(
   return html`<span class="clip">${toText(value)}</span>`
 }
 
-/** `€125.00`. The record holds the currency. Undefined if the value is not an amount of money. */
+/** `€125.00`. `x-currency` names the field of `item` with the currency. Undefined for a value that
+ *  is no amount of money, and without a currency. */
 export function amountOf(
   schema: Schema,
   value: unknown,
@@ -113,7 +114,7 @@ function money(minor: number, currency: string): string {
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,
   })
-  // Formatting a string avoids rounding.
+  // A string such as `12500e-2` is formatted exactly. A number would be rounded.
   return format.format(`${minor}e-${digits}` as `${number}`)
 }
 
@@ -128,9 +129,9 @@ function isState(name: string, { enum: values }: Schema): boolean {
 }
 
 function chips(values: unknown[], most = values.length): Html {
-  const rest = values.length - most
+  const hiddenCount = values.length - most
   const shown = values.slice(0, most).map((value) => html`<span>${toText(value)}</span>`)
-  return html`<span class="chips">${shown}${rest > 0 && html`<b>+${rest}</b>`}</span>`
+  return html`<span class="chips">${shown}${hiddenCount > 0 && html`<b>+${hiddenCount}</b>`}</span>`
 }
 
 export function toText(value: unknown): string {
@@ -149,19 +150,21 @@ function objectValue(
 ): Content {
   const entries = Object.entries(value)
   if (entries.length === 0) return NO_VALUE
-  if (entries.some(([, own]) => typeof own === 'object'))
+  if (entries.some(([, part]) => typeof part === 'object'))
     return jsonBlock(JSON.stringify(value), 'value')
   return facts(
-    entries.map(([key, own]) => {
+    entries.map(([key, part]) => {
       const schema = properties[key]
+      // The name of a key that users choose has no meaning, even if it is `id`.
       return [
         context.keyLabels?.[key] ?? (schema ? label(key) : key),
-        fullValue(schema ? key : '', schema ?? {}, own, context),
+        fullValue(schema ? key : '', schema ?? {}, part, context),
       ]
     }),
   )
 }
 
+/** Whether the value is a list of objects, which is shown as a table. */
 export function isTable({ type, items }: Schema): boolean {
   return type === 'array' && items?.properties !== undefined
 }

@@ -16,14 +16,15 @@ export const draftValue = ({ path }: FormField, { draft }: ControlContext): stri
 
 export function fieldOptions(field: FormField, context: ControlContext): FieldOptions {
   const { path, schema, isRequired } = field
+  // An update cannot remove the value of a choice that is not nullable.
+  const keepsValue = !context.isNew && schema.enum !== undefined && !schema.nullable
   return {
     name: path,
     label: formLabel(field),
     hint: fieldHint(field, context),
     value: draftValue(field, context),
     errors: context.errors,
-    // The value of an option that is not nullable cannot be removed.
-    isRequired: isRequired || (!context.isNew && schema.enum !== undefined && !schema.nullable),
+    isRequired: isRequired || keepsValue,
   }
 }
 
@@ -58,7 +59,7 @@ export function errorLine({ path }: FormField, { errors }: ControlContext): Cont
   return errors[path] && html`<p class="field-error">${errors[path].join(' ')}</p>`
 }
 
-/** A button that renders the form again with the action done. */
+/** A button that applies the action to the form and renders it again, without saving. */
 export function formButton(
   { to }: ControlContext,
   { action, value, style = '' }: { action: FormAction; value: string; style?: string },

@@ -25,7 +25,7 @@ import {
 import { resolveDependent } from './dependent-fields.ts'
 import { countName, groupCount, kindName } from './draft.ts'
 import type { FieldKind, FormField } from './field.ts'
-import { isLocal, LIST_KINDS, SCALAR_KINDS, scalarKinds } from './field-values.ts'
+import { fitsTimeInput, LIST_KINDS, SCALAR_KINDS, scalarKinds } from './field-values.ts'
 import { groupFields } from './fields.ts'
 import { actionName, type ControlContext, elementId, FORM_ID } from './form-context.ts'
 import { isResourceChoice } from './keyed-fields.ts'
@@ -83,21 +83,22 @@ function number(field: FormField, context: ControlContext): Html {
   )
 }
 
-/** Longer texts, in characters, get a textarea. */
-const MAX_LINE_LENGTH = 500
+/** A field gets a textarea if the contract permits more characters. */
+const MAX_INPUT_CHARACTERS = 500
 
 function text(field: FormField, context: ControlContext): Html {
   const { maxLength, format } = field.schema
   const value = draftValue(field, context)
   // A text input drops line breaks.
-  if ((maxLength ?? 0) > MAX_LINE_LENGTH || /[\r\n]/.test(value))
+  if ((maxLength ?? 0) > MAX_INPUT_CHARACTERS || /[\r\n]/.test(value))
     return textArea(fieldOptions(field, context))
   return textField({ ...fieldOptions(field, context), type: format === 'email' ? 'email' : 'text' })
 }
 
-/** A datetime-local input drops text that is not a time. */
+/** A `datetime-local` input drops text that is not a time, so such text gets a text input. */
 export function timeField(options: FieldOptions): Html {
-  return textField({ ...options, type: isLocal(options.value ?? '') ? 'datetime-local' : 'text' })
+  const type = fitsTimeInput(options.value ?? '') ? 'datetime-local' : 'text'
+  return textField({ ...options, type })
 }
 
 export function optionsOf({ enum: values = [] }: Schema): Choice[] {
@@ -109,10 +110,9 @@ export function optionsOf({ enum: values = [] }: Schema): Choice[] {
 function choice(field: FormField, context: ControlContext): Html {
   const { schema, isRequired, refreshesForm } = field
   const value = context.draft.get(field.path) ?? String(schema.default ?? '')
-  const possible = optionsOf(schema).filter(
-    (one) => !isResourceChoice(field) || canViewOption(context.user, one.value),
-  )
-  const choices = addChoice(possible, value)
+  const isOffered = ({ value: option }: Choice): boolean =>
+    !isResourceChoice(field) || canViewOption(context.user, option)
+  const choices = addChoice(optionsOf(schema).filter(isOffered), value)
   const canBeNone =
     schema.nullable || value === '' || (context.isNew && schema.default === undefined)
   const select = selectField({
@@ -137,7 +137,7 @@ function canViewOption(user: User, value: string): boolean {
   return resource !== undefined && canViewResource(user, resource)
 }
 
-/** More options get a scrolling list. */
+/** A field with more options gets a scrolling list. */
 const MAX_CHECKBOXES = 12
 
 function options(field: FormField, context: ControlContext): Html {
@@ -209,11 +209,12 @@ function legend(field: FormField): Html {
 
 function fieldset(field: FormField, context: ControlContext): Html {
   const { kind, parts = [], waitsFor } = field
-  const isExplained = kind === 'keyed' && parts.length > 0
+  // The description says which keys are possible. The parts show them.
+  const showsKeys = kind === 'keyed' && parts.length > 0
   const isEmpty = waitsFor === undefined && parts.length === 0
   return html`<fieldset class="field record-group">
     ${legend(field)}
-    ${!isExplained && hintLine(field, context)}
+    ${!showsKeys && hintLine(field, context)}
     ${waitsFor !== undefined && html`<p class="muted">First choose: ${waitsFor}.</p>`}
     ${isEmpty && html`<p class="muted">No fields to fill in.</p>`}
     ${parts.map((part) => control(part, context))}
@@ -221,7 +222,7 @@ function fieldset(field: FormField, context: ControlContext): Html {
   </fieldset>`
 }
 
-/** A type and a text. A single possible type needs no choice. */
+/** A type and a text. If only one type is possible, the user need not choose it. */
 function scalar(field: FormField, context: ControlContext): Html {
   const { path, schema } = field
   const kinds = scalarKinds(schema)
@@ -244,6 +245,7 @@ function scalar(field: FormField, context: ControlContext): Html {
 /** A type and a text with one value per line. */
 function scalars(field: FormField, context: ControlContext): Html {
   const kind = context.draft.get(kindName(field.path)) ?? 'text'
+  // JSON only shows a list that already has another form.
   const kinds = Object.entries(LIST_KINDS)
     .filter(([value]) => value !== 'json' || kind === 'json')
     .map(([value, label]) => ({ value, label }))

@@ -39,6 +39,7 @@ function startDraft(schema: Schema, query: URLSearchParams): Draft {
   for (const field of schemaFields('', schema)) {
     const value = query.get(field.path)
     if (value !== null) draft.set(field.path, value)
+    // A default in a `json` field would count as JSON that the user typed: see `withKeyedFields`.
     else if (field.schema.default !== undefined && field.kind !== 'json')
       writeField(draft, field, field.schema.default)
   }
@@ -72,7 +73,7 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<Pa
   }
 }
 
-/** An export must not give a user records that the console hides. */
+/** Throws 403 for an export of records that the console hides from the user. */
 function assertCanExport(visit: Visit, body: Record<string, unknown>): void {
   const exported = resourceByOption(body.resource)
   if (exported && !canViewExported(visit.user, body))

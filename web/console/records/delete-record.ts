@@ -1,4 +1,4 @@
-/** The confirmation page, and the deletion of a record. */
+/** Deletes a record, after a page that asks the user to confirm. */
 import { InvalidInput, StatusError } from '../../../errors.ts'
 import { operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
@@ -21,7 +21,7 @@ export async function deletePage(
   problem?: string,
 ): Promise<ConsolePage> {
   const title = recordTitle(resource, item, await loadReferences(visit, [item]))
-  const effect = emitsEvents(resource) && ' Subscribed webhooks will be notified.'
+  const effect = deletionEmitsEvents(resource) && ' Subscribed webhooks will be notified.'
   return formPage(
     { title: `Delete ${title}?`, crumbs: recordCrumbs(resource, { id: item.id, title }) },
     {
@@ -41,7 +41,7 @@ function versionInput({ operations: { update } }: Resource, { updated_at }: Item
   return update !== null && hiddenInput(VERSION_FIELD, String(updated_at))
 }
 
-function emitsEvents({ operations: { delete: id } }: Resource): boolean {
+function deletionEmitsEvents({ operations: { delete: id } }: Resource): boolean {
   return id !== null && operations[id].emits.length > 0
 }
 
@@ -65,13 +65,12 @@ export async function deleteRecord(
     return redirect(resourcePath(resource), `${capital(noun(resource))} deleted.`)
   } catch (error) {
     if (error instanceof InvalidInput) return deletePage(visit, resource, item, errorText(error))
-    if (error instanceof StatusError && error.status === 412)
-      return changedMeanwhile(visit, resource)
+    if (error instanceof StatusError && error.status === 412) return conflictPage(visit, resource)
     throw error
   }
 }
 
-async function changedMeanwhile(visit: Visit, resource: Resource): Promise<PageResult> {
+async function conflictPage(visit: Visit, resource: Resource): Promise<PageResult> {
   const item = await findRecord(visit, resource, visit.params.record ?? '')
   if (!item) return visit.ctx.throw(404)
   const problem =

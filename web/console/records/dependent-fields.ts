@@ -15,19 +15,20 @@ export function withDrivers(fields: FormField[]): FormField[] {
   }))
 }
 
-/** The field with the schema that the selected option of its driver has. */
+/** The field with the schema that `x-by-option` has for the selected option of the driver, or else
+ *  for the first option. */
 export function resolveDependent(field: FormField, draft: Draft): FormField {
   const { driver, schema } = field
   const byOption = schema['x-by-option'] ?? {}
   const option = draft.get(driver?.path ?? '') ?? String(driver?.schema.default)
-  const chosen = byOption[option] ?? Object.values(byOption)[0] ?? {}
-  const isList = chosen.type === 'array'
+  const optionSchema = byOption[option] ?? Object.values(byOption)[0] ?? {}
+  const isList = optionSchema.type === 'array'
   const index = driver?.schema.enum?.indexOf(option) ?? -1
   return {
     ...field,
     ...(isList
-      ? { kind: 'scalars', schema: chosen }
-      : { kind: 'scalar', schema: { oneOf: chosen.oneOf ?? [chosen] } }),
+      ? { kind: 'scalars', schema: optionSchema }
+      : { kind: 'scalar', schema: { oneOf: optionSchema.oneOf ?? [optionSchema] } }),
     hint: driver?.schema['x-enum-descriptions']?.[index],
   }
 }

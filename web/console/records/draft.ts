@@ -4,12 +4,13 @@ import type { FormField } from './field.ts'
  *  other state, such as the type in `screening_questions.0.expected:kind`. */
 export type Draft = URLSearchParams
 
-/** A text of the field and its parts. Equal texts mean equal inputs. */
+/** The inputs of the field and its parts as one text. Equal texts mean equal values: empty inputs
+ *  do not count. */
 export function serializeField(draft: Draft, { path }: Pick<FormField, 'path'>): string {
-  const own = [...draft].filter(
+  const inputs = [...draft].filter(
     ([name, value]) => belongsTo(name, path) && value !== '' && name !== countName(path),
   )
-  return JSON.stringify(own.map(([name, value]) => [name, withLineFeeds(value)]).sort())
+  return JSON.stringify(inputs.map(([name, value]) => [name, withLineFeeds(value)]).sort())
 }
 
 /** Replaces the field in `to` with the field of `from`. */
@@ -31,12 +32,13 @@ export function withLineFeeds(text: string): string {
   return text.replace(/\r\n?/g, '\n')
 }
 
-/** The input for the type of a value. */
+/** The name of the input for the type of a value. */
 export const kindName = (path: string): string => `${path}:kind`
-/** The input for the number of groups, including empty ones. */
+/** The name of the input for the number of groups, including empty ones. */
 export const countName = (path: string): string => `${path}:count`
 
-const MAX_LIST_GROUPS = 100
+/** For a list without `maxItems`. */
+const DEFAULT_MAX_GROUPS = 100
 
 /** The number of groups: the submitted number, or more if a group with a higher index has an
  *  input. */
@@ -47,8 +49,8 @@ export function groupCount(draft: Draft, { path, schema }: FormField): number {
     const index = /^(\d{1,6})\./.exec(nameInField(name, path) ?? '')?.[1]
     if (index !== undefined) count = Math.max(count, Number(index) + 1)
   }
-  // One too many gets its error. More would only cost time.
-  return Math.min((schema.maxItems ?? MAX_LIST_GROUPS) + 1, count)
+  // One group too many is enough for the API to refuse the list. More would only cost time.
+  return Math.min((schema.maxItems ?? DEFAULT_MAX_GROUPS) + 1, count)
 }
 
 /** `0.key` for `screening_questions.0.key`. Undefined for the inputs of other fields. */
@@ -56,36 +58,36 @@ function nameInField(name: string, path: string): string | undefined {
   return name.startsWith(`${path}.`) ? name.slice(path.length + 1) : undefined
 }
 
-/** The draft without the groups that match. Later groups move up. */
+/** The draft without the groups for which `isRemoved` is true. The groups after them move up. */
 export function withoutGroups(
   draft: Draft,
   field: FormField,
   isRemoved: (index: number) => boolean,
 ): Draft {
   const { path } = field
-  const remaining = Array.from({ length: groupCount(draft, field) }, (_, index) => index).filter(
-    (index) => !isRemoved(index),
-  )
+  const indexes = Array.from({ length: groupCount(draft, field) }, (_, index) => index)
+  const keptIndexes = indexes.filter((index) => !isRemoved(index))
   const result = new URLSearchParams()
   for (const [name, value] of draft) {
     const inField = nameInField(name, path)
     if (inField === undefined) result.append(name, value)
     else {
-      const [index, ...rest] = inField.split('.')
-      const newIndex = remaining.indexOf(Number(index))
-      if (newIndex !== -1) result.append([path, newIndex, ...rest].join('.'), value)
+      const [index, ...innerPath] = inField.split('.')
+      const newIndex = keptIndexes.indexOf(Number(index))
+      if (newIndex !== -1) result.append([path, newIndex, ...innerPath].join('.'), value)
     }
   }
-  result.set(countName(path), String(remaining.length))
+  result.set(countName(path), String(keptIndexes.length))
   return result
 }
 
-/** Default values, and the default type of a scalar, count as empty. */
+/** Whether the user has typed nothing into the group. Its default values, and the default type of a
+ *  scalar, do not count. */
 export function isEmptyGroup(draft: Draft, { path, schema }: FormField, index: number): boolean {
   return [...draft].every(([name, value]) => {
-    const own = nameInField(name, `${path}.${index}`)
-    if (own === undefined) return true
-    if (own.endsWith(':kind')) return value === 'text'
-    return value === String(schema.items?.properties?.[own]?.default ?? '')
+    const inGroup = nameInField(name, `${path}.${index}`)
+    if (inGroup === undefined) return true
+    if (inGroup.endsWith(':kind')) return value === 'text'
+    return value === String(schema.items?.properties?.[inGroup]?.default ?? '')
   })
 }

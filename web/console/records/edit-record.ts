@@ -23,9 +23,9 @@ import {
   withProblem,
 } from './submitted-form.ts'
 
-/** The version of the record when the form was opened. */
+/** The name of the input with the version of the record when the form was opened. */
 export const VERSION_FIELD = 'updated_at'
-/** The input with the fingerprint of a field when the form was opened. */
+/** The name of the input with the fingerprint of a field when the form was opened. */
 const fingerprintName = ({ path }: FormField): string => `was:${path}`
 
 export async function editPage(visit: Visit, resource: Resource, item: Item): Promise<ConsolePage> {
@@ -56,7 +56,8 @@ function fingerprint(draft: Draft, field: FormField): string {
   return createHash('sha256').update(serializeField(draft, field)).digest('base64url').slice(0, 16)
 }
 
-/** Compares with the fingerprint, or without one with the stored record. */
+/** Whether the user changed the field. Compares the field with its fingerprint, or with the stored
+ *  record if the form has no fingerprint. */
 function isChanged(draft: Draft, field: FormField, item: Item): boolean {
   const was = draft.get(fingerprintName(field))
   if (was !== null) return fingerprint(draft, field) !== was
@@ -84,7 +85,7 @@ export async function updateRecord(
     return redirect(to, 'Changes saved.')
   } catch (error) {
     if (error instanceof StatusError && error.status === 412)
-      return conflict(visit, resource, form, changed)
+      return conflictPage(visit, resource, form, changed)
     return {
       ...renderForm(visit, resource, item, await withProblem(visit, form, error)),
       status: problemStatus(error),
@@ -92,8 +93,9 @@ export async function updateRecord(
   }
 }
 
-/** Reloads the stored values into unchanged fields, and shows them beside changed fields. */
-async function conflict(
+/** The form after another user's update: unchanged fields get the stored values, and changed fields
+ *  show the stored values beside them. */
+async function conflictPage(
   visit: Visit,
   resource: Resource,
   { draft, fields }: LoadedForm,
@@ -133,7 +135,7 @@ function renderForm(
   form: LoadedForm & Partial<RecordForm>,
 ): ConsolePage {
   const { draft, fields, known } = form
-  const required = new Set(resource.creation?.required)
+  const requiredOnCreation = new Set(resource.creation?.required)
   const hiddenNames = [VERSION_FIELD, ...fields.map(fingerprintName)]
   const title = recordTitle(resource, item, known)
   return {
@@ -142,7 +144,10 @@ function renderForm(
     crumbs: recordCrumbs(resource, { id: item.id, title }),
     body: recordForm({
       ...form,
-      fields: fields.map((field) => ({ ...field, isRequired: required.has(field.path) })),
+      fields: fields.map((field) => ({
+        ...field,
+        isRequired: requiredOnCreation.has(field.path),
+      })),
       to: resourcePath(resource, item.id, 'edit'),
       cancel: resourcePath(resource, item.id),
       submit: 'Save changes',

@@ -50,25 +50,28 @@ export function toNumber(text: string, { type }: Schema): unknown {
     : text
 }
 
-/** The value of a datetime-local input. */
-const LOCAL = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(:\d{2}(?:\.\d{1,3})?)?$/
+/** The value of a `datetime-local` input. */
+const DATE_TIME_LOCAL = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(:\d{2}(?:\.\d{1,3})?)?$/
 
-/** An ISO 8601 time as the value of a datetime-local input, in UTC and without zero seconds. */
+/** An ISO 8601 time as the value of a `datetime-local` input: in UTC, without seconds or
+ *  milliseconds that are 0. Returns any other text unchanged. */
 export function toLocal(time: string): string {
   const at = new Date(time)
   return Number.isNaN(at.getTime()) ? time : at.toISOString().replace(/(:00)?\.000Z$|Z$/, '')
 }
 
-/** The value of a datetime-local input as an ISO 8601 time. Returns any other text unchanged. */
+/** The value of a `datetime-local` input as an ISO 8601 time. Returns any other text unchanged. */
 export function toInstant(text: string): string {
-  const [, minute, rest = ':00'] = LOCAL.exec(text) ?? []
-  return minute === undefined ? text : `${minute}${rest}Z`
+  const [, upToMinute, seconds = ':00'] = DATE_TIME_LOCAL.exec(text) ?? []
+  return upToMinute === undefined ? text : `${upToMinute}${seconds}Z`
 }
 
-export function isLocal(text: string): boolean {
-  return text === '' || LOCAL.test(text)
+/** Whether a `datetime-local` input can show the text. */
+export function fitsTimeInput(text: string): boolean {
+  return text === '' || DATE_TIME_LOCAL.test(text)
 }
 
+/** JSON if a text is empty or has a line break, so that it is not one line. */
 export function writeLines(draft: Draft, { path }: FormField, value: unknown): void {
   const lines = listOf(value).map(String)
   const fitsLines = lines.every((line) => line !== '' && !/[\r\n]/.test(line))
@@ -131,9 +134,13 @@ export function writeScalars(draft: Draft, field: FormField, value: unknown): vo
   const values = listOf(value)
   const areNumbers = values.length > 0 && values.every((one) => typeof one === 'number')
   const areTexts = values.every((one) => typeof one === 'string')
-  draft.set(kindName(field.path), areNumbers ? 'number' : areTexts ? 'text' : 'json')
-  if (areNumbers || areTexts) writeLines(draft, field, values)
-  else draft.set(field.path, JSON.stringify(values, null, 2))
+  if (areNumbers || areTexts) {
+    draft.set(kindName(field.path), areNumbers ? 'number' : 'text')
+    writeLines(draft, field, values)
+  } else {
+    draft.set(kindName(field.path), 'json')
+    draft.set(field.path, JSON.stringify(values, null, 2))
+  }
 }
 
 export function readScalars(draft: Draft, field: FormField, context: ReadContext): unknown {

@@ -14,9 +14,9 @@ export interface FormField {
   /** Replaces the label that is derived from `name`. */
   label?: string
   hint?: string
-  /** Other fields depend on its value: the form reloads when it changes. */
+  /** The form reloads when the value changes, because other fields depend on it. */
   refreshesForm?: boolean
-  /** Its schema depends on the value of this field beside it. */
+  /** The field whose value decides the schema of this `dependent` field. */
   driver?: FormField
   /** The label of the field that decides the parts, while that field is empty. */
   waitsFor?: string

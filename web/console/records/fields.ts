@@ -30,7 +30,7 @@ interface KindRules {
   read(draft: Draft, field: FormField, context: ReadContext, current: unknown): unknown
 }
 
-/** In the order in which kinds are tried: a field has the first one that fits. */
+/** In this order: a field has the first kind that fits its schema. */
 const KINDS: Record<FieldKind, KindRules> = {
   dependent: {
     fits: (schema) => schema['x-depends-on'] !== undefined,
@@ -83,7 +83,7 @@ const KINDS: Record<FieldKind, KindRules> = {
       return values.length === 0 && isNew ? undefined : values
     },
   },
-  /** Options, joined with commas into one text. */
+  /** Options, joined with commas into one text: see keyed-fields.ts. */
   joined: {
     fits: () => false,
     write: (draft, { path }, value) => {
@@ -110,7 +110,7 @@ const KINDS: Record<FieldKind, KindRules> = {
     write: writeParts,
     read: readParts,
   },
-  /** An object with open keys; another record lists them: see keyed-fields.ts. */
+  /** An object whose keys another record decides: see keyed-fields.ts. */
   keyed: { fits: () => false, write: writeParts, read: readKeyedParts },
   /** A text, a number or a boolean. */
   scalar: {
@@ -180,7 +180,8 @@ export function writeField(draft: Draft, field: FormField, value: unknown): void
   KINDS[field.kind].write(draft, field, value)
 }
 
-/** Returns `current` if the field is unchanged, because a form cannot represent every value. */
+/** Returns `current`, the stored value, if the field is unchanged: its texts may not represent that
+ *  value completely. */
 export function readField(
   draft: Draft,
   field: FormField,
@@ -193,15 +194,15 @@ export function readField(
 
 /** Whether the texts of the field represent exactly this value. */
 export function matchesValue(draft: Draft, field: FormField, value: unknown): boolean {
-  const other = new URLSearchParams()
-  writeField(other, field, value)
-  return serializeField(draft, field) === serializeField(other, field)
+  const expected = new URLSearchParams()
+  writeField(expected, field, value)
+  return serializeField(draft, field) === serializeField(expected, field)
 }
 
 function writeAll(draft: Draft, fields: FormField[], value: unknown): void {
   for (const field of fields) {
-    const own = partValue(value, field)
-    if (own !== undefined) writeField(draft, field, own)
+    const part = partValue(value, field)
+    if (part !== undefined) writeField(draft, field, part)
   }
 }
 
@@ -211,7 +212,7 @@ function readAll(
   context: ReadContext,
   current: unknown,
 ): Record<string, unknown> {
-  // The API replaces nested objects as a whole.
+  // The API replaces nested objects as a whole, so empty fields are omitted as on creation.
   const nested = { ...context, isNew: true }
   const entries = fields.map((field) => [
     field.name,
@@ -234,7 +235,8 @@ function readParts(
   return Object.keys(value).length === 0 && context.isNew ? undefined : value
 }
 
-/** Rejects text in a number field: the contract would accept it here. */
+/** Rejects a text in a number field, unless it is the stored value. The contract accepts texts,
+ *  because it leaves the keys open. */
 function readKeyedParts(
   draft: Draft,
   field: FormField,
@@ -242,13 +244,12 @@ function readKeyedParts(
   current: unknown,
 ): unknown {
   const value = readParts(draft, field, context, current)
-  for (const part of field.parts ?? [])
-    if (
-      part.kind === 'number' &&
-      typeof partValue(value, part) === 'string' &&
-      partValue(current, part) !== partValue(value, part)
-    )
+  for (const part of field.parts ?? []) {
+    const read = partValue(value, part)
+    const isTextForNumber = part.kind === 'number' && typeof read === 'string'
+    if (isTextForNumber && read !== partValue(current, part))
       context.problems[part.path] = ['must be a number.']
+  }
   return value
 }
 

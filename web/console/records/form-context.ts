@@ -1,4 +1,4 @@
-/** The state of a record form, as its inputs show it. */
+/** What a record form shows. */
 import type { FieldErrors } from '../../../errors.ts'
 import type { User } from '../../../records/users.ts'
 import type { Content } from '../../shared/html.ts'
@@ -10,7 +10,9 @@ import type { KnownRecords, SearchResult } from './references.ts'
 export interface RecordForm {
   /** The path that receives the form, relative to /console. */
   to: string
+  /** The page behind Cancel, relative to /console. */
   cancel: string
+  /** The label of the button that saves. */
   submit: string
   fields: FormField[]
   draft: Draft
@@ -18,7 +20,7 @@ export interface RecordForm {
   user: User
   now: Date
   isNew: boolean
-  /** As the API returns them. */
+  /** By field path, as the API returns them: `must be a time.` */
   errors?: FieldErrors
   problem?: string
   /** Search results for the reference at this path. */
@@ -38,7 +40,7 @@ export const actionName = (action: FormAction): string => `ask:${action}`
 /** The element that htmx replaces. */
 export const FORM_ID = 'record-form'
 
-/** `errors` are sentences here. */
+/** Here, `errors` are sentences: `Due at must be a time.` */
 export type ControlContext = RecordForm & { errors: Errors }
 
 export const elementId = (path: string): string => path.replace(/\W/g, '-')

@@ -1,14 +1,13 @@
-/** Fields whose value is an object with keys that the contract leaves open
- *  (`additionalProperties`), because another record decides them: `filters` of an export has the
- *  filters of the exported list, and the answers of an application belong to the questions of its
- *  job. */
+/** Fields with open keys (`additionalProperties`): the contract does not name the keys, because
+ *  other fields decide them. In `filters` of an export, the keys are the filters of the exported
+ *  list. In the answers of an application, the keys are those of its job's questions. */
 import { isDeepStrictEqual } from 'node:util'
 import { validate as isUuid } from 'uuid'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { capital } from '../format.ts'
 import type { Visit } from '../page.ts'
-import { type Draft, isInForm } from './draft.ts'
+import type { Draft } from './draft.ts'
 import type { FormField } from './field.ts'
 import { toFormField } from './fields.ts'
 import { label, noun, option } from './labels.ts'
@@ -21,14 +20,14 @@ import {
   resourceByOption,
 } from './resources.ts'
 
-/** Adds the parts that depend on other fields. `current` is the stored record on an update. */
+/** Adds parts to the fields with open keys. `current` is the stored record on an update. */
 export async function withKeyedFields(
   visit: Visit,
   fields: FormField[],
   draft: Draft,
   current: Item | undefined,
 ): Promise<FormField[]> {
-  const form: Form = { fields, draft, current, refreshing: new Set() }
+  const form: Form = { fields, draft, current, driverPaths: new Set() }
   const keyed = await Promise.all(
     fields.map((field) => {
       // A user who typed JSON gets the JSON back.
@@ -37,7 +36,7 @@ export async function withKeyedFields(
     }),
   )
   return keyed.map((field) =>
-    form.refreshing.has(field.path) ? { ...field, refreshesForm: true } : field,
+    form.driverPaths.has(field.path) ? { ...field, refreshesForm: true } : field,
   )
 }
 
@@ -45,8 +44,8 @@ interface Form {
   fields: FormField[]
   draft: Draft
   current: Item | undefined
-  /** Paths of the fields whose values decide which keys another field has. */
-  refreshing: Set<string>
+  /** Collects the paths of fields whose values decide the keys of another field. */
+  driverPaths: Set<string>
 }
 
 function hasOpenKeys({ kind, schema }: FormField): boolean {
@@ -55,8 +54,8 @@ function hasOpenKeys({ kind, schema }: FormField): boolean {
   )
 }
 
-/** The schema of the values, whose keys the contract leaves open. */
-function openValues({ additionalProperties }: Schema): Schema {
+/** The schema of each value in an object with open keys. */
+function valueSchema({ additionalProperties }: Schema): Schema {
   return typeof additionalProperties === 'object' ? additionalProperties : {}
 }
 
@@ -69,14 +68,14 @@ export function isResourceChoice({ kind, schema }: FormField): boolean {
 
 /** Undefined if the field does not hold the filters of a list. */
 function filtersField(
-  { fields, draft, refreshing }: Form,
+  { fields, draft, driverPaths }: Form,
   field: FormField,
 ): FormField | undefined {
-  const chosen = fields.find(isResourceChoice)
-  if (field.name !== 'filters' || !chosen) return undefined
-  refreshing.add(chosen.path)
-  const resource = resourceByOption(draft.get(chosen.path))
-  if (!resource) return { ...field, kind: 'keyed', parts: [], waitsFor: label(chosen.name) }
+  const resourceField = fields.find(isResourceChoice)
+  if (field.name !== 'filters' || !resourceField) return undefined
+  driverPaths.add(resourceField.path)
+  const resource = resourceByOption(draft.get(resourceField.path))
+  if (!resource) return { ...field, kind: 'keyed', parts: [], waitsFor: label(resourceField.name) }
   return {
     ...field,
     kind: 'keyed',
@@ -93,29 +92,30 @@ function filterPart(
   return { ...part, hint: description, kind: part.kind === 'options' ? 'joined' : part.kind }
 }
 
-/** Returns the field unchanged if no record with questions belongs to the form. */
+/** Returns the field unchanged if the form refers to no record with questions, or the user cannot
+ *  view such records. */
 async function answersField(
   visit: Visit,
-  { fields, draft, current, refreshing }: Form,
+  { fields, draft, current, driverPaths }: Form,
   field: FormField,
 ): Promise<FormField> {
   const names = [...fields.map(({ path }) => path), ...Object.keys(current ?? {})]
   const questions = findQuestions(names, field.schema)
   if (!questions || !canViewResource(visit.user, questions.resource)) return field
-  const { reference, resource, list } = questions
-  refreshing.add(reference)
+  const { reference, resource, listField } = questions
+  driverPaths.add(reference)
   const id = draft.get(reference) ?? current?.[reference]
   const record =
     typeof id === 'string' && isUuid(id) ? await findRecord(visit, resource, id) : undefined
   const answers = (current?.[field.name] ?? {}) as Record<string, unknown>
-  const parts = ((record?.[list] ?? []) as Record<string, unknown>[]).map((question) =>
+  const parts = ((record?.[listField] ?? []) as Record<string, unknown>[]).map((question) =>
     questionPart(field, questions, question, answers),
   )
-  // Answers to no question of this record stay in the form, so that they are not lost.
+  // Answers without a question in this record stay in the form, so that they are not lost.
   const otherKeys = new Set([...Object.keys(answers), ...keysIn(draft, field)])
   for (const { name } of parts) otherKeys.delete(name)
   for (const key of otherKeys)
-    parts.push(toFormField(`${field.path}.${key}`, openValues(field.schema), { name: key }))
+    parts.push(toFormField(`${field.path}.${key}`, valueSchema(field.schema), { name: key }))
   return {
     ...field,
     kind: 'keyed',
@@ -132,45 +132,46 @@ interface Questions extends QuestionList {
 }
 
 interface QuestionList {
-  /** The field of the record that holds the list. */
-  list: string
-  question: Schema
+  /** The field of the record that holds the questions. */
+  listField: string
+  questionSchema: Schema
   /** The property of a question with the expected answer: one value, or a list of several. */
   expected: string
 }
 
-/** `names`: the fields that may refer to the record. */
-function findQuestions(names: string[], answers: Schema): Questions | undefined {
+/** `names`: the fields that may refer to the record. `schema`: of the answers. */
+function findQuestions(names: string[], schema: Schema): Questions | undefined {
   for (const reference of names) {
     const resource = referencedResource(reference)
-    const list = resource && findQuestionList(resource, openValues(answers))
+    const list = resource && findQuestionList(resource, valueSchema(schema))
     if (list) return { reference, resource, ...list }
   }
   return undefined
 }
 
-/** The list whose entries have a `key`, and a property that, for one of its options
- *  (`x-by-option`), has the same alternatives as an answer. */
-function findQuestionList(resource: Resource, answer: Schema): QuestionList | undefined {
-  for (const [list, { items }] of recordFields(resource)) {
+/** The list whose entries have a `key` and an expected answer: a property with `x-by-option`, where
+ *  one option has the same types (`oneOf`) as an answer. */
+function findQuestionList(resource: Resource, answerSchema: Schema): QuestionList | undefined {
+  for (const [listField, { items }] of recordFields(resource)) {
     const properties = items?.properties ?? {}
     const expected = Object.keys(properties).find((name) =>
       Object.values(properties[name]?.['x-by-option'] ?? {}).some(
-        ({ oneOf }) => answer.oneOf && isDeepStrictEqual(oneOf, answer.oneOf),
+        ({ oneOf }) => answerSchema.oneOf && isDeepStrictEqual(oneOf, answerSchema.oneOf),
       ),
     )
     if (items && 'key' in properties && expected !== undefined)
-      return { list, question: items, expected }
+      return { listField, questionSchema: items, expected }
   }
   return undefined
 }
 
-/** The labels of the keys, from the loaded records. */
+/** The labels of the questions in the loaded records, by key. Empty if a value with this schema
+ *  contains no answers. */
 export function keyLabels(schema: Schema, item: Item, known: KnownRecords): Record<string, string> {
-  const found = findQuestions(Object.keys(item), schema)
-  if (!found) return {}
-  const record = findKnownRecord(known, found.reference, String(item[found.reference]))
-  const questions = (record?.[found.list] ?? []) as { key: string; label?: string }[]
+  const source = findQuestions(Object.keys(item), schema)
+  if (!source) return {}
+  const record = findKnownRecord(known, source.reference, String(item[source.reference]))
+  const questions = (record?.[source.listField] ?? []) as { key: string; label?: string }[]
   return Object.fromEntries(questions.map(({ key, label: text = key }) => [key, text]))
 }
 
@@ -178,13 +179,13 @@ export function keyLabels(schema: Schema, item: Item, known: KnownRecords): Reco
  *  "Must have.", but not the one that decides the type of the answer. */
 function questionPart(
   { path, schema }: FormField,
-  { question: { properties = {} }, expected }: Questions,
+  { questionSchema: { properties = {} }, expected }: Questions,
   question: Record<string, unknown>,
   answers: Record<string, unknown>,
 ): FormField {
   const key = String(question.key)
   const typeProperty = properties[expected]?.['x-depends-on']
-  const hints = Object.entries(properties)
+  const shownOptions = Object.entries(properties)
     .filter(([name, property]) => property.enum && name !== typeProperty)
     .filter(([name]) => question[name] !== undefined)
   const answer = Object.hasOwn(answers, key) ? answers[key] : undefined
@@ -192,24 +193,23 @@ function questionPart(
   return {
     ...toFormField(`${path}.${key}`, answerSchema, { name: key }),
     label: String(question.label ?? key),
-    hint: hints.map(([name]) => `${option(question[name])}.`).join(' '),
+    hint: shownOptions.map(([name]) => `${option(question[name])}.`).join(' '),
   }
 }
 
-/** The alternative with the type of the expected answers. All alternatives if the expected answers
- *  have several types, or if the stored answer has another type and would be lost. */
-function chooseAnswerSchema(answers: Schema, expected: unknown, answer: unknown): Schema {
-  const values = openValues(answers)
+/** The schema of one answer. `schema`: of all answers. Permits only the type of the expected
+ *  answers, unless these have several types, or the stored answer has another type and would be
+ *  lost. */
+function chooseAnswerSchema(schema: Schema, expected: unknown, answer: unknown): Schema {
+  const anyAnswer = valueSchema(schema)
   const types = new Set([expected].flat().map((one) => typeof one))
   if (answer !== undefined) types.add(typeof answer)
   const [type] = types
-  return (types.size === 1 && values.oneOf?.find((one) => one.type === type)) || values
+  return (types.size === 1 && anyAnswer.oneOf?.find((one) => one.type === type)) || anyAnswer
 }
 
-/** The keys with a value in the form. An answer also has an entry `PATH.KEY:kind` with the chosen
- *  type. */
+/** The keys with an input in the form. The type of a value has its own input, `PATH.KEY:kind`. */
 function keysIn(draft: Draft, field: FormField): string[] {
-  if (!isInForm(draft, field)) return []
   return [...draft.keys()]
     .filter((name) => name.startsWith(`${field.path}.`))
     .map((name) => name.slice(field.path.length + 1).replace(/:kind$/, ''))

@@ -31,16 +31,18 @@ export interface FilterContext {
 
 type Filter = Resource['filters'][number]
 
-/** Filters with more options are collapsed under "More filters". */
+/** A filter with more options, or without a list of options, is collapsed under "More filters". */
 const MAX_VISIBLE_OPTIONS = 8
 
 export function recordFilters(context: FilterContext): Html {
   const { resource, pairs, errors } = context
   const visible = resource.filters
     .filter(isAlwaysVisible)
+    // The search comes first.
     .sort((a, b) => Number(b.name === 'search') - Number(a.name === 'search'))
   const collapsed = resource.filters.filter((filter) => !isAlwaysVisible(filter))
-  const used = collapsed.filter(({ name }) => queryValue(pairs, filterName(name)) !== '').length
+  const isUsed = ({ name }: Filter): boolean => queryValue(pairs, filterName(name)) !== ''
+  const usedCount = collapsed.filter(isUsed).length
   const size = queryValue(pairs, 'page[size]')
   const title = visible.length > 0 ? 'More filters' : 'Filters'
   return filterForm({
@@ -52,8 +54,8 @@ export function recordFilters(context: FilterContext): Html {
     ],
     clear: Object.keys(filtersIn(pairs)).length > 0 && resourcePath(resource),
     more: collapsed.length > 0 && {
-      title: `${title}${used > 0 ? ` (${used} used)` : ''}`,
-      isOpen: used > 0 || collapsed.some(({ name }) => filterName(name) in errors),
+      title: `${title}${usedCount > 0 ? ` (${usedCount} used)` : ''}`,
+      isOpen: usedCount > 0 || collapsed.some(({ name }) => filterName(name) in errors),
       fields: collapsed.map((filter) => filterField(filter, context)),
     },
   })
@@ -100,26 +102,26 @@ function filterField({ name, description, schema }: Filter, context: FilterConte
   }
 }
 
-/** An input for an ID, labelled with the record's name. Lists the search results if the user typed
- *  a name. */
+/** An input for an ID, labelled with the record's name. If the user typed a name, lists the records
+ *  that were found. */
 function referenceField(
   name: string,
   options: FieldOptions,
   { resource, pairs, known, suggestions = {} }: FilterContext,
 ): Html {
-  const other = referencedResource(name)
-  if (!other) return textField(options)
+  const referenced = referencedResource(name)
+  if (!referenced) return textField(options)
   const item = findKnownRecord(known, name, options.value ?? '')
-  const labelHint = (item && recordName(other, item)) ?? 'name or ID'
-  const withHint = html`${fieldLabel(name)} <small>${labelHint}</small>`
+  const labelHint = (item && recordName(referenced, item)) ?? 'name or ID'
+  const label = html`${fieldLabel(name)} <small>${labelHint}</small>`
   const to = (id: string): string =>
     `/console${resourcePath(resource)}${queryText(withValue(pairs, filterName(name), id))}`
   const choices = suggestions[name]?.items.map(
-    (one) => html`<li><a href="${to(one.id)}">${recordName(other, one) ?? one.id}</a></li>`,
+    (one) => html`<li><a href="${to(one.id)}">${recordName(referenced, one) ?? one.id}</a></li>`,
   )
   const list = choices && choices.length > 0 && html`<div class="found"><ul>${choices}</ul></div>`
   return html`<div>
-    ${textField({ ...options, label: withHint })}
+    ${textField({ ...options, label })}
     ${list}
   </div>`
 }

@@ -1,4 +1,4 @@
-/** The query of a list page. Its parameters have the names of the API. */
+/** The query of a list page. Its parameters have the same names as in the API. */
 import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { convertParameter } from '../../../validation.ts'
@@ -7,9 +7,9 @@ import { toInstant } from './field-values.ts'
 export type Pairs = [name: string, value: string][]
 
 /** Converts a submitted filter form to an API query: drops empty and default values, joins options
- *  with commas, and converts datetime-local values to ISO 8601. Of other repeated values the last
- *  one counts. */
-export function normalizeQuery(resource: Resource, all: Iterable<[string, string]>): Pairs {
+ *  with commas, and converts `datetime-local` values to ISO 8601. If another parameter is repeated,
+ *  its last value counts. */
+export function normalizeQuery(resource: Resource, submitted: Iterable<[string, string]>): Pairs {
   const { query }: OperationRow = operations[resource.operations.list]
   const times = new Set(
     resource.filters
@@ -17,17 +17,18 @@ export function normalizeQuery(resource: Resource, all: Iterable<[string, string
       .map(({ name }) => filterName(name)),
   )
   const values = new Map<string, string[]>()
-  for (const [name, value] of all)
+  for (const [name, value] of submitted)
     if (value !== '') values.set(name, [...(values.get(name) ?? []), value])
   return [...values].flatMap(([name, texts]): Pairs => {
     const type = query[name]?.type
     const value = type === 'list' ? texts.join(',') : (texts.at(-1) ?? '')
-    const standard = query[name]?.default
-    if (standard !== undefined && value === String(standard)) return []
+    const defaultValue = query[name]?.default
+    if (defaultValue !== undefined && value === String(defaultValue)) return []
     return [[name, times.has(name) ? toInstant(value) : value]]
   })
 }
 
+/** Converts the texts to the types of the operation's parameters. */
 export function convertQuery({ query }: OperationRow, pairs: Pairs): Record<string, unknown> {
   return Object.fromEntries(
     pairs.map(([name, value]) => [name, convertParameter(value, query[name]?.type)]),
@@ -44,14 +45,14 @@ export function queryText(pairs: Pairs): string {
 }
 
 export function queryValue(pairs: Pairs, name: string): string {
-  return pairs.find(([own]) => own === name)?.[1] ?? ''
+  return pairs.find(([other]) => other === name)?.[1] ?? ''
 }
 
 /** Sets a parameter, or removes it if the value is undefined. Removes the page number, because the
  *  list changes. */
 export function withValue(pairs: Pairs, name: string, value: string | undefined): Pairs {
-  const rest = pairs.filter(([own]) => own !== name && own !== 'page[number]')
-  return value === undefined ? rest : [...rest, [name, value]]
+  const others = pairs.filter(([other]) => other !== name && other !== 'page[number]')
+  return value === undefined ? others : [...others, [name, value]]
 }
 
 export const filterName = (name: string): string => `filter[${name}]`

@@ -12,9 +12,9 @@ import { label } from './labels.ts'
 
 export function recordForm(form: RecordForm): Html {
   const { to, cancel, submit, fields, hidden = {} } = form
-  const { errors, rest } = errorSentences(form)
-  const problem = form.problem ?? (rest.length > 0 ? rest.join(' ') : undefined)
-  // The Enter key presses the first button, so the first one submits.
+  const { errors, otherErrors } = errorSentences(form)
+  const problem = form.problem ?? (otherErrors.length > 0 ? otherErrors.join(' ') : undefined)
+  // The Enter key presses the first button, so a hidden button that saves comes before the others.
   return html`<form
     class="form"
     id="${FORM_ID}"
@@ -33,25 +33,27 @@ export function recordForm(form: RecordForm): Html {
   </form>`
 }
 
-/** Sentences that begin with the label of their field. `rest` holds those without a field. */
+/** Sentences that begin with the label of their field. `otherErrors` belong to no field of the
+ *  form. */
 function errorSentences({ fields, draft, errors = {} }: RecordForm): {
   errors: Errors
-  rest: string[]
+  otherErrors: string[]
 } {
   const all = fields.flatMap((field) => withParts(field, draft))
   const byPath: Errors = Object.create(null)
-  const rest: string[] = []
+  const otherErrors: string[] = []
   for (const [key, messages] of Object.entries(errors)) {
     const field = innermostField(all, key)
-    if (!field) rest.push(...messages.map((message) => `${label(key)} ${message}`))
+    if (!field) otherErrors.push(...messages.map((message) => `${label(key)} ${message}`))
     else {
       const sentences = messages.map((message) => `${subjectOf(field, key)} ${message}`)
       byPath[field.path] = [...(byPath[field.path] ?? []), ...sentences]
     }
   }
-  return { errors: byPath, rest }
+  return { errors: byPath, otherErrors }
 }
 
+/** The field and all fields inside it. */
 function withParts(field: FormField, draft: Draft): FormField[] {
   return [field, ...partsIn(field, draft).flatMap((part) => withParts(part, draft))]
 }
@@ -75,7 +77,7 @@ function innermostField(fields: FormField[], key: string): FormField | undefined
 function subjectOf(field: FormField, key: string): string {
   const name = formLabel(field)
   if (key === field.path) return name
-  const rest = key.slice(field.path.length + 1)
-  const isLine = ['lines', 'dependent'].includes(field.kind) && /^\d+$/.test(rest)
-  return `${name}, ${isLine ? `line ${Number(rest) + 1}` : rest}`
+  const inField = key.slice(field.path.length + 1)
+  const isLine = ['lines', 'dependent'].includes(field.kind) && /^\d+$/.test(inField)
+  return `${name}, ${isLine ? `line ${Number(inField) + 1}` : inField}`
 }

@@ -118,20 +118,20 @@ function creationLink(resource: Resource): Html {
   return buttonLink(`${resourcePath(resource)}/new`, `New ${noun(resource)}`, 'primary')
 }
 
-/** Names the errors that no field of the filter form shows. */
+/** Names the errors that no field of the filter form shows, or else points to the fields. */
 function errorNote({ resource, errors }: List): Content {
   if (Object.keys(errors).length === 0) return false
   const shown = resource.filters.map(({ name }) => filterName(name))
-  const rest = Object.entries(errors).filter(([name]) => !shown.includes(name))
-  if (rest.length === 0) return note('bad', 'Please fix the filters marked below.')
-  return note('bad', rest.map(([name, messages]) => `${name} ${messages.join(' ')}`).join(' '))
+  const unshown = Object.entries(errors).filter(([name]) => !shown.includes(name))
+  if (unshown.length === 0) return note('bad', 'Please fix the filters marked below.')
+  return note('bad', unshown.map(([name, messages]) => `${name} ${messages.join(' ')}`).join(' '))
 }
 
 function records(list: List, { data, meta }: Records): Html {
   const { resource, pairs } = list
   const isLive = data.some((item) => isExportRunning(resource, item))
-  const here = `/console${resourcePath(resource)}${queryText(pairs)}`
-  const attributes = isLive && reloadEvery(EXPORT_REFRESH_SECONDS, here, 'records')
+  const path = `/console${resourcePath(resource)}${queryText(pairs)}`
+  const attributes = isLive && reloadEvery(EXPORT_REFRESH_SECONDS, path, 'records')
   return html`<section class="card records" id="records"${attributes}>
     ${data.length === 0 ? emptyList(list, meta) : recordTable(list, data)}
     ${recordPager(list, meta)}
@@ -139,9 +139,9 @@ function records(list: List, { data, meta }: Records): Html {
 }
 
 function emptyList({ resource, visit, pairs }: List, { total, last_page }: Records['meta']): Html {
-  const all = plural(resource).toLowerCase()
+  const nouns = plural(resource).toLowerCase()
   if (total > 0)
-    return empty('This page is empty', `There are ${counted(last_page, 'page')} of ${all}.`)
+    return empty('This page is empty', `There are ${counted(last_page, 'page')} of ${nouns}.`)
   if (Object.keys(filtersIn(pairs)).length > 0)
     return empty(
       'Nothing matches',
@@ -150,7 +150,7 @@ function emptyList({ resource, visit, pairs }: List, { total, last_page }: Recor
     )
   const create = canPerform(visit.user, resource, 'create')
   return empty(
-    `No ${all} yet`,
+    `No ${nouns} yet`,
     `${resource.description}${create ? ' Create the first one here or with the API.' : ''}`,
     create && creationLink(resource),
   )
@@ -193,18 +193,18 @@ function fileLink({ resource, visit }: List, item: Item): Content {
   )
 }
 
-/** Only the page of the record shows longer texts, in characters. */
-const MAX_COLUMN_TEXT = 500
+/** A text field that permits more characters has no column. */
+const MAX_COLUMN_CHARACTERS = 500
 
-/** Short fields that users write, sort or filter by, and all numbers and enums. */
+/** Short fields that users write, fields to sort or filter by, and all integers and enums. */
 function listColumns({ resource, operation: { sorts, filters } }: List): [string, Schema][] {
   const { creation, change } = resource
   const writable = { ...creation?.properties, ...change?.properties }
-  const isKnown = (name: string): boolean => sorts.includes(name) || name in filters
+  const isInQuery = (name: string): boolean => sorts.includes(name) || name in filters
   return recordFields(resource).filter(([name, schema]) => {
     if (name === 'id' || schema.properties || schema.additionalProperties) return false
-    if (name in writable) return (writable[name]?.maxLength ?? 0) <= MAX_COLUMN_TEXT
-    return isKnown(name) || schema.type === 'integer' || schema.enum !== undefined
+    if (name in writable) return (writable[name]?.maxLength ?? 0) <= MAX_COLUMN_CHARACTERS
+    return isInQuery(name) || schema.type === 'integer' || schema.enum !== undefined
   })
 }
 
@@ -213,10 +213,12 @@ function columnHead({ resource, operation, pairs }: List, name: string, schema: 
   const column = { name: text, isNumber: schema.type === 'integer' || schema.type === 'number' }
   if (!operation.sorts.includes(name)) return { ...column, label: text }
   const sort = queryValue(pairs, 'sort')
+  const isAscending = sort === name
+  const isDescending = sort === `-${name}`
   // Clicking cycles through ascending, descending and the default order.
-  const next = sort === name ? `-${name}` : sort === `-${name}` ? undefined : name
+  const next = isAscending ? `-${name}` : isDescending ? undefined : name
   const to = `/console${resourcePath(resource)}${queryText(withValue(pairs, 'sort', next))}`
-  const order = sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : undefined
+  const order = isAscending ? 'ascending' : isDescending ? 'descending' : undefined
   return { ...column, label: html`<a class="sort" href="${to}">${text}</a>`, sort: order }
 }
 
@@ -229,14 +231,14 @@ function recordPager(
     const value = number === 1 ? undefined : String(number)
     return `${resourcePath(resource)}${queryText(withValue(pairs, 'page[number]', value))}`
   }
-  const hasSizes = total > SMALLEST_PAGE
   const first = (current_page - 1) * per_page + 1
   const shown =
     first > total ? 'None' : `${count(first)} to ${count(Math.min(total, first + per_page - 1))}`
+  const sizeLinks = total > SMALLEST_PAGE && pageSizeLinks(resource, pairs, per_page)
   return pager({
     previous: current_page > 1 ? to(Math.min(current_page - 1, last_page)) : undefined,
     next: current_page < last_page ? to(current_page + 1) : undefined,
-    note: html`${shown} of ${count(total)}${hasSizes && pageSizeLinks(resource, pairs, per_page)}`,
+    note: html`${shown} of ${count(total)}${sizeLinks}`,
   })
 }
 

@@ -74,7 +74,8 @@ export async function recordPage(
   }
 }
 
-/** The name, or else the fields required on creation: `Ada Lovelace, €125.00` for a payment. */
+/** The name, or else the fields required on creation: `Ada Lovelace, €125.00` for a payment. The
+ *  short ID if these are empty. */
 export function recordTitle(resource: Resource, item: Item, known: KnownRecords): string {
   const name = nameField(resource)
   if (name !== undefined) return String(item[name])
@@ -91,11 +92,11 @@ function partName(
   known: KnownRecords,
 ): string | undefined {
   const value = record[field]
-  const other = referencedResource(field)
+  const referenced = referencedResource(field)
   const item = typeof value === 'string' ? findKnownRecord(known, field, value) : undefined
-  if (other) return (item && recordName(other, item)) ?? capital(noun(other))
-  // The amount includes the currency.
-  if (Object.values(properties).some((beside) => beside['x-currency'] === field)) return undefined
+  if (referenced) return (item && recordName(referenced, item)) ?? capital(noun(referenced))
+  // The text of an amount includes its currency.
+  if (Object.values(properties).some((other) => other['x-currency'] === field)) return undefined
   const schema = properties[field] ?? {}
   const amount = amountOf(schema, value, record)
   if (amount !== undefined) return amount
@@ -113,7 +114,7 @@ function recordActions({ user }: Visit, resource: Resource, item: Item): Content
   ]
 }
 
-/** Reloads while the export of the record is in progress. */
+/** Reloads while the record is an export in progress. */
 async function recordCard(
   visit: Visit,
   resource: Resource,
@@ -121,12 +122,12 @@ async function recordCard(
   known: KnownRecords,
 ): Promise<Html> {
   const fields = recordFields(resource)
-  const lists = fields.filter(
+  const tableFields = fields.filter(
     ([name, schema]) => isTable(schema) && Array.isArray(item[name]) && item[name].length > 0,
   )
   const context = { now: visit.now, known, item }
   const rows = fields
-    .filter((field) => !lists.includes(field))
+    .filter((field) => !tableFields.includes(field))
     .map(
       ([name, schema]): Fact => [
         fieldLabel(shownName(name, schema)),
@@ -145,7 +146,9 @@ async function recordCard(
   return html`<div id="record"${attributes}>
     ${attributes && (await exportProgress(visit, item))}
     ${card('Details', facts(rows), fileLink)}
-    ${lists.map(([name, schema]) => valuesCard(name, schema, item[name] as unknown[], context))}
+    ${tableFields.map(([name, schema]) =>
+      valuesCard(name, schema, item[name] as unknown[], context),
+    )}
   </div>`
 }
 
@@ -161,7 +164,7 @@ function listReferringResources({ type }: Resource): Resource[] {
   return resources.filter(({ filters }) => filters.some(({ name }) => name === `${type}_id`))
 }
 
-const RELATED_LIMIT = 5
+const MAX_RELATED_RECORDS = 5
 
 async function relatedCard(
   visit: Visit,
@@ -173,12 +176,12 @@ async function relatedCard(
   const { data, meta } = await listRecords(visit, other, {
     [filterName(reference)]: id,
     ...newestFirst(other),
-    'page[size]': RELATED_LIMIT,
+    'page[size]': MAX_RELATED_RECORDS,
   })
   const title = html`${plural(other)} <span class="muted">${count(meta.total)}</span>`
-  const all = `${resourcePath(other)}${queryText([[filterName(reference), id]])}`
+  const allPath = `${resourcePath(other)}${queryText([[filterName(reference), id]])}`
   const actions = [
-    meta.total > data.length && buttonLink(all, 'See all', 'quiet'),
+    meta.total > data.length && buttonLink(allPath, 'See all', 'quiet'),
     canPerform(visit.user, other, 'create') &&
       isCreationField(other, reference) &&
       buttonLink(`${resourcePath(other)}/new?${reference}=${id}`, `New ${noun(other)}`),
@@ -202,13 +205,13 @@ async function relatedTable(
 ): Promise<Html> {
   const known = await loadReferences(visit, items)
   const context = { now: visit.now, known }
-  // The title shows these fields already.
-  const named = nameField(other) === undefined ? (other.creation?.required ?? []) : []
+  // The link in the first column shows these fields already.
+  const titleFields = nameField(other) === undefined ? (other.creation?.required ?? []) : []
   const columns = recordFields(other).filter(
     ([name, schema]) =>
       (schema.enum || name === 'created_at' || referencedResource(name)) &&
       name !== reference &&
-      !named.includes(name),
+      !titleFields.includes(name),
   )
   const labels = columns.map(([name]) => fieldLabel(name))
   const link = (item: Item): Html => {
@@ -224,10 +227,10 @@ async function relatedTable(
   return table(plural(other), [capital(noun(other)), ...labels], rows)
 }
 
-const EVENTS_LIMIT = 10
+const MAX_EVENTS = 10
 
 async function eventsCard(visit: Visit, id: string): Promise<Html> {
-  const query = { 'filter[resource_id]': id, sort: ['-created_at'], 'page[size]': EVENTS_LIMIT }
+  const query = { 'filter[resource_id]': id, sort: ['-created_at'], 'page[size]': MAX_EVENTS }
   const { data, meta } = (await visit.call('listEvents', { query })) as {
     data: PublicEvent[]
     meta: { total: number }

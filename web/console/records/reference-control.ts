@@ -17,7 +17,7 @@ export function reference(field: FormField, context: ControlContext): Html {
   const resource = referencedResource(name)
   if (!resource || !canViewResource(context.user, resource))
     return textField(fieldOptions(field, context))
-  const text = html`Find<span class="visually-hidden"> the ${noun(resource)}</span>`
+  const buttonText = html`Find<span class="visually-hidden"> the ${noun(resource)}</span>`
   const resultsId = `found-${elementId(path)}`
   const find = actionName('find')
   const searchWhileTyping = replace(resultsId, {
@@ -40,7 +40,7 @@ export function reference(field: FormField, context: ControlContext): Html {
           spellcheck="false"
           ${searchWhileTyping}
         >
-        <button class="button" name="${find}" value="${path}" formnovalidate>${text}</button>
+        <button class="button" name="${find}" value="${path}" formnovalidate>${buttonText}</button>
       </span>
       <div class="found" id="${resultsId}" aria-live="polite">
         ${searchResults(field, context)}

@@ -16,10 +16,10 @@ import {
   resourcePath,
 } from './resources.ts'
 
-/** Loaded records that the user can view, by `participant 0193…`. */
+/** Loaded records that the user can view, by type and ID: `participant 0193…`. */
 export type KnownRecords = Map<string, { resource: Resource; item: Item }>
 
-/** A page must not use all database connections. */
+/** So that one page does not use all database connections. */
 const MAX_CONCURRENT_LOOKUPS = 8
 
 const keyOf = (resource: Resource, id: string): string => `${resource.type} ${id.toLowerCase()}`
@@ -51,11 +51,13 @@ export async function listRecords(
   return (await visit.call(list, { query })) as Records
 }
 
+/** Query parameters. Empty if the list cannot be sorted by creation. */
 export function newestFirst({ operations: { list } }: Resource): { sort?: string[] } {
   const { sorts }: OperationRow = operations[list]
   return sorts.includes('created_at') ? { sort: ['-created_at'] } : {}
 }
 
+/** Loads the records that `items` refer to, for example in `participant_id`. */
 export async function loadReferences(
   visit: Visit,
   items: Record<string, unknown>[],
@@ -79,13 +81,14 @@ export async function loadReferences(
   return known
 }
 
+/** `name`: the field that refers to the record, for example `participant_id`. */
 export function findKnownRecord(known: KnownRecords, name: string, id: string): Item | undefined {
   const resource = referencedResource(name)
   return resource && known.get(keyOf(resource, id))?.item
 }
 
-/** A link with the name of the record, or its ID if it has no name. Plain text if the user cannot
- *  view it. */
+/** A link with the name of the record, or with the ID of a record without a name. Only the ID if
+ *  the record is not known. */
 export function referenceLink(known: KnownRecords, name: string, id: string): Html {
   const resource = referencedResource(name)
   const item = findKnownRecord(known, name, id)
@@ -108,10 +111,13 @@ export interface SearchResult {
 }
 
 const MAX_CHOICES = 8
-const UNSEARCHABLE_PAGE_SIZE = 100
+/** The limit of the contract for `filter[search]`. */
+const MAX_SEARCH_CHARACTERS = 200
+/** In a list without `filter[search]`, only the names of this many newest records are searched. */
+const MAX_COMPARED_NAMES = 100
 
-/** Records whose name contains the text; the newest if it is empty. `others` are the other
- *  references of the form: a payment can only choose tasks of its participant. */
+/** Records that match the text, the newest first. An empty text matches all. `others` are the other
+ *  references of the form, by field: a payment can only choose tasks of its participant. */
 export async function searchRecords(
   visit: Visit,
   resource: Resource,
@@ -123,9 +129,10 @@ export async function searchRecords(
   const canSearch = 'search' in filters
   const query = {
     ...Object.fromEntries(related.map(([name, id]) => [`filter[${name}]`, id])),
-    ...(canSearch && text !== '' && { 'filter[search]': [...text].slice(0, 200).join('') }),
+    ...(canSearch &&
+      text !== '' && { 'filter[search]': [...text].slice(0, MAX_SEARCH_CHARACTERS).join('') }),
     ...newestFirst(resource),
-    'page[size]': canSearch ? MAX_CHOICES : UNSEARCHABLE_PAGE_SIZE,
+    'page[size]': canSearch ? MAX_CHOICES : MAX_COMPARED_NAMES,
   }
   const { data, meta } = await listRecords(visit, resource, query)
   if (canSearch) return { resource, items: data, total: meta.total }
@@ -141,8 +148,8 @@ export function distinguishingText(resource: Resource, item: Item): Content {
   const isText = (schema: Schema): boolean =>
     schema.type === 'string' && !schema.format && !schema.enum
   const value = recordFields(resource)
-    .filter(([other, schema]) => other !== name && isText(schema))
-    .map(([other]) => item[other])
-    .find((other) => typeof other === 'string' && other !== '')
+    .filter(([field, schema]) => field !== name && isText(schema))
+    .map(([field]) => item[field])
+    .find((text) => typeof text === 'string' && text !== '')
   return value === undefined ? shortId(item.id) : String(value)
 }

@@ -24,7 +24,7 @@ export function fieldLabel(name: string): string {
   return label(referencedResource(name)?.type ?? name)
 }
 
-/** An export names it, for example, `job_applications`. */
+/** The resource with this name in the `resource` of an export, for example `job_applications`. */
 export function resourceByOption(value: unknown): Resource | undefined {
   return resources.find(({ slug }) => slug.replaceAll('-', '_') === value)
 }
@@ -54,7 +54,8 @@ export const canDownloadFile = accessTo(
   (user, resource) => resource.operations.file !== null && canViewResource(user, resource),
 )
 
-/** The first required text field without a format. Payments and applications have none. */
+/** The field with a record's name: the first text without a format that is required on creation.
+ *  Payments and applications have none. */
 export function nameField({ record, creation }: Resource): string | undefined {
   return Object.entries(record.properties ?? {}).find(
     ([name, schema]) =>
@@ -79,7 +80,7 @@ export function resourcePath(
   return ['/records', slug, id, action].filter(Boolean).join('/')
 }
 
-/** The list, and the record with this title. */
+/** The breadcrumbs: the list, and the record with its title. */
 export function recordCrumbs(
   resource: Resource,
   record?: { id: string; title: string },

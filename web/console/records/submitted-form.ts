@@ -24,7 +24,8 @@ export interface LoadedForm {
   known: KnownRecords
 }
 
-/** The fields of the schema, the parts that depend on the draft, and the records it refers to. */
+/** The fields of the schema with the parts that depend on the draft, and the records that the draft
+ *  refers to. */
 export async function loadForm(
   visit: Visit,
   schema: Schema,
@@ -36,7 +37,7 @@ export async function loadForm(
   return { fields, draft, known: await loadReferences(visit, [...references, current ?? {}]) }
 }
 
-/** Includes nested references. */
+/** Includes references inside other fields, except groups. */
 function referencesIn(fields: FormField[]): FormField[] {
   return fields.flatMap((field) =>
     field.kind === 'reference' ? [field] : referencesIn(field.parts ?? []),
@@ -55,11 +56,11 @@ export async function readSubmittedForm(
   schema: Schema,
   current?: Item,
 ): Promise<LoadedForm> {
-  const typed = readDraft(visit)
-  let draft = typed
+  const submitted = readDraft(visit)
+  let draft = submitted
   for (const field of schemaFields('', schema))
     if (field.kind === 'groups')
-      draft = withoutGroups(draft, field, (index) => isEmptyGroup(typed, field, index))
+      draft = withoutGroups(draft, field, (index) => isEmptyGroup(submitted, field, index))
   return loadForm(visit, schema, draft, current)
 }
 
@@ -70,23 +71,24 @@ export async function applyFormAction(
   schema: Schema,
   current?: Item,
 ): Promise<(LoadedForm & Pick<RecordForm, 'suggestions'>) | undefined> {
-  const target = (action: FormAction): string | undefined =>
+  const actionValue = (action: FormAction): string | undefined =>
     visit.form.get(actionName(action)) ?? visit.query.get(actionName(action)) ?? undefined
   const draft = readDraft(visit)
-  const find = target('find')
-  if (find !== undefined) {
+  const searchedPath = actionValue('find')
+  if (searchedPath !== undefined) {
     const form = await loadForm(visit, schema, draft, current)
-    return { ...form, suggestions: await searchFor(visit, form, find) }
+    return { ...form, suggestions: await searchFor(visit, form, searchedPath) }
   }
   const changed =
-    withChoice(draft, target('choose')) ??
-    withGroup(draft, schema, target('add')) ??
-    withoutGroup(draft, schema, target('remove'))
+    withChoice(draft, actionValue('choose')) ??
+    withGroup(draft, schema, actionValue('add')) ??
+    withoutGroup(draft, schema, actionValue('remove'))
   if (changed) return loadForm(visit, schema, changed, current)
-  return target('refresh') === undefined ? undefined : loadForm(visit, schema, draft, current)
+  return actionValue('refresh') === undefined ? undefined : loadForm(visit, schema, draft, current)
 }
 
-/** `choice`: for example `participant_id=0193…`. */
+/** Sets the chosen ID in `draft`. `choice`: for example `participant_id=0193…`. Undefined without
+ *  one. */
 function withChoice(draft: Draft, choice = ''): Draft | undefined {
   const [, path, id = ''] = /^([^=]+)=(.*)$/.exec(choice) ?? []
   if (path === undefined) return undefined
@@ -94,6 +96,7 @@ function withChoice(draft: Draft, choice = ''): Draft | undefined {
   return draft
 }
 
+/** Adds an empty group to `draft`. Undefined if `path` is not a list of groups. */
 function withGroup(draft: Draft, schema: Schema, path = ''): Draft | undefined {
   const field = groupsAt(schema, path)
   if (!field) return undefined
