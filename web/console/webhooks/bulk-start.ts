@@ -83,7 +83,7 @@ function readBulkForm(
   return { selection, rate: Number(input.rate), input, errors }
 }
 
-/** The default start is the time when the webhook was disabled. */
+/** The default start of `send_missed` is the time when the webhook was last disabled. */
 function isSinceOptional({ disabledAt }: Webhook, kind: BulkKind): boolean {
   return kind === 'send_missed' && disabledAt !== null
 }
@@ -99,18 +99,20 @@ async function bulkPage(
   const { title, lead, path } = BULK_KINDS[kind]
   const url = `/console/webhooks/${webhook.id}/${path}`
   // The form was just opened, so an empty field is not an error yet.
-  const isBlank = typed.size === 0
-  const errors = isBlank ? {} : form.errors
-  const isWrong = problem !== undefined || hasErrors(errors)
-  // htmx does not show a response with an error status.
+  const isJustOpened = typed.size === 0
+  const errors = isJustOpened ? {} : form.errors
+  const hasProblem = problem !== undefined || hasErrors(errors)
+  // htmx does not show a response with an error status, so its requests get 200.
   const isFullPage = visit.ctx.get('HX-Request') === ''
+  // The Enter key presses the first button, so the first button only counts.
+  const countButton = button('Count deliveries')
   const countOnChange = replace('preview', { path: url, trigger: 'change' })
-  // Enter in a field presses the first button of a form, so the first one sends nothing.
+  const previewContent = await preview(visit, kind, form, isJustOpened)
   return {
     title,
     lead,
     crumbs: webhookCrumbs(webhook),
-    status: isWrong && isFullPage ? 422 : 200,
+    status: hasProblem && isFullPage ? 422 : 200,
     isNarrow: true,
     body: [
       !webhook.enabled && note('warn', 'This webhook is disabled. Enable it first.'),
@@ -119,9 +121,9 @@ async function bulkPage(
         html`<form class="form" method="get" action="${url}" novalidate ${countOnChange}>
           ${problem !== undefined && note('bad', problem)}
           ${bulkFields(webhook, kind, form.input, errors)}
-          <div id="preview" aria-live="polite">${await preview(visit, kind, form, isBlank)}</div>
+          <div id="preview" aria-live="polite">${previewContent}</div>
           <div class="form-actions">
-            ${button('Count deliveries')}
+            ${countButton}
             <button class="button primary" formmethod="post">${title}</button>
             ${buttonLink(`/webhooks/${webhook.id}`, 'Cancel', 'quiet')}
           </div>
@@ -144,7 +146,7 @@ function bulkFields(
       ${textField({
         name: 'since',
         label: 'From (UTC)',
-        hint: isOptional && `Default: ${disabledAt}, when it was disabled.`,
+        hint: isOptional && `Default: ${disabledAt}, when the webhook was disabled.`,
         type: 'datetime-local',
         value: input.since,
         isRequired: !isOptional,
@@ -184,11 +186,13 @@ async function preview(
   { scope }: Visit,
   kind: BulkKind,
   { selection, rate, errors }: BulkForm,
-  isBlank: boolean,
+  isJustOpened: boolean,
 ): Promise<Content> {
   const [firstError = []] = Object.values(errors)
   if (!selection) {
-    const text = isBlank ? 'Choose a time range to count the deliveries.' : firstError.join(' ')
+    const text = isJustOpened
+      ? 'Choose a time range to count the deliveries.'
+      : firstError.join(' ')
     return html`<p class="muted">${text}</p>`
   }
   const total = await countSelected(scope, selection)

@@ -115,7 +115,7 @@ const FAILURE_TEXTS: Record<Exclude<FailureReason, 'attempts_exhausted'>, string
 function cancelButton(delivery: Delivery, view: RowView): Html {
   return confirmButton('Cancel', {
     title: 'Cancel this delivery?',
-    text: 'No more attempts will be made and it is marked failed. You can still retry it.',
+    text: 'No more attempts are made, and the delivery is marked failed. You can still retry it.',
     openStyle: 'quiet',
     body: actionForm({
       to: `${deliveryPath(delivery)}/cancel`,
@@ -129,16 +129,16 @@ function cancelButton(delivery: Delivery, view: RowView): Html {
 
 function attemptList({ attempts: total }: Delivery, attempts: RecordedAttempt[], now: Date): Html {
   if (total === 0) return html`<p class="muted">No attempts yet.</p>`
-  const hidden = total - attempts.length
+  const hiddenCount = total - attempts.length
   const hiddenText =
     attempts.length === 0
       ? `${counted(total, 'attempt')}. Responses are no longer stored.`
-      : `${counted(hidden, 'earlier attempt')} not shown.`
+      : `${counted(hiddenCount, 'earlier attempt')} not shown.`
   return html`
     <ol class="attempts" reversed>
       ${attempts.map((attempt, index) => attemptItem(attempt, now, index === 0))}
     </ol>
-    ${hidden > 0 && html`<p class="muted">${hiddenText}</p>`}`
+    ${hiddenCount > 0 && html`<p class="muted">${hiddenText}</p>`}`
 }
 
 const TRIGGER_TAGS: Record<Trigger, string | false> = {
@@ -148,7 +148,7 @@ const TRIGGER_TAGS: Record<Trigger, string | false> = {
   test: 'test',
 }
 
-/** The details of the last attempt are open; those of earlier ones are folded. */
+/** The details of the last attempt are open, and the details of earlier attempts are folded. */
 function attemptItem(attempt: RecordedAttempt, now: Date, isLast: boolean): Html {
   const { number, trigger, outcome, durationMs, startedAt, error } = attempt
   const tag = TRIGGER_TAGS[trigger]
@@ -199,7 +199,7 @@ const PHASE_NAMES: Record<keyof Phases, string> = {
   body: 'Body',
 }
 
-/** Short phases stay visible. */
+/** The least width of a phase, so that a short phase stays visible. */
 const MIN_SEGMENT_PERCENT = 0.5
 
 /** A bar with the duration of each phase of an attempt, and a legend. */
@@ -217,14 +217,14 @@ function phaseBar(phases: Phases, durationMs: number): Html {
     const width = Math.max(percent(ms), MIN_SEGMENT_PERCENT).toFixed(2)
     return html`<rect class="phase-${name}" x="${x}%" width="${width}%" height="8"/>`
   })
-  const names = measured.map(
+  const legendItems = measured.map(
     ({ name, ms }) =>
       html`<li><i class="phase-${name}"></i>${PHASE_NAMES[name]} ${duration(ms)}</li>`,
   )
   const isReused = phases.dns === null && phases.connect === null
   return html`<svg class="phases" width="100%" height="8" aria-hidden="true">${segments}</svg>
     <ul class="legend">
-      ${names}
+      ${legendItems}
       ${isReused && html`<li class="muted">connection reused</li>`}
     </ul>`
 }

@@ -115,7 +115,7 @@ async function readSigningKeys(
   }
 }
 
-/** Prints the value of `X-Service-Signature` for the body. The secret is left to the reader. */
+/** Prints the value of `X-Service-Signature` for the body. The reader inserts the secret. */
 function opensslCommand(body: string): string {
   return [
     `SIGNING_SECRET='whsec_…'  # your secret`,

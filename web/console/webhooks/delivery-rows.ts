@@ -113,10 +113,10 @@ function eventCell({ delivery, view }: LogRow): Html {
 function attemptDots(delivery: Delivery, attempts: AttemptSummary[]): Html {
   const total = delivery.attempts
   const label = total === 0 ? 'None yet' : counted(total, 'attempt')
-  const hidden = total - attempts.length
+  const hiddenCount = total - attempts.length
   const sign = attempts.length > 0 && '+'
   return html`<span class="dots" role="img" aria-label="${label}" title="${label}">
-    ${hidden > 0 && html`<small class="muted">${sign}${hidden}</small>`}
+    ${hiddenCount > 0 && html`<small class="muted">${sign}${hiddenCount}</small>`}
     ${attempts.map(({ outcome }) => html`<i class="${outcome === 'success' ? 'ok' : 'bad'}"></i>`)}
     ${delivery.nextAttemptAt !== null && html`<i class="planned"></i>`}
   </span>`

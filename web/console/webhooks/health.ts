@@ -1,4 +1,4 @@
-/** How the health of a webhook is shown. */
+/** Shows the health of a webhook. */
 import {
   findWebhookHealth,
   type HealthState,
@@ -44,7 +44,7 @@ export function healthPill(
   return pill(isDisabledByService ? 'bad' : tone, label)
 }
 
-/** On the page of a webhook. */
+/** The pill on the page of a webhook, which reloads with the log. */
 export function reloadedHealthPill(health: WebhookHealth, isSecretUnreadable: boolean): Html {
   return html`<span id="${PILL_ID}">${healthPill(health, isSecretUnreadable)}</span>`
 }
@@ -54,8 +54,8 @@ export function isInTrouble({ state, isDisabledByService }: WebhookHealth): bool
   return state === 'failing' || isDisabledByService
 }
 
-/** Above the page of a webhook that sends nothing or fails. The element is always there, so that it
- *  can appear on an open page. */
+/** The alert on the page of a webhook that is failing or disabled. Without an alert, the element is
+ *  empty, so that an alert can appear while the page is open. */
 export function healthAlert(visit: Visit, webhook: Webhook, health: WebhookHealth): Html {
   return html`<div id="${ALERT_ID}">${alertOf(visit, webhook, health)}</div>`
 }
@@ -67,7 +67,7 @@ function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealt
   if (state !== 'disabled') return false
   const when = timeElement(disabledAt, now)
   const reason = isDisabledByService
-    ? html`<strong>Disabled automatically ${when}.</strong> ${outage(failingSince)}`
+    ? html`<strong>Disabled automatically ${when}.</strong> ${outageText(failingSince)}`
     : html`<strong>Disabled ${when}.</strong>`
   const tone = isDisabledByService ? 'bad' : 'warn'
   return html`<aside class="note ${tone} note-with-action" aria-label="Disabled">
@@ -78,8 +78,8 @@ function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealt
   </aside>`
 }
 
-/** Empty after the success of an attempt that was in flight when the webhook was disabled. */
-function outage(since: number | null): Content {
+/** `since` is null if an attempt that was in flight when the webhook was disabled has succeeded. */
+function outageText(since: number | null): Content {
   return since !== null && html`No attempt has succeeded since ${moment(since)}.`
 }
 
@@ -93,7 +93,7 @@ function failingAlert({ config, now }: Visit, health: WebhookHealth): Html {
       ${lastAttempt && attemptResult(lastAttempt)}.
       ${lastSuccessAt !== null && html`The last success was ${timeElement(lastSuccessAt, now)}.`}
       ${waitingText(undelivered)}
-      ${days > 0 && `Muster disables it after ${counted(days, 'day')} without a success.`}
+      ${days > 0 && `Muster disables the webhook after ${counted(days, 'day')} without a success.`}
     </span>
   </aside>`
 }

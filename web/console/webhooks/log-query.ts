@@ -46,13 +46,15 @@ export function readLogQuery(query: URLSearchParams): LogQuery {
   }
 }
 
+/** In epoch milliseconds. */
 export interface Period {
-  /** Epoch milliseconds. */
+  /** Inclusive. */
   since?: number
+  /** Exclusive. */
   until?: number
 }
 
-/** Reads `since` and `until`. Adds what is wrong to `errors`; an empty field is not an error. */
+/** Adds problems to `errors`. An empty field is not a problem: its time is undefined. */
 export function readPeriod(input: { since?: string; until?: string }, errors: Errors): Period {
   const since = parseDateTimeInput(input.since ?? '')
   const until = parseDateTimeInput(input.until ?? '')

@@ -75,8 +75,8 @@ function retryFailedLink({ id }: Webhook, { input }: LogQuery): Html {
   return buttonLink(to, 'Retry failed deliveries', 'quiet')
 }
 
-/** For an enabled webhook: that it may have missed events while it was disabled, and its unfinished
- *  bulk jobs. */
+/** The notices on the page of an enabled webhook: events that it may have missed while it was
+ *  disabled, and its unfinished bulk jobs. */
 async function notices({ scope, user, now }: Visit, webhook: Webhook): Promise<Content> {
   const { id, enabled, disabledAt } = webhook
   if (!enabled) return false
@@ -163,7 +163,7 @@ function filters({ id }: Webhook, { input, errors }: LogQuery): Html {
   })
 }
 
-/** Only the first page reloads: on others the rows would move away. */
+/** Only the first page reloads, because new deliveries appear on it. */
 async function log(
   visit: Visit,
   webhook: Webhook,
@@ -207,16 +207,16 @@ function logPager(
   { search, input, isFirstPage }: LogQuery,
   { deliveries, nextFrom, isCutShort }: FoundDeliveries,
 ): Html {
-  // `nextFrom` continues in the direction of the search. The other direction begins at the end of
-  // this page.
+  // `nextFrom` continues in the direction of the search. The other direction begins at the delivery
+  // at the other end of this page, or at the cursor if this page is empty.
   const isTowardsNewer = search.newerThan !== undefined
   const older = isTowardsNewer ? (deliveries.at(-1)?.id ?? search.newerThan) : nextFrom
   const newer = isTowardsNewer ? nextFrom : (deliveries[0]?.id ?? search.olderThan)
-  const firstPageNote = deliveries.length > 0 && 'Newest first'
   const newestLink = html`<a href="/console${logPath(id, input)}">Newest</a>`
+  const positionNote = isFirstPage ? deliveries.length > 0 && 'Newest first' : newestLink
   return pager({
     previous: isFirstPage || !newer ? undefined : logPath(id, input, { after: newer }),
     next: older ? logPath(id, input, { before: older }) : undefined,
-    note: isCutShort ? 'There may be more matches.' : isFirstPage ? firstPageNote : newestLink,
+    note: isCutShort ? 'There may be more matches.' : positionNote,
   })
 }

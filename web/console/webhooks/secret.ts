@@ -108,7 +108,7 @@ interface Secrets {
   next?: string
 }
 
-/** No other page contains a secret. */
+/** The only page that contains signing secrets. */
 export function secretShownPage(
   webhook: Webhook,
   { current, next }: Secrets,

@@ -97,7 +97,7 @@ function webhookActions(webhook: Webhook): Html {
     enabled && [
       actionRow({
         title: 'Send missed events',
-        text: 'Send events it never received, for example while it was disabled.',
+        text: 'Send events that this webhook never received, for example while it was disabled.',
         control: buttonLink(`${to}/send-missed`, 'Send missed events'),
       }),
       actionRow({
@@ -107,7 +107,7 @@ function webhookActions(webhook: Webhook): Html {
       }),
       actionRow({
         title: 'Disable',
-        text: 'Stops sending until you enable it again.',
+        text: 'Stops sending until you enable this webhook again.',
         control: disableButton(webhook),
       }),
     ],

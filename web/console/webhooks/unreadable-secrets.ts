@@ -5,7 +5,7 @@ import { type Html, html } from '../../shared/html.ts'
 import type { Visit } from '../page.ts'
 import { buttonLink } from '../ui.ts'
 
-/** The IDs of the enabled webhooks whose secret cannot be read. */
+/** The IDs of the enabled webhooks whose current secret cannot be read. */
 export async function findUnreadableSecrets({ scope, config }: Visit): Promise<Set<string>> {
   const sealedById = await listEnabledSecrets(scope)
   const isUnreadable = ([id, sealed]: [string, string]): boolean => {

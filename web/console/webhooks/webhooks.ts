@@ -85,17 +85,17 @@ function webhooksTable(
     numberColumn('Waiting'),
   ]
   const rows = webhooks.map((webhook) => {
-    const own = health.get(webhook.id)
+    const webhookHealth = health.get(webhook.id)
     return {
       id: `webhook-${webhook.id}`,
       cells: [
         nameCell(webhook),
-        own && healthCell(own, unreadableSecrets.has(webhook.id)),
+        webhookHealth && healthCell(webhookHealth, unreadableSecrets.has(webhook.id)),
         eventsCell(webhook),
-        own && attemptBars(own),
-        own && succeededShare(own.lastDay),
-        own && p95Cell(own),
-        own && waitingCell(own, now),
+        webhookHealth && attemptBars(webhookHealth),
+        webhookHealth && succeededShare(webhookHealth.lastDay),
+        webhookHealth && p95Cell(webhookHealth),
+        webhookHealth && waitingCell(webhookHealth, now),
       ],
     }
   })
