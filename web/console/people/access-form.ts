@@ -37,23 +37,23 @@ export function formatGrants({ grants: granted }: Pick<User, 'grants'>): string 
 /** With a permission for every module. */
 type CompleteAccess = UserAccess & { permissions: Permissions }
 
-/** An invalid or missing role or permission is an error, and counts as the least access. Unknown
- *  grants are ignored. */
+/** Reads the fields of `accessFields`. An invalid or missing role or permission is an error, and
+ *  counts as the least access. Unknown grants are ignored. */
 export function readAccess(form: URLSearchParams): { access: CompleteAccess; errors: Errors } {
   const errors: Errors = {}
   const role = form.get('role')
   if (role !== 'admin' && role !== 'member') errors.role = ['Choose a role.']
-  const levels = modules.map((module): [Module, Permission] => {
-    const level = permissions.find((permission) => permission === form.get(module))
-    if (!level) errors[module] = ['Choose a permission.']
-    return [module, level ?? 'none']
+  const chosenPermissions = modules.map((module): [Module, Permission] => {
+    const chosen = permissions.find((permission) => permission === form.get(module))
+    if (!chosen) errors[module] = ['Choose a permission.']
+    return [module, chosen ?? 'none']
   })
   const isAdmin = role === 'admin'
   const access: CompleteAccess = {
     role: isAdmin ? 'admin' : 'member',
-    // Without JavaScript, boxes stay ticked when the role changes to Member.
+    // The role Member hides the boxes in the form, but they stay ticked.
     grants: isAdmin ? grants.filter((grant) => form.getAll('grants').includes(grant)) : [],
-    permissions: Object.fromEntries(levels) as Permissions,
+    permissions: Object.fromEntries(chosenPermissions) as Permissions,
   }
   return { access, errors }
 }

@@ -20,7 +20,7 @@ export const auditLogRoutes: Route[] = [get('/audit-log', isOwner, auditLogPage)
 
 const ENTRIES_PER_PAGE = 50
 const COMMAND_LINE = 'command-line'
-/** By the part of an action before its dot. */
+/** Labels of actions, by the part before the dot. */
 const KINDS: Record<string, string> = {
   api_key: 'API keys',
   webhook: 'Webhooks',
@@ -61,7 +61,7 @@ async function auditLogPage(visit: Visit): Promise<ConsolePage> {
   }
 }
 
-/** Ignores invalid values. */
+/** The filter in the URL. Ignores invalid values. */
 function readFilter(query: URLSearchParams): Pick<AuditFilter, 'userId' | 'action' | 'targetId'> {
   const kind = query.get('kind') ?? ''
   return {
@@ -133,14 +133,14 @@ function entriesTable(entries: AuditEntry[], { now }: Visit): Html {
   return table('Audit log', ['What', 'Who and from where', 'When'], rows)
 }
 
-/** Leads to all entries about the target. */
+/** The name of the target, with a link to all entries about it. */
 function targetLink({ target }: AuditEntry): Html {
   return html`<a href="/console/audit-log?target=${target.id}">${target.name}</a>`
 }
 
 type Sentence = (entry: AuditEntry) => Content
 
-/** Other actions are described by `describeByName`. */
+/** Descriptions by action. `describeByName` describes all other actions. */
 const SENTENCES: Record<string, Sentence> = {
   'account.created': (entry) => html`Created the account ${targetLink(entry)}`,
   'account.quota_changed': () => 'Changed a quota of the account',
@@ -190,7 +190,8 @@ const NOUNS: Record<string, string> = {
   user: 'the user',
 }
 
-/** By the part of an action after its dot. Other verbs are shown as they are. */
+/** By the part of an action after its dot. Other verbs are shown as words: `Link sent:` for
+ *  `link_sent`. */
 const VERBS: Record<string, string> = {
   updated: 'Updated',
   test_sent: 'Sent a test to',
@@ -208,7 +209,7 @@ const VERBS: Record<string, string> = {
   bulk_job_cancelled: 'Cancelled a bulk job of',
 }
 
-/** For example, Revoked the API key “CI” for `api_key.revoked`. */
+/** For example `Revoked the API key “CI”` for `api_key.revoked`. */
 const describeByName: Sentence = (entry) => {
   const [noun = '', verb = ''] = entry.action.split('.')
   const action = VERBS[verb] ?? `${label(verb)}${verb.includes('_') ? ':' : ''}`
@@ -226,7 +227,7 @@ const FIELD_LABELS: Record<string, string> = {
   ...MODULE_LABELS,
 }
 
-/** Labels of values, by field. Values of other fields are shown as typed. */
+/** Labels of values, by field. Values of other fields have no labels. */
 const VALUE_LABELS: Record<string, Record<string, string>> = {
   access_level: ACCESS_LEVELS,
   role: ROLES,

@@ -42,6 +42,7 @@ export const inviteRoutes: Route[] = [
   post('/people/invite', isOwner, createInvitation),
 ]
 
+/** The initial values of the form. */
 const NEW_MEMBER = { role: 'member' as const, grants: [], permissions: permissionsByRole.member }
 
 function invitePage(visit: Visit, errors: Errors = {}): ConsolePage {
@@ -67,7 +68,7 @@ async function createInvitation(visit: Visit): Promise<PageResult> {
   const email = visit.form.get('email') ?? ''
   const { access, errors: accessErrors } = readAccess(visit.form)
   const errors = {
-    // Only for the errors: `insertUser` trims and stores the values.
+    // The parsed values are not used: `insertUser` parses them again.
     ...checkFields({
       full_name: () => parseName('The name', fullName),
       email: () => parseEmail(email),
@@ -95,6 +96,7 @@ async function createInvitation(visit: Visit): Promise<PageResult> {
   }
 }
 
+/** The user as stored: `insertUser` returns only the ID. */
 async function readBack(scope: WriteScope, id: string): Promise<User> {
   const user = await findUser(scope, id)
   if (!user) throw new Error(`User ${id} is missing after its insert`)
@@ -109,7 +111,7 @@ async function emailTakenErrors({ scope }: Visit, email: string): Promise<Errors
     : UNUSABLE_EMAIL
 }
 
-/** The only place that shows the link. */
+/** The only page that shows a one-time link, of an invitation or for a new password. */
 export function linkPage(
   { config }: Visit,
   user: Pick<User, 'id' | 'fullName'> & { hasJoined: boolean },

@@ -1,4 +1,4 @@
-/** One user: access, links, deactivation. */
+/** The page of a user: access, one-time links and deactivation. Only the Account Owner sees it. */
 import { deactivateUser } from '../../../auth/deactivation.ts'
 import { invite } from '../../../auth/invitation.ts'
 import { Refused } from '../../../errors.ts'
@@ -45,7 +45,7 @@ export const personRoutes: Route[] = [
   post('/people/:user', isOwner, changeAccess),
   post('/people/:user/link', isOwner, createLink),
   post('/people/:user/withdraw', isOwner, withdrawInvitation),
-  post('/people/:user/link/withdraw', isOwner, withdrawLink),
+  post('/people/:user/link/withdraw', isOwner, withdrawPasswordLink),
   post('/people/:user/deactivate', isOwner, (visit) => switchStatus(visit, 'deactivated')),
   post('/people/:user/reactivate', isOwner, (visit) => switchStatus(visit, 'active')),
 ]
@@ -53,7 +53,6 @@ export const personRoutes: Route[] = [
 async function personPage(visit: Visit, person: Person, errors: Errors = {}): Promise<ConsolePage> {
   const keys = await listApiKeys(visit.scope, person.id)
   const activeKeys = keys.filter(({ revokedAt }) => revokedAt === null).length
-  // Only the Owner sees these pages.
   const isOwnPage = person.role === 'owner'
   return {
     title: person.fullName,
@@ -188,13 +187,13 @@ async function changeAccess(visit: Visit): Promise<PageResult> {
 async function createLink(visit: Visit): Promise<PageResult> {
   const person = await findPerson(visit)
   const link = await visit.change(async (scope) => {
-    // In the transaction: a link for someone who has just become the Owner would hand over the
-    // account.
+    // Checked in the transaction: a link for a user who has just become the Account Owner would
+    // give the account away.
     const current = await findUser(scope, person.id, { forUpdate: true })
     if (current?.role === 'owner') throw new Refused('Change your own password on your profile.')
     if (current?.status !== 'active')
       throw new Refused(`${person.fullName} is deactivated. Reactivate them first.`)
-    // The one-time link of an invitation, which also sets a new password.
+    // A password link is an invitation of a user who has joined.
     const created = await invite(scope, person.id, visit.now)
     await visit.audit(
       scope,
@@ -217,7 +216,7 @@ async function withdrawInvitation(visit: Visit): Promise<PageResult> {
   return redirect('/people', `The invitation of ${fullName} is withdrawn.`)
 }
 
-async function withdrawLink(visit: Visit): Promise<PageResult> {
+async function withdrawPasswordLink(visit: Visit): Promise<PageResult> {
   const person = await findPerson(visit)
   await visit.change(async (scope) => {
     if (await deleteInvitation(scope, person.id))
