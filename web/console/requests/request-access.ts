@@ -5,7 +5,8 @@ import type { RequestEntry } from '../../../records/request-log.ts'
 import type { Module, User } from '../../../records/users.ts'
 import { hasPermission } from '../page.ts'
 
-/** The module whose records the bodies contain, if the user may not read it. */
+/** The module of the operation's records if the user may not read them, so that the bodies are
+ *  hidden. Undefined if the user may see the bodies. */
 export function findHiddenModule(user: User, operationId: string | null): Module | undefined {
   const resource = resources.find(({ operations }) =>
     Object.values(operations).some((id) => id === operationId),
@@ -18,14 +19,15 @@ export function canViewAllQueries(user: User): boolean {
   return resources.every(({ module }) => hasPermission(user, module, 'read'))
 }
 
-/** A request to an unknown path may have been meant for any module. */
+/** Whether the query is hidden from the user. Without an operation, the path is unknown: its query
+ *  may contain data of any module. */
 export function isQueryHidden(user: User, operationId: string | null): boolean {
   return operationId === null
     ? !canViewAllQueries(user)
     : findHiddenModule(user, operationId) !== undefined
 }
 
-/** Hides the query from the path if the user may not see it. */
+/** Removes the query from the path of the request if the query is hidden from the user. */
 export function redactQuery<T extends RequestEntry>(user: User, request: T): T {
   return isQueryHidden(user, request.operationId)
     ? { ...request, path: request.path.replace(/\?.*/s, '?…') }

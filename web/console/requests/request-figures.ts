@@ -1,5 +1,4 @@
 /** Figures of many requests: totals, a chart, and the most frequent operations and errors. */
-
 import type { Bucket, Traffic } from '../../../records/reports/traffic.ts'
 import { HOUR_MS, MINUTE_MS } from '../../../records/time-units.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
@@ -15,7 +14,7 @@ function countErrors({ clientErrors, serverErrors }: ErrorCounts): number {
   return clientErrors + serverErrors
 }
 
-/** The number of requests and the share of errors. The notes are shown below them. */
+/** The number of requests and the share of errors. Each note is shown below its figure. */
 export function requestStats(
   traffic: Traffic,
   notes: { requests: Content; errors: Content },
@@ -60,7 +59,7 @@ function requestRate({ requests, buckets }: Traffic, bucketMs: number): string {
   return count(rate < 10 ? Math.round(rate * 10) / 10 : Math.round(rate))
 }
 
-/** Shows 0 % only for none and 100 % only for all. */
+/** `12.50 %`. 0 % only if `part` is 0, and 100 % only if `part` is `all`. `–` if `all` is 0. */
 export function formatPercent(part: number, all: number): string {
   if (all === 0) return '–'
   const percent = (part / all) * 100
@@ -109,7 +108,8 @@ export function topLists(traffic: Traffic, input: Record<string, string>): Html 
 }
 
 function topOperations(traffic: Traffic, input: Record<string, string>): Html {
-  const rows = sumByOperation(traffic).map(({ operationId, requests, errors }) => ({
+  const topSums = sumByOperation(traffic).slice(0, MAX_TOP_ROWS)
+  const rows = topSums.map(({ operationId, requests, errors }) => ({
     cells: [
       [
         operationLink(operationId, requestsPath(input, { operation: operationId ?? '' })),
@@ -136,26 +136,26 @@ function topErrors({ operations }: Traffic, input: Record<string, string>): Html
   return table('Top errors', ['Response', numberColumn('Requests')], rows)
 }
 
-function operationLink(operationId: string | null, path: string, before?: Html): Content {
+function operationLink(operationId: string | null, path: string, status?: Html): Content {
   const operation = lookUpOperation(operationId)
-  if (!operation) return [before, html`<span class="muted">Unknown path</span>`]
-  const label = [before, operationName(operation)]
+  if (!operation) return [status, html`<span class="muted">Unknown path</span>`]
+  const label = [status, operationName(operation)]
   return html`<a class="mono operation" href="/console${path}">${label}</a>`
 }
 
-interface OperationErrors {
+interface OperationSums {
   operationId: string | null
   requests: number
   errors: number
 }
 
-function sumByOperation({ operations }: Traffic): OperationErrors[] {
+/** The most frequent operations first. */
+function sumByOperation({ operations }: Traffic): OperationSums[] {
   return [...Map.groupBy(operations, ({ operationId }) => operationId)]
-    .map(([operationId, own]) => ({
+    .map(([operationId, counts]) => ({
       operationId,
-      requests: sum(own.map(({ requests }) => requests)),
-      errors: sum(own.map(({ status, requests }) => (status >= 400 ? requests : 0))),
+      requests: sum(counts.map(({ requests }) => requests)),
+      errors: sum(counts.map(({ status, requests }) => (status >= 400 ? requests : 0))),
     }))
     .sort((one, other) => other.requests - one.requests)
-    .slice(0, MAX_TOP_ROWS)
 }

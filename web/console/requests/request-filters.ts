@@ -57,7 +57,7 @@ function textFilter(
   return textField({ name, label, type, value, maxLength: MAX_TEXT_CHARACTERS, errors })
 }
 
-/** An invalid value gets a text input, because browsers empty a `datetime-local` input. */
+/** An invalid value gets a text input, because a `datetime-local` input would drop it. */
 function timeFilter(query: RequestQuery, name: string, label: string): Html {
   return textFilter(query, name, label, query.errors[name] ? 'text' : 'datetime-local')
 }
@@ -68,7 +68,7 @@ function selectFilter(query: RequestQuery, name: string, label: string, options:
   return selectField({ name, label, value, none: 'Any', choices, errors: query.errors })
 }
 
-/** The path of the list for the same period, without the other filters. */
+/** The path of the list with the same period and no filters. */
 export function clearedPath(input: Record<string, string>): string {
   return requestsPath(input, Object.fromEntries(conditions.map((name) => [name, ''])))
 }
@@ -90,12 +90,13 @@ const OPERATIONS: Choice[] = Object.entries(operations).map(([id, operation]) =>
 
 const MAX_KEYS_OF_EACH_STATE = 100
 
+/** The newest keys, and the chosen one. */
 async function keyChoices(scope: Visit['scope'], chosen = ''): Promise<Choice[]> {
-  const [current, revoked] = await Promise.all([
+  const [active, revoked] = await Promise.all([
     listAccountKeys(scope, { isRevoked: false, limit: MAX_KEYS_OF_EACH_STATE }),
     listAccountKeys(scope, { isRevoked: true, limit: MAX_KEYS_OF_EACH_STATE }),
   ])
-  const keys = [...current, ...revoked]
+  const keys = [...active, ...revoked]
   const chosenId = parseId(chosen)
   if (chosenId !== undefined && !keys.some(({ id }) => id === chosenId)) {
     const key = await findAccountKey(scope, chosenId)

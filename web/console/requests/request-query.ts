@@ -24,11 +24,12 @@ export interface RequestQuery {
   filter: RequestFilter
   /** The end of the chart, epoch milliseconds. */
   chartEnd: number
-  /** The length of a bucket of the chart. */
+  /** The time that each bar of the chart covers. */
   bucketMs: number
   /** Undefined if the user chose `from` or `until`. */
   range?: RangeName
-  /** The filters that are set, as typed, and the range; without the page. */
+  /** The filters that are set, as typed, and the range unless it is the default. Without the
+   *  page. */
   input: Record<string, string>
   olderThan?: RequestCursor
   newerThan?: RequestCursor
@@ -112,7 +113,7 @@ function parseRange(text: string | null): RangeName {
   return text !== null && Object.hasOwn(ranges, text) ? (text as RangeName) : DEFAULT_RANGE
 }
 
-/** The start of a range, so that its last bucket contains `now`. Epoch milliseconds. */
+/** The start of a range whose last bucket contains `now`. Epoch milliseconds. */
 function rangeStart(range: RangeName, now: Date): number {
   const { lengthMs } = ranges[range]
   const bucketMs = chooseBucket(lengthMs)
@@ -124,6 +125,7 @@ function bucketStart(now: Date, bucketMs: number): number {
 }
 
 interface Period {
+  /** Epoch milliseconds, like `until`. */
   from: number
   /** Null: until now. */
   until: number | null
@@ -151,13 +153,13 @@ function chooseBucket(lengthMs: number): number {
   return fitting ?? Math.ceil(lengthMs / MAX_BUCKETS / DAY_MS) * DAY_MS
 }
 
-/** Like `parseDateTimeInput`, rounded down to the minute. */
+/** Like `parseDateTimeInput`, rounded down to the minute. Undefined before 1970. */
 function parseMinute(text: string): number | undefined {
   const time = parseDateTimeInput(text)
   return time === undefined || time < 0 ? undefined : time - (time % MINUTE_MS)
 }
 
-/** The lowest and the highest status. */
+/** The lowest and the highest status: `4xx` means 400 to 499, and `404` only 404. */
 function parseStatuses(text: string): [number, number] | undefined {
   const hundreds = /^([1-5])xx$/i.exec(text)?.[1]
   if (hundreds) return [Number(hundreds) * 100, Number(hundreds) * 100 + 99]
@@ -186,10 +188,10 @@ function readCursors(query: URLSearchParams): Pick<RequestQuery, 'olderThan' | '
   return olderThan ? { olderThan } : { newerThan: parseCursor(query.get('after')) }
 }
 
-/** Parses `1763740000000_01934567-…`. Undefined: the first page. */
+/** Parses `1763740000000_01934567-…`. Undefined if there is no cursor, or an invalid one. */
 function parseCursor(text: string | null): RequestCursor | undefined {
-  const [, time, rest] = /^(\d{1,15})_(.+)$/.exec(text ?? '') ?? []
-  const id = parseId(rest)
+  const [, time, idText] = /^(\d{1,15})_(.+)$/.exec(text ?? '') ?? []
+  const id = parseId(idText)
   return id === undefined ? undefined : { createdAt: Number(time), id }
 }
 

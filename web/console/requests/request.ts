@@ -23,8 +23,8 @@ import { lookUpOperation, requestsTable } from './request-row.ts'
 
 export const requestRoutes: Route[] = [get('/requests/:request', isOwnerOrAdmin, requestPage)]
 
-/** A page with a single row of the list. The list takes the row from here when it opens or
- *  closes. */
+/** A page with a single row of the list. When the row opens or closes in the list, the list takes
+ *  it from this page. */
 async function requestPage(visit: Visit): Promise<ConsolePage> {
   const { scope, params, query, ctx } = visit
   const found = (await findRequest(scope, params.request ?? '')) ?? ctx.throw(404)
@@ -40,7 +40,7 @@ async function requestPage(visit: Visit): Promise<ConsolePage> {
   }
 }
 
-/** Shows the path template, because IDs are long. */
+/** With the path of the operation, such as `/tasks/{task}`, because IDs are long. */
 function requestTitle({ operationId, method, path }: RequestEntry): string {
   return `${method} ${lookUpOperation(operationId)?.path ?? path.replace(/\?.*/, '')}`
 }
@@ -138,16 +138,17 @@ function bodyBlock(text: string | null, label: string, none: string): Content {
   ]
 }
 
-/** The log stores at most 64 KiB of a body: a little less, because it splits no character and
- *  shortens keys. */
+/** The log cuts a body after 64 KiB. What it stores can be a little shorter, because it splits no
+ *  character and masks API keys and signing secrets. */
 const MIN_TRUNCATED_BYTES = 63 * 1024
 
 function isTruncated(text: string): boolean {
   return Buffer.byteLength(text) >= MIN_TRUNCATED_BYTES && !isJson(text)
 }
 
-/** The part of the request that a curl command would lack. */
-function findMissingPart(request: RequestDetail, body: string | null): string | undefined {
+/** Why a curl command would not repeat the whole request: a part that is not stored, or not
+ *  completely. Undefined if all of it is stored. */
+function findUnstoredPart(request: RequestDetail, body: string | null): string | undefined {
   if (isPathCut(request)) return 'The path is longer than 2 KiB'
   if (body !== null && isTruncated(body)) return `The request body is ${bytes(64 * 1024)} or longer`
   const mayHaveBody = request.method !== 'GET' && request.method !== 'DELETE'
@@ -158,9 +159,9 @@ function curlSection({ config, user }: Visit, request: RequestDetail, view: RowV
   const { method, path, operationId } = request
   const body = request.requestBody === '' ? null : request.requestBody
   const heading = rowHeading(view, 'As curl')
-  const missing = findMissingPart(request, body)
-  if (missing !== undefined) {
-    const text = `${missing}, so the request cannot be repeated from here.`
+  const unstored = findUnstoredPart(request, body)
+  if (unstored !== undefined) {
+    const text = `${unstored}, so the request cannot be repeated from here.`
     return html`<div>${heading}<p class="muted">${text}</p></div>`
   }
   if (body !== null && findHiddenModule(user, operationId)) return false

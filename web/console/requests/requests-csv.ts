@@ -22,6 +22,7 @@ const COLUMNS: Record<string, (request: RequestEntry) => unknown> = {
 const OPTIONS = {
   record_delimiter: '\r\n',
   quote_record_delimiter: true,
+  // Quotes empty texts, which tells them from null.
   quoted_match: /^$/,
   escape_formulas: true,
 }

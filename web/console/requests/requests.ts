@@ -42,7 +42,7 @@ export const requestsRoutes: Route[] = [
 ]
 
 const REQUESTS_PER_PAGE = 50
-/** One more tells whether there is another page. */
+/** One request more than the page shows whether there is another page. */
 const LIMIT = REQUESTS_PER_PAGE + 1
 const REFRESH_SECONDS = 5
 
@@ -82,7 +82,7 @@ function rangeTabs({ range, input }: RequestQuery): Html {
   )
 }
 
-/** Figures and list. They reload while new requests can match. */
+/** The figures and the list. Both reload while new requests can match. */
 async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   const { scope } = visit
   const { input, olderThan, newerThan, bucketMs, chartEnd } = query
@@ -109,23 +109,23 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   </div>`
 }
 
-/** First searches no further back than the bucket that completes the page: to search the whole
- *  period is slow when few requests match. */
+/** The first page. Searches back to the bucket that completes the page. Searches the whole period,
+ *  which is slow when few requests match, only if that finds too few. */
 async function listNewest(
   { scope }: Visit,
   filter: RequestFilter,
   { buckets, requests }: Traffic,
 ): Promise<RequestEntry[]> {
-  const from = Math.max(filter.from, completingBucket(buckets)?.startsAt ?? 0)
+  const from = Math.max(filter.from, findCompletingBucket(buckets)?.startsAt ?? 0)
   const newest = await listRequests(scope, { ...filter, from }, { limit: LIMIT })
-  // The figures also count requests that are not stored.
+  // The buckets also count requests that are not stored, so the page can be incomplete.
   const isComplete = newest.length >= Math.min(LIMIT, requests)
   return isComplete ? newest : listRequests(scope, filter, { limit: LIMIT })
 }
 
-/** The newest bucket that, with all later ones, holds a page. The oldest with requests if none
- *  does. */
-function completingBucket(buckets: Bucket[]): Bucket | undefined {
+/** The newest bucket that holds a page of requests together with all later buckets. Without such a
+ *  bucket, the oldest one with requests. */
+function findCompletingBucket(buckets: Bucket[]): Bucket | undefined {
   const total = ({ ok, clientErrors, serverErrors }: Bucket) => ok + clientErrors + serverErrors
   let needed = LIMIT
   const completing = buckets.findLast((bucket) => {
@@ -144,7 +144,7 @@ function requestList(visit: Visit, requests: RequestEntry[], query: RequestQuery
   return [requestsTable(visit.now, rows), requestsPager(page, query)]
 }
 
-/** A user who may not see all queries cannot search in them either. */
+/** A user who may not see all queries must not search in queries either. */
 function allowedFilter({ user }: Visit, { filter }: RequestQuery): RequestFilter {
   return filter.pathContains === undefined || canViewAllQueries(user)
     ? filter
@@ -158,7 +158,7 @@ const OMITTED_NOTE = note(
 )
 
 function limitNote({ filter, input }: RequestQuery, from: number): Html {
-  const earlier = requestsPath(input, {
+  const earlierPath = requestsPath(input, {
     range: '',
     from: toDateTimeInput(filter.from),
     until: toDateTimeInput(from),
@@ -167,7 +167,7 @@ function limitNote({ filter, input }: RequestQuery, from: number): Html {
     'busy',
     html`This period has too many requests to search at once. Showing
       the newest ${count(MAX_SEARCHED_REQUESTS)}, since ${utc(from)}.
-      <a href="/console${earlier}">Search earlier requests</a>`,
+      <a href="/console${earlierPath}">Search earlier requests</a>`,
   )
 }
 
@@ -185,13 +185,13 @@ function requestsPager(
 
 function noRequests({ config }: Visit, { input, range }: RequestQuery): Html {
   const longerPath = requestsPath(input, { range: '30d', from: '', until: '' })
-  const longer = range !== '30d' && buttonLink(longerPath, 'Search the last 30 days')
+  const longerLink = range !== '30d' && buttonLink(longerPath, 'Search the last 30 days')
   if (conditions.some((name) => input[name]))
     return empty(
       'No requests match',
       'No requests in this period match these filters.',
       html`<span class="actions centred">
-        ${longer}
+        ${longerLink}
         ${buttonLink(clearedPath(input), 'Clear filters', 'quiet')}
       </span>`,
     )
@@ -200,7 +200,7 @@ function noRequests({ config }: Visit, { input, range }: RequestQuery): Html {
     html`Requests made with your account’s API keys appear here for
       ${counted(config.retentionDays.requestLog, 'day')}, with their bodies.
       <a href="/docs/guides/getting-started">Make your first request</a>`,
-    longer,
+    longerLink,
   )
 }
 
