@@ -34,7 +34,7 @@ export function keyOwner({ owner }: OwnedApiKey): Content {
   return [owner.fullName, owner.status === 'deactivated' && [' ', pill('warn', 'Deactivated')]]
 }
 
-/** Amber for keys that can change records. */
+/** Coloured for keys that can change records. */
 export function accessPill({ accessLevel }: OwnedApiKey): Html {
   return pill(accessLevel === 'full_access' ? 'busy' : 'quiet', ACCESS_LEVELS[accessLevel])
 }
@@ -53,6 +53,7 @@ export interface KeyInput {
   accessLevel: AccessLevel
 }
 
+/** Use `key` only if `errors` is empty. */
 export function readKeyForm({ form }: Visit): { key: KeyInput; errors: Errors } {
   const name = form.get('name') ?? ''
   const accessLevel = accessLevels.find((level) => level === form.get('access_level'))

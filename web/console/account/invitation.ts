@@ -1,5 +1,6 @@
-/** The page of a one-time link, where a user chooses a password and is signed in.
- *  A GET does not use up the link, because mail programs preview links. */
+/** The page of a one-time link, of an invitation or for a new password: the user chooses a password
+ *  and is signed in. Opening the page does not use up the link, because mail programs preview
+ *  links. */
 import { assertPassword, hashPassword } from '../../../auth/password.ts'
 import { hashOfToken } from '../../../auth/session.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'
@@ -24,11 +25,11 @@ import { signInAs } from './sign-in.ts'
 import { newPasswordField, usernameField } from './user-fields.ts'
 
 export const invitationRoutes: Route[] = [
-  guestGet('/invitation/:token', openInvitation),
-  guestPost('/invitation/:token', acceptInvitation),
+  guestGet('/invitation/:token', openLink),
+  guestPost('/invitation/:token', useLink),
 ]
 
-/** One text for unknown, used and expired links: it tells nothing about them. */
+/** One page for all links that cannot be used, so that it does not tell which links existed. */
 const UNUSABLE_LINK: ConsolePage = {
   title: 'This link cannot be used',
   status: 404,
@@ -55,12 +56,12 @@ async function findUnusedLink({ params, db, now }: GuestVisit): Promise<UnusedLi
   return invitation ? { tokenHash, invitation } : undefined
 }
 
-async function openInvitation(visit: GuestVisit): Promise<PageResult> {
-  const open = await findUnusedLink(visit)
-  return open ? invitationPage(visit, open.invitation) : UNUSABLE_LINK
+async function openLink(visit: GuestVisit): Promise<PageResult> {
+  const link = await findUnusedLink(visit)
+  return link ? passwordPage(visit, link.invitation) : UNUSABLE_LINK
 }
 
-function invitationPage(
+function passwordPage(
   { params, ctx }: GuestVisit,
   { user, accountName, hasJoined }: Invitation,
   errors: Errors = {},
@@ -90,18 +91,18 @@ function invitationPage(
   }
 }
 
-async function acceptInvitation(visit: GuestVisit): Promise<PageResult> {
-  const open = await findUnusedLink(visit)
-  if (!open) return UNUSABLE_LINK
-  const { tokenHash, invitation } = open
+async function useLink(visit: GuestVisit): Promise<PageResult> {
+  const link = await findUnusedLink(visit)
+  if (!link) return UNUSABLE_LINK
+  const { tokenHash, invitation } = link
   const password = visit.form.get('password') ?? ''
   const { user, accountName, hasJoined } = invitation
   const names = [user.email, user.fullName, accountName]
   const errors = checkFields({ password: () => assertPassword(password, names) })
-  if (errors.password) return invitationPage(visit, invitation, errors)
+  if (errors.password) return passwordPage(visit, invitation, errors)
 
   const passwordHash = await hashPassword(password)
-  const isUsedNow = await accountTransaction(visit.db, user.accountId, async (scope) => {
+  const isPasswordSet = await accountTransaction(visit.db, user.accountId, async (scope) => {
     if (!(await consumeInvitation(scope, tokenHash, visit.now))) return false
     await updatePassword(scope, user.id, passwordHash, visit.now)
     await deleteSessions(scope, user.id)
@@ -113,7 +114,8 @@ async function acceptInvitation(visit: GuestVisit): Promise<PageResult> {
     )
     return true
   })
-  if (!isUsedNow) return UNUSABLE_LINK
+  // The link was used or replaced meanwhile.
+  if (!isPasswordSet) return UNUSABLE_LINK
   await signInAs(visit, user, passwordHash)
   return redirect('', hasJoined ? 'Password updated.' : `Welcome to ${accountName}.`)
 }

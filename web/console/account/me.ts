@@ -100,8 +100,8 @@ async function mePage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
       card(
         'Sign-in',
         facts([
-          ['Email', factWith(user.email, '/me/email', 'Change email')],
-          ['Password', factWith('••••••••', '/me/password', 'Change password')],
+          ['Email', factWithLink(user.email, '/me/email', 'Change email')],
+          ['Password', factWithLink('••••••••', '/me/password', 'Change password')],
         ]),
       ),
       await sessionsCard(visit),
@@ -124,7 +124,7 @@ function themeForm({ ctx }: Visit): Html {
   )
 }
 
-function factWith(fact: string, to: string, label: string): Html {
+function factWithLink(fact: string, to: string, label: string): Html {
   return html`<span class="fact-with"><span>${fact}</span>${buttonLink(to, label)}</span>`
 }
 
@@ -141,21 +141,21 @@ function accessFacts({ user }: Visit): Fact[] {
 async function sessionsCard(visit: Visit): Promise<Html> {
   const { scope, user, now, session: current } = visit
   const sessions = await listSessions(scope, user.id, now)
-  const others = sessions.length - 1
+  const otherCount = sessions.length - 1
   const columns = ['Device', 'Last seen', 'Signed in', { label: 'Actions', isHidden: true }]
   const rows = sessions.map((session) => ({
     cells: sessionCells(session, session.id === current.id, now),
   }))
   const endOthersButton = confirmButton('Sign out other devices', {
     title: 'Sign out all other devices?',
-    text: `This ends ${counted(others, 'other session')} now. You stay signed in here.`,
+    text: `This ends ${counted(otherCount, 'other session')} now. You stay signed in here.`,
     body: actionForm({
       to: '/me/sessions/end-others',
       label: 'Sign out other devices',
       style: 'danger',
     }),
   })
-  return card('Sessions', table('Sessions', columns, rows), others > 0 && endOthersButton)
+  return card('Sessions', table('Sessions', columns, rows), otherCount > 0 && endOthersButton)
 }
 
 function sessionCells(
@@ -264,22 +264,22 @@ async function changePassword(visit: Visit): Promise<PageResult> {
   const passwordErrors = await checkOwnPassword(visit, 'current_password')
   if (passwordErrors) return passwordPage(visit, passwordErrors)
   const passwordHash = await hashPassword(password)
-  const ended = await visit.change(async (scope) => {
+  const endedCount = await visit.change(async (scope) => {
     await updatePassword(scope, user.id, passwordHash, now)
-    // The password link is no longer needed.
+    // An open password link is no longer needed.
     await deleteInvitation(scope, user.id)
     await visit.audit(scope, 'user.password_changed', userTarget(visit.user))
     return deleteSessions(scope, user.id)
   })
-  // A new session for this device, too: somebody may have copied its cookie.
+  // The session of this device has ended, too, because somebody may have copied its cookie.
   await signInAs(visit, user, passwordHash)
-  return redirect('/me', `Password updated.${formatEnded(ended - 1)}`)
+  return redirect('/me', `Password updated.${formatEnded(endedCount - 1)}`)
 }
 
-const formatEnded = (ended: number): string =>
-  ended === 0
+const formatEnded = (otherCount: number): string =>
+  otherCount === 0
     ? ''
-    : ` ${counted(ended, 'other session')} ${ended === 1 ? 'was' : 'were'} signed out.`
+    : ` ${counted(otherCount, 'other session')} ${otherCount === 1 ? 'was' : 'were'} signed out.`
 
 async function endSession(visit: Visit): Promise<PageResult> {
   const { user, params, now, session: current } = visit
@@ -300,11 +300,12 @@ async function endSession(visit: Visit): Promise<PageResult> {
 
 async function endOthers(visit: Visit): Promise<PageResult> {
   const { user, session } = visit
-  const ended = await visit.change(async (scope) => {
+  const endedCount = await visit.change(async (scope) => {
     const count = await deleteSessions(scope, user.id, session.id)
     if (count > 0)
       await visit.audit(scope, 'session.others_ended', userTarget(visit.user), { count })
     return count
   })
-  return redirect('/me', ended === 0 ? 'You have no other sessions.' : formatEnded(ended).trim())
+  const text = endedCount === 0 ? 'You have no other sessions.' : formatEnded(endedCount).trim()
+  return redirect('/me', text)
 }

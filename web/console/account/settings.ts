@@ -87,7 +87,7 @@ const QUOTAS: Record<QuotaName, string> = {
   unfinished_exports: 'Unfinished exports',
 }
 
-/** Set by the operator of the service. */
+/** The quotas, which the operator of the service sets, and how much of them is used. */
 async function quotasCard({ scope, config, now }: Visit): Promise<Html> {
   const [quotas, use] = await Promise.all([findQuotas(scope, config.quotas), countUse(scope, now)])
   const rows = quotaNames.map((name): Fact => [QUOTAS[name], quotaUse(use[name], quotas[name])])
@@ -101,7 +101,7 @@ function quotaUse(use: number, limit: number): Html {
     ${limitMeter(share, share >= 1)}`
 }
 
-/** Set by the operator of the service. */
+/** The ID of the account, and the limits of the service. */
 function serviceFacts({ config, account }: Visit): Fact[] {
   const { rateLimitPerMinute, retentionDays } = config
   const attempts = counted(config.webhookRetryDelaysMs.length + 1, 'attempt')
@@ -202,7 +202,7 @@ async function transfer(visit: Visit): Promise<PageResult> {
   if (passwordErrors) return transferPage(visit, passwordErrors)
   await visit.change(async (scope) => {
     await transferOwnership(scope, user.id, newOwner.id, now)
-    // The former owner has seen these links, and could sign in with one as somebody else.
+    // The former owner has seen the links of all users, and could sign in with one as that user.
     await deleteInvitations(scope)
     const changes = { owner: { from: user.fullName, to: newOwner.fullName } }
     await visit.audit(scope, 'account.ownership_transferred', accountTarget(visit), { changes })

@@ -47,12 +47,12 @@ const DEVICE_COOKIE = 'muster-device'
  *  It does not reveal whether a user exists. */
 const WRONG_CREDENTIALS = 'The email or the password is wrong.'
 
-/** The limits do not apply to the link, so guesses of others do not lock a user out. */
+/** The limits of sign-ins do not apply to password links: guesses cannot lock a user out. */
 const OTHER_WAY =
   'If you cannot wait, ask the Account Owner or the operator of this service for a link ' +
   'to set a new password.'
 
-/** Only for the right password: it reveals nothing to others. */
+/** Shown only after the right password, so that others do not learn about the account. */
 const SUSPENDED = 'Your account is suspended. Ask the operator of this service.'
 
 function signInPage(
@@ -103,7 +103,7 @@ async function checkCredentials(
   password: string,
 ): Promise<PageResult> {
   const found = await findCredentials(visit.db.read, email)
-  // Counted before the password is verified, so that a refused guess tells nothing about it.
+  // Counted before the password is verified, so that a blocked guess tells nothing about it.
   const tooOften = await countSignIn(visit, email, found?.user)
   if (tooOften) {
     if (found) auditRefusal(visit, found.user, { is_blocked: true })
@@ -127,8 +127,7 @@ async function checkCredentials(
   return { to: toConsolePath(visit.form.get('next')) }
 }
 
-/** The response does not wait for the entry of the audit log: its time must not tell which emails
- *  exist. */
+/** Returns before the entry is stored: the time of a response must not tell which emails exist. */
 function auditRefusal(visit: GuestVisit, user: User, details: { is_blocked: boolean }): void {
   insertRefusal(visit, user, details).catch((error: unknown) =>
     visit.log.error({ err: error }, 'A refused sign-in is missing in the audit log'),
@@ -151,6 +150,8 @@ function networkAndEmail({ network }: GuestVisit, email: string): string {
   return `${network} ${emailKey(email)}`
 }
 
+/** Undefined within all limits. A device on which the user has signed in before is exempt from the
+ *  limit across all networks, so that guesses of others do not lock the user out. */
 async function countSignIn(
   visit: GuestVisit,
   email: string,
@@ -172,9 +173,9 @@ async function countSignIn(
 /** The password was changed, or the user deactivated, after the password was verified. */
 class CredentialsChanged extends Refused {}
 
-/** Signs in a user whose password was verified against `passwordHash`. Throws `Refused` when the
- *  password has changed since: a change ends all sessions, so none may begin with the old
- *  password. */
+/** Signs in a user whose password was verified against `passwordHash`. Throws `Refused`
+ *  when another hash is stored now, or the user is not active: a change of the password ends all
+ *  sessions, so no session may begin with the old password. */
 export async function signInAs(
   visit: GuestVisit,
   user: User,

@@ -1,4 +1,4 @@
-/** Creating an account with its Account Owner. 404 unless SIGN_UP is on. */
+/** The page that creates an account with its Account Owner. 404 unless SIGN_UP is on. */
 import { assertPassword, hashPassword, whileQueueHasRoom } from '../../../auth/password.ts'
 import { insertAccount, type NewAccount } from '../../../records/accounts.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'
@@ -93,7 +93,7 @@ async function createOwnAccount(
   visit: GuestVisit,
   { password, ...names }: Omit<NewAccount, 'passwordHash'> & { password: string },
 ): Promise<PageResult> {
-  // After validation: typing errors do not probe for emails in use.
+  // Only valid forms count: no other form can tell whether an email is in use.
   const tooOften = await visit.throttles.consume('sign_up', visit.network)
   if (tooOften) {
     visit.ctx.set('Retry-After', String(tooOften.retryAfterSeconds))
@@ -101,7 +101,7 @@ async function createOwnAccount(
   }
   const passwordHash = await hashPassword(password)
   try {
-    const owner = await createAccount(visit, { ...names, passwordHash })
+    const owner = await insertOwnedAccount(visit, { ...names, passwordHash })
     await signInAs(visit, owner, passwordHash)
   } catch (error) {
     if (error instanceof EmailTaken)
@@ -111,7 +111,7 @@ async function createOwnAccount(
   return redirect('', `Welcome to Muster. You own the account ${names.name.trim()}.`)
 }
 
-async function createAccount({ db, ip, now }: GuestVisit, account: NewAccount): Promise<User> {
+async function insertOwnedAccount({ db, ip, now }: GuestVisit, account: NewAccount): Promise<User> {
   return transaction(db, async (trx) => {
     const { accountId, userId } = await insertAccount(trx, account, now)
     const scope = writeScope(trx, accountId)

@@ -23,7 +23,7 @@ export function usernameField(email: string): Html {
   return html`<input type="text" name="username" value="${email}" autocomplete="username" hidden>`
 }
 
-/** Does not tell whether another account has a user with the email. */
+/** Does not say why: it must not tell whether another account has a user with the email. */
 export const UNUSABLE_EMAIL: Errors = { email: ['This email cannot be used. Enter another one.'] }
 
 /** Returns the error to show, or undefined when the field `name` holds the user's password.
