@@ -31,7 +31,7 @@ updateTimes()
 setInterval(updateTimes, 1_000)
 
 // Pauses periodic reloads while the page is hidden, a dialog is open, or the user reads details
-// inside the element. Also drops a response that arrives during a pause.
+// inside the reloading element. Also drops a response that arrives during a pause.
 for (const name of ['htmx:config:request', 'htmx:before:swap'])
   document.addEventListener(name, (event) => {
     const { sourceElement, sourceEvent } = event.detail.ctx
@@ -59,12 +59,13 @@ document.addEventListener('pointermove', ({ target, clientX, clientY }) => {
   tip.style.top = `${Math.max(8, clientY - tip.offsetHeight - 12)}px`
 })
 
-// Prevents a double click from submitting a form twice. The first response would be lost, and it
-// may contain a secret that is shown once.
+// A double click must not submit a form twice. The first response would be lost, and it may contain
+// a secret that is shown once.
+const RESUBMIT_AFTER_MS = 5_000
 document.addEventListener('submit', (event) => {
   const form = event.target
   if (form.method !== 'post' || form.hasAttribute('hx-post')) return
   if (form.dataset.sent !== undefined) event.preventDefault()
   form.dataset.sent = ''
-  setTimeout(() => delete form.dataset.sent, 5_000)
+  setTimeout(() => delete form.dataset.sent, RESUBMIT_AFTER_MS)
 })

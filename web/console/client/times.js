@@ -6,7 +6,7 @@ export const DAY = 24 * HOUR
 
 /**
  * `12 min ago`, `in 5 s`.
- * @param {number} ms
+ * @param {number} ms from now; negative in the past
  */
 export function relative(ms) {
   const size = Math.abs(ms)
@@ -25,7 +25,7 @@ export function relative(ms) {
 
 /**
  * `in 4 min 12 s`, `in 2 h 5 min`.
- * @param {number} ms
+ * @param {number} ms from now
  */
 export function remaining(ms) {
   const seconds = Math.floor(ms / 1_000)
