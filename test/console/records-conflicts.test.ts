@@ -1,7 +1,12 @@
 /** A record changes between the opening and the submission of its form. */
 import { describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
-import { eventsAbout, expectSuccess, newParticipant } from '../handlers/new-records.ts'
+import {
+  eventsAbout,
+  expectSuccess,
+  newApplication,
+  newParticipant,
+} from '../handlers/new-records.ts'
 import { type Client, sharedApp } from '../helpers.ts'
 import { mainForm, mainText, submitForm, type Values, withValues } from './forms.ts'
 import { apiPath, newOwner, newRecordOfEach, resourceBySlug } from './record-forms.ts'
@@ -99,6 +104,17 @@ describe('concurrent updates', () => {
       'participant.updated',
       'participant.updated',
     ])
+  })
+
+  it('the form of updated answers: 409, shows the stored answers', async () => {
+    const { client, visits } = await newOwner(app)
+    const application = await newApplication(client, { answers: { grade: 1 } })
+    const edit = `/records/job-applications/${application.id}/edit`
+    const form = mainForm((await visits.get(edit)).text)
+    await updateMeanwhile(client, 'job-applications', application.id, { answers: { grade: 2 } })
+    const conflict = await visits.post(edit, withValues(form, { 'answers.grade': '3' }))
+    expect(conflict.status).toBe(409)
+    expect(mainText(conflict.text)).toContain('Now stored: {"grade":2}')
   })
 
   it('the conflicts below are of every resource that users can update', () => {

@@ -30,8 +30,8 @@ export function fieldOptions(field: FormField, context: ControlContext): FieldOp
 
 /** The field's own hint or its description in the contract, its format and limits, and the stored
  *  value after a conflict. */
-export function fieldHint(field: FormField, { stored = {} }: ControlContext): Content {
-  const { path, schema, kind } = field
+export function fieldHint(field: FormField, context: ControlContext): Content {
+  const { schema, kind } = field
   const { description, maxLength, minimum, maximum } = schema
   const sentences = [
     field.hint ?? description,
@@ -44,14 +44,17 @@ export function fieldHint(field: FormField, { stored = {} }: ControlContext): Co
       maximum !== undefined &&
       `From ${minimum.toLocaleString('en')} to ${maximum.toLocaleString('en')}.`,
   ].filter((sentence) => typeof sentence === 'string' && sentence !== '')
-  const conflict =
-    path in stored && html` <strong class="now-stored">Now stored: ${stored[path]}</strong>`
+  const conflict = storedValueNote(field, context)
   if (sentences.length === 0 && !conflict) return undefined
   return html`${withCode(sentences.join(' '))}${conflict}`
 }
 
-export function hintLine(field: FormField, context: ControlContext): Content {
-  const hint = fieldHint(field, context)
+/** False unless there is a conflict in this field. */
+export function storedValueNote({ path }: FormField, { stored = {} }: ControlContext): Content {
+  return path in stored && html` <strong class="now-stored">Now stored: ${stored[path]}</strong>`
+}
+
+export function hintLine(hint: Content): Content {
   return hint && html`<p class="hint">${hint}</p>`
 }
 

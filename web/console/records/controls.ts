@@ -17,10 +17,12 @@ import { hiddenInput } from '../ui.ts'
 import {
   draftValue,
   errorLine,
+  fieldHint,
   fieldOptions,
   formButton,
   formLabel,
   hintLine,
+  storedValueNote,
 } from './control-parts.ts'
 import { resolveDependent } from './dependent-fields.ts'
 import { countName, groupCount, kindName } from './draft.ts'
@@ -181,7 +183,7 @@ function groups(field: FormField, context: ControlContext): Html {
   const canAdd = count < (schema.maxItems ?? Number.POSITIVE_INFINITY)
   return html`<fieldset class="field record-groups" id="group-${elementId(path)}">
     ${legend(field)}
-    ${hintLine(field, context)}
+    ${hintLine(fieldHint(field, context))}
     ${hiddenInput(countName(path), String(count))}
     ${Array.from({ length: count }, (_, index) => group(field, context, index))}
     ${canAdd && formButton(context, { action: 'add', value: path, style: 'button' }, 'Add another')}
@@ -209,12 +211,13 @@ function legend(field: FormField): Html {
 
 function fieldset(field: FormField, context: ControlContext): Html {
   const { kind, parts = [], waitsFor } = field
-  // The description says which keys are possible. The parts show them.
+  // The parts of a keyed field show what its description explains: the possible keys.
   const showsKeys = kind === 'keyed' && parts.length > 0
+  const hint = showsKeys ? storedValueNote(field, context) : fieldHint(field, context)
   const isEmpty = waitsFor === undefined && parts.length === 0
   return html`<fieldset class="field record-group">
     ${legend(field)}
-    ${!showsKeys && hintLine(field, context)}
+    ${hintLine(hint)}
     ${waitsFor !== undefined && html`<p class="muted">First choose: ${waitsFor}.</p>`}
     ${isEmpty && html`<p class="muted">No fields to fill in.</p>`}
     ${parts.map((part) => control(part, context))}
