@@ -61,7 +61,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
       assertSameOrigin(ctx, config.baseUrl)
       await router(ctx as RouterContext, async () => {})
       if (ctx.status === 404 && ctx.body == null) {
-        // No page has this path. The error page shows the navigation of the visitor.
+        // No page has this path. The error page shows the visitor's navigation.
         ctx.state.visitor ??= await sessions.find(ctx)
         ctx.throw(404)
       }
@@ -87,11 +87,11 @@ function newRouter(serve: (ctx: Context, route: Route) => Promise<void>): Router
   return router
 }
 
-/** These parameters of paths are names or parts of links. All others are IDs. */
+/** Path parameters that are no IDs: the token of a one-time link, and the slug of a resource. */
 const NAME_PARAMS = new Set(['token', 'resource'])
 const NAME = /^[A-Za-z0-9_-]{1,100}$/
 
-/** IDs are in lower case. Undefined if a parameter is neither a name nor an ID. */
+/** Turns IDs to lower case. Undefined if the text of a parameter is not a name or an ID. */
 function parseParams(params: Record<string, string>): Record<string, string> | undefined {
   const parsed: Record<string, string> = {}
   for (const [name, text] of Object.entries(params)) {

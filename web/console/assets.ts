@@ -12,7 +12,7 @@ import {
 } from '../shared/assets.ts'
 
 export interface Assets {
-  /** The URL path. */
+  /** The URL path of the folder. It changes with the files. */
   folder: string
   files: Map<string, Asset>
 }
@@ -47,7 +47,7 @@ export function readConsoleAssets(): Assets {
   return { folder: `/console/assets/${folderName(files)}`, files }
 }
 
-/** Throws 404. */
+/** Throws 404 for a path without a file. */
 export async function sendConsoleAsset(ctx: Context, { folder, files }: Assets): Promise<void> {
   const asset = ctx.path.startsWith(`${folder}/`)
     ? files.get(ctx.path.slice(folder.length + 1))

@@ -1,5 +1,5 @@
 /** SVG charts. Horizontal positions and widths are in percent, because charts are as wide as their
- *  page; vertical ones are in pixels. */
+ *  page. Vertical positions and heights are in pixels. */
 import { type Content, type Html, html } from '../shared/html.ts'
 import { DAY, MINUTE } from './client/times.js'
 import { count, formatDay, formatMoment, formatTimeOfDay } from './format.ts'
@@ -18,14 +18,14 @@ interface StackedBars {
   title: string
   /** The start of each bucket in epoch milliseconds, ascending. */
   startsAt: number[]
-  /** The length of a bucket in milliseconds. */
-  width: number
+  /** The length of a bucket. */
+  bucketMs: number
   /** Bottom to top. */
   series: Series[]
 }
 
 const PLOT_HEIGHT = 180
-/** Space above the bars, because small values are drawn higher than they are. */
+/** Space above the bars: small values are drawn at least 2 px high, so a stack can be too high. */
 const TOP = 8
 const BOTTOM = TOP + PLOT_HEIGHT
 const CHART_HEIGHT = BOTTOM + 24
@@ -67,26 +67,26 @@ function labelOf(title: string, series: Series[]): string {
   return `${title}. ${sums}. All figures are in the table below.`
 }
 
-/** console.js shows the values of the bucket under the pointer. */
-function tooltips({ startsAt, width, series }: StackedBars): Html[] {
-  const bucket = 100 / startsAt.length
+/** An invisible area for each bucket: console.js shows `data-tip` of the area under the pointer. */
+function tooltips({ startsAt, bucketMs, series }: StackedBars): Html[] {
+  const bucketPercent = 100 / startsAt.length
   return startsAt.map((start, index) => {
     const values = series.map(({ name, values }) => `${name} ${count(values[index] ?? 0)}`)
     return html`<rect
       class="hit"
-      data-tip="${[formatSpan(start, width), ...values].join('\n')}"
-      x="${percent(bucket * index)}"
+      data-tip="${[formatSpan(start, bucketMs), ...values].join('\n')}"
+      x="${percent(bucketPercent * index)}"
       y="0"
-      width="${percent(bucket)}"
+      width="${percent(bucketPercent)}"
       height="${BOTTOM}"/>`
   })
 }
 
-function timeLabels({ startsAt, width }: StackedBars): Html[] {
-  const bucket = 100 / startsAt.length
-  return chooseLabels(startsAt, width).map(
+function timeLabels({ startsAt, bucketMs }: StackedBars): Html[] {
+  const bucketPercent = 100 / startsAt.length
+  return chooseLabels(startsAt, bucketMs).map(
     ({ index, text }) => html`<text
-      x="${percent(bucket * (index + 0.5))}"
+      x="${percent(bucketPercent * (index + 0.5))}"
       y="${BOTTOM + 18}"
       text-anchor="middle"
     >${text}</text>`,
@@ -118,7 +118,7 @@ interface Plot {
 }
 
 function stacks(series: Series[], { highest, height, bottom }: Plot): Content {
-  const bucket = 100 / (series[0]?.values.length ?? 1)
+  const bucketPercent = 100 / (series[0]?.values.length ?? 1)
   return totalsOf(series).map((_, index) => {
     let y = bottom
     return series.map(({ tone, values }) => {
@@ -129,9 +129,9 @@ function stacks(series: Series[], { highest, height, bottom }: Plot): Content {
       y -= partHeight
       return html`<rect
         class="${tone}"
-        x="${percent(bucket * (index + 0.14))}"
+        x="${percent(bucketPercent * (index + 0.14))}"
         y="${round(y)}"
-        width="${percent(bucket * 0.72)}"
+        width="${percent(bucketPercent * 0.72)}"
         height="${round(partHeight)}"
         rx="1.5"/>`
     })
@@ -158,12 +158,15 @@ function legend(series: Series[]): Html {
 }
 
 /** A table of the buckets that are not zero. */
-function chartTable({ title, startsAt, width, series }: StackedBars): Html {
+function chartTable({ title, startsAt, bucketMs, series }: StackedBars): Html {
   const totals = totalsOf(series)
   const columns = ['Time (UTC)', ...series.map(({ name }) => numberColumn(name))]
   const rows = startsAt
     .map((start, index) => ({
-      cells: [formatSpan(start, width), ...series.map(({ values }) => count(values[index] ?? 0))],
+      cells: [
+        formatSpan(start, bucketMs),
+        ...series.map(({ values }) => count(values[index] ?? 0)),
+      ],
     }))
     .filter((_, index) => totals[index] !== 0)
   const none = html`<p class="muted">No data in this period.</p>`
@@ -175,10 +178,10 @@ function chartTable({ title, startsAt, width, series }: StackedBars): Html {
 
 /** A line without a scale. Hidden from screen readers; the text beside it has the values. */
 export function sparkline(values: number[]): Html {
-  const top = Math.max(...values, 1)
+  const highest = Math.max(...values, 1)
   const step = 100 / Math.max(1, values.length - 1)
   const points = values
-    .map((value, index) => `${round(step * index)},${round(27 - (value / top) * 25)}`)
+    .map((value, index) => `${round(step * index)},${round(27 - (value / highest) * 25)}`)
     .join(' ')
   return html`<svg
     class="sparkline"
@@ -221,7 +224,7 @@ function compact(value: number): string {
     : value.toLocaleString('en', { notation: 'compact' }).replace('K', 'k')
 }
 
-/** Round whole numbers from 0 up to at least `highest`: about five. */
+/** About five round whole numbers. The first is 0, and the last is at least `highest`. */
 function ticksUpTo(highest: number): number[] {
   const smallestStep = Math.max(1, highest / 4)
   const power = 10 ** Math.floor(Math.log10(smallestStep))
@@ -237,31 +240,32 @@ const LABEL_STEPS = [5, 10, 15, 30, 60, 120, 180, 240, 360, 720, 1440].map(
 )
 const MOST_LABELS = 6
 
-/** Round times, few enough to be read on a narrow screen. */
-function chooseLabels(startsAt: number[], width: number): { index: number; text: string }[] {
+/** Round times, few enough to be read on a narrow screen, and the indexes of their buckets. */
+function chooseLabels(startsAt: number[], bucketMs: number): { index: number; text: string }[] {
   const [first = 0] = startsAt
-  const length = startsAt.length * width
-  const days = Math.ceil(length / DAY / MOST_LABELS)
-  const step = LABEL_STEPS.find((one) => one >= width && length / one <= MOST_LABELS) ?? days * DAY
+  const length = startsAt.length * bucketMs
+  const wholeDays = Math.ceil(length / DAY / MOST_LABELS) * DAY
+  const step =
+    LABEL_STEPS.find((one) => one >= bucketMs && length / one <= MOST_LABELS) ?? wholeDays
   const labels: { index: number; text: string }[] = []
   for (let at = Math.ceil(first / step) * step; at < first + length; at += step) {
-    const index = Math.floor((at - first) / width)
+    const index = Math.floor((at - first) / bucketMs)
     // The edge would cut off half of the label.
     if (index / startsAt.length > 0.02 && index / startsAt.length < 0.98)
-      labels.push({ index, text: step < DAY ? hourOf(at) : formatDay(at) })
+      labels.push({ index, text: step < DAY ? formatTimeOrDay(at) : formatDay(at) })
   }
   return labels
 }
 
-/** `14:30`, or the date at midnight. */
-function hourOf(at: number): string {
+/** `14:30`, or at midnight `21 Nov`. */
+function formatTimeOrDay(at: number): string {
   return at % DAY === 0 ? formatDay(at) : formatTimeOfDay(at)
 }
 
 /** `21 Nov 14:30`, `21 Nov 14:00–14:15`, or `21 Nov 09:00–23 Nov 09:00`. */
-function formatSpan(start: number, width: number): string {
+function formatSpan(start: number, lengthMs: number): string {
   const begin = formatMoment(start)
-  if (width <= MINUTE) return begin
-  const end = start + width
-  return `${begin}–${width < DAY ? formatTimeOfDay(end) : formatMoment(end)}`
+  if (lengthMs <= MINUTE) return begin
+  const end = start + lengthMs
+  return `${begin}–${lengthMs < DAY ? formatTimeOfDay(end) : formatMoment(end)}`
 }

@@ -15,8 +15,8 @@ export function assertSameOrigin(ctx: Context, baseUrl: string): void {
   if (origin !== '' && !isOwn(origin, new URL(baseUrl), ctx.get('Host'))) ctx.throw(403)
 }
 
-/** If the service uses TLS, an http: page of the same host is another origin, because anyone on the
- *  network can change it. */
+/** With TLS, an http: page of the same host is another origin, because anyone on the network can
+ *  change such a page. */
 function isOwn(origin: string, base: URL, host: string): boolean {
   const url = URL.parse(origin)
   if (!url || (base.protocol === 'https:' && url.protocol !== 'https:')) return false

@@ -9,8 +9,8 @@ import { type ConsolePage, type PageResult, redirect } from './page.ts'
 import { errorText } from './records/labels.ts'
 import { refererPath } from './return-path.ts'
 
-/** By status, for the errors of the console itself. The errors of operations have texts of their
- *  own. */
+/** The texts for the errors of the console itself, by status. The errors of operations have other
+ *  texts. */
 const TEXTS: Record<number, [title: string, text: string]> = {
   403: [
     'Request from another site',
@@ -66,7 +66,7 @@ function statusPage(ctx: Context, status: number, message = ''): ConsolePage {
   return errorPage(status, title, [text, report])
 }
 
-/** Invitation tokens are secrets. */
+/** The token of a one-time link is a secret. */
 export function maskInvitation(path: string): string {
   return path.replace(/^(\/console\/invitation\/).*/i, '$1[secret]')
 }

@@ -4,7 +4,7 @@ import { type Content, type Html, html } from '../shared/html.ts'
 import { replace } from './htmx.ts'
 import { type Column, tableCells } from './ui.ts'
 
-/** `alone`: open, on its own page. */
+/** `alone`: open, and the only row of its own page. */
 export type RowView = 'closed' | 'open' | 'alone'
 
 export function parseRowView(text: string | null): RowView {
@@ -39,7 +39,7 @@ interface RowToggle {
   className?: string
 }
 
-/** Opens or closes the row. On its own page, the row stays open. */
+/** A link that opens or closes the row. On the row's own page, only its text. */
 export function rowToggle({ rowId, to, view, className = '' }: RowToggle, label: Content): Html {
   if (view === 'alone') return html`<span class="${className}">${label}</span>`
   const isOpen = view === 'open'

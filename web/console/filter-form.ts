@@ -9,12 +9,12 @@ interface MoreFilters {
 }
 
 interface FilterForm {
-  /** The list, below /console. */
+  /** The path of the list, below /console. */
   to: string
   fields: Content
-  /** The path without filters, below /console. False if no filter is set. */
+  /** The path that "Clear filters" leads to, below /console. False if no filter is set. */
   clear: string | false
-  /** Values that the form keeps. */
+  /** Further parameters of the query, by name. */
   hidden?: Record<string, string>
   /** Fields that can be collapsed. */
   more?: MoreFilters | false

@@ -17,7 +17,7 @@ export async function firstSteps(
   { scope, user, config }: Visit,
   hasWebhook: boolean,
 ): Promise<Step[]> {
-  const [keys, revokedKeys, hasCalled] = await Promise.all([
+  const [activeKeys, revokedKeys, hasCalled] = await Promise.all([
     listAccountKeys(scope, { isRevoked: false, limit: 1 }),
     listAccountKeys(scope, { isRevoked: true, limit: 1 }),
     hasRequests(scope),
@@ -29,7 +29,7 @@ export async function firstSteps(
   return [
     {
       title: 'Create an API key',
-      isDone: keys.length + revokedKeys.length > 0,
+      isDone: activeKeys.length + revokedKeys.length > 0,
       text: html`<p>
         Every request needs a key. It is shown once: store it like a password.
         ${canManageKeys(user) ? keyLink : askOwner}

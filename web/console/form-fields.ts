@@ -47,7 +47,8 @@ export interface FieldOptions {
   isRequired?: boolean
 }
 
-/** Creates the options of required fields, which keep what the user typed. */
+/** Returns a function for the options of a required field. Its value is what the user typed, or
+ *  `initial` before the form is sent. */
 export function typedFields(input: URLSearchParams, errors: Errors) {
   return (name: string, label: string, initial = ''): FieldOptions => ({
     name,
@@ -64,20 +65,20 @@ export function labelledField(
   input: (attributes: Html) => Html,
 ): Html {
   const id = fieldId(name)
-  const wrong = errors[name]
-  const described = [hint && `${id}-hint`, wrong && `${id}-error`].filter(Boolean).join(' ')
+  const messages = errors[name]
+  const describedBy = [hint && `${id}-hint`, messages && `${id}-error`].filter(Boolean).join(' ')
   const attributes = [
     html`id="${id}" name="${name}"`,
     isRequired && html` required`,
-    described !== '' && html` aria-describedby="${described}"`,
-    wrong && html` aria-invalid="true"`,
+    describedBy !== '' && html` aria-describedby="${describedBy}"`,
+    messages && html` aria-invalid="true"`,
   ]
   const optional = !isRequired && html` <span class="optional">optional</span>`
   return html`<div class="field">
     <label for="${id}">${label}${optional}</label>
     ${hint && html`<p class="hint" id="${id}-hint">${hint}</p>`}
     ${input(html`${attributes}`)}
-    ${wrong && fieldError(id, wrong)}
+    ${messages && fieldError(id, messages)}
   </div>`
 }
 
@@ -85,8 +86,8 @@ function fieldId(name: string): string {
   return `field-${name.replace(/[^\w]/g, '-')}`
 }
 
-function fieldError(id: string, errors: string[]): Html {
-  return html`<p class="field-error" id="${id}-error">${errors.join(' ')}</p>`
+function fieldError(id: string, messages: string[]): Html {
+  return html`<p class="field-error" id="${id}-error">${messages.join(' ')}</p>`
 }
 
 export function textField(
@@ -129,11 +130,11 @@ const SHOW_PASSWORD = html`Show<span class="visually-hidden"> the password</span
 
 export function textArea(options: FieldOptions & { rows?: number; isCode?: boolean }): Html {
   const { value = '', rows = 4, isCode } = options
-  // HTML ignores the first line break after the tag.
   const codeAttributes = isCode && html` class="mono" spellcheck="false"`
   return labelledField(
     options,
     (attributes) =>
+      // HTML ignores a line break directly after the tag: this one, not the first of the value.
       html`<textarea ${attributes} rows="${rows}"${codeAttributes}>\n${value}</textarea>`,
   )
 }
@@ -144,7 +145,7 @@ export interface Choice {
   hint?: Content
 }
 
-/** The choices, and the value if it is not among them. */
+/** The choices, with an additional one for a `value` that none of them has. */
 export function addChoice(choices: Choice[], value: string): Choice[] {
   const isKnown = value === '' || choices.some((choice) => choice.value === value)
   return isKnown ? choices : [...choices, { value, label: value }]
@@ -176,13 +177,13 @@ export function choiceField(options: {
 }): Html {
   const { name, legend, hint, choices, values, isMultiple = false, errors = {} } = options
   const id = fieldId(name)
-  const wrong = errors[name]
+  const messages = errors[name]
   const type = isMultiple ? 'checkbox' : 'radio'
-  return html`<fieldset class="field choices"${wrong && html` aria-describedby="${id}-error"`}>
+  return html`<fieldset class="field choices"${messages && html` aria-describedby="${id}-error"`}>
     <legend>${legend}</legend>
     ${hint && html`<p class="hint">${hint}</p>`}
     ${choices.map((choice) => choiceInput(choice, { type, name, values }))}
-    ${wrong && fieldError(id, wrong)}
+    ${messages && fieldError(id, messages)}
   </fieldset>`
 }
 
@@ -211,7 +212,7 @@ interface FormOptions {
   to: string
   submit: string
   style?: 'primary' | 'danger' | ''
-  /** The page behind Cancel, below /console. */
+  /** The path that Cancel leads to, below /console. Without it, there is no Cancel. */
   cancel?: string
   /** An error of the whole form. */
   problem?: string

@@ -9,7 +9,8 @@ export const MAX_GUEST_FORM_BYTES = 16 * 1024
 /** The time to parse a form grows with the square of its number of fields. */
 const MAX_FIELDS = 5_000
 
-/** Empty for a GET. Throws 400, 413 or 415. */
+/** The fields of a POST; none for a GET. Throws 415 for another media type, 413 for a form that is
+ *  too large, and 400 for a field with the NUL character. */
 export async function readForm(ctx: Context, maxBytes: number): Promise<URLSearchParams> {
   if (ctx.method !== 'POST') return new URLSearchParams()
   if (ctx.is('urlencoded') === false)

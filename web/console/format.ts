@@ -26,11 +26,10 @@ export function formatMoment(at: number): string {
   return `${formatDay(at)} ${formatTimeOfDay(at)}`
 }
 
-/** `8 ms`, `1.89 s`. */
+/** `0.8 ms`, `80 ms`, `1.89 s`. */
 export function duration(ms: number): string {
-  return ms < 1_000
-    ? `${ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms)} ms`
-    : `${(ms / 1_000).toPrecision(3)} s`
+  if (ms < 10) return `${Math.round(ms * 10) / 10} ms`
+  return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toPrecision(3)} s`
 }
 
 /** `1,234`. */
@@ -44,9 +43,7 @@ export function counted(value: number, noun: string, plural = `${noun}s`): strin
 }
 
 export function bytes(size: number): string {
-  return size < 1_024
-    ? `${size} bytes`
-    : size < 1_048_576
-      ? `${(size / 1_024).toFixed(1)} KiB`
-      : `${(size / 1_048_576).toFixed(1)} MiB`
+  if (size < 1_024) return `${size} bytes`
+  const kib = size / 1_024
+  return kib < 1_024 ? `${kib.toFixed(1)} KiB` : `${(kib / 1_024).toFixed(1)} MiB`
 }

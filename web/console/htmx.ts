@@ -1,4 +1,5 @@
-/** Attributes with which htmx replaces an element by the same element of a response. */
+/** Attributes of HTML with which htmx replaces an element by the element of a response that has the
+ *  same ID. */
 import { type Html, html } from '../shared/html.ts'
 
 interface Replacement {
@@ -25,8 +26,8 @@ export function replace(
     ${also && html`hx-select-oob="${also}"`}`
 }
 
-/** Reloads the element from `path`. The header keeps the notice for the next page that the user
- *  opens. */
+/** Reloads the element from `path`. Because of the header, the response leaves the notice to the
+ *  next page that the user opens. */
 export function reloadEvery(seconds: number, path: string, elementId: string, also?: string): Html {
   const trigger = `every ${seconds}s`
   return html`${replace(elementId, { path, trigger, swap: 'outerMorph', also })}

@@ -16,8 +16,8 @@ import { parseId } from './query.ts'
 /** The contract has no field with a colon in its name. */
 export const FORM_KEY = 'form:key'
 
-/** The key that the form was sent with. A new form, and a form resent with changes, get a new
- *  key. */
+/** The key for the next submission of the form: the key of the last one, or a new key. After
+ *  `RESENT_WITH_CHANGES` the key is new, so that the form creates another record. */
 export function formKey({ form }: Pick<Visit, 'form'>, problem?: string): string {
   const key = problem === RESENT_WITH_CHANGES ? undefined : parseId(form.get(FORM_KEY))
   return key ?? randomUUID()
@@ -25,8 +25,9 @@ export function formKey({ form }: Pick<Visit, 'form'>, problem?: string): string
 
 /** A form with this key has created a record already. */
 export class AlreadyCreated extends Error {
+  /** The ID of the record. Empty if the form has different input. */
   readonly id: string
-  /** The user changed the form after it created the record. Then the ID is empty. */
+  /** The user changed the form after it had created the record. */
   readonly hasDifferentInput: boolean
   constructor(id = '') {
     super('This form has already been sent.')
@@ -39,7 +40,7 @@ export const RESENT_WITH_CHANGES =
   'This form has already been sent with different values, and that record exists. ' +
   'Send it again to create another one.'
 
-/** Undefined: a form without a key always creates a record. */
+/** Undefined for a form without a key: each submission of such a form creates a record. */
 export function formRequest({ form, user }: Visit): KeyedRequest | undefined {
   const key = parseId(form.get(FORM_KEY))
   return key === undefined
@@ -48,7 +49,7 @@ export function formRequest({ form, user }: Visit): KeyedRequest | undefined {
 }
 
 /** Runs `create` in the transaction of `scope`, which has locked the user. Throws `AlreadyCreated`
- *  when this form created a record before, and 409 while it is being sent. */
+ *  when this form has created a record, and 409 while another submission of it is in progress. */
 export async function createOnce<T extends { id: string }>(
   visit: Visit,
   { trx }: WriteScope,
@@ -64,12 +65,12 @@ export async function createOnce<T extends { id: string }>(
   return created
 }
 
-/** The response to a form leads to the record, so the ID of the record stands for it. */
+/** The response to a form redirects to the record, so its body stores the ID of the record. */
 export function toStoredForm(created: unknown): StoredResponse {
   return { status: 303, headers: {}, body: (created as { id: string }).id }
 }
 
-/** Throws the form's error in place of the API's. */
+/** Throws the error. An error about an Idempotency-Key becomes the one about the form. */
 export function throwFormError(error: unknown): never {
   if (error instanceof StillInProgress)
     throw new StatusError(409, 'This form is still being sent. Try again in a few seconds.')

@@ -2,7 +2,7 @@
 import { type Content, type Html, html } from '../shared/html.ts'
 import { codeBlock } from './ui.ts'
 
-/** Indents and colours JSON. Text that is not JSON, or would become too large, is shown as it is. */
+/** Indents and colours JSON. Shows text unchanged that is not JSON or would become too large. */
 export function jsonBlock(text: string, label: string): Html {
   const pretty = prettyJson(text)
   return codeBlock(text, label, pretty === undefined ? text : highlightJson(pretty))
@@ -17,10 +17,10 @@ export function isJson(text: string): boolean {
   }
 }
 
-/** Indentation grows with depth times entries. Without limits, a small body could become a huge
- *  page. */
+/** Each entry is indented by its depth. Without limits, a small body could become a huge page. */
 const MAX_PRETTY_DEPTH = 32
 const MAX_PRETTY_LENGTH = 256 * 1024
+/** In valid JSON: a string, a punctuation mark, or a number or word. */
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:,]|[^\s"[\]{}:,]+/g
 
 /** Indented JSON. Undefined: the text is not JSON, or has too many levels, or would become too long.
@@ -46,6 +46,7 @@ export function prettyJson(text: string): string | undefined {
   return pretty
 }
 
+/** A string (a key has its colon), a word or a number. */
 const KEY_OR_VALUE =
   /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 /** Each highlighted key or value is an element: more of them would make the page many times as large
@@ -59,8 +60,9 @@ export function highlightJson(pretty: string): Content {
   for (const found of pretty.matchAll(KEY_OR_VALUE)) {
     if (++highlighted > MAX_HIGHLIGHTED) break
     const [whole, string, colon] = found
+    const stringKind = colon === undefined ? 'string' : 'key'
     // Numbers, true, false and null share one colour.
-    const kind = string === undefined ? 'number' : colon === undefined ? 'string' : 'key'
+    const kind = string === undefined ? 'number' : stringKind
     parts.push(
       pretty.slice(end, found.index),
       html`<span class="json-${kind}">${string ?? whole}</span>${colon}`,

@@ -7,14 +7,14 @@ import { canViewResource, resourcePath } from './records/resources.ts'
 
 export interface NavigationItem {
   label: string
-  /** Below /console, or /docs. */
+  /** Below /console, or a path that begins with /docs. */
   to: string
   icon: string
   badge?: NavigationBadge
 }
 
 export interface NavigationBadge {
-  /** The ID of its element. Open pages reload it. */
+  /** The ID of the badge's element, which open pages reload. */
   id: string
   count: number
   /** The noun of the count, for screen readers. */

@@ -116,8 +116,8 @@ function webhookStats(rows: WebhookRow[]): Stat[] {
   const attempts = succeeded + sum(hours.map((hour) => hour.failed))
   const undelivered = rows.map(({ health }) => health.undelivered)
   const waiting = sum(undelivered.map(({ pending, retrying }) => pending + retrying))
-  const ended = sum(undelivered.map((one) => one.failed))
-  // Counting may have stopped at the limit of one webhook.
+  const failed = sum(undelivered.map((one) => one.failed))
+  // `+` if the count of one webhook has stopped at its limit.
   const orMore = (read: (one: Undelivered) => number): string =>
     undelivered.some((one) => read(one) >= one.countedUpTo) ? '+' : ''
   return [
@@ -129,7 +129,7 @@ function webhookStats(rows: WebhookRow[]): Stat[] {
     },
     {
       label: 'Failed deliveries',
-      value: `${count(ended)}${orMore((one) => one.failed)}`,
+      value: `${count(failed)}${orMore((one) => one.failed)}`,
       note:
         waiting > 0 && `${count(waiting)}${orMore((one) => one.pending + one.retrying)} waiting`,
     },
@@ -169,7 +169,7 @@ function attemptsCard({ user }: Visit, rows: WebhookRow[]): Html {
   const chart = stackedBars({
     title: 'Webhook attempts',
     startsAt: hours.map(({ startsAt }) => startsAt),
-    width: HOUR_MS,
+    bucketMs: HOUR_MS,
     series,
   })
   return card(
@@ -179,10 +179,10 @@ function attemptsCard({ user }: Visit, rows: WebhookRow[]): Html {
   )
 }
 
-/** Those in trouble come first, then those with the largest share of failed attempts. */
+/** Webhooks in trouble come first, then the ones with the largest share of failed attempts. */
 function webhooksCard(rows: WebhookRow[]): Content {
   if (rows.length === 0) return false
-  const cells = rows
+  const tableRows = rows
     .toSorted((one, other) => urgencyOf(other) - urgencyOf(one))
     .slice(0, MAX_WEBHOOKS)
     .map((row) => ({ cells: webhookCells(row) }))
@@ -193,20 +193,20 @@ function webhooksCard(rows: WebhookRow[]): Content {
     numberColumn('Waiting'),
     numberColumn('Failed'),
   ]
-  return card('Webhooks', table('Webhooks', columns, cells))
+  return card('Webhooks', table('Webhooks', columns, tableRows))
 }
 
+/** 1 for a webhook in trouble, plus the share of its failed attempts. */
 function urgencyOf({ health, isSecretUnreadable }: WebhookRow): number {
   const { succeeded, failed } = health.lastDay
-  return (
-    Number(isSecretUnreadable || isInTrouble(health)) + failed / Math.max(1, succeeded + failed)
-  )
+  const failedShare = failed / Math.max(1, succeeded + failed)
+  return Number(isSecretUnreadable || isInTrouble(health)) + failedShare
 }
 
 function webhookCells({ webhook, health, isSecretUnreadable }: WebhookRow): Content[] {
   const { failed, pending, retrying, countedUpTo } = health.undelivered
   const to = `/webhooks/${webhook.id}`
-  // The log shows one state at a time. Deliveries that failed before are the ones to look at.
+  // The linked log filters by one state. Retrying deliveries have failed attempts to look at.
   const waitingState = retrying > 0 ? 'retrying' : 'pending'
   return [
     html`<a class="clipped" href="/console${to}"><bdi>${webhookName(webhook)}</bdi></a>
@@ -242,7 +242,7 @@ function rateLimitCard({ config }: Visit, use: RateLimitUse[]): Content {
   return card('Rate limit, last hour', table('Rate limit', columns, rows))
 }
 
-/** For Members, who do not work with the API. */
+/** The overview of Members, who do not work with the API. */
 async function recordCounts(visit: Visit): Promise<Html> {
   const visible = resources.filter((resource) => canViewResource(visit.user, resource))
   if (visible.length === 0) {

@@ -18,8 +18,8 @@ import type { Sessions } from './session.ts'
 import type { Throttles } from './throttles.ts'
 
 interface OperationInput extends RawInput {
-  /** The version of the record that the form shows. `call` throws 412 when the record has changed
-   *  since. */
+  /** `updated_at` of the record when the form was shown. `call` throws 412 when the record has
+   *  changed after that. */
   updatedAt?: string
   /** Create a record only once. `call` throws `AlreadyCreated` for a repeated request. */
   once?: KeyedRequest
@@ -50,7 +50,7 @@ export interface Visit extends GuestVisit {
   session: Session
   /** The account's records, for reading. */
   scope: Scope
-  /** Runs `work` in one transaction. */
+  /** Runs `work` in one transaction. Throws 404 when the user may no longer open the page. */
   change<T>(work: (scope: WriteScope) => Promise<T>): Promise<T>
   /** Writes an audit log entry for this user in the transaction of the change. `action` is
    *  `noun.verbed`, such as `api_key.revoked`. */
@@ -62,7 +62,7 @@ export interface Visit extends GuestVisit {
   ): Promise<void>
   /** Runs an operation of the contract as this user: validation, transaction and events.
    *  Throws `InvalidInput` or a `StatusError`, for example 404.
-   *  Checks no permission of the user: the page must have done so. */
+   *  Checks no permission of the user: `access` of the page's route must do so. */
   call(id: OperationId, input: OperationInput): Promise<unknown>
 }
 
@@ -101,7 +101,7 @@ export function redirect(to: string, text: string, kind: Notice['kind'] = 'ok'):
   return { to, notice: { kind, text } }
 }
 
-/** Whether this user may open the URL. Others get 404. */
+/** Whether this user may open the URL. The other users get 404. */
 export type Access = (user: User, params: Record<string, string>) => boolean
 
 type Handle<V> = (visit: V) => Promise<PageResult> | PageResult
@@ -135,7 +135,7 @@ export function isOwner({ role }: User): boolean {
   return role === 'owner'
 }
 
-/** They see keys, webhooks and requests. Grants decide what an Admin may change. */
+/** The roles that see keys, webhooks and requests. Grants decide what an Admin may change. */
 export function isOwnerOrAdmin({ role }: User): boolean {
   return role !== 'member'
 }

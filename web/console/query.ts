@@ -19,8 +19,8 @@ export interface ListPage<T> {
   hasOlder: boolean
 }
 
-/** `found` has one entry more than the page if there are more: the last one, or the first one of a
- *  page that ends at the cursor `newerThan`. */
+/** `found` are the entries next to the cursor, newest first: up to `size`, and one more if the list
+ *  goes on behind them. That one is the last, or with the cursor `newerThan` the first. */
 export function toListPage<T>(
   found: T[],
   size: number,

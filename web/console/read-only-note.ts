@@ -3,8 +3,7 @@ import { type Html, html } from '../shared/html.ts'
 import type { Visit } from './page.ts'
 import { note } from './ui.ts'
 
-/** Shown to Admins to whom the Account Owner has not granted the permission to make changes on this
- *  page. */
+/** For Admins who may view the things of this page, but lack the grant to change them. */
 export async function readOnlyNote(
   { scope }: Pick<Visit, 'scope'>,
   things: 'API keys' | 'webhooks',

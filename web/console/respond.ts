@@ -32,7 +32,7 @@ export async function respond(
 
 /** Redirects, and stores the notice for the page that follows. */
 async function redirectWithNotice(ctx: Context, db: Db, { to, notice }: Redirect): Promise<void> {
-  // Signing in starts another session than the one that the request came with.
+  // Signing in has started a new session, which the next page belongs to.
   const sessionId = ctx.state.startedSessionId ?? ctx.state.visitor?.session.id
   if (notice && sessionId) await storeNotice(db, sessionId, notice)
   sendRedirect(ctx, `/console${to}`)
@@ -69,7 +69,7 @@ async function sendPage(
   })
 }
 
-/** False when the database cannot be reached: then the page is the error page that says so. */
+/** False when the database cannot be reached: then the page is an error page. */
 async function areDeliveriesPaused({ read }: Db): Promise<boolean> {
   const pausedAt = await findPausedAt(read).catch(() => undefined)
   return pausedAt !== undefined

@@ -31,7 +31,7 @@ export const routes: Route[] = [
   ...requestsRoutes,
   ...requestRoutes,
   ...apiKeyRoutes,
-  // Before the paths of one webhook, which have an ID in that place.
+  // Before the routes of one webhook: `jobs` would be an ID.
   ...bulkJobRoutes,
   ...bulkStartRoutes,
   ...webhooksRoutes,

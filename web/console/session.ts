@@ -19,9 +19,10 @@ export const hasTls = ({ baseUrl }: ConsoleServices['config']): boolean =>
 const COOKIE_LIFETIME_MS = 30 * 86_400_000
 
 export interface Sessions {
+  /** Also stores the time as the last request of the session. Undefined for guests. */
   find(ctx: Context): Promise<SignedIn | undefined>
-  /** Ends the current session and starts one for `user`.
-   *  `beforeStart` runs first in the same transaction. If it throws, no session starts. */
+  /** Starts a session for `user`, and then ends the current one.
+   *  `beforeStart` runs first, in the transaction of the start. If it throws, no session starts. */
   start(
     ctx: Context,
     user: Pick<User, 'id' | 'accountId'>,

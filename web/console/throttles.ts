@@ -11,13 +11,16 @@ const DAY_S = 24 * HOUR_S
 const LIMITS = {
   /** Passwords tried for one email from one network. */
   sign_in: [5, 15 * MINUTE_S],
+  /** Passwords tried from one network. */
   sign_in_ip: [50, 15 * MINUTE_S],
-  /** Across all IP addresses. Stops distributed guessing, and rarely locks the user out. */
+  /** Passwords tried for one email from all networks. Stops distributed guessing, and rarely locks
+   *  the user out. */
   sign_in_account: [50, HOUR_S],
   /** Entries of the audit log about refused sign-ins, for each user and kind. */
   refused_sign_in_entry: [1, 15 * MINUTE_S],
+  /** Valid sign-ups from one network: each tells whether an email is in use. */
   sign_up: [10, HOUR_S],
-  /** Passwords that a signed-in user repeats, because their device may be unattended. */
+  /** Current passwords that a signed-in user enters before a sensitive change. */
   password: [5, 15 * MINUTE_S],
   /** The forms that invite a user or change an email tell whether an email is in use. */
   invite: [60, DAY_S],
@@ -32,7 +35,7 @@ const LIMITS = {
 type ThrottleName = keyof typeof LIMITS
 
 export interface Throttles {
-  /** Counts one use of `key`. Returns an error above the limit. */
+  /** Counts one use of `key`. Above the limit, returns an error with a message for the user. */
   consume(name: ThrottleName, key: string): Promise<TooOften | undefined>
   /** Sets the count of `key` to 0. */
   reset(name: ThrottleName, key: string): Promise<void>

@@ -33,7 +33,8 @@ export function copyableShortId(id: string): Html {
   return html`<span class="id">${text}${copyButton(id, 'ID')}</span>`
 }
 
-/** The last 12 characters. The first ones of a UUIDv7 are the time, which neighbours share. */
+/** The last 12 characters. A UUIDv7 begins with its time, so the first characters of many IDs are
+ *  equal. */
 export function shortId(id: string): string {
   return id.slice(-12)
 }
@@ -100,7 +101,7 @@ interface ColumnOptions {
   isNumber?: boolean
   /** The heading is for screen readers only. */
   isHidden?: boolean
-  /** The label of its cells on narrow screens. Needed when `label` is not a string. */
+  /** The label of the column's cells on narrow screens. Needed when `label` is not a string. */
   name?: string
   sort?: 'ascending' | 'descending'
 }
@@ -121,7 +122,7 @@ export function table(
   return tableFrame(label, columns, html`<tbody>${body}</tbody>`)
 }
 
-/** A table with bodies of its own. Their rows consist of `tableCells`. */
+/** A table whose `tbody` elements the caller writes. Their rows consist of `tableCells`. */
 export function tableFrame(
   label: string,
   columns: Column[],
@@ -246,7 +247,7 @@ export function hiddenInput(name: string, value: string): Html {
 interface Confirmation {
   title: string
   text: Content
-  /** The button that confirms. */
+  /** The form with the button that confirms. */
   body: Content
   /** How the button that opens the dialog looks. */
   openStyle?: ButtonStyle

@@ -57,7 +57,7 @@ export function newVisit(
     scope: readScope(db, account.id),
     change: (work) =>
       accountTransaction(db, account.id, async (scope) => {
-        // The lock keeps the user's permissions as they are until the commit.
+        // No other transaction can change the locked user's permissions until the commit.
         const current = await findUser(scope, user.id, { forUpdate: true })
         if (current?.status !== 'active' || !access(current, ctx.params)) ctx.throw(404)
         return work(scope)

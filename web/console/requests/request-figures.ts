@@ -77,7 +77,7 @@ export function requestBars(title: string, { buckets }: Traffic, bucketMs: numbe
   return stackedBars({
     title,
     startsAt: buckets.map(({ startsAt }) => startsAt),
-    width: bucketMs,
+    bucketMs,
     series: [
       series('Success', 'first', 'ok'),
       series('Client error', 'second', 'clientErrors'),
