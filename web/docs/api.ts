@@ -19,9 +19,9 @@ export interface ApiOperation extends Operation {
 
 export interface ApiEvent extends EventMessage {
   resource: ApiResource | undefined
-  /** The operations that emit it. */
+  /** The operations that emit the event. */
   triggers: ApiOperation[]
-  /** The service also emits it without a request. */
+  /** The service also emits the event without a request. */
   isFromSystem: boolean
   /** The operation that returns the event's record. */
   getRecord: ApiOperation | undefined
@@ -45,7 +45,7 @@ interface ApiInfo {
 
 export interface Api extends ApiInfo {
   webhooks: ApiInfo
-  /** It comes from an OpenAPI document that was not written for this toolchain. Its pages have no
+  /** The API has an OpenAPI document that was not written for this toolchain. The site then has no
    *  events, and no rules of this service, for example about keys and limits. */
   isPlain: boolean
   resources: ApiResource[]
@@ -62,11 +62,11 @@ export interface Api extends ApiInfo {
 
 /** Reads generated/openapi.json and generated/asyncapi.json of `root`. */
 export function readApi(root: string): Api {
-  const isDocument = isPlain(root)
-  const contract = isDocument ? readGeneratedDocument(root) : readGeneratedContract(root)
+  const isPlainDocument = isPlain(root)
+  const contract = isPlainDocument ? readGeneratedDocument(root) : readGeneratedContract(root)
   const { openapi, asyncapi, sources } = contract
   const resources = listResources(contract)
-  const basePath = isDocument ? readBasePath(openapi) : ''
+  const basePath = isPlainDocument ? readBasePath(openapi) : ''
   const operations = contract.operations.map((operation) =>
     addOperation(resources, { ...operation, path: basePath + operation.path }),
   )
@@ -76,7 +76,7 @@ export function readApi(root: string): Api {
   return {
     ...readInfo(openapi),
     webhooks: readInfo(asyncapi),
-    isPlain: isDocument,
+    isPlain: isPlainDocument,
     resources,
     operations,
     events,

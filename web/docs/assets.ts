@@ -37,7 +37,7 @@ export function readContracts(root: string, baseUrl: string): ReadonlyMap<string
   )
 }
 
-/** The source names no host: its server is `/`. */
+/** Our contracts name no host: their server is `/`. Other servers stay. */
 function replaceServer(text: string, baseUrl: string): string {
   return text
     .replace('servers:\n  - url: /\n', () => `servers:\n  - url: ${baseUrl}\n`)

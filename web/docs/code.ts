@@ -8,7 +8,7 @@ export interface CodeSample {
   code: string
 }
 
-/** By language. client/code.css has selectors for each of them. */
+/** The labels of tabs. client/code.css has a selector for each language. */
 const NAMES: Record<string, string> = {
   curl: 'curl',
   client: 'Client',

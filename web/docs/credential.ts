@@ -1,4 +1,4 @@
-/** The header with the API key of an operation, for the form and the sample of its page. */
+/** The header of the API key, for the form and the curl sample on the page of an operation. */
 import type { Operation } from '../../scripts/model/operations.ts'
 import { authorizationWord } from '../../scripts/model/security-schemes.ts'
 import type { Api } from './api.ts'
@@ -9,7 +9,8 @@ interface Credential {
   prefix: string
 }
 
-/** Undefined if the operation needs none, or takes it in the query or a cookie. */
+/** The header of the operation's first security scheme. Undefined if the operation needs no key, or
+ *  takes the key in the query or a cookie. */
 export function findCredential(
   { securitySchemes }: Api,
   { security }: Operation,

@@ -123,7 +123,7 @@ const SEARCH_DIALOG = html`<dialog class="search" aria-label="Search">
   <p class="search-note" role="status"></p>
 </dialog>`
 
-/** Links to the sections of a page that has several. */
+/** Links to the sections of a long page. */
 function contents({ headings = [] }: DocsPage): Content {
   const sections = headings.filter(({ level }) => level === 2)
   if (sections.length < MIN_CONTENTS_SECTIONS) return undefined
@@ -137,11 +137,11 @@ function contents({ headings = [] }: DocsPage): Content {
 /** An entry of the navigation: a link to the page `target`. */
 type Item = (target: string, label: Content) => Html
 
-function navigation(id: string, context: PageContext): Html {
+function navigation(currentId: string, context: PageContext): Html {
   const { api, guides } = context
   const item: Item = (target, label) => {
-    const isCurrent = target === id && html` aria-current="page"`
-    return html`<li><a href="${context.link(target)}"${isCurrent}>${label}</a></li>`
+    const current = target === currentId && html` aria-current="page"`
+    return html`<li><a href="${context.link(target)}"${current}>${label}</a></li>`
   }
   const guideItems = (group: Guide['group']) =>
     guides.filter((guide) => guide.group === group).map((guide) => item(guide.id, guide.title))
@@ -149,10 +149,10 @@ function navigation(id: string, context: PageContext): Html {
   return html`${section('Guides', guideItems('guides'))}
     ${section('API', [
       item('api', 'Overview'),
-      ...api.resources.map((resource) => operationItems(id, resource, item)),
+      ...api.resources.map((resource) => operationItems(currentId, resource, item)),
       item('schemas', 'Schemas'),
     ])}
-    ${!api.isPlain && section('Events', eventNavigation(id, api, item))}
+    ${!api.isPlain && section('Events', eventItems(currentId, api, item))}
     ${internals.length > 0 && section('Internals', internals)}
     ${section('More', [
       ...guideItems('changelog'),
@@ -162,7 +162,8 @@ function navigation(id: string, context: PageContext): Html {
     ])}`
 }
 
-/** The files that people write. For a plain document, the file that has all its parts. */
+/** Selects the contracts of the navigation: the files that people write, or for a plain document
+ *  the file that has all its parts. */
 function isMainFile({ api }: PageContext): (name: string) => boolean {
   return (name) => (api.isPlain ? name === 'openapi.json' : name.endsWith('.yaml'))
 }
@@ -174,12 +175,16 @@ function section(title: string, items: Content): Html {
     </ul>`
 }
 
-function operationItems(id: string, { slug, name, operations }: ApiResource, item: Item): Html {
+function operationItems(
+  currentId: string,
+  { slug, name, operations }: ApiResource,
+  item: Item,
+): Html {
   const pages = [
     `resources/${slug}`,
     ...operations.map((operation) => `operations/${operation.id}`),
   ]
-  return group(name, pages.includes(id), [
+  return group(name, pages.includes(currentId), [
     item(`resources/${slug}`, 'Overview'),
     ...operations.map((operation) =>
       item(`operations/${operation.id}`, html`${methodBadge(operation)} ${operation.summary}`),
@@ -187,14 +192,14 @@ function operationItems(id: string, { slug, name, operations }: ApiResource, ite
   ])
 }
 
-function eventNavigation(id: string, { resources, events }: Api, item: Item): Content[] {
+function eventItems(currentId: string, { resources, events }: Api, item: Item): Content[] {
   const eventItem = ({ type }: { type: string }) => item(`events/${type}`, eventName(type))
   return [
     item('webhooks', 'Overview'),
     ...resources
       .filter((resource) => resource.events.length > 0)
       .map((resource) => {
-        const isOpen = resource.events.some(({ type }) => id === `events/${type}`)
+        const isOpen = resource.events.some(({ type }) => currentId === `events/${type}`)
         return group(resource.name, isOpen, resource.events.map(eventItem))
       }),
     ...events.filter(({ resource }) => !resource).map(eventItem),
@@ -213,7 +218,7 @@ function group(name: string, isOpen: boolean, items: Content): Html {
   </li>`
 }
 
-/** A long name can break before its second part. */
+/** A long name can break after its dot. */
 function eventName(type: string): Html {
   const [resource, action] = type.split('.')
   return html`<code>${resource}.<wbr>${action}</code>`

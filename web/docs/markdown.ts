@@ -7,7 +7,7 @@ import { type CodeSample, highlightedCode, languageTabs } from './code.ts'
 export interface MarkdownOptions {
   /** The URL for a relative link. If it returns undefined, only the text of the link is shown. */
   resolve?(href: string): string | undefined
-  /** The URL of the page about the operation or event named in `code`. */
+  /** The URL of the page about the operation or event named in `code`. Undefined: there is none. */
   subject?(code: string): string | undefined
   /** Reads a linked source file. A list that contains only such links becomes tabs. */
   readCode?(href: string): string
@@ -40,7 +40,7 @@ const parser = new MarkdownIt({ html: false, linkify: false, typographer: false 
 
 parser.renderer.rules.fence = (tokens, index) => {
   const { content = '', info = '' } = tokens[index] ?? {}
-  // The name of a file can follow the language.
+  // `info` is the text after the opening fence. The name of a file can follow the language.
   const [language = ''] = info.trim().split(' ')
   return highlightedCode(content, language).text
 }
@@ -67,6 +67,7 @@ export function renderMarkdown(text: string, options: MarkdownOptions = {}): Ren
   return { body: raw(body), title, headings }
 }
 
+/** Removes the three tokens of a heading of level 1 at the start, and returns its text. */
 function takeTitle(tokens: Token[]): string | undefined {
   if (tokens[0]?.type !== 'heading_open' || tokens[0].tag !== 'h1') return undefined
   const [, inline] = tokens.splice(0, 3)
@@ -88,7 +89,8 @@ function addHeadingIds(tokens: Token[]): Heading[] {
   })
 }
 
-/** Links with a scheme and links within the page stay as they are. */
+/** Links with a scheme and links within the page stay unchanged. `meta` keeps the original text of
+ *  the others, for `readSample`. */
 function resolveLinks(tokens: Token[], { resolve }: MarkdownOptions): void {
   for (const { children } of tokens)
     for (const [index, token] of (children ?? []).entries()) {

@@ -31,9 +31,9 @@ export interface DocsPage {
 export interface PageContext extends SchemaContext {
   options: SiteOptions
   guides: Guide[]
-  /** The URL of another page. Throws if it does not exist. */
+  /** The URL of another page. Throws if that page does not exist. */
   link(id: string, fragment?: string): string
-  /** The files of the contracts, for example `openapi.yaml`. */
+  /** The names of the served contracts, for example `openapi.yaml`. */
   contractNames: string[]
   /** The URL of a contract, for example `openapi.yaml`. */
   contractLink(name: string): string

@@ -6,7 +6,7 @@ import { CONTRACT_FILES } from './assets.ts'
 import type { Site } from './site.ts'
 
 const MINUTE_S = 60
-/** No page has a longer path. Longer paths get the plain 404 of the API. */
+/** No page has a path of more steps. Longer paths get the plain 404 of the API. */
 const MAX_PATH_STEPS = 3
 
 interface DocsOptions {

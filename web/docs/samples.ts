@@ -1,6 +1,6 @@
-/** Writes a request as code in several languages. Each sample uses only the standard library,
- *  except for that of the typed client. No generator from npm is used: they put the key into the
- *  code as a literal, ignore errors in Go and force TLS in Ruby. */
+/** Writes a request as code in several languages. The sample of the client uses our package; all
+ *  others need only curl or a standard library. Generators from npm are no alternative: they put
+ *  the key into the code as a literal, ignore errors in Go and force TLS in Ruby. */
 import type { Api, ApiOperation } from './api.ts'
 import type { CodeSample } from './code.ts'
 import { client } from './samples/client.ts'

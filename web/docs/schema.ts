@@ -11,12 +11,13 @@ import type { Api } from './api.ts'
 export interface SchemaContext {
   api: Api
   markdown(text: string): Html
-  /** True for what the service sends: optional fields are marked. Otherwise required ones are. */
+  /** True for what the service sends: optional fields are marked. False or undefined for what the
+   *  service takes: required fields are marked. */
   isOutput?: boolean
   /** Fields below this depth are not listed; the type links to their component. Unlimited by
    *  default. */
   maxDepth?: number
-  /** The URL of a component's description. */
+  /** The URL of a component's description. Undefined for an unknown component. */
   schemaLink(name: string): string | undefined
 }
 
@@ -49,7 +50,7 @@ export function listBranches({ oneOf = [], anyOf = [], allOf = [] }: Schema): Sc
   return [...oneOf, ...anyOf, ...allOf]
 }
 
-/** The fields of a component are folded below its name. */
+/** The fields of one alternative. The fields of a component are folded below its name. */
 function branchFields(context: SchemaContext, branch: Schema, path: Schema[]): Content {
   const fields = fieldList(context, branch, path)
   const name = componentName(branch)
@@ -155,14 +156,14 @@ function describeConstraints(context: SchemaContext, reference: Schema): Content
     const link = context.schemaLink(component)
     if (link !== undefined) return [html`one of the values of <a href="${link}">${component}</a>`]
   }
-  return describeOwnConstraints(context, schema)
+  return describeKeywords(context, schema)
 }
 
 export function componentName({ $ref }: Schema): string | undefined {
   return $ref?.split('/').at(-1)
 }
 
-function describeOwnConstraints(context: SchemaContext, schema: Schema): Content[] {
+function describeKeywords(context: SchemaContext, schema: Schema): Content[] {
   const options = schema.enum?.filter((value) => value !== null)
   const descriptions = schema['x-enum-descriptions']
   return [
@@ -204,7 +205,9 @@ function describeRange(
   if (low === undefined && high === undefined) return undefined
   const units = (count: number) => (unit === '' ? '' : ` ${count === 1 ? unit : plural}`)
   if (high === undefined) return `at least ${low}${units(low ?? 0)}`
-  if (low === undefined || (unit !== '' && low === 0))
+  // A length is never below 0.
+  const hasNoMinimum = low === undefined || (unit !== '' && low === 0)
+  if (hasNoMinimum)
     return high === 0 ? `no${units(0)}` : `at most ${high}${units(high)}`
   return low === high ? `exactly ${low}${units(low)}` : `${low} to ${high}${units(high)}`
 }

@@ -20,7 +20,7 @@ interface Entry {
   text: string
 }
 
-/** JSON for `MiniSearch.loadJSON` with the same options. */
+/** JSON for `MiniSearch.loadJSON` with `OPTIONS`. */
 export function searchIndex(api: Api, guides: Guide[]): string {
   const index = new MiniSearch<Entry>(OPTIONS)
   const entries: Omit<Entry, 'id'>[] = [
@@ -107,6 +107,7 @@ function guideEntries({ id, title, text, group }: Guide): Omit<Entry, 'id'>[] {
       target: id,
       kind,
       title,
+      // Without the marks of code, bold text and links, and without the targets of links.
       hint: summary.replace(/[`*]|\]\(.*?\)|\[/g, ''),
       names: id,
       text: withoutMarkup(intro),

@@ -31,8 +31,8 @@ export interface Site {
   pages: readonly string[]
   /** The HTML of a page, or undefined for an unknown ID. */
   page(id: string): string | undefined
-  /** The Markdown by path, for example `operations/listTasks.md`, and `llms.txt`, which lists
-   *  them. */
+  /** The Markdown of each page by path, for example `operations/listTasks.md`, and `llms.txt`,
+   *  which lists the pages. */
   texts: ReadonlyMap<string, () => Asset>
   /** The HTML for a path without a page. */
   notFound(path: string): string
@@ -134,7 +134,7 @@ function contractPage({ title, description }: Api['webhooks']): Page {
   }
 }
 
-/** For pages in Markdown: descriptions stay as they are. */
+/** For pages in Markdown: descriptions stay Markdown. */
 function markdownContext(context: PageContext): PageContext {
   return { ...context, markdown: (text) => html`${text}` }
 }
@@ -171,10 +171,11 @@ function newPageContext(
     const path = target === 'index' && suffix === '' ? '' : target + suffix
     return `${up}${path}${fragment === undefined ? '' : `#${fragment}`}` || './'
   }
+  // `code` may be an operation's ID, its method and path, or the type of an event.
   const subject = (code: string): string | undefined => {
     const [method, path] = code.split(' ')
     const operation = api.operations.find(
-      (known) => known.id === code || (known.method === method && known.path === path),
+      (one) => one.id === code || (one.method === method && one.path === path),
     )
     const target = operation ? `operations/${operation.id}` : `events/${code}`
     return target === id || !pages.has(target) ? undefined : link(target)

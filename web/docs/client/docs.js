@@ -33,7 +33,7 @@ function showLanguage() {
   }
 }
 
-/** Panels above the tab change their height, so scrolls the tab back to its place on the screen. */
+/** Keeps the tab in its place on the screen, although the panels above it change their height. */
 function chooseLanguage(tab) {
   const before = tab.getBoundingClientRect().top
   savePreference('language', tab.dataset.language)

@@ -9,7 +9,7 @@ function splitWords(text) {
   return parts.filter((part) => part !== '')
 }
 
-/** Results about one operation or event weigh 1. */
+/** The weights of results, by kind. Other kinds weigh 1. */
 const WEIGHTS = new Map([
   ['Guide', 1.5],
   ['Schema', 0.7],

@@ -81,7 +81,7 @@ input.addEventListener('keydown', (event) => {
     event.preventDefault()
     list.children[active]?.querySelector('a').click()
   } else if (event.key === 'Escape') {
-    // Without this, browsers clear the field first.
+    // Browsers would clear the field first.
     event.preventDefault()
     dialog.close()
   } else if (event.key === 'ArrowDown' && count > 0) {
@@ -92,6 +92,6 @@ input.addEventListener('keydown', (event) => {
     activate((active - 1 + count) % count)
   }
 })
-// A result can be a section of this page. Then no other page replaces the dialog.
+// A result can be a section of this page: the link to it does not close the dialog.
 list.addEventListener('click', () => dialog.close())
 dialog.addEventListener('click', ({ target }) => target === dialog && dialog.close())

@@ -77,7 +77,7 @@ function formatBody(text) {
   try {
     shown = JSON.stringify(JSON.parse(text), null, 2)
   } catch {
-    // Not JSON: show it unchanged.
+    // The text is not JSON: show it unchanged.
   }
   return shown.length > MAX_SHOWN_CHARACTERS
     ? `${shown.slice(0, MAX_SHOWN_CHARACTERS)}\n… ${shown.length - MAX_SHOWN_CHARACTERS} more characters`

@@ -30,7 +30,7 @@ export function siteIndex(context: PageContext): string {
           `\n${eventLines(context, api.events)}`,
       ),
     section('Contracts', contracts.join('\n')),
-    // Readers with little room leave out the section of this name.
+    // In this format, readers with little room leave out a section with the name Optional.
     section('Optional', guideLines(context, 'internals'), guideLines(context, 'changelog')),
   ])
 }

@@ -20,16 +20,21 @@ import {
   section,
 } from './text.ts'
 
-/** The text of the guide. Its links lead to the Markdown of other pages; linked source files are
+/** An item of a list that is only a link to a source file. */
+const SOURCE_FILE_ITEM = /^- \[([^\]]*)\]\((\S*\/receivers\/\S*)\)$/gm
+/** A link without a scheme that leaves the page. */
+const RELATIVE_LINK = /\[([^\]]*)\]\((?![a-z]+:|#)([^)\s]*)\)/g
+
+/** The text of the guide. Its links lead to the Markdown of other pages. Linked source files are
  *  included. */
 export function guideMarkdown(context: PageContext, guide: Guide, root: string): string {
   return guide.text
     .replaceAll(EXAMPLE_URL, context.options.baseUrl)
-    .replace(/^- \[([^\]]*)\]\((\S*\/receivers\/\S*)\)$/gm, (_, label, href) => {
+    .replace(SOURCE_FILE_ITEM, (_, label, href) => {
       const code = readFileSync(join(root, linkedFile(guide, href)), 'utf8')
       return `${label}:\n\n${codeBlock(code, extname(href).slice(1))}\n`
     })
-    .replace(/\[([^\]]*)\]\((?![a-z]+:|#)([^)\s]*)\)/g, (_, label, href) => {
+    .replace(RELATIVE_LINK, (_, label, href) => {
       const target = resolveLink(context, guide, href)
       return target === undefined ? label : `[${label}](${target})`
     })

@@ -35,7 +35,7 @@ export function eventPage(context: PageContext, event: ApiEvent): DocsPage {
         <aside class="column samples" aria-label="Samples">
           <h2 id="example">Example</h2>
           ${exampleValue(example, 'Body')}
-          <p class="quiet">How to verify it and respond: ${receiverGuide(context)}.</p>
+          <p class="quiet">How to verify a delivery and respond: ${receiverGuide(context)}.</p>
         </aside>
       </div>`,
   }

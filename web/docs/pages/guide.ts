@@ -29,7 +29,7 @@ const REFERENCES: Record<string, Reference> = {
   },
 }
 
-/** The URL of the service in the text of guides. */
+/** In the text of guides, this URL stands for the URL of the service. */
 export const EXAMPLE_URL = 'https://api.example.com'
 
 export function guidePage(context: PageContext, guide: Guide, root: string): DocsPage {
@@ -53,7 +53,7 @@ export function guidePage(context: PageContext, guide: Guide, root: string): Doc
  *  have. */
 export function resolveLink(context: PageContext, guide: Guide, href: string): string | undefined {
   const file = linkedFile(guide, href)
-  const target = context.guides.find((known) => known.file === file)
+  const target = context.guides.find((one) => one.file === file)
   if (target) return context.link(target.id, href.split('#')[1])
   if (/^(openapi|asyncapi)\.yaml$/.test(file)) return context.contractLink(file)
   // A wrong link within docs/ stays a link. A test then finds that it is broken.

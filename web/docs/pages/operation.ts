@@ -87,25 +87,25 @@ type Fact = [label: Content, value: Content]
 
 export function listFacts(context: PageContext, operation: Operation): Fact[] {
   const { id, rateLimit, parameters } = operation
-  const takes = (name: string) => parameters.some((parameter) => parameter.name === name)
-  const guide = (name: string, text: string) =>
-    context.guides.some((known) => known.id === `guides/${name}`)
+  const hasParameter = (name: string) => parameters.some((parameter) => parameter.name === name)
+  const guideLink = (name: string, text: string) =>
+    context.guides.some((guide) => guide.id === `guides/${name}`)
       ? html`<a href="${context.link(`guides/${name}`)}">${text}</a>`
       : text
   const facts: (Fact | false | null)[] = [
     ['Operation', html`<code>${id}</code>`],
     context.api.isPlain
       ? ['Credentials', describeSecurity(operation)]
-      : [guide('authentication', 'Key'), requiredKey(operation)],
+      : [guideLink('authentication', 'Key'), requiredKey(operation)],
     rateLimit && [
-      guide('rate-limits', 'Rate limit'),
+      guideLink('rate-limits', 'Rate limit'),
       `${rateLimit.limit} requests in ${rateLimit.windowSeconds} s, shared with the user's other requests`,
     ],
-    takes('Idempotency-Key') && [
-      guide('idempotency', 'Idempotency'),
+    hasParameter('Idempotency-Key') && [
+      guideLink('idempotency', 'Idempotency'),
       html`safe to retry with an <code>Idempotency-Key</code>`,
     ],
-    takes('page[number]') && [guide('lists', 'Lists'), 'pages, filters and sorts'],
+    hasParameter('page[number]') && [guideLink('lists', 'Lists'), 'pages, filters and sorts'],
   ]
   return facts.filter((fact) => fact !== false && fact !== null)
 }
@@ -164,8 +164,8 @@ function bodySection(context: PageContext, { body, bodies }: Operation): Content
   </section>`
 }
 
-/** `range` is the name of a response for several statuses. The example of `success` is in the other
- *  column. */
+/** `range` is the name of a response for several statuses. The samples beside the responses have
+ *  the example of `success`. */
 function responseDetails(
   context: PageContext,
   response: OperationResponse,

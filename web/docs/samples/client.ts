@@ -1,5 +1,5 @@
 /** Samples for the typed client of this repository. */
-import { single, valueWriter } from './notation.ts'
+import { singleQuoted, valueWriter } from './notation.ts'
 import { listPreparations, type SampleRequest } from './request.ts'
 import { typescriptNotation } from './typescript.ts'
 
@@ -19,14 +19,15 @@ export function client(request: SampleRequest): string {
     "import { createMuster } from '@muster/client'",
     '',
     'const muster = createMuster({',
-    `  baseUrl: ${single(baseUrl)},`,
+    `  baseUrl: ${singleQuoted(baseUrl)},`,
     "  apiKey: process.env.MUSTER_API_KEY ?? '',",
     '})',
-    `const { ${result} } = await muster.${method}(${single(template)}${options})`,
+    `const { ${result} } = await muster.${method}(${singleQuoted(template)}${options})`,
     `console.log(${responseFormat === 'none' ? 'response.status' : 'data'})`,
   ].join('\n')
 }
 
+/** The options of a call, which openapi-fetch calls `init`. */
 function initOf({ pathValues, query, headers, body, responseFormat }: SampleRequest): object {
   const params = {
     ...(pathValues.length > 0 && { path: Object.fromEntries(pathValues) }),

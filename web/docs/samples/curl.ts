@@ -2,7 +2,7 @@ import { apiCurlCommand } from '../../shared/curl.ts'
 import { quoteForShell } from '../../shared/shell.ts'
 import type { Api, ApiOperation } from '../api.ts'
 import { findCredential } from '../credential.ts'
-import { queryText } from './notation.ts'
+import { queryPairs } from './notation.ts'
 import {
   bodyText,
   describeVariable,
@@ -17,7 +17,7 @@ export function curl(request: SampleRequest): string {
   const command = apiCurlCommand({
     method,
     url: baseUrl + fillPath(request, ({ name }) => `$${name}`),
-    query: queryText(query),
+    query: queryPairs(query),
     headers,
     body: body === undefined ? null : bodyText(request),
     variables: request.variables.map(({ name }) => name),
@@ -34,7 +34,7 @@ function describeSource(variable: IdVariable): string {
   return `"${source.summary}" sets ${name} in the same shell.`
 }
 
-/** In some shells, `echo` would replace escape sequences of the response. */
+/** Uses `printf`: the `echo` of some shells would replace escape sequences of the response. */
 function storeId(command: string, name: string): string {
   return [
     `response=$(${command})`,
@@ -43,15 +43,15 @@ function storeId(command: string, name: string): string {
   ].join('\n')
 }
 
-/** A request of a plain document, with the header that the document declares for its key. */
+/** A request of a plain document, with the header that the document declares for the API key. */
 export function plainCurl(api: Api, operation: ApiOperation, request: SampleRequest): string {
   const { method, baseUrl, query, body } = request
   const url = baseUrl + fillPath(request, ({ name }) => `$${name}`)
-  const search = new URLSearchParams(queryText(query)).toString()
+  const encodedQuery = new URLSearchParams(queryPairs(query)).toString()
   const credential = findCredential(api, operation)
   return apiCurlCommand({
     method,
-    url: search === '' ? url : `${url}?${search}`,
+    url: encodedQuery === '' ? url : `${url}?${encodedQuery}`,
     keyOption:
       credential === undefined
         ? null

@@ -1,4 +1,4 @@
-import { double, joinLines, queryText } from './notation.ts'
+import { doubleQuoted, joinLines, queryPairs } from './notation.ts'
 import { bodyText, fillPath, listPreparations, type SampleRequest } from './request.ts'
 
 export function go(request: SampleRequest): string {
@@ -6,6 +6,7 @@ export function go(request: SampleRequest): string {
   const imports = ['fmt', 'io', 'log', 'net/http', 'os']
   if (query.length > 0) imports.push('net/url')
   if (body !== undefined) imports.push('strings')
+  const bodyArgument = body === undefined ? 'nil' : 'body'
   return joinLines([
     ...listPreparations(request).map((sentence) => `// ${sentence}`),
     'package main',
@@ -18,19 +19,21 @@ export function go(request: SampleRequest): string {
     ...(query.length > 0
       ? [
           '\tquery := url.Values{}',
-          ...queryText(query).map(
-            ([name, text]) => `\tquery.Set(${double(name)}, ${double(text)})`,
+          ...queryPairs(query).map(
+            ([name, text]) => `\tquery.Set(${doubleQuoted(name)}, ${doubleQuoted(text)})`,
           ),
         ]
       : []),
-    body !== undefined && `\tbody := strings.NewReader(${textOf(request)})`,
-    `\trequest, err := http.NewRequest("${method}", ${urlOf(request)}, ${body === undefined ? 'nil' : 'body'})`,
+    body !== undefined && `\tbody := strings.NewReader(${bodyExpression(request)})`,
+    `\trequest, err := http.NewRequest("${method}", ${urlExpression(request)}, ${bodyArgument})`,
     '\tif err != nil {',
     '\t\tlog.Fatal(err)',
     '\t}',
     '\trequest.Header.Set("Authorization", "Bearer "+os.Getenv("MUSTER_API_KEY"))',
     body !== undefined && '\trequest.Header.Set("Content-Type", "application/json")',
-    ...headers.map(([name, text]) => `\trequest.Header.Set(${double(name)}, ${double(text)})`),
+    ...headers.map(
+      ([name, text]) => `\trequest.Header.Set(${doubleQuoted(name)}, ${doubleQuoted(text)})`,
+    ),
     '\tresponse, err := http.DefaultClient.Do(request)',
     '\tif err != nil {',
     '\t\tlog.Fatal(err)',
@@ -50,14 +53,15 @@ export function go(request: SampleRequest): string {
   ])
 }
 
-function urlOf(request: SampleRequest): string {
+function urlExpression(request: SampleRequest): string {
   const path = fillPath(request, ({ name }) => `"+os.Getenv("${name}")+"`)
+  // A variable at the end leaves an empty text behind it.
   const url = `"${request.baseUrl}${path}"`.replace(/\+""$/, '')
   return request.query.length > 0 ? `${url}+"?"+query.Encode()` : url
 }
 
-/** The JSON of the body as a raw string. */
-function textOf(request: SampleRequest): string {
+/** The JSON of the body as raw strings, joined with the values of the variables. */
+function bodyExpression(request: SampleRequest): string {
   let text = bodyText(request).replaceAll('\n', '\n\t').replaceAll('`', '` + "`" + `')
   for (const { name } of request.variables)
     text = text.replaceAll(`$${name}`, `\` + os.Getenv("${name}") + \``)

@@ -14,15 +14,17 @@ export interface Notation {
   arrow?: string
   object: [open: string, close: string]
   /** An empty object, if it differs from the two brackets of `object`. */
-  empty?: string
+  emptyObject?: string
+  /** One level of indentation. */
   indent: string
 }
 
 const MAX_LINE_LENGTH = 80
 
-/** Writes a value on one line if it fits. An object with several entries takes several lines. */
+/** Returns a function that writes a value on one line if it fits, but an object with several
+ *  entries on several lines. `indent` is the indentation of the line on which the value begins. */
 export function valueWriter(notation: Notation): (value: unknown, indent?: string) => string {
-  const { arrow = ': ', object, empty } = notation
+  const { arrow = ': ', object, emptyObject } = notation
   return function write(value: unknown, indent = ''): string {
     if (value === null || typeof value === 'boolean')
       return notation[String(value) as 'null' | 'true' | 'false']
@@ -37,7 +39,7 @@ export function valueWriter(notation: Notation): (value: unknown, indent?: strin
       : Object.entries(value as object).map(
           ([key, item]) => `${notation.key(key)}${arrow}${write(item, inner)}`,
         )
-    if (parts.length === 0) return isList ? '[]' : (empty ?? open + close)
+    if (parts.length === 0) return isList ? '[]' : (emptyObject ?? open + close)
     const pad = open === '{' ? ' ' : ''
     const line = `${open}${pad}${parts.join(', ')}${pad}${close}`
     const fits = !line.includes('\n') && indent.length + line.length <= MAX_LINE_LENGTH
@@ -46,7 +48,8 @@ export function valueWriter(notation: Notation): (value: unknown, indent?: strin
   }
 }
 
-export function queryText(query: [name: string, value: unknown][]): [string, string][] {
+/** The parameters with their values as text. */
+export function queryPairs(query: [name: string, value: unknown][]): [string, string][] {
   return query.map(([name, value]) => [name, String(value)])
 }
 
@@ -55,12 +58,12 @@ export function joinLines(lines: (string | false)[]): string {
   return lines.filter((line) => line !== false).join('\n')
 }
 
-export function single(text: string): string {
+export function singleQuoted(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\n', '\\n')}'`
 }
 
 /** For text without `#{`, which Ruby would run as code. No example contains it; a test runs all
  *  samples. */
-export function double(text: string): string {
+export function doubleQuoted(text: string): string {
   return JSON.stringify(text)
 }

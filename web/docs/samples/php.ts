@@ -1,16 +1,16 @@
-import { joinLines, queryText, single, valueWriter } from './notation.ts'
+import { joinLines, queryPairs, singleQuoted, valueWriter } from './notation.ts'
 import { fillPath, listPreparations, type SampleRequest } from './request.ts'
 
 const write = valueWriter({
   null: 'null',
   true: 'true',
   false: 'false',
-  string: single,
-  key: single,
+  string: singleQuoted,
+  key: singleQuoted,
   variable: (name) => `getenv('${name}')`,
   arrow: ' => ',
   object: ['[', ']'],
-  empty: 'new stdClass()',
+  emptyObject: 'new stdClass()',
   indent: '    ',
 })
 
@@ -20,14 +20,14 @@ export function php(request: SampleRequest): string {
     '<?php',
     ...listPreparations(request).map((sentence) => `// ${sentence}`),
     query.length > 0 &&
-      `$query = http_build_query(${write(Object.fromEntries(queryText(query)))});`,
-    `$curl = curl_init(${urlOf(request)});`,
+      `$query = http_build_query(${write(Object.fromEntries(queryPairs(query)))});`,
+    `$curl = curl_init(${urlExpression(request)});`,
     'curl_setopt_array($curl, [',
     method !== 'GET' && `    CURLOPT_CUSTOMREQUEST => '${method}',`,
     '    CURLOPT_HTTPHEADER => [',
     "        'Authorization: Bearer ' . getenv('MUSTER_API_KEY'),",
     body !== undefined && "        'Content-Type: application/json',",
-    ...headers.map(([name, text]) => `        ${single(`${name}: ${text}`)},`),
+    ...headers.map(([name, text]) => `        ${singleQuoted(`${name}: ${text}`)},`),
     '    ],',
     body !== undefined && `    CURLOPT_POSTFIELDS => json_encode(${write(body, '    ')}),`,
     '    CURLOPT_RETURNTRANSFER => true,',
@@ -44,8 +44,9 @@ export function php(request: SampleRequest): string {
   ])
 }
 
-function urlOf(request: SampleRequest): string {
+function urlExpression(request: SampleRequest): string {
   const path = fillPath(request, ({ name }) => `' . getenv('${name}') . '`)
+  // A variable at the end leaves an empty text behind it.
   const url = `'${request.baseUrl}${path}'`.replace(/ \. ''$/, '')
   return request.query.length > 0 ? `${url} . "?$query"` : url
 }

@@ -1,12 +1,12 @@
-import { double, joinLines, queryText, valueWriter } from './notation.ts'
+import { doubleQuoted, joinLines, queryPairs, valueWriter } from './notation.ts'
 import { fillPath, listPreparations, type SampleRequest } from './request.ts'
 
 const write = valueWriter({
   null: 'None',
   true: 'True',
   false: 'False',
-  string: double,
-  key: double,
+  string: doubleQuoted,
+  key: doubleQuoted,
   variable: (name) => `os.environ["${name}"]`,
   object: ['{', '}'],
   indent: '    ',
@@ -21,14 +21,14 @@ export function python(request: SampleRequest): string {
     query.length > 0 && 'from urllib.parse import urlencode',
     'from urllib.request import Request, urlopen',
     '',
-    query.length > 0 && `query = urlencode(${write(Object.fromEntries(queryText(query)))})`,
+    query.length > 0 && `query = urlencode(${write(Object.fromEntries(queryPairs(query)))})`,
     'request = Request(',
-    `    ${urlOf(request)},`,
+    `    ${urlExpression(request)},`,
     method !== 'GET' && `    method="${method}",`,
     '    headers={',
     `        "Authorization": f"Bearer {os.environ['MUSTER_API_KEY']}",`,
     body !== undefined && '        "Content-Type": "application/json",',
-    ...headers.map(([name, text]) => `        ${double(name)}: ${double(text)},`),
+    ...headers.map(([name, text]) => `        ${doubleQuoted(name)}: ${doubleQuoted(text)},`),
     '    },',
     body !== undefined && `    data=json.dumps(${write(body, '    ')}).encode(),`,
     ')',
@@ -41,9 +41,10 @@ export function python(request: SampleRequest): string {
   ])
 }
 
-/** Before Python 3.12, an expression in a text cannot contain the quotation marks of the text. */
-function urlOf(request: SampleRequest): string {
+/** The expressions in `f"…"` use single quotation marks, because before Python 3.12 they cannot
+ *  contain double ones. */
+function urlExpression(request: SampleRequest): string {
   const path = fillPath(request, ({ name }) => `{os.environ['${name}']}`)
   const url = request.baseUrl + path + (request.query.length > 0 ? '?{query}' : '')
-  return url.includes('{') ? `f"${url}"` : double(url)
+  return url.includes('{') ? `f"${url}"` : doubleQuoted(url)
 }

@@ -25,9 +25,9 @@ export interface SampleRequest {
   template: string
   pathValues: [name: string, value: string | IdVariable][]
   query: [name: string, value: unknown][]
-  /** In addition to the API key and the type of the body. */
+  /** The headers other than the API key and the type of the body. */
   headers: [name: string, value: string][]
-  /** With an `IdVariable` for each reference to a record. */
+  /** With an `IdVariable` for each reference to a record. Undefined: the request has no body. */
   body: unknown
   responseFormat: 'json' | 'text' | 'none'
   /** The variables of the path and the body. */
@@ -102,15 +102,15 @@ function listPathValues(api: Api, { path, parameters }: ApiOperation): SampleReq
   })
 }
 
-/** The fields of the body's example that refer to records. */
+/** The fields of the body's example that refer to records, with the variables for these records. */
 function listReferences(api: Api, { body }: ApiOperation): [field: string, variable: IdVariable][] {
   const { properties = {} } = body ? api.follow(body.schema.value) : {}
   const { example } = body ?? {}
   return Object.entries(properties).flatMap(([field, schema]) => {
     const recordType = api.follow(schema)['x-refers-to']
     const variable = typeof recordType === 'string' ? findVariable(api, recordType) : undefined
-    const isSent = typeof (example as Record<string, unknown> | undefined)?.[field] === 'string'
-    return variable && isSent ? [[field, variable] as [string, IdVariable]] : []
+    const hasId = typeof (example as Record<string, unknown> | undefined)?.[field] === 'string'
+    return variable && hasId ? [[field, variable] as [string, IdVariable]] : []
   })
 }
 
@@ -118,7 +118,8 @@ function withReferences(body: unknown, references: [string, IdVariable][]): unkn
   return references.length === 0 ? body : { ...(body as object), ...Object.fromEntries(references) }
 }
 
-/** The path parameters of a plain document need not be IDs of records. */
+/** The variable for the ID of a record that another operation creates or lists. Undefined if there
+ *  is no such operation, or for a plain document: its parameters need not be IDs of records. */
 function findVariable({ operations, isPlain }: Api, idParameter: string): IdVariable | undefined {
   if (isPlain) return undefined
   const get = findGetOperation(operations, recordTypeOf(idParameter))
@@ -140,7 +141,7 @@ function findCreatedVariable(
 ): string | undefined {
   const schema = success.content['application/json']?.schema.value
   if (method !== 'POST' || !schema || !api.follow(schema).properties?.id) return undefined
-  const [record] = api.operations.filter((other) => other.path.startsWith(`${path}/{`))
-  const [idParameter] = record ? parameterNames(record.path) : []
+  const recordOperation = api.operations.find((other) => other.path.startsWith(`${path}/{`))
+  const [idParameter] = recordOperation ? parameterNames(recordOperation.path) : []
   return idParameter && variableName(idParameter)
 }

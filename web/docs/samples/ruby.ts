@@ -1,12 +1,12 @@
-import { double, joinLines, queryText, valueWriter } from './notation.ts'
+import { doubleQuoted, joinLines, queryPairs, valueWriter } from './notation.ts'
 import { fillPath, listPreparations, type SampleRequest } from './request.ts'
 
 const write = valueWriter({
   null: 'nil',
   true: 'true',
   false: 'false',
-  string: double,
-  key: double,
+  string: doubleQuoted,
+  key: doubleQuoted,
   variable: (name) => `ENV.fetch("${name}")`,
   arrow: ' => ',
   object: ['{', '}'],
@@ -24,11 +24,11 @@ export function ruby(request: SampleRequest): string {
     '',
     `uri = URI("${request.baseUrl}${path}")`,
     query.length > 0 &&
-      `uri.query = URI.encode_www_form(${write(Object.fromEntries(queryText(query)))})`,
+      `uri.query = URI.encode_www_form(${write(Object.fromEntries(queryPairs(query)))})`,
     `request = Net::HTTP::${className}.new(uri)`,
     'request["Authorization"] = "Bearer #{ENV.fetch("MUSTER_API_KEY")}"',
     body !== undefined && 'request["Content-Type"] = "application/json"',
-    ...headers.map(([name, text]) => `request[${double(name)}] = ${double(text)}`),
+    ...headers.map(([name, text]) => `request[${doubleQuoted(name)}] = ${doubleQuoted(text)}`),
     body !== undefined && `request.body = JSON.generate(${write(body)})`,
     'response = Net::HTTP.start(uri.host, uri.port, use_ssl: uri.scheme == "https") do |http|',
     '  http.request(request)',

@@ -1,12 +1,14 @@
-import { joinLines, type Notation, queryText, single, valueWriter } from './notation.ts'
+import { joinLines, type Notation, queryPairs, singleQuoted, valueWriter } from './notation.ts'
 import { fillPath, listPreparations, type SampleRequest } from './request.ts'
+
+const IDENTIFIER = /^[A-Za-z_$][\w$]*$/
 
 export const typescriptNotation: Notation = {
   null: 'null',
   true: 'true',
   false: 'false',
-  string: single,
-  key: (text) => (/^[A-Za-z_$][\w$]*$/.test(text) ? text : single(text)),
+  string: singleQuoted,
+  key: (text) => (IDENTIFIER.test(text) ? text : singleQuoted(text)),
   variable: (name) => `process.env.${name}`,
   object: ['{', '}'],
   indent: '  ',
@@ -16,20 +18,20 @@ const write = valueWriter(typescriptNotation)
 
 export function typescript(request: SampleRequest): string {
   const { method, query, headers, body, responseFormat } = request
-  const lines = [
+  const headerEntries = [
     `Authorization: \`Bearer \${process.env.MUSTER_API_KEY}\``,
     ...(body === undefined ? [] : ["'Content-Type': 'application/json'"]),
-    ...headers.map(([name, text]) => `${single(name)}: ${single(text)}`),
+    ...headers.map(([name, text]) => `${singleQuoted(name)}: ${singleQuoted(text)}`),
   ]
   return joinLines([
     ...listPreparations(request).map((sentence) => `// ${sentence}`),
     query.length > 0 &&
-      `const query = new URLSearchParams(${write(Object.fromEntries(queryText(query)))})`,
-    `const response = await fetch(${urlOf(request)}, {`,
+      `const query = new URLSearchParams(${write(Object.fromEntries(queryPairs(query)))})`,
+    `const response = await fetch(${urlExpression(request)}, {`,
     method !== 'GET' && `  method: '${method}',`,
-    ...(lines.length === 1
-      ? [`  headers: { ${lines} },`]
-      : ['  headers: {', ...lines.map((line) => `    ${line},`), '  },']),
+    ...(headerEntries.length === 1
+      ? [`  headers: { ${headerEntries[0]} },`]
+      : ['  headers: {', ...headerEntries.map((entry) => `    ${entry},`), '  },']),
     body !== undefined && `  body: JSON.stringify(${write(body, '  ')}),`,
     '})',
     `if (!response.ok) throw new Error(\`\${response.status}: \${await response.text()}\`)`,
@@ -41,8 +43,8 @@ export function typescript(request: SampleRequest): string {
   ])
 }
 
-function urlOf(request: SampleRequest): string {
+function urlExpression(request: SampleRequest): string {
   const path = fillPath(request, ({ name }) => `\${process.env.${name}}`)
   const url = request.baseUrl + path + (request.query.length > 0 ? `?\${query}` : '')
-  return url.includes('$') ? `\`${url}\`` : single(url)
+  return url.includes('$') ? `\`${url}\`` : singleQuoted(url)
 }
