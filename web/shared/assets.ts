@@ -74,8 +74,8 @@ export function toAsset(name: string, content: Buffer | string): Asset {
   }
 }
 
-/** A name for the folder of these assets. It changes with them, so browsers may cache them
- *  forever. */
+/** A name for the folder of these assets. The name changes with the assets, so browsers may cache
+ *  them forever. */
 export function folderName(assets: ReadonlyMap<string, Asset>): string {
   const hash = createHash('sha256')
   for (const [name, { bytes }] of assets) hash.update(name).update(bytes)

@@ -1,8 +1,8 @@
 /** Quotes text as one word of a command line. Text with control characters needs bash or zsh, other
  *  text any POSIX shell. */
 
-/** A terminal acts on these when they are pasted, for example Ctrl-C. Line breaks within quotes are
- *  safe. */
+/** Any control character but the line break, which is safe within quotes. A terminal acts on pasted
+ *  control characters, for example Ctrl-C. */
 const CONTROL_CHARACTER = /[^\P{Cc}\n]/u
 
 export function quoteForShell(text: string): string {
@@ -11,18 +11,22 @@ export function quoteForShell(text: string): string {
     : `'${text.replaceAll("'", "'\\''")}'`
 }
 
+const SPECIAL_IN_DOUBLE_QUOTES = /["`\\!$\n]/
+
 /** Quotes text in which `$NAME` stands for the value of one of the variables. */
 export function quoteWithVariables(text: string, variables: string[]): string {
   if (variables.length === 0) return quoteForShell(text)
+  // The names of variables are at the odd indexes.
   const parts = text.split(new RegExp(`\\$(${variables.join('|')})\\b`))
   if (parts.length === 1) return quoteForShell(text)
+  const fixedText = parts.filter((_, index) => index % 2 === 0).join('')
   // A URL is easier to read in one pair of quotation marks.
-  if (!/["`\\!$\n]/.test(parts.filter((_, index) => index % 2 === 0).join(''))) return `"${text}"`
+  if (!SPECIAL_IN_DOUBLE_QUOTES.test(fixedText)) return `"${text}"`
   return parts.map((part, index) => (index % 2 === 0 ? quoteForShell(part) : `"$${part}"`)).join('')
 }
 
-/** Are these quoted in a way that a plain POSIX shell cannot read? Then show `BASH_NOTE` with the
- *  command. */
+/** Does `quoteForShell` quote one of the texts in a way that a plain POSIX shell cannot read? Then
+ *  show `BASH_NOTE` with the command. */
 export function needsBash(...texts: (string | null)[]): boolean {
   return texts.some((text) => text !== null && CONTROL_CHARACTER.test(text))
 }
@@ -37,8 +41,8 @@ const ESCAPES: Record<string, string> = {
   "'": "\\'",
 }
 
-/** The inside of `$'…'`. Octal escapes have exactly three digits. Hexadecimal ones vary in
- *  length. */
+/** The text between the quotation marks of `$'…'`. Octal escapes have exactly three digits here;
+ *  hexadecimal escapes would vary in length. */
 function escapeForBash(text: string): string {
   return text.replace(/[\\'\p{Cc}]/gu, (character) => ESCAPES[character] ?? toOctal(character))
 }
