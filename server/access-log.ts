@@ -5,7 +5,7 @@ import { traceIdOf } from '../webhooks/transport/traceparent.ts'
 import type { Context, Next } from './context.ts'
 import { maskSecrets } from './request-log.ts'
 
-/** Probes and scrapes, which arrive every few seconds. */
+/** The paths of probes and scrapes, which arrive every few seconds. */
 const OPERATOR_PATHS = ['/healthz', '/readyz', '/metrics', '/violations']
 const MAX_PATH_LENGTH = 500
 
@@ -18,8 +18,8 @@ export function loggablePath(path: string): string {
   return maskSecrets(maskInvitation(path)).slice(0, MAX_PATH_LENGTH)
 }
 
-/** Koa middleware: logs requests at `info`, and those of the operator at `debug`. Queries are left
- *  out, because they contain personal data. */
+/** Koa middleware: logs probes and scrapes at `debug`, and other requests at `info`. Queries are
+ *  left out, because they contain personal data. */
 export function logRequests(log: Logger) {
   return async (ctx: Context, next: Next): Promise<void> => {
     const start = performance.now()

@@ -33,14 +33,14 @@ interface AppServices {
 
 export function createApp(services: AppServices): Koa<RequestState> {
   const { config, log, metrics, requestLog } = services
-  // The client may have written each IP address in X-Forwarded-For that precedes those of trusted
-  // proxies.
+  // Each trusted proxy adds one IP address to the end of X-Forwarded-For. A client may have written
+  // all IP addresses before these.
   const app = new Koa<RequestState>({
     proxy: config.trustedProxies > 0,
     maxIpsCount: config.trustedProxies,
   })
-  // `respondToErrors` handles all errors before the response has begun. Later ones arrive here, for
-  // example when a client disconnects during a download.
+  // `respondToErrors` handles all errors before the response has begun. Later errors arrive here,
+  // for example when a client disconnects during a download.
   app.on('error', (error: NodeJS.ErrnoException) => {
     if (!/^(EPIPE|ECONNRESET|ERR_STREAM_PREMATURE_CLOSE)$/.test(error.code ?? ''))
       log.error({ err: error }, 'A response could not be sent')
@@ -54,8 +54,8 @@ export function createApp(services: AppServices): Koa<RequestState> {
   app.use(logRequests(log))
   app.use(metrics.middleware)
   app.use(requestLog.middleware)
-  // The outer handler responds when an error response breaks the contract, the inner one to all
-  // other errors.
+  // The outer `respondToErrors` responds to an error response that breaks the contract, the inner
+  // one to all other errors.
   app.use(respondToErrors(log))
   app.use(checkErrorResponses(checkResponse))
   app.use(respondToErrors(log))

@@ -23,6 +23,7 @@ export interface ServerClock {
   now(): Date
   /** How far the clock of this machine is ahead of `now`. */
   offsetMs(): number
+  /** Whether the clock may be wrong: see records/clock-spans.ts. */
   isInDoubt(): boolean
   /** The time for deletions by age. Undefined: the clock is in doubt, and nothing may be deleted.
    *  Call it at the start of each deletion by age, and use its result until the end. */
@@ -30,8 +31,8 @@ export interface ServerClock {
   stop(): Promise<void>
 }
 
-/** Reads and marks the time, now and regularly. `now` replaces the clock of the database. Throws
- *  when SQLite cannot write: `muster serve` explains this error. */
+/** Reads and marks the time, at once and then regularly. `now` replaces the clock of the database.
+ *  Throws when SQLite cannot write: `muster serve` explains this error. */
 export async function startClock(db: Db, log: Logger, now?: () => Date): Promise<ServerClock> {
   const clock = await Clock.open(db, now)
   if (now === undefined) useClockForIds(clock.now)
@@ -80,15 +81,15 @@ class ClockWatch {
     this.#clock = clock
   }
 
-  /** True before the first mark, because the clock may have jumped before it. */
+  /** True until the first mark, because the clock may have jumped while no node ran. */
   get isInDoubt(): boolean {
     return this.#markedAtMs === undefined || doubtLeftMs(this.spans) > 0
   }
 
-  /** Reads the time, and marks it when that is due. A time after a jump counts only once it is
-   *  marked, so no row has a time that no span covers. */
+  /** Reads the time, and stores a mark of it if a mark is due. After a jump, the new time counts
+   *  only once its mark is stored, so that a span covers the time of every row. */
   check({ mustMark = false } = {}): Promise<void> {
-    // One after the other, and also after a failure.
+    // Checks run one after the other, also after one has failed.
     this.#lastCheck = this.#lastCheck
       .catch(() => undefined)
       .then(() =>
@@ -118,15 +119,18 @@ class ClockWatch {
     this.#reportDoubt(before)
   }
 
+  /** `before` are the spans before the last mark. */
   #reportDoubt(before: ClockSpan[]): void {
     const leftMs = doubtLeftMs(this.spans)
+    const wasInDoubt = doubtLeftMs(before) > 0
     const [previous, newest] = this.spans.slice(-2)
     if (leftMs === 0) {
-      if (doubtLeftMs(before) > 0)
+      if (wasInDoubt)
         this.#log.info('The clock is no longer in doubt: outdated rows are deleted again')
       return
     }
-    if (doubtLeftMs(before) > 0 && before.at(-1)?.number === newest?.number) return
+    const wasReported = wasInDoubt && before.at(-1)?.number === newest?.number
+    if (wasReported) return
     this.#log.warn(
       {
         last_mark: new Date(previous?.markedAt ?? 0),

@@ -27,7 +27,8 @@ export interface Config {
   /** 0 lets the system choose. */
   port: number
   host: string
-  /** The port of `/metrics` and `/violations`. Undefined: `port`, and no port in production. */
+  /** The port of `/metrics` and `/violations`. Undefined: `port`, but in production they are on no
+   *  port. */
   metricsPort: number | undefined
   /** The URL of this service for clients, without a trailing slash. */
   baseUrl: string
@@ -77,7 +78,7 @@ export interface Config {
   validateResponses: 'off' | 'log' | 'enforce'
   /** The number of proxies in front of this service, each of which adds to `X-Forwarded-For`. */
   trustedProxies: number
-  /** Origins whose browsers may call the API. None by default. */
+  /** Origins whose pages may call the API from a browser. None by default. */
   corsOrigins: string[]
 }
 
@@ -154,7 +155,7 @@ const delays = makeValidator<number[]>((input) => {
   return seconds
 })
 
-/** Every setting, its default and its meaning. The README's table has a row for each. */
+/** Every setting, with its allowed values and default. The README's table has a row for each. */
 const settings = {
   PORT: integer(0, 65_535)({ default: 3000 }),
   HOST: str({ default: '127.0.0.1' }),
@@ -315,12 +316,12 @@ function assertConsistent(env: Settings, environment: Record<string, string | un
     throw new ConfigError('SECRET_KEY_PREVIOUS needs SECRET_KEY, the key that replaces it')
 }
 
-/** Creates the key of a new installation. A key that is missing beside data is never replaced: the
- *  signing secrets in the database are encrypted with it. Commands that need no key still work
- *  then. */
+/** Creates the key of a new installation. Never replaces a lost key beside a database: the signing
+ *  secrets in the database are encrypted with the lost key. Commands that need no key work without
+ *  one. */
 function createFirstKey(dataDir: string, files: SecretKeyFiles): void {
   createDataDir(dataDir)
-  // A process that creates the database has created the key before.
+  // The key is always created before the database.
   if (!existsSync(sqliteFile(dataDir))) files.createMissing()
 }
 

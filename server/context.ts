@@ -5,16 +5,16 @@ import type { Principal } from '../records/api-keys.ts'
 /** State that middleware stores for the middleware after it. */
 export interface RequestState {
   requestId: string
-  /** The trace: of the span, or of the client. Undefined: there is none. */
+  /** `traceparent` of the request's span, or the client's. Undefined: the request has neither. */
   traceparent?: string
   /** Set when the path and method match an operation of the contract. */
   operationId?: OperationId
   pathParameters?: Record<string, string>
   /** Set when the request is authenticated. */
   principal?: Principal
-  /** The owner of the key that the request has and that is not accepted. */
+  /** The owner of a known API key that is not accepted, for example because it is revoked. */
   rejected?: Principal
-  /** The key is not accepted only because its account is suspended. */
+  /** The suspension of the account is the only reason why the key is not accepted. */
   isSuspended?: boolean
   /** The JSON body of the request, as text. */
   requestText?: string

@@ -10,8 +10,8 @@ import type { ServerClock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { RemovalMetrics } from './metrics-database.ts'
 
-/** `lockKey`: a PostgreSQL advisory lock that nothing else locks. Two, so that the many short runs
- *  of all nodes do not end a long one. */
+/** `lockKey` is a PostgreSQL advisory lock that nothing else locks. A run ends when another one has
+ *  its lock. Each schedule has its own, so that the many runs each minute do not end a long run. */
 const SCHEDULES = {
   minute: {
     kind: 'housekeeping',
@@ -27,7 +27,7 @@ const SCHEDULES = {
   },
 } as const
 
-/** A file of an earlier version keeps its size when rows are deleted. */
+/** The SQLite file of an earlier version keeps its size when rows are deleted. */
 export async function warnOfFixedSize(db: Db, log: Logger): Promise<void> {
   if (!(await isSpaceReturned(db)))
     log.warn(
@@ -44,8 +44,8 @@ interface HousekeepingOptions {
   removals: RemovalMetrics
 }
 
-/** Applies the rules of one schedule, every minute or every hour, unless the clock is in doubt.
- *  Every hour also returns free space. */
+/** Applies the rules of one schedule, every minute or every hour, unless the clock is in doubt. The
+ *  hourly schedule also returns free space. */
 export function startHousekeeping(
   every: RemovalRule['every'],
   { db, config, clock, log, removals }: HousekeepingOptions,

@@ -9,14 +9,14 @@ import { v7 as uuidv7 } from 'uuid'
 export const KEEP_ALIVE_TIMEOUT_MS = 65_000
 export const CLIENT_TIMEOUT_MS = 60_000
 export const MAX_CONNECTIONS = 5_000
-/** How often slow clients are looked for, as a fraction of the client timeout. */
+/** How often slow clients are looked for within one client timeout. */
 const CHECKS_PER_TIMEOUT = 12
 
 export interface HttpServer {
   port: number
   /** From now on each response closes its connection. New connections are still accepted. */
   drain(): void
-  /** Refuses new requests. Those in flight have up to `graceMs` to finish. */
+  /** Refuses new requests. Requests in flight have up to `graceMs` to finish. */
   stop(graceMs: number): Promise<void>
 }
 
@@ -28,11 +28,11 @@ interface ListenOptions {
   /** The time for a whole request to arrive, and for a client to read what has been written of its
    *  response. */
   clientTimeoutMs?: number
-  /** More are closed at once. */
+  /** Further connections are closed at once. */
   maxConnections?: number
 }
 
-/** An IPv6 address is in brackets. */
+/** The URL has an IPv6 address in brackets. */
 export function urlOf(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
@@ -52,7 +52,7 @@ export async function listen(
   const server = createServer(
     {
       keepAliveTimeout: keepAliveTimeoutMs,
-      // From the start of the connection or of the request: not while a kept connection is idle.
+      // These two begin with the connection or the request, and not while a connection is idle.
       headersTimeout: clientTimeoutMs,
       requestTimeout: clientTimeoutMs,
       connectionsCheckingInterval: checkMs,
@@ -107,15 +107,15 @@ export async function listen(
       // Node itself closes only idle connections that have had a response.
       const busy = new Set([...inFlight].map(({ req }) => req.socket))
       for (const socket of sockets.difference(busy)) socket.destroy()
-      const force = setTimeout(() => server.closeAllConnections(), graceMs)
+      const graceTimer = setTimeout(() => server.closeAllConnections(), graceMs)
       await closed
-      clearTimeout(force)
+      clearTimeout(graceTimer)
     },
   }
 }
 
-/** Returns a check that closes the connections of clients that do not read. A file is written in
- *  chunks, each when the one before has been read, so a long download goes on. */
+/** Returns a check that closes the connections of clients that read nothing for `timeoutMs`. A long
+ *  download goes on: a file is written in chunks, each after the client has read the last one. */
 function newSlowReaderCheck(inFlight: Iterable<ServerResponse>, timeoutMs: number): () => void {
   const lastWrites = new WeakMap<ServerResponse, { bytes: number; atMs: number }>()
   return () => {
@@ -143,7 +143,7 @@ const UNREADABLE: Record<string, { status: number; message: string }> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'The request took too long to arrive.' },
 }
 
-/** Responds to what Node's parser refuses, in the form of every other error. */
+/** Responds to requests that Node's parser refuses, in the form of every other error. */
 function respondToUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
   const { status, message } = UNREADABLE[error.code ?? ''] ?? {
     status: 400,

@@ -36,7 +36,7 @@ import { newReadiness, type Readiness } from './readiness.ts'
 import { type RequestLog, startRequestLog } from './request-log.ts'
 import { checkSchema } from './schema-check.ts'
 
-/** Of different accounts, which take turns: see `makeExport`. */
+/** Each is of another account. The exports take turns: see `makeExport`. */
 const CONCURRENT_EXPORTS = 8
 /** How long requests and attempts in flight may take at a stop. The whole stop may take 20 s. */
 const GRACE_MS = 18_000
@@ -66,7 +66,7 @@ export interface ServerOptions {
 /** The parts of a server. The optional ones have not started yet, or belong to another role. */
 interface Parts {
   db: Db
-  unwatch: () => void
+  unwatchEvents: () => void
   clock?: ServerClock
   requestLog?: RequestLog
   readiness?: Readiness
@@ -79,18 +79,19 @@ interface Parts {
 }
 
 /** Starts a server on a migrated database. Throws when the port is in use, the database is not
- *  reachable, or its schema or SECRET_KEY does not fit it; then nothing is left open. */
+ *  reachable, its schema does not fit this version, or SECRET_KEY does not fit the database. Closes
+ *  everything before that. */
 export async function start(config: Config, options: ServerOptions): Promise<Running> {
   const { log } = options
   const isWorker = config.role !== 'api'
-  if (isWorker) await assertWorkerDatabase(config)
+  if (isWorker) await assertUnsharedSessions(config)
   const db = openDatabase(isWorker ? withoutPooler(config.database) : config.database, config)
   const metrics = newMetrics()
   const { registry } = metrics
   const parts: Parts = {
     db,
     backgroundWork: [],
-    unwatch: watchInvalidEvents((event, errors) =>
+    unwatchEvents: watchInvalidEvents((event, errors) =>
       metrics.recordViolation({ event, ...problemIn(errors) }),
     ),
   }
@@ -173,18 +174,20 @@ async function stopParts(parts: Parts, log: Logger): Promise<void> {
   const deadline = performance.now() + GRACE_MS
   const errors: unknown[] = []
   // An error of one part must not keep the others open.
-  const ended = (stopping: Promise<void> | undefined): Promise<unknown> =>
+  const collectError = (stopping: Promise<void> | undefined): Promise<unknown> =>
     Promise.resolve(stopping).catch((error) => errors.push(error))
-  parts.unwatch()
+  parts.unwatchEvents()
   // The engine starts no more attempts, while requests in flight still get their responses.
   const engineStopped = parts.engineStopped ?? engine?.stop(GRACE_MS)
   await Promise.all(
-    [http?.stop(GRACE_MS), engineStopped, ...backgroundWork.map((work) => work.stop())].map(ended),
+    [http?.stop(GRACE_MS), engineStopped, ...backgroundWork.map((work) => work.stop())].map(
+      collectError,
+    ),
   )
-  await ended(parts.metricsHttp?.stop(0))
-  await ended(requestLog?.stop())
-  await ended(clock?.stop())
-  await ended(db.close())
+  await collectError(parts.metricsHttp?.stop(0))
+  await collectError(requestLog?.stop())
+  await collectError(clock?.stop())
+  await collectError(db.close())
   for (const error of errors) log.error({ err: error }, 'A part of the server could not be stopped')
   if (performance.now() > deadline)
     log.warn(
@@ -216,15 +219,16 @@ function startDelivery(options: DeliveryOptions): Promise<Engine> {
     run: (id: string, signal: AbortSignal) => eraseAccount(db, id, now, signal),
   }
   return startEngine({
-    // The queue is in the same PostgreSQL. Without a databaseUrl, it is in an embedded one.
+    // The queue is in the PostgreSQL of the records, or without `databaseUrl` in an embedded one.
     ...withoutPooler(config.database),
     ...options,
     backgroundJobs: { exports, bulk, deletions },
   })
 }
 
-/** CockroachDB and YugabyteDB number their sessions in another way, and are not checked. */
-async function assertWorkerDatabase({ database }: Config): Promise<void> {
+/** Throws `Refused` when a pooler shares sessions among connections. CockroachDB and YugabyteDB are
+ *  not checked, because they number their sessions in another way. */
+async function assertUnsharedSessions({ database }: Config): Promise<void> {
   if ('databaseUrl' in database && ['postgres', 'citus'].includes(database.backend))
     await assertOwnSessions(database.directUrl)
 }

@@ -15,8 +15,8 @@ import type { ServerClock } from './clock.ts'
 import { addGauge, addLabelledGauge } from './metrics.ts'
 import type { RequestLog } from './request-log.ts'
 
-/** Counts that read many rows are at most this old, however many clients scrape. */
-const COUNT_AGE_MS = 5_000
+/** Counts that read many rows are at most this old, so that frequent scrapes cost little. */
+const MAX_COUNT_AGE_MS = 5_000
 
 /** The pools of this process. */
 export function reportPools(registry: Registry, pools: () => Record<string, PoolUse>): void {
@@ -126,12 +126,12 @@ export function newRemovalMetrics(registry: Registry): RemovalMetrics {
   }
 }
 
-/** Reads again only when the last value is older than `COUNT_AGE_MS`. */
+/** Reads again only when the last value is older than `MAX_COUNT_AGE_MS`. */
 function cached<T>(read: () => Promise<T>): () => Promise<T> {
   let value: Promise<T> | undefined
   let readAtMs = 0
   return () => {
-    if (value === undefined || performance.now() - readAtMs > COUNT_AGE_MS) {
+    if (value === undefined || performance.now() - readAtMs > MAX_COUNT_AGE_MS) {
       readAtMs = performance.now()
       value = read()
     }

@@ -29,7 +29,7 @@ export function newAttemptObserver(registry: Registry): NonNullable<EngineOption
   }
 }
 
-/** API nodes read secrets, too: for the console. */
+/** Every node reports this metric: API nodes read signing secrets for the console. */
 export function reportSecrets(registry: Registry): void {
   const errors = new Counter({
     name: 'muster_secret_read_errors_total',

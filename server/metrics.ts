@@ -56,8 +56,8 @@ export function newMetrics(): Metrics {
   }
 }
 
-/** Adds a gauge that is read at each scrape. It has no value while it is undefined or cannot be
- *  read. */
+/** Adds a gauge that is read at each scrape. The gauge has no value while `read` returns undefined
+ *  or throws. */
 export function addGauge(
   registry: Registry,
   name: string,
@@ -78,7 +78,8 @@ export function addGauge(
   })
 }
 
-/** The same, with one value for each value of a label. */
+/** Adds a gauge with one number for each value of its label. The gauge is empty while `read`
+ *  throws. */
 export function addLabelledGauge(
   registry: Registry,
   { label, ...names }: { name: string; help: string; label: string },

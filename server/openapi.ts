@@ -1,6 +1,7 @@
-/** openapi-backend checks openapi.json, authenticates by its security requirements and dispatches
- *  to the handlers. Its router is replaced, because it rebuilds the patterns of all paths for each
- *  request. Its validation is off, because it has neither our order of checks nor our messages. */
+/** openapi-backend checks openapi.json, authenticates by the security requirements of operations
+ *  and dispatches to `serve`. We replace the router of openapi-backend, which rebuilds the patterns
+ *  of all paths for each request. The validation of openapi-backend is off, because it has neither
+ *  our order of checks nor our messages. */
 import { readFileSync } from 'node:fs'
 import {
   type Document,
@@ -14,8 +15,8 @@ import {
 import { type OperationId, operations } from '../generated/operations.ts'
 import type { Context } from './context.ts'
 
-/** Finds an operation by its method and path template: router.ts has matched the request before.
- *  The original lists all operations for each look-up, also when handlers are registered. */
+/** Finds an operation by its method and path template: router.ts has matched the request already.
+ *  `OpenAPIRouter` lists all operations for each look-up, also when handlers are registered. */
 class CompiledRouter extends OpenAPIRouter {
   readonly #byTemplate: Map<string, Operation>
   readonly #byId: Map<string, Operation>

@@ -39,7 +39,7 @@ interface OperationServices {
 }
 
 const WINDOW_SECONDS = 60
-/** Requests with well-formed keys that are unknown or revoked, from one network in a minute. */
+/** The most requests from one network with well-formed keys that are not accepted. */
 const REJECTED_KEYS_PER_MINUTE = 120
 
 const operationIds = Object.keys(operations) as OperationId[]
@@ -49,14 +49,14 @@ const operationIds = Object.keys(operations) as OperationId[]
 export function serveOperations(services: OperationServices): (ctx: Context) => Promise<void> {
   checkHandlersImplemented(services)
   const authenticate = newAuthentication(services)
-  const withinLimit = limitInFlight(services.config.requestsInFlightPerUser)
+  const serveWithinLimit = limitInFlight(services.config.requestsInFlightPerUser)
   const dispatch = newDispatcher({
     assertAuthenticated,
     serve: (id, ctx) => serve(services, id, ctx),
   })
   return async (ctx) => {
     await authenticate(ctx)
-    await withinLimit(ctx, async () => {
+    await serveWithinLimit(ctx, async () => {
       const id = findOperation(ctx, assertAuthenticated)
       if (id !== undefined) await dispatch(id, ctx)
     })

@@ -1,5 +1,5 @@
-/** Gathers the log lines of an outage of the database: every request and every worker loop reports
- *  it. */
+/** Gathers the log lines of an outage of the database, which every request and every worker loop
+ *  reports. */
 import type { Logger, LoggerOptions } from 'pino'
 import { isUnavailable } from '../records/database/errors.ts'
 

@@ -9,7 +9,8 @@ import type { SchemaCheck } from './schema-check.ts'
 
 type UnreadyReason = 'draining' | 'database' | 'schema' | 'writes' | 'secret_key' | 'schedule'
 
-const PROBE_MS = 3_000
+/** The most time for one check. */
+const CHECK_TIMEOUT_MS = 3_000
 
 export interface Readiness {
   /** Why the node is not ready. Empty: it is ready. Never throws. */
@@ -25,7 +26,7 @@ export function newReadiness(
   schema: SchemaCheck,
   engine: () => Engine | undefined,
 ): Readiness {
-  const checkDatabase = async (): Promise<UnreadyReason | undefined> =>
+  const checkSecretKey = async (): Promise<UnreadyReason | undefined> =>
     (await findSecretKeyProblem(db, secretKeys)) === undefined ? undefined : 'secret_key'
   const checkSchema = async (): Promise<UnreadyReason | undefined> =>
     (await schema.isIntact()) ? undefined : 'schema'
@@ -40,7 +41,8 @@ export function newReadiness(
     async findReasons() {
       if (isDraining) return ['draining']
       const reasons = await Promise.all([
-        inTime(checkDatabase(), 'database'),
+        // This check fails when the database cannot be reached.
+        inTime(checkSecretKey(), 'database'),
         inTime(checkSchema(), undefined),
         inTime(checkWrites(), undefined),
         inTime(checkSchedule(), 'schedule'),
@@ -72,8 +74,8 @@ function newWriteCheck(db: Db): () => Promise<UnreadyReason | undefined> {
   }
 }
 
-/** `otherwise` is the result of a check that fails or takes too long. */
-async function inTime<T>(check: Promise<T>, otherwise: T): Promise<T> {
-  const timeout = delay(PROBE_MS, otherwise, { ref: false })
-  return Promise.race([check.catch(() => otherwise), timeout])
+/** `failure` is the result of a check that fails or takes too long. */
+async function inTime<T>(check: Promise<T>, failure: T): Promise<T> {
+  const timeout = delay(CHECK_TIMEOUT_MS, failure, { ref: false })
+  return Promise.race([check.catch(() => failure), timeout])
 }

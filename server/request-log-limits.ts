@@ -4,13 +4,13 @@ const REPEAT_MS = 60_000
 const DAY_MS = 24 * 60 * 60_000
 const MAX_REMEMBERED_KEYS = 10_000
 
-/** Finds the requests with 429 that follow another one with the same API key within a minute. */
+/** Finds requests with 429 that follow another 429 for the same API key within a minute. */
 export class RepeatFinder {
-  /** The stored request by API key. */
+  /** The last stored request with 429, by API key. */
   readonly #stored = new Map<string, { id: string; at: number }>()
 
-  /** The ID of the stored request that this one repeats. Undefined: this one is stored, with its
-   *  ID. */
+  /** The ID of the stored request that this one repeats. Undefined: it repeats none. Then this one
+   *  counts as stored if it has 429. */
   find({ id, apiKeyId, status, at }: RefusedRequest): string | undefined {
     if (status !== 429) return undefined
     const earlier = this.#stored.get(apiKeyId)
@@ -28,7 +28,7 @@ interface RefusedRequest {
   at: number
 }
 
-/** The bytes of each account in the log of the current day (UTC). */
+/** Counts the bytes that each account uses in the current day (UTC). */
 export class DailyBytes {
   readonly #limit: number
   readonly #used = new Map<string, number>()
@@ -38,7 +38,7 @@ export class DailyBytes {
     this.#limit = limit
   }
 
-  /** Counts the bytes if the account has as many left. */
+  /** Counts the bytes and returns true. False: they would exceed the limit, and do not count. */
   use(accountId: string, bytes: number, at: number): boolean {
     const day = Math.floor(at / DAY_MS)
     if (day !== this.#day) this.#used.clear()

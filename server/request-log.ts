@@ -36,7 +36,8 @@ interface RequestLogOptions {
   db: Db
   log: Logger
   now: () => Date
-  /** Counts the bodies and paths of one account on this node. Beyond it, bodies are left out. */
+  /** The most bytes of bodies and paths of one account on this node. Above this limit, bodies are
+   *  left out. */
   maxBytesPerDay: number
 }
 
@@ -140,7 +141,7 @@ function toEntry(
   }
 }
 
-/** The entry without its bodies, if they are too many bytes for the day. */
+/** The entry, without its bodies if they would exceed the daily limit. */
 function withinLimit(entry: LoggedRequest, dailyBytes: DailyBytes): LoggedRequest {
   const { accountId, path, requestBody, responseBody, at } = entry
   const bodyBytes = Buffer.byteLength(requestBody ?? '') + Buffer.byteLength(responseBody ?? '')
@@ -166,14 +167,13 @@ function toStoredPath(url: string): string {
 /** Removes API keys and signing secrets, and cuts the rest to 64 KiB of UTF-8. */
 function toStoredBody(text: string | undefined): string | null {
   if (text === undefined) return null
-  // Each character has at least one byte. PostgreSQL stores no NUL.
+  // A unit of UTF-16 has one to three bytes in UTF-8. PostgreSQL stores no NUL.
   const start = text.slice(0, MAX_BODY_BYTES).replaceAll('\0', '\uFFFD')
   const storable = maskSecrets(start)
   if (storable.length * 3 <= MAX_BODY_BYTES) return storable
-  return Buffer.from(storable)
-    .subarray(0, MAX_BODY_BYTES)
-    .toString()
-    .replace(/\uFFFD$/, '')
+  const cut = Buffer.from(storable).subarray(0, MAX_BODY_BYTES).toString()
+  // A character that was cut in two has become U+FFFD.
+  return cut.replace(/\uFFFD$/, '')
 }
 
 /** A digit, a letter or `_`, also in the escapes of JSON (`\u005f`) and URLs (`%5F`). */

@@ -51,7 +51,7 @@ export function sendJson(ctx: Context, status: number, text: string): void {
   ctx.body = text
 }
 
-/** The response, as it is stored for repeats with the same Idempotency-Key. */
+/** The response in the form that is stored for repeats with the same Idempotency-Key. */
 export function storableResponse(ctx: Context): StoredResponse {
   const headers: Record<string, string> = {}
   for (const name of ['Location', 'ETag']) {
@@ -67,7 +67,7 @@ export function respondFromStore(ctx: Context, { status, headers, body }: Stored
   sendJson(ctx, status, body)
 }
 
-/** The status of a handler that is not implemented. The contract does not have it. */
+/** The status of a handler that is not implemented. The contract does not have this status. */
 const NOT_IMPLEMENTED = 501
 
 /** Koa middleware around `respondToErrors`: checks error responses, too. Throws `ContractViolation`

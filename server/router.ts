@@ -36,8 +36,8 @@ const templateRoutes = routes
 type AssertAuthenticated = (ctx: Context, id: OperationId | undefined) => void
 
 /** Stores the operation and its path parameters in the request's state. Sets the headers of a
- *  deprecated operation here, so that its errors have them, too. Responds to OPTIONS itself and
- *  then returns undefined. Throws 400, 404, 405 and 414. `assertAuthenticated` runs for known
+ *  deprecated operation here, so that error responses have them, too. Responds to OPTIONS itself
+ *  and then returns undefined. Throws 400, 404, 405 and 414. `assertAuthenticated` runs for known
  *  paths, and gets no ID when the method is unknown. */
 export function findOperation(
   ctx: Context,

@@ -42,7 +42,7 @@ export async function checkSchema(
       log.info('The schema of the database is again the one that this version of Muster needs.')
     problem = found
   }
-  // The last result counts until the catalogue can be read again.
+  // After a failure, the last result counts until the catalogue can be read again.
   const logFailure = (error: unknown): void => {
     // Another check reports that the database is unavailable.
     if (!isUnavailable(error))

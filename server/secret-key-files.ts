@@ -16,7 +16,7 @@ import { basename, join } from 'node:path'
 import { Refused } from '../errors.ts'
 import type { SecretKeys } from '../webhooks/transport/secret.ts'
 
-/** For messages. Without the path of the folder: users of the console may read them. */
+/** For messages. Has no path of the folder, because users of the console may read the messages. */
 const PLACE = 'DATA_DIR/secret.key'
 const KEY_BYTES = 32
 const MIN_LENGTH = 32
@@ -35,7 +35,7 @@ export function secretKeyFiles(dataDir: string): SecretKeyFiles {
   let newest: string | undefined
   let previous: string | undefined
   const read = (): void => {
-    // A running node keeps its key when the file is gone.
+    // A running node keeps the newest key when its file is gone.
     newest = readKey(file) ?? newest
     previous = readKey(previousFile)
   }

@@ -6,7 +6,7 @@ import { identify } from './identify.ts'
 import { readInput } from './input.ts'
 import { findOperation } from './router.ts'
 
-/** The parts of the service that the mock of the API uses: `muster mock` passes it to
+/** The parts of the service that the mock of the API uses: `muster mock` passes them to
  *  `createMock`. */
 export const serviceParts = {
   acceptedHeaders: ACCEPTED_HEADERS,
