@@ -38,8 +38,8 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
   caller: Caller
   /** The account's quotas, for an operation that writes. */
   quotas: (typeof operations)[Id]['access'] extends 'write' ? Quotas : undefined
-  /** The body as sent, with the nulls that remove entries of its objects: `body` lacks them.
-   *  Undefined: it is no JSON Merge Patch. */
+  /** The JSON Merge Patch as sent. `body` lacks its nulls, which remove entries of objects.
+   *  Undefined: the client sent no JSON Merge Patch. */
   mergePatch: MergePatch | undefined
   now: Date
   /** Records an event in the same transaction. Only the types in the operation's `x-emits`
@@ -51,8 +51,8 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
   ): Promise<void>
   /** Records one event without data for each of several records. */
   emitMany(type: Emits<Id>, resourceIds: string[]): Promise<void>
-  /** Throws 412 when the client named another version of the record, for example with
-   *  `If-Match`. */
+  /** Call it with the locked record before a change. Throws 412 when the client named another
+   *  version of the record, for example with `If-Match`. */
   assertMatch(current: object): void
 }
 

@@ -31,8 +31,8 @@ export async function getExportFile(call: Call<'getExportFile'>): Promise<FileBo
       'Content-Disposition': `attachment; filename="${fileName(found)}"`,
       'Repr-Digest': `sha-256=:${Buffer.from(sha256, 'hex').toString('base64')}:`,
     },
-    // Reads chunk by chunk. When the client disconnects, the stream is destroyed and the reading
-    // stops.
+    // Reads chunk by chunk. When the client disconnects, Koa destroys the stream, which stops the
+    // reading.
     stream: Readable.from(readExportFile(scope, found), { objectMode: false }),
   }
 }

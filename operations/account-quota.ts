@@ -13,7 +13,7 @@ import {
 import { countNoun } from '../records/references.ts'
 
 const MAX_AGE_MS = 60_000
-/** Limits the memory. With more, all accounts are counted again. */
+/** Limits the memory. With more accounts, the counts of all are read again. */
 const MAX_ACCOUNTS = 10_000
 const CREATED = 201
 
@@ -38,8 +38,8 @@ export class AccountQuotas {
   /** Call it outside of a transaction: it can read the database on another connection. */
   of(accountId: string): Promise<AccountQuota> {
     const at = this.#services.now().getTime()
-    const known = this.#accounts.get(accountId)
-    if (known && Math.abs(at - known.readAt) < MAX_AGE_MS) return known.quota
+    const cached = this.#accounts.get(accountId)
+    if (cached && Math.abs(at - cached.readAt) < MAX_AGE_MS) return cached.quota
     if (this.#accounts.size >= MAX_ACCOUNTS) this.#accounts.clear()
     const quota = this.#read(accountId)
     this.#accounts.set(accountId, { quota, readAt: at })
@@ -63,7 +63,7 @@ interface QuotaShare {
   /** Throws `InvalidInput` for a record above the quota, and 429 for an event above it. The second
    *  call does nothing: a transaction may run more than once. */
   take(now: Date): void
-  /** Gives it back: the change is not committed. */
+  /** Gives the share back, because the change was not committed. */
   release(): void
 }
 
@@ -76,9 +76,9 @@ class AccountQuota {
     this.#use = use
   }
 
-  /** For one change. It is counted as one event, before its commit: otherwise concurrent changes could
-   *  exceed a quota together. A change with several events is counted in full at the next read of the
-   *  database. */
+  /** The share of one change. The change counts as one event before its commit, so that concurrent
+   *  changes cannot exceed a quota together. All events of the change count after the next read of
+   *  the database. */
   newShare(operation: OperationRow): QuotaShare {
     let isTaken = false
     return {

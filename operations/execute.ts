@@ -36,8 +36,7 @@ export interface RawInput {
   path?: Record<string, string>
   /** Converted by the contract's types: lists are arrays, integers are numbers. */
   query?: Record<string, unknown>
-  /** Query parameters whose name the client spelled differently: its spelling by the name in the
-   *  contract. */
+  /** The names of query parameters as the client wrote them, by their names in the contract. */
   spellings?: ReadonlyMap<string, string>
   /** By lower-case name. */
   headers?: Record<string, unknown>
@@ -87,7 +86,8 @@ interface Execution<Id extends OperationId> {
   /** Is this the version of the record that the client requires? If not, `execute` throws 412 and
    *  changes nothing. */
   isMatch?: (current: object) => boolean
-  /** Only the first request with this key changes something. The others get its response. */
+  /** Only the first request with this key changes something. The others get the response of the
+   *  first. */
   once?: KeyedRequest
   /** Sends the response to the client. Returns the copy that is stored with the idempotency key. */
   respond?: (result: unknown) => StoredResponse
@@ -154,12 +154,13 @@ async function change<Id extends OperationId>(
     throw error
   })
   // 5. The commit has announced the deliveries, which starts them: see transaction.ts.
+  // An earlier run of the transaction may have taken the share before it was rolled back.
   if (outcome.stored) share.release()
   return outcome
 }
 
-/** For a create the webhooks are read at the begin, because it reads nothing else before it emits
- *  its event. Other changes read their record first, and read the webhooks later. */
+/** A create reads the webhooks with BEGIN, because it reads nothing else before it emits its event.
+ *  Other changes read their record first, and the webhooks later. */
 function opening<Id extends OperationId>(
   id: Id,
   { caller, once }: Execution<Id>,

@@ -32,7 +32,7 @@ import { emit } from '../webhooks/emit.ts'
 import { Turns } from '../webhooks/turns.ts'
 
 const CHUNK_BYTES = 256 * 1024
-/** A fraction of the lease, for batches that are slow to read or do not fill a chunk. */
+/** How often the lease is renewed while no chunk is full. A fraction of the lease. */
 const RENEWAL_MS = 15_000
 const RETRY_DELAY_MS = 5_000
 const FAILURE = 'An unexpected error occurred several times. Create a new export.'
@@ -52,8 +52,9 @@ class StorageFull extends Error {
   override name = 'StorageFull'
 }
 
-/** Writes one export, if it is due. Throws the error for the log, after the export is queued again
- *  or failed. When `signal` aborts, it stops, and another process can continue. */
+/** Writes the file of one export, if the export is due. After an error, queues the export again or
+ *  fails it, and throws the error for the log. Stops when `signal` aborts, so that another process
+ *  can write the file. */
 export async function makeExport(
   services: ExportServices,
   id: string,
@@ -63,7 +64,7 @@ export async function makeExport(
   const lease = await transaction(db, ({ sql }) => leaseExport(sql, id, now()))
   if (lease === undefined) return
   try {
-    // The process of each try was killed.
+    // The process of the last try was killed before it could fail the export.
     if (lease.tries > MAX_TRIES) return await fail(services, lease, FAILURE)
     await makeFile(services, lease, signal)
   } catch (error) {
@@ -105,7 +106,7 @@ interface Space {
   maxMib: number
 }
 
-/** The account has no other file that grows: see `listDueExportIds`. */
+/** No other file of the account grows meanwhile: see `listDueExportIds`. */
 async function findSpace(
   { db, quotas }: ExportServices,
   { accountId }: ExportLease,
@@ -220,7 +221,7 @@ async function* json(batches: AsyncIterable<object[]>): AsyncGenerator<Part> {
 }
 
 /** Queues the export again, or fails it when another try is useless. Does nothing when another
- *  process has leased it. */
+ *  process has leased the export. */
 async function retryOrFail(
   services: ExportServices,
   lease: ExportLease,

@@ -12,7 +12,7 @@ import {
 
 /** How long a request waits for an earlier one with the same key. */
 const WAIT_MS = 1_000
-/** Between two tries to lock a key. */
+/** The pause between two tries to lock a key. */
 const LOCK_RETRY_MS = 50
 
 export class KeyOfOtherRequest extends InvalidInput {
@@ -80,8 +80,8 @@ async function untilUnlocked<T>(work: () => Promise<T>, deadline: number): Promi
   }
 }
 
-/** Takes the key for a request, and frees it when it has expired. Returns the stored response if the
- *  request repeats an earlier one. Throws `StillInProgress` or `KeyOfOtherRequest`. */
+/** Deletes the key if it has expired, so that this request can use it. Returns the stored response
+ *  if the request repeats an earlier one. Throws `StillInProgress` or `KeyOfOtherRequest`. */
 export async function takeKey(
   trx: Trx,
   request: KeyedRequest,

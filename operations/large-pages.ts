@@ -3,17 +3,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Turns } from '../webhooks/turns.ts'
 
-/** The default size of a page. */
+/** The most records of a small page: the default size. */
 const MAX_SMALL_PAGE = 25
-/** A page that takes longer has mostly waited for the database. */
+/** The longest pause after a page. A page that takes longer has mostly waited for the database. */
 const MAX_PAUSE_MS = 200
 
 export class LargePages {
   readonly #turns = new Turns(1)
   readonly #accounts = new Map<string, { turns: Turns; pages: number }>()
 
-  /** Runs `build` at once for a small page or no page. Builds one large page at a time, for each
-   *  account in turn. */
+  /** Runs `build` at once for a small page or no page. Builds one large page at a time. Accounts
+   *  take turns. */
   async run<T>(accountId: string, size: unknown, build: () => Promise<T>): Promise<T> {
     if (!(Number(size) > MAX_SMALL_PAGE)) return build()
     const account = this.#accounts.get(accountId) ?? { turns: new Turns(1), pages: 0 }

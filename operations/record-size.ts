@@ -4,32 +4,32 @@ import { InvalidInput } from '../errors.ts'
 import contract from '../generated/openapi.json' with { type: 'json' }
 
 const MAX_RECORD_BYTES = contract['x-max-record-bytes']
-/** A field that cannot be the reason for the size of a record that is too large already. */
+/** In a stored record that is too large, a field of up to this size may still grow. */
 const SMALL_FIELD_BYTES = 1024
 
 interface Write {
   /** The record after the write. */
   record: unknown
-  /** The record before the write. Undefined for a new one. */
+  /** The record before the write. Undefined for a new record. */
   before: unknown
   /** The body that the client sent. */
   sent: object
 }
 
-/** Throws `InvalidInput` for the sent field that has grown most. A larger record, stored before
- *  there was a limit, can still be updated as long as its large fields do not grow. */
+/** Throws `InvalidInput` for the sent field that has grown most. A record that was stored before
+ *  there was a limit may be larger. It can be updated as long as its large fields do not grow. */
 export function assertRecordSize({ record, before, sent }: Write): void {
   const excess = jsonBytes(record) - MAX_RECORD_BYTES
   if (excess <= 0) return
   const growth = (field: string): number => fieldBytes(record, field) - fieldBytes(before, field)
-  const [largest] = Object.keys(sent).toSorted((one, other) => growth(other) - growth(one))
-  if (largest === undefined) return
+  const [grownMost] = Object.keys(sent).toSorted((one, other) => growth(other) - growth(one))
+  if (grownMost === undefined) return
   if (jsonBytes(before) > MAX_RECORD_BYTES) {
-    const isSmall = fieldBytes(record, largest) <= SMALL_FIELD_BYTES
-    if (isSmall || growth(largest) <= 0) return
+    const isSmall = fieldBytes(record, grownMost) <= SMALL_FIELD_BYTES
+    if (isSmall || growth(grownMost) <= 0) return
   }
   throw new InvalidInput({
-    [largest]: [
+    [grownMost]: [
       `makes the record larger than ${MAX_RECORD_BYTES / 1024} KiB as JSON. ` +
         `Shorten it by ${excess.toLocaleString('en')} bytes.`,
     ],

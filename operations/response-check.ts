@@ -20,7 +20,7 @@ interface ResponseParts {
 }
 
 interface Sample {
-  /** Since 1970. */
+  /** Seconds since 1970. */
   second: number
   checks: number
   ms: number

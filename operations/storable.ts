@@ -12,8 +12,8 @@ export function isStorable(text: string): boolean {
 
 export const UNSTORABLE = 'must not contain the NUL character or half of a surrogate pair.'
 
-/** Throws 400 for JSON that is too deep or has too many values, without the time that parsing it
- *  would take. */
+/** Throws 400 for JSON text that is too deep or has too many values. Takes less time than parsing
+ *  the text. */
 export function assertNotTooComplex(text: string): void {
   let depth = 0
   let commas = 0

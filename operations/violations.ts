@@ -1,4 +1,5 @@
-/** The contract violations of this process, for its operator: where and how, never a value. */
+/** The contract violations of this process, for the operator of the service: where and how the
+ *  contract was broken, never by which value. */
 import { readFileSync } from 'node:fs'
 import type { DeliveredType } from '../generated/asyncapi.ts'
 import type { OperationId } from '../generated/operations.ts'
@@ -38,7 +39,7 @@ interface Violations {
   list(): SeenViolation[]
 }
 
-/** The least recent one is dropped when there are more. */
+/** When there are more, the least recent one is dropped. */
 const MAX_VIOLATIONS = 100
 
 export function newViolations(): Violations {
@@ -46,19 +47,14 @@ export function newViolations(): Violations {
   const seen = new Map<string, SeenViolation>()
   return {
     record(violation, now) {
-      const known = { operation: null, event: null, status: null, ...violation }
-      const key = JSON.stringify([
-        known.operation,
-        known.event,
-        known.status,
-        known.pointer,
-        known.problem,
-      ])
+      const fields = { operation: null, event: null, status: null, ...violation }
+      const { operation, event, status, pointer, problem } = fields
+      const key = JSON.stringify([operation, event, status, pointer, problem])
       const before = seen.get(key)
       const at = now.toISOString()
       seen.delete(key)
       seen.set(key, {
-        ...known,
+        ...fields,
         count: (before?.count ?? 0) + 1,
         first_seen_at: before?.first_seen_at ?? at,
         last_seen_at: at,
@@ -70,8 +66,8 @@ export function newViolations(): Violations {
   }
 }
 
-/** The parameters of an error that come from the contract. Others may contain the value, for
- *  example a union's tag. */
+/** The parameters of a schema error that come from the contract. Others may contain the invalid
+ *  value, for example the tag of a union. */
 const CONTRACT_PARAMETERS = [
   'type',
   'limit',
@@ -86,7 +82,8 @@ const CONTRACT_PARAMETERS = [
 
 export const HEADERS = '/headers'
 
-/** Describes the first error, without the value. `root` is where the value is in the response. */
+/** Describes the first error, without the value. `root` is the pointer to the validated part of a
+ *  response. */
 export function problemIn(errors: SchemaError[] | null | undefined, root = ''): Problem {
   const { instancePath = '', message = 'is not valid', params = {} } = errors?.[0] ?? {}
   const details = Object.entries(params)
