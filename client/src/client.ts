@@ -75,7 +75,7 @@ export interface Muster {
   ): AsyncGenerator<ResultPage<Path>, void, undefined>
 }
 
-/** The second signature of GET is for paths that are generic. */
+/** The second signature of GET is for `getPage`, whose path has a generic type. */
 interface Methods extends Pick<Muster, 'POST' | 'PATCH' | 'DELETE'> {
   GET: Call<'get'> & ((path: string, init: object) => Promise<{ data: unknown }>)
 }

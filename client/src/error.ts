@@ -5,7 +5,7 @@ export class MusterError extends Error {
   /** The problems of each invalid field, by the name in the request. Empty unless the status is
    *  422. */
   readonly errors: Readonly<Record<string, readonly string[]>>
-  /** Quote it when you report a problem. */
+  /** Quote this ID when you report a problem. */
   readonly requestId: string | null
   /** The pause that the service asks for, or null. */
   readonly retryAfterSeconds: number | null
@@ -23,7 +23,8 @@ export class MusterError extends Error {
   }
 }
 
-/** The header has seconds or a date (RFC 9110 §10.2.3). Null for anything else. */
+/** The header has seconds or a date (RFC 9110 §10.2.3). Null for anything else. `now` is in epoch
+ *  milliseconds. */
 export function retryAfterSeconds({ headers }: Response, now: number): number | null {
   const header = headers.get('Retry-After')?.trim() ?? ''
   if (/^\d+$/.test(header)) return Number(header)

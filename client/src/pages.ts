@@ -30,7 +30,7 @@ interface AnyPage {
 /** The largest page that the service returns. */
 const MAX_PAGE_SIZE = 100
 
-/** Fetches one page after the other, when the caller reads it. */
+/** Fetches each page when the caller asks for it. */
 export async function* walk<P extends AnyPage>(
   fetchPage: (query: Record<string, unknown>) => Promise<P>,
   query: Record<string, unknown> = {},

@@ -13,8 +13,8 @@ const RETRYABLE_STATUSES = [409, 429, 503]
 const FIRST_PAUSE_MS = 250
 
 /** Retries after the pause that the service asks for, and after a lost connection if a repeat is
- *  safe. If the next pause would exceed `maxWaitMs`, returns the response, or throws the error,
- *  immediately. */
+ *  safe. Without another retry, or if the next pause would exceed `maxWaitMs`, returns the response
+ *  or throws the error immediately. */
 export async function fetchWithRetries(
   request: Request,
   { fetch, maxRetries, maxWaitMs }: RetryOptions,
@@ -22,7 +22,7 @@ export async function fetchWithRetries(
   let remainingMs = maxWaitMs
   for (let retries = 0; ; retries++) {
     const isLast = retries >= maxRetries
-    // A body can be read once only.
+    // A request with a body can be sent once only.
     const outcome = await attempt(fetch, isLast ? request : request.clone())
     const pauseMs = isLast ? null : pauseAfter(outcome, request, retries)
     if (pauseMs === null || pauseMs > remainingMs) {

@@ -5,13 +5,13 @@ import type { EventPayloads } from '../../generated/asyncapi.ts'
  *  than this package. */
 export type WebhookEvent = EventPayloads[keyof EventPayloads]
 
-/** The headers of a request: `Headers`, or an object as Node.js has it. */
+/** The headers of a request: `Headers`, or an object such as `headers` of a request in Node.js. */
 export type WebhookHeaders =
   | Headers
   | Readonly<Record<string, string | readonly string[] | undefined>>
 
 export interface VerifyOptions {
-  /** The largest difference between the delivery's time and now, in seconds. Default: 300. */
+  /** The largest difference between the signed time of a delivery and now. Default: 300. */
   toleranceSeconds?: number
   /** Refuse a delivery without a signed time: an attacker could replay it without its `webhook-*`
    *  headers. Muster always signs the time. */
@@ -55,6 +55,7 @@ export async function verifyWebhook(
 const PREFIX = 'whsec_'
 const TOLERANCE_SECONDS = 300
 
+/** Verifies `X-Service-Signature`, and if a time was sent, also the signature of the time. */
 async function isSignedWith(
   secret: string,
   body: Uint8Array<ArrayBuffer>,
@@ -73,13 +74,13 @@ async function isSignedWith(
   const signatures = header(headers, 'webhook-signature')
     .split(' ')
     .map((one) => (one.startsWith('v1,') ? parseBase64(one.slice('v1,'.length)) : undefined))
-  const right = await Promise.all(
+  const verified = await Promise.all(
     signatures.map((one) => key !== undefined && one !== undefined && isHmac(key, one, signed)),
   )
-  return right.includes(true)
+  return verified.includes(true)
 }
 
-/** The platform compares in constant time. */
+/** `crypto.subtle.verify` compares in constant time. */
 async function isHmac(
   key: Uint8Array<ArrayBuffer>,
   signature: Uint8Array<ArrayBuffer>,
