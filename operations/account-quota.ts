@@ -58,7 +58,7 @@ export class AccountQuotas {
   }
 }
 
-/** What one change takes from the quotas of its account. */
+/** The part of an account's quotas that one change takes. */
 interface QuotaShare {
   /** Throws `InvalidInput` for a record above the quota, and 429 for an event above it. The second
    *  call does nothing: a transaction may run more than once. */

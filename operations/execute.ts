@@ -30,7 +30,7 @@ import { assertRecordSize } from './record-size.ts'
 import { assertBodyRules, assertDistinctSorts } from './request-rules.ts'
 import type { ResponseChecker } from './response-check.ts'
 
-/** The input of a client or a form, before validation. Its text is storable: see
+/** The input of a client or a form, before validation. All text in the input is storable: see
  *  operations/storable.ts. */
 export interface RawInput {
   path?: Record<string, string>

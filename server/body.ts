@@ -32,7 +32,8 @@ export async function readJson(ctx: Context): Promise<JsonBody> {
   return { text, value, isMergePatch }
 }
 
-/** Throws 415 unless the operation accepts the media type and its parameters. */
+/** The media type in lower case. Throws 415 for a media type, charset or encoding that the
+ *  operation does not accept. */
 function readMediaType(ctx: Context): string {
   const accepted = ctx.method === 'PATCH' ? [JSON_TYPE, MERGE_PATCH_TYPE] : [JSON_TYPE]
   const refuse = (message: string): never =>

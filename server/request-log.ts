@@ -19,8 +19,8 @@ import { DailyBytes, RepeatFinder } from './request-log-limits.ts'
 
 const FLUSH_MS = 1_000
 const FLUSH_ENTRIES = 500
-/** While the database is slow or not available, the oldest entries beyond this are dropped: serving
- *  requests is more important. */
+/** The most entries in memory. While the database is slow or not available, the oldest entries are
+ *  dropped: serving requests is more important. */
 const MAX_ENTRIES = 20_000
 const MAX_BODY_BYTES = 64 * 1024
 

@@ -31,7 +31,8 @@ export function checkFields(checks: Record<string, () => unknown>): Errors {
       check()
     } catch (error) {
       if (!(error instanceof Refused)) throw error
-      errors[name] = [/[.!?]$/.test(error.message) ? error.message : `${error.message}.`]
+      const isSentence = /[.!?]$/.test(error.message)
+      errors[name] = [isSentence ? error.message : `${error.message}.`]
     }
   }
   return errors
@@ -47,8 +48,8 @@ export interface FieldOptions {
   isRequired?: boolean
 }
 
-/** Returns a function for the options of a required field. Its value is what the user typed, or
- *  `initial` before the form is sent. */
+/** Returns a function that creates the options of a required field. The value of the field is what
+ *  the user typed, or `initial` before the form is sent. */
 export function typedFields(input: URLSearchParams, errors: Errors) {
   return (name: string, label: string, initial = ''): FieldOptions => ({
     name,
@@ -134,7 +135,7 @@ export function textArea(options: FieldOptions & { rows?: number; isCode?: boole
   return labelledField(
     options,
     (attributes) =>
-      // HTML ignores a line break directly after the tag: this one, not the first of the value.
+      // HTML ignores the first line break after the tag: without \n, it would be one of `value`.
       html`<textarea ${attributes} rows="${rows}"${codeAttributes}>\n${value}</textarea>`,
   )
 }

@@ -13,6 +13,7 @@ const MAX_FIELDS = 5_000
  *  too large, and 400 for a field with the NUL character. */
 export async function readForm(ctx: Context, maxBytes: number): Promise<URLSearchParams> {
   if (ctx.method !== 'POST') return new URLSearchParams()
+  // `null` for a request without a body: an empty form.
   if (ctx.is('urlencoded') === false)
     ctx.throw(415, 'A form must be application/x-www-form-urlencoded.')
   const text = await readText(ctx, maxBytes)

@@ -1,4 +1,4 @@
-/** Times, durations, sizes and numbers as text. */
+/** Times in epoch milliseconds, durations, sizes and numbers as text. */
 
 export function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)

@@ -61,11 +61,11 @@ async function overview(visit: Visit): Promise<ConsolePage> {
 
 async function lastDay(visit: Visit): Promise<Content> {
   const { scope, now } = visit
-  const end = now.getTime() - (now.getTime() % BUCKET_MS) + BUCKET_MS
+  const endOfBucket = now.getTime() - (now.getTime() % BUCKET_MS) + BUCKET_MS
   const webhooks = await listWebhooks(scope)
   const ids = webhooks.map(({ id }) => id)
   const [traffic, healths, unreadable, use, steps] = await Promise.all([
-    findTraffic(scope, { from: end - DAY_MS, until: null }, BUCKET_MS, end),
+    findTraffic(scope, { from: endOfBucket - DAY_MS, until: null }, BUCKET_MS, endOfBucket),
     findWebhookHealth(scope, ids, now),
     findUnreadableSecrets(visit),
     listRateLimitUse(scope, now, MAX_USERS),

@@ -19,8 +19,8 @@ export interface ListPage<T> {
   hasOlder: boolean
 }
 
-/** `found` are the entries next to the cursor, newest first: up to `size`, and one more if the list
- *  goes on behind them. That one is the last, or with the cursor `newerThan` the first. */
+/** `found` are up to `size` + 1 entries next to the cursor, newest first. The additional entry only
+ *  tells that the list goes on: it is the last one, or with the cursor `newerThan` the first. */
 export function toListPage<T>(
   found: T[],
   size: number,

@@ -25,6 +25,7 @@ const LIMITS = {
   /** The forms that invite a user or change an email tell whether an email is in use. */
   invite: [60, DAY_S],
   change_email: [10, DAY_S],
+  /** Checks of the URL of a webhook while one user types. */
   webhook_url: [60, MINUTE_S],
   /** Test events of one webhook: each sends a request to its endpoint. */
   test_event: [10, MINUTE_S],

@@ -1,5 +1,5 @@
-/** The contract for the documentation: operations and events by resource, with links between
- *  them. */
+/** The contract for the documentation: resources, operations and events, which refer to each
+ *  other. */
 import { type Contract, readGeneratedContract } from '../../scripts/model/contract.ts'
 import { readBasePath, readGeneratedDocument } from '../../scripts/model/document.ts'
 import { isPlain } from '../../scripts/model/document-folder.ts'

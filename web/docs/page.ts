@@ -39,6 +39,6 @@ export interface PageContext extends SchemaContext {
   contractLink(name: string): string
   /** Renders Markdown. Names of operations and events in code link to their pages. */
   render(text: string, options?: Pick<MarkdownOptions, 'resolve' | 'readCode'>): Rendered
-  /** The URL of the service's root. The `static` edition does not use it. */
+  /** The URL of the service's root. Pages of the `static` edition do not use this URL. */
   rootLink: string
 }
