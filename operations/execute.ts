@@ -49,12 +49,12 @@ export function validate<Id extends OperationId>(
   id: Id,
   { path = {}, query = {}, spellings, headers, body }: RawInput,
 ): ValidInput<Id> {
-  const expected = validators.params[id]
+  const paramValidators = validators.params[id]
   const spell = (name: string): string => spellings?.get(name) ?? name
-  assertValid(expected.query, query, ([name = '']) => spell(name))
+  assertValid(paramValidators.query, query, ([name = '']) => spell(name))
   assertDistinctSorts(query.sort, spell('sort'))
-  if (expected.headers && headers) {
-    const { names, validator } = expected.headers
+  if (paramValidators.headers && headers) {
+    const { names, validator } = paramValidators.headers
     assertValid(
       validator,
       headers,
@@ -64,7 +64,7 @@ export function validate<Id extends OperationId>(
   const bodyValidator = validators.bodies[id]
   if (bodyValidator) assertValid(bodyValidator, body)
   assertBodyRules(id, body)
-  if (!expected.path(path)) throw new StatusError(404, 'There is no such record.')
+  if (!paramValidators.path(path)) throw new StatusError(404, 'There is no such record.')
   return { path, query, body } as ValidInput<Id>
 }
 

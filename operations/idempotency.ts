@@ -42,16 +42,16 @@ export class KeysInUse {
    *  longer than `WAIT_MS`. */
   async use<T>(request: KeyedRequest | undefined, work: () => Promise<T>): Promise<T> {
     if (!request) return work()
-    const name = `${request.userId} ${request.key}`
+    const userAndKey = `${request.userId} ${request.key}`
     const deadline = performance.now() + WAIT_MS
-    for (let end = this.#ends.get(name); end; end = this.#ends.get(name))
+    for (let end = this.#ends.get(userAndKey); end; end = this.#ends.get(userAndKey))
       if (!(await endsBefore(end, deadline))) throw new StillInProgress()
     const ended = Promise.withResolvers<void>()
-    this.#ends.set(name, ended.promise)
+    this.#ends.set(userAndKey, ended.promise)
     try {
       return await untilUnlocked(work, deadline)
     } finally {
-      this.#ends.delete(name)
+      this.#ends.delete(userAndKey)
       ended.resolve()
     }
   }

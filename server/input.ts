@@ -22,13 +22,13 @@ export async function readInput<Id extends OperationId>(
   ctx: Context,
   id: Id,
 ): Promise<ReadInput<Id>> {
-  const read = validators.bodies[id] ? await readJson(ctx) : undefined
-  const mergePatch = read?.isMergePatch ? (read.value as MergePatch) : undefined
-  const body = mergePatch ? withoutRemovals(mergePatch) : read?.value
+  const sent = validators.bodies[id] ? await readJson(ctx) : undefined
+  const mergePatch = sent?.isMergePatch ? (sent.value as MergePatch) : undefined
+  const body = mergePatch ? withoutRemovals(mergePatch) : sent?.value
   const { query, spellings } = readQuery(ctx, operations[id])
   const { pathParameters: path } = ctx.state
   const input = validate(id, { path, query, spellings, headers: ctx.headers, body })
-  return { input, text: read?.text ?? '', mergePatch }
+  return { input, text: sent?.text ?? '', mergePatch }
 }
 
 interface Query {

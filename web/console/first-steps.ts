@@ -57,11 +57,11 @@ export async function firstSteps(
 }
 
 export function gettingStarted(steps: Step[]): Html {
-  const left = steps.filter(({ isDone }) => !isDone).length
+  const stepsLeft = steps.filter(({ isDone }) => !isDone).length
   return card('Getting started', [
     html`<ol class="first-steps">${steps.map(stepItem)}</ol>`,
     html`<p class="muted">
-      ${counted(left, 'step')} left. The <a href="/docs/">documentation</a> has a
+      ${counted(stepsLeft, 'step')} left. The <a href="/docs/">documentation</a> has a
       <a href="/docs/guides/getting-started">getting started guide</a>, every operation, and code to
       copy.
     </p>`,

@@ -44,6 +44,7 @@ export interface FieldOptions {
   /** One sentence under the label. */
   hint?: Content
   value?: string
+  /** The errors of all fields of the form. */
   errors?: Errors
   isRequired?: boolean
 }
@@ -100,7 +101,7 @@ export function textField(
   },
 ): Html {
   const { type = 'text', value = '', autocomplete = 'off', maxLength, placeholder } = options
-  const limits = [
+  const optionalAttributes = [
     maxLength !== undefined && html` maxlength="${maxLength}"`,
     placeholder && html` placeholder="${placeholder}"`,
   ]
@@ -109,7 +110,7 @@ export function textField(
     (attributes) => html`<input
       type="${type}" ${attributes}
       value="${type === 'password' ? '' : value}"
-      autocomplete="${autocomplete}"${limits}
+      autocomplete="${autocomplete}"${optionalAttributes}
     >`,
   )
 }
@@ -172,6 +173,7 @@ export function choiceField(options: {
   legend: Content
   hint?: Content
   choices: Choice[]
+  /** The values of the checked choices. */
   values: string[]
   isMultiple?: boolean
   errors?: Errors

@@ -55,7 +55,7 @@ const MAX_HIGHLIGHTED = 5_000
 
 export function highlightJson(pretty: string): Content {
   const parts: Content[] = []
-  let end = 0
+  let copiedUpTo = 0
   let highlighted = 0
   for (const found of pretty.matchAll(KEY_OR_VALUE)) {
     if (++highlighted > MAX_HIGHLIGHTED) break
@@ -64,10 +64,10 @@ export function highlightJson(pretty: string): Content {
     // Numbers, true, false and null share one colour.
     const kind = string === undefined ? 'number' : stringKind
     parts.push(
-      pretty.slice(end, found.index),
+      pretty.slice(copiedUpTo, found.index),
       html`<span class="json-${kind}">${string ?? whole}</span>${colon}`,
     )
-    end = found.index + whole.length
+    copiedUpTo = found.index + whole.length
   }
-  return [...parts, pretty.slice(end)]
+  return [...parts, pretty.slice(copiedUpTo)]
 }

@@ -137,11 +137,11 @@ function webhookStats(rows: WebhookRow[]): Stat[] {
 }
 
 function sumHours(rows: WebhookRow[]): WebhookHealth['hours'] {
-  const all = rows.map(({ health }) => health.hours)
-  return (all[0] ?? []).map(({ startsAt }, index) => ({
+  const hoursByRow = rows.map(({ health }) => health.hours)
+  return (hoursByRow[0] ?? []).map(({ startsAt }, index) => ({
     startsAt,
-    succeeded: sum(all.map((hours) => hours[index]?.succeeded ?? 0)),
-    failed: sum(all.map((hours) => hours[index]?.failed ?? 0)),
+    succeeded: sum(hoursByRow.map((hours) => hours[index]?.succeeded ?? 0)),
+    failed: sum(hoursByRow.map((hours) => hours[index]?.failed ?? 0)),
   }))
 }
 

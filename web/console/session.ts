@@ -52,13 +52,13 @@ export function newSessions({ db, config, now }: ConsoleServices): Sessions {
     },
     async start(ctx, { id, accountId }, beforeStart) {
       const device = { userId: id, ip: ctx.ip, userAgent: ctx.get('User-Agent') }
-      const started = await accountTransaction(db, accountId, async (scope) => {
+      const newSession = await accountTransaction(db, accountId, async (scope) => {
         await beforeStart(scope)
         return startSession(scope, device, now())
       })
       await deleteCurrentSession(db, ctx)
-      ctx.state.startedSessionId = started.id
-      setCookie(ctx, started.token)
+      ctx.state.startedSessionId = newSession.id
+      setCookie(ctx, newSession.token)
     },
     async end(ctx) {
       await deleteCurrentSession(db, ctx)

@@ -104,9 +104,9 @@ const UNTAGGED = 'Operations'
 function listResources({ tags }: Contract): ApiResource[] {
   const slugs = new Set<string>()
   return tags.map(({ name, description }): ApiResource => {
-    const wanted = name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-') || 'operations'
-    let slug = wanted
-    for (let count = 2; slugs.has(slug); count += 1) slug = `${wanted}-${count}`
+    const base = name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-') || 'operations'
+    let slug = base
+    for (let count = 2; slugs.has(slug); count += 1) slug = `${base}-${count}`
     slugs.add(slug)
     return { name: name || UNTAGGED, slug, description, operations: [], events: [] }
   })

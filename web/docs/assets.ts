@@ -27,9 +27,9 @@ export const CONTRACT_FILES = {
 
 /** The contracts that exist in `root`, with `baseUrl` as the server of the API. */
 export function readContracts(root: string, baseUrl: string): ReadonlyMap<string, Asset> {
-  const present = Object.entries(CONTRACT_FILES).filter(([, file]) => existsSync(join(root, file)))
+  const existing = Object.entries(CONTRACT_FILES).filter(([, file]) => existsSync(join(root, file)))
   return new Map(
-    present.map(([name, file]) => {
+    existing.map(([name, file]) => {
       const text = readFileSync(join(root, file), 'utf8')
       const served = name.startsWith('openapi') ? replaceServer(text, baseUrl) : text
       return [name, toAsset(name, served)]

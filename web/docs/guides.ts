@@ -29,7 +29,7 @@ const NAVIGATION_ORDER = [
 
 /** Returns the guides in the order of the navigation. */
 export function readGuides(root: string): Guide[] {
-  const read = (group: Guide['group'], folder: string, prefix: string): Guide[] =>
+  const readGroup = (group: Guide['group'], folder: string, prefix: string): Guide[] =>
     sortedNames(join(root, folder))
       .filter((name) => name.endsWith('.md'))
       .map((name) =>
@@ -39,8 +39,8 @@ export function readGuides(root: string): Guide[] {
     ? [readGuide(root, 'changelog', 'CHANGELOG.md', 'changelog')]
     : []
   return [
-    ...read('guides', 'docs/guides', 'guides/'),
-    ...read('internals', 'docs', 'inside/'),
+    ...readGroup('guides', 'docs/guides', 'guides/'),
+    ...readGroup('internals', 'docs', 'inside/'),
     ...changelog,
   ]
 }

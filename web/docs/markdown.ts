@@ -76,13 +76,13 @@ function takeTitle(tokens: Token[]): string | undefined {
 
 /** Gives each heading an ID that links can lead to. Returns the headings. */
 function addHeadingIds(tokens: Token[]): Heading[] {
-  const found = tokens.flatMap((token, index) =>
+  const headings = tokens.flatMap((token, index) =>
     token.type === 'heading_open'
       ? [{ token, text: tokens[index + 1]?.content.replaceAll('`', '') ?? '' }]
       : [],
   )
-  const ids = headingIds(found.map(({ text }) => text))
-  return found.map(({ token, text }, index) => {
+  const ids = headingIds(headings.map(({ text }) => text))
+  return headings.map(({ token, text }, index) => {
     const id = ids[index] ?? ''
     token.attrSet('id', id)
     return { level: Number(token.tag.slice(1)), id, text }
@@ -107,8 +107,8 @@ function resolveLinks(tokens: Token[], { resolve }: MarkdownOptions): void {
 }
 
 function isInLink(tokens: Token[], index: number): boolean {
-  const before = tokens.slice(0, index).map(({ type }) => type)
-  return before.lastIndexOf('link_open') > before.lastIndexOf('link_close')
+  const earlierTypes = tokens.slice(0, index).map(({ type }) => type)
+  return earlierTypes.lastIndexOf('link_open') > earlierTypes.lastIndexOf('link_close')
 }
 
 /** Replaces each list of links to source files by tabs with the files. */
@@ -131,8 +131,8 @@ function withTabs(tokens: Token[], { readCode }: MarkdownOptions): Token[] {
 /** The tokens of the list that opens at `index`. */
 function listAt(tokens: Token[], index: number): Token[] {
   const end = tokens.findIndex(
-    ({ type, level }, at) =>
-      at > index && type === 'bullet_list_close' && level === tokens[index]?.level,
+    ({ type, level }, position) =>
+      position > index && type === 'bullet_list_close' && level === tokens[index]?.level,
   )
   return tokens.slice(index, end + 1)
 }

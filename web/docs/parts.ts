@@ -42,9 +42,13 @@ export function eventList(context: PageContext, events: ApiEvent[]): Html {
 }
 
 export function headerList(context: PageContext, headers: ResponseHeader[]): Html {
-  const output = { ...context, isOutput: true }
+  const outputContext = { ...context, isOutput: true }
   const items = headers.map((header) =>
-    fieldItem(output, { ...header, schema: header.schema.value, isRequired: header.required }),
+    fieldItem(outputContext, {
+      ...header,
+      schema: header.schema.value,
+      isRequired: header.required,
+    }),
   )
   return html`<ul class="fields">${items}</ul>`
 }

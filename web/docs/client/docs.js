@@ -35,17 +35,17 @@ function showLanguage() {
 
 /** Keeps the tab in its place on the screen, although the panels above it change their height. */
 function chooseLanguage(tab) {
-  const before = tab.getBoundingClientRect().top
+  const topBefore = tab.getBoundingClientRect().top
   savePreference('language', tab.dataset.language)
   showLanguage()
-  scrollBy(0, tab.getBoundingClientRect().top - before)
+  scrollBy(0, tab.getBoundingClientRect().top - topBefore)
 }
 
 /** The tab to which the key moves. Undefined for other keys. */
 function tabFor(key, tabs) {
-  const at = tabs.indexOf(document.activeElement)
-  if (key === 'ArrowRight') return tabs[(at + 1) % tabs.length]
-  if (key === 'ArrowLeft') return tabs.at(at - 1)
+  const position = tabs.indexOf(document.activeElement)
+  if (key === 'ArrowRight') return tabs[(position + 1) % tabs.length]
+  if (key === 'ArrowLeft') return tabs.at(position - 1)
   if (key === 'Home') return tabs[0]
   if (key === 'End') return tabs.at(-1)
 }
@@ -83,8 +83,8 @@ document.addEventListener('click', async ({ target }) => {
 function openTarget() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)))
   if (!target) return
-  for (let at = target; at; at = at.parentElement)
-    if (at instanceof HTMLDetailsElement) at.open = true
+  for (let element = target; element; element = element.parentElement)
+    if (element instanceof HTMLDetailsElement) element.open = true
   target.scrollIntoView()
 }
 addEventListener('hashchange', openTarget)

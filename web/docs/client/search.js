@@ -64,11 +64,11 @@ function resultUrl(target) {
   return `${up}${page}${suffix}${fragment ? `#${fragment}` : ''}`
 }
 
-function activate(number) {
-  active = number
-  for (const [at, item] of [...list.children].entries())
-    item.setAttribute('aria-selected', String(at === number))
-  const item = list.children[number]
+function activate(position) {
+  active = position
+  for (const [index, item] of [...list.children].entries())
+    item.setAttribute('aria-selected', String(index === position))
+  const item = list.children[position]
   item?.scrollIntoView({ block: 'nearest' })
   if (item) input.setAttribute('aria-activedescendant', item.id)
   else input.removeAttribute('aria-activedescendant')

@@ -71,23 +71,24 @@ function bodySection(context: PageContext, { body, bodies }: Operation): string 
 /** `range` is the name of a response for several statuses. */
 function responseBlock(context: PageContext, response: OperationResponse, range?: string): string {
   const { status, description, headers, content } = response
-  const output = { ...context, isOutput: true }
+  const outputContext = { ...context, isOutput: true }
   // The successful response also lists the headers that every response has.
-  const listed = Object.values(headers).filter(
+  const shownHeaders = Object.values(headers).filter(
     ({ name }) => status < 300 || !COMMON_HEADERS.test(name),
   )
   const media = Object.values(content)
   const [first] = media
   const types = media.map(
-    ({ mediaType, schema }) => `\`${mediaType}\`: ${inlineText(formatType(output, schema.value))}`,
+    ({ mediaType, schema }) =>
+      `\`${mediaType}\`: ${inlineText(formatType(outputContext, schema.value))}`,
   )
   return joinBlocks([
     `### ${range ?? `${status} ${STATUS_CODES[status]}`}`,
     description,
     types.join('\n'),
-    first && fieldLines(output, first.schema.value).join('\n'),
+    first && fieldLines(outputContext, first.schema.value).join('\n'),
     ...media.map(({ example }) => exampleBlock(example)),
-    listed.length > 0 && 'Headers:',
-    fieldItems(output, listed),
+    shownHeaders.length > 0 && 'Headers:',
+    fieldItems(outputContext, shownHeaders),
   ])
 }

@@ -71,7 +71,7 @@ export function operationLines({ link }: PageContext, { operations }: ApiResourc
 export function eventMarkdown(context: PageContext, event: ApiEvent): string {
   const { link } = context
   const { type, summary, description, payload, headers, example, getRecord } = event
-  const output = { ...context, isOutput: true }
+  const outputContext = { ...context, isOutput: true }
   const triggers = event.triggers.map(({ id, summary }) =>
     listItem(`[${id}](${link(`operations/${id}`)}): ${summary}`),
   )
@@ -91,8 +91,8 @@ export function eventMarkdown(context: PageContext, event: ApiEvent): string {
         'The record',
         `Fetch it with \`resource.id\`: [${getRecord.id}](${link(`operations/${getRecord.id}`)}).`,
       ),
-    section('Body', fieldLines(output, payload.value).join('\n'), exampleBlock(example)),
-    section('Headers', fieldLines(output, headers.value).join('\n')),
+    section('Body', fieldLines(outputContext, payload.value).join('\n'), exampleBlock(example)),
+    section('Headers', fieldLines(outputContext, headers.value).join('\n')),
   ])
 }
 

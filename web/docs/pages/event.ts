@@ -8,7 +8,7 @@ import { fieldList } from '../schema.ts'
 
 export function eventPage(context: PageContext, event: ApiEvent): DocsPage {
   const { type, summary, description, payload, headers, example } = event
-  const output = { ...context, isOutput: true }
+  const outputContext = { ...context, isOutput: true }
   return {
     title: type,
     summary: summary || firstSentence(description),
@@ -25,11 +25,11 @@ export function eventPage(context: PageContext, event: ApiEvent): DocsPage {
           ${record(context, event)}
           <section>
             <h2 id="body">Body</h2>
-            ${fieldList(output, payload.value)}
+            ${fieldList(outputContext, payload.value)}
           </section>
           <section>
             <h2 id="headers">Headers</h2>
-            ${fieldList(output, headers.value)}
+            ${fieldList(outputContext, headers.value)}
           </section>
         </div>
         <aside class="column samples" aria-label="Samples">

@@ -174,7 +174,7 @@ function responseDetails(
 ): Html {
   const isSuccess = response.status === success.status
   const { status, description, headers, content } = response
-  const output = { ...context, isOutput: true }
+  const outputContext = { ...context, isOutput: true }
   const media = Object.values(content)
   const [first] = media
   return html`<details class="response" id="response-${range ?? status}"${isSuccess && html` open`}>
@@ -183,11 +183,11 @@ function responseDetails(
       <span>${range === undefined ? STATUS_CODES[status] : 'other statuses'}</span>
     </summary>
     ${context.markdown(description)}
-    ${media.map(
-      ({ mediaType, schema }) =>
-        html`<p class="media"><code>${mediaType}</code> ${formatType(output, schema.value)}</p>`,
-    )}
-    ${first && fieldList(output, first.schema.value)}
+    ${media.map(({ mediaType, schema }) => {
+      const type = formatType(outputContext, schema.value)
+      return html`<p class="media"><code>${mediaType}</code> ${type}</p>`
+    })}
+    ${first && fieldList(outputContext, first.schema.value)}
     ${!isSuccess && first?.example !== undefined && html`<h3>Example</h3>${mediaExample(first)}`}
     ${Object.keys(headers).length > 0 && headerDetails(context, headers)}
   </details>`
