@@ -7,7 +7,7 @@ export type {
   EventType,
 } from '../../generated/asyncapi.ts'
 export type * from '../../generated/openapi.ts'
-// The types have the names under which they were first published.
+// Programs that use this package already import some types by other names.
 export {
   type ApiResponse as Answer,
   createMuster,

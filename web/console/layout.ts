@@ -176,7 +176,7 @@ function link({ label, to, icon: name, badge }: NavigationItem, path: string): H
   return html`<a href="${href}"${current}>${content}</a>`
 }
 
-/** Always in the page, because open pages reload it. Empty while the count is 0. */
+/** The element exists also while the count is 0, because open pages reload it. */
 function badgeElement({ id, count, label }: NavigationBadge): Html {
   const noun = html`<span class="visually-hidden"> ${label}</span>`
   return html`<span id="${id}">

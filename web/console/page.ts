@@ -62,7 +62,7 @@ export interface Visit extends GuestVisit {
   ): Promise<void>
   /** Runs an operation of the contract as this user: validation, transaction and events.
    *  Throws `InvalidInput` or a `StatusError`, for example 404.
-   *  Checks no permission of the user: `access` of the page's route must do so. */
+   *  Checks no permission of the user: the page must have checked it. */
   call(id: OperationId, input: OperationInput): Promise<unknown>
 }
 
