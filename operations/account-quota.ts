@@ -100,8 +100,8 @@ class AccountQuota {
     if (success === CREATED && this.#use.records >= records)
       throw new InvalidInput({
         records: [
-          `Your account may have ${countNoun(records, 'record')}. Delete some, or ask the operator of this ` +
-            'service for a larger quota.',
+          `Your account may have ${countNoun(records, 'record')}. ` +
+            'Delete some, or ask the operator of this service for a larger quota.',
         ],
       })
     if (this.#use.events_per_day < events_per_day) return

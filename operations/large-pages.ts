@@ -15,7 +15,8 @@ export class LargePages {
   /** Runs `build` at once for a small page or no page. Builds one large page at a time. Accounts
    *  take turns. */
   async run<T>(accountId: string, size: unknown, build: () => Promise<T>): Promise<T> {
-    if (!(Number(size) > MAX_SMALL_PAGE)) return build()
+    const isLarge = Number(size) > MAX_SMALL_PAGE
+    if (!isLarge) return build()
     const account = this.#accounts.get(accountId) ?? { turns: new Turns(1), pages: 0 }
     this.#accounts.set(accountId, account)
     account.pages++

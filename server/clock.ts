@@ -95,7 +95,8 @@ class ClockWatch {
       .then(() =>
         this.#clock.read(async (differenceMs, now) => {
           const hasJumped = Math.abs(differenceMs) > MAX_STEP_MS
-          if (hasJumped || mustMark || this.#isMarkDue()) await this.#mark(now, hasJumped)
+          const isMarkNeeded = hasJumped || mustMark || this.#isMarkDue()
+          if (isMarkNeeded) await this.#mark(now, hasJumped)
         }),
       )
       .then(() => this.#reportOffset())

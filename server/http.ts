@@ -82,8 +82,9 @@ export async function listen(
     const hasBegun = [...inFlight].some(
       ({ req, headersSent }) => req.socket === socket && headersSent,
     )
-    if (!socket.writable || error.code === 'ECONNRESET' || hasBegun) socket.destroy()
-    else respondToUnreadable(error, socket)
+    const canRespond = socket.writable && error.code !== 'ECONNRESET' && !hasBegun
+    if (canRespond) respondToUnreadable(error, socket)
+    else socket.destroy()
   })
   const slowReaders = setInterval(newSlowReaderCheck(inFlight, clientTimeoutMs), checkMs)
   slowReaders.unref()

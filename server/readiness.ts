@@ -30,8 +30,10 @@ export function newReadiness(
     (await findSecretKeyProblem(db, secretKeys)) === undefined ? undefined : 'secret_key'
   const checkSchema = async (): Promise<UnreadyReason | undefined> =>
     (await schema.isIntact()) ? undefined : 'schema'
-  const checkSchedule = async (): Promise<UnreadyReason | undefined> =>
-    role === 'api' || (await engine()?.ready()) ? undefined : 'schedule'
+  const checkSchedule = async (): Promise<UnreadyReason | undefined> => {
+    const isReady = role === 'api' || (await engine()?.ready())
+    return isReady ? undefined : 'schedule'
+  }
   const checkWrites = newWriteCheck(db)
   let isDraining = false
   return {

@@ -76,9 +76,10 @@ export function checkErrorResponses(checkResponse: ResponseChecker) {
   return async (ctx: Context, next: Next): Promise<void> => {
     await next()
     const { status, body, response, state } = ctx
-    if (state.operationId === undefined || status < 400 || status === NOT_IMPLEMENTED) return
-    if (typeof body !== 'string') return
+    const { operationId, requestId } = state
+    const isContractError = status >= 400 && status !== NOT_IMPLEMENTED
+    if (operationId === undefined || !isContractError || typeof body !== 'string') return
     const headers = response.headers
-    checkResponse(state.operationId, { status, headers, body: JSON.parse(body) }, state.requestId)
+    checkResponse(operationId, { status, headers, body: JSON.parse(body) }, requestId)
   }
 }

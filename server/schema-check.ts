@@ -14,8 +14,8 @@ import type { Config } from './config.ts'
 const RECHECK_MS = 10_000
 
 export interface SchemaCheck {
-  /** False: the last comparison has found that this version cannot use the schema. Always true where
-   *  catalogues are not comparable. */
+  /** False: the last comparison has found that this version cannot use the schema. Always true for
+   *  databases whose catalogues cannot be compared. */
   isIntact(): Promise<boolean>
 }
 

@@ -23,7 +23,7 @@ const MAX_PRETTY_LENGTH = 256 * 1024
 /** In valid JSON: a string, a punctuation mark, or a number or word. */
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:,]|[^\s"[\]{}:,]+/g
 
-/** Indented JSON. Undefined: the text is not JSON, or has too many levels, or would become too long.
+/** Indented JSON. Undefined: the text is not JSON, has too many levels, or would become too long.
  *  Copies every value unchanged, so that large numbers are not rounded and duplicate names stay. */
 export function prettyJson(text: string): string | undefined {
   if (!isJson(text)) return undefined
@@ -49,8 +49,7 @@ export function prettyJson(text: string): string | undefined {
 /** A string (a key has its colon), a word or a number. */
 const KEY_OR_VALUE =
   /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
-/** Each highlighted key or value is an element: more of them would make the page many times as large
- *  as the JSON. */
+/** The most elements for colours. More would make the page many times as large as the JSON. */
 const MAX_HIGHLIGHTED = 5_000
 
 export function highlightJson(pretty: string): Content {

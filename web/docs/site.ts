@@ -43,8 +43,8 @@ export interface Site {
   contracts: ReadonlyMap<string, Asset>
 }
 
-/** How deep the fields of a plain document are listed: the objects of some documents refer to nearly
- *  all others. */
+/** The most levels of fields for a plain document: in some documents, an object refers to nearly all
+ *  other objects. */
 const MAX_PLAIN_DEPTH = 3
 
 interface Page {

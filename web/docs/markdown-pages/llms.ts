@@ -8,9 +8,10 @@ import { eventLines, joinBlocks, listItem, section } from './text.ts'
 /** A title, a sentence, and links to the Markdown of each page with a description. */
 export function siteIndex(context: PageContext): string {
   const { api, link, contractNames, contractLink } = context
-  const contracts = contractNames.map((name) =>
-    listItem(`[${name}](${contractLink(name)}): ${CONTRACT_CONTENTS[name.split(/[-.]/)[0] ?? '']}`),
-  )
+  const contracts = contractNames.map((name) => {
+    const [kind = ''] = name.split(/[-.]/)
+    return listItem(`[${name}](${contractLink(name)}): ${CONTRACT_CONTENTS[kind]}`)
+  })
   const overviews = [
     listItem(`[API overview](${link('api')}): ${firstSentence(api.description)}`),
     listItem(`[Schemas](${link('schemas')}): All schemas with the constraints of their fields.`),

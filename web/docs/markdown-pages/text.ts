@@ -41,11 +41,12 @@ export function inlineText(content: Content): string {
     .trim()
 }
 
-/** Indents all lines but the first, so that they belong to the list item. */
+/** Indents the lines after the first, so that they belong to the list item. */
 export function listItem(text: string, depth = 0): string {
   const indent = '  '.repeat(depth)
-  const lines = text.trim().split('\n')
-  return `${indent}- ${lines.map((line, index) => (index > 0 && line ? `${indent}  ${line}` : line)).join('\n')}`
+  const [first = '', ...others] = text.trim().split('\n')
+  const indented = others.map((line) => (line === '' ? '' : `${indent}  ${line}`))
+  return [`${indent}- ${first}`, ...indented].join('\n')
 }
 
 export function eventLines({ link }: PageContext, events: ApiEvent[]): string {
