@@ -75,9 +75,9 @@ async function lastDay(visit: Visit): Promise<Content> {
     const health = healths.get(webhook.id)
     return health ? [{ webhook, health, isSecretUnreadable: unreadable.has(webhook.id) }] : []
   })
-  const badge = `#${TROUBLED_WEBHOOKS_ID}:outerMorph`
-  const reload = reloadEvery(REFRESH_SECONDS, '/console', 'last-day', badge)
-  const isNew = traffic.requests === 0 && webhooks.length === 0
+  const badgeToo = `#${TROUBLED_WEBHOOKS_ID}:outerMorph`
+  const reload = reloadEvery(REFRESH_SECONDS, '/console', 'last-day', badgeToo)
+  const isNewAccount = traffic.requests === 0 && webhooks.length === 0
   const cards = [
     requestsCard(traffic),
     attemptsCard(visit, rows),
@@ -88,7 +88,7 @@ async function lastDay(visit: Visit): Promise<Content> {
     steps.some(({ isDone }) => !isDone) && gettingStarted(steps),
     html`<div id="last-day"${reload}>
       ${dayStats(traffic, rows)}
-      ${!isNew && html`<div class="halves">${cards}</div>`}
+      ${!isNewAccount && html`<div class="halves">${cards}</div>`}
     </div>`,
   ]
 }

@@ -43,8 +43,7 @@ export interface Site {
   contracts: ReadonlyMap<string, Asset>
 }
 
-/** The most levels of fields for a plain document: in some documents, an object refers to nearly all
- *  other objects. */
+/** The most levels of fields for a plain document: in some, objects refer to nearly all others. */
 const MAX_PLAIN_DEPTH = 3
 
 interface Page {

@@ -11,7 +11,7 @@ export interface Notation {
   /** Reads an environment variable. */
   variable(name: string): string
   /** The separator of key and value. A colon by default. */
-  arrow?: string
+  separator?: string
   object: [open: string, close: string]
   /** An empty object, if it differs from the two brackets of `object`. */
   emptyObject?: string
@@ -24,7 +24,7 @@ const MAX_LINE_LENGTH = 80
 /** Returns a function that writes a value on one line if it fits, but an object with several
  *  entries on several lines. `indent` is the indentation of the line on which the value begins. */
 export function valueWriter(notation: Notation): (value: unknown, indent?: string) => string {
-  const { arrow = ': ', object, emptyObject } = notation
+  const { separator = ': ', object, emptyObject } = notation
   return function write(value: unknown, indent = ''): string {
     if (value === null || typeof value === 'boolean')
       return notation[String(value) as 'null' | 'true' | 'false']
@@ -37,7 +37,7 @@ export function valueWriter(notation: Notation): (value: unknown, indent?: strin
     const parts = isList
       ? value.map((item) => write(item, inner))
       : Object.entries(value as object).map(
-          ([key, item]) => `${notation.key(key)}${arrow}${write(item, inner)}`,
+          ([key, item]) => `${notation.key(key)}${separator}${write(item, inner)}`,
         )
     if (parts.length === 0) return isList ? '[]' : (emptyObject ?? open + close)
     const pad = open === '{' ? ' ' : ''

@@ -8,7 +8,7 @@ const write = valueWriter({
   string: singleQuoted,
   key: singleQuoted,
   variable: (name) => `getenv('${name}')`,
-  arrow: ' => ',
+  separator: ' => ',
   object: ['[', ']'],
   emptyObject: 'new stdClass()',
   indent: '    ',

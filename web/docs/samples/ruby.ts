@@ -8,7 +8,7 @@ const write = valueWriter({
   string: doubleQuoted,
   key: doubleQuoted,
   variable: (name) => `ENV.fetch("${name}")`,
-  arrow: ' => ',
+  separator: ' => ',
   object: ['{', '}'],
   indent: '  ',
 })
