@@ -53,8 +53,8 @@ class StorageFull extends Error {
 }
 
 /** Writes the file of one export, if the export is due. After an error, queues the export again or
- *  fails it. Then throws an unexpected error for the log. Stops when `signal` aborts, so that another
- *  process can write the file. */
+ *  fails it. Then throws an unexpected error for the log. Stops when `signal` aborts, so that
+ *  another process can write the file. */
 export async function makeExport(
   services: ExportServices,
   id: string,

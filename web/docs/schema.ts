@@ -207,8 +207,7 @@ function describeRange(
   if (high === undefined) return `at least ${low}${units(low ?? 0)}`
   // A length is never below 0.
   const hasNoMinimum = low === undefined || (unit !== '' && low === 0)
-  if (hasNoMinimum)
-    return high === 0 ? `no${units(0)}` : `at most ${high}${units(high)}`
+  if (hasNoMinimum) return high === 0 ? `no${units(0)}` : `at most ${high}${units(high)}`
   return low === high ? `exactly ${low}${units(low)}` : `${low} to ${high}${units(high)}`
 }
 
