@@ -17,6 +17,18 @@ import { newMuster } from './muster.ts'
 
 const LOCAL = { host: '127.0.0.1', port: 0 }
 
+const GET_WITH_BODY = `openapi: 3.0.3
+info: { title: Search, version: '1' }
+paths:
+  /search:
+    get:
+      operationId: search
+      requestBody:
+        content:
+          application/json: { schema: { type: object }, example: { text: lamp } }
+      responses: { '200': { description: The results. } }
+`
+
 /** Runs a service or a mock, and disposes of it at the end of the test. */
 async function serve(starting: Promise<Awaited<ReturnType<typeof startHandlers>>>) {
   const { url, stop } = await starting
@@ -262,6 +274,17 @@ describe('public documents', () => {
       expect([id, (await fetch(`${service.url}/docs/operations/${id}`)).status]).toEqual([id, 200])
     expect((await testDocument({ root, mock: true })).results).toEqual([])
   })
+})
+
+it('shows an operation that is a GET with a body as a curl command that sends a GET', async () => {
+  const source = await newFolder('search', { 'openapi.yaml': GET_WITH_BODY })
+  const root = join(folder, 'search-service')
+  await init(root, join(source, 'openapi.yaml'))
+  const site = openSite({ baseUrl: 'https://search.example', edition: 'server', root })
+  const { curl } = readTabs(site.page('operations/search') ?? '', 'request')
+  expect(curl).toContain('--data-raw')
+  // With a body, the default method of curl is POST.
+  expect(curl).toContain("curl -X GET 'https://search.example/search'")
 })
 
 describe('a document of OpenAPI 3.1 in two files', () => {

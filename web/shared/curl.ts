@@ -6,9 +6,9 @@ interface ApiRequest {
   url: string
   /** Parameters that curl encodes and adds to `url`. Only for GET. */
   query?: [name: string, value: string][]
-  /** The option that sends the API key. Null: the request needs none. */
+  /** The option that sends the API key. Default: a bearer token. Null: the request needs no key. */
   keyOption?: string | null
-  /** In addition to the API key and the type of the body. */
+  /** The headers other than the API key and the type of the body. */
   headers?: [name: string, value: string][]
   body?: string | null
   /** The media type of `body`. */
@@ -57,7 +57,8 @@ function urlArgument(url: string, variables: string[] = []): string {
 function methodOption(method: string, hasQuery: boolean, hasBody: boolean): string {
   if (hasQuery) return '-G '
   if (method === 'HEAD') return '--head '
-  return method === 'GET' || (method === 'POST' && hasBody) ? '' : `-X ${method} `
+  const defaultMethod = hasBody ? 'POST' : 'GET'
+  return method === defaultMethod ? '' : `-X ${method} `
 }
 
 function headerOption(name: string, value: string): string {
