@@ -193,6 +193,20 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
     expect(await other.getByLabel('API key').inputValue()).toBe('')
   })
 
+  it('"Try it" shows large numbers of a response as they were sent', async () => {
+    await using opened = await visit('operations/listEventTypes')
+    const { page } = opened
+    const json = '{"id":9223372036854775807,"price":1.10}'
+    await page.route('**/public/v1/event-types*', (route) =>
+      route.fulfill({ body: json, contentType: 'application/json' }),
+    )
+    await page.getByRole('link', { name: 'Try it' }).click()
+    await page.getByLabel('API key').fill('mst_any')
+    await page.getByRole('button', { name: 'Send GET' }).click()
+    const shown = await page.locator('[data-response] pre').first().textContent()
+    expect(shown).toBe('{\n  "id": 9223372036854775807,\n  "price": 1.10\n}')
+  })
+
   it('on phones: has a menu and a skip link, and opens the section of a link', async () => {
     await using opened = await visit('operations/updateTask#response-422', {
       viewport: { width: 390, height: 844 },

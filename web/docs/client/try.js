@@ -72,12 +72,16 @@ async function send(form) {
   }
 }
 
+/** Numbers stay as sent: JavaScript would round IDs of 64 bits. */
+const keepNumber = (_, value, { source }) =>
+  typeof value === 'number' ? JSON.rawJSON(source) : value
+
 function formatBody(text) {
   let shown = text
   try {
-    shown = JSON.stringify(JSON.parse(text), null, 2)
+    shown = JSON.stringify(JSON.parse(text, keepNumber), null, 2)
   } catch {
-    // The text is not JSON: show it unchanged.
+    // The text is not JSON, or the browser lacks `rawJSON`: show the text unchanged.
   }
   return shown.length > MAX_SHOWN_CHARACTERS
     ? `${shown.slice(0, MAX_SHOWN_CHARACTERS)}\n… ${shown.length - MAX_SHOWN_CHARACTERS} more characters`
