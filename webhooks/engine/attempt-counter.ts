@@ -10,7 +10,7 @@ import { transaction } from '../../records/database/transaction.ts'
 import { RunLoop } from '../run-loop.ts'
 
 const STORE_EVERY_MS = 1_000
-/** Thousands of attempts per second are counted in parts, between which requests get their turn. */
+/** Attempts are counted in batches, so that requests get their turn between two batches. */
 const MAX_BATCH = 5_000
 
 export class AttemptCounter {
@@ -29,7 +29,7 @@ export class AttemptCounter {
     )
   }
 
-  /** Attempts whose results are stored. */
+  /** Counts attempts whose results are stored, except skipped attempts and test events. */
   add(attempts: AttemptWith<'result'>[]): void {
     for (const { webhookId, result } of attempts) {
       if (!('sent' in result) || result.isTest) continue
@@ -43,10 +43,11 @@ export class AttemptCounter {
     clearTimeout(this.#timer)
     this.#loop.wake()
     await this.#loop.stop()
+    // The last run sets the timer again if it could not store all attempts.
     clearTimeout(this.#timer)
   }
 
-  /** While the database is away, attempts wait for the next time. */
+  /** While the database is unavailable, the attempts wait for the next run. */
   async #store(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined

@@ -18,8 +18,8 @@ export interface BackgroundSweep {
   stop(): Promise<void>
 }
 
-/** Makes this process work on the queue `name`, and adds the rows to it that need work: every second
- *  and on demand. */
+/** Makes this process run the jobs of the queue `name`. Adds a job for each row that needs work,
+ *  every second and on `wake`. */
 export async function startBackgroundSweep({
   queue,
   name,

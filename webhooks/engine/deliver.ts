@@ -59,7 +59,7 @@ export async function deliver(
     await delay(RELOAD_DELAY_MS, undefined, { signal: stopping }).catch(() => undefined)
     if (!stopping.aborted) waiting = await keepLeased(options, waiting)
   }
-  // A stop leaves them to other processes.
+  // After a stop, other processes make these attempts.
   await release(options, waiting)
   await Promise.all(running)
 }
@@ -69,8 +69,8 @@ interface StartedAttempts {
   /** To load again: a transaction locks the webhook, another attempt of the delivery is in flight,
    *  or loading failed. */
   remaining: AttemptWith<'lease'>[]
-  /** They must wait: all deliveries are paused, the account is suspended, this process cannot read
-   *  the secret, the endpoint is slow, or its host has no slot. */
+  /** To put back into the queue: all deliveries are paused, the account is suspended, this process
+   *  cannot read the secret, the endpoint is slow, or its host has no slot. */
   mustWait: AttemptWith<'lease'>[]
 }
 
@@ -88,8 +88,8 @@ async function startAttempts(
     batch.remaining = []
     for (const attempt of attempts) {
       const request = requests.get(attempt.deliveryId)
-      // The delivery no longer waits for this attempt. Without a result, the store only completes
-      // its job.
+      // The delivery no longer waits for this attempt. As the attempt has no result, the store only
+      // completes its job.
       if (request?.nextAttemptAt !== attempt.scheduledAt) store.add(attempt)
       else if (!request.webhook || inFlight.isSending(attempt.deliveryId))
         batch.remaining.push(attempt)
@@ -119,8 +119,8 @@ async function startAttempts(
   return batch
 }
 
-/** Renews the leases, and returns the attempts whose lease this process still has. Those without a
- *  job belong to the leader. */
+/** Renews the leases, and returns the attempts whose lease this process still has: all of them if
+ *  the renewal fails. Attempts without a job belong to the leader. */
 async function keepLeased(
   { jobs, inFlight, leader }: DeliverOptions,
   attempts: AttemptWith<'lease'>[],
@@ -137,7 +137,7 @@ async function keepLeased(
 }
 
 /** Undefined: the account is suspended, or this process cannot read the secret. Then no attempt is
- *  made. */
+ *  made, and the webhook is paused in this process. */
 function openKeysUnlessSuspended(
   options: DeliverOptions,
   webhook: AttemptWebhook,
@@ -148,8 +148,8 @@ function openKeysUnlessSuspended(
   return webhook.suspended ? undefined : openKeys(options, webhook)
 }
 
-/** Undefined: the secret cannot be read. Then no attempt is made, and the webhook is paused in this
- *  process. Another process may have the key. */
+/** Undefined: this process cannot read the secret, and has paused the webhook. Another process may
+ *  have the key. */
 function openKeys(
   { openSecret, inFlight, log }: DeliverOptions,
   { id, sealedSecret }: AttemptWebhook,
@@ -181,7 +181,7 @@ async function release(
     .catch((error: unknown) => log.warn({ err: error }, 'Leases could not be released'))
 }
 
-/** Starts the request before it returns: see `startAttempts`. */
+/** Starts the request synchronously, while `startAttempts` has the webhook locked. */
 async function makeAttempt(
   options: DeliverOptions,
   attempt: AttemptWith<'lease'>,

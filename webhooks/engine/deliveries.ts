@@ -4,7 +4,8 @@ import { type DeliverOptions, deliver } from './deliver.ts'
 
 const MAX_START_WAIT_MS = 20
 
-/** Resolves when the requests have started, or soon: the database may be slow. */
+/** Resolves when `started` does, but after `MAX_START_WAIT_MS` at the latest: the database may be
+ *  slow. */
 export async function untilStarted(started: Promise<void>): Promise<void> {
   await Promise.race([started, delay(MAX_START_WAIT_MS)])
 }
@@ -24,13 +25,13 @@ export class Deliveries {
   }
 
   /** Takes slots for leased attempts, and starts those that were not in flight. Resolves when the
-   *  first requests have started. */
+   *  requests of the first batch have started. */
   async startLeased(attempts: AttemptWith<'lease'>[]): Promise<void> {
     const added = this.#options.inFlight.add(attempts)
     if (added.length > 0) await this.start(added)
   }
 
-  /** Starts attempts that have slots. Resolves when the first requests have started. */
+  /** Starts attempts that have slots. Resolves like `startLeased`. */
   start(attempts: AttemptWith<'lease'>[]): Promise<void> {
     const started = Promise.withResolvers<void>()
     const delivery = deliver(this.#options, attempts, started.resolve, this.#stopping.signal)

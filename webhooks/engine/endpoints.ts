@@ -11,27 +11,27 @@ import {
 
 type OfWebhook = Pick<Attempt, 'webhookId' | 'accountId'>
 
-/** With more, all are forgotten: that bounds the memory. */
+/** When this many are remembered, the next slow host replaces them all: that bounds the memory. */
 const MAX_SLOW_HOSTS = 10_000
 /** A webhook with slow attempts is forgotten after this long without an attempt: it may have been
  *  deleted. */
 const REMEMBER_MS = 15 * 60_000
 
 interface KnownEndpoint extends EndpointHealth {
-  /** The last time when a slot for it was taken or freed. */
+  /** When a slot for the endpoint was last taken or freed. */
   usedAt: number
 }
 
-/** The endpoints that this process knows: the health of each webhook that has slow attempts or whose
- *  account has attempts in flight, and the slots of those accounts. */
+/** What this process knows of endpoints: the health of each webhook that has slow attempts or whose
+ *  account has attempts in flight, and how many slots each account holds. */
 export class Endpoints {
   readonly #nowMs: () => number
   /** By webhook ID. */
   readonly #health = new Map<string, KnownEndpoint>()
   /** By account ID. */
   readonly #slots = new Map<string, number>()
-  /** By account and host. Outlives the webhook, so that deleting and creating it again does not make
-   *  its host look quick. */
+  /** By account and host. Outlives the webhook, so that deleting and creating it again does not
+   *  make its host look quick. */
   readonly #slowHosts = new Map<string, Slowness>()
 
   /** `nowMs`: the monotonic clock. */
@@ -43,13 +43,13 @@ export class Endpoints {
     return this.#health
   }
 
-  /** The slots of each account that holds any. */
+  /** How many slots each account holds, without accounts that hold none. */
   get slots(): ReadonlyMap<string, number> {
     return this.#slots
   }
 
-  /** Treats these webhooks and their hosts as slow from the start: they were slow before this process
-   *  started. */
+  /** Treats these webhooks and their hosts as slow from the start: they were slow before this
+   *  process started. */
   rememberSlow(webhooks: SlowWebhook[]): void {
     for (const webhook of webhooks) {
       const slowness: Slowness = {
@@ -101,7 +101,7 @@ export class Endpoints {
   }
 
   /** The attempt was not made, because its webhook is disabled or deleted. That ends a row of slow
-   *  attempts. Returns whether there was one. */
+   *  attempts. Returns whether there was such a row. */
   recordSkip(attempt: OfWebhook): boolean {
     const health = this.#healthOf(attempt)
     const hadSlowAttempts = hasSlowAttempts(health)
@@ -139,8 +139,9 @@ export class Endpoints {
     this.#slowHosts.set(key, slowness)
   }
 
-  /** Forgets webhooks of accounts without slots; those with slow attempts after a while. While an
-   *  account holds slots, lease rounds need all of its webhooks, to skip them by their health. */
+  /** Forgets the webhooks of accounts without slots, but webhooks with slow attempts only after
+   *  `REMEMBER_MS`. While an account holds slots, lease rounds need the health of all its webhooks
+   *  to decide which of them to skip. */
   #forgetIdle(): void {
     const forgetBefore = this.#nowMs() - REMEMBER_MS
     for (const [webhookId, health] of this.#health) {
@@ -150,7 +151,8 @@ export class Endpoints {
   }
 }
 
-/** Since the last response in time. The endpoint is not slow before it has `SLOW_AFTER` of them. */
+/** Whether any attempt since the last response in time was slow. The endpoint counts as slow only
+ *  after `SLOW_AFTER` such attempts. */
 const hasSlowAttempts = ({ slowInARow }: EndpointHealth): boolean => slowInARow > 0
 
 const slowHostKey = (accountId: string, host: string): string => `${accountId} ${host}`

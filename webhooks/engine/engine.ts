@@ -1,6 +1,6 @@
-/** The delivery engine. A delivery passes the stages in this order; each calls only later ones:
- *  enqueue.ts with queue-filler.ts (records → queue), worker.ts (leases), deliver.ts (one attempt), store.ts (results →
- *  records). */
+/** The delivery engine. A delivery passes its stages in this order, and each stage calls only later
+ *  ones: enqueue.ts with queue-filler.ts (records → queue), worker.ts (leases), deliver.ts (one
+ *  attempt), store.ts (results → records). */
 
 import type { Logger } from 'pino'
 import { NOTIFY_CHANNEL } from '../../records/database/announcements.ts'
@@ -36,7 +36,7 @@ import { Workers } from './workers.ts'
 export interface EngineConfig {
   /** Private IP ranges that webhooks may reach. */
   webhookAllowedRanges: Cidr[]
-  /** Delays before attempts 2, 3 and so on, each counted from the end of the attempt before. */
+  /** Delays before attempts 2, 3 and so on, each counted from the end of the previous attempt. */
   webhookRetryDelaysMs: number[]
   /** The longest time of one attempt, from the start of connecting to the end of the body. */
   webhookTimeoutMs: number
@@ -66,13 +66,14 @@ export interface Engine {
   wake(): void
   stats(): EngineCounts
   isLeader(): boolean
-  /** Due attempts in the queue, about: pg-boss counts every few seconds. */
+  /** About how many due attempts in the queue are not leased: pg-boss counts every few seconds. */
   queueDepth(): Promise<number>
   /** Whether notifications of other nodes arrive. Undefined in embedded mode. */
   isListening(): Promise<boolean | undefined>
   /** The connection pools by name. */
   pools(): Record<string, PoolUse>
-  /** How long the oldest due attempt has been due; 0 without one. */
+  /** How long the oldest due attempt has been due, without those of suspended accounts. 0: no
+   *  attempt is due. */
   oldestDueAgeMs(): Promise<number>
   /** Leases nothing more, finishes the attempts in flight for up to `graceMs`, stores their results
    *  and closes everything. Unfinished attempts stay in the records. */
@@ -146,7 +147,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     const deadline = performance.now() + graceMs
     for (const unsubscribe of subscriptions) unsubscribe()
     deliveries.stop()
-    // Nothing may be leased while the others finish their last query.
+    // Begins at once: nothing may be leased while the other parts finish their last queries.
     const drained = Promise.all([worker.stop(), immediate.stop()]).then(() =>
       deliveries.drain(Math.max(0, graceMs - CLOSING_MS)),
     )

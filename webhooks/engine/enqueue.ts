@@ -1,5 +1,5 @@
-/** Adds scheduled attempts to the queue shortly before they are due. Only the leader adds any. In
- *  other processes, the enqueuer wakes the worker when attempts are due. */
+/** Adds scheduled attempts to the queue shortly before they are due. Only the enqueuer of the
+ *  leader does. In other processes, the enqueuer wakes the worker when attempts are due. */
 import type { Logger } from 'pino'
 import type { Attempt } from '../../records/attempt.ts'
 import type { Db } from '../../records/database/open.ts'
@@ -32,7 +32,7 @@ export interface EnqueueOptions {
   workers: Workers | undefined
   /** How far ahead attempts are enqueued. Later ones stay in the records. */
   horizonMs: number
-  /** The delays of the schedule, which correct it when the clock has gone back. */
+  /** The delays before attempts 2, 3 and so on, by which late attempts are found. */
   delaysMs: number[]
   now: () => Date
   log: Logger
@@ -43,8 +43,8 @@ const MAX_ANNOUNCED = 1_000
 /** How often the records are searched for attempts that nobody has announced: on SQLite a CLI
  *  command in another process cannot notify the server. */
 const SWEEP_MS = 500
-/** A first attempt that has been due for less than this may still be announced: that follows the
- *  commit. */
+/** A first attempt that has been due for less than this may still be announced: the announcement
+ *  follows the commit. */
 const ANNOUNCED_WITHIN_MS = 250
 const REPAIR_MS = 5_000
 /** While a webhook is at its quota: how often to look whether attempts have left the queue. */
@@ -56,7 +56,7 @@ const MARK_AFTER_MS = 1_000
 /** About the time that the leader takes to enqueue announced attempts. */
 const LEADER_ENQUEUE_MS = 20
 
-/** Which attempts the next run looks for in the records. `overdue`: all but the first attempts that
+/** Which attempts the next run looks for in the records. `overdue`: all except first attempts that
  *  may still be announced. */
 type Search = 'none' | 'overdue' | 'all'
 
@@ -127,7 +127,7 @@ export class Enqueuer {
     const { leader, contents, now } = this.#options
     if (!(await leader.ensureLeadership())) {
       this.#announced = []
-      this.#realignment.restart()
+      this.#realignment.forgetLastRun()
       this.#leaseSoon()
       return this.#setDueTimer(now())
     }
@@ -137,17 +137,18 @@ export class Enqueuer {
     if (search === 'none') return
     this.#search = 'none'
     const startedAt = now()
-    // First, because these attempts count towards the concurrency limits of their webhooks.
+    // First, because the attempts of ended workers count towards the concurrency limits of their
+    // webhooks.
     await this.#releaseAttemptsOfEndedWorkers()
     await this.#enqueueBacklog(search)
     await this.#setDueTimer(startedAt)
-    // Last, so that they do not delay attempts that are due.
+    // Marks and repairs come last, so that they do not delay attempts that are due.
     await contents.mark(performance.now() - MARK_AFTER_MS)
     await this.#repair()
   }
 
-  /** Leases in this process, once the leader has enqueued what was announced: the leader may have no
-   *  free slots. */
+  /** Leases in this process, once the leader has enqueued what was announced: the leader may have
+   *  no free slots. */
   #leaseSoon(): void {
     if (this.#timers.has('lease')) return
     const lease = (): void => {
@@ -157,7 +158,7 @@ export class Enqueuer {
     this.#timers.set('lease', setTimeout(lease, LEADER_ENQUEUE_MS))
   }
 
-  /** Clears the queued marks when an embedded queue has lost its jobs, in a start or restart. */
+  /** Clears the queued marks when an embedded queue has lost its jobs, at a start or restart. */
   async #forgetLostJobs(): Promise<void> {
     const { db, queue, contents } = this.#options
     const restarts = queue.restarts()
@@ -168,8 +169,8 @@ export class Enqueuer {
     this.#search = 'all'
   }
 
-  /** Starts the announced attempts that can start at once, and enqueues others within their
-   *  quotas. */
+  /** Starts the announced attempts that can start at once, and enqueues other due ones within the
+   *  quotas of their webhooks. The run then searches the records for the remaining ones. */
   async #enqueueAnnounced(): Promise<void> {
     const { contents, immediate, now, worker } = this.#options
     const at = now()
@@ -179,12 +180,12 @@ export class Enqueuer {
     const belowQuota = due.filter(({ webhookId }) => !contents.full.has(webhookId))
     const notStarted = await immediate.start(belowQuota)
     const selected = contents.takeQuota(notStarted, at)
-    const hasMore =
+    const hasRemaining =
       belowQuota.length < announced.length || selected.attempts.length < notStarted.length
-    if (hasMore) this.#search = 'all'
+    if (hasRemaining) this.#search = 'all'
     if (selected.attempts.length === 0) return
     await this.#filler.add(selected, at)
-    // While a webhook has attempts in the queue, those that are announced next cannot start at once.
+    // While a webhook has attempts in the queue, its next announced attempts cannot start at once.
     await worker.leaseNow()
   }
 
@@ -197,8 +198,8 @@ export class Enqueuer {
           !announced.has(attempt.deliveryId) && !isAwaitingAnnouncement(attempt, at, minAgeMs),
       )
     })
-    // The backlog of webhooks that have fallen below their quota comes before newly scheduled
-    // attempts.
+    // Webhooks that have fallen below their quota may have more backlog. It comes before newly
+    // scheduled attempts.
     if (hasFreed) this.#searchFor('all')
     this.#refillLater()
   }
@@ -206,7 +207,7 @@ export class Enqueuer {
   async #releaseAttemptsOfEndedWorkers(): Promise<void> {
     const { db, worker, workers, log } = this.#options
     const released = await workers?.releaseAttempts().catch((error: unknown) => {
-      // Otherwise their leases expire.
+      // If no later run releases these attempts, their leases expire.
       log.warn({ err: error }, 'The attempts of ended workers could not be released; trying again')
     })
     if (!released) return
@@ -215,7 +216,7 @@ export class Enqueuer {
   }
 
   async #repair(): Promise<void> {
-    // Monotonic clock: wall time may jump.
+    // By the monotonic clock: the time of `now` may jump.
     if (performance.now() - this.#repairedAtMs < REPAIR_MS) return
     this.#repairedAtMs = performance.now()
     const { db, queue, log, now, worker } = this.#options
@@ -224,7 +225,7 @@ export class Enqueuer {
     if (repaired > 0) worker.wake()
   }
 
-  /** Searches again once attempts may have left the queue, while a webhook is at its quota. */
+  /** While a webhook is at its quota, searches again once attempts may have left the queue. */
   #refillLater(): void {
     const { inFlight, contents } = this.#options
     clearTimeout(this.#timers.get('refill'))
@@ -254,7 +255,7 @@ export class Enqueuer {
   }
 }
 
-/** Whether it is a first attempt that has been due for less than `minAgeMs`. An attempt in the
+/** Whether it is a first attempt that has been due for less than `minAgeMs`. A first attempt in the
  *  future comes from a node whose clock is ahead, and has been announced. */
 function isAwaitingAnnouncement(
   { number, scheduledAt }: Attempt,

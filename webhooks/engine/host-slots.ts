@@ -6,12 +6,12 @@ import { PausedWebhooks } from './paused.ts'
 const WAIT_MS = 2_000
 const MAX_PROVEN_HOSTS = 10_000
 
-/** The attempts in flight in this process by host and account. */
+/** How many attempts this process sends to each host, by account, and which webhooks wait. */
 export class HostSlots {
   /** The webhooks whose host has no slot for their account. */
   readonly waiting = new PausedWebhooks(WAIT_MS)
   readonly #hosts = new Map<string, Map<string, number>>()
-  /** By host: webhooks in the order in which they last began to wait. Some may not wait any more. */
+  /** By host: webhooks in the order in which they last began to wait. Some may no longer wait. */
   readonly #queues = new Map<string, Set<string>>()
   /** Hosts that have responded with 2xx to this process. */
   readonly #proven = new Set<string>()
@@ -41,7 +41,7 @@ export class HostSlots {
     if (count > 0) use?.set(accountId, count)
     else use?.delete(accountId)
     if (use?.size === 0) this.#hosts.delete(host)
-    // With no attempt in flight, no later call would end the waiting of the others.
+    // If no attempt to the host is left, no later call would end the waiting of the other webhooks.
     return this.#endWaiting(host, this.#hosts.has(host) ? 1 : Number.POSITIVE_INFINITY) > 0
   }
 
@@ -56,18 +56,18 @@ export class HostSlots {
     return this.#endWaiting(host, Number.POSITIVE_INFINITY) > 0
   }
 
-  /** Forgets the attempts in flight. */
+  /** Forgets the attempts in flight, and the order of the waiting webhooks. */
   clear(): void {
     this.#hosts.clear()
     this.#queues.clear()
   }
 
-  /** Returns how many webhooks wait no longer. */
-  #endWaiting(host: string, most: number): number {
+  /** Ends the waiting of at most `maxCount` webhooks, oldest first. Returns how many. */
+  #endWaiting(host: string, maxCount: number): number {
     const queue = this.#queues.get(host) ?? new Set<string>()
     let ended = 0
     for (const webhookId of queue) {
-      if (ended >= most) break
+      if (ended >= maxCount) break
       queue.delete(webhookId)
       if (!this.waiting.has(webhookId)) continue
       this.waiting.remove(webhookId)

@@ -20,12 +20,12 @@ export interface ImmediateAttemptsOptions {
   leader: Leader
   deliveries: Deliveries
   pause: PauseWatch
-  /** Taken to lease or to add leased jobs. */
+  /** Only the holder of a turn leases attempts or adds leased jobs. */
   leaseTurns: Turns
   log: Logger
 }
 
-/** These attempts leave this many slots to attempts that have a job. */
+/** Immediate attempts leave this many slots to attempts that have a job. */
 const MIN_FREE_SLOTS = 128
 /** Attempts that are scheduled within this time after others have started are loaded together. */
 const START_PAUSE_MS = 20
@@ -33,7 +33,7 @@ const START_PAUSE_MS = 20
 export class ImmediateAttempts {
   readonly #options: ImmediateAttemptsOptions
   readonly #loop: RunLoop
-  /** They have slots and wait for `#loop`. */
+  /** Attempts that have slots and wait for `#loop`. */
   #waiting: AttemptWith<'lease'>[] = []
 
   constructor(options: ImmediateAttemptsOptions) {
@@ -44,11 +44,12 @@ export class ImmediateAttempts {
     )
   }
 
-  /** Starts the attempts of webhooks that have no other due attempt. Returns the other attempts. */
+  /** Starts attempts of webhooks that have no other due attempt, if slots are free. Returns the
+   *  attempts that it has not started. */
   start(attempts: Attempt[]): Promise<Attempt[]> {
     const { inFlight, jobs, contents, leader, leaseTurns } = this.#options
     return leaseTurns.take(async () => {
-      // Another process may lead by now, and have found them, too.
+      // Another process may lead by now, and have found these attempts, too.
       if (!leader.isLeader || !jobs.canAddInFlight || !this.#hasFreeSlots) return attempts
       const withDue = contents.webhooksWithDue()
       if (!withDue) return attempts
@@ -62,23 +63,23 @@ export class ImmediateAttempts {
     })
   }
 
-  /** Adds and leases jobs for those that are still in flight, so that other processes know of them,
-   *  and pg-boss counts them: it knows the attempts of a webhook by their jobs. Call it in a turn
-   *  of `leaseTurns`. */
+  /** Adds and leases jobs for immediate attempts that are still in flight, so that other processes
+   *  see them, and pg-boss counts them: it counts the jobs of each webhook. Call this in a turn of
+   *  `leaseTurns`. */
   async addJobs(): Promise<void> {
     const { inFlight } = this.#options
     // An attempt with a result needs no job while this process leads.
     await this.#addJobsOf(inFlight.listWithoutJob().filter(({ result }) => !result))
   }
 
-  /** Starts no more of them. */
+  /** Starts no more attempts. */
   async stop(): Promise<void> {
-    // The next leader finds them in the records.
+    // The next leader finds these attempts in the records.
     for (const attempt of this.#waiting.splice(0)) this.#options.inFlight.remove(attempt)
     await this.#loop.stop()
   }
 
-  /** Before another process leads: it enqueues each attempt without a job. */
+  /** Adds jobs for all attempts without one: the next leader enqueues attempts that have no job. */
   async handOver(): Promise<void> {
     const { inFlight, leaseTurns } = this.#options
     await leaseTurns.take(() => this.#addJobsOf(inFlight.listWithoutJob()))
@@ -104,8 +105,8 @@ export class ImmediateAttempts {
   async #addJobsOf(attempts: AttemptWith<'lease'>[]): Promise<void> {
     const { inFlight, jobs, deliveries } = this.#options
     const leased = await jobs.addInFlight(attempts, inFlight.list())
-    // The attempts get the leases of their jobs. One that has ended meanwhile only completes its
-    // job.
+    // Attempts still in flight get the leases of their jobs. If one has ended meanwhile, its job is
+    // only completed.
     void deliveries.startLeased(leased)
   }
 

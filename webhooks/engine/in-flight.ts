@@ -36,13 +36,14 @@ export type SlotListener = (limitReleased: boolean) => void
  *  attempt changes its phase only here. */
 export class InFlight {
   readonly endpoints = new Endpoints()
-  /** This process cannot read their signing secrets. */
+  /** Webhooks whose signing secrets this process cannot read. */
   readonly unreadable = new PausedWebhooks()
-  /** Their accounts are suspended. */
+  /** Webhooks whose accounts are suspended. */
   readonly suspended = new PausedWebhooks()
   /** By job ID. */
   readonly #entries = new Map<string, Entry>()
-  /** By delivery ID: two attempts of one delivery when the first was cancelled in flight. */
+  /** By delivery ID. A delivery has two entries when its first attempt was cancelled in flight and
+   *  the second has been leased. */
   readonly #byDelivery = new Map<string, Entry[]>()
   readonly #hostSlots = new HostSlots()
   readonly #outcomes = { success: 0, http_error: 0, timeout: 0, unreachable: 0, blocked: 0 }
@@ -59,12 +60,12 @@ export class InFlight {
     return MAX_IN_FLIGHT - this.#entries.size
   }
 
-  /** Negative when accounts that hold few slots use the others, too. */
+  /** Negative when accounts that hold few slots use slots that are not shared. */
   get freeSharedSlots(): number {
     return SHARED_SLOTS - this.#entries.size
   }
 
-  /** Leases since the start. */
+  /** How many leases this process has had since its start. */
   get leasedCount(): number {
     return this.#leasedCount
   }
@@ -88,7 +89,7 @@ export class InFlight {
     return [...this.#entries.values()].map(({ attempt }) => attempt)
   }
 
-  /** Attempts that were started as soon as they were scheduled. */
+  /** Attempts that were started as soon as they were scheduled, and have got no job since. */
   listWithoutJob(): AttemptWith<'lease'>[] {
     return this.list().filter(({ lease }) => lease.retryCount === NO_JOB)
   }
@@ -125,7 +126,8 @@ export class InFlight {
     return added
   }
 
-  /** Whether a leased attempt may start, now that the host of its webhook is known. */
+  /** Whether a leased attempt may start, now that the host of its webhook is known. If the host has
+   *  no free slot, the webhook waits for one. */
   mayStart(attempt: AttemptWith<'lease'>, host: string): boolean {
     const entry = this.#entries.get(attempt.lease.jobId)
     if (entry) entry.host = host
@@ -147,7 +149,7 @@ export class InFlight {
     if (attempt.result && this.#record(attempt, attempt.result, entry?.host)) this.#onSlotFree(true)
   }
 
-  /** The results are stored. `progress`: what they led to. */
+  /** The results are stored. `progress`: that of the deliveries since. */
   finish(attempts: AttemptWith<'lease'>[], progress: DeliveryProgress[]): void {
     const nowMs = performance.now()
     let limitReleased = false
@@ -161,7 +163,7 @@ export class InFlight {
     this.#onSlotFree(limitReleased)
   }
 
-  /** Frees the slot of an attempt that has ended, or that another process has leased since. Returns
+  /** Frees the slot of an attempt that has ended, or that this process no longer owns. Returns
    *  whether another webhook has waited for a slot of the host. */
   remove(attempt: AttemptWith<'lease'>): boolean {
     const { lease, deliveryId, accountId } = attempt

@@ -94,7 +94,7 @@ export class Leader {
 
   #setLeader(isLeader: boolean): void {
     this.#isLeader = isLeader
-    // Another leader is responsible for them now.
+    // Only the leader knows what the queue contains.
     if (!isLeader) this.#contents.forget()
   }
 }

@@ -23,10 +23,12 @@ export interface LeaseRoundsOptions {
 export const MIN_FREE_SLOTS = 128
 /** Lease anyway after this long: slow attempts may keep fewer than `MIN_FREE_SLOTS` slots free. */
 export const MAX_LEASE_PAUSE_MS = 100
-/** The most urgent attempts of one lease for the slots that are not shared. */
+/** One lease for the slots that are not shared takes at most this many attempts. */
 const RESERVE_BATCH = 8
-/** How often a lease looks first for accounts that hold no slots. */
+/** After a lease has found no due attempts of accounts that hold no slots, leases do not look for
+ *  such attempts during this time. */
 const OTHERS_INTERVAL_MS = 200
+/** The shortest time between two leases for slow endpoints. */
 const SLOW_INTERVAL_MS = 200
 
 /** Leases due attempts in the rounds of policy/fairness.ts, and starts them. */
@@ -34,9 +36,9 @@ export class LeaseRounds {
   readonly #options: LeaseRoundsOptions
   #leasedAtMs = Number.NEGATIVE_INFINITY
   #slowLeasedAtMs = Number.NEGATIVE_INFINITY
-  /** When a lease looked for accounts that hold no slots and found nothing. */
+  /** When a lease last looked for accounts that hold no slots and found nothing. */
   #noOthersAtMs = Number.NEGATIVE_INFINITY
-  /** Whether urgent attempts were queued since the last lease of these. */
+  /** Whether the queue may have urgent attempts. */
   #mayHaveUrgent = false
 
   constructor(options: LeaseRoundsOptions) {
@@ -67,11 +69,11 @@ export class LeaseRounds {
   async #leaseShared(count: number): Promise<number> {
     const { health } = this.#options.inFlight.endpoints
     const nowMs = performance.now()
-    const othersMayWait = nowMs - this.#noOthersAtMs >= OTHERS_INTERVAL_MS
-    const leased = await this.#start(count, normalRound(health, othersMayWait))
+    const othersMayHaveDue = nowMs - this.#noOthersAtMs >= OTHERS_INTERVAL_MS
+    const leased = await this.#start(count, normalRound(health, othersMayHaveDue))
     if (leased > 0) return leased
-    if (othersMayWait) this.#noOthersAtMs = nowMs
-    const spare = await this.#start(count, spareRound(health, othersMayWait))
+    if (othersMayHaveDue) this.#noOthersAtMs = nowMs
+    const spare = await this.#start(count, spareRound(health, othersMayHaveDue))
     if (spare > 0) return spare
     return this.#start(count, quickRound(health, performance.now()))
   }

@@ -13,7 +13,7 @@ export class PauseWatch {
   readonly #timer: NodeJS.Timeout
   readonly #unsubscribe: () => void
   #onResume: () => void = () => undefined
-  /** Undefined: it could not be read, so nothing is leased. */
+  /** Undefined: the pause was not read yet, or could not be read. Then nothing is leased. */
   #isPaused: boolean | undefined
   /** Whether the log says that deliveries are paused. */
   #isReported = false

@@ -1,6 +1,6 @@
-/** After this time one attempt of a paused webhook is leased, to see whether the webhook is still
- *  paused. */
-const RETRY_MS = 5000
+/** After this time, attempts of a paused webhook are leased again, to see whether the webhook is
+ *  still paused. */
+const RETRY_MS = 5_000
 
 /** Webhooks that get no attempts from this process for now. Their attempts stay in the queue. */
 export class PausedWebhooks {
@@ -41,7 +41,7 @@ export class PausedWebhooks {
   }
 
   #forget(): void {
-    // Nothing finds out that a webhook without due attempts is no longer paused.
+    // Only an attempt can show that a webhook is no longer paused, and it may have no due attempts.
     const since = performance.now() - 3 * this.#retryMs
     for (const [id, foundAtMs] of this.#foundAtMs) if (foundAtMs < since) this.#foundAtMs.delete(id)
   }

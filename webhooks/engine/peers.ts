@@ -4,12 +4,12 @@ import { listStillScheduled } from '../../records/scheduled-attempts.ts'
 import type { InFlight } from './in-flight.ts'
 import type { QueueContents } from './queue-contents.ts'
 
-/** Peers count as active for this long after their last result. */
+/** Peers count as active for this long after a poll has found that they have finished attempts. */
 const ACTIVE_MS = 5_000
 const IDLE_POLL_MS = 1_000
 
 /** The workers in other processes, as the leader sees them. They do not announce finished attempts,
- *  so it polls. */
+ *  so the leader polls the records. */
 export class Peers {
   readonly #db: Db
   readonly #inFlight: InFlight

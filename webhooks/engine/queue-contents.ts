@@ -16,7 +16,7 @@ export interface QueueContentsOptions {
 
 /** The due attempts in the queue. */
 interface Count {
-  /** By webhook ID, by account ID. */
+  /** How many there are, by account ID and webhook ID. */
   queued: Map<string, Map<string, number>>
   /** Webhooks that have reached their quota. */
   full: ReadonlySet<string>
@@ -32,9 +32,9 @@ const notCounted = (): Count => ({
   countedAtMs: Number.NEGATIVE_INFINITY,
 })
 
-/** What the leader knows of the attempts in the queue. A delivery says that its attempt is queued
- *  (`queued_at`, the mark) only when that takes long: nearly all attempts are finished before, which
- *  saves the write. So the leader remembers the attempts that it has queued and not marked. */
+/** What the leader knows of the attempts in the queue. A delivery has a queued mark (`queued_at`)
+ *  only when its attempt stays in the queue for long: nearly all attempts finish sooner and need no
+ *  such write. So the leader remembers the attempts that it has queued and not marked. */
 export class QueueContents {
   readonly #options: QueueContentsOptions
   /** By delivery ID. */
@@ -73,7 +73,7 @@ export class QueueContents {
         this.#unmarked.delete(deliveryId)
   }
 
-  /** Another process leads now, or the queue has lost all its jobs. */
+  /** Call this when another process leads, or when the queue has lost all its jobs. */
   forget(): void {
     this.#unmarked.clear()
     this.#count = notCounted()
@@ -89,6 +89,7 @@ export class QueueContents {
     for (const { webhookId } of attempts) this.#count.marked?.add(webhookId)
   }
 
+  /** Counts the due attempts in the queue, and finds the webhooks that have reached their quota. */
   async count(): Promise<void> {
     const { db, now } = this.#options
     const countedAtMs = performance.now()
@@ -112,12 +113,12 @@ export class QueueContents {
     return this.#count.full
   }
 
-  /** How many more attempts each webhook in the queue may have there. */
+  /** How many more attempts each webhook with attempts in the queue may have there. */
   freeQuota(): Map<string, number> {
     return freeQuota(this.#use)
   }
 
-  /** Selects the attempts that fit, and counts them. */
+  /** Selects the attempts that fit into the quotas, and adds those that are due to the count. */
   takeQuota(attempts: Attempt[], at: Date): Selected<Attempt> {
     const selected = selectWithinQuota(attempts, this.#use, at.getTime())
     for (const attempt of selected.attempts)
@@ -131,7 +132,7 @@ export class QueueContents {
     return !marked || marked.size > 0 || this.#listElsewhere().next().value !== undefined
   }
 
-  /** The webhooks of these attempts. Undefined before the first count. */
+  /** The webhooks that may have such attempts. Undefined before the first count. */
   webhooksWithDue(): ReadonlySet<string> | undefined {
     const { marked } = this.#count
     return marked?.union(new Set(this.#listElsewhere().map(({ webhookId }) => webhookId)))

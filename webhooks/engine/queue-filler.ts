@@ -34,13 +34,13 @@ export interface QueueFillerOptions {
 const BATCH_SIZE = 1_000
 /** While any webhook is at its quota, a webhook that has no attempts in the queue yet gets at most
  *  this many in one batch. */
-const MAX_FIRST_ATTEMPTS = 64
+const MAX_PER_UNQUEUED_WEBHOOK = 64
 /** A count of the attempts in the queue is valid for this long. */
 const COUNT_VALID_MS = 500
 /** When more attempts are in the queue without a queued mark, all of them get one. */
 const MAX_UNMARKED = 8_192
 
-/** Returns the listed attempts without those that come into the queue by another way. */
+/** Returns the listed attempts without those that need no search, because they are announced. */
 type LeaveOut = (listed: Attempt[], at: Date) => Attempt[]
 
 export class QueueFiller {
@@ -69,8 +69,8 @@ export class QueueFiller {
     if (contents.unmarkedCount > MAX_UNMARKED) await contents.mark(performance.now())
   }
 
-  /** Adds the attempts that the records have up to the horizon. Returns whether fewer webhooks are at
-   *  their quota in the end than after the last batch: then there may be more. */
+  /** Adds the attempts that the records have up to the horizon. Returns whether fewer webhooks are
+   *  at their quota now than after the last batch: then another call may add more. */
   async addBacklog(leaveOut: LeaveOut): Promise<boolean> {
     const { contents } = this.#options
     if (contents.full.size > 0) await this.#countQueue()
@@ -89,23 +89,22 @@ export class QueueFiller {
     await contents.count()
   }
 
-  /** Returns whether there may be more. Adding an attempt twice, or in two processes, is
+  /** Returns whether another batch may add more. Adding an attempt twice, or in two processes, is
    *  harmless. */
   async #addBatch(leaveOut: LeaveOut): Promise<boolean> {
     const { db, contents, now } = this.#options
     const at = now()
-    const hasFull = contents.full.size > 0
+    const isLimitedToQuotas = contents.full.size > 0
     const listed = await this.#listBatch(at)
     const backlog = leaveOut(listed, at)
     if (backlog.length === 0) return false
     const selected = contents.takeQuota(backlog, at)
     const later = selected.attempts.filter((attempt) => !isDue(attempt, at))
     await this.add(selected, at)
-    // They stay in the queue for long.
+    // Attempts that are not due yet stay in the queue for long.
     if (later.length > 0) await transaction(db, (trx) => markQueued(trx, later, at))
-    // The list was limited to the free quotas. Attempts that are not due yet have left theirs free,
-    // so the next list may have others.
-    if (hasFull) return later.length > 0
+    // Attempts that are not due yet take no quota, so the next list may have further attempts.
+    if (isLimitedToQuotas) return later.length > 0
     // If some did not fit, a webhook has reached its quota: the next list is limited to the quotas.
     return listed.length === BATCH_SIZE || selected.attempts.length < backlog.length
   }
@@ -114,10 +113,10 @@ export class QueueFiller {
   #listBatch(at: Date): Promise<Attempt[]> {
     const { db, contents, inFlight, horizonMs } = this.#options
     const until = new Date(at.getTime() + horizonMs)
-    const known = [...contents.listUnmarked(), ...inFlight.listWithoutJob()]
-    const skip = known.map(({ deliveryId }) => deliveryId)
+    const withoutMark = [...contents.listUnmarked(), ...inFlight.listWithoutJob()]
+    const skip = withoutMark.map(({ deliveryId }) => deliveryId)
     if (contents.full.size === 0) return listUnqueued(db, until, skip, BATCH_SIZE)
-    const free = { byWebhook: contents.freeQuota(), ofOthers: MAX_FIRST_ATTEMPTS }
+    const free = { byWebhook: contents.freeQuota(), ofOthers: MAX_PER_UNQUEUED_WEBHOOK }
     return listUnqueuedWithinQuota(db, until, skip, free)
   }
 }

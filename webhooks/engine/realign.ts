@@ -15,19 +15,20 @@ export interface RealignOptions {
   log: Logger
 }
 
-/** A smaller step back delays attempts by no more than this. */
+/** A smaller step back of the clock is ignored: it delays attempts by no more than this. */
 const MAX_STEP_BACK_MS = 1_000
-/** After a step back, other workers may still write times of the clock before, until they have read
- *  the new one and stored the results of attempts in flight. */
+/** Runs are thorough for this long after a step back: until the other workers have read the clock
+ *  again and recorded their attempts in flight, they may still schedule attempts too late. */
 const THOROUGH_MS = 30_000
 
-/** Realigns the schedule with the clock after the clock went back. Otherwise attempts that were
- *  scheduled before would wait until the clock is there again. */
+/** Reschedules attempts after the clock went back. An attempt that was scheduled before the step
+ *  would wait until the clock shows its time, for as long as the step was. */
 export class Realignment {
   readonly #options: RealignOptions
   readonly #loop: RunLoop
-  /** The time of the last run, and when that was by the monotonic clock. */
-  #last: { timeMs: number; atMs: number } | undefined
+  /** When the last run began, by the clock of the schedule and by the monotonic clock. */
+  #lastRun: { clockMs: number; monotonicMs: number } | undefined
+  /** By the monotonic clock. */
   #thoroughUntilMs = Number.NEGATIVE_INFINITY
 
   constructor(options: RealignOptions) {
@@ -42,9 +43,10 @@ export class Realignment {
   /** Runs in the background: a run may read every scheduled attempt. */
   readonly wake = (): void => this.#loop.wake()
 
-  /** The next run is the first of a new leader: the clock may have gone back before. */
-  readonly restart = (): void => {
-    this.#last = undefined
+  /** Makes the next run thorough. Call this while another process leads: the clock may go back
+   *  between the last run of that leader and the first run of this one. */
+  readonly forgetLastRun = (): void => {
+    this.#lastRun = undefined
   }
 
   stop(): Promise<void> {
@@ -53,24 +55,26 @@ export class Realignment {
 
   async #run(): Promise<void> {
     const { db, queue, delaysMs, now, log } = this.#options
-    const at = now()
-    const atMs = performance.now()
-    if (this.#hasGoneBack(at)) this.#thoroughUntilMs = performance.now() + THOROUGH_MS
-    const isThorough = performance.now() < this.#thoroughUntilMs
+    const startedAt = now()
+    const monotonicMs = performance.now()
+    const clockMs = startedAt.getTime()
+    if (this.#hasGoneBack(clockMs, monotonicMs)) this.#thoroughUntilMs = monotonicMs + THOROUGH_MS
+    const isThorough = monotonicMs < this.#thoroughUntilMs
     const reschedule = isThorough ? rescheduleLateAttempts : rescheduleAttemptsBeyondDelays
-    const rescheduled = await reschedule(db, { now: at, delaysMs })
+    const rescheduled = await reschedule(db, { now: startedAt, delaysMs })
     if (rescheduled > 0)
       log.warn(
         { attempts: rescheduled },
         'Attempts were rescheduled: the clock went back, or the delays are shorter now',
       )
     if (isThorough) await queue.realign()
-    this.#last = { timeMs: at.getTime(), atMs }
+    this.#lastRun = { clockMs, monotonicMs }
   }
 
-  #hasGoneBack(at: Date): boolean {
-    if (!this.#last) return true
-    const expected = this.#last.timeMs + performance.now() - this.#last.atMs
-    return at.getTime() < expected - MAX_STEP_BACK_MS
+  /** Without a last run, the clock may have gone back. */
+  #hasGoneBack(clockMs: number, monotonicMs: number): boolean {
+    if (!this.#lastRun) return true
+    const expectedMs = this.#lastRun.clockMs + monotonicMs - this.#lastRun.monotonicMs
+    return clockMs < expectedMs - MAX_STEP_BACK_MS
   }
 }

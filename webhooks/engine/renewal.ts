@@ -5,7 +5,7 @@ import type { InFlight } from './in-flight.ts'
 const RENEWAL_MS = 3_000
 const RETRY_MS = 500
 
-/** Renews the leases of the attempts in flight until it is stopped. */
+/** Renews the leases of the attempts in flight until `stop`. */
 export class LeaseRenewal {
   readonly #options: { jobs: AttemptJobs; inFlight: InFlight; log: Logger }
   readonly #timer = setInterval(() => this.#renew(), RENEWAL_MS)

@@ -9,14 +9,15 @@ import {
 } from '../../records/scheduled-attempts.ts'
 import type { AttemptJobs } from '../queue/attempt-jobs.ts'
 
-/** A job may be lost when it was queued this long ago and is overdue by this much. */
+/** A job may be lost when it was queued at least this long ago … */
 const QUEUED_FOR_MS = 15_000
+/** … and its attempt is overdue by at least this much. */
 const OVERDUE_MS = 5_000
 const BATCH_SIZE = 500
 
-/** Schedules ordering keys that are stuck. Then adds the jobs of overdue attempts again. Jobs are
- *  lost with the tables of the queue, or when a process is killed between the queue and the
- *  records. Returns how many it added. */
+/** Schedules the next deliveries of ordering keys that are stuck. Then adds the jobs of overdue
+ *  attempts again. Jobs are lost with the tables of the queue, or when a process is killed after it
+ *  has written to only one of queue and records. Returns how many jobs it added. */
 export async function repair(
   { db, jobs, log }: { db: Db; jobs: AttemptJobs; log: Logger },
   now: Date,

@@ -27,7 +27,7 @@ export interface StoreOptions {
 
 /** A result waits at most this long for others. */
 const GATHER_MS = 10
-/** An attempt without a job can wait longer: no other attempt waited for its slot when it started. */
+/** A result of an attempt without a job can wait longer: no other attempt waited for its slot. */
 const GATHER_WITHOUT_JOB_MS = 30
 /** Once this many results are waiting, they are stored at once. */
 const GATHER_COUNT = 256
@@ -44,11 +44,11 @@ export class ResultStore {
   readonly #transactions = new Set<Promise<void>>()
   readonly #completions = new Set<Promise<void>>()
   readonly #waiting: AttemptWith<'lease'>[] = []
-  /** The database has rejected these attempts, perhaps because of the receiver's response. They are
-   *  stored without it. */
+  /** The database has rejected these results, perhaps because of the receiver's response. They are
+   *  stored without the response. */
   readonly #rejected: AttemptWith<'lease'>[] = []
   #timer: NodeJS.Timeout | undefined
-  /** When `#timer` ends. */
+  /** When `#timer` fires, by the monotonic clock. */
   #storeAtMs = Number.POSITIVE_INFINITY
   #rejectedTimer: NodeJS.Timeout | undefined
 
@@ -102,7 +102,8 @@ export class ResultStore {
     }
   }
 
-  /** Retries until it succeeds: a result that is not stored leads to a second attempt. */
+  /** Retries until it succeeds or `stop` gives up: a result that is not stored leads to a second
+   *  attempt. */
   async #store(batch: AttemptWith<'lease'>[]): Promise<void> {
     const { signal } = this.#stopDeadline
     while (batch.length > 0 && !signal.aborted) {
@@ -119,8 +120,8 @@ export class ResultStore {
     }
   }
 
-  /** Stores each result alone, so that one that the database rejects does not block the others. A
-   *  result that is rejected alone is tried again later, without its response. */
+  /** Stores each result alone, so that a result that the database rejects does not block the
+   *  others. The rejected result is stored later, without its response. */
   async #storeSeparately(batch: AttemptWith<'lease'>[]): Promise<void> {
     if (batch.length > 1) {
       for (const attempt of batch) await this.#store([attempt])
@@ -140,7 +141,7 @@ export class ResultStore {
       const { owned, progress } = await transaction(db, async (trx) => {
         const completed = await jobs.complete(batch, trx)
         // After the operating system has stopped this process for a while, another one may have its
-        // leases and lead. Then only a success is stored: the other process makes the attempt again.
+        // leases and lead. Then only a success is stored: the other process repeats the attempt.
         const mayStore = (attempt: AttemptWith<'lease' | 'result'>): boolean =>
           hasSucceeded(attempt) ||
           completed.has(attempt.lease.jobId) ||
@@ -149,7 +150,7 @@ export class ResultStore {
         return { owned, progress: await this.#storeIn(trx, owned) }
       })
       this.#counter.add(owned)
-      // Those that got a job meanwhile.
+      // Some of these attempts may have got a job meanwhile.
       await this.#completeJobs([...withoutJob])
       return this.#finish(batch, progress)
     }
@@ -164,8 +165,8 @@ export class ResultStore {
     track(this.#completions, completion)
   }
 
-  /** Completes the jobs of attempts whose results are stored. An attempt can get its job while its
-   *  result is stored. A leftover job is detected as stale when it is leased. */
+  /** Completes the jobs of attempts whose results are stored. If this fails, the jobs stay in the
+   *  queue until they are leased: then the delivery no longer waits for their attempts. */
   async #completeJobs(attempts: AttemptWith<'lease'>[]): Promise<void> {
     const { jobs, log } = this.#options
     await jobs

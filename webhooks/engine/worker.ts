@@ -15,7 +15,7 @@ export interface WorkerOptions {
   inFlight: InFlight
   immediate: ImmediateAttempts
   rounds: LeaseRounds
-  /** Taken to lease: one at a time, because each counts and stores all attempts in flight. */
+  /** One lease at a time, because each lease counts and stores all attempts in flight. */
   leaseTurns: Turns
   contents: QueueContents
   leader: Leader
@@ -54,13 +54,13 @@ export class Worker {
   readonly onSlotFree = (limitReleased: boolean): void => {
     const { db, inFlight, leader, contents } = this.#options
     if (leader.isLeader && !contents.mayHaveDue()) return
-    const hasEnough = this.#pause !== undefined && inFlight.freeSharedSlots >= MIN_FREE_SLOTS
-    // On PostgreSQL processes share the concurrency limit of a webhook, so any free slot may allow
-    // another of its attempts.
-    if (limitReleased || hasEnough || db.dialect === 'postgres') this.#loop.wake()
+    const canContinue = this.#pause !== undefined && inFlight.freeSharedSlots >= MIN_FREE_SLOTS
+    // On PostgreSQL, processes share the concurrency limit of a webhook, so any free slot may allow
+    // another attempt.
+    if (limitReleased || canContinue || db.dialect === 'postgres') this.#loop.wake()
   }
 
-  /** Leases due attempts. Resolves when they have started, or soon. */
+  /** Leases due attempts. Resolves when they have started, or at the limit of `untilStarted`. */
   leaseNow(): Promise<void> {
     return untilStarted(this.#loop.run())
   }

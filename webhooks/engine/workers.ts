@@ -9,29 +9,29 @@ const GRACE_MS = 400
 
 /** The workers on one PostgreSQL, as the leader sees their sessions. */
 export class Workers {
-  /** How many have leased attempts and not ended, as of the last look. */
+  /** How many workers have leased attempts and not ended, as of the last `releaseAttempts`. */
   liveCount = 1
   readonly #options: { db: Db; jobs: AttemptJobs; log: Logger }
-  /** When the end of a session was first seen, by the monotonic clock. */
-  readonly #seenAtMs = new Map<string, number>()
+  /** When the end of a session was first seen, by session ID. By the monotonic clock. */
+  readonly #endSeenAtMs = new Map<string, number>()
 
   constructor(options: { db: Db; jobs: AttemptJobs; log: Logger }) {
     this.#options = options
   }
 
-  /** Puts the attempts of ended workers back into the queue, those in flight too: they may have
-   *  reached the endpoint or not. Returns how many jobs it released, at most. */
+  /** Puts the leased attempts of ended workers back into the queue, whether or not their requests
+   *  have reached the endpoint. Returns how many jobs these workers had leased. */
   async releaseAttempts(): Promise<number> {
     const { db, jobs, log } = this.#options
     const { live, ended } = await listWorkerSessions(db)
     this.liveCount = live.length
-    const ids = new Set(ended.map(({ id }) => id))
-    for (const id of this.#seenAtMs.keys()) if (!ids.has(id)) this.#seenAtMs.delete(id)
+    const endedIds = new Set(ended.map(({ id }) => id))
+    for (const id of this.#endSeenAtMs.keys()) if (!endedIds.has(id)) this.#endSeenAtMs.delete(id)
     let released = 0
     for (const { id, jobs: leased } of ended) {
       const now = performance.now()
-      const seenAtMs = this.#seenAtMs.get(id) ?? now
-      this.#seenAtMs.set(id, seenAtMs)
+      const seenAtMs = this.#endSeenAtMs.get(id) ?? now
+      this.#endSeenAtMs.set(id, seenAtMs)
       if (now - seenAtMs < GRACE_MS) continue
       await jobs.releaseJobs(leased)
       await deleteWorkerSession(db, id)
