@@ -1,4 +1,4 @@
-/** Bulk operations on deliveries. They run in the background, at a rate that leaves capacity for
+/** Bulk jobs: they create or retry deliveries in the background, at a rate that leaves capacity for
  *  new events. Progress is committed with each batch, so a job can be interrupted anywhere and
  *  resumes exactly where it stopped. */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -50,9 +50,9 @@ interface Period {
 }
 
 /** Selects the events that a webhook missed from `since` (by default, when it was last disabled) to
- *  `until` (by default, now). The defaults are wider by the clock skew: events that have a delivery
- *  for the webhook are excluded later. Without `since`, throws `Refused` for a webhook that was never
- *  disabled. */
+ *  `until` (by default, now). The defaults are wider by the clock skew, which is harmless: the job
+ *  leaves out events that have a delivery for the webhook. Without `since`, throws `Refused` for a
+ *  webhook that was never disabled. */
 export function selectMissedEvents(
   webhook: Webhook,
   { since, until }: Period,
@@ -72,8 +72,8 @@ export function selectMissedEvents(
   }
 }
 
-/** Selects the deliveries that failed in the period. `webhookId` null: of all webhooks; `eventTypes`
- *  null: of all types. */
+/** Selects the deliveries that failed in the period. `webhookId` null: of all webhooks;
+ *  `eventTypes` null: of all types. */
 export function selectFailedDeliveries(
   webhookId: string | null,
   eventTypes: string[] | null,
@@ -107,13 +107,13 @@ export async function startBulkJob(
 
 /** How long a job runs before other jobs run. */
 const TURN_MS = 5_000
-/** At most: at a low rate, there are fewer. They determine how soon a job is paused or cancelled. */
-const BATCHES_PER_SECOND = 4
-/** How much time a job may make up for after an interruption. */
+/** At a low rate, there are fewer. A job is paused or cancelled between two batches. */
+const MAX_BATCHES_PER_SECOND = 4
+/** After a longer interruption, a job makes up for this much of the lost time. */
 const MAX_CATCH_UP_MS = 1_000
 /** The longest time from one batch to the next, at the lowest rate. */
 const MAX_WAIT_MS = 1_000
-/** How often to look whether the events of a job are committed. */
+/** How often to check whether the events of a job are committed. */
 const COMMIT_POLL_MS = 200
 
 /** Runs a job for a turn, or until it ends, is paused or cancelled, or `signal` aborts. */
@@ -131,9 +131,9 @@ export async function runBulkJob(
       await wait(COMMIT_POLL_MS, signal)
       continue
     }
-    // The limit matters only after the clock has gone back: then this batch runs early.
+    // `nextAt` is further away only after the clock has gone back: then this batch runs early.
     await wait(Math.min(job.nextAt - now().getTime(), MAX_WAIT_MS), signal)
-    const batch = await readBatch(db, job, Math.ceil(job.rate / BATCHES_PER_SECOND))
+    const batch = await readBatch(db, job, Math.ceil(job.rate / MAX_BATCHES_PER_SECOND))
     if (!signal.aborted) await transaction(db, (trx) => doBatch(trx, job, batch, now()))
   }
 }
@@ -158,7 +158,7 @@ async function doBatch(
   await storeProgress(trx, job, { doneCount, nextAt, next }, now)
 }
 
-/** The time at which the current batch counts as begun: when the job was due, or later after an
+/** The time at which the current batch counts as begun: when it was due, or later after an
  *  interruption, or earlier after the clock has gone back. */
 function startOf({ nextAt }: RunningBulkJob, now: Date): number {
   const at = now.getTime()

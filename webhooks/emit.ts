@@ -31,7 +31,7 @@ export async function emit<T extends EventType>(
   await emitMany(scope, [event], now)
 }
 
-/** Stores several events in their order. Throws `InvalidEvent`. */
+/** Like `emit`, for several events in their order. Throws `InvalidEvent`. */
 export async function emitMany(scope: WriteScope, events: NewEvent[], now: Date): Promise<void> {
   if (events.length === 0) return
   const webhooks = await findSubscriptions(scope)
@@ -71,9 +71,9 @@ function newEventRow(event: NewEvent, now: Date): EventRow {
   }
 }
 
-/** The body of a delivery, before it has the ID of the delivery. */
+/** The body of a delivery, still with the ID of the event. */
 interface Payload {
-  /** The ID of the event. */
+  /** The ID of the event. `newDelivery` replaces it by the ID of the delivery. */
   id: string
   event_type: DeliveredType
   resource: { type: string; id: string }
@@ -129,9 +129,9 @@ export function newDelivery(
   }
 }
 
-/** Sends a test event to one webhook, subscribed or not: one attempt, and no stored event. Returns
- *  the delivery ID, or undefined without such a webhook. Throws `DeliveryRefused` while deliveries
- *  are paused, and when the webhook is disabled or the account is suspended. */
+/** Schedules a test event for one webhook, subscribed or not: one attempt, and no stored event.
+ *  Returns the delivery ID, or undefined if the webhook does not exist. Throws `DeliveryRefused`
+ *  while deliveries are paused, and when the webhook is disabled or the account is suspended. */
 export async function emitTest(
   scope: WriteScope,
   webhookId: string,

@@ -1,4 +1,4 @@
-/** Replaces the key that encrypts the signing secrets. Nodes may run meanwhile. */
+/** Replaces the key that encrypts the signing secrets. The nodes may run during a rotation. */
 import { Refused } from '../errors.ts'
 import type { Db } from '../records/database/open.ts'
 import { type Trx, transaction } from '../records/database/transaction.ts'
@@ -15,7 +15,7 @@ import {
   sealSecret,
 } from './transport/secret.ts'
 
-/** Rows stay locked for one batch, and attempts of their webhooks wait. */
+/** The webhooks of a batch stay locked until the batch is committed, and their attempts wait. */
 const BATCH_SIZE = 100
 
 /** Whether the newest key encrypts all secrets. Throws `WrongSecretKey`. */
@@ -24,8 +24,8 @@ export async function isRotated(db: Db, keys: SecretKeys): Promise<boolean> {
   return current === checkValueOf(keys.newest()) && previous === undefined
 }
 
-/** From now on every node encrypts new secrets with the newest key. The key before it stays
- *  necessary until `reencryptSecrets` has finished. */
+/** From now on every node encrypts new secrets with the newest key. The previous key stays
+ *  necessary until `reencryptSecrets` has finished. Throws `WrongSecretKey`. */
 export async function startRotation(db: Db, keys: SecretKeys): Promise<void> {
   await transaction(db, async (trx) => {
     const { current } = await lockSecretKeys(trx, keys, 'for update')
@@ -36,7 +36,7 @@ export async function startRotation(db: Db, keys: SecretKeys): Promise<void> {
 }
 
 export interface Reencrypted {
-  /** The webhooks whose secrets are encrypted with the newest key now. */
+  /** How many webhooks have secrets that are encrypted with the newest key now. */
   webhooks: number
   /** The IDs of the webhooks whose secrets no key can read. */
   unreadable: string[]
@@ -63,7 +63,7 @@ export async function reencryptSecrets(
   } while (batch.lastId !== undefined)
   await transaction(db, async (trx) => {
     const { current } = await lockSecretKeys(trx, keys, 'for update')
-    // Another rotation has begun since: the key before it may still be necessary.
+    // If another rotation has begun since, its previous key may still be necessary.
     if (current === newest) await updateSecretKeyState(trx.sql, { current, previous: undefined })
   })
   return { webhooks: done - unreadable.length, unreadable }

@@ -1,4 +1,4 @@
-/** Runs one function, never twice at once. Calls during a run lead to one more run. */
+/** Runs one function, never twice at once. Calls of `wake` during a run lead to one more run. */
 export class RunLoop {
   readonly #run: () => Promise<void>
   readonly #onError: (error: unknown) => void
@@ -12,7 +12,7 @@ export class RunLoop {
     this.#onError = onError
   }
 
-  /** Never throws; cheap to call often. */
+  /** Starts a run, or one more after the current run. Never throws; cheap to call often. */
   readonly wake = (): void => {
     this.#mustRunAgain = true
     if (!this.#isStopped) this.#running ??= this.#runUntilDone()
@@ -45,7 +45,7 @@ export interface BackgroundWork {
   stop(): Promise<void>
 }
 
-/** Runs `work` at every interval, and never twice at once. `stop` aborts its signal. */
+/** Runs `work` at every interval, and never twice at once. `stop` aborts the signal of `work`. */
 export function repeat(
   intervalMs: number,
   work: (stopping: AbortSignal) => Promise<void>,

@@ -24,15 +24,16 @@ export async function proveSecretKeys(db: Db, keys: SecretKeys): Promise<void> {
   await transaction(db, (trx) => lockSecretKeys(trx, keys))
 }
 
-/** A sentence for the operator when the keys do not fit the database. Undefined: they fit. */
+/** A sentence for the operator when the keys do not fit the database. Undefined: they fit, or the
+ *  database has no key yet. */
 export async function findSecretKeyProblem(db: Db, keys: SecretKeys): Promise<string | undefined> {
   const state = await findSecretKeyState(db.read)
   return state && describeProblem(state, keys)
 }
 
-/** The key that encrypts new secrets in this transaction. During a rotation of the secret key, it is
- *  the previous one until all nodes have both. Such a rotation cannot begin before the transaction
- *  ends. Throws `WrongSecretKey`. */
+/** The key that encrypts new secrets in this transaction. A process that already has the next key
+ *  gets the previous one until `startRotation`, which waits for the end of this transaction. Throws
+ *  `WrongSecretKey`. */
 export async function findSealingKey(trx: TrxSql, keys: SecretKeys): Promise<string> {
   const { current } = await lockSecretKeys(trx, keys)
   const key = findKey(keys, current)
@@ -40,8 +41,9 @@ export async function findSealingKey(trx: TrxSql, keys: SecretKeys): Promise<str
   return key
 }
 
-/** Locks the state until the end of the transaction, and returns it if the keys fit. With
- *  `for share`, other transactions can seal meanwhile. Throws `WrongSecretKey`. */
+/** Locks the state until the end of the transaction, and returns it if the keys fit. Stores the
+ *  check value of the first key if there is none. With `for share`, other transactions can encrypt
+ *  secrets meanwhile. Throws `WrongSecretKey`. */
 export async function lockSecretKeys(
   { dialect, sql }: TrxSql,
   keys: SecretKeys,
@@ -102,8 +104,8 @@ function describeWrongKey({ place }: SecretKeys): string {
 function findKey(keys: SecretKeys, checkValue: string): string | undefined {
   const find = (): string | undefined =>
     listKeys(keys).find((key) => checkValueOf(key) === checkValue)
-  const known = find()
-  if (known !== undefined) return known
+  const found = find()
+  if (found !== undefined) return found
   keys.reload()
   return find()
 }

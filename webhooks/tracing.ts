@@ -25,8 +25,8 @@ export function inServerSpan<T>(
   return inSpan(name, SpanKind.SERVER, outer, work)
 }
 
-/** Runs `work` in the span of a request that this service sends. It ignores the active span: the
- *  attempts of many deliveries may follow from one request. */
+/** Runs `work` in the span of a request that this service sends. The active span is not its parent:
+ *  the attempts of many deliveries may follow from one request. */
 export function inClientSpan<T>(name: string, parent: string, work: Work<T>): Promise<T> {
   return inSpan(name, SpanKind.CLIENT, toContext(parent), work)
 }
@@ -35,9 +35,9 @@ async function inSpan<T>(name: string, kind: SpanKind, outer: Context, work: Wor
   const span = trace.getTracer('muster').startSpan(name, { kind }, outer)
   const { traceId, spanId, traceFlags } = span.spanContext()
   // Without an SDK, the span has the context of its parent, or none.
-  const isOwn =
+  const hasOwnContext =
     isSpanContextValid(span.spanContext()) && spanId !== trace.getSpanContext(outer)?.spanId
-  if (!isOwn) return work(span, undefined)
+  if (!hasOwnContext) return work(span, undefined)
   const traceparent = `00-${traceId}-${spanId}-0${traceFlags & 1}`
   try {
     return await context.with(trace.setSpan(outer, span), () => work(span, traceparent))

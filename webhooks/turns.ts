@@ -1,4 +1,4 @@
-/** Limits how many tasks run at once. The others wait in the order of their calls. */
+/** Limits how many tasks run at once. Further tasks wait in the order of their calls. */
 export class Turns {
   readonly #atOnce: number
   readonly #waiting: (() => void)[] = []
@@ -26,8 +26,8 @@ export class Turns {
   }
 }
 
-/** Returns a function whose calls resolve one by one, each in a later turn of the event loop: what
- *  follows a burst of calls leaves time to others. */
+/** Returns a function whose calls resolve one by one, each in a later turn of the event loop, so
+ *  that the work after many concurrent calls does not block the process. */
 export function oneEachTurn(): () => Promise<void> {
   let last = Promise.resolve()
   return () => {

@@ -196,17 +196,17 @@ it.each([
 })
 
 it.each([
-  { slots: {}, othersMayWait: true, expected: true },
-  { slots: { own: 503 }, othersMayWait: false, expected: true },
-  { slots: { own: 504 }, othersMayWait: false, expected: false },
-  { slots: { own: 251 }, othersMayWait: true, expected: true },
-  { slots: { own: 252 }, othersMayWait: true, expected: false },
-  { slots: { own: 252, other: 1 }, othersMayWait: false, expected: false },
-  { slots: { other: 504 }, othersMayWait: true, expected: true },
+  { slots: {}, othersMayHaveDue: true, expected: true },
+  { slots: { own: 503 }, othersMayHaveDue: false, expected: true },
+  { slots: { own: 504 }, othersMayHaveDue: false, expected: false },
+  { slots: { own: 251 }, othersMayHaveDue: true, expected: true },
+  { slots: { own: 252 }, othersMayHaveDue: true, expected: false },
+  { slots: { own: 252, other: 1 }, othersMayHaveDue: false, expected: false },
+  { slots: { other: 504 }, othersMayHaveDue: true, expected: true },
 ])(
-  'an account "own" is below its quota: slots $slots, other accounts may wait $othersMayWait: $expected',
-  ({ slots, othersMayWait, expected }) => {
-    expect(isBelowSlotQuota(new Map(Object.entries(slots)), 'own', othersMayWait)).toBe(expected)
+  'an account "own" is below its quota: slots $slots, other accounts may wait $othersMayHaveDue: $expected',
+  ({ slots, othersMayHaveDue, expected }) => {
+    expect(isBelowSlotQuota(new Map(Object.entries(slots)), 'own', othersMayHaveDue)).toBe(expected)
   },
 )
 

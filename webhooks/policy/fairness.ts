@@ -4,7 +4,7 @@
 export const MAX_IN_FLIGHT = 576
 /** Slots that all attempts share. The others are for accounts that hold few slots. */
 export const SHARED_SLOTS = (MAX_IN_FLIGHT * 7) / 8
-/** An account that holds fewer slots may have others when the shared slots are taken. */
+/** An account that holds fewer slots than this may use slots that are not shared. */
 const FEW_SLOTS = 8
 
 /** Slots of one process for attempts to one host, of all accounts. */
@@ -13,18 +13,19 @@ const HOST_SLOTS = 256
  *  process. */
 const NEW_HOST_SLOTS = 16
 
-/** Due attempts in the queue beside those that may be in flight, about: more would only slow down
- *  every lease. */
+/** About how many due attempts the queue holds beside those that may be in flight. More would only
+ *  slow down every lease. */
 const QUEUE_AHEAD = 1_024
-/** The queue quotas never fall below these. */
+/** The parts of the queue for one account and one webhook are never smaller than these. */
 const MIN_ACCOUNT_QUOTA = 16
 const MIN_WEBHOOK_QUOTA = 4
-/** The first attempts of an account in the queue go before those of accounts with more. */
+/** This many attempts of an account in the queue are urgent: they go before all others. */
 const URGENT_COUNT = 64
 
+/** The concurrency limit of a webhook whose endpoint is slow. */
 const PROBE_LIMIT = 1
 const NORMAL_LIMIT = 16
-/** Most of the time, attempts to a quick endpoint wait for their results to be stored. */
+/** Higher, because an attempt to a quick endpoint mostly waits for its result to be stored. */
 const QUICK_LIMIT = 128
 /** An endpoint with this many slow attempts in a row is slow. If all of them failed, it hangs. */
 export const SLOW_AFTER = 16
@@ -41,26 +42,27 @@ const QUICK_RESPONSE_MS = 250
 const QUICK_FOR_MS = 1_000
 
 export interface QueueUse {
-  /** The number of due attempts in the queue by webhook ID, by account ID. */
+  /** The number of due attempts in the queue, by account ID and webhook ID. */
   accounts: ReadonlyMap<string, ReadonlyMap<string, number>>
   /** The number of processes that lease from the queue. */
   workers: number
 }
 
-/** The most due attempts that each webhook of the account may have in the queue: an equal part for
- *  each account that has any, and of that an equal part for each of its webhooks that has any. */
+/** The most due attempts that each webhook of the account may have in the queue. All accounts with
+ *  attempts in the queue have equal parts of it, and all webhooks of an account with attempts in
+ *  the queue have equal parts of that. */
 export function queueQuota({ accounts, workers }: QueueUse, accountId: string): number {
   const webhooks = accounts.get(accountId)?.size ?? 1
   const accountCount = accounts.size + (accounts.has(accountId) ? 0 : 1)
   const queueSize = QUEUE_AHEAD + MAX_IN_FLIGHT * Math.max(1, workers)
   const equalPart = Math.max(MIN_ACCOUNT_QUOTA, Math.floor(queueSize / accountCount))
-  // Even when no other account has any.
+  // One account never gets the whole queue, even if no other account has attempts there.
   const accountQuota = Math.min((queueSize * 7) / 8, equalPart)
   return Math.max(MIN_WEBHOOK_QUOTA, Math.floor(accountQuota / webhooks))
 }
 
-/** How many more attempts each webhook in the queue may have there: 0 or less when it has reached
- *  the quota. */
+/** How many more attempts each webhook may have in the queue, for webhooks that have any there. 0
+ *  or less: the webhook has reached its quota. */
 export function freeQuota(use: QueueUse): Map<string, number> {
   return new Map(
     [...use.accounts].flatMap(([accountId, webhooks]) => {
@@ -72,13 +74,13 @@ export function freeQuota(use: QueueUse): Map<string, number> {
 
 export interface Selected<T> {
   attempts: T[]
-  /** Those that go before others: their accounts have few attempts in the queue. */
+  /** Selected attempts that go before others: their accounts have few attempts in the queue. */
   urgent: ReadonlySet<T>
 }
 
-/** The attempts that fit into the queue quota of their webhooks, in their order. Attempts scheduled
- *  after `nowMs` take none of it. Without a quota the backlog of one hanging endpoint, which is the
- *  oldest, would fill every batch. */
+/** The attempts that fit into the queue quotas of their webhooks, in their order. Attempts
+ *  scheduled after `nowMs` take no quota. Without quotas, the backlog of one hanging endpoint would
+ *  fill every batch, because it is the oldest. */
 export function selectWithinQuota<
   T extends { accountId: string; webhookId: string; scheduledAt: number },
 >(attempts: T[], use: QueueUse, nowMs: number): Selected<T> {
@@ -108,7 +110,7 @@ function sum(counts: ReadonlyMap<string, number> = new Map()): number {
 export interface Slowness {
   /** Slow attempts since the last response in time. */
   slowInARow: number
-  /** Those of them since the last one that succeeded. */
+  /** How many of these came after the last slow attempt that succeeded. */
   slowFailuresInARow: number
 }
 
@@ -145,18 +147,21 @@ export interface LeaseRound {
 }
 
 /** The first round: all webhooks except those with a slow endpoint and those of an account that has
- *  reached its equal part of the slots. `othersMayWait`: an account that holds no slots may have
+ *  reached its equal part of the slots. `othersMayHaveDue`: an account that holds no slots may have
  *  due attempts. */
-export function normalRound(endpoints: Endpoints, othersMayWait: boolean): LeaseRound {
-  const atQuota = listAtSlotQuota(endpoints, othersMayWait)
+export function normalRound(endpoints: Endpoints, othersMayHaveDue: boolean): LeaseRound {
+  const atQuota = listAtSlotQuota(endpoints, othersMayHaveDue)
   const skip = new Set([...listSlow(endpoints), ...atQuota])
   return { limit: NORMAL_LIMIT, skip: [...skip] }
 }
 
 /** The round after a normal one that found nothing: more attempts of accounts that have reached
  *  their part. Undefined: there is no such account. */
-export function spareRound(endpoints: Endpoints, othersMayWait: boolean): LeaseRound | undefined {
-  if (listAtSlotQuota(endpoints, othersMayWait).length === 0) return undefined
+export function spareRound(
+  endpoints: Endpoints,
+  othersMayHaveDue: boolean,
+): LeaseRound | undefined {
+  if (listAtSlotQuota(endpoints, othersMayHaveDue).length === 0) return undefined
   return { limit: NORMAL_LIMIT, skip: listSlow(endpoints) }
 }
 
@@ -166,8 +171,8 @@ export function quickRound(endpoints: Endpoints, nowMs: number): LeaseRound | un
   const isQuick = (health: EndpointHealth) => concurrencyLimit(health, nowMs) === QUICK_LIMIT
   const full = [...endpoints].filter(([, { inFlight }]) => inFlight >= NORMAL_LIMIT)
   if (!full.some(([, health]) => isQuick(health) && health.inFlight < QUICK_LIMIT)) return undefined
-  const others = full.filter(([, health]) => !isQuick(health)).map(([webhookId]) => webhookId)
-  return { limit: QUICK_LIMIT, skip: [...others, ...listSlow(endpoints)] }
+  const notQuick = full.filter(([, health]) => !isQuick(health)).map(([webhookId]) => webhookId)
+  return { limit: QUICK_LIMIT, skip: [...notQuick, ...listSlow(endpoints)] }
 }
 
 /** The round after that: one attempt to each slow endpoint. Undefined: each has one in flight. */
@@ -204,10 +209,10 @@ export function reserveRound(endpoints: Endpoints): LeaseRound {
 }
 
 /** The webhooks of accounts that hold their equal part of the shared slots, or more. */
-function listAtSlotQuota(endpoints: Endpoints, othersMayWait: boolean): string[] {
+function listAtSlotQuota(endpoints: Endpoints, othersMayHaveDue: boolean): string[] {
   const slots = slotsByAccount(endpoints.values())
   return [...endpoints]
-    .filter(([, { accountId }]) => !isBelowSlotQuota(slots, accountId, othersMayWait))
+    .filter(([, { accountId }]) => !isBelowSlotQuota(slots, accountId, othersMayHaveDue))
     .map(([webhookId]) => webhookId)
 }
 
@@ -216,9 +221,9 @@ function listAtSlotQuota(endpoints: Endpoints, othersMayWait: boolean): string[]
 export function isBelowSlotQuota(
   slots: ReadonlyMap<string, number>,
   accountId: string,
-  othersMayWait: boolean,
+  othersMayHaveDue: boolean,
 ): boolean {
-  const accounts = Math.max(1, slots.size + (othersMayWait ? 1 : 0))
+  const accounts = Math.max(1, slots.size + (othersMayHaveDue ? 1 : 0))
   return (slots.get(accountId) ?? 0) < SHARED_SLOTS / accounts
 }
 
@@ -230,8 +235,8 @@ function slotsByAccount(endpoints: Iterable<EndpointHealth>): Map<string, number
   return slots
 }
 
-/** Whether a leased attempt may start: a slow endpoint may have been leased more before it was
- *  known. */
+/** Whether a leased attempt may start. A slow endpoint may have too many leased attempts, from
+ *  before it was known to be slow. */
 export function mayStart(endpoints: Endpoints, webhookId: string): boolean {
   const health = endpoints.get(webhookId)
   if (!health || !isSlow(health) || health.inFlight <= PROBE_LIMIT) return true
@@ -241,7 +246,7 @@ export function mayStart(endpoints: Endpoints, webhookId: string): boolean {
 }
 
 /** Whether another attempt of the account to a host may start. `use`: the slots of the host by
- *  account. An account with its equal part of them gets another one while an eighth is free.
+ *  account. An account that has its equal part gets another slot while more than an eighth is free.
  *  `isProven`: the host has responded with 2xx. */
 export function mayUseHost(
   use: ReadonlyMap<string, number>,
@@ -255,8 +260,8 @@ export function mayUseHost(
   return sum(use) < (isBelowPart ? HOST_SLOTS : (HOST_SLOTS * 7) / 8)
 }
 
-/** Whether another attempt of the webhook may start while no other attempt is due. `health`:
- *  undefined without an attempt in flight. */
+/** Whether another attempt of the webhook may start, if no other attempt is due. `health`:
+ *  undefined if nothing is known of the endpoint. */
 export function isBelowLimit(health: EndpointHealth | undefined, nowMs: number): boolean {
   return !health || (!isSlow(health) && health.inFlight < concurrencyLimit(health, nowMs))
 }
@@ -308,7 +313,7 @@ export function slownessAfter(
       slowInARow: before.slowInARow + 1,
       slowFailuresInARow: outcome === 'success' ? 0 : before.slowFailuresInARow + 1,
     }
-  // Without a response nothing is known: while a failed look-up is remembered, attempts fail at
-  // once.
+  // A quick failure without a response says nothing: while a failed look-up is remembered, attempts
+  // fail at once.
   return status === null ? before : NOT_SLOW
 }

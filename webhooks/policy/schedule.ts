@@ -10,10 +10,10 @@ import type { FailureReason } from '../../records/deliveries.ts'
 type ScheduledDelivery = DeliveryProgress & Pick<LockedDelivery, 'webhook'>
 
 /** The progress of a delivery after an attempt. `delaysMs` are the delays before attempts 2, 3 and
- *  so on, each counted from the end of the attempt before. `Retry-After` does not change them.
+ *  so on, each counted from the end of the previous attempt. `Retry-After` does not change them.
  *  When the attempt after the last delay fails, too, the delivery has failed. A manual attempt is
- *  outside the schedule: no retry follows it, and a delivered delivery stays delivered whatever its
- *  result. service-spec §8 "Webhook attempt schedule". */
+ *  outside the schedule: no retry follows it, and a delivered delivery stays delivered even if the
+ *  manual attempt fails. service-spec §8 "Webhook attempt schedule". */
 export function progressAfter(
   delivery: ScheduledDelivery,
   { number, scheduledAt, result }: Pick<AttemptWith<'result'>, 'number' | 'scheduledAt' | 'result'>,
@@ -32,7 +32,7 @@ export function progressAfter(
 
   const delayMs = delaysMs[number - 1]
   if (delayMs === undefined) return failed('attempts_exhausted')
-  // Attempts of a delivery are told apart by their scheduled times, also if the clock has gone back.
+  // Scheduled times tell the attempts of a delivery apart, also if the clock has gone back.
   const nextAttemptAt = Math.max(result.endedAt + delayMs, scheduledAt + 1)
   return { state: 'retrying', failureReason: null, nextAttemptAt, nextTrigger: 'schedule' }
 }

@@ -18,15 +18,15 @@ const MAX_PRIORITY = 2 ** 31 - 1
 const NO_RETRY_LIMIT = 2_000_000_000
 /** Time to store the result of an attempt before another process may repeat the attempt. */
 const RESULT_STORAGE_SECONDS = 45
-/** Each batch size is a separate statement with its own plan. Multiples of this limit how many
- *  there are. */
+/** Larger batch sizes are multiples of this: PostgreSQL plans the lease statement for each batch
+ *  size. */
 const LEASE_STEP = 16
 
 /** The field names are stored: an older release may have queued the job. */
 interface JobData {
   deliveryId: string
   webhookId: string
-  /** Undefined: a release before this field queued the job. */
+  /** Undefined: a release without this field queued the job. */
   accountId?: string
   number: number
   dueAt: number
@@ -92,8 +92,8 @@ export class AttemptJobs {
     inFlight: AttemptWith<'lease'>[],
   ): Promise<AttemptWith<'lease'>[]> {
     if (attempts.length === 0) return []
-    // Marks the jobs of this call, so that none of an earlier call is leased instead: its lease may
-    // have ended.
+    // Marks the jobs of this call: a job that an earlier call added may have lost its lease, and
+    // must not be leased here.
     const priority = randomInt(MIN_IN_FLIGHT_PRIORITY, MAX_PRIORITY)
     const jobs = attempts.map((attempt) => ({ ...toJob(attempt), priority }))
     return this.#lease(inFlight, async (options) => {
@@ -164,7 +164,7 @@ export class AttemptJobs {
     await this.releaseJobs(attempts.filter(hasJob).map(jobKey))
   }
 
-  /** The same for the leases of another process. Ignores leases that have ended meanwhile. */
+  /** Like `release`, for leases of another process. Ignores leases that have ended meanwhile. */
   async releaseJobs(jobs: LeasedJob[]): Promise<void> {
     if (jobs.length > 0) await this.#boss.jobs.fail(QUEUE, jobs)
   }
@@ -187,6 +187,7 @@ export class AttemptJobs {
     return jobs.map(leasedAttempt)
   }
 
+  /** Renewals leave out the jobs until `trx` ends. Resolves when the current renewal has ended. */
   async #suspendRenewal(attempts: AttemptWith<'lease'>[], trx: Trx): Promise<void> {
     for (const { lease } of attempts) this.#completing.add(lease.jobId)
     trx.onEnd(() => {
@@ -223,6 +224,7 @@ function leasedAttempt({
 }: Job<JobData>): AttemptWith<'lease'> {
   return {
     ...data,
+    // Without its account, the webhook counts as an account of its own.
     accountId: data.accountId ?? data.webhookId,
     scheduledAt: dueAt,
     lease: { jobId: id, retryCount },

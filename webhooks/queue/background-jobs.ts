@@ -16,9 +16,9 @@ export interface BackgroundQueue {
   add(ids: string[]): Promise<void>
 }
 
-const CONCURRENCY = 2
-/** The polls of one queue by this node. The pg-boss workers of the queue share them. Most jobs need
- *  none: new jobs wake the workers, and so does the end of a job. */
+const DEFAULT_CONCURRENCY = 2
+/** How often this node polls one queue, with all of its pg-boss workers together. Most jobs need no
+ *  poll: new jobs wake the workers, and so does the end of a job. */
 const POLLS_PER_SECOND = 1
 const EXPIRE_SECONDS = 12 * 3600
 
@@ -31,7 +31,7 @@ interface BackgroundQueueOptions extends Omit<BackgroundJobs, 'due'> {
 /** Creates a queue and runs its jobs until `stopping` aborts. */
 export async function startBackgroundQueue(
   { jobs: boss, addQueue }: Boss,
-  { name, run, concurrency = CONCURRENCY, stopping, log }: BackgroundQueueOptions,
+  { name, run, concurrency = DEFAULT_CONCURRENCY, stopping, log }: BackgroundQueueOptions,
 ): Promise<BackgroundQueue> {
   // Exclusive: at most one job for each ID, whichever node added it.
   await addQueue(name, { policy: 'exclusive', retryLimit: 0, expireInSeconds: EXPIRE_SECONDS })

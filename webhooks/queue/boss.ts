@@ -30,7 +30,7 @@ export interface Boss {
   jobs: PgBoss
   /** Undefined with DATABASE_URL. */
   embedded?: RunningPglite
-  /** Creates a queue, also in every later restart of embedded PostgreSQL. */
+  /** Creates a queue, and creates it again after every restart of embedded PostgreSQL. */
   addQueue(name: string, settings: QueueSettings): Promise<void>
   /** The connection pools by name. Embedded PostgreSQL has none. */
   pools(): Record<string, PoolUse>
@@ -47,8 +47,8 @@ interface QueueSettings {
 const LEASE_SECONDS = 10
 /** A worker that hangs must not keep the attempts locked that it is leasing. */
 const LEASING_SETTINGS = { idle_in_transaction_session_timeout: LEASE_SECONDS * 1_000 }
-/** How often pg-boss looks for expired leases. One process at a time does so. If it dies, another
- *  one begins within twice this time. */
+/** How often pg-boss looks for expired leases. One process at a time does so. If that process dies,
+ *  another one begins within twice this time. */
 const SUPERVISE_SECONDS = 2
 /** Effectively unlimited: pg-boss need not warn of a long queue. */
 const WARNING_QUEUE_SIZE = 1_000_000
@@ -76,9 +76,10 @@ const CONNECTION_LIMITS = {
   query_timeout: 30_000,
 }
 
-/** pg-boss looks for expired leases when its clock shows a certain time. After the clock of the
- *  machine has gone back, it would wait for that time: for hours, or, if it is more than 24 days
- *  away, in a busy loop, because Node.js makes a timer of more than 24 days one of 1 ms. */
+/** pg-boss looks for expired leases when its clock shows a certain time. With the clock of the
+ *  machine, pg-boss would wait for hours after that clock went back. If the time is more than 24
+ *  days away, it would wait in a busy loop: Node.js turns a timer of more than 24 days into one of
+ *  1 ms. */
 const STEADY_CLOCK = { ...systemClock, now: () => performance.timeOrigin + performance.now() }
 
 /** pg sends statements before earlier ones have completed. Its types do not declare this

@@ -3,13 +3,13 @@
 import { randomUUID } from 'node:crypto'
 import type { PgBoss } from 'pg-boss'
 
-/** A notification that takes longer has not arrived. */
+/** A notification that takes longer counts as lost. */
 const PROBE_TIMEOUT_MS = 1_000
 
 export class Listener {
   readonly #database: ReturnType<PgBoss['getDb']>
   readonly #channel: string
-  /** Other nodes receive it, too. They have no subscribers to a topic of this name. */
+  /** The payload of the probes. Other nodes receive it, too, and have no topic of this name. */
   readonly #probe = `${randomUUID()} probe`
   #onProbe: () => void = () => undefined
   #probing: Promise<boolean> | undefined
@@ -28,7 +28,7 @@ export class Listener {
     this.#subscription = await this.#database.listen?.(this.#channel, receive, () => onNotify())
   }
 
-  /** Sends a notification to itself and waits for it. */
+  /** Sends a notification to this node and waits for it. Rejects if it cannot be sent. */
   isConnected(): Promise<boolean> {
     this.#probing ??= this.#sendProbe().finally(() => {
       this.#probing = undefined

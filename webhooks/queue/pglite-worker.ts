@@ -51,8 +51,8 @@ async function respond({ id, text, values }: PgliteRequest): Promise<void> {
     port?.postMessage({ id, rows: results.map((result) => result.rows) } satisfies PgliteResponse)
   } catch (error) {
     const { name, message, code } = error as Error & { code?: string }
-    // A crash of WebAssembly or Emscripten. Nothing catches the error that is thrown here, so it ends
-    // this thread, and the thread is restarted.
+    // A crash of WebAssembly or Emscripten. Nothing catches the error that is thrown here, so it
+    // ends this thread, and the thread is restarted.
     if (name === 'RuntimeError' || name === 'ExitStatus') throw error
     port?.postMessage({ id, error: { message, code } } satisfies PgliteResponse)
   }
@@ -64,8 +64,8 @@ interface Statement {
   types: number[]
 }
 
-/** The longest array among the parameters of a prepared statement. A statement with a longer one needs
- *  a plan of its own, with a hash lookup. */
+/** The longest array among the parameters of a prepared statement. With a longer array, a statement
+ *  needs a plan of its own, with a hash lookup. */
 const MAX_PREPARED_ARRAY = 32
 /** Module state: the prepared statements of the only connection, by text. */
 const statements = new Map<string, Statement>()

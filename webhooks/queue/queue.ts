@@ -16,7 +16,7 @@ export interface Queue {
   attempts: AttemptJobs
   /** Undefined: no other process can see whether this one lives. Its leases expire. */
   session: Pick<WorkerSession, 'id'> | undefined
-  /** How often embedded PostgreSQL has restarted. Each time the queue is empty. */
+  /** How often embedded PostgreSQL has restarted. After each restart, the queue is empty. */
   restarts(): number
   /** Creates a queue for background work and runs its jobs. */
   work(name: string, jobs: BackgroundJobs): Promise<BackgroundQueue>
@@ -40,7 +40,8 @@ interface QueueOptions extends BossOptions {
   attemptTimeoutMs: number
 }
 
-/** The statements of `realign`. A job starts when it is added, or at the time of its attempt. */
+/** The statements of `realign`. The time `start_after` of a job is the time when the job was added,
+ *  or the time of its attempt if that is later. */
 const REALIGNMENT = [
   `update pgboss.job set start_after = now()
    where state in ('created', 'retry') and start_after > now() + interval '1 second'

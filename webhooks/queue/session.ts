@@ -23,7 +23,7 @@ interface OpenSession {
 export class WorkerSession {
   readonly #newClient: () => Client
   readonly #log: Logger
-  #open: OpenSession | undefined
+  #session: OpenSession | undefined
   #isStopped = false
   #reconnection: Promise<void> | undefined
 
@@ -36,7 +36,7 @@ export class WorkerSession {
 
   /** Undefined while the connection is lost. Each connection has an ID of its own. */
   get id(): string | undefined {
-    return this.#open?.id
+    return this.#session?.id
   }
 
   async start(): Promise<void> {
@@ -49,11 +49,11 @@ export class WorkerSession {
     inFlight: LeasedJob[],
     fetch: (db: BossDb) => Promise<Job[]>,
   ): Promise<Job[]> {
-    if (!this.#open) throw new Error('The session of this worker in PostgreSQL is lost')
-    const { id, client } = this.#open
+    if (!this.#session) throw new Error('The session of this worker in PostgreSQL is lost')
+    const { id, client } = this.#session
     const begun = client.query('begin')
-    // It is awaited only after `fetch`, which saves a round trip. Until then its rejection must not
-    // end the process.
+    // `begun` is awaited only after `fetch`, which saves a round trip. Until then its rejection
+    // must not end the process.
     begun.catch(() => undefined)
     try {
       const jobs = await fetch({ executeSql: (text, values) => client.query(text, values) })
@@ -72,11 +72,11 @@ export class WorkerSession {
   async stop(): Promise<void> {
     this.#isStopped = true
     await this.#reconnection
-    const open = this.#open
-    this.#open = undefined
-    if (!open) return
-    await deleteOwnSession(open.client, open.id).catch(() => undefined)
-    await open.client.end()
+    const session = this.#session
+    this.#session = undefined
+    if (!session) return
+    await deleteOwnSession(session.client, session.id).catch(() => undefined)
+    await session.client.end()
   }
 
   async #connect(previousId?: string): Promise<void> {
@@ -92,12 +92,12 @@ export class WorkerSession {
       await client.end().catch(() => undefined)
       throw error
     }
-    this.#open = session
+    this.#session = session
   }
 
   #onEnd(session: OpenSession): void {
-    if (this.#open !== session) return
-    this.#open = undefined
+    if (this.#session !== session) return
+    this.#session = undefined
     this.#log.warn(
       'The session of this worker in PostgreSQL is lost. ' +
         'The worker leases no attempts until it has another one.',

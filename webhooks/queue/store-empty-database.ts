@@ -6,10 +6,10 @@ import { PGlite } from '@electric-sql/pglite'
 import { fromPglite, PgBoss } from 'pg-boss'
 import { EMPTY_DATABASE, START_OPTIONS } from './empty-database.ts'
 
-/** Sizes in MB. A checkpoint removes whole segments. */
+/** Small WAL segments (in MB): a checkpoint removes only whole segments. */
 const INITDB_PARAMS = ['--wal-segsize=1']
 
-/** Without the other databases, and with catalogs of the smallest size. */
+/** Removes the other databases, and shrinks the catalogs and the WAL. */
 const REDUCE = `
   drop database postgres;
   update pg_database set datistemplate = false where datname = 'template0';

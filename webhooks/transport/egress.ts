@@ -78,6 +78,7 @@ export function parseWebhookUrl(text: string, allow: Cidr[]): string {
     throw new UnacceptableUrl('The URL must begin with https://.')
   if (url.username !== '' || url.password !== '')
     throw new UnacceptableUrl('The URL must not contain a user name or password.')
+  // Percent-encoding may have made the URL longer.
   if (url.href.length > MAX_URL_LENGTH)
     throw new UnacceptableUrl(`The URL must be at most ${MAX_URL_LENGTH} characters long.`)
   url.hash = ''

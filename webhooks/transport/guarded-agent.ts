@@ -1,4 +1,4 @@
-/** Connections that obey the egress control. It covers the IP address of the actual connection, so
+/** Connections that obey the egress control. The IP address of the actual connection is checked, so
  *  DNS rebinding is useless. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { LookupAddress, LookupOptions } from 'node:dns'

@@ -1,6 +1,6 @@
 /** Looks up the IP addresses of host names: first in the hosts file, then with c-ares. `dns.lookup`
  *  would take a thread of libuv for as long as a name server is silent. Each account has few
- *  look-ups at once, so that its names that hang delay only its own. */
+ *  look-ups at once, so that a silent name server delays only the accounts that use it. */
 import type { LookupAddress, LookupAllOptions } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { readFile } from 'node:fs/promises'
@@ -37,9 +37,9 @@ const MAX_FAILURES = 10_000
 /** The most concurrent look-ups of one account at name servers. Others wait for their turn. */
 const MAX_LOOKUPS = 8
 
-/** A look-up with two errors of `dns.lookup`: ENOTFOUND for a name without an IP address, EAI_AGAIN
- *  when no name server knows. Names are not completed with search domains. Concurrent
- *  look-ups of a name by an account share one. */
+/** Returns a function that looks up names. It calls back with the error ENOTFOUND for a name
+ *  without an IP address, and EAI_AGAIN when no name server could tell. Search domains are not
+ *  used. Concurrent look-ups of one name for one account share their queries. */
 export function newNameLookup(options: NameLookupOptions = {}): Lookup {
   const findInHosts = hostsReader(options.hostsFile ?? '/etc/hosts')
   const resolve = resolverOf(options.servers)
@@ -99,12 +99,12 @@ export function newNameLookup(options: NameLookupOptions = {}): Lookup {
 function turnsByAccount() {
   const turns = new Map<string, Turns>()
   return async <T>(accountId: string, run: () => Promise<T>): Promise<T> => {
-    const own = turns.get(accountId) ?? new Turns(MAX_LOOKUPS)
-    turns.set(accountId, own)
+    const ofAccount = turns.get(accountId) ?? new Turns(MAX_LOOKUPS)
+    turns.set(accountId, ofAccount)
     try {
-      return await own.take(run)
+      return await ofAccount.take(run)
     } finally {
-      if (own.isIdle) turns.delete(accountId)
+      if (ofAccount.isIdle) turns.delete(accountId)
     }
   }
 }
@@ -142,7 +142,7 @@ function resolverOf(servers: string[] | undefined): (name: string) => Promise<Lo
 
 const withFamily = (address: string): LookupAddress => ({ address, family: isIP(address) })
 
-/** The IP addresses of a name in a hosts file. */
+/** Returns a function that finds the IP addresses of a name in a hosts file. */
 function hostsReader(file: string): (name: string) => Promise<LookupAddress[]> {
   let hosts = Promise.resolve(new Map<string, LookupAddress[]>())
   let readAtMs = Number.NEGATIVE_INFINITY

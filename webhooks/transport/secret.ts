@@ -31,7 +31,7 @@ export interface SecretKeys {
   place: string
 }
 
-/** Keys that are settings. */
+/** Keys that come from settings, not from files. */
 export function secretKeysOf(newest: string, previous?: string): SecretKeys {
   return {
     newest: () => newest,
@@ -135,14 +135,14 @@ const MAX_CACHED_SECRETS = 1_000
 /** Throws `SecretUnreadable`. */
 export type SecretOpener = (webhookId: string, sealed: string) => SigningKeys
 
-/** `openSecret` with a cache. Its key is webhook and ciphertext, so a rotated secret never returns
- *  the old one. */
+/** `openSecret` with a cache by webhook and ciphertext: after a rotation, the old signing secret is
+ *  never returned. */
 export function secretOpener(secretKeys: SecretKeys): SecretOpener {
   const opened = new Map<string, SigningKeys>()
   return (webhookId, sealed) => {
     const id = `${webhookId} ${sealed}`
-    const known = opened.get(id)
-    if (known) return known
+    const cached = opened.get(id)
+    if (cached) return cached
     const keys = signingKeys(openSecret(secretKeys, webhookId, sealed))
     if (opened.size >= MAX_CACHED_SECRETS) opened.clear()
     opened.set(id, keys)
@@ -158,19 +158,19 @@ const derivedKeys = new Map<string, Buffer>()
 const checkValues = new Map<string, string>()
 
 function deriveKey(secretKey: string): Buffer {
-  const known = derivedKeys.get(secretKey)
-  if (known) return known
+  const cached = derivedKeys.get(secretKey)
+  if (cached) return cached
   const key = derive(secretKey, 'muster webhook secrets', KEY_BYTES)
   derivedKeys.set(secretKey, key)
   return key
 }
 
 /** Stored in the database, so that each start can prove that it has the same key. HKDF cannot be
- *  reversed, and its purposes are independent: the value reveals neither the key nor what
- *  encrypts. */
+ *  reversed, and values for different purposes are independent: the check value reveals neither the
+ *  secret key nor the key that `deriveKey` derives from it. */
 export function checkValueOf(secretKey: string): string {
-  const known = checkValues.get(secretKey)
-  if (known !== undefined) return known
+  const cached = checkValues.get(secretKey)
+  if (cached !== undefined) return cached
   const value = derive(secretKey, 'muster secret key check', CHECK_BYTES).toString('hex')
   checkValues.set(secretKey, value)
   return value

@@ -16,7 +16,7 @@ interface SendRequest {
 
 const MAX_BODY_BYTES = 16 * 1024
 const MAX_HEADER_CHARACTERS = 16 * 1024
-/** More than one per second within any deadline. */
+/** More than one per second for the longest `WEBHOOK_TIMEOUT_MS`, which is a minute. */
 const MAX_INTERIM_RESPONSES = 100
 
 class TimedOut extends Error {}
@@ -29,16 +29,15 @@ export function send(agent: Agent, request: SendRequest): Promise<SendResult> {
   })
 }
 
-/** A request and its response, as a handler of undici. Its streams and abort signals are not needed
- *  here and cost time. */
+/** A request and its response, as a dispatch handler of undici: the streams and abort signals of
+ *  `undici.request` are not needed here and cost time. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: SendRequest
   readonly #resolve: (result: SendResult) => void
   readonly #trace: Trace
-  /** Epoch milliseconds. */
-  readonly #startedAt = Date.now()
+  readonly #startedAtEpochMs = Date.now()
   /** Like all later times, in milliseconds of `performance.now()`. */
-  readonly #started = performance.now()
+  readonly #startedAt = performance.now()
   readonly #timer: NodeJS.Timeout
   #controller: Dispatcher.DispatchController | undefined
   #connection: Connection | undefined
@@ -127,7 +126,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#isOver) return
     this.#isOver = true
     clearTimeout(this.#timer)
-    const ended = performance.now()
+    const endedAt = performance.now()
     this.#connection ??= this.#trace.connection
     const response = this.#response
       ? { ...this.#response, responseBody: storableText(this.#chunks) }
@@ -135,13 +134,13 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#resolve({
       ...response,
       ...this.#classify(error),
-      startedAt: this.#startedAt,
-      durationMs: Math.round(ended - this.#started),
+      startedAt: this.#startedAtEpochMs,
+      durationMs: Math.round(endedAt - this.#startedAt),
       address: this.#connection?.address ?? null,
       phases: measurePhases(this.#connection, {
-        started: this.#started,
+        startedAt: this.#startedAt,
         respondedAt: this.#respondedAt,
-        ended,
+        endedAt,
       }),
     })
   }
@@ -174,29 +173,29 @@ class Exchange implements Dispatcher.DispatchHandler {
 
 const NO_RESPONSE = { status: null, responseHeaders: null, responseBody: null }
 
-/** The duration of each phase: until the next one started, and of the last one until the end. */
+/** Each phase lasts until the next one starts, and the last phase until the attempt ends. */
 function measurePhases(
   connection: Connection | undefined,
   {
-    started,
+    startedAt,
     respondedAt,
-    ended,
-  }: { started: number; respondedAt: number | undefined; ended: number },
+    endedAt,
+  }: { startedAt: number; respondedAt: number | undefined; endedAt: number },
 ): Phases | null {
   if (!connection) return null
   const phases: Phases = { dns: null, connect: null, tls: null, first_byte: null, body: null }
-  const isNew = connection.startedAt >= started
+  const isNew = connection.startedAt >= startedAt
   const steps: { phase: keyof Phases; happens: boolean; doneAt: number | undefined }[] = [
     { phase: 'dns', happens: isNew && connection.isNamed, doneAt: connection.lookedUpAt },
     { phase: 'connect', happens: isNew, doneAt: connection.connectedAt },
     { phase: 'tls', happens: isNew && connection.isSecure, doneAt: connection.readyAt },
     { phase: 'first_byte', happens: true, doneAt: respondedAt },
-    { phase: 'body', happens: true, doneAt: ended },
+    { phase: 'body', happens: true, doneAt: endedAt },
   ]
-  let since = started
+  let since = startedAt
   for (const { phase, happens, doneAt } of steps) {
     if (!happens) continue
-    phases[phase] = Math.round(((doneAt ?? ended) - since) * 10) / 10
+    phases[phase] = Math.round(((doneAt ?? endedAt) - since) * 10) / 10
     if (doneAt === undefined) break
     since = doneAt
   }
@@ -238,7 +237,7 @@ function causes(error: unknown, depth = 0): Error[] {
   return [error, ...[error.cause, ...inner].flatMap((cause) => causes(cause, depth + 1))]
 }
 
-/** Error codes of Node (system, DNS, TLS, HTTP), explained to the owner of an endpoint. */
+/** Error codes of Node (system, DNS, TLS, HTTP), explained to the owner of the endpoint. */
 const SENTENCES: Record<string, (host: string) => string> = {
   ECONNREFUSED: (host) => `Connection refused: nothing listens at ${host}.`,
   ECONNRESET: () => 'The endpoint closed the connection before it responded.',
