@@ -16,8 +16,8 @@ test('listUnqueuedWithinQuota: of each webhook the earliest attempts up to its q
   await small.emit()
   await small.emit()
   const later = await small.emitOne()
-  await small.write(async (own) => {
-    await own
+  await small.write(async (scope) => {
+    await scope
       .rows('deliveries')
       .where({ id: later.id })
       .update({ next_attempt_at: LATER.getTime() })

@@ -65,9 +65,9 @@ export function allEnded(tenant: Tenant, count: number): Promise<Delivery[]> {
 export async function newOutage(accounts: Accounts, count: number): Promise<Subscriber> {
   const subscriber = await newSubscriber(accounts)
   const { tenant, webhookId } = subscriber
-  await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
+  await tenant.write((scope) => disableWebhook(scope, webhookId, new Date()))
   await tenant.emit(count)
-  await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
+  await tenant.write((scope) => enableWebhook(scope, webhookId, new Date()))
   return subscriber
 }
 
@@ -77,7 +77,7 @@ export async function cancelRetrying(tenant: Tenant, count: number): Promise<voi
     const found = (await tenant.deliveries()).filter(({ state }) => state === 'retrying')
     return found.length === count && found
   })
-  for (const { id } of retrying) await tenant.write((own) => cancelDelivery(own, id, new Date()))
+  for (const { id } of retrying) await tenant.write((scope) => cancelDelivery(scope, id, new Date()))
 }
 
 /** The delivery IDs of all requests, sorted. */

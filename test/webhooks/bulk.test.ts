@@ -57,27 +57,27 @@ describe('a bulk job', () => {
     const { tenant, receiver, webhookId } = outage
     const { id } = await startJob(tenant, await selectMissed(tenant, webhookId), 20)
     await until('the job has created deliveries', async () => (await findJob(tenant, id)).done > 0)
-    const paused = await tenant.write((own) => pauseBulkJob(own, id, new Date()))
+    const paused = await tenant.write((scope) => pauseBulkJob(scope, id, new Date()))
     expect(paused).toMatchObject({ state: 'paused', endedAt: null })
     // Longer than the time between two batches.
     await delay(SECOND)
     expect(await findJob(tenant, id)).toEqual(paused)
     expect((await tenant.deliveries()).length).toBe(paused?.done)
-    expect(await tenant.write((own) => pauseBulkJob(own, id, new Date()))).toMatchObject({
+    expect(await tenant.write((scope) => pauseBulkJob(scope, id, new Date()))).toMatchObject({
       state: 'paused',
     })
 
-    await tenant.write((own) => resumeBulkJob(own, id, new Date()))
+    await tenant.write((scope) => resumeBulkJob(scope, id, new Date()))
     await until(
       'the job has continued',
       async () => (await findJob(tenant, id)).done > (paused?.done ?? 0),
     )
-    const cancelled = await tenant.write((own) => cancelBulkJob(own, id, new Date()))
+    const cancelled = await tenant.write((scope) => cancelBulkJob(scope, id, new Date()))
     expect(cancelled).toMatchObject({ state: 'cancelled', endedAt: expect.any(Number) })
     const deliveries = await allEnded(tenant, cancelled?.done ?? 0)
     expect(new Set(deliveries.map(({ eventId }) => eventId)).size).toBe(deliveries.length)
     expect(receiver.requests).toHaveLength(deliveries.length)
-    await expect(tenant.write((own) => resumeBulkJob(own, id, new Date()))).rejects.toThrow(
+    await expect(tenant.write((scope) => resumeBulkJob(scope, id, new Date()))).rejects.toThrow(
       `Bulk job ${id} is cancelled.`,
     )
 
@@ -114,7 +114,7 @@ describe('a bulk job', () => {
     // A job with another selection runs beside it.
     const other = await startJob(tenant, selectFailed(null))
     await waitForJob(tenant, other.id, 'completed')
-    await tenant.write((own) => cancelBulkJob(own, id, new Date()))
+    await tenant.write((scope) => cancelBulkJob(scope, id, new Date()))
   })
 
   test('is paused when its webhook is disabled, and cancelled when it is deleted', async () => {
@@ -122,16 +122,16 @@ describe('a bulk job', () => {
     const { tenant, webhookId } = outage
     const { id } = await startJob(tenant, await selectMissed(tenant, webhookId), 20)
     await until('the job has created deliveries', async () => (await findJob(tenant, id)).done > 0)
-    await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
+    await tenant.write((scope) => disableWebhook(scope, webhookId, new Date()))
     expect(await waitForJob(tenant, id, 'paused')).toMatchObject({
       stateReason: 'webhook_disabled',
     })
-    await expect(tenant.write((own) => resumeBulkJob(own, id, new Date()))).rejects.toMatchObject({
+    await expect(tenant.write((scope) => resumeBulkJob(scope, id, new Date()))).rejects.toMatchObject({
       code: 'webhook_disabled',
     })
-    await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
+    await tenant.write((scope) => enableWebhook(scope, webhookId, new Date()))
     expect(await findJob(tenant, id)).toMatchObject({ state: 'running', stateReason: null })
-    await tenant.write((own) => deleteWebhook(own, webhookId, new Date()))
+    await tenant.write((scope) => deleteWebhook(scope, webhookId, new Date()))
     expect(await waitForJob(tenant, id, 'cancelled')).toMatchObject({
       stateReason: 'webhook_deleted',
     })
@@ -205,5 +205,5 @@ test('a bulk job does not delay new events of other accounts', async () => {
   await other.emit()
   await receiver.received(1, 2 * SECOND)
   expect((await findJob(tenant, id)).state).toBe('running')
-  await tenant.write((own) => cancelBulkJob(own, id, new Date()))
+  await tenant.write((scope) => cancelBulkJob(scope, id, new Date()))
 })

@@ -82,13 +82,13 @@ const ENABLED: Record<string, (webhook: Webhook) => Promise<void>> = {
   async 'its URL was changed'({ tenant, id, count }) {
     await count('http_error', ...FIVE_DAYS)
     const change = { url: 'https://example.com/new' }
-    await tenant.write((own) => updateWebhook(own, id, change, new Date()))
+    await tenant.write((scope) => updateWebhook(scope, id, change, new Date()))
     await count('http_error', 0.5)
   },
   async 'a user disabled and enabled it'({ tenant, id, count }) {
     await count('http_error', ...FIVE_DAYS)
-    await tenant.write((own) => disableWebhook(own, id, new Date()))
-    await tenant.write((own) => enableWebhook(own, id, new Date()))
+    await tenant.write((scope) => disableWebhook(scope, id, new Date()))
+    await tenant.write((scope) => enableWebhook(scope, id, new Date()))
     await count('http_error', 0.5)
   },
   async 'deliveries were paused for a while'({ count }) {
@@ -99,13 +99,13 @@ const ENABLED: Record<string, (webhook: Webhook) => Promise<void>> = {
   },
   async 'the account was suspended for a while'({ tenant, count }) {
     await count('http_error', 122, 100)
-    await tenant.write((own) => suspendAccount(own, at(99)))
-    await tenant.write((own) => resumeAccount(own, at(90)))
+    await tenant.write((scope) => suspendAccount(scope, at(99)))
+    await tenant.write((scope) => resumeAccount(scope, at(90)))
     await count('http_error', 78, 56, 34, 12, 1)
   },
   async 'the account is suspended'({ tenant, count }) {
     await count('http_error', ...FIVE_DAYS)
-    await tenant.write((own) => suspendAccount(own, at(0)))
+    await tenant.write((scope) => suspendAccount(scope, at(0)))
   },
 }
 
@@ -118,7 +118,7 @@ it('disables a webhook when all attempts of 5 days have failed', async () => {
 it('counts earlier failures after a user enabled an enabled webhook', async () => {
   const webhook = await newWebhook()
   await webhook.count('http_error', ...FIVE_DAYS)
-  await webhook.tenant.write((own) => enableWebhook(own, webhook.id, new Date()))
+  await webhook.tenant.write((scope) => enableWebhook(scope, webhook.id, new Date()))
   expect(await staysEnabled(webhook)).toBe(false)
 })
 

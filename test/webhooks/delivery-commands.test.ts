@@ -27,7 +27,7 @@ async function emitFailing(tenant: Tenant): Promise<Delivery> {
 type Command = typeof retryDelivery
 
 const run = (command: Command, { write }: Tenant, id: string): Promise<Delivery | undefined> =>
-  write((own) => command(own, id, new Date()))
+  write((scope) => command(scope, id, new Date()))
 
 /** Runs ten commands at once. */
 const runTenTimes = (

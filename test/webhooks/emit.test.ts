@@ -17,10 +17,10 @@ describe('event', () => {
     const { tenant, receiver, webhookId } = subscriber
     await tenant.subscribe(receiver.url, { eventTypes: ['task.created'] })
     const disabledId = await tenant.subscribe(receiver.url)
-    await tenant.write((own) => disableWebhook(own, disabledId, new Date()))
-    await tenant.write((own) =>
+    await tenant.write((scope) => disableWebhook(scope, disabledId, new Date()))
+    await tenant.write((scope) =>
       emitMany(
-        own,
+        scope,
         [
           { eventType: 'participant.created', resourceId: randomUUID(), data: [] },
           {
@@ -43,8 +43,8 @@ describe('event', () => {
   test('a rollback removes the event and its deliveries', async () => {
     await using subscriber = await newSubscriber(app)
     const { tenant } = subscriber
-    const broken = tenant.write(async (own) => {
-      await emitFor(own, randomUUID(), 'participant.created')
+    const broken = tenant.write(async (scope) => {
+      await emitFor(scope, randomUUID(), 'participant.created')
       throw new Error('undone')
     })
     await expect(broken).rejects.toThrow('undone')
@@ -55,10 +55,10 @@ describe('event', () => {
   test('an event that breaks asyncapi.yaml: neither the event nor the change is stored', async () => {
     const tenant = await newTenant(app)
     await tenant.subscribe('https://example.com/')
-    const change = tenant.write(async (own) => {
-      await own.rows('webhooks').update({ description: 'It happened' })
+    const change = tenant.write(async (scope) => {
+      await scope.rows('webhooks').update({ description: 'It happened' })
       await emit(
-        own,
+        scope,
         { eventType: 'participant.created', resourceId: 'no id', data: [] },
         new Date(),
       )
@@ -69,9 +69,9 @@ describe('event', () => {
     )
     const wrongData = { screening_outcome: 'perfect' } as unknown as { screening_outcome: null }
     await expect(
-      tenant.write((own) =>
+      tenant.write((scope) =>
         emit(
-          own,
+          scope,
           { eventType: 'job_application.created', resourceId: tenant.accountId, data: wrongData },
           new Date(),
         ),
@@ -90,7 +90,7 @@ describe('test event', () => {
     const tenant = await newTenant(app)
     const webhookId = await tenant.subscribe(receiver.url, { eventTypes: ['task.created'] })
     await tenant.subscribe(other.url)
-    const id = (await tenant.write((own) => emitTest(own, webhookId, new Date()))) ?? ''
+    const id = (await tenant.write((scope) => emitTest(scope, webhookId, new Date()))) ?? ''
     expect(await tenant.settled(id)).toMatchObject({
       state: 'delivered',
       eventType: 'webhook.test',
@@ -113,7 +113,7 @@ describe('test event', () => {
   test('one that fails has one attempt and is not listed as undelivered', async () => {
     await using subscriber = await newSubscriber(app, { answers: [500] })
     const { tenant, webhookId } = subscriber
-    const id = (await tenant.write((own) => emitTest(own, webhookId, new Date()))) ?? ''
+    const id = (await tenant.write((scope) => emitTest(scope, webhookId, new Date()))) ?? ''
     expect(await tenant.settled(id)).toMatchObject({
       state: 'failed',
       failureReason: 'attempt_failed',
@@ -125,12 +125,12 @@ describe('test event', () => {
   test('is refused for a disabled webhook, and does nothing for a deleted one', async () => {
     await using subscriber = await newSubscriber(app)
     const { tenant, receiver, webhookId } = subscriber
-    await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
-    await expect(tenant.write((own) => emitTest(own, webhookId, new Date()))).rejects.toMatchObject(
+    await tenant.write((scope) => disableWebhook(scope, webhookId, new Date()))
+    await expect(tenant.write((scope) => emitTest(scope, webhookId, new Date()))).rejects.toMatchObject(
       { code: 'webhook_disabled' },
     )
-    await tenant.write((own) => deleteWebhook(own, webhookId, new Date()))
-    expect(await tenant.write((own) => emitTest(own, webhookId, new Date()))).toBeUndefined()
+    await tenant.write((scope) => deleteWebhook(scope, webhookId, new Date()))
+    expect(await tenant.write((scope) => emitTest(scope, webhookId, new Date()))).toBeUndefined()
     expect(receiver.requests).toEqual([])
   })
 })

@@ -22,13 +22,13 @@ test('a lost job is added again', async () => {
   await using subscriber = await newSubscriber(withoutAnnouncements(installation))
   const { tenant, receiver } = subscriber
   // The attempt is marked as queued, but has no job: as after a loss of the tables of the queue.
-  await tenant.write(async (own) => {
+  await tenant.write(async (scope) => {
     await emit(
-      own,
+      scope,
       { eventType: 'participant.created', resourceId: randomUUID(), data: [] },
       new Date(Date.now() - 60_000),
     )
-    await own.rows('deliveries').update({ queued_at: Date.now() - 30_000 })
+    await scope.rows('deliveries').update({ queued_at: Date.now() - 30_000 })
   })
   await receiver.received(1, 15_000)
 })
@@ -41,7 +41,7 @@ test('the figures of an engine: attempts in flight, results, and the age of the 
   await using subscriber = await newSubscriber(installation, { answers: [{ afterMs: 500 }] })
   const { tenant, receiver } = subscriber
   const aMinuteAgo = new Date(Date.now() - 60_000)
-  await tenant.write((own) => emitMany(own, newEvents(1, 'task.created'), aMinuteAgo))
+  await tenant.write((scope) => emitMany(scope, newEvents(1, 'task.created'), aMinuteAgo))
   await receiver.received(1)
   expect(engine.stats()).toMatchObject({ inFlight: 1, outcomes: { success: 0 } })
   expect(await engine.oldestDueAgeMs()).toBeGreaterThanOrEqual(60_000)
@@ -64,7 +64,7 @@ test('a hanging endpoint does not delay another', async () => {
   await quickTenant.settled((await quickTenant.emitOne()).id)
   expect(Date.now() - before).toBeLessThan(5_000)
   expect(slow.requests.length).toBeLessThanOrEqual(16)
-  await slowTenant.write((own) => deleteWebhook(own, webhookId, new Date()))
+  await slowTenant.write((scope) => deleteWebhook(scope, webhookId, new Date()))
 })
 
 test('background jobs: each runs once, and again after a failure', async () => {

@@ -100,9 +100,9 @@ test('every attempt sends, signs and stores the same bytes, whatever the body co
     body,
     trigger: 'schedule',
   } as const
-  await tenant.write((own) => insertDeliveries(own, [delivery], new Date()))
+  await tenant.write((scope) => insertDeliveries(scope, [delivery], new Date()))
   await tenant.settled(id)
-  await tenant.write((own) => resendDelivery(own, id, new Date()))
+  await tenant.write((scope) => resendDelivery(scope, id, new Date()))
   await receiver.received(4)
   await tenant.settled(id)
 

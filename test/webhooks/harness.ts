@@ -148,14 +148,14 @@ export async function newTenant({ db, config, newAccount }: Accounts): Promise<T
     async subscribe(url, options) {
       const webhook = { url, description: '', eventTypes: ['*'], createdBy: null, ...options }
       const seal = (id: string): string => sealSecret(config.secretKeys.newest(), id, newSecret())
-      return (await tenant.write((own) => insertWebhook(own, webhook, seal, new Date()))).id
+      return (await tenant.write((scope) => insertWebhook(scope, webhook, seal, new Date()))).id
     },
     async secretOf(webhookId) {
       const sealed = await findSealedSecrets(scope, webhookId)
       return openSecret(config.secretKeys, webhookId, sealed?.current ?? '')
     },
     emit: (count = 1, eventType = 'participant.created') =>
-      tenant.write((own) => emitMany(own, newEvents(count, eventType), new Date())),
+      tenant.write((scope) => emitMany(scope, newEvents(count, eventType), new Date())),
     async emitOne() {
       await tenant.emit()
       const [delivery] = await listDeliveries(scope, { limit: 1 })
@@ -184,10 +184,10 @@ export async function newTenant({ db, config, newAccount }: Accounts): Promise<T
 
 /** Emits one event. */
 export const emitFor = (
-  own: WriteScope,
+  scope: WriteScope,
   resourceId: string,
   eventType: PlainEventType,
-): Promise<void> => emit(own, { eventType, resourceId, data: [] }, new Date())
+): Promise<void> => emit(scope, { eventType, resourceId, data: [] }, new Date())
 
 /** Events of different resources. */
 export function newEvents(count: number, eventType: PlainEventType): NewEvent[] {

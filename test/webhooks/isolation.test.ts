@@ -37,7 +37,7 @@ async function subscribeTimes(count: number, tenant: Tenant, url: string): Promi
 
 /** Cancels the attempts of the webhooks, which would delay the end of the test. */
 async function deleteAll(tenant: Tenant, webhookIds: string[]): Promise<void> {
-  for (const id of webhookIds) await tenant.write((own) => deleteWebhook(own, id, new Date()))
+  for (const id of webhookIds) await tenant.write((scope) => deleteWebhook(scope, id, new Date()))
 }
 
 test('an endpoint with 16 timeouts in a row is probed one attempt at a time, until it responds', async () => {
@@ -219,8 +219,8 @@ test('a manual retry waits until the cancelled attempt in flight has ended', asy
   await tenant.subscribe(receiver.url)
   const { id } = await tenant.emitOne()
   await receiver.received(1)
-  await tenant.write((own) => cancelDelivery(own, id, new Date()))
-  await tenant.write((own) => retryDelivery(own, id, new Date()))
+  await tenant.write((scope) => cancelDelivery(scope, id, new Date()))
+  await tenant.write((scope) => retryDelivery(scope, id, new Date()))
   await tenant.reached(id, 'delivered')
   const attempts = await listAttempts(tenant.scope, id)
   expect(attempts.map(({ number, trigger, outcome }) => ({ number, trigger, outcome }))).toEqual([
@@ -278,7 +278,7 @@ describe('no attempt starts after a committed change', () => {
     const webhookId = await tenant.subscribe(receiver.url)
     await tenant.emit(1_500, 'task.created')
     await receiver.received(300, 30_000)
-    await tenant.write((own) => change(own, webhookId, new Date()))
+    await tenant.write((scope) => change(scope, webhookId, new Date()))
     // Requests of attempts that started before may still arrive.
     changedAt = Date.now() + 250
     await until(

@@ -21,7 +21,7 @@ const payloadOf = ({
 /** Emits updates of one resource, one after the other. */
 async function emitUpdates(tenant: Tenant, resourceId: string, count: number): Promise<void> {
   for (let number = 0; number < count; number++)
-    await tenant.write((own) => emitFor(own, resourceId, 'task.updated'))
+    await tenant.write((scope) => emitFor(scope, resourceId, 'task.updated'))
 }
 
 test('the events of a resource arrive in order; a failing delivery delays only its resource', async () => {
@@ -40,7 +40,7 @@ test('the events of a resource arrive in order; a failing delivery delays only i
   })
   await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
   for (const type of TYPES)
-    for (const id of [failingId, ...otherIds]) await tenant.write((own) => emitFor(own, id, type))
+    for (const id of [failingId, ...otherIds]) await tenant.write((scope) => emitFor(scope, id, type))
   await allEnded(tenant, 6 * TYPES.length)
   const arrived = receiver.requests.map(payloadOf)
   const typesOf = (id: string) =>
@@ -60,8 +60,8 @@ test('after the final failure of a delivery the next one is sent', async () => {
   })
   await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
   const id = randomUUID()
-  await tenant.write((own) => emitFor(own, id, 'task.created'))
-  await tenant.write((own) => emitFor(own, id, 'task.updated'))
+  await tenant.write((scope) => emitFor(scope, id, 'task.created'))
+  await tenant.write((scope) => emitFor(scope, id, 'task.updated'))
   await receiver.received(11)
   expect(receiver.requests.map((request) => payloadOf(request).event_type)).toEqual([
     ...Array(10).fill('task.created'),
@@ -76,7 +76,7 @@ test('after a cancelled delivery the next one is sent', async () => {
   await emitUpdates(tenant, randomUUID(), 2)
   const [next, first] = await tenant.deliveries()
   await tenant.reached(first?.id ?? '', 'retrying')
-  await tenant.write((own) => cancelDelivery(own, first?.id ?? '', new Date()))
+  await tenant.write((scope) => cancelDelivery(scope, first?.id ?? '', new Date()))
   expect(await tenant.reached(next?.id ?? '', 'delivered')).toMatchObject({ attempts: 1 })
   expect(await tenant.find(first?.id ?? '')).toMatchObject({ state: 'failed', attempts: 1 })
   expect(receiver.requests).toHaveLength(2)
@@ -102,7 +102,7 @@ test('waiting deliveries fail when the webhook is disabled', async () => {
   const webhookId = await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
   await emitUpdates(tenant, randomUUID(), 3)
   await receiver.received(1)
-  await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
+  await tenant.write((scope) => disableWebhook(scope, webhookId, new Date()))
   expect(await tenant.deliveries()).toMatchObject(
     Array(3).fill({ state: 'failed', nextAttemptAt: null }),
   )

@@ -121,10 +121,10 @@ describe('stops and starts', () => {
     installation.db.subscribe(ATTEMPTS_SCHEDULED, (attempts) => announced.push(attempts?.length))
     const events = newEvents(600, 'task.created')
     await tenant.emit()
-    await tenant.write((own) => emitMany(own, events, new Date()))
-    await tenant.write(async (own) => {
-      await emitMany(own, events, new Date())
-      await emitMany(own, events, new Date())
+    await tenant.write((scope) => emitMany(scope, events, new Date()))
+    await tenant.write(async (scope) => {
+      await emitMany(scope, events, new Date())
+      await emitMany(scope, events, new Date())
     })
     expect(announced).toEqual([1, 600, undefined])
     await allEnded(tenant, 1_801)
@@ -187,8 +187,8 @@ describe('stops and starts', () => {
       await client.query('delete from pgboss.job')
       await client.end()
       await tenant.write(
-        async (own) =>
-          void (await own
+        async (scope) =>
+          void (await scope
             .rows('deliveries')
             .update({ next_attempt_at: Date.now() - 10_000, queued_at: Date.now() - 20_000 })),
       )

@@ -110,20 +110,20 @@ function deliveryRow(
 async function insertRecords({ write }: Tenant, webhookId: string) {
   const eventIds: Record<string, string> = {}
   const deliveryIds: Record<string, string> = {}
-  await write(async (own) => {
+  await write(async (scope) => {
     for (const [name, daysOld] of Object.entries(EVENTS)) {
       const event = eventRow(at(daysOld))
-      await own.insert('events', event)
+      await scope.insert('events', event)
       eventIds[name] = event.id
     }
     for (const [name, delivery] of Object.entries(DELIVERIES)) {
       const { event, daysOld, attempts = [] } = delivery
       const eventId = event === undefined ? null : (eventIds[event] ?? null)
       const row = deliveryRow(webhookId, eventId, at(daysOld), delivery)
-      await own.insert('deliveries', row)
+      await scope.insert('deliveries', row)
       deliveryIds[name] = row.id
       for (const [index, age] of attempts.entries())
-        await own.insert('attempts', attemptRow(row.id, index + 1, at(age)))
+        await scope.insert('attempts', attemptRow(row.id, index + 1, at(age)))
     }
   })
   return { eventIds, deliveryIds }
@@ -135,10 +135,10 @@ async function insertManyOld({ write }: Tenant, webhookId: string): Promise<void
   const deliveries = events.map(({ id, created_at }) =>
     deliveryRow(webhookId, id, created_at, { attempts: [120] }),
   )
-  await write(async (own) => {
-    await own.insert('events', events)
-    await own.insert('deliveries', deliveries)
-    await own.insert(
+  await write(async (scope) => {
+    await scope.insert('events', events)
+    await scope.insert('deliveries', deliveries)
+    await scope.insert(
       'attempts',
       deliveries.map(({ id, created_at }) => attemptRow(id, 1, created_at)),
     )

@@ -47,13 +47,13 @@ describe('retry_failed', () => {
   test('selects failed deliveries by webhook, type and time, but no test event and none of a deleted webhook', async () => {
     const tenant = await newTenant(app)
     await using deleted = await newFailures(tenant, 4)
-    await tenant.write((own) => deleteWebhook(own, deleted.webhookId, new Date()))
+    await tenant.write((scope) => deleteWebhook(scope, deleted.webhookId, new Date()))
     await delay(MILLISECONDS_APART)
     const between = new Date()
     await delay(MILLISECONDS_APART)
     await using failing = await newFailures(tenant, 6)
     const { webhookId } = failing
-    await tenant.write((own) => emitTest(own, webhookId, new Date()))
+    await tenant.write((scope) => emitTest(scope, webhookId, new Date()))
     await allEnded(tenant, 4 + 6 + 1)
     await delay(MILLISECONDS_APART)
     const now = new Date()
@@ -103,8 +103,8 @@ describe('retry_failed', () => {
     const selection = selectFailedDeliveries(null, null, EVER, new Date())
     const { id } = await startJob(tenant, selection, 5)
     const [newest] = await tenant.deliveries()
-    await tenant.write(async (own) => {
-      await own.rows('deliveries').where({ id: newest?.id }).update({ state: 'delivered' })
+    await tenant.write(async (scope) => {
+      await scope.rows('deliveries').where({ id: newest?.id }).update({ state: 'delivered' })
     })
     expect(await waitForJob(tenant, id, 'completed')).toMatchObject({
       total: 10,

@@ -44,8 +44,8 @@ async function replaceSecret(
   secret: string,
   key: string,
 ): Promise<void> {
-  await write((own) => prepareSecret(own, id, sealSecret(key, id, secret), new Date()))
-  await write((own) => activateSecret(own, id, new Date()))
+  await write((scope) => prepareSecret(scope, id, sealSecret(key, id, secret), new Date()))
+  await write((scope) => activateSecret(scope, id, new Date()))
 }
 
 describe('proveSecretKeys', () => {
@@ -102,9 +102,9 @@ describe('the rotation of the secret key', () => {
     await proveSecretKeys(db, both)
     expect(await isRotated(db, both)).toBe(false)
     const [tenant] = tenants as [Tenant]
-    expect(await tenant.write((own) => findSealingKey(own, both))).toBe(old)
+    expect(await tenant.write((scope) => findSealingKey(scope, both))).toBe(old)
     await startRotation(db, both)
-    expect(await tenant.write((own) => findSealingKey(own, both))).toBe(NEW_KEY)
+    expect(await tenant.write((scope) => findSealingKey(scope, both))).toBe(NEW_KEY)
     await expect(proveSecretKeys(db, onlyNew)).rejects.toThrow(
       'The rotation of SECRET_KEY has not finished',
     )
@@ -142,13 +142,13 @@ describe('the rotation of the secret key', () => {
       await startRotation(db, both)
       return reencryptSecrets(db, both, () => undefined)
     })
-    const { id } = await tenant.write(async (own) => {
-      const key = await findSealingKey(own, config.secretKeys)
+    const { id } = await tenant.write(async (scope) => {
+      const key = await findSealingKey(scope, config.secretKeys)
       sealing.resolve()
       // Long enough for a rotation that did not wait.
       await new Promise((resolve) => setTimeout(resolve, 300))
       return insertWebhook(
-        own,
+        scope,
         WEBHOOK,
         (webhookId) => sealSecret(key, webhookId, secret),
         new Date(),

@@ -34,18 +34,18 @@ describe('send_missed', () => {
     const before = 3
     await tenant.emit(before)
     await allEnded(tenant, 2 * before)
-    await tenant.write(async (own) => {
+    await tenant.write(async (scope) => {
       // A cancelled test delivery is not sent again.
-      await emitTest(own, webhookId, new Date())
-      await emitFor(own, tenant.accountId, 'participant.created')
-      await disableWebhook(own, webhookId, new Date())
+      await emitTest(scope, webhookId, new Date())
+      await emitFor(scope, tenant.accountId, 'participant.created')
+      await disableWebhook(scope, webhookId, new Date())
     })
     await tenant.emit(20)
     await tenant.emit(5, 'job.created')
     await tenant.emit(4, 'task.created')
     // The webhook is disabled already, so this does not change the start of the outage.
-    await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
-    await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
+    await tenant.write((scope) => disableWebhook(scope, webhookId, new Date()))
+    await tenant.write((scope) => enableWebhook(scope, webhookId, new Date()))
     const after = 2
     await tenant.emit(after)
     const missed = 1 + 20 + 4
@@ -100,8 +100,8 @@ describe('send_missed', () => {
     const webhookId = await tenant.subscribe(receiver.url)
     const { id } = await tenant.emitOne()
     await tenant.reached(id, 'retrying')
-    await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
-    await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
+    await tenant.write((scope) => disableWebhook(scope, webhookId, new Date()))
+    await tenant.write((scope) => enableWebhook(scope, webhookId, new Date()))
     const job = await startJob(tenant, await selectMissed(tenant, webhookId))
     expect(await waitForJob(tenant, job.id, 'completed')).toMatchObject({ total: 1, done: 1 })
     expect(await tenant.reached(id, 'delivered')).toMatchObject({
@@ -113,7 +113,7 @@ describe('send_missed', () => {
   test('sends only the events between `since` and `until`', async () => {
     await using outage = await newOutage(app, 2)
     const { tenant, receiver, webhookId } = outage
-    await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
+    await tenant.write((scope) => disableWebhook(scope, webhookId, new Date()))
     await delay(CLOCK_DIFFERENCE_MS)
     const since = new Date()
     await tenant.emit(3)
@@ -121,7 +121,7 @@ describe('send_missed', () => {
     const end = new Date()
     await delay(CLOCK_DIFFERENCE_MS)
     await tenant.emit(4)
-    await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
+    await tenant.write((scope) => enableWebhook(scope, webhookId, new Date()))
     const selection = await selectMissed(tenant, webhookId, { since, until: end })
     expect(await countSelected(tenant.scope, selection)).toBe(3)
     const { id } = await startJob(tenant, selection)
@@ -148,16 +148,16 @@ describe('send_missed', () => {
     const webhookId = await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
     const [first, second] = [randomUUID(), randomUUID()]
     const emitUpdates = (ids: string[]) =>
-      tenant.write(async (own) => {
-        for (const id of ids) await emitFor(own, id, 'participant.updated')
+      tenant.write(async (scope) => {
+        for (const id of ids) await emitFor(scope, id, 'participant.updated')
       })
-    await tenant.write(async (own) => {
-      await emitFor(own, first, 'participant.created')
-      await emitFor(own, first, 'participant.updated')
-      await disableWebhook(own, webhookId, new Date())
+    await tenant.write(async (scope) => {
+      await emitFor(scope, first, 'participant.created')
+      await emitFor(scope, first, 'participant.updated')
+      await disableWebhook(scope, webhookId, new Date())
     })
     await emitUpdates([first, second, first, second])
-    await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
+    await tenant.write((scope) => enableWebhook(scope, webhookId, new Date()))
     const { id } = await startJob(tenant, await selectMissed(tenant, webhookId))
     expect(await waitForJob(tenant, id, 'completed')).toMatchObject({ total: 6, done: 6 })
     const deliveries = await allEnded(tenant, 6)
@@ -185,18 +185,18 @@ describe('send_missed', () => {
     async () => {
       await using outage = await newOutage(app, 3)
       const { tenant, receiver, webhookId } = outage
-      await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
+      await tenant.write((scope) => disableWebhook(scope, webhookId, new Date()))
       const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>()
       const { promise: isEmitted, resolve: markEmitted } = Promise.withResolvers<void>()
-      const late = tenant.write(async (own) => {
+      const late = tenant.write(async (scope) => {
         // As a create does with its BEGIN: an insert is sent with COMMIT only.
-        await own.sql.raw('select pg_current_xact_id()')
-        await emitFor(own, tenant.accountId, 'participant.created')
+        await scope.sql.raw('select pg_current_xact_id()')
+        await emitFor(scope, tenant.accountId, 'participant.created')
         markEmitted()
         await mayCommit
       })
       await isEmitted
-      await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
+      await tenant.write((scope) => enableWebhook(scope, webhookId, new Date()))
       const { id } = await startJob(
         tenant,
         await selectMissed(tenant, webhookId, { since: new Date(Date.now() - 60 * SECOND) }),

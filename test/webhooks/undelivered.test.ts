@@ -22,7 +22,7 @@ test('lists the pending, retrying and failed deliveries of all webhooks, newest 
     return states.includes('delivered') && states.includes('retrying')
   })
   const [first] = await listUndelivered(tenant.scope, { webhookId: broken.webhookId, limit: 9 })
-  await tenant.write((own) => cancelDelivery(own, first?.id ?? '', new Date()))
+  await tenant.write((scope) => cancelDelivery(scope, first?.id ?? '', new Date()))
   expect(await listUndelivered(tenant.scope, { limit: 9 })).toMatchObject([
     { webhookId: slowId, state: 'pending', attempts: 0, lastError: null },
     {
@@ -35,5 +35,5 @@ test('lists the pending, retrying and failed deliveries of all webhooks, newest 
   ])
   const [newest, oldest] = await listUndelivered(tenant.scope, { limit: 9 })
   expect(await listUndelivered(tenant.scope, { beforeId: newest?.id, limit: 9 })).toEqual([oldest])
-  await tenant.write((own) => disableWebhook(own, slowId, new Date()))
+  await tenant.write((scope) => disableWebhook(scope, slowId, new Date()))
 })

@@ -23,7 +23,7 @@ test('an account has at most 50 webhooks; deleting one allows another', async ()
   for (let count = 1; count < FIXED_DEFAULTS.webhooks; count++)
     await tenant.subscribe('https://example.com/')
   await expect(tenant.subscribe('https://example.com/')).rejects.toThrow(TooManyWebhooks)
-  await tenant.write((own) => deleteWebhook(own, firstId, new Date()))
+  await tenant.write((scope) => deleteWebhook(scope, firstId, new Date()))
   await tenant.subscribe('https://example.com/')
 })
 
@@ -40,10 +40,10 @@ test('secret rotation: the next secret signs only after its activation', async (
   await using subscriber = await newSubscriber(app)
   const { tenant, receiver, webhookId } = subscriber
   const [secret, next] = [await tenant.secretOf(webhookId), newSecret()]
-  const activate = () => tenant.write((own) => activateSecret(own, webhookId, new Date()))
+  const activate = () => tenant.write((scope) => activateSecret(scope, webhookId, new Date()))
   await expect(activate()).rejects.toThrow(NoNextSecret)
   const sealed = sealSecret(app.config.secretKeys.newest(), webhookId, next)
-  await tenant.write((own) => prepareSecret(own, webhookId, sealed, new Date()))
+  await tenant.write((scope) => prepareSecret(scope, webhookId, sealed, new Date()))
   await tenant.settled((await tenant.emitOne()).id)
   await activate()
   await tenant.settled((await tenant.emitOne()).id)
@@ -63,14 +63,14 @@ describe('a webhook that is disabled or deleted', () => {
     const { tenant, receiver, webhookId } = subscriber
     const { id } = await tenant.emitOne()
     await tenant.reached(id, 'retrying')
-    await tenant.write((own) => end(own, webhookId, new Date()))
+    await tenant.write((scope) => end(scope, webhookId, new Date()))
     expect(await tenant.find(id)).toMatchObject({
       state: 'failed',
       failureReason: reason,
       nextAttemptAt: null,
       attempts: 1,
     })
-    const retry = tenant.write((own) => retryDelivery(own, id, new Date()))
+    const retry = tenant.write((scope) => retryDelivery(scope, id, new Date()))
     await expect(retry).rejects.toMatchObject({ code: reason })
     expect(receiver.requests).toHaveLength(1)
   })
@@ -80,10 +80,10 @@ describe('a webhook that is disabled or deleted', () => {
     const { tenant, webhookId } = subscriber
     const { id } = await tenant.emitOne()
     await tenant.reached(id, 'retrying')
-    await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
-    await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
+    await tenant.write((scope) => disableWebhook(scope, webhookId, new Date()))
+    await tenant.write((scope) => enableWebhook(scope, webhookId, new Date()))
     expect(await tenant.find(id)).toMatchObject({ state: 'failed', nextAttemptAt: null })
-    await tenant.write((own) => retryDelivery(own, id, new Date()))
+    await tenant.write((scope) => retryDelivery(scope, id, new Date()))
     expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
   })
 
@@ -92,7 +92,7 @@ describe('a webhook that is disabled or deleted', () => {
     const { tenant, receiver, webhookId } = subscriber
     const { id } = await tenant.emitOne()
     await receiver.received(1)
-    await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
+    await tenant.write((scope) => disableWebhook(scope, webhookId, new Date()))
     expect(await tenant.find(id)).toMatchObject({ state: 'failed' })
     await tenant.reached(id, 'delivered')
     expect(await tenant.find(id)).toMatchObject({ attempts: 1, failureReason: null })
