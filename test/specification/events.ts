@@ -79,7 +79,7 @@ export const events: Section = {
     {
       quote: '6. Queue processing can make an attempt run later than its scheduled delay.',
       tests: [
-        'test/webhooks/restarts.test.ts > a start sends attempts scheduled without an engine, and keeps the schedule of before',
+        'test/webhooks/restarts.test.ts > a start makes attempts that were scheduled without an engine, and keeps the times of retries',
       ],
     },
   ],

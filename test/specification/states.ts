@@ -48,7 +48,7 @@ export const states: Section = {
         '| Failed | manual retry from the webhook detail page | user action | a new delivery attempt | |',
       tests: [
         'test/console/deliveries.test.ts > offers each action in its state, makes the attempts, and writes the audit log',
-        'test/webhooks/delivery-commands.test.ts > manual retry: one attempt outside the schedule; its success makes it delivered',
+        'test/webhooks/delivery-commands.test.ts > manual retry: one attempt outside the schedule; a success makes the delivery delivered',
       ],
     },
     {

@@ -64,10 +64,11 @@ test('failures, then success: retries with the same ID and bytes', async () => {
     ['success', 204],
   ])
   for (const [index, attempt] of attempts.entries()) {
-    const before = attempts[index - 1]
-    // The delay of 30 ms. Both times are rounded to milliseconds.
-    if (before)
-      expect(attempt.startedAt).toBeGreaterThanOrEqual(before.startedAt + before.durationMs + 29)
+    const previous = attempts[index - 1]
+    if (previous === undefined) continue
+    const previousEndedAt = previous.startedAt + previous.durationMs
+    // The retry delay is 30 ms. The times are rounded to milliseconds.
+    expect(attempt.startedAt).toBeGreaterThanOrEqual(previousEndedAt + 29)
   }
 })
 
@@ -137,6 +138,7 @@ test('a large response: the attempt succeeds; 16 KiB are stored, without NUL and
   expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 1 })
   const [attempt] = await listAttempts(tenant.scope, id)
   expect(attempt?.responseBody?.startsWith('a\uFFFDbéé')).toBe(true)
+  // U+FFFD takes two bytes more than the NUL that it replaces.
   expect(Buffer.byteLength(attempt?.responseBody ?? '')).toBeLessThanOrEqual(16 * 1024 + 2)
   expect(attempt?.responseBody?.endsWith('é')).toBe(true)
 })

@@ -51,12 +51,12 @@ test('listUnqueuedWithinQuota: of each webhook the earliest attempts up to its q
   expect(idsFor(second, largeId)).toEqual(idsFor(all, largeId).slice(10, 13))
   expect(idsFor(second, smallId)).toEqual(idsFor(all, smallId).slice(1))
 
-  const largeIsFull = await list([], [[largeId, 0]], LATER)
-  expect(idsFor(largeIsFull, largeId)).toEqual([])
-  expect(idsFor(largeIsFull, smallId)).toEqual([...idsFor(all, smallId), later.id])
-  const bothAreFull: [string, number][] = [
+  const withoutLarge = await list([], [[largeId, 0]], LATER)
+  expect(idsFor(withoutLarge, largeId)).toEqual([])
+  expect(idsFor(withoutLarge, smallId)).toEqual([...idsFor(all, smallId), later.id])
+  const noFreeQuota: [string, number][] = [
     [largeId, -2],
     [smallId, 0],
   ]
-  expect(await list([], bothAreFull, LATER)).toEqual([])
+  expect(await list([], noFreeQuota, LATER)).toEqual([])
 })

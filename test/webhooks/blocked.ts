@@ -87,7 +87,8 @@ export function expectBlocked({ result, connects }: Awaited<ReturnType<typeof se
   expect(connects).toBe(0)
 }
 
-/** A listener on 127.0.0.1 for the tests of one file. Fails when it gets a connection. */
+/** Starts a listener on 127.0.0.1 for the tests of one file, and fails if it gets a connection.
+ *  Returns a function that returns the listener during the tests. */
 export function expectNoConnections(): () => Listener {
   let listener: Listener
   beforeAll(async () => {

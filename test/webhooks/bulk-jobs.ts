@@ -8,7 +8,7 @@ import { until } from '../helpers.ts'
 import type { Receiver } from '../receiver.ts'
 import { type Accounts, newSubscriber, type Subscriber, type Tenant } from './harness.ts'
 
-/** The events that a webhook missed. */
+/** Selects the events that a webhook missed. */
 export async function selectMissed(
   { scope }: Tenant,
   webhookId: string,
@@ -77,7 +77,8 @@ export async function cancelRetrying(tenant: Tenant, count: number): Promise<voi
     const found = (await tenant.deliveries()).filter(({ state }) => state === 'retrying')
     return found.length === count && found
   })
-  for (const { id } of retrying) await tenant.write((scope) => cancelDelivery(scope, id, new Date()))
+  for (const { id } of retrying)
+    await tenant.write((scope) => cancelDelivery(scope, id, new Date()))
 }
 
 /** The delivery IDs of all requests, sorted. */

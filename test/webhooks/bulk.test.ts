@@ -32,7 +32,7 @@ const SECOND = 1_000
 
 const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
-/** All failed deliveries of a webhook, or without one of the account. */
+/** Selects all failed deliveries of a webhook. `webhookId` null: of the account. */
 const selectFailed = (webhookId: string | null): BulkSelection =>
   selectFailedDeliveries(webhookId, null, { since: new Date(0) }, new Date())
 
@@ -48,7 +48,7 @@ describe('a bulk job', () => {
       receiver.requests.at(-1)?.receivedAt ?? 0,
     ]
     // 60 deliveries at 20 per second take 3 s. The job may catch up on 1 s, and its first and last
-    // batch take no time.
+    // batch, of 250 ms each, take no time.
     expect(last - first).toBeGreaterThan(1.4 * SECOND)
   })
 
@@ -81,12 +81,12 @@ describe('a bulk job', () => {
       `Bulk job ${id} is cancelled.`,
     )
 
-    const rest = await startJob(tenant, await selectMissed(tenant, webhookId))
-    expect(rest.total).toBe(100 - deliveries.length)
-    await waitForJob(tenant, rest.id, 'completed')
+    const secondJob = await startJob(tenant, await selectMissed(tenant, webhookId))
+    expect(secondJob.total).toBe(100 - deliveries.length)
+    await waitForJob(tenant, secondJob.id, 'completed')
     const all = await allEnded(tenant, 100)
     expect(new Set(all.map(({ eventId }) => eventId)).size).toBe(100)
-    expect((await listBulkJobs(tenant.scope)).map((job) => job.id)).toEqual([rest.id, id])
+    expect((await listBulkJobs(tenant.scope)).map((job) => job.id)).toEqual([secondJob.id, id])
   })
 
   test('is the only one of its selection: of ten concurrent starts nine are refused with its ID', async () => {
@@ -117,7 +117,7 @@ describe('a bulk job', () => {
     await tenant.write((scope) => cancelBulkJob(scope, id, new Date()))
   })
 
-  test('is paused when its webhook is disabled, and cancelled when it is deleted', async () => {
+  test('is paused when its webhook is disabled, and cancelled when its webhook is deleted', async () => {
     await using outage = await newOutage(app, 40)
     const { tenant, webhookId } = outage
     const { id } = await startJob(tenant, await selectMissed(tenant, webhookId), 20)
@@ -126,7 +126,9 @@ describe('a bulk job', () => {
     expect(await waitForJob(tenant, id, 'paused')).toMatchObject({
       stateReason: 'webhook_disabled',
     })
-    await expect(tenant.write((scope) => resumeBulkJob(scope, id, new Date()))).rejects.toMatchObject({
+    await expect(
+      tenant.write((scope) => resumeBulkJob(scope, id, new Date())),
+    ).rejects.toMatchObject({
       code: 'webhook_disabled',
     })
     await tenant.write((scope) => enableWebhook(scope, webhookId, new Date()))

@@ -5,7 +5,7 @@ import { NEVER, newInstallation, newTenant } from './harness.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** The leader realigns the schedule every 5 s. */
+/** The leader realigns the schedule every 5 s, so it has done that within this time. */
 const REALIGNED_MS = 20_000
 /** The leader looks for attempts that were not announced every 500 ms. */
 const SWEEP_MS = 500
@@ -15,18 +15,18 @@ test.each([
   ['100 days', 100 * DAY_MS],
 ])(
   'the clock goes back by %s while a worker runs: the next attempt is made after its delay',
-  async (_, ahead) => {
+  async (_, stepMs) => {
     await using installation = await newInstallation()
     await using receiver = await startReceiver({ answers: [500, 204] })
     const tenant = await newTenant(installation)
     await tenant.subscribe(receiver.url)
-    let offset = ahead
-    const now = (): Date => new Date(Date.now() + offset)
+    let aheadMs = stepMs
+    const now = (): Date => new Date(Date.now() + aheadMs)
     await installation.start({ now, delays: '5,600,600,600,600,600,600,600,600' })
     const { id } = await tenant.emitOne()
     const failed = await tenant.reached(id, 'retrying')
-    expect(failed.nextAttemptAt).toBeGreaterThan(Date.now() + ahead - HOUR_MS)
-    offset = 0
+    expect(failed.nextAttemptAt).toBeGreaterThan(Date.now() + stepMs - HOUR_MS)
+    aheadMs = 0
     await receiver.received(2, REALIGNED_MS)
     expect(await tenant.reached(id, 'delivered')).toMatchObject({ attempts: 2 })
   },
@@ -37,15 +37,16 @@ test('the clock went back while no worker ran: the next worker reschedules withi
   await using receiver = await startReceiver({ answers: [500] })
   const tenant = await newTenant(installation)
   await tenant.subscribe(receiver.url)
-  const ahead = await installation.start({
+  const firstEngine = await installation.start({
     now: () => new Date(Date.now() + 3 * HOUR_MS),
     delays: NEVER,
   })
   const { id } = await tenant.emitOne()
   await tenant.reached(id, 'retrying')
-  await ahead.stop(2_000)
+  await firstEngine.stop(2_000)
   await installation.start({ delays: NEVER })
-  // The next attempt is due after its delay of 600 s, not after the 3 hours in addition.
+  // The next attempt is due after its delay of 600 s. Without the rescheduling, it would be due
+  // 3 hours later.
   await expect
     .poll(async () => (await tenant.find(id)).nextAttemptAt, { timeout: REALIGNED_MS })
     .toBeLessThanOrEqual(Date.now() + REALIGNED_MS + 600_000)

@@ -46,8 +46,8 @@ async function newWebhook(): Promise<Webhook> {
   }
 }
 
-/** Runs the check of the service. Returns whether the webhook is enabled afterwards. */
-async function staysEnabled({ tenant, id }: Webhook): Promise<boolean | undefined> {
+/** Runs the check of the service. Resolves to whether the webhook is enabled after it. */
+async function isEnabledAfterCheck({ tenant, id }: Webhook): Promise<boolean | undefined> {
   await disableDeadWebhooks(
     { db: installation.db, log: pino({ level: 'silent' }), afterDays: 5 },
     new DeletionTime(new Date(NOW)),
@@ -56,11 +56,11 @@ async function staysEnabled({ tenant, id }: Webhook): Promise<boolean | undefine
   return (await findWebhook(tenant.scope, id))?.enabled
 }
 
-/** Failed attempts over 121 hours. */
+/** Failed attempts, in hours ago. They cover 121 hours, a little more than 5 days. */
 const FIVE_DAYS = [122, 100, 78, 56, 34, 12, 1]
 
-/** What prevents that the webhook is disabled. */
-const ENABLED: Record<string, (webhook: Webhook) => Promise<void>> = {
+/** Situations in which the webhook stays enabled. */
+const STAYS_ENABLED: Record<string, (webhook: Webhook) => Promise<void>> = {
   'the failed attempts cover less than 5 days': ({ count }) =>
     count('http_error', ...FIVE_DAYS.slice(1)),
   async 'an attempt in between succeeded'({ count }) {
@@ -112,29 +112,29 @@ const ENABLED: Record<string, (webhook: Webhook) => Promise<void>> = {
 it('disables a webhook when all attempts of 5 days have failed', async () => {
   const webhook = await newWebhook()
   await webhook.count('http_error', ...FIVE_DAYS)
-  expect(await staysEnabled(webhook)).toBe(false)
+  expect(await isEnabledAfterCheck(webhook)).toBe(false)
 })
 
 it('counts earlier failures after a user enabled an enabled webhook', async () => {
   const webhook = await newWebhook()
   await webhook.count('http_error', ...FIVE_DAYS)
   await webhook.tenant.write((scope) => enableWebhook(scope, webhook.id, new Date()))
-  expect(await staysEnabled(webhook)).toBe(false)
+  expect(await isEnabledAfterCheck(webhook)).toBe(false)
 })
 
 it('disables no webhook while deliveries are paused', async () => {
   const webhook = await newWebhook()
   await webhook.count('http_error', ...FIVE_DAYS)
   await pauseDeliveries(installation.db, at(0))
-  expect(await staysEnabled(webhook)).toBe(true)
+  expect(await isEnabledAfterCheck(webhook)).toBe(true)
   await unpauseDeliveries(installation.db, at(0))
-  expect(await staysEnabled(webhook)).toBe(false)
+  expect(await isEnabledAfterCheck(webhook)).toBe(false)
 })
 
 describe('does not disable a webhook when', () => {
-  it.each(Object.entries(ENABLED))('%s', async (_, prepare) => {
+  it.each(Object.entries(STAYS_ENABLED))('%s', async (_, prepare) => {
     const webhook = await newWebhook()
     await prepare(webhook)
-    expect(await staysEnabled(webhook)).toBe(true)
+    expect(await isEnabledAfterCheck(webhook)).toBe(true)
   })
 })

@@ -1,4 +1,5 @@
-/** URLs and IP addresses that webhooks may use. blocked.ts lists those that they may not. */
+/** URLs and IP addresses that webhooks may use. blocked.ts lists IP addresses that they may not
+ *  use. */
 import { describe, expect, test } from 'vitest'
 import { judgeAddress, parseWebhookUrl, UnacceptableUrl } from '../../webhooks/transport/egress.ts'
 import { cidrs } from './single-attempt.ts'

@@ -110,7 +110,7 @@ describe('test event', () => {
     expect(other.requests).toEqual([])
   })
 
-  test('one that fails has one attempt and is not listed as undelivered', async () => {
+  test('that fails: it has one attempt and is not listed as undelivered', async () => {
     await using subscriber = await newSubscriber(app, { answers: [500] })
     const { tenant, webhookId } = subscriber
     const id = (await tenant.write((scope) => emitTest(scope, webhookId, new Date()))) ?? ''
@@ -126,9 +126,9 @@ describe('test event', () => {
     await using subscriber = await newSubscriber(app)
     const { tenant, receiver, webhookId } = subscriber
     await tenant.write((scope) => disableWebhook(scope, webhookId, new Date()))
-    await expect(tenant.write((scope) => emitTest(scope, webhookId, new Date()))).rejects.toMatchObject(
-      { code: 'webhook_disabled' },
-    )
+    await expect(
+      tenant.write((scope) => emitTest(scope, webhookId, new Date())),
+    ).rejects.toMatchObject({ code: 'webhook_disabled' })
     await tenant.write((scope) => deleteWebhook(scope, webhookId, new Date()))
     expect(await tenant.write((scope) => emitTest(scope, webhookId, new Date()))).toBeUndefined()
     expect(receiver.requests).toEqual([])

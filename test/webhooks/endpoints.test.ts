@@ -23,37 +23,37 @@ describe('slow before the start', () => {
     { webhooks: [hanging, slowWebhook('other', false)], hangs: true },
   ])(
     'a new webhook of the host of $webhooks.0.webhookId and $webhooks.1.webhookId hangs: $hangs',
-    (given) => {
+    ({ webhooks, hangs }) => {
       const endpoints = new Endpoints()
-      endpoints.rememberSlow(given.webhooks)
+      endpoints.rememberSlow(webhooks)
       const attempt = { accountId, webhookId: 'new' }
       endpoints.takeSlot(attempt)
       endpoints.assumeHealthOfHost(attempt, host)
       expect(endpoints.health.get('new')).toMatchObject({
         slowInARow: SLOW_AFTER,
-        slowFailuresInARow: given.hangs ? SLOW_AFTER : 0,
+        slowFailuresInARow: hangs ? SLOW_AFTER : 0,
       })
     },
   )
 })
 
-it('forgets a slow webhook without attempts when an account has none in flight', () => {
+it('forgets a slow webhook after 15 minutes without attempts, when its account has none in flight', () => {
   let nowMs = 0
   const endpoints = new Endpoints(() => nowMs)
-  const attempt = (webhookId: string, account = accountId) => {
+  const makeAttempt = (webhookId: string, account = accountId) => {
     endpoints.takeSlot({ webhookId, accountId: account })
     endpoints.freeSlot({ webhookId, accountId: account })
   }
-  const known = () => [...endpoints.health.keys()]
+  const remembered = () => [...endpoints.health.keys()]
   endpoints.rememberSlow([slowWebhook('deleted', false), slowWebhook('used', false)])
   endpoints.takeSlot({ webhookId: 'busy', accountId: 'busy' })
   nowMs = 10 * MINUTE_MS
-  attempt('used')
-  attempt('quick', 'other')
-  expect(known()).toEqual(['deleted', 'used', 'busy'])
+  makeAttempt('used')
+  makeAttempt('quick', 'other')
+  expect(remembered()).toEqual(['deleted', 'used', 'busy'])
   nowMs = 20 * MINUTE_MS
-  attempt('quick', 'other')
-  expect(known()).toEqual(['used', 'busy'])
+  makeAttempt('quick', 'other')
+  expect(remembered()).toEqual(['used', 'busy'])
   endpoints.freeSlot({ webhookId: 'busy', accountId: 'busy' })
-  expect(known()).toEqual(['used'])
+  expect(remembered()).toEqual(['used'])
 })

@@ -18,7 +18,7 @@ import {
 test('a lost job is added again', async () => {
   await using installation = await newInstallation()
   await installation.start()
-  // An announced attempt starts without a job.
+  // Without announcements, because an announced attempt starts without a job.
   await using subscriber = await newSubscriber(withoutAnnouncements(installation))
   const { tenant, receiver } = subscriber
   // The attempt is marked as queued, but has no job: as after a loss of the tables of the queue.
@@ -60,9 +60,9 @@ test('a hanging endpoint does not delay another', async () => {
   await quickTenant.subscribe(quick.url)
   await slowTenant.emit(60, 'task.created')
   await slow.received(1)
-  const before = Date.now()
+  const emittedAt = Date.now()
   await quickTenant.settled((await quickTenant.emitOne()).id)
-  expect(Date.now() - before).toBeLessThan(5_000)
+  expect(Date.now() - emittedAt).toBeLessThan(5_000)
   expect(slow.requests.length).toBeLessThanOrEqual(16)
   await slowTenant.write((scope) => deleteWebhook(scope, webhookId, new Date()))
 })

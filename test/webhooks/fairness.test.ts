@@ -57,7 +57,7 @@ describe('queue quota', () => {
     { accountsInQueue: 10, webhooks: 50, quota: 4, ofNew: 145 },
     { accountsInQueue: 5_000, webhooks: 1, quota: 16, ofNew: 16 },
   ])(
-    '$accountsInQueue accounts with $webhooks webhooks each in the queue: $quota attempts of each webhook',
+    '$accountsInQueue accounts with $webhooks webhooks each in the queue: $quota attempts of each, $ofNew of a new one',
     ({ accountsInQueue, webhooks, quota, ofNew }) => {
       const use = useOf(accounts(accountsInQueue, webhooks))
       expect(queueQuota(use, 'account-0')).toBe(quota)
@@ -74,7 +74,7 @@ describe('queue quota', () => {
     expect(queueQuota(useOf(new Map(), workers), 'new')).toBe(quota)
   })
 
-  it('is reached by the webhooks that have as many queued attempts, or more', () => {
+  it('freeQuota: 0 for a webhook at its quota, and less for a webhook above it', () => {
     const use = new Map([
       [
         'one',
@@ -101,7 +101,8 @@ describe('queue quota', () => {
     scheduledAt,
   })
   const later = (accountId: string, number: number) => due(accountId, number, NOW_MS + 1)
-  const full = (accountId: string, free: number): [string, Map<string, number>] => [
+  /** Three accounts in the queue have a quota of 533 attempts each. */
+  const withFree = (free: number, accountId: string): [string, Map<string, number>] => [
     accountId,
     new Map([[`${accountId}-1`, 533 - free]]),
   ]
@@ -119,13 +120,13 @@ describe('queue quota', () => {
       urgent: [3],
     },
     {
-      situation: 'later attempts count nothing',
+      situation: 'attempts that are not due take no quota',
       attempts: [later('a', 1), later('a', 2), due('a', 3), due('c', 4), later('c', 5)],
       selected: [1, 2, 3, 5],
       urgent: [],
     },
   ])('selects within the quota: $situation', ({ attempts, selected, urgent }) => {
-    const use = new Map([full('a', 2), full('c', 0), full('d', 0)])
+    const use = new Map([withFree(2, 'a'), withFree(0, 'c'), withFree(0, 'd')])
     const found = selectWithinQuota(attempts, useOf(use), NOW_MS)
     expect(found.attempts.map(({ number }) => number)).toEqual(selected)
     expect([...found.urgent].map(({ number }) => number)).toEqual(urgent)
@@ -186,9 +187,9 @@ it.each([
   { situation: 'quick, 128 in flight', endpoints: [quick(128)], expected: true },
   { situation: 'hanging, 1 in flight', endpoints: [hanging(1)], expected: true },
   { situation: 'hanging, 2 in flight', endpoints: [hanging(2)], expected: false },
-  { situation: 'slow, 16 in flight', endpoints: [slow(16), slow(32)], expected: true },
-  { situation: 'slow, 16 beside 33', endpoints: [slow(16), slow(33)], expected: false },
-  { situation: 'slow, 1 beside 100', endpoints: [slow(1), slow(100)], expected: true },
+  { situation: 'slow, 16 beside 32 slow', endpoints: [slow(16), slow(32)], expected: true },
+  { situation: 'slow, 16 beside 33 slow', endpoints: [slow(16), slow(33)], expected: false },
+  { situation: 'slow, 1 beside 100 slow', endpoints: [slow(1), slow(100)], expected: true },
   { situation: 'slow, 16 beside 100 normal', endpoints: [slow(16), normal(100)], expected: true },
 ])('a leased attempt may start: $situation: $expected', ({ endpoints, expected }) => {
   const map = new Map(endpoints.map((health, index) => [`webhook-${index}`, health]))
@@ -204,7 +205,7 @@ it.each([
   { slots: { own: 252, other: 1 }, othersMayHaveDue: false, expected: false },
   { slots: { other: 504 }, othersMayHaveDue: true, expected: true },
 ])(
-  'an account "own" is below its quota: slots $slots, other accounts may wait $othersMayHaveDue: $expected',
+  'an account "own" is below its quota: slots $slots, others may have due attempts $othersMayHaveDue: $expected',
   ({ slots, othersMayHaveDue, expected }) => {
     expect(isBelowSlotQuota(new Map(Object.entries(slots)), 'own', othersMayHaveDue)).toBe(expected)
   },
@@ -353,7 +354,7 @@ describe('lease rounds', () => {
   })
 })
 
-test('while other accounts may wait, an account with half of the slots is skipped first', () => {
+test('while other accounts may have due attempts, an account with half of the slots is skipped first', () => {
   const map = new Map(Object.entries({ one: normal(200), two: normal(52), idle: normal(0) }))
   expect(normalRound(map, true)).toEqual({ limit: 16, skip: ['one', 'two', 'idle'] })
   expect(spareRound(map, true)).toEqual({ limit: 16, skip: [] })

@@ -88,7 +88,7 @@ describe('a name', () => {
       outcomes.push(`${result.outcome} ${result.address}`)
     }
     expect(outcomes).toEqual(Array(5).fill(['success 127.0.0.1', 'blocked null']).flat())
-    // One look-up for each connection. A second one could return another IP address.
+    // One look-up for each connection. A second look-up could return another IP address.
     expect([names.lookUps(), good.connections(), bad.connections()]).toEqual([10, 5, 0])
   })
 

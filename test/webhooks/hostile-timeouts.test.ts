@@ -95,12 +95,12 @@ describe.concurrent('no status: the attempt ends at its deadline', () => {
   test('a TLS handshake that does not finish', async ({ onTestFinished }) => {
     const authority = await newAuthority()
     await using receiver = await startReceiver({ tls: await authority.issue() })
-    let first = true
+    let isFirst = true
     await using listener = await startListener({
       onConnection(socket) {
-        if (first) socket.resume()
+        if (isFirst) socket.resume()
         else socket.pipe(connect(receiver.port, '127.0.0.1')).pipe(socket)
-        first = false
+        isFirst = false
       },
     })
     onTestFinished(trust(authority))

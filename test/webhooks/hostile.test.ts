@@ -201,11 +201,11 @@ describe('a response that ends at once', () => {
       want: { outcome: 'http_error', status: 413 },
     },
   ])('$what: a response before the request is read counts', async ({ response, want }) => {
-    let first = true
+    let isFirst = true
     await using listener = await startListener({
       onConnection(socket) {
-        socket.write(first ? response : 'HTTP/1.1 204 No Content\r\n\r\n')
-        first = false
+        socket.write(isFirst ? response : 'HTTP/1.1 204 No Content\r\n\r\n')
+        isFirst = false
       },
     })
     const { attempts } = await deliver(app, `http://127.0.0.1:${listener.port}/`)
@@ -253,10 +253,11 @@ test('many floods at once: memory stays flat, and the agent stops reading a long
   await agent.destroy()
 
   expect(grownBytes).toBeLessThan(200 * MIB)
-  // The sockets of a loopback connection buffer the rest.
+  // The agent ends these floods before the deadline.
   const soonEnded = sent.filter(({ kind }) =>
     ['body', 'headers', 'interim responses'].includes(kind),
   )
   expect(new Set(soonEnded.map(({ kind }) => kind)).size).toBe(3)
+  // The sockets of a loopback connection buffer some MiB that the agent does not read.
   expect(Math.max(...soonEnded.map(({ socket }) => socket.bytesWritten))).toBeLessThan(16 * MIB)
 })

@@ -23,6 +23,7 @@ export function sharedImpatientApp(): TestApp {
 }
 
 export const HEAD = 'HTTP/1.1 200 OK\r\n'
+/** Sends the text, and keeps the connection open. */
 export const says = (text: string): Answer => ({ raw: (socket) => void socket.write(text) })
 export const saysAndEnds = (text: string): Answer => ({ raw: (socket) => void socket.end(text) })
 
@@ -68,7 +69,7 @@ export function expectFailure(
   expect(durationMs).toBeLessThan(LATEST_MS)
 }
 
-/** Trusts the certificates of an authority. Returns a function that ends this. */
+/** Trusts the certificates of an authority. Returns a function that ends the trust. */
 export function trust(authority: Authority): () => void {
   const before = tls.getCACertificates('default')
   tls.setDefaultCACertificates([...before, authority.cert])

@@ -61,7 +61,7 @@ test('an endpoint with 16 timeouts in a row is probed one attempt at a time, unt
   await tenant.subscribe(receiver.url)
   await tenant.emit(80, 'task.created')
   await receiver.received(17)
-  // At least 16 attempts have timed out when one at most is in flight.
+  // When at most one attempt is in flight, at least 16 attempts have timed out.
   await until('at most one attempt is in flight', () => engine.stats().inFlight <= 1, 30_000)
   const before = receiver.requests.length
   await receiver.received(before + 3, 30_000)
@@ -99,7 +99,8 @@ test('slow endpoints take at most seven eighths of the slots, and one slot each 
   await loneTenant.emit(40, 'task.created')
   await slowButAlone.received(16)
   await slowTenant.emit(40, 'task.created')
-  // Three of their requests have ended at once.
+  // The lone webhook has 16 of the 504 shared slots. The first request to each of the three receivers
+  // has ended at once.
   await until('they have the other shared slots', () => requests() >= 504 - 16 + 3, 15_000)
   await quickTenant.emit()
   await quick.received(1, 4_000)
@@ -108,10 +109,11 @@ test('slow endpoints take at most seven eighths of the slots, and one slot each 
   await quick.received(501, 10_000)
   expect(open.most).toBeLessThanOrEqual(504)
   expect(requests()).toBeLessThan(48 * 40)
-  // Slow as well, but the only slow endpoint of its account, and most slots are free.
+  // This endpoint is slow, too. It gets more slots, because it is the only slow endpoint of its
+  // account, and most slots are free.
   await slowButAlone.received(32, 4_000)
 
-  // They are still slow after a restart, and so is a webhook that is created again.
+  // The endpoints are still slow after a restart, also for webhooks that are created then.
   await engine.stop(0)
   open = { now: 0, most: 0 }
   await installation.start({ timeoutMs: 20_000 })
@@ -119,7 +121,7 @@ test('slow endpoints take at most seven eighths of the slots, and one slot each 
   await slowTenant.emit(20, 'task.created')
   await quickTenant.emit(500, 'task.created')
   await quick.received(1_001, 10_000)
-  // One for each webhook.
+  // One slot for each of the 48 + 2 webhooks.
   expect(open.most).toBeLessThanOrEqual(50)
   await deleteAll(slowTenant, webhooks)
   await deleteAll(loneTenant, [lone])
@@ -156,11 +158,11 @@ test('many hanging endpoints leave slots for the others', async () => {
   ]
   await quickTenant.subscribe(quick.url)
   await slowTenant.emit(20, 'task.created')
-  // The most to one host.
+  // The 224 slots of one host, and the request that got a response.
   await slow.received(225, 15_000)
   await quickTenant.settled((await quickTenant.emitOne()).id)
   expect(slow.requests).toHaveLength(225)
-  // The most to a host that has never responded with 2xx.
+  // The 16 slots of a host that has never responded with 2xx.
   expect(slowToo.requests).toHaveLength(16)
   await deleteAll(slowTenant, webhooks)
 })
@@ -199,15 +201,15 @@ test.runIf(inject('database') === 'postgres')('a locked webhook delays no other'
   const [locked, other] = [await newTenant(installation), await newTenant(installation)]
   const id = await locked.subscribe(receiver.url)
   await other.subscribe(receiver.url)
-  let waiting = ''
+  let waitingId = ''
   await transaction(installation.db, async ({ sql }) => {
     await sql('webhooks').where({ id }).update({ description: 'being changed' })
     await locked.emit(20, 'task.created')
-    waiting = (await locked.emitOne()).id
+    waitingId = (await locked.emitOne()).id
     for (let time = 0; time < 5; time++) await other.settled((await other.emitOne()).id)
     expect(receiver.requests).toHaveLength(5)
   })
-  await locked.settled(waiting)
+  await locked.settled(waitingId)
   await receiver.received(26)
 })
 
@@ -279,7 +281,7 @@ describe('no attempt starts after a committed change', () => {
     await tenant.emit(1_500, 'task.created')
     await receiver.received(300, 30_000)
     await tenant.write((scope) => change(scope, webhookId, new Date()))
-    // Requests of attempts that started before may still arrive.
+    // Requests of attempts that started before the change may still arrive.
     changedAt = Date.now() + 250
     await until(
       'no delivery is pending',

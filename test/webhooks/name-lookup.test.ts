@@ -92,7 +92,7 @@ test('reads the hosts file first, and again after a change', async () => {
   await writeFile(hostsFile, '# Ours\n10.0.0.1\tShop.internal shop # both\nno-address shop\n')
   expect(await find(lookup, 'shop.internal')).toEqual([ip4('10.0.0.1')])
   expect(await find(lookup, 'SHOP')).toEqual([ip4('10.0.0.1')])
-  // Concurrent look-ups before the file has been read.
+  // Two concurrent look-ups begin before the file has been read.
   const fresh = newNameLookup({ hostsFile, servers: ['127.0.0.1:9'] })
   const found = await Promise.all(['shop.internal', 'shop'].map((name) => find(fresh, name)))
   expect(found).toEqual([[ip4('10.0.0.1')], [ip4('10.0.0.1')]])

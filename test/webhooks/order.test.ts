@@ -40,7 +40,8 @@ test('the events of a resource arrive in order; a failing delivery delays only i
   })
   await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
   for (const type of TYPES)
-    for (const id of [failingId, ...otherIds]) await tenant.write((scope) => emitFor(scope, id, type))
+    for (const id of [failingId, ...otherIds])
+      await tenant.write((scope) => emitFor(scope, id, type))
   await allEnded(tenant, 6 * TYPES.length)
   const arrived = receiver.requests.map(payloadOf)
   const typesOf = (id: string) =>
@@ -82,7 +83,7 @@ test('after a cancelled delivery the next one is sent', async () => {
   expect(receiver.requests).toHaveLength(2)
 })
 
-test('events arrive in order even if they are emitted just when the delivery before them ends', async () => {
+test('events arrive in order even if they are emitted just when the previous delivery ends', async () => {
   const tenant = await newTenant(installation)
   await using receiver = await startReceiver()
   await tenant.subscribe(receiver.url, { ordering: 'by_resource' })

@@ -26,9 +26,9 @@ describe('paused deliveries', () => {
   test('after a start with DELIVERIES=paused there is no attempt until unpause, even after later starts', async () => {
     await using database = await newDatabase()
     await using receiver = await startReceiver()
-    const lines: { level: string; msg: string }[] = []
-    const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) }
-    const listWarnings = () => lines.filter(({ level }) => level === 'warn').map(({ msg }) => msg)
+    const logged: { level: string; msg: string }[] = []
+    const logTo = { write: (line: string) => void logged.push(JSON.parse(line)) }
+    const listWarnings = () => logged.filter(({ level }) => level === 'warn').map(({ msg }) => msg)
     {
       await using api = await startApp({ database })
       const admin = await newWebhookAdmin(api)
@@ -123,10 +123,10 @@ describe('running nodes', () => {
     await until('no attempt is in flight', () =>
       engines.every((engine) => engine.stats().inFlight === 0),
     )
-    const { length } = receiver.requests
-    expect(length).toBeLessThan(1_000)
+    const requestCount = receiver.requests.length
+    expect(requestCount).toBeLessThan(1_000)
     await delay(NOTHING_MS)
-    expect(receiver.requests).toHaveLength(length)
+    expect(receiver.requests).toHaveLength(requestCount)
 
     await unpauseDeliveries(otherProcess, new Date())
     await otherProcess.close()
@@ -153,8 +153,8 @@ describe('running nodes', () => {
   })
 })
 
-/** Kills a starting service just before this step of its start. Returns false when it became ready
- *  instead. */
+/** Kills a service just before this step of its start. Returns false when the service became ready
+ *  first. */
 async function killAt(step: number, muster: Muster, environment: Record<string, string>) {
   const { process, output, ended } = muster.start(['serve', '--json'], {
     environment: {

@@ -28,7 +28,7 @@ async function startTestQueue(databaseUrl?: string): Promise<Queue & AsyncDispos
   return { ...queue, [Symbol.asyncDispose]: () => queue.stop(1_000) }
 }
 
-/** Workers store their leases in the records. */
+/** A database with the tables of the records, where workers store their leases. */
 async function newPostgres(): Promise<{ url: string; db: Db } & AsyncDisposable> {
   const url = await createDatabase(inject('postgresUrl'))
   const db = openDatabase({ databaseUrl: url })
@@ -58,10 +58,10 @@ test('addInFlight: leases only the attempts that it adds, not those of an ended 
   await using database = inject('database') === 'postgres' ? await newPostgres() : undefined
   await using queue = await startTestQueue(database?.url)
   const { attempts } = queue
-  const ended = await attempts.addInFlight(dueAttempts(40), [])
-  await attempts.release(ended)
+  const ofEndedProcess = await attempts.addInFlight(dueAttempts(40), [])
+  await attempts.release(ofEndedProcess)
   const added = await attempts.addInFlight(dueAttempts(3), [])
-  expect([ended.length, added.length]).toEqual([40, 3])
+  expect([ofEndedProcess.length, added.length]).toEqual([40, 3])
   expect((await attempts.lease(512, { limit: 16, skip: [] }, [])).length).toBe(16)
 })
 

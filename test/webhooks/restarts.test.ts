@@ -30,7 +30,7 @@ async function countQueueResources({ db, databaseUrl }: Installation): Promise<n
 }
 
 describe('stops and starts', () => {
-  test('a start sends attempts scheduled without an engine, and keeps the schedule of before', async () => {
+  test('a start makes attempts that were scheduled without an engine, and keeps the times of retries', async () => {
     await using installation = await newInstallation()
     await using receiver = await startReceiver({ answers: [500, 204] })
     const tenant = await newTenant(installation)
@@ -132,7 +132,7 @@ describe('stops and starts', () => {
   })
 
   test.runIf(inject('database') === 'postgres')(
-    'an attempt that started without a job gets a leased one, and the session of its worker lists it',
+    'an attempt that started without a job gets a leased job, and the session of its worker lists the job',
     async () => {
       await using installation = await newInstallation()
       const engine = await installation.start({ timeoutMs: 20_000 })

@@ -12,9 +12,9 @@ import { NEVER, newTenant, type Tenant } from './harness.ts'
 
 const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
-/** Selections have limits to the millisecond: nothing may happen in the millisecond of a limit. */
-const MILLISECONDS_APART = 5
-const EVER = { since: new Date(0) }
+/** A selection begins and ends at a millisecond, in which nothing else may happen. */
+const SEPARATION_MS = 5
+const ALL_TIME = { since: new Date(0) }
 
 interface Failures extends AsyncDisposable {
   webhookId: string
@@ -48,14 +48,14 @@ describe('retry_failed', () => {
     const tenant = await newTenant(app)
     await using deleted = await newFailures(tenant, 4)
     await tenant.write((scope) => deleteWebhook(scope, deleted.webhookId, new Date()))
-    await delay(MILLISECONDS_APART)
+    await delay(SEPARATION_MS)
     const between = new Date()
-    await delay(MILLISECONDS_APART)
+    await delay(SEPARATION_MS)
     await using failing = await newFailures(tenant, 6)
     const { webhookId } = failing
     await tenant.write((scope) => emitTest(scope, webhookId, new Date()))
     await allEnded(tenant, 4 + 6 + 1)
-    await delay(MILLISECONDS_APART)
+    await delay(SEPARATION_MS)
     const now = new Date()
 
     const count = (
@@ -64,11 +64,11 @@ describe('retry_failed', () => {
       period: { since: Date; until?: Date },
     ): Promise<number> =>
       countSelected(tenant.scope, selectFailedDeliveries(webhook, eventTypes, period, now))
-    expect(await count(webhookId, null, EVER)).toBe(6)
-    expect(await count(null, null, EVER)).toBe(6)
-    expect(await count(deleted.webhookId, null, EVER)).toBe(0)
-    expect(await count(webhookId, ['participant.created'], EVER)).toBe(6)
-    expect(await count(webhookId, ['task.created'], EVER)).toBe(0)
+    expect(await count(webhookId, null, ALL_TIME)).toBe(6)
+    expect(await count(null, null, ALL_TIME)).toBe(6)
+    expect(await count(deleted.webhookId, null, ALL_TIME)).toBe(0)
+    expect(await count(webhookId, ['participant.created'], ALL_TIME)).toBe(6)
+    expect(await count(webhookId, ['task.created'], ALL_TIME)).toBe(0)
     expect(await count(webhookId, null, { since: between })).toBe(6)
     expect(await count(webhookId, null, { since: now })).toBe(0)
     expect(await count(null, null, { since: new Date(0), until: between })).toBe(0)
@@ -78,9 +78,14 @@ describe('retry_failed', () => {
     const tenant = await newTenant(app)
     await using failing = await newFailures(tenant, 6)
     const { webhookId, receiver } = failing
-    await delay(MILLISECONDS_APART)
+    await delay(SEPARATION_MS)
     failing.mend()
-    const selection = selectFailedDeliveries(webhookId, ['participant.created'], EVER, new Date())
+    const selection = selectFailedDeliveries(
+      webhookId,
+      ['participant.created'],
+      ALL_TIME,
+      new Date(),
+    )
     const { id } = await startJob(tenant, selection)
     expect(await waitForJob(tenant, id, 'completed')).toMatchObject({
       total: 6,
@@ -92,15 +97,15 @@ describe('retry_failed', () => {
     expect(receivedIds(receiver)).toEqual(deliveries.map((delivery) => delivery.id).sort())
   })
 
-  test('attempts a delivery once even if it fails, and skips one delivered meanwhile', async () => {
+  test('makes one attempt of a delivery even if it fails, and none of a delivery that was delivered meanwhile', async () => {
     await using receiver = await startReceiver({ answers: [500] })
     const tenant = await newTenant(app)
     await tenant.subscribe(receiver.url)
     await tenant.emit(10)
     await cancelRetrying(tenant, 10)
     // A job does not select deliveries that failed in the millisecond of its start.
-    await delay(MILLISECONDS_APART)
-    const selection = selectFailedDeliveries(null, null, EVER, new Date())
+    await delay(SEPARATION_MS)
+    const selection = selectFailedDeliveries(null, null, ALL_TIME, new Date())
     const { id } = await startJob(tenant, selection, 5)
     const [newest] = await tenant.deliveries()
     await tenant.write(async (scope) => {

@@ -83,7 +83,7 @@ const ended = (
   nextTrigger: null,
 })
 
-describe('progressAfter: service-spec §8, each delay counts from the end of the attempt before', () => {
+describe('progressAfter: service-spec §8, each delay counts from the end of the previous attempt', () => {
   test.each([
     { number: 1, want: 5 * SECOND },
     { number: 2, want: 5 * SECOND },

@@ -77,8 +77,8 @@ describe('proveSecretKeys', () => {
     await using app = await startApp({ environment: { SECRET_KEY: NEW_KEY } })
     expect(JSON.parse((await app.call('GET', '/readyz')).text)).toEqual({ status: 'ready' })
     await startRotation(app.db, secretKeysOf('the newest secret key, also long enough', NEW_KEY))
-    const answer = await app.call('GET', '/readyz')
-    expect([answer.status, JSON.parse(answer.text)]).toEqual([
+    const response = await app.call('GET', '/readyz')
+    expect([response.status, JSON.parse(response.text)]).toEqual([
       503,
       { status: 'not ready', reasons: ['secret_key'] },
     ])

@@ -31,9 +31,9 @@ describe('send_missed', () => {
       eventTypes: ['participant.created', 'task.created'],
     })
     await tenant.subscribe(other.url)
-    const before = 3
-    await tenant.emit(before)
-    await allEnded(tenant, 2 * before)
+    const eventsBefore = 3
+    await tenant.emit(eventsBefore)
+    await allEnded(tenant, 2 * eventsBefore)
     await tenant.write(async (scope) => {
       // A cancelled test delivery is not sent again.
       await emitTest(scope, webhookId, new Date())
@@ -46,11 +46,11 @@ describe('send_missed', () => {
     // The webhook is disabled already, so this does not change the start of the outage.
     await tenant.write((scope) => disableWebhook(scope, webhookId, new Date()))
     await tenant.write((scope) => enableWebhook(scope, webhookId, new Date()))
-    const after = 2
-    await tenant.emit(after)
+    const eventsAfter = 2
+    await tenant.emit(eventsAfter)
     const missed = 1 + 20 + 4
     const notSubscribed = 5
-    const events = before + missed + notSubscribed + after
+    const events = eventsBefore + missed + notSubscribed + eventsAfter
     await other.received(events)
 
     const selection = await selectMissed(tenant, webhookId)
@@ -63,7 +63,8 @@ describe('send_missed', () => {
       endedAt: expect.any(Number),
     })
     const ofTest = 1
-    const all = await allEnded(tenant, events + ofTest + before + missed + after)
+    const ofSubscriber = ofTest + eventsBefore + missed + eventsAfter
+    const all = await allEnded(tenant, events + ofSubscriber)
     const deliveries = all.filter((delivery) => delivery.webhookId === webhookId)
     expect(deliveries.filter(({ eventType }) => eventType === 'webhook.test')).toMatchObject([
       { state: 'failed', attempts: 0 },
@@ -79,11 +80,12 @@ describe('send_missed', () => {
       .orderBy('id')
       .pluck('id')
     expect(sent.map(({ eventId }) => eventId).sort()).toEqual(eventIds)
-    // The job creates the deliveries of missed events last, in the order of the events. It sends
-    // the cancelled delivery again instead.
+    // The job creates the deliveries of missed events last, in the order of the events. It creates
+    // none for the event whose delivery was cancelled, but resumes that delivery.
     const created = missed - 1
     const newest = sent.slice(0, created).map(({ eventId }) => eventId)
-    expect(newest.reverse()).toEqual(eventIds.slice(before + 1, before + 1 + created))
+    const position = eventsBefore + 1
+    expect(newest.reverse()).toEqual(eventIds.slice(position, position + created))
     expect(await countSelected(tenant.scope, await selectMissed(tenant, webhookId))).toBe(0)
   })
 
@@ -189,7 +191,7 @@ describe('send_missed', () => {
       const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>()
       const { promise: isEmitted, resolve: markEmitted } = Promise.withResolvers<void>()
       const late = tenant.write(async (scope) => {
-        // As a create does with its BEGIN: an insert is sent with COMMIT only.
+        // Begins the transaction in PostgreSQL, as a create does: an insert is sent with COMMIT.
         await scope.sql.raw('select pg_current_xact_id()')
         await emitFor(scope, tenant.accountId, 'participant.created')
         markEmitted()

@@ -19,7 +19,7 @@ describe('phases', () => {
     const agent = guardedAgent(allow, names)
     const url = `http://name.test:${receiver.port}/`
     const first = await send(agent, { ...post, url })
-    // The agent does not reuse a connection in the turn of the event loop in which it responded.
+    // The agent does not reuse a connection in the turn of the event loop in which a response ends.
     const second = await until('a connection is reused', async () => {
       const result = await send(agent, { ...post, url })
       return result.phases?.connect === null && result

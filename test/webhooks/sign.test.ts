@@ -49,7 +49,7 @@ describe('deliveryHeaders', () => {
     })
   })
 
-  test('the standardwebhooks package verifies it, and refuses another secret, body or time', () => {
+  test('the standardwebhooks package verifies the headers, and refuses another secret, body or time', () => {
     const secret = newSecret()
     const body = Buffer.from(JSON.stringify({ id: ID, text: 'Grüße 🎉' }))
     const headers = deliveryHeaders(

@@ -7,7 +7,8 @@ import { send } from '../../webhooks/transport/send.ts'
 
 export const cidrs = (...ranges: string[]): ReturnType<typeof ipaddr.parseCIDR>[] =>
   ranges.map((range) => ipaddr.parseCIDR(range))
-/** An attempt without its URL. */
+
+/** A request for `send` without its URL. */
 export const post = { accountId: 'account', headers: {}, body: Buffer.from('{}'), timeoutMs: 5_000 }
 
 /** Sends one request, and counts the TCP connections that this process opened meanwhile, with or
