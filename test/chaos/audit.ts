@@ -15,14 +15,16 @@ export interface Audit {
   delivered: number
   /** Deliveries without a confirmed arrival, and acknowledged changes without an event. */
   missing: number
+  /** By outcome. */
   attempts: Record<string, number>
   /** POSTs whose result was not stored, by the fault during which they were in flight. */
   repeated: Partial<Record<FaultKind, number>>
-  /** The most that one fault repeated. */
+  /** The most POSTs whose result was not stored because of one fault. */
   mostRepeated: number
+  /** POSTs whose result was not stored, and that were not in flight during a fault. */
   unexplained: number
-  /** The longest time in milliseconds from a fault until an orphaned attempt was repeated. In
-   *  embedded mode the time starts when the node is ready again. */
+  /** The longest time in milliseconds from a fault until an orphan, an attempt whose result was not
+   *  stored, was repeated. In embedded mode the time starts when the node is ready again. */
   longestOrphanMs: number
   /** The same, without another fault during that time. */
   longestUndisturbedOrphanMs: number
@@ -64,13 +66,13 @@ interface AttemptRow {
   outcome: string
 }
 
-const PAGE = 500
+const PAGE_ROWS = 500
 /** On a busy machine a result is stored at most this long after its response. */
 const STORING_MS = 2_000
 /** On a busy machine, attempts leased just before a node froze or PostgreSQL died are sent within
  *  this time. */
 const SENDING_MS = 2_000
-/** The difference between clock readings. */
+/** The clock readings of two processes differ by at most this. */
 const CLOCK_MS = 100
 const DAY_MS = 86_400_000
 
@@ -106,12 +108,12 @@ class Auditor {
   }
 
   async checkAll(): Promise<void> {
-    this.expected = await checkEvents(this.input, this.found, (text) => this.missing(text))
+    this.expected = await checkEvents(this.input, this.found, (text) => this.reportMissing(text))
     for await (const { delivery, attempts } of deliveriesOf(this.input))
       this.checkDelivery(delivery, attempts)
     for (const [eventId, webhookIds] of this.expected)
       for (const webhookId of webhookIds)
-        this.missing(`Event ${eventId} has no delivery for webhook ${webhookId}`)
+        this.reportMissing(`Event ${eventId} has no delivery for webhook ${webhookId}`)
     for (const { name, received } of this.input.receivers.values())
       for (const id of received.keys()) this.report(`${name} got ${id}, which is not stored`)
     this.checkRepeats()
@@ -131,7 +133,7 @@ class Auditor {
     this.found.broken.push(text)
   }
 
-  private missing(text: string): void {
+  private reportMissing(text: string): void {
     this.found.missing++
     this.report(text)
   }
@@ -150,11 +152,11 @@ class Auditor {
 
     const receiver = this.input.receivers.get(delivery.webhook_id)
     const received = receiver?.received.get(id)
-    // Deliveries that remain in the map at the end are not in the database.
+    // Deliveries that are left in the map at the end are not in the database.
     receiver?.received.delete(id)
-    const confirmed = received?.arrivals.find(({ responded }) => responded)
+    const confirmed = received?.arrivals.find(({ hasResponse }) => hasResponse)
     if (!receiver || !received || !confirmed) {
-      this.missing(`${delivery.event_type} ${id} never arrived at ${receiver?.name}`)
+      this.reportMissing(`${delivery.event_type} ${id} never arrived at ${receiver?.name}`)
       return
     }
     if (!received.hasEqualBodies || received.digest !== digestOf(delivery.body))
@@ -185,7 +187,7 @@ class Auditor {
     if (unexplained > 0) {
       this.found.unexplained += unexplained
       const sent = arrivals.map(
-        ({ at, endedAt, responded }) => `${at}${responded ? '+' : '-'}${endedAt ?? ''}`,
+        ({ at, endedAt, hasResponse }) => `${at}${hasResponse ? '+' : '-'}${endedAt ?? ''}`,
       )
       const stored = attempts.map(
         ({ started_at, duration_ms, outcome }) => `${started_at} for ${duration_ms} ms: ${outcome}`,
@@ -199,7 +201,8 @@ class Auditor {
   }
 
   private measureWait(receiver: ChaosReceiver, arrivals: Arrival[], orphan: Arrival): void {
-    // The last fault during which this attempt was in flight: a dead or frozen node starts none.
+    // The last fault during which this attempt was in flight: a dead or frozen node starts no
+    // attempt.
     const fault = this.input.faults.findLast(
       (each) => isLossOfNode(each) && orphan.at <= each.from && wasInFlight(orphan, each),
     )
@@ -227,7 +230,7 @@ class Auditor {
 async function checkEvents(
   { cluster, load, receivers }: AuditInput,
   found: Audit,
-  missing: (text: string) => void,
+  reportMissing: (text: string) => void,
 ): Promise<Map<string, Set<string>>> {
   const expected = new Map<string, Set<string>>()
   const counts = new Map<string, number>()
@@ -247,7 +250,8 @@ async function checkEvents(
   for (const [key, times] of load.acknowledged) {
     found.acknowledged += times
     const lacking = times - (counts.get(key) ?? 0)
-    if (lacking > 0) missing(`${key} was acknowledged ${times} times, with ${lacking} events fewer`)
+    if (lacking > 0)
+      reportMissing(`${key} was acknowledged ${times} times, with ${lacking} events fewer`)
   }
   return expected
 }
@@ -268,7 +272,7 @@ async function* deliveriesOf({
   let page: DeliveryRow[] = []
   for await (const row of rowsOf<DeliveryRow>(cluster, 'deliveries', columns)) {
     page.push(row)
-    if (page.length === PAGE) {
+    if (page.length === PAGE_ROWS) {
       yield* withAttempts(cluster, page)
       page = []
     }
@@ -302,7 +306,7 @@ async function* rowsOf<Row extends { id: string }>(
       .read(table)
       .where('id', '>', after)
       .orderBy('id')
-      .limit(PAGE)
+      .limit(PAGE_ROWS)
       .select(columns)) as Row[]
     yield* rows
     const last = rows.at(-1)
@@ -313,21 +317,21 @@ async function* rowsOf<Row extends { id: string }>(
 
 /** POSTs that belong to no stored attempt. */
 function unrecorded(arrivals: Arrival[], attempts: AttemptRow[]): Arrival[] {
-  const left = new Set(arrivals)
-  for (const { started_at: stored, duration_ms } of attempts) {
-    const started_at = rightTime(stored)
-    const within = [...left].filter(
-      ({ at }) => at >= started_at - CLOCK_MS && at <= started_at + duration_ms + CLOCK_MS,
+  const unmatched = new Set(arrivals)
+  for (const { started_at, duration_ms } of attempts) {
+    const startedAt = rightTime(started_at)
+    const within = [...unmatched].filter(
+      ({ at }) => at >= startedAt - CLOCK_MS && at <= startedAt + duration_ms + CLOCK_MS,
     )
-    const distance = ({ at }: Arrival): number => Math.abs(at - started_at)
+    const distance = ({ at }: Arrival): number => Math.abs(at - startedAt)
     const [closest] = within.sort((a, b) => distance(a) - distance(b))
-    if (closest) left.delete(closest)
+    if (closest) unmatched.delete(closest)
   }
-  return [...left]
+  return [...unmatched]
 }
 
-/** In embedded mode rows have the time of the node, whose clock may have been wrong. Every offset is
- *  longer than a run, so that the right time is the one that is closest to now. */
+/** The right time of a row. In embedded mode rows have the time of the node, whose clock may have
+ *  been wrong. Every offset is longer than a run, so the right time is the one closest to now. */
 function rightTime(stored: number): number {
   const distance = (time: number): number => Math.abs(Date.now() - time)
   let closest = stored

@@ -43,17 +43,18 @@ export interface Node {
   role: Role
   /** Undefined where libfaketime is not installed. */
   clock?: FakeClock
-  /** Kept after the node has died. */
+  /** The URL of the last process that was ready. */
   url: string
   /** When the process was spawned and when it was ready. Epoch milliseconds. */
   spawnedAt: number
   readyAt: number
-  /** Whether the node was down or frozen at any time since then. */
+  /** Whether the node was down or frozen at any time after `since`, in epoch milliseconds. */
   wasUnhealthySince(since: number): boolean
-  /** Resolves when the node is ready. A ready node that exits is restarted. */
+  /** Resolves when the node is ready. A process that exits before is started again, but not at the
+   *  first start of the node, which throws. */
   start(): Promise<void>
-  /** Starts the node with another SECRET_KEY. Returns false when the node does not refuse it. */
-  refusesWrongKey(): Promise<boolean>
+  /** Starts the node with another SECRET_KEY. Resolves to whether the node refuses the key. */
+  tryWrongKey(): Promise<boolean>
   /** SIGKILL. */
   kill(): Promise<void>
   /** SIGSTOP and SIGCONT. */
@@ -219,13 +220,13 @@ function newNode(name: string, role: Role, { environment, clock, logFile }: Node
         await delay(RESPAWN_MS)
       }
     },
-    async refusesWrongKey() {
+    async tryWrongKey() {
       const deadline = Date.now() + READY_WITHIN_MS
       const { length } = readFileSync(logFile)
       while (Date.now() < deadline) {
         if (await spawnOnce(deadline, { SECRET_KEY: WRONG_SECRET_KEY })) return false
         if (process?.exitCode !== 1) return false
-        // Another fault may have ended the start before it came to the key.
+        // Another fault may have ended the process before it checked the key.
         if (readFileSync(logFile).subarray(length).includes(WRONG_KEY_SENTENCE)) return true
         await delay(RESPAWN_MS)
       }
@@ -252,7 +253,7 @@ function spawnServe(environment: Environment, logFile: string): ChildProcess {
     stdio: ['ignore', 'pipe', log],
   })
   closeSync(log)
-  // Leaves no server behind, not even a frozen one, however this process ends.
+  // When this process exits, it leaves no server behind, not even a frozen one.
   const kill = (): void => void child.kill('SIGKILL')
   process.once('exit', kill)
   child.once('exit', () => process.off('exit', kill))

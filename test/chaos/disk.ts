@@ -1,4 +1,5 @@
-/** A disk that can become full: a file system in memory, whose size is limited to what it holds. */
+/** A disk that can become full: a file system in memory. `fill` limits its size to what it
+ *  holds. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'

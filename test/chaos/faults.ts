@@ -69,7 +69,7 @@ const DATABASE_AWAY_MS: [number, number] = [500, 5_000]
 /** From the start of a node until PostgreSQL is killed: before, during and after its first
  *  queries. */
 const INTO_START_MS: [number, number] = [0, 1_000]
-/** The audit must tell them apart, so they differ by more than a run lasts. */
+/** The audit must tell these offsets apart, so they differ by more than a run lasts. */
 export const clockOffsets: ClockOffset[] = ['+100d', '-100d', '+1d', '-1d']
 const WRONG_CLOCK_MS: [number, number] = [3_000, 10_000]
 /** A process reads its offset once a second, and a worker realigns every 5 s. */
@@ -92,7 +92,7 @@ interface Candidate {
   targets: Target[]
 }
 
-/** Causes faults of every kind at random times, also several at once. Resolves when all has
+/** Causes faults of every kind at random times, also several at once. Resolves when every part has
  *  recovered. */
 export async function causeFaults(
   context: FaultContext,
@@ -109,7 +109,7 @@ export async function causeFaults(
   let isFirstRound = true
   while (Date.now() < until || isFirstRound) {
     await delay(random.between(...restMs))
-    const [candidate, ...rest] = round
+    const [candidate, ...laterCandidates] = round
     const target = random.pick((candidate?.targets ?? []).filter(isFree))
     if (!candidate || target === undefined) continue
     const { parts } = target
@@ -121,8 +121,8 @@ export async function causeFaults(
     // Rethrown below, after all other faults have ended.
     fault.catch(() => undefined)
     running.push(fault)
-    round = rest
-    if (rest.length > 0) continue
+    round = laterCandidates
+    if (laterCandidates.length > 0) continue
     isFirstRound = false
     round = random.shuffled(candidates)
     await delay(Math.max(0, Math.min(calmMs, until - Date.now())))
@@ -153,14 +153,13 @@ function candidatesOf(context: FaultContext): Candidate[] {
       // In embedded mode there is one node.
       targets: onNodes([postgres ? 'worker' : 'all'], (node) => freezeNode(context, node)),
     },
-    { kind: 'PostgreSQL killed', targets: onPostgres((it) => killPostgres(context, it)) },
+    { kind: 'PostgreSQL killed', targets: onPostgres((server) => killPostgres(context, server)) },
     {
       kind: 'PostgreSQL restarted during a start',
       targets: nodes.flatMap((node) =>
-        onPostgres((it) => restartDuringStart(context, it, node)).map(({ parts, cause }) => ({
-          parts: [node.name, ...parts],
-          cause,
-        })),
+        onPostgres((server) => restartDuringStart(context, server, node)).map(
+          ({ parts, cause }) => ({ parts: [node.name, ...parts], cause }),
+        ),
       ),
     },
     { kind: 'connections cut', targets: onPostgres(() => cutConnections(context)) },
@@ -266,7 +265,7 @@ async function startWithWrongKey(context: FaultContext, node: Node): Promise<voi
   const status = await node.stop()
   fault.to = Date.now()
   if (status !== 0) context.broken.push(`${node.name} ended with ${status} on SIGTERM`)
-  if (!(await node.refusesWrongKey()))
+  if (!(await node.tryWrongKey()))
     context.broken.push(`${node.name} did not refuse a wrong SECRET_KEY`)
   await node.kill()
   await node.start()
@@ -313,7 +312,7 @@ async function responds(connectionString: string): Promise<boolean> {
   }
 }
 
-/** Cuts random connections of the nodes. */
+/** Cuts random connections to the database of the nodes. */
 async function cutConnections(context: FaultContext): Promise<void> {
   const { cluster } = context
   const fault = begin(context, {

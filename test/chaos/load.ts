@@ -26,7 +26,8 @@ export interface LoadOptions {
   databaseEpoch: () => number
 }
 
-/** Identifies an event. Its `data` is empty. */
+/** Identifies the events of a change. Such events differ only in their IDs: their `data` is
+ *  empty. */
 export const keyOf = (eventType: string, resourceId: string): string => `${eventType} ${resourceId}`
 
 const CLIENTS = 8
@@ -112,11 +113,11 @@ class Clients implements Load {
   private nextChange(): Change {
     const number = ++this.changes
     const kind = this.random.between(0, 1)
-    const known = this.random.pick(this.participants)
-    if (known !== undefined && kind < 0.35)
+    const participantId = this.random.pick(this.participants)
+    if (participantId !== undefined && kind < 0.35)
       return {
         method: 'PATCH',
-        path: `/participants/${known}`,
+        path: `/participants/${participantId}`,
         eventType: 'participant.updated',
         body: { full_name: `Ada Lovelace ${number}` },
       }
@@ -128,7 +129,8 @@ class Clients implements Load {
         body: { title: `Task ${number}` },
       }
     const idempotencyKey = kind < 0.75 ? randomUUID() : undefined
-    // Unique in the account: a key that allows a change twice would be refused.
+    // `external_id` is unique in the account: if an Idempotency-Key allowed the same change twice,
+    // the second one would be refused.
     const body = {
       full_name: 'Ada Lovelace',
       tags: ['Größe', '🌊'],

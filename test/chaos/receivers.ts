@@ -8,12 +8,12 @@ import { listen } from '../receiver.ts'
 export const receiverFailures = ['hangs', 'resets', 'half-closes'] as const
 export type ReceiverFailure = (typeof receiverFailures)[number]
 
-/** One POST. */
+/** One POST. Times are epoch milliseconds. */
 export interface Arrival {
   at: number
-  /** When it got a response or its connection was closed. */
+  /** When the POST got a response, or its connection was closed. */
   endedAt?: number
-  responded: boolean
+  hasResponse: boolean
 }
 
 /** All POSTs of one delivery. */
@@ -31,7 +31,7 @@ export interface ChaosReceiver extends AsyncDisposable {
   eventTypes: string[]
   /** Undefined while the receiver works. */
   failure?: ReceiverFailure
-  /** By webhook-id. */
+  /** By the header webhook-id, which is the ID of the delivery. */
   received: Map<string, Received>
 }
 
@@ -39,7 +39,7 @@ export interface ReceiverOptions {
   name: string
   /** The event types of its webhook. */
   eventTypes: string[]
-  /** The delay of its response. */
+  /** The delay of each response. */
   afterMs: number
 }
 
@@ -52,7 +52,7 @@ export async function startChaosReceiver({
 }: ReceiverOptions): Promise<ChaosReceiver> {
   const received: ChaosReceiver['received'] = new Map()
   const server = createServer({ keepAliveTimeout: 60_000 }, async (request, response) => {
-    const arrival: Arrival = { at: Date.now(), responded: false }
+    const arrival: Arrival = { at: Date.now(), hasResponse: false }
     const body = await bodyOf(request)
     if (!body) return
     record(String(request.headers['webhook-id']), body, arrival)
@@ -73,10 +73,11 @@ export async function startChaosReceiver({
 
   function record(id: string, body: Buffer, arrival: Arrival): void {
     const digest = digestOf(body)
-    const known = received.get(id)
-    if (!known) return void received.set(id, { digest, hasEqualBodies: true, arrivals: [arrival] })
-    known.arrivals.push(arrival)
-    known.hasEqualBodies &&= known.digest === digest
+    const earlier = received.get(id)
+    if (!earlier)
+      return void received.set(id, { digest, hasEqualBodies: true, arrivals: [arrival] })
+    earlier.arrivals.push(arrival)
+    earlier.hasEqualBodies &&= earlier.digest === digest
   }
 
   function respond(response: ServerResponse, arrival: Arrival): void {
@@ -86,7 +87,7 @@ export async function startChaosReceiver({
     const sendResponse = (): void => {
       if (response.destroyed) return
       response.writeHead(204).end()
-      arrival.responded = true
+      arrival.hasResponse = true
       arrival.endedAt = Date.now()
     }
     if (afterMs > 0) setTimeout(sendResponse, afterMs)

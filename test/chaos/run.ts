@@ -61,8 +61,8 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
   const began = Date.now()
   const environment = { WEBHOOK_RETRY_DELAYS: RETRY_DELAYS, WEBHOOK_TIMEOUT_MS: String(timeoutMs) }
   await using cluster = await openCluster({ kind, environment })
-  await using opened = new AsyncDisposableStack()
-  const receivers = await openReceivers(cluster, opened, slowReceiverMs)
+  await using resources = new AsyncDisposableStack()
+  const receivers = await openReceivers(cluster, resources, slowReceiverMs)
   await startNodes(cluster)
   progress('all nodes are ready')
 
@@ -85,18 +85,20 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
   }
   const { restMs, calmMs, without } = options
   await causeFaults(context, { until: Date.now() + options.forMs, restMs, calmMs, without })
-  // Observe the survivors after the last fault.
+  // Changes go on after the last fault, so that a node that does not work any more is noticed.
   await delay(2_000)
   await load.stop()
 
   progress('the faults are over: waiting for every delivery to end')
   const calmAt = Date.now()
-  const left = await settled(cluster)
+  const unfinished = await waitForDeliveries(cluster)
   const settledMs = Date.now() - calmAt
   clearInterval(ticking)
   broken.push(...load.broken)
-  if (left > 0)
-    broken.push(`${left} deliveries have not ended within ${SETTLE_WITHIN_MS / 1000} s of calm`)
+  if (unfinished > 0)
+    broken.push(
+      `${unfinished} deliveries have not ended within ${SETTLE_WITHIN_MS / 1000} s of calm`,
+    )
   for (const { name, status } of await Promise.all(
     cluster.nodes.map(async (node) => ({ name: node.name, status: await node.stop() })),
   ))
@@ -133,12 +135,12 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
 /** Starts the receivers and creates their webhooks. Returns the receivers by webhook ID. */
 async function openReceivers(
   cluster: Cluster,
-  opened: AsyncDisposableStack,
+  resources: AsyncDisposableStack,
   slowReceiverMs: number | undefined,
 ): Promise<Map<string, ChaosReceiver>> {
   const receivers = new Map<string, ChaosReceiver>()
   const add = async (name: string, eventTypes: string[], afterMs: number): Promise<void> => {
-    const receiver = opened.use(await startChaosReceiver({ name, eventTypes, afterMs }))
+    const receiver = resources.use(await startChaosReceiver({ name, eventTypes, afterMs }))
     receivers.set(await cluster.addWebhook(receiver.url, eventTypes), receiver)
   }
   const [prompt, usual, leisurely, slow] = RECEIVERS
@@ -160,16 +162,16 @@ async function startNodes(cluster: Cluster): Promise<void> {
   await Promise.all(Object.entries(roles).map(([name, role]) => cluster.addNode(name, role)))
 }
 
-/** Returns the number of deliveries that did not end in time. */
-async function settled({ db }: Cluster): Promise<number> {
+/** Waits until all deliveries have ended. Returns the number of those that did not end in time. */
+async function waitForDeliveries({ db }: Cluster): Promise<number> {
   const deadline = Date.now() + SETTLE_WITHIN_MS
   for (;;) {
     const [row] = await db
       .read('deliveries')
       .whereIn('state', ['pending', 'retrying'])
-      .count({ left: '*' })
-    const left = Number(row?.left)
-    if (left === 0 || Date.now() > deadline) return left
+      .count({ unfinished: '*' })
+    const unfinished = Number(row?.unfinished)
+    if (unfinished === 0 || Date.now() > deadline) return unfinished
     await delay(200)
   }
 }

@@ -21,7 +21,8 @@ const SETTINGS = {
   WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8',
   WEBHOOK_RETRY_DELAYS: '2,3,3,3,3,3,3,3,3',
 }
-/** A worker realigns every 5 s, and a node reads the time of PostgreSQL every 10 s. */
+/** A worker realigns every 5 s, and a node reads the time of PostgreSQL every 10 s: within this
+ *  time, both have happened. */
 const ALIGNED_MS = 40_000
 const TABLES = [
   'events',
@@ -34,7 +35,7 @@ const TABLES = [
 
 type Serving = Started & { ready: Ready }
 
-/** A service whose database, or in embedded mode whose machine, has a wrong clock. */
+/** A service and a receiver. The service may have a wrong clock. */
 interface System extends AsyncDisposable {
   records: TestDatabase
   receiver: Receiver
@@ -105,13 +106,14 @@ const countRows = (system: System): Promise<Record<string, number>> =>
     return Object.fromEntries(await Promise.all(counts))
   })
 
+/** `before`: an earlier result of `countRows`. */
 async function expectNothingLost(system: System, before: Record<string, number>): Promise<void> {
-  const now = await countRows(system)
+  const counts = await countRows(system)
   for (const table of TABLES)
-    expect(now[table], table).toBeGreaterThanOrEqual(before[table] ?? Number.NaN)
+    expect(counts[table], table).toBeGreaterThanOrEqual(before[table] ?? Number.NaN)
 }
 
-/** An event that retention deletes, with the right clock. */
+/** The ID of an event that retention deletes once the clock is right. */
 const OLD_EVENT = uuidv7({ msecs: Date.now() - 300 * DAY_MS })
 
 const insertOldEvent = (system: System, { ready }: Serving): Promise<void> =>
@@ -139,8 +141,8 @@ async function allDelivered(system: System): Promise<void> {
   await until('all are delivered', async () => (await listUndelivered()).length === 0, ALIGNED_MS)
 }
 
-/** Starts a node with the right clock. Creates a webhook, an event that is delivered, and one whose
- *  delivery is retried. */
+/** Starts a node with the right clock. Creates a webhook, an event that is delivered, and an event
+ *  whose attempts fail until `isFailing` is false. */
 async function begin(system: System): Promise<{ node: Serving; token: string }> {
   const node = await system.serve()
   const account = node.ready.first_account
@@ -164,8 +166,9 @@ async function begin(system: System): Promise<{ node: Serving; token: string }> 
   return { node, token }
 }
 
-/** The clock of the machine in embedded mode, and of the database server in PostgreSQL mode. */
-async function newWrongDatabase(clock: FakeClock): Promise<System> {
+/** In embedded mode, `clock` is the clock of the machine. In PostgreSQL mode, only the database
+ *  server has it. */
+async function newSystemWithClock(clock: FakeClock): Promise<System> {
   if (database === 'sqlite') return newSystem(await newDatabase(), clock.environment)
   const server = await startPostgres({ environment: clock.environment })
   return newSystem({
@@ -195,7 +198,7 @@ const CASES: Record<typeof database, [ClockOffset, Moment][]> = {
 
 async function jumpAndReturn(offset: ClockOffset, moment: Moment): Promise<void> {
   await using clock = await newFakeClock()
-  await using system = await newWrongDatabase(clock)
+  await using system = await newSystemWithClock(clock)
   let { node, token } = await begin(system)
   const setClock = async (to: ClockOffset): Promise<void> => {
     if (moment === 'at a start') await stop(node)
@@ -214,9 +217,9 @@ async function jumpAndReturn(offset: ClockOffset, moment: Moment): Promise<void>
 
   await setClock(offset)
   expect((await post(node, token, 'Before')).isReplayed).toBe(true)
-  const { length } = system.receiver.requests
+  const requestCount = system.receiver.requests.length
   await post(node, token, 'During')
-  await system.receiver.received(length + 1, ALIGNED_MS)
+  await system.receiver.received(requestCount + 1, ALIGNED_MS)
   await expectNothingLost(system, before)
 
   await setClock('+0')
@@ -290,7 +293,7 @@ describe.runIf(faketime && database === 'postgres')(
         await expectNothingLost(system, before)
         for (const node of nodes) {
           await stop(node)
-          // Timers that wait for a time of the clock would wait too long.
+          // A timer until a time of the wrong clock would be longer than Node.js allows.
           expect(node.output.stderr).not.toContain('TimeoutOverflowWarning')
         }
       },

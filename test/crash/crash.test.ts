@@ -6,8 +6,8 @@ import { type FaultKind, faultKinds } from '../chaos/faults.ts'
 import { chaos } from '../chaos/run.ts'
 
 const database = inject('database')
-/** Each takes longer than all other faults together, and has a test of its own. */
-const LONG: FaultKind[] = [
+/** Each of them takes longer than all other faults together, and has a test of its own. */
+const LONG_FAULTS: FaultKind[] = [
   'worker frozen',
   'PostgreSQL restarted during a start',
   'wrong SECRET_KEY',
@@ -15,7 +15,7 @@ const LONG: FaultKind[] = [
 ]
 const NOT_ON_SQLITE: FaultKind[] = ['API node killed', 'PostgreSQL killed', 'connections cut']
 /** Needs a user that may mount a file system. */
-const OPTIONAL: FaultKind = 'disk full'
+const OPTIONAL_FAULT: FaultKind = 'disk full'
 
 test('random faults: acknowledged events arrive, and only faults repeat an attempt', async () => {
   const seed = randomBytes(4).toString('hex')
@@ -27,7 +27,7 @@ test('random faults: acknowledged events arrive, and only faults repeat an attem
       forMs: 8_000,
       restMs: [200, 1_500],
       calmMs: 0,
-      without: LONG,
+      without: LONG_FAULTS,
       timeoutMs: 4_000,
       // Other tests keep the machine busy.
       orphanWithinMs: 60_000,
@@ -45,8 +45,8 @@ test('random faults: acknowledged events arrive, and only faults repeat an attem
   expect(events).toBeGreaterThanOrEqual(acknowledged)
   const expected = faultKinds.filter(
     (kind) =>
-      kind !== OPTIONAL &&
-      !LONG.includes(kind) &&
+      kind !== OPTIONAL_FAULT &&
+      !LONG_FAULTS.includes(kind) &&
       (database === 'postgres' || !NOT_ON_SQLITE.includes(kind)),
   )
   expect(Object.keys(faults)).toEqual(expect.arrayContaining(expected))

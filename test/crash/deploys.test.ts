@@ -9,8 +9,9 @@ import { startLoadBalancer, startTcpProxy } from './proxy.ts'
 
 /** `ROLLING_RESTARTS=20` for a thorough run. */
 const RESTARTS = Number(process.env.ROLLING_RESTARTS ?? 3)
-/** How long PostgreSQL is away at first, and how long its connections are cut after that. */
+/** How long PostgreSQL is away. */
 const AWAY_MS = 1_500
+/** Until this time after the begin of the absence, all connections are cut again and again. */
 const CUTS_MS = 6_000
 const CUT_EVERY_MS = 400
 const SETTINGS = { RATE_LIMIT_PER_MINUTE: '1000000', DRAIN_MS: '1000' }
@@ -30,15 +31,15 @@ describe.skipIf(inject('database') !== 'postgres')('deploys', () => {
       const first = await startNode(ports[0] as number)
       const nodes = [first, await startNode(ports[1] as number)]
       await using balancer = await startLoadBalancer(urls)
-      const isReady = (url: string) => until(`${url} is ready`, () => balancer.isReady(url))
-      for (const url of urls) await isReady(url)
+      const waitForNode = (url: string) => until(`${url} is ready`, () => balancer.isReady(url))
+      for (const url of urls) await waitForNode(url)
       const load = startLoad(balancer.url, first.ready.first_account?.token ?? '')
       for (let restart = 0; restart < RESTARTS; restart++)
         for (const [index, port] of ports.entries()) {
           nodes[index]?.process.kill('SIGTERM')
           expect(await nodes[index]?.ended).toMatchObject({ status: 0 })
           nodes[index] = await startNode(port)
-          await isReady(urls[index] as string)
+          await waitForNode(urls[index] as string)
         }
       const successes = await load.stop()
       expect(load.failures).toEqual([])
@@ -72,7 +73,7 @@ describe.skipIf(inject('database') !== 'postgres')('deploys', () => {
     expect((await ended).status).toBe(0)
   })
 
-  test('a wrong password is refused at once, in one sentence', async () => {
+  test('a wrong user of DATABASE_URL is refused at once, in one sentence', async () => {
     await using database = await newDatabase()
     await using muster = await newMuster()
     expect(await serveAsStranger(muster, database.environment)).toMatchObject({

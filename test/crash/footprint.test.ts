@@ -8,7 +8,7 @@ import { startServing } from '../cli/serving.ts'
 import { newDatabase } from '../helpers.ts'
 
 const database = inject('database')
-/** Parts of URLs. */
+/** Modules that a start must not load: parts of their URLs. */
 const NOT_AT_THE_START = [
   '/node_modules/highlight.js/',
   '/node_modules/markdown-it/',
@@ -17,10 +17,11 @@ const NOT_AT_THE_START = [
   '/web/docs/pages/',
 ]
 
-/** They compare hashes of the contracts and look for a file. */
+/** The modules of scripts/ that a start loads. They compare hashes of the contracts and look for a
+ *  file. */
 const TOOLS_AT_THE_START = ['document-folder.ts', 'source-hashes.ts']
 
-/** Appends the URL of each module to a file, in every thread. */
+/** The URL of a module that appends the URL of each loaded module to a file, in every thread. */
 const recordModules = (file: string): string =>
   `data:text/javascript,${encodeURIComponent(`
   import { appendFileSync } from 'node:fs'

@@ -14,16 +14,18 @@ const KILLS = Number(process.env.KILLS ?? 3)
 const CHANGE_INTERVAL_MS = 10
 /** At 100 changes a second, ten attempts are in flight when the node dies. */
 const RESPONSE_MS = 100
-/** The load between two kills, without the start. */
+/** The shortest and the longest time from the first request after a start to the next kill. */
 const REST_MS = [2_500, 3_500]
 const RETRY_MS = 20
 /** From the kill to the next request, beyond the time that the start takes. */
 const MAX_SILENCE_MS = 1_500
+/** From an event to the first request of its delivery. */
 const MAX_LATENESS_MS = 3_000
-/** Tests that run beside this one slow the service down. On a machine of its own a start takes 0.7
- *  s. */
+/** If a start takes longer, other tests slow the service down, and the limits grow in proportion.
+ *  On a machine without other tests a start takes 0.7 s. */
 const QUICK_START_MS = 1_000
-/** A slow service gets fewer changes, so that it has no growing backlog. */
+/** The most concurrent requests. A slow service gets fewer changes, so that its backlog does not
+ *  grow. */
 const MAX_REQUESTS = 100
 
 interface Load {
@@ -118,7 +120,8 @@ function arrivals({ requests }: Receiver): Map<string, number[]> {
   return times
 }
 
-/** Whether a kill lies between each request of a delivery and its repeat. */
+/** Whether a kill explains each repeat: the previous request came before the node was ready again,
+ *  and the repeat after the kill. */
 function areRepeatsOfKills(times: number[], kills: Kill[]): boolean {
   const repeats = times.slice(1)
   return repeats.every((repeatedAt, index) => {
@@ -166,7 +169,7 @@ test(
     const resources = rows.map(({ resource_id }) => resource_id)
     expect(resources.toSorted()).toEqual(load.created.toSorted())
     expect(rows.filter(({ id }) => !byDelivery.has(id))).toEqual([])
-    // An attempt whose result was stored is not repeated: it would be the second of its delivery.
+    // No attempt whose result was stored is repeated: its delivery would have a second attempt.
     expect(rows.filter(({ attempts }) => attempts !== 1)).toEqual([])
     expect(repeated.filter((times) => !areRepeatsOfKills(times, kills))).toEqual([])
     const slowness = Math.max(1, ...kills.map(({ startMs }) => startMs / QUICK_START_MS))

@@ -20,9 +20,9 @@ const ENVIRONMENT = {
   WEBHOOK_RETRY_DELAYS: '1,1,1,1,1,1,1,1,1',
   WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS),
 }
-/** An attempt may take 15 s by default. */
+/** By default, an attempt may take 15 s. */
 const ALMOST_TOO_LATE_MS = 14_900
-/** Pauses between the attempts to the slow endpoint. */
+/** The pause after each of the events for the slow endpoint. */
 const SPREAD_MS = [2_500, 2_500, 0]
 /** A lease lasts 10 s and is checked every 5 s. The machine may be busy. */
 const ORPHAN_WITHIN_MS = 40_000
@@ -52,6 +52,7 @@ async function newReceiver(
   return receiver
 }
 
+/** A stored delivery, with the outcomes of its attempts. */
 interface Recorded {
   state: string
   attempts: number
@@ -123,7 +124,7 @@ test.skipIf(database !== 'postgres')(
     await waitForEnd(cluster, ofFrozen)
 
     // Both attempts of the frozen worker time out before it stops. Another worker has completed one
-    // of them and has the other in flight.
+    // of them and has the other one in flight.
     frozen.thaw()
     expect(await frozen.stop()).toBe(0)
     expect(await waitForEnd(cluster, ofFrozen)).toEqual([

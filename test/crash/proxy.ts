@@ -10,8 +10,8 @@ export interface LoadBalancer extends AsyncDisposable {
   isReady(nodeUrl: string): boolean
 }
 
-/** A load balancer with connections that stay open. It follows /readyz of each node, and repeats no
- *  request: an error of a node is a 502. */
+/** A load balancer that keeps its connections to the nodes open. It sends requests only to nodes
+ *  whose /readyz says so, and repeats no request: an error of a node is a 502. */
 export async function startLoadBalancer(nodeUrls: string[]): Promise<LoadBalancer> {
   const agent = new Agent({ keepAlive: true })
   const ready = new Set<string>()
@@ -38,8 +38,8 @@ export async function startLoadBalancer(nodeUrls: string[]): Promise<LoadBalance
     const upstream = request(node + url, { method, headers: forwarded, agent })
     upstream.on('error', (error) => fail(502, error.message))
     upstream.on('response', (response) => {
-      const { connection: _, 'keep-alive': __, ...own } = response.headers
-      outgoing.writeHead(response.statusCode ?? 502, own)
+      const { connection: _, 'keep-alive': __, ...returned } = response.headers
+      outgoing.writeHead(response.statusCode ?? 502, returned)
       response.on('error', () => outgoing.destroy())
       response.pipe(outgoing)
     })
@@ -65,7 +65,7 @@ export interface TcpProxy extends AsyncDisposable {
   cut(): void
 }
 
-/** Forwards connections to the server at `url`. It begins to listen at its port after `afterMs`. */
+/** Forwards connections to the server at `url`. The proxy listens only after `afterMs`. */
 export async function startTcpProxy(url: string, afterMs: number): Promise<TcpProxy> {
   const target = new URL(url)
   const sockets = new Set<Socket>()
@@ -86,6 +86,7 @@ export async function startTcpProxy(url: string, afterMs: number): Promise<TcpPr
   })
   const listen = (port: number): Promise<void> =>
     new Promise((resolve) => server.listen(port, '127.0.0.1', resolve))
+  // Finds a free port.
   await listen(0)
   const { port } = server.address() as AddressInfo
   await new Promise((resolve) => server.close(resolve))

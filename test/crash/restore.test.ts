@@ -65,14 +65,14 @@ async function newSqliteDrill(): Promise<Drill> {
 
 /** pg_dump refuses servers of later versions, so the drill runs the server of the same package. */
 const DEBIAN = '/usr/lib/postgresql'
-const programs = existsSync(DEBIAN)
+const programFolder = existsSync(DEBIAN)
   ? readdirSync(DEBIAN)
       .map((version) => join(DEBIAN, version, 'bin'))
       .find((folder) => ['postgres', 'pg_dump'].every((name) => existsSync(join(folder, name))))
   : undefined
 
-async function newPostgresDrill(bin: string): Promise<Drill> {
-  const server: TestPostgres = await startPostgres({ programs: bin })
+async function newPostgresDrill(folder: string): Promise<Drill> {
+  const server: TestPostgres = await startPostgres({ programs: folder })
   const newServerDatabase = async (): Promise<TestDatabase & { url: string }> => {
     const url = await server.createDatabase()
     const key = 'a secret key that only tests would ever use'
@@ -89,9 +89,9 @@ async function newPostgresDrill(bin: string): Promise<Drill> {
     target,
     async backUp() {
       const file = join(directory, 'muster.dump')
-      await run(join(bin, 'pg_dump'), ['--format=custom', `--file=${file}`, source.url])
+      await run(join(folder, 'pg_dump'), ['--format=custom', `--file=${file}`, source.url])
       return async () => {
-        await run(join(bin, 'pg_restore'), ['--no-owner', `--dbname=${target.url}`, file])
+        await run(join(folder, 'pg_restore'), ['--no-owner', `--dbname=${target.url}`, file])
       }
     },
     async [Symbol.asyncDispose]() {
@@ -133,7 +133,7 @@ async function readContents(database: TestDatabase): Promise<Contents> {
 }
 
 const isPostgres = inject('database') === 'postgres'
-const isSkipped = isPostgres && programs === undefined && !process.env.REQUIRE_PG_DUMP
+const isSkipped = isPostgres && programFolder === undefined && !process.env.REQUIRE_PG_DUMP
 if (isSkipped)
   console.log(`Skipped: the restore drill needs the Debian package postgresql in ${DEBIAN}.`)
 
@@ -141,7 +141,9 @@ test.skipIf(isSkipped)(
   'a backup under load is restored with deliveries paused: every pending delivery arrives once, and only after unpause',
   { timeout: 180_000 },
   async () => {
-    await using drill = isPostgres ? await newPostgresDrill(programs ?? '') : await newSqliteDrill()
+    await using drill = isPostgres
+      ? await newPostgresDrill(programFolder ?? '')
+      : await newSqliteDrill()
     await using muster = await newMuster()
     let isBroken = true
     await using receiver = await startReceiver({ answers: () => (isBroken ? 503 : 204) })

@@ -1,5 +1,5 @@
-/** The sessions of workers in PostgreSQL: another worker takes over at once when one ends, and a
- *  connection that is cut repeats no attempt. */
+/** The sessions of workers in PostgreSQL: when a session ends, another worker takes over at once.
+ *  When only its connection is cut, no attempt is repeated. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 import { transaction } from '../../records/database/transaction.ts'
@@ -23,7 +23,7 @@ async function createParticipant({ token }: Cluster, { url }: Node): Promise<voi
 const listSessions = ({ db }: Cluster): Promise<string[]> =>
   db.read('worker_sessions').orderBy('id').pluck('id')
 
-const isDelivered = async ({ db }: Cluster): Promise<boolean> =>
+const areAllDelivered = async ({ db }: Cluster): Promise<boolean> =>
   (await db.read('deliveries').whereNot({ state: 'delivered' })).length === 0
 
 test.skipIf(inject('database') !== 'postgres')(
@@ -44,13 +44,13 @@ test.skipIf(inject('database') !== 'postgres')(
     console.log(`Another worker took over within ${Date.now() - killedAt} ms`)
     const [first, ...others] = receiver.requests.map(({ headers }) => headers['webhook-id'])
     expect(others.filter((id) => id === first)).toHaveLength(1)
-    await until('all is delivered', () => isDelivered(cluster))
+    await until('all is delivered', () => areAllDelivered(cluster))
   },
   120_000,
 )
 
 test.skipIf(inject('database') !== 'postgres')(
-  'the session of a worker is cut: it keeps its attempt, and leads with another session',
+  'the session of a worker is cut: the worker keeps its attempt, and leads with another session',
   async () => {
     await using cluster = await openCluster({ kind: 'postgres' })
     await using receiver = await startReceiver({ answers: [{ afterMs: RESPONSE_MS }] })
@@ -58,19 +58,19 @@ test.skipIf(inject('database') !== 'postgres')(
     const node = await cluster.addNode('node', 'all')
     await createParticipant(cluster, node)
     await receiver.received(1, 20_000)
-    const [cut] = await listSessions(cluster)
+    const [cutSession] = await listSessions(cluster)
     const cutAt = Date.now()
     await cluster.db.write.raw(
       "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted",
     )
     await until('the worker has another session', async () => {
       const sessions = await listSessions(cluster)
-      return sessions.length === 1 && sessions[0] !== cut
+      return sessions.length === 1 && sessions[0] !== cutSession
     })
     console.log(`The worker had another session after ${Date.now() - cutAt} ms`)
     await createParticipant(cluster, node)
     await receiver.received(2, SOON_MS)
-    await until('all is delivered', () => isDelivered(cluster), 20_000)
+    await until('all is delivered', () => areAllDelivered(cluster), 20_000)
     // Longer than it takes to release the attempts of a session that has ended.
     await delay(1_500)
     expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id'])).size).toBe(2)
@@ -108,7 +108,7 @@ test.skipIf(inject('database') !== 'postgres')(
     await receiver.received(1, MAX_WAIT_MS + SOON_MS)
     console.log(`Another worker made the attempt after ${Date.now() - frozenAt} ms`)
     frozen.thaw()
-    await until('all is delivered', () => isDelivered(cluster))
+    await until('all is delivered', () => areAllDelivered(cluster))
     expect(receiver.requests).toHaveLength(1)
     expect(await frozen.stop()).toBe(0)
   },

@@ -6,10 +6,10 @@ import { newSubscriber } from '../webhooks/harness.ts'
 
 /** An hour, so that a drain does not end by itself during a test. */
 const LONG_DRAIN_MS = '3600000'
-/** Does not skip the drain. */
-const NEVER = new AbortController().signal
+/** Never aborts, so the drain is not skipped. */
+const NO_SKIP = new AbortController().signal
 
-/** The `Connection` header and the body. `fetch` hides the header. */
+/** Returns the status, the `Connection` header and the body. `fetch` hides the header. */
 function get(
   app: TestApp,
   path: string,
@@ -46,7 +46,7 @@ test('during the drain /readyz is 503, and requests are served with Connection: 
 test('a drain ends after DRAIN_MS', async () => {
   await using app = await startApp({ environment: { DRAIN_MS: '200' } })
   const startMs = performance.now()
-  await app.drain(NEVER)
+  await app.drain(NO_SKIP)
   // Timers may be a few milliseconds early.
   expect(performance.now() - startMs).toBeGreaterThan(190)
 })
@@ -59,7 +59,7 @@ test('a draining node starts no more attempts', async () => {
   const skip = new AbortController()
   const drained = app.drain(skip.signal)
   await tenant.emit(3)
-  // A worker polls every 500 ms, so one that still makes attempts would make them in this time.
+  // A leader looks for attempts every 500 ms. A node that still makes attempts would make these.
   await new Promise((resolve) => setTimeout(resolve, 1_500))
   expect(receiver.requests).toHaveLength(1)
   expect((await tenant.deliveries()).map(({ attempts }) => attempts)).toEqual([0, 0, 0, 1])
@@ -74,7 +74,7 @@ test('a node that is only a worker ends its drain at once, and finishes its atte
   const { tenant, receiver } = subscriber
   const { id } = await tenant.emitOne()
   await receiver.received(1)
-  await app.drain(NEVER)
+  await app.drain(NO_SKIP)
   expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 1 })
   await app[Symbol.asyncDispose]()
 })

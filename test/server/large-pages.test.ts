@@ -11,6 +11,7 @@ test('large pages are built one at a time, by turns of the accounts; small pages
       started.push(name)
       return new Promise((resolve) => ends.set(name, resolve))
     })
+  // A page of up to 25 records is small.
   const builds = [
     build('a', 100, 'a1'),
     build('a', 100, 'a2'),
@@ -31,7 +32,7 @@ test('large pages are built one at a time, by turns of the accounts; small pages
   await Promise.all(builds)
 })
 
-test('the next large page begins after a pause as long as the work on the one before', async () => {
+test('the next large page begins after a pause as long as the work on the previous page', async () => {
   const pages = new LargePages()
   const times: number[] = []
   const build = (): Promise<void> =>

@@ -5,7 +5,7 @@ import { startApp, type TestApp, until } from '../helpers.ts'
 interface Line extends Record<string, unknown> {
   level: string
   msg: string
-  /** How often each message was left out since the line before. */
+  /** How often each message was left out since the previous line. */
   repeated?: Record<string, number>
 }
 
@@ -60,7 +60,7 @@ test('error: paths show no API keys', async () => {
   expect(lines.map(({ path }) => path)).toEqual([`/public/v1/tasks/${account.key.slice(0, 8)}…`])
 })
 
-test('info: probes and scrapes are not logged', async () => {
+test('info: requests for health, metrics and violations are not logged', async () => {
   const { app, lines } = await startLogged('info')
   await using _ = app
   for (const path of ['/healthz', '/readyz', '/metrics', '/violations']) await app.call('GET', path)

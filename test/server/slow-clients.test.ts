@@ -46,8 +46,8 @@ function expectAboutTimeout(ms: number): void {
   expect(ms).toBeLessThan(LATEST_MS)
 }
 
-/** `handle` sends `chunks`, each when the one before has been read. `ended` tells how its response
- *  ended. */
+/** `handle` sends `chunks`, each when the previous one has been read. `ended` resolves when the
+ *  response has ended: complete, or because its connection was closed. */
 function newDownload(chunks: Buffer[]) {
   const ended = Promise.withResolvers<{ ms: number; isComplete: boolean }>()
   return {
@@ -117,10 +117,10 @@ test('a client that reads a long file slowly gets all of it', async () => {
 
 test('connections above the limit are closed at once', async () => {
   await using server = await serve((_, response) => void response.end(), 2)
-  const open = [connect(server.port, '127.0.0.1'), connect(server.port, '127.0.0.1')]
-  await Promise.all(open.map((socket) => once(socket, 'connect')))
+  const allowed = [connect(server.port, '127.0.0.1'), connect(server.port, '127.0.0.1')]
+  await Promise.all(allowed.map((socket) => once(socket, 'connect')))
   expect(await closedAfter(connect(server.port, '127.0.0.1'))).toBeLessThan(TIMEOUT_MS / 2)
-  for (const socket of open) socket.destroy()
+  for (const socket of allowed) socket.destroy()
 })
 
 test('the server forgets clients that disconnect before their response', async () => {
@@ -139,7 +139,7 @@ test('the server forgets clients that disconnect before their response', async (
   })
 })
 
-test('a request that cannot be read does not write into the response before it', async () => {
+test('the refusal of an unreadable request is not written into the unfinished previous response', async () => {
   await using server = await serve((_, response) => {
     response.setHeader('Content-Length', 1_000)
     response.write('first')

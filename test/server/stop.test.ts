@@ -9,7 +9,7 @@ interface Connection {
   closed: Promise<void>
 }
 
-function open({ url }: TestApp): Connection {
+function openConnection({ url }: TestApp): Connection {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   let text = ''
@@ -29,7 +29,7 @@ const WITHOUT_DELAY_MS = 5_000
 
 test('silent, incomplete and idle connections do not delay a stop', async () => {
   const app = await startApp()
-  const [silent, incomplete, idle] = [open(app), open(app), open(app)]
+  const [silent, incomplete, idle] = [openConnection(app), openConnection(app), openConnection(app)]
   incomplete.socket.write('GET /healthz HTTP/1.1\r\nHost: te')
   idle.socket.write('GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n')
   await until('the response arrives', () => idle.received().includes('alive'))
@@ -53,11 +53,11 @@ test('a second stop waits for the first', async () => {
 test('a request in flight: gets its response, then its connection closes', async () => {
   const app = await startApp()
   const { key } = await app.newAccount()
-  const { socket, received, closed } = open(app)
+  const { socket, received, closed } = openConnection(app)
   const body = '{"full_name": "Ada"}'
   const head = `POST /public/v1/participants HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
   socket.write(head + body.slice(0, 5))
-  // Its response proves that the requests before it have reached the server.
+  // The response to this request proves that the bytes above have reached the server.
   await app.call('GET', '/healthz')
   const stopped = app[Symbol.asyncDispose]()
   await expect(app.call('GET', '/healthz')).rejects.toThrow('fetch failed')

@@ -86,7 +86,7 @@ test('a request without traceparent begins a trace, which its deliveries continu
   expect(received?.headers.traceparent).toBe(`00-${request?.traceId}-${attempt?.spanId}-01`)
 })
 
-test('probes and scrapes have no span; the span of an unknown path is named by its method', async () => {
+test('requests for health, metrics and violations have no span; an unknown path gives the span its method as name', async () => {
   using spans = recordSpans()
   await using app = await startApp()
   for (const path of ['/healthz', '/readyz', '/metrics', '/violations', '/public/v1/nothing'])
