@@ -1,5 +1,5 @@
-/** Compares acknowledged changes with the stored events and deliveries, and these with the
- *  arrivals. */
+/** Compares acknowledged changes with the stored events and deliveries, and the deliveries with the
+ *  requests that arrived. */
 import type { Cluster } from './cluster.ts'
 import { clockOffsets, type Fault, type FaultKind } from './faults.ts'
 import { keyOf, type Load } from './load.ts'
@@ -226,7 +226,8 @@ class Auditor {
   }
 }
 
-/** Checks that every acknowledged change has its events. Returns the webhook IDs of each event. */
+/** Checks that every acknowledged change has its events. Returns the IDs of the webhooks that need
+ *  a delivery, by event ID. */
 async function checkEvents(
   { cluster, load, receivers }: AuditInput,
   found: Audit,

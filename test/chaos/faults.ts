@@ -66,8 +66,8 @@ const LEASE_MS = 15_000
 const FROZEN_MS: [number, number] = [LEASE_MS + 2_000, LEASE_MS + 6_000]
 const DEAD_MS: [number, number] = [0, 2_000]
 const DATABASE_AWAY_MS: [number, number] = [500, 5_000]
-/** From the start of a node until PostgreSQL is killed: before, during and after its first
- *  queries. */
+/** From the start of a node until PostgreSQL is killed: before, during and after the first queries
+ *  of the node. */
 const INTO_START_MS: [number, number] = [0, 1_000]
 /** The audit must tell these offsets apart, so they differ by more than a run lasts. */
 export const clockOffsets: ClockOffset[] = ['+100d', '-100d', '+1d', '-1d']
@@ -215,7 +215,8 @@ async function killNode(
   fault.readyAt = node.readyAt
 }
 
-/** Freezes a worker for longer than its lease: others take over its attempts, then it resumes. */
+/** Freezes a worker for longer than its lease: other workers take over its attempts, then the
+ *  frozen worker resumes. */
 async function freezeNode(context: FaultContext, node: Node): Promise<void> {
   const fault = begin(context, { kind: 'worker frozen', target: node.name, workers: 1 })
   node.freeze()

@@ -46,7 +46,7 @@ const { webhookTimeoutMs, webhookRetryDelaysMs } = readConfig(
   { createsFiles: false },
 )
 
-// Takes 20 seconds, so it runs with one database only.
+// Takes more than 20 seconds, so it runs with one database only.
 test.runIf(inject('database') === 'sqlite')(
   'by default a response within 15 seconds is a success; later, the attempt fails and the next one follows after 5 seconds',
   async () => {

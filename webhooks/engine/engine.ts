@@ -104,8 +104,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const leader = new Leader(db, queue.session, contents)
   const store = new ResultStore({ db, jobs, inFlight, contents, leader, delaysMs, log })
   const pause = new PauseWatch(db, log)
-  const sending = { agent, openSecret, timeoutMs, now, log, onAttempt }
-  const deliveries = new Deliveries({ db, jobs, inFlight, leader, pause, store, ...sending })
+  const sendOptions = { agent, openSecret, timeoutMs, now, log, onAttempt }
+  const deliveries = new Deliveries({ db, jobs, inFlight, leader, pause, store, ...sendOptions })
   const leaseTurns = new Turns(1)
   const stages = { jobs, inFlight, contents, leader, deliveries, pause, leaseTurns, log }
   const immediate = new ImmediateAttempts(stages)

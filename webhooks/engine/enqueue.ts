@@ -198,8 +198,7 @@ export class Enqueuer {
           !announced.has(attempt.deliveryId) && !isAwaitingAnnouncement(attempt, at, minAgeMs),
       )
     })
-    // Webhooks that have fallen below their quota may have more backlog. It comes before newly
-    // scheduled attempts.
+    // Webhooks that have fallen below their quota may have more backlog.
     if (hasFreed) this.#searchFor('all')
     this.#refillLater()
   }

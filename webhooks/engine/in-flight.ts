@@ -126,9 +126,9 @@ export class InFlight {
     return added
   }
 
-  /** Whether a leased attempt may start, now that the host of its webhook is known. If the host has
-   *  no free slot, the webhook waits for one. */
-  mayStart(attempt: AttemptWith<'lease'>, host: string): boolean {
+  /** Call this when the host of a leased attempt is known. Returns whether the attempt may start.
+   *  If the host has no free slot, the webhook waits for one. */
+  requestStart(attempt: AttemptWith<'lease'>, host: string): boolean {
     const entry = this.#entries.get(attempt.lease.jobId)
     if (entry) entry.host = host
     this.endpoints.assumeHealthOfHost(attempt, host)

@@ -29,7 +29,7 @@ export class Worker {
   readonly #loop: RunLoop
   readonly #poll: NodeJS.Timeout
   /** Set while the worker waits for free slots. */
-  #pause: NodeJS.Timeout | undefined
+  #slotTimer: NodeJS.Timeout | undefined
   #isStopped = false
 
   constructor(options: WorkerOptions) {
@@ -54,7 +54,7 @@ export class Worker {
   readonly onSlotFree = (limitReleased: boolean): void => {
     const { db, inFlight, leader, contents } = this.#options
     if (leader.isLeader && !contents.mayHaveDue()) return
-    const canContinue = this.#pause !== undefined && inFlight.freeSharedSlots >= MIN_FREE_SLOTS
+    const canContinue = this.#slotTimer !== undefined && inFlight.freeSharedSlots >= MIN_FREE_SLOTS
     // On PostgreSQL, processes share the concurrency limit of a webhook, so any free slot may allow
     // another attempt.
     if (limitReleased || canContinue || db.dialect === 'postgres') this.#loop.wake()
@@ -68,22 +68,22 @@ export class Worker {
   async stop(): Promise<void> {
     this.#isStopped = true
     clearInterval(this.#poll)
-    clearTimeout(this.#pause)
+    clearTimeout(this.#slotTimer)
     await this.#loop.stop()
   }
 
   async #leaseAll(): Promise<void> {
     const { immediate, rounds, leaseTurns } = this.#options
-    clearTimeout(this.#pause)
-    this.#pause = undefined
+    clearTimeout(this.#slotTimer)
+    this.#slotTimer = undefined
     while (!this.#isStopped) {
       const result = await leaseTurns.take(async () => {
-        // First, because pg-boss counts the attempts of a webhook by their jobs.
+        // Jobs first, because pg-boss counts the attempts of a webhook by their jobs.
         await immediate.addJobs()
         return rounds.run()
       })
       if (result === 'leased') continue
-      if (result === 'wait') this.#pause = setTimeout(this.#loop.wake, MAX_LEASE_PAUSE_MS)
+      if (result === 'wait') this.#slotTimer = setTimeout(this.#loop.wake, MAX_LEASE_PAUSE_MS)
       return
     }
   }

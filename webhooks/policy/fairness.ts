@@ -34,7 +34,7 @@ export const SLOW_AFTER = 16
 const SLOW_SLOTS = 32
 /** The most attempts of one lease for slow endpoints. */
 const SLOW_BATCH = 16
-/** An attempt that takes longer is slow, whatever its outcome: it uses a slot for as long. */
+/** An attempt that takes this long is slow, whatever its outcome: it holds its slot for so long. */
 export const SLOW_ATTEMPT_MS = 5_000
 /** A response within this time is quick. */
 const QUICK_RESPONSE_MS = 250

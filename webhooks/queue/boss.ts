@@ -82,14 +82,14 @@ const CONNECTION_LIMITS = {
  *  1 ms. */
 const STEADY_CLOCK = { ...systemClock, now: () => performance.timeOrigin + performance.now() }
 
-/** pg sends statements before earlier ones have completed. Its types do not declare this
- *  setting. */
+/** With this setting, pg sends statements before earlier ones have completed. The types of pg do
+ *  not declare it. */
 const PIPELINED: object = { pipeline: true }
 
 export async function startBoss(options: BossOptions): Promise<Boss> {
   const { databaseUrl, backend = 'postgres', thread, log } = options
   const queues = new Map<string, QueueSettings>()
-  // `jobs` does not notice the restart, so a temporary pg-boss creates the tables and queues.
+  // The pg-boss of `jobs` does not notice a restart, so a temporary one creates tables and queues.
   const rebuild = async (fresh: Pglite): Promise<void> => {
     const rebuilding = createBoss({ db: fromPglite(fresh), backend: 'pglite' }, log)
     try {
@@ -151,8 +151,8 @@ function connectionOptions({
   }
 }
 
-/** Poolers in session mode refuse settings among the startup parameters, so a client sends them
- *  once it is connected. */
+/** Poolers in session mode refuse settings among the startup parameters, so a client sends the
+ *  settings once it is connected. */
 function applySettings(client: pg.Client, settings: Record<string, unknown>): Promise<unknown> {
   const statements = Object.entries(settings).map(([name, value]) => `set ${name}=${value}`)
   return client.query(statements.join(';'))

@@ -290,10 +290,10 @@ function explain(error: unknown, host: string): string {
       explainProtocol(cause) ?? SENTENCES['code' in cause ? String(cause.code) : '']?.(host)
     if (sentence) return sentence
   }
-  if (
-    chain.some((cause) => 'code' in cause && /^(EPROTO|ERR_SSL_|ERR_TLS_)/.test(String(cause.code)))
+  const isTlsError = chain.some(
+    (cause) => 'code' in cause && /^(EPROTO|ERR_SSL_|ERR_TLS_)/.test(String(cause.code)),
   )
-    return 'The TLS handshake failed.'
+  if (isTlsError) return 'The TLS handshake failed.'
   return storable(`The request failed: ${error instanceof Error ? error.message : String(error)}`)
 }
 

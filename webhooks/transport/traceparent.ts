@@ -21,9 +21,9 @@ export function traceIdOf(traceparent: string): string {
   return traceparent.slice(3, 35)
 }
 
-/** The parent of the attempts of a delivery: the request that caused the event. Without one, the
- *  deliveries of an event have one trace, whose ID is that of the event. Such a trace is sampled,
- *  because receivers record no others. */
+/** The parent of the attempts of a delivery: the request that caused the event. If that has no
+ *  `traceparent`, the deliveries of an event share a trace, whose ID is that of the event. Such a
+ *  trace is sampled, because receivers record no others. */
 export function traceparentOfDelivery(
   { id, eventId }: DeliveryIds,
   requestTraceparent: string | null,
