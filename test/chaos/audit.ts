@@ -21,7 +21,7 @@ export interface Audit {
   repeated: Partial<Record<FaultKind, number>>
   /** The most POSTs whose result was not stored because of one fault. */
   mostRepeated: number
-  /** POSTs whose result was not stored, and that were not in flight during a fault. */
+  /** POSTs whose result was not stored, and that no fault explains. */
   unexplained: number
   /** The longest time in milliseconds from a fault until an orphan, an attempt whose result was not
    *  stored, was repeated. In embedded mode the time starts when the node is ready again. */

@@ -11,7 +11,7 @@ import { startLoadBalancer, startTcpProxy } from './proxy.ts'
 const RESTARTS = Number(process.env.ROLLING_RESTARTS ?? 3)
 /** How long PostgreSQL is away. */
 const AWAY_MS = 1_500
-/** Until this time after the begin of the absence, all connections are cut again and again. */
+/** How long connections are cut again and again, counted from the same moment. */
 const CUTS_MS = 6_000
 const CUT_EVERY_MS = 400
 const SETTINGS = { RATE_LIMIT_PER_MINUTE: '1000000', DRAIN_MS: '1000' }

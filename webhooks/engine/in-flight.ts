@@ -42,8 +42,8 @@ export class InFlight {
   readonly suspended = new PausedWebhooks()
   /** By job ID. */
   readonly #entries = new Map<string, Entry>()
-  /** By delivery ID. A delivery has two entries when its first attempt was cancelled in flight and
-   *  the second has been leased. */
+  /** By delivery ID. A delivery has two entries when an attempt was cancelled in flight and the
+   *  next one has been leased. */
   readonly #byDelivery = new Map<string, Entry[]>()
   readonly #hostSlots = new HostSlots()
   readonly #outcomes = { success: 0, http_error: 0, timeout: 0, unreachable: 0, blocked: 0 }

@@ -25,8 +25,8 @@ export const MIN_FREE_SLOTS = 128
 export const MAX_LEASE_PAUSE_MS = 100
 /** One lease for the slots that are not shared takes at most this many attempts. */
 const RESERVE_BATCH = 8
-/** After a lease has found no due attempts of accounts that hold no slots, leases do not look for
- *  such attempts during this time. */
+/** After a lease has found no due attempts of accounts that hold no slots, leases leave no slots to
+ *  such accounts during this time. */
 const OTHERS_INTERVAL_MS = 200
 /** The shortest time between two leases for slow endpoints. */
 const SLOW_INTERVAL_MS = 200
