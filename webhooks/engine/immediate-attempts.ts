@@ -53,13 +53,13 @@ export class ImmediateAttempts {
       if (!leader.isLeader || !jobs.canAddInFlight || !this.#hasFreeSlots) return attempts
       const withDue = contents.webhooksWithDue()
       if (!withDue) return attempts
-      const others: Attempt[] = []
+      const notStarted: Attempt[] = []
       for (const attempt of attempts)
         if (!withDue.has(attempt.webhookId) && this.#mayStart(attempt))
           this.#waiting.push(...inFlight.add([jobs.leaseWithoutJob(attempt)]))
-        else others.push(attempt)
+        else notStarted.push(attempt)
       if (this.#waiting.length > 0) this.#loop.wake()
-      return others
+      return notStarted
     })
   }
 
