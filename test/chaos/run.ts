@@ -43,9 +43,11 @@ export interface Report extends Omit<Audit, 'broken'> {
 }
 
 const PROGRESS_MS = 10_000
-/** Longest end of a delivery without faults: an expired lease, a time-out and a retry. */
+/** The longest time until a delivery ends after the faults: an expired lease, a time-out, a
+ *  retry. */
 const SETTLE_WITHIN_MS = 120_000
-/** Longest delivery during faults, which last seconds. A slower one is starved. */
+/** The longest time of a delivery during faults, which last seconds. If it takes longer, the others
+ *  have starved it. */
 const DELIVER_WITHIN_MS = 120_000
 export const RECEIVERS = [
   'prompt receiver',

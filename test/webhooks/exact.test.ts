@@ -1,5 +1,5 @@
-/** The specified schedule to the millisecond, by a clock that the test moves, and the same bytes
- *  whatever happens. */
+/** Attempts follow the specified schedule to the millisecond, by a clock that the test moves, and
+ *  send the same bytes whatever happens. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'

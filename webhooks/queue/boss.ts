@@ -45,7 +45,7 @@ interface QueueSettings {
 
 /** A lease expires when it is not renewed for this long. pg-boss allows no less than 10. */
 const LEASE_SECONDS = 10
-/** A worker that hangs must not keep the attempts locked that it is leasing. */
+/** A worker that hangs while it leases must not keep the attempts locked. */
 const LEASING_SETTINGS = { idle_in_transaction_session_timeout: LEASE_SECONDS * 1_000 }
 /** How often pg-boss looks for expired leases. One process at a time does so. If that process dies,
  *  another one begins within twice this time. */
@@ -55,8 +55,8 @@ const WARNING_QUEUE_SIZE = 1_000_000
 /** Leases that a database crash loses are simply repeated, so commits need not wait for the disk.
  *  The table of jobs is empty one moment and full the next, so planner statistics are useless.
  *  Without the `enable_` settings, each lease reads and sorts the whole queue instead of its first
- *  rows by index. With these settings PostgreSQL before 18 overestimates the cost of a sequential
- *  scan that it cannot avoid, and would compile the query for it, if `jit` were on. */
+ *  rows by index. With these settings, PostgreSQL before 18 overestimates the cost of unavoidable
+ *  sequential scans, and would compile such queries if `jit` were on. */
 const SESSION_SETTINGS = {
   synchronous_commit: 'off',
   enable_bitmapscan: 'off',
