@@ -1,4 +1,4 @@
-/** A proxy between the service and the receiver of the contract tests. It changes deliveries. */
+/** A proxy between the service and the receiver of the contract tests, which changes deliveries. */
 import { text } from 'node:stream/consumers'
 import type { Delivery } from '../../words/deliveries.ts'
 import { type LoopbackServer, startLoopbackServer } from '../loopback-server.ts'
@@ -6,12 +6,12 @@ import { type LoopbackServer, startLoopbackServer } from '../loopback-server.ts'
 /** Sends a delivery to the receiver and returns the status of its response. */
 export type Deliver = (delivery: Delivery) => Promise<number>
 
-/** Handles a delivery of the service. Returns the status that the service gets. `secret` is the
- *  signing secret of the webhook. */
+/** Handles a delivery that the service sends. Returns the status that the service gets. `secret` is
+ *  the signing secret of the webhook. */
 export type DeliveryHook = (delivery: Delivery, deliver: Deliver, secret: string) => Promise<number>
 
 interface DeliveryProxy extends LoopbackServer {
-  /** The webhook, and so its signing secret, exists after the proxy. */
+  /** The proxy starts before the webhook and its signing secret exist. */
   setSecret(secret: string): void
 }
 

@@ -1,4 +1,4 @@
-/** A proxy that breaks the contract of the service behind it. It shows which faults the contract
+/** A proxy that breaks the contract of the service behind it, to measure which faults the contract
  *  tests find. */
 import { text } from 'node:stream/consumers'
 import { type JsonObject, parseJson } from '../../model/json.ts'
@@ -22,8 +22,8 @@ export interface ProxyResponse {
 
 export type Forward = (request: ProxyRequest) => Promise<ProxyResponse>
 
-/** Each hook is optional. They run in this order. The first and the last return the parts to
- *  replace. */
+/** The hooks run in this order. Each is optional. `changeRequest` and `changeResponse` return the
+ *  parts to replace. */
 export interface ProxyHooks {
   changeRequest?(request: ProxyRequest): Partial<ProxyRequest>
   /** Responds instead of the service. Undefined: the service responds. */
@@ -45,7 +45,7 @@ export function startFaultyProxy(
     const original: ProxyRequest = {
       method,
       path: url,
-      headers: omit(incoming.headers as Record<string, string>, OF_THE_CONNECTION),
+      headers: omit(incoming.headers as Record<string, string>, CONNECTION_HEADERS),
       body: await text(incoming),
     }
     const request = { ...original, ...changeRequest?.(original) }
@@ -68,13 +68,13 @@ async function forward(
   if (response === undefined) return { status: 502, headers: {}, body: '' }
   return {
     status: response.status,
-    headers: omit(Object.fromEntries(response.headers), OF_THE_CONNECTION),
+    headers: omit(Object.fromEntries(response.headers), CONNECTION_HEADERS),
     body: await response.text(),
   }
 }
 
-/** Each of the two connections has its own. */
-const OF_THE_CONNECTION = [
+/** The connection to the client and the connection to the service each have their own. */
+const CONNECTION_HEADERS = [
   ...['host', 'connection', 'keep-alive', 'transfer-encoding'],
   ...['content-length', 'content-encoding'],
 ]
@@ -89,7 +89,7 @@ export const serverError: ProxyResponse = {
   body: '{"message":"Oops"}',
 }
 
-/** The text as a JSON object. `{}` if it is none. */
+/** The JSON object that the text contains. `{}` for any other text. */
 export function parseObject(text: string): JsonObject {
   const value = parseJson(text)
   return typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,4 +1,4 @@
-/** Hooks of the proxy that several faults use, and parts of hooks. */
+/** Hooks of faulty-proxy.ts that several faults use, and parts of hooks. */
 import { bodies } from '../../../generated/validators.js'
 import { type JsonObject, parseJson } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
@@ -21,7 +21,7 @@ export function onSuccess(
 /** Changes the body of the operation's successful responses. */
 export function onBody(
   operation: Operation,
-  // biome-ignore lint/suspicious/noExplicitAny: a body has the shape of the operation that the fault is for.
+  // biome-ignore lint/suspicious/noExplicitAny: each operation has bodies of another shape.
   change: (body: any, request: ProxyRequest) => unknown,
 ): ProxyHooks {
   return onSuccess(operation, ({ body }, request) => ({
@@ -53,7 +53,7 @@ export function onRequest(
   return { changeRequest: (request) => (isFor(operation, request) ? change(request) : {}) }
 }
 
-/** Changes the JSON object that the operation's requests send, also one that breaks the
+/** Changes the JSON object in the body of the operation's requests, also if the body breaks the
  *  contract. */
 export function onAnyInput(
   operation: Operation,
@@ -68,7 +68,7 @@ export function onAnyInput(
   })
 }
 
-/** Changes only valid input, like a service that first validates it and then does something
+/** Changes only valid bodies, like a service that first validates the body and then does something
  *  wrong. */
 export function onInput(
   operation: Operation,
@@ -85,8 +85,8 @@ export function onAnyQuery(
   return onRequest(operation, (request) => changeQuery(request, change))
 }
 
-/** Changes only valid queries, like a service that first validates them: it sends each request
- *  unchanged, and again with the changed query if that succeeded. */
+/** Changes only valid queries, like a service that first validates the query. The hook sends each
+ *  request unchanged, and again with the changed query if the first request succeeds. */
 export function onQuery(
   operation: Operation,
   change: (query: URLSearchParams) => void,
@@ -140,7 +140,7 @@ export function queryOf(path: string): URLSearchParams {
   return new URLSearchParams(path.split('?')[1] ?? '')
 }
 
-/** The last part of a path, or an ID, with another end. */
+/** The path or ID with another end, so that its ID is that of no record. */
 export function withOtherId(path: unknown): string {
   return `${String(path).slice(0, -4)}0000`
 }
@@ -152,7 +152,7 @@ export function withoutHeaders(
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)))
 }
 
-/** `from` with another status and body. */
+/** The response `from` with another status and a JSON body. */
 export function asJson(status: number, from: ProxyResponse, body: object): ProxyResponse {
   return { ...from, status, body: JSON.stringify(body) }
 }

@@ -1,5 +1,5 @@
-/** Measures the contract tests: puts one fault after the other between them and the service, and
- *  counts those that they find. */
+/** Measures the contract tests: puts one fault at a time between the tests and the service, and
+ *  counts the faults that the tests find. */
 import { Coverage, isMissing } from '../coverage.ts'
 import type { OracleName } from '../oracles.ts'
 import type { Run, Target } from '../run.ts'
@@ -38,8 +38,8 @@ export async function prove(
   return proofs
 }
 
-/** The oracle that finds most faults of a category comes first, which saves time. */
-const LIKELY: Partial<Record<Category, OracleName>> = {
+/** The oracle that finds most faults of a category. It comes first, which saves time. */
+const LIKELY_ORACLES: Partial<Record<Category, OracleName>> = {
   headers: 'sends headers that mean what the contract says',
   validation: 'refuses each invalid value',
   access: 'requires an API key with the permission',
@@ -56,7 +56,7 @@ const LIKELY: Partial<Record<Category, OracleName>> = {
 /** Enough to find a fault that needs several requests. */
 const SEQUENCES = 20
 
-/** The first failure of the operation that has the fault. */
+/** The first failure in the tests of the operation that must find the fault. Null: no failure. */
 async function testFault(
   { contract, validators, target }: Tested,
   { category, operation, hooks, deliveryHook }: SeededFault,
@@ -69,7 +69,8 @@ async function testFault(
   })
   let found: string | null = null
   const sequences = category === 'sequences' ? SEQUENCES : 1
-  const options = { ids, seed, randomRequests: 1, sequences, firstOracle: LIKELY[category] }
+  const firstOracle = LIKELY_ORACLES[category]
+  const options = { ids, seed, randomRequests: 1, sequences, firstOracle }
   const faulty = {
     ...target,
     url: proxy.url,
@@ -93,7 +94,7 @@ async function testFault(
   return found ?? (missing ? `the ${missing.kind} ${missing.name} never occurred` : null)
 }
 
-/** Webhooks of the target get their deliveries through a proxy. */
+/** Sends the deliveries of the target's webhooks through a proxy, which changes them. */
 function changeDeliveries(
   { createWebhook }: Target,
   hook: DeliveryHook,

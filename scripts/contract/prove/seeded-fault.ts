@@ -1,5 +1,5 @@
-/** The faults of `muster contract --prove`: proxies before and behind the service put them into its
- *  responses and its deliveries. */
+/** The faults of `muster contract --prove`. Proxies put them into the responses and deliveries of the
+ *  service. */
 import { Refused } from '../../../errors.ts'
 import type { Contract } from '../../model/contract.ts'
 import type { Operation } from '../../model/operations.ts'
@@ -28,8 +28,8 @@ export interface SeededFault {
   what: string
   /** The operation whose tests must find the fault. */
   operation: Operation
-  /** Hooks of the proxy between the tests and the service. They, not `operation`, decide which requests
-   *  and responses are changed. */
+  /** Hooks of the proxy between the tests and the service. The hooks, not `operation`, decide which
+   *  requests and responses the proxy changes. */
   hooks: ProxyHooks
   /** Hook of the proxy between the service and the receiver of its webhooks. */
   deliveryHook?: DeliveryHook
@@ -61,7 +61,7 @@ export function listResources(contract: Contract): Resource[] {
   return listCrudKinds(contract).filter((kind): kind is Resource => kind.list !== undefined)
 }
 
-/** Throws `Refused` if the contract has none. */
+/** Throws `Refused` if the contract has no such kind. */
 export function firstResource(contract: Contract): Resource {
   const [first] = listResources(contract)
   if (!first)

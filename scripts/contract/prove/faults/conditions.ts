@@ -4,20 +4,20 @@ import type { ProxyHooks } from '../faulty-proxy.ts'
 import { onSuccess, withoutHeaders } from '../hooks.ts'
 import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'
 
-/** The contract tests also send headers of the largest size, with other values than tags. */
+/** The contract tests also send headers of the largest size, whose values are not tags. */
 const isTag = (value: string | undefined): boolean => (value ?? '').length < 1000
 
 const fault = faultFactory('conditions')
 
 export function conditionFaults(contract: Contract): SeededFault[] {
   const { get, create, update, remove } = firstResource(contract)
-  const without = (name: string, when: (value: string) => boolean): ProxyHooks => ({
+  const withoutHeader = (name: string, when: (value: string) => boolean): ProxyHooks => ({
     changeRequest: ({ headers }) =>
       isTag(headers[name]) && when(headers[name] ?? '')
         ? { headers: withoutHeaders(headers, name) }
         : {},
   })
-  const etag = (change: (tag: string) => string): ProxyHooks => ({
+  const changeEtag = (change: (tag: string) => string): ProxyHooks => ({
     changeResponse: ({ headers }) =>
       headers.etag ? { headers: { ...headers, etag: change(headers.etag) } } : {},
   })
@@ -25,17 +25,17 @@ export function conditionFaults(contract: Contract): SeededFault[] {
     fault(
       'ignores If-Match',
       update,
-      without('if-match', () => true),
+      withoutHeader('if-match', () => true),
     ),
     fault(
       'ignores If-Match of a delete',
       remove,
-      without('if-match', () => true),
+      withoutHeader('if-match', () => true),
     ),
     fault(
       'ignores If-None-Match',
       get,
-      without('if-none-match', () => true),
+      withoutHeader('if-none-match', () => true),
     ),
     fault('refuses If-Match: *', update, {
       changeRequest: ({ headers }) =>
@@ -55,27 +55,27 @@ export function conditionFaults(contract: Contract): SeededFault[] {
     fault(
       'ignores a list in If-None-Match',
       get,
-      without('if-none-match', (value) => value.includes(',')),
+      withoutHeader('if-none-match', (value) => value.includes(',')),
     ),
     fault(
       'ignores a weak tag in If-None-Match',
       get,
-      without('if-none-match', (value) => value.startsWith('W/')),
+      withoutHeader('if-none-match', (value) => value.startsWith('W/')),
     ),
     fault(
       'ignores If-None-Match: *',
       get,
-      without('if-none-match', (value) => value === '*'),
+      withoutHeader('if-none-match', (value) => value === '*'),
     ),
     fault(
       'keeps the ETag after an update',
       update,
-      etag(() => '"constant"'),
+      changeEtag(() => '"constant"'),
     ),
     fault(
       'changes the ETag with each request',
       get,
-      etag((tag) => tag.replace(/"$/, `${Math.random().toString(36).slice(2)}"`)),
+      changeEtag((tag) => tag.replace(/"$/, `${Math.random().toString(36).slice(2)}"`)),
     ),
     fault(
       'sends another ETag to a create than to a get',

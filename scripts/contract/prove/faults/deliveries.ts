@@ -69,8 +69,8 @@ function attemptFaults(words: DeliveryHeader[]): NamedFault[] {
       body: JSON.stringify({ ...parseObject(delivery.body), id }),
     }
   }
-  /** Changes each attempt after the first. */
-  const later = (change: (delivery: Delivery) => Delivery): DeliveryHook => {
+  /** Changes each attempt of a delivery but the first. */
+  const changeLaterAttempts = (change: (delivery: Delivery) => Delivery): DeliveryHook => {
     const seen = new Set<string>()
     return (delivery, deliver, secret) => {
       const id = delivery.headers[idHeader] ?? ''
@@ -88,6 +88,7 @@ function attemptFaults(words: DeliveryHeader[]): NamedFault[] {
         return await deliver(delivery)
       },
     ],
+    // The service believes that each attempt succeeded.
     ['does not try again', async (delivery, deliver) => Math.min(204, await deliver(delivery))],
     [
       'tries again immediately',
@@ -96,16 +97,16 @@ function attemptFaults(words: DeliveryHeader[]): NamedFault[] {
         return status < 300 ? status : await deliver(delivery)
       },
     ],
-    ['gives each attempt another ID', later(withNewId)],
+    ['gives each attempt another ID', changeLaterAttempts(withNewId)],
     [
       'sends another body with the second attempt',
-      later((delivery) => ({ ...delivery, body: `${delivery.body} ` })),
+      changeLaterAttempts((delivery) => ({ ...delivery, body: `${delivery.body} ` })),
     ],
     ['sends PUT', changeDelivery(words, () => ({ method: 'PUT' }))],
   ]
 }
 
-/** Faults of headers and of the body, signed correctly. */
+/** Faults of headers and of the body. The signatures are right. */
 function bodyFaults(words: DeliveryHeader[]): NamedFault[] {
   const named = (fits: (header: DeliveryHeader) => boolean) => words.find(fits)?.name ?? ''
   const time = named((header) => header['x-time-of'] !== undefined)

@@ -23,7 +23,7 @@ export function eventFaults(contract: Contract): SeededFault[] {
     .find((operation) =>
       Object.values(readEmitConditions(operation)).some(({ becomes }) => becomes),
     )
-  const withForeign = resources
+  const removeWithOtherEvents = resources
     .map((resource) => resource.remove)
     .find(({ emits }) => emits.length > 1)
   const typeField = list.type.slice(1)
@@ -99,13 +99,13 @@ export function eventFaults(contract: Contract): SeededFault[] {
           ),
         ]
       : []),
-    ...(withForeign
+    ...(removeWithOtherEvents
       ? [
           fault(
             'emits no event for the records that a deletion changes',
-            withForeign,
+            removeWithOtherEvents,
             onEvents((events) =>
-              events.filter((event) => event[typeField] !== withForeign.emits[1]),
+              events.filter((event) => event[typeField] !== removeWithOtherEvents.emits[1]),
             ),
           ),
         ]
@@ -119,21 +119,21 @@ function copyOf(event: JsonObject, { id }: EventList): JsonObject {
 
 type Fits = (response: ProxyResponse, request: ProxyRequest) => boolean
 
-/** Adds one more event of the type to the list after each response that fits: a copy of the newest
- *  one. */
+/** Adds an event of the type to the list after each response that fits: a copy of the newest event
+ *  with another ID. */
 function addEvents(
   { list, items, type }: { list: EventList; items: string; type: string },
   fits: Fits,
 ): ProxyHooks {
-  let due = 0
+  let notAdded = 0
   const added: JsonObject[] = []
   return {
     changeResponse(response, request) {
-      if (fits(response, request)) due += 1
+      if (fits(response, request)) notAdded += 1
       if (response.status !== 200 || !isFor(list.operation, request)) return {}
       const page = JSON.parse(response.body)
       const [newest] = page[items]
-      for (; due > 0 && newest; due -= 1)
+      for (; notAdded > 0 && newest; notAdded -= 1)
         added.unshift({
           ...newest,
           [list.id.slice(1)]: crypto.randomUUID(),

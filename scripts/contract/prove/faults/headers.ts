@@ -10,7 +10,7 @@ const fault = faultFactory('headers')
 
 export function headerFaults(contract: Contract): SeededFault[] {
   const { get } = firstResource(contract)
-  const changed = (name: string, change: (value: string) => string): ProxyHooks =>
+  const changeHeader = (name: string, change: (value: string) => string): ProxyHooks =>
     onHeaders((headers) => {
       const value = headers[name]
       return value === undefined ? {} : { [name]: change(value) }
@@ -22,7 +22,7 @@ export function headerFaults(contract: Contract): SeededFault[] {
     fault(
       'sends the same X-Request-Id always',
       get,
-      changed('x-request-id', () => 'constant'),
+      changeHeader('x-request-id', () => 'constant'),
     ),
     fault('ignores X-Request-Id of the client', get, {
       changeRequest: ({ headers }) => ({ headers: withoutHeaders(headers, 'x-request-id') }),
@@ -30,47 +30,47 @@ export function headerFaults(contract: Contract): SeededFault[] {
     fault(
       'sends X-RateLimit-Reset in milliseconds',
       get,
-      changed('x-ratelimit-reset', (value) => String(Number(value) * 1000)),
+      changeHeader('x-ratelimit-reset', (value) => String(Number(value) * 1000)),
     ),
     fault(
       'sends X-RateLimit-Reset of the past',
       get,
-      changed('x-ratelimit-reset', (value) => String(Number(value) - HOUR_SECONDS)),
+      changeHeader('x-ratelimit-reset', (value) => String(Number(value) - HOUR_SECONDS)),
     ),
     fault(
       'sends X-RateLimit-Reset as seconds left',
       get,
-      changed('x-ratelimit-reset', () => '30'),
+      changeHeader('x-ratelimit-reset', () => '30'),
     ),
     fault(
       'does not count down X-RateLimit-Remaining',
       get,
-      changed('x-ratelimit-remaining', () => '59'),
+      changeHeader('x-ratelimit-remaining', () => '59'),
     ),
     fault(
-      'sends the seconds of RateLimit always as 60',
+      'sends the seconds of RateLimit always as 3600',
       get,
-      changed('ratelimit', (value) => value.replace(/t=\d+/, 't=3600')),
+      changeHeader('ratelimit', (value) => value.replace(/t=\d+/, 't=3600')),
     ),
     fault(
       'sends another remainder in RateLimit',
       get,
-      changed('ratelimit', (value) => value.replace(/r=\d+/, 'r=1')),
+      changeHeader('ratelimit', (value) => value.replace(/r=\d+/, 'r=1')),
     ),
     fault(
       'sends another window in RateLimit-Policy',
       get,
-      changed('ratelimit-policy', (value) => value.replace(/w=\d+/, 'w=1')),
+      changeHeader('ratelimit-policy', (value) => value.replace(/w=\d+/, 'w=1')),
     ),
     fault(
       'sends another limit in RateLimit-Policy',
       get,
-      changed('ratelimit-policy', (value) => value.replace(/q=\d+/, 'q=1')),
+      changeHeader('ratelimit-policy', (value) => value.replace(/q=\d+/, 'q=1')),
     ),
     fault(
-      'omits X-Content-Type-Options',
+      'sends another X-Content-Type-Options',
       get,
-      changed('x-content-type-options', () => 'none'),
+      changeHeader('x-content-type-options', () => 'none'),
     ),
     fault(
       'omits Vary',
@@ -80,7 +80,7 @@ export function headerFaults(contract: Contract): SeededFault[] {
     fault(
       'lets shared caches store responses',
       get,
-      changed('cache-control', () => 'public, max-age=60'),
+      changeHeader('cache-control', () => 'public, max-age=60'),
     ),
     fault(
       'omits Cache-Control',

@@ -1,8 +1,8 @@
 /** Faults of a service that takes input that it must refuse, or refuses input that it must take.
  *
- *  The service behind the proxy is right. To take invalid input, the proxy corrects it on its way:
- *  the fields, parameters and values below are those that the contract tests send, see
- *  values/invalid-values.ts. */
+ *  The service behind the proxy refuses invalid input. To hide that, the proxy corrects the input
+ *  before the service gets it. The fields, parameters and values below are those that the contract
+ *  tests send, see values/invalid-values.ts. */
 import type { Contract } from '../../../model/contract.ts'
 import { mapValues } from '../../../model/schema.ts'
 import { requestSchema } from '../../../words/records.ts'
@@ -13,8 +13,8 @@ import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.t
 
 const fault = faultFactory('validation')
 
-/** The fields of resources have at most 200 characters. */
-const TOO_LONG = 201
+/** The text fields of records have at most 200 characters. */
+const TOO_MANY_CHARACTERS = 201
 
 export function validationFaults(contract: Contract): SeededFault[] {
   const { create, update, list } = firstResource(contract)
@@ -53,7 +53,9 @@ export function validationFaults(contract: Contract): SeededFault[] {
       create,
       onAnyInput(create, (input) =>
         mapValues(input, (value) =>
-          typeof value === 'string' && value.length === TOO_LONG ? value.slice(1) : value,
+          typeof value === 'string' && value.length === TOO_MANY_CHARACTERS
+            ? value.slice(1)
+            : value,
         ),
       ),
     ),

@@ -24,8 +24,8 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
           ({ format }) => format === 'uuid',
         ),
       ) ?? create
-  const isOther = ({ headers }: ProxyRequest) => headers.authorization === `Bearer ${otherKey}`
-  /** The request with the key of the run. */
+  const isFromOther = ({ headers }: ProxyRequest) => headers.authorization === `Bearer ${otherKey}`
+  /** Replaces the key of the request by the key of the run. */
   const asRun = ({ headers }: ProxyRequest) => ({
     headers: { ...headers, authorization: `Bearer ${key}` },
   })
@@ -34,14 +34,14 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
     operation: Operation,
     fits = (_: ProxyRequest): boolean => true,
   ): ProxyHooks =>
-    onRequest(operation, (request) => (isOther(request) && fits(request) ? asRun(request) : {}))
+    onRequest(operation, (request) => (isFromOther(request) && fits(request) ? asRun(request) : {}))
   return [
     fault('returns the record of another account', get, confuseAccounts(get)),
     fault('updates the record of another account', update, confuseAccounts(update)),
     fault('deletes the record of another account', remove, confuseAccounts(remove)),
     fault('returns 403 for the record of another account', get, {
       changeResponse: ({ status }, request) =>
-        isOther(request) && status === 404 ? { status: 403 } : {},
+        isFromOther(request) && status === 404 ? { status: 403 } : {},
     }),
     fault(
       'returns 304 for the record of another account',
@@ -56,7 +56,7 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
     ),
     fault('counts the records of another account', list, {
       async respond(request, forward) {
-        if (!isFor(list, request) || !isOther(request)) return undefined
+        if (!isFor(list, request) || !isFromOther(request)) return undefined
         const [own, other] = [
           await forward(request),
           await forward({ ...request, ...asRun(request) }),
@@ -76,7 +76,7 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
   ]
 }
 
-/** Repeats the response to the first request with a key, whoever sends the second. */
+/** Repeats the response to the first request with an idempotency key, also for another account. */
 function sharedKeys(path: string): ProxyHooks {
   const stored = new Map<string, string>()
   return {

@@ -124,6 +124,7 @@ function filterFaults(lists: Operation[], words: ListWords): SeededFault[] {
 function sortFaults(lists: Operation[], words: ListWords): SeededFault[] {
   const { sort } = words
   const [list] = lists as [Operation]
+  // Tasks have fields that can be null.
   const nullable = lists.find(({ id }) => id === 'listTasks') ?? list
   const isSorted = ({ path }: ProxyRequest): boolean => queryOf(path).has(sort.parameter)
   const changeSort = (change: (value: string) => string): ProxyHooks =>
@@ -195,6 +196,7 @@ function pageFaults(list: Operation, words: ListWords): SeededFault[] {
   const setNumber = (change: (value: number) => number): ProxyHooks =>
     onQuery(list, (query) => {
       const value = Number(query.get(page.parameter))
+      // Page 1000 stays unchanged: the tests request it as a page after the last one.
       if (value > 0 && value < 1000) query.set(page.parameter, String(change(value)))
     })
   const emptyLists = (record: JsonObject): JsonObject =>

@@ -132,7 +132,7 @@ export function protocolFaults(contract: Contract): SeededFault[] {
   ]
 }
 
-/** An optional field that is never sent. */
+/** At most one fault: the first optional field that operations declare is never sent. */
 export function optionalFieldFaults(contract: Contract): SeededFault[] {
   return contract.operations
     .flatMap((operation) =>

@@ -20,7 +20,7 @@ export function sequenceFaults(contract: Contract): SeededFault[] {
   const kinds = listLinkedKinds(contract)
   const withStates = kinds.filter(({ words }) => words.states !== undefined)
   const [first, second] = withStates
-  const final = withStates.find(hasFinalStates)
+  const final = withStates.find(hasSeveralFinalStates)
   return [
     ...withStates.map((kind) =>
       fault(
@@ -53,8 +53,7 @@ export function sequenceFaults(contract: Contract): SeededFault[] {
   ]
 }
 
-/** Whether a field has several final states. */
-function hasFinalStates({ words: { states = {} } }: LinkedKind): boolean {
+function hasSeveralFinalStates({ words: { states = {} } }: LinkedKind): boolean {
   return Object.values(states).some(
     (next) => Object.values(next).filter((values) => values.length === 0).length > 1,
   )
@@ -70,7 +69,7 @@ function listParents(kinds: LinkedKind[], whenDeleted: 'cleared' | 'refused'): L
 
 const idOf = (path: string): string => pathOf(path).split('/').at(-1) ?? ''
 
-type Fits = (sent: JsonObject, current: JsonObject) => boolean
+type Fits = (sent: JsonObject) => boolean
 
 const changesState =
   ({ words: { states = {} } }: LinkedKind): Fits =>
@@ -82,7 +81,7 @@ const changesFixed =
   (sent) =>
     Object.keys(sent).every((name) => name in fixed_when)
 
-/** Refused updates that fit seem to succeed. All later responses have the fields that they sent. */
+/** Refused updates that fit seem to succeed. All later responses have the fields of the updates. */
 function acceptRefused({ get, update, words }: LinkedKind, fits: Fits): ProxyHooks {
   const changes = new Map<string, JsonObject>()
   let versions = 0
@@ -104,9 +103,9 @@ function acceptRefused({ get, update, words }: LinkedKind, fits: Fits): ProxyHoo
       const response = await forward(request)
       const sent = parseObject(request.body)
       const isRefused = response.status === 422 && isFor(update, request)
-      if (!isRefused || !isValidInput(update, sent)) return show(path, response)
+      const seemsToSucceed = isRefused && isValidInput(update, sent) && fits(sent)
+      if (!seemsToSucceed) return show(path, response)
       const current = await readRecord(request, forward)
-      if (!fits(sent, parseObject(current.body))) return response
       versions += 1
       changes.set(path, { ...changes.get(path), ...sent })
       return show(path, current)
@@ -166,10 +165,10 @@ function storePart({ update, words: { states = {} } }: LinkedKind): ProxyHooks {
       if (!isFor(update, request)) return undefined
       const response = await forward(request)
       const sent = parseObject(request.body)
-      const rest = Object.fromEntries(Object.entries(sent).filter(([name]) => !(name in states)))
-      const isValid = isValidInput(update, sent)
-      if (response.status === 422 && isValid && Object.keys(rest).length > 0)
-        await forward({ ...request, body: JSON.stringify(rest) })
+      const others = Object.fromEntries(Object.entries(sent).filter(([name]) => !(name in states)))
+      const isRefused = response.status === 422 && isValidInput(update, sent)
+      if (isRefused && Object.keys(others).length > 0)
+        await forward({ ...request, body: JSON.stringify(others) })
       return response
     },
   }
@@ -207,7 +206,7 @@ function acceptBoth(kind: LinkedKind): ProxyHooks {
   return onSimultaneous(kind.update, (request, forward) => respond?.(request, forward))
 }
 
-/** `respond` handles each request that arrives during another one of the same path. */
+/** Lets `respond` handle each request that arrives during another request to the same path. */
 function onSimultaneous(
   operation: Operation,
   respond: NonNullable<ProxyHooks['respond']>,

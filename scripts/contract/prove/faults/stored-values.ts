@@ -66,17 +66,17 @@ function writeFaults({ create, update }: Resource): SeededFault[] {
 function updateFaults(contract: Contract, { get, update }: Resource): SeededFault[] {
   const { properties = {} } = requestSchema(contract, update)
   const nullable = Object.keys(properties).filter((name) => properties[name]?.nullable)
-  const stale = new Map<string, string>()
+  const bodiesBefore = new Map<string, string>()
   return [
     fault('responds to an update and stores nothing', update, {
       async respond(request, forward) {
-        const known = stale.get(request.path)
-        if (isFor(get, request) && known !== undefined)
-          return { ...(await forward(request)), body: known }
+        const oldBody = bodiesBefore.get(request.path)
+        if (isFor(get, request) && oldBody !== undefined)
+          return { ...(await forward(request)), body: oldBody }
         if (!isFor(update, request)) return undefined
         const before = await readRecord(request, forward)
         const response = await forward(request)
-        if (response.status === update.success.status) stale.set(request.path, before.body)
+        if (response.status === update.success.status) bodiesBefore.set(request.path, before.body)
         return response
       },
     }),
@@ -145,22 +145,22 @@ function readFaults(
   { create, get, update, remove }: Resource,
   key: string,
 ): SeededFault[] {
-  const [text = ''] = requestSchema(contract, create).required ?? []
-  const first = new Map<string, string>()
+  const [textField = ''] = requestSchema(contract, create).required ?? []
+  const firstBodies = new Map<string, string>()
   const deleted = new Set<string>()
   const authorization = `Bearer ${key}`
   return [
     fault('reads an old version', update, {
       changeResponse: ({ status, body }, request) => {
         if (status !== 200 || !isFor(get, request)) return {}
-        if (!first.has(request.path)) first.set(request.path, body)
-        return { body: first.get(request.path) ?? body }
+        if (!firstBodies.has(request.path)) firstBodies.set(request.path, body)
+        return { body: firstBodies.get(request.path) ?? body }
       },
     }),
     fault('stores other text than it returns', create, {
       changeResponse: ({ status, body }, request) =>
         status === 200 && isFor(get, request)
-          ? { body: body.replace(`"${text}":"`, `"${text}":"x`) }
+          ? { body: body.replace(`"${textField}":"`, `"${textField}":"x`) }
           : {},
     }),
     fault('deletes nothing', remove, {
@@ -208,7 +208,8 @@ function findField(
 
 /** Faults of defaults, and of values of each type. */
 function valueFaults(contract: Contract, resources: Resource[]): SeededFault[] {
-  /** A fault of the first field that fits. It keeps the value if `change` returns undefined. */
+  /** A fault of the first field that fits. Keeps the value of the field if `change` returns
+   *  undefined. */
   const faultIn = (
     fits: (schema: Schema) => boolean,
     what: string,
