@@ -1,5 +1,5 @@
-// Dredd loads this file by `require` and passes `hooks` to no other module.
-// The suite, in the same process, sets the global function.
+// Dredd loads this file with `require`, and gives `hooks` to no other module.
+// dredd.ts, in the same process, sets the global function.
 const hooks = require('hooks')
 hooks.beforeEach((transaction, done) => {
   globalThis.beforeDreddTransaction(transaction).then(

@@ -45,8 +45,9 @@ export async function runDreddSuite(
   return {
     failures,
     passed: passed.flatMap((id) => {
-      const one = declared.get(id)
-      return one === undefined ? [] : [{ operation: one.operation.id, status: one.response.status }]
+      const found = declared.get(id)
+      if (found === undefined) return []
+      return [{ operation: found.operation.id, status: found.response.status }]
     }),
   }
 }
@@ -61,7 +62,7 @@ async function prepare(
   const account = await servers.app.newAccount()
   const send = (request: Request) => client.exchange(request)
   const records = await prepareRecords(contract, send, account.key)
-  // Dredd sends empty header parameters.
+  // Dredd sends each header parameter with an empty value.
   for (const parameter of operation.parameters)
     if (parameter.in === 'header') delete transaction.request.headers[parameter.name]
   transaction.request.headers.Authorization = `Bearer ${account.key}`

@@ -10,7 +10,8 @@ import { mapValues, type Schema, toJsonSchema } from '../../model/schema.ts'
 
 const require = createRequire(import.meta.url)
 
-/** The parts of Dredd's transaction that the suite reads or changes. */
+/** A request of Dredd with the response that it must get: the parts that the suite reads or
+ *  changes. */
 export interface Transaction {
   id: string
   name: string
@@ -45,8 +46,8 @@ interface Statistics {
 
 type Expand = (template: string, parameters: Record<string, unknown>) => { uri: string | null }
 
-/** Dredd's URI expansion treats `page%5Bnumber%5D` as an unknown name and silently drops the
- *  operation. */
+/** Replaces Dredd's URI expansion, which does not find parameters such as `page%5Bnumber%5D` and
+ *  then silently drops the operation. */
 function mendBracketedNames(): void {
   const path = require.resolve('dredd-transactions/compile/compileURI/expandURItemplate')
   const original = require(path) as Expand
@@ -62,8 +63,8 @@ function mendBracketedNames(): void {
   if (cached) cached.exports = mended
 }
 
-/** Runs every transaction of openapi.yaml against `endpoint`. `prepare` changes each so that its
- *  declared status occurs. `passed` has the IDs of transactions. */
+/** Runs every transaction of openapi.yaml against the URL `endpoint`. First, `prepare` changes each
+ *  transaction so that its declared status occurs. `passed` has the IDs of transactions. */
 export async function runDredd(
   endpoint: string,
   prepare: (transaction: Transaction) => Promise<void>,
@@ -97,15 +98,15 @@ export async function runDredd(
   return { statistics, passed, failures }
 }
 
-/** The name of a transaction is `path > summary > status > media type`. Throws if the contract does
- *  not have it. */
+/** The response that the transaction must get. The name of a transaction ends with
+ *  `path > summary > status > media type`. Throws if the contract does not declare the response. */
 export function declaredResponse(contract: Contract, { name }: Transaction): DeclaredResponse {
   const [path, summary, status, mediaType] = name.slice(name.indexOf('/')).split(' > ')
   const operation = contract.operations.find(
     (candidate) => candidate.path === path && candidate.summary === summary,
   )
   const response = operation?.responses.find((candidate) => String(candidate.status) === status)
-  if (!operation || !response) throw new Error(`${name} is not an operation of the contract`)
+  if (!operation || !response) throw new Error(`${name} is not a response of the contract`)
   return { operation, response, mediaType }
 }
 
@@ -121,13 +122,13 @@ export function transactionCount({ operations }: Pick<Contract, 'operations'>): 
 /** Formats that Dredd's validator does not know. */
 const UNKNOWN_FORMATS = ['int32', 'int64', 'float', 'double', 'byte', 'binary', 'password']
 
-/** The media types of bodies, by method. */
-const ACCEPTED: Record<string, string> = {
+/** The media types that a 415 names in its header `Accept`, by method. The default is JSON only. */
+const ACCEPTED_TYPES: Record<string, string> = {
   PATCH: 'application/json, application/merge-patch+json',
 }
 
-/** Replaces Dredd's expectation by the whole schema without additional properties, and the required
- *  headers. */
+/** Makes Dredd expect a body of the whole schema, without undeclared properties, and the required
+ *  headers only. */
 export function expectSchema(
   contract: Contract,
   transaction: Transaction,
@@ -145,10 +146,10 @@ export function expectSchema(
   for (const name of Object.keys(transaction.expected.headers)) {
     if (response.headers[name.toLowerCase()]?.required === false)
       delete transaction.expected.headers[name]
-    // Dredd compares this header's value, but knows none.
+    // Dredd compares the value of this header, but does not know the right value.
     if (name === 'Accept' && transaction.expected.headers[name] !== undefined)
       transaction.expected.headers[name] =
-        ACCEPTED[transaction.request.method] ?? 'application/json'
+        ACCEPTED_TYPES[transaction.request.method] ?? 'application/json'
   }
 }
 

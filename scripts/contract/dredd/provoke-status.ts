@@ -6,7 +6,7 @@ import type { DeclaredResponse, Transaction } from './dredd.ts'
 interface Account {
   accountId: string
   userId: string
-  /** Full Access, of the Owner. */
+  /** A Full Access key of the Account Owner. */
   key: string
 }
 
@@ -14,8 +14,9 @@ interface Account {
 export interface Server {
   url: string
   newAccount(): Promise<Account>
-  /** A member without permissions. */
+  /** Creates a user without the Finance permission. */
   newUser(accountId: string): Promise<{ userId: string }>
+  /** Full Access is the default. */
   newKey(
     account: { accountId: string; userId: string },
     accessLevel?: 'full_access' | 'read_only',
@@ -24,7 +25,7 @@ export interface Server {
 
 /** Changes that no request can make. The caller of the suite implements them. */
 export interface DatabaseChanges {
-  /** Writes the export's file as if the time were `now`. */
+  /** Writes the export's file as if the time were `now`, by default in the export's own format. */
   finishExport(id: string, now: Date, format?: 'csv' | 'json'): Promise<void>
   /** Turns the account's exports into exports of payments, which need the Finance permission. */
   restrictExports(accountId: string): Promise<void>
@@ -95,7 +96,7 @@ const BY_STATUS: Record<number, Provoke> = {
     transaction.fullPath = transaction.fullPath.replace(ID, randomUUID())
   },
   409: async ({ isFile, servers, account, transaction: { request, fullPath: url } }) => {
-    // The export is not completed yet, so its file gets 409 already.
+    // The export is not completed, so a request for its file gets 409 in any case.
     if (isFile) return
     const key = randomUUID()
     request.headers['Idempotency-Key'] = key
@@ -120,13 +121,13 @@ const BY_STATUS: Record<number, Provoke> = {
   },
   429: async ({ servers: { limited }, account, transaction }) => {
     await sendGet(limited, '/public/v1/event-types', account.key)
-    sendTo(limited, transaction)
+    setServer(transaction, limited)
   },
   500: ({ servers: { broken, brokenKey }, transaction }) => {
     transaction.request.headers.Authorization = `Bearer ${brokenKey}`
-    sendTo(broken, transaction)
+    setServer(transaction, broken)
   },
-  503: ({ servers: { down }, transaction }) => sendTo(down, transaction),
+  503: ({ servers: { down }, transaction }) => setServer(transaction, down),
 }
 
 /** Throws for a status that has no entry in `BY_STATUS`. */
@@ -147,8 +148,8 @@ export async function provokeStatus(
   await provoke({ servers, transaction, declared, account, isFile, recordId })
 }
 
-/** Sends a key of a user without the permission for the operation or the exported records. Other
- *  operations get a Read Only key. */
+/** Uses a key of a user without the Finance permission if the operation, or the exported records,
+ *  need it. Other operations get a Read Only key of the Account Owner. */
 async function provokeForbidden(situation: Situation): Promise<void> {
   const { servers, account, isFile, transaction } = situation
   const { permission } = situation.declared.operation
@@ -171,7 +172,7 @@ function addQuery(transaction: Transaction, query: string): void {
   transaction.fullPath += `${transaction.fullPath.includes('?') ? '&' : '?'}${query}`
 }
 
-function sendTo({ url }: Server, transaction: Transaction): void {
+function setServer(transaction: Transaction, { url }: Server): void {
   const { hostname, port } = new URL(url)
   Object.assign(transaction, { host: hostname, port })
 }
