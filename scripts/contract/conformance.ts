@@ -1,4 +1,4 @@
-/** Checks that every response of an operation must pass. */
+/** Compares a response with what the contract declares for its operation. */
 import { type CheckName, ContractBroken, shorten } from './contract-broken.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 
@@ -10,8 +10,9 @@ interface Validator {
 
 /** The validators that `muster generate` wrote for the contract. */
 export interface Validators {
-  /** By operation and status. `headers` takes the headers by lower-case name. `body` has a
-   *  validator for each media type. Null: nothing to validate. */
+  /** By operation ID and status. `headers` validates an object with lower-case names; null: the
+   *  contract declares no header. `body` has the validator of each media type, or null for one that
+   *  is not JSON. A `body` of null: the response must not have one. */
   responses: Readonly<
     Record<
       string,
@@ -27,10 +28,10 @@ export interface Validators {
   events: Readonly<Record<string, { payload: Validator; headers: Validator }>>
 }
 
-/** Throws ContractBroken at the first part of the response that the contract does not allow. */
+/** Throws ContractBroken for the first part of the response that the contract does not allow. */
 export function assertConforms(
   { responses }: Validators,
-  id: string,
+  operationId: string,
   request: Request,
   response: ReceivedResponse,
 ): void {
@@ -38,9 +39,12 @@ export function assertConforms(
   const broken = (check: CheckName, message: string): ContractBroken =>
     new ContractBroken(check, request, message)
   if (status >= 500) throw broken('not_a_server_error', `returned ${status}: ${shorten(text)}`)
-  const expected = responses[id]?.[status]
+  const expected = responses[operationId]?.[status]
   if (expected === undefined)
-    throw broken('status_code_conformance', `returned ${status}, which ${id} does not declare`)
+    throw broken(
+      'status_code_conformance',
+      `returned ${status}, which ${operationId} does not declare`,
+    )
 
   const mediaType = headers.get('content-type') ?? ''
   if (expected.body === null) {
@@ -72,7 +76,7 @@ export function assertConforms(
     )
 }
 
-/** After the name of what is invalid. */
+/** The end of a sentence that begins with the name of the invalid value. */
 export function formatFirstError({ errors }: Validator): string {
   const [error] = errors ?? []
   return `at ${error?.instancePath || '/'} ${error?.message} ${JSON.stringify(error?.params ?? {})}`

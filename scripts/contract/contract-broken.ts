@@ -33,7 +33,7 @@ export class ContractBroken extends Error {
   override name = 'ContractBroken'
   readonly check: CheckName
   readonly request: Request
-  /** The requests that must come first, or the failure does not occur. */
+  /** The requests that lead to the failure. May contain `request`. */
   readonly earlier: Request[]
 
   constructor(check: CheckName, request: Request, message: string, earlier: Request[] = []) {
@@ -47,11 +47,11 @@ export class ContractBroken extends Error {
 interface Expectation {
   check: CheckName
   expected: number
-  /** Names the request in the message. */
+  /** The subject of the message, for example `a simultaneous request`. */
   what: string
 }
 
-/** Throws ContractBroken for another status. */
+/** Throws ContractBroken unless the status is `expected`. */
 export function assertStatus(
   request: Request,
   status: number,

@@ -4,6 +4,7 @@ import type { Operation } from '../model/operations.ts'
 import { Refusals } from './refusals.ts'
 import { hasField, listOptionalFields } from './response-fields.ts'
 
+/** A documented status, event or optional field: a cell of the matrix in the report. */
 export interface Cell {
   operation: string
   kind: 'status' | 'event' | 'field'
@@ -11,7 +12,7 @@ export interface Cell {
   name: string
   /** The number of occurrences. */
   seen: number
-  /** Why it may stay unseen; null if it must occur. */
+  /** Why the cell need not occur. Null if it must occur. */
   reason: string | null
 }
 
@@ -64,7 +65,7 @@ export class Coverage {
     this.#count(operation, 'event', event)
   }
 
-  /** The body of a successful response. */
+  /** Counts the optional fields in the body of a successful response. */
   sawBody(operation: string, body: unknown): void {
     for (const field of this.#fields.get(operation) ?? [])
       if (hasField(body, field)) this.#count(operation, 'field', field)
@@ -75,11 +76,11 @@ export class Coverage {
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
   }
 
-  hasSeenEvents({ id, emits }: Operation): boolean {
+  hasSeenAllEvents({ id, emits }: Operation): boolean {
     return emits.every((event) => this.#cell(id, 'event', event).seen > 0)
   }
 
-  /** The operation was not tested. */
+  /** Notes that the operation is not tested. */
   skip(operation: string, reason: string): void {
     this.#skipped.set(operation, reason)
   }
@@ -113,7 +114,7 @@ export class Coverage {
   }
 }
 
-/** Must occur, and did not. */
+/** Whether the cell must occur, but did not. */
 export function isMissing({ seen, reason }: Cell): boolean {
   return seen === 0 && reason === null
 }
@@ -122,7 +123,7 @@ export function describeMissing({ kind, name }: Cell): string {
   return `the ${kind} ${name} is documented, but never occurred`
 }
 
-/** Did not occur, and need not. */
+/** Whether the cell did not occur, and need not. */
 export function isExcused({ seen, reason }: Cell): boolean {
   return seen === 0 && reason !== null
 }

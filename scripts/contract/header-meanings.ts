@@ -1,4 +1,4 @@
-/** The meanings of response headers, which every response must have. */
+/** Tests that the headers of every response mean what the contract says. */
 import type { Contract } from '../model/contract.ts'
 import type { OperationResponse } from '../model/operations.ts'
 import {
@@ -14,7 +14,8 @@ import { isValid } from './values/validity.ts'
 /** `Date` has whole seconds, and a response takes time. */
 const CLOCK_TOLERANCE_SECONDS = 5
 
-/** Throws unless each header of the response has a value that its words allow. */
+/** Throws ContractBroken unless each header of the response has a value that the words of the
+ *  contract allow. */
 export function assertHeaderMeanings(
   contract: Contract,
   declared: OperationResponse | undefined,
@@ -50,19 +51,20 @@ function findProblem(
   { headers }: ReceivedResponse,
 ): string | undefined {
   const date = Date.parse(headers.get('date') ?? '')
-  const now = (Number.isNaN(date) ? Date.now() : date) / 1000
+  const nowSeconds = (Number.isNaN(date) ? Date.now() : date) / 1000
   const { 'x-epoch-seconds': epoch, 'x-at-most': most, 'x-parameters': parameters = {} } = header
+  // The negated comparisons also find values that are no numbers: NaN.
   if (epoch) {
-    const ahead = Number(value) - now
-    if (!(ahead >= -CLOCK_TOLERANCE_SECONDS))
+    const secondsAhead = Number(value) - nowSeconds
+    if (!(secondsAhead >= -CLOCK_TOLERANCE_SECONDS))
       return 'which is in the past: it must be in seconds since 1970'
-    if (ahead > epoch.at_most_ahead + CLOCK_TOLERANCE_SECONDS)
+    if (secondsAhead > epoch.at_most_ahead + CLOCK_TOLERANCE_SECONDS)
       return `which is more than ${epoch.at_most_ahead} seconds ahead`
   }
   if (most !== undefined && !(Number(value) <= most)) return `which is more than ${most}`
   for (const [name, meaning] of Object.entries(parameters)) {
     const actual = new RegExp(`;${name}=(\\d+)`).exec(value)?.[1]
-    const expected = expectedParameter(meaning, headers, now)
+    const expected = expectedParameter(meaning, headers, nowSeconds)
     const tolerance = meaning.seconds_until === undefined ? 0 : CLOCK_TOLERANCE_SECONDS
     if (expected !== undefined && !(Math.abs(Number(actual) - expected) <= tolerance))
       return `whose ${name} must be ${Math.round(expected)}`
@@ -70,16 +72,16 @@ function findProblem(
   return undefined
 }
 
-/** Undefined if the other header is missing. */
+/** The value that the parameter must have. Undefined if it depends on a header that is missing. */
 function expectedParameter(
   { equals, seconds_until }: ParameterMeaning,
   headers: Headers,
-  now: number,
+  nowSeconds: number,
 ): number | undefined {
   if (typeof equals === 'number') return equals
   const other = headers.get(equals ?? seconds_until ?? '')
   if (other === null) return undefined
-  return seconds_until === undefined ? Number(other) : Number(other) - now
+  return seconds_until === undefined ? Number(other) : Number(other) - nowSeconds
 }
 
 function broken(request: Request, message: string): ContractBroken {

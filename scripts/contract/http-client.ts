@@ -1,4 +1,4 @@
-/** Sends requests on connections that it keeps open. */
+/** An HTTP client that keeps connections open, and sends a request again after 429. */
 import { once } from 'node:events'
 import * as http from 'node:http'
 import * as https from 'node:https'
@@ -8,6 +8,7 @@ import { parseJson } from '../model/json.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 
 const TIMEOUT_MS = 30_000
+/** The longest `Retry-After` that the client waits for. */
 const MAX_WAIT_SECONDS = 90
 /** A service that always responds with 429 must not keep the tests for ever. */
 const MAX_REPEATS = 10
@@ -29,7 +30,7 @@ export class HttpClient {
   /** Keeps connections open. */
   readonly #agent: http.Agent
 
-  /** A POST with one of the headers `repeatHeaders` can be repeated. */
+  /** A request with one of the headers `repeatHeaders` can be repeated, also a POST. */
   constructor(url: string, repeatHeaders: string[]) {
     this.#url = url
     this.#repeatHeaders = repeatHeaders
@@ -42,7 +43,8 @@ export class HttpClient {
   }
 
   /** Sends the request. After 429, calls `onLimited`, waits for `Retry-After` and sends the request
-   *  again. Throws if no response arrives. */
+   *  again. Returns the 429 if `Retry-After` is missing or too long, or after too many repeats.
+   *  Throws if no response arrives. */
   async exchange(
     request: Request,
     onLimited?: (response: ReceivedResponse) => void,
@@ -62,8 +64,8 @@ export class HttpClient {
     await this.#sendOnNewConnection({ method: 'GET', path: '/', headers: {}, key: null })
   }
 
-  /** The server may close an idle connection at any time. A request that cannot be repeated gets a
-   *  connection of its own. */
+  /** The server may close an idle connection at any time, so a request that cannot be repeated gets
+   *  a new connection. Other requests get one only after an open connection broke. */
   async #exchangeOnce(request: Request): Promise<ReceivedResponse> {
     if (!this.#isRepeatable(request)) return await this.#sendOnNewConnection(request)
     return await this.#send(request, this.#agent).catch((error) => {
@@ -72,9 +74,9 @@ export class HttpClient {
     })
   }
 
-  /** Without `Connection: close`, after which a server may reset the connection before it has read
-   *  the whole body. */
   async #sendOnNewConnection(request: Request): Promise<ReceivedResponse> {
+    // `keepAlive` avoids `Connection: close`, after which a server may reset the connection before
+    // the server has read the whole body.
     const agent = new this.#http.Agent({ keepAlive: true })
     return await this.#send(request, agent).finally(() => agent.destroy())
   }
@@ -101,11 +103,12 @@ export class HttpClient {
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
     const received = once(sent, 'response') as Promise<[http.IncomingMessage]>
-    // An error after the response is one of its body.
+    // `readText` reports an error after the response has begun. Without a listener, the error would
+    // also end the process.
     sent.on('error', () => {})
     sent.end(body)
     const [response] = await received.catch((error) => {
-      const isBroken = sent.reusedSocket && BROKEN_CODES.includes(error.code)
+      const isBroken = sent.reusedSocket && BROKEN_CONNECTION_CODES.includes(error.code)
       throw isBroken ? new ReusedConnectionBroke(error.message) : error
     })
     const text = await readText(response)
@@ -118,7 +121,7 @@ export class HttpClient {
   }
 }
 
-const BROKEN_CODES = ['ECONNRESET', 'EPIPE']
+const BROKEN_CONNECTION_CODES = ['ECONNRESET', 'EPIPE']
 
 function toHeaders(rawHeaders: string[]): Headers {
   const headers = new Headers()

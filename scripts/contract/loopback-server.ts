@@ -9,7 +9,7 @@ export interface LoopbackServer extends AsyncDisposable {
   url: string
 }
 
-/** Port 0 is a free one. */
+/** Port 0 stands for any free port. Throws if the port is in use. */
 export async function startLoopbackServer(
   listener: RequestListener,
   port = 0,

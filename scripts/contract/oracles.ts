@@ -24,7 +24,8 @@ export interface Oracle {
   /** A sentence for the help. */
   promise: string
   isFor(operation: Operation, target: Target): boolean
-  /** What the contract and the target must have. Completes "it needs …". */
+  /** What the contract and the target must have. Completes "it needs …". Undefined: every contract
+   *  has it. */
   needs?: string
   listChecks(run: Run, operation: Operation): Checks
 }
@@ -172,10 +173,10 @@ export type OracleName = (typeof LIST)[number]['name']
 
 export const ORACLES: readonly Oracle[] = LIST
 
-/** The oracles for the operation. The one with the name `first` is the first. */
-export function listOracles(operation: Operation, target: Target, first?: string): Oracle[] {
+/** The oracles for the operation. The oracle with the name `firstName` comes first. */
+export function listOracles(operation: Operation, target: Target, firstName?: string): Oracle[] {
   const oracles = ORACLES.filter(({ isFor }) => isFor(operation, target))
-  const isFirst = ({ name }: Oracle): boolean => name === first
+  const isFirst = ({ name }: Oracle): boolean => name === firstName
   return [...oracles.filter(isFirst), ...oracles.filter((oracle) => !isFirst(oracle))]
 }
 

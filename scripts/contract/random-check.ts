@@ -4,7 +4,8 @@ import type { Check, Run } from './run.ts'
 
 const MAX_SHRINKING_MS = 15_000
 
-/** Tries this many values. fast-check shrinks a failing one first. */
+/** A check that tries `runs` random values. fast-check shrinks the first value that fails, and
+ *  `perform` throws the error of the shrunk value. */
 export function randomCheck<T>(
   { options, records }: Run,
   { what, runs }: { what: string; runs: number },
@@ -15,7 +16,8 @@ export function randomCheck<T>(
     what,
     async perform() {
       let shrinksUntil = Number.POSITIVE_INFINITY
-      const tried = fc.asyncProperty(values, async (value) => {
+      const property = fc.asyncProperty(values, async (value) => {
+        // The shrinking ends because all further values pass.
         if (Date.now() > shrinksUntil) return
         try {
           await holds(value)
@@ -26,7 +28,7 @@ export function randomCheck<T>(
           await records.cleanUpCheck()
         }
       })
-      const details = await fc.check(tried, { seed: options.seed, numRuns: runs })
+      const details = await fc.check(property, { seed: options.seed, numRuns: runs })
       if (details.failed) throw details.errorInstance
     },
   }

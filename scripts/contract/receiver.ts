@@ -20,7 +20,7 @@ export interface Receiver extends AsyncDisposable {
   attempts: Attempt[]
   /** IDs of the requests with which `assertReachable` tested a public URL. */
   probes: ReadonlySet<string>
-  /** Responds with 500 to the first attempt that fits. */
+  /** Makes the receiver respond with 500 to the next attempt that fits, and only to that one. */
   refuseFirst(fits: (attempt: Attempt) => boolean): void
   /** Resolves when this many attempts fit, or after the time limit. */
   waitFor(fits: (attempt: Attempt) => boolean, count: number, timeoutMs: number): Promise<void>
@@ -30,11 +30,11 @@ const MAX_BODY_BYTES = 1024 * 1024
 const PROBE_HEADER = 'muster-probe'
 const PROBE_TIMEOUT_MS = 15_000
 
-/** Port 0 is a free one. */
+/** Port 0 stands for any free port. */
 export async function startContractReceiver(port = 0): Promise<Receiver> {
   const attempts: Attempt[] = []
   const probes = new Set<string>()
-  const waiting = new Set<() => void>()
+  const waitingChecks = new Set<() => void>()
   let isRefused = (_: Attempt): boolean => false
   const respond = async (incoming: IncomingMessage): Promise<number> => {
     const probe = incoming.headers[PROBE_HEADER]
@@ -59,7 +59,7 @@ export async function startContractReceiver(port = 0): Promise<Receiver> {
     respond(incoming).then(
       (status) => {
         outgoing.writeHead(status).end()
-        for (const check of waiting) check()
+        for (const check of waitingChecks) check()
       },
       // The sender closed the connection.
       () => outgoing.destroy(),
@@ -81,17 +81,18 @@ export async function startContractReceiver(port = 0): Promise<Receiver> {
         }
         const end = (): void => {
           clearTimeout(timer)
-          waiting.delete(check)
+          waitingChecks.delete(check)
           resolve()
         }
         const timer = setTimeout(end, timeoutMs)
-        waiting.add(check)
+        waitingChecks.add(check)
         check()
       }),
   }
 }
 
-/** Undefined for a body that no delivery has. A public URL also gets requests of others. */
+/** Undefined if the body is larger than that of any delivery: a public URL also gets requests that
+ *  are no deliveries. */
 async function readBody(incoming: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = []
   let bytes = 0

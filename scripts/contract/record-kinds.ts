@@ -8,7 +8,7 @@ import { requestSchema } from '../words/records.ts'
 export interface Kind {
   /** The path parameter with the ID of a record: `job` in `/jobs/{job}`. */
   name: string
-  /** The path of the list. A nested one has the parameters of the records above. */
+  /** The path template of the list, for example `/jobs`, or `/tasks/{task}/jobs` if nested. */
   collection: string
   list: Operation | undefined
   create: Operation | undefined
@@ -53,7 +53,7 @@ export function listCrudKinds(contract: Contract): CrudKind[] {
   )
 }
 
-/** The parameters of the path from left to right, each with the path before it. */
+/** The parameters of the path from left to right. The `collection` of each is the path up to it. */
 export function listCollections(path: string): { name: string; collection: string }[] {
   return [...path.matchAll(/\/\{(.+?)\}/g)].map(({ index, 1: name = '' }) => ({
     name,
@@ -61,7 +61,7 @@ export function listCollections(path: string): { name: string; collection: strin
   }))
 }
 
-/** The number of records above. */
+/** The number of records in the path of the list: 0 at the top level. */
 export function depthOf({ collection }: Kind): number {
   return listCollections(collection).length
 }
@@ -90,18 +90,18 @@ export function findItemOperation(
   return operations.find((one) => one.method === method && collectionOf(one.path) === collection)
 }
 
-/** Undefined if the path is not that of one record. */
+/** `/jobs` for `/jobs/{job}`. Undefined if the path does not end with a parameter. */
 export function collectionOf(path: string): string | undefined {
   return /^(.*)\/\{[^}]+\}$/.exec(path)?.[1]
 }
 
-/** Whether a request to the path is for the template. */
+/** Whether the path, without a query, has the form of the template. */
 export function matchesTemplate(template: string, path: string): boolean {
   return new RegExp(`^${template.replace(/\{[^}]+\}/g, '[^/]+')}$`).test(path)
 }
 
-/** By the field of request bodies: the kind of record that it refers to, which `x-refers-to` names.
- *  In a contract without this word, `job_id` refers to a `job`. */
+/** The kind of record that each field of the request bodies refers to, by the name of the field.
+ *  `x-refers-to` names the kind. In a contract without this word, `job_id` refers to a `job`. */
 export function listReferredKinds(contract: Contract, kinds: Kind[]): Map<string, Kind> {
   const fields = contract.operations.flatMap((operation) =>
     Object.entries(requestSchema(contract, operation).properties ?? {}),

@@ -1,4 +1,4 @@
-/** Refusals of data that the schema permits, as far as `x-refusals` allows them. */
+/** Counts the refusals of data that the schema permits and that `x-refusals` explains. */
 
 export interface Refusal {
   operation: string
@@ -17,8 +17,8 @@ export class Refusals {
 
   add(operation: string, field: string, message: string): void {
     const key = `${operation} ${field} ${message}`
-    const known = this.#counts.get(key) ?? { operation, field, message, count: 0 }
-    this.#counts.set(key, { ...known, count: known.count + 1 })
+    const refusal = this.#counts.get(key) ?? { operation, field, message, count: 0 }
+    this.#counts.set(key, { ...refusal, count: refusal.count + 1 })
   }
 
   list(): Refusal[] {

@@ -19,9 +19,9 @@ export interface ReceivedResponse {
   json: unknown
 }
 
-/** More than a body may have. */
+/** One byte more than a request body may have. */
 export const TOO_MANY_BODY_BYTES = 1024 * 1024 + 1
 
-/** More than servers commonly accept in a URL. The default limit of Node for all headers is 16
- *  KiB. */
+/** More than servers commonly accept in a URL, but less than Node's default limit of 16 KiB for the
+ *  URL and all headers. */
 export const LONG_URL_CHARACTERS = 9000

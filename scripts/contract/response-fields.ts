@@ -5,8 +5,8 @@ import type { Operation } from '../model/operations.ts'
 import type { Schema } from '../model/schema.ts'
 import { responseSchema } from '../words/records.ts'
 
-/** With `*` for the entries of lists, for example `data.*.note`. `x-returned-by` of a field names
- *  the only operations that send it. */
+/** The optional fields that the operation can send, for example `data.*.note`: `*` stands for the
+ *  entries of a list. `x-returned-by` of a field names the only operations that send the field. */
 export function listOptionalFields(contract: Contract, operation: Operation): string[] {
   const found = new Set<string>()
   const visit = (schema: Schema, place: string[]): void => {
@@ -24,15 +24,12 @@ export function listOptionalFields(contract: Contract, operation: Operation): st
   return [...found]
 }
 
+/** `field` is one of `listOptionalFields`. */
 export function hasField(body: unknown, field: string): boolean {
   const [name = '', ...rest] = field.split('.')
   if (typeof body !== 'object' || body === null) return false
-  const values =
-    name === '*'
-      ? Object.values(body)
-      : Object.hasOwn(body, name)
-        ? [body[name as keyof typeof body]]
-        : []
+  const own = Object.hasOwn(body, name) ? [body[name as keyof typeof body]] : []
+  const values = name === '*' ? Object.values(body) : own
   return rest.length === 0
     ? values.length > 0
     : values.some((value) => hasField(value, rest.join('.')))

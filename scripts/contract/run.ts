@@ -30,9 +30,9 @@ export interface Target {
   restrictedKey?: string
   /** A Full Access key of a user of another account. */
   otherKey?: string
-  /** Sends all later events of the account to the receiver. */
+  /** Returns a webhook that sends all later events of the account to the receiver. */
   createWebhook?(receiver: Receiver): Promise<TestedWebhook>
-  /** Gets the deliveries of the whole run. Undefined: each test starts its own. */
+  /** Gets the deliveries of the whole run. Undefined: each test of deliveries starts a receiver. */
   receiver?: Receiver
 }
 
@@ -40,9 +40,9 @@ export interface Options {
   /** The tested operations. */
   ids: readonly string[]
   seed: number
-  /** To each operation: this many valid and this many invalid ones. */
+  /** To each operation: this many valid ones, and as many invalid ones. */
   randomRequests: number
-  /** For each kind of record. By default half of `randomRequests`. */
+  /** The number of sequences for each kind of record. By default half of `randomRequests`. */
   sequences?: number
   /** The name of the oracle that comes first. */
   firstOracle?: string
@@ -81,8 +81,8 @@ export interface Check {
 
 export type Checks = AsyncIterable<Check> | Iterable<Check>
 
-/** The request with the input. References in the body lead to existing records. Without a body in
- *  the input, the body is a valid one. The default path is that of `preparePath`. */
+/** A request with the input, to `path` or to that of `preparePath`. References in the body lead to
+ *  existing records. An input without a body gets a valid body if the operation takes one. */
 export async function prepareRequest(
   run: Run,
   operation: Operation,
@@ -98,7 +98,7 @@ export async function prepareRequest(
   return newRequest(run, operation, at, { ...input, body })
 }
 
-/** The request with exactly the input. */
+/** A request with exactly the input. */
 export function newRequest(
   { target }: Run,
   { method }: Operation,
@@ -129,7 +129,8 @@ export function toText(value: unknown): string {
   return Array.isArray(value) ? value.join(',') : String(value)
 }
 
-/** The path of a new record if the operation writes, or of a shared one. */
+/** The path of a new record if the operation writes. For a GET, the path of the shared record, once
+ *  the service has finished that record. */
 export async function preparePath(run: Run, operation: Operation): Promise<string> {
   if (operation.method !== 'get') return run.records.newPath(operation)
   const path = await run.records.sharedPath(operation)
@@ -137,7 +138,7 @@ export async function preparePath(run: Run, operation: Operation): Promise<strin
   return path
 }
 
-/** Waits until the service has finished the record that the path names. */
+/** Waits until the service has finished the record that the path names, or until the time limit. */
 async function waitUntilFinished(
   { contract, target, sendUnchecked }: Run,
   operation: Operation,
@@ -162,12 +163,13 @@ async function waitUntilFinished(
 /** No record has this ID. */
 export const UNKNOWN_ID = '019cade2-11c0-7000-8000-000000000000'
 
-/** The path with another ID in place of its last one. */
+/** `path` with the ID in place of its last ID. */
 export function withId({ path: template }: Operation, path: string, id: string): string {
   const index = template.split('/').findLastIndex((part) => part.startsWith('{'))
   return path.split('/').with(index, id).join('/')
 }
 
+/** Whether the operation has one of the parameters. */
 export function hasParameter({ parameters }: Operation, ...names: string[]): boolean {
   return parameters.some(({ name }) => names.includes(name))
 }

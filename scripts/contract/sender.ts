@@ -7,12 +7,12 @@ import type { Coverage } from './coverage.ts'
 import { HttpClient } from './http-client.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 
-/** No check sends more requests before it fails. */
-const MAX_REMEMBERED = 200
+/** More exchanges than lead to one failure. */
+const MAX_REMEMBERED_EXCHANGES = 200
 
 export interface Exchange {
   request: Request
-  /** Null: none arrived. */
+  /** Null: no response arrived. */
   response: ReceivedResponse | null
   /** Epoch milliseconds. */
   startedAt: number
@@ -20,7 +20,7 @@ export interface Exchange {
 }
 
 export class Sender {
-  count = 0
+  requestCount = 0
   readonly #coverage: Coverage
   readonly #client: HttpClient
   #latest: Exchange[] = []
@@ -32,10 +32,10 @@ export class Sender {
     this.#client = new HttpClient(url, names)
   }
 
-  /** The status of the response counts for the operation. So does each 429 after which the request
-   *  is repeated. */
+  /** Counts the status of the response for the operation, and each 429 after which the client sends
+   *  the request again. Throws ContractBroken if no response arrives. */
   async send(request: Request, operationId?: string): Promise<ReceivedResponse> {
-    this.count += 1
+    this.requestCount += 1
     const countStatus = ({ status }: ReceivedResponse): void => {
       if (operationId !== undefined) this.#coverage.sawStatus(operationId, status)
     }
@@ -43,7 +43,7 @@ export class Sender {
     const remember = (response: ReceivedResponse | null): void => {
       const durationMs = Date.now() - startedAt
       this.#latest.push({ request, response, startedAt, durationMs })
-      this.#latest = this.#latest.slice(-MAX_REMEMBERED)
+      this.#latest = this.#latest.slice(-MAX_REMEMBERED_EXCHANGES)
     }
     try {
       const response = await this.#client.exchange(request, countStatus)
@@ -71,7 +71,7 @@ export class Sender {
   }
 }
 
-/** Throws `Refused` if no response arrives. Otherwise each request of a run would fail. */
+/** Throws `Refused` if no response arrives. Without this test, each request of a run would fail. */
 export async function assertResponds(url: string): Promise<void> {
   const client = new HttpClient(url, [])
   await client.assertResponds().catch((cause) => {
@@ -82,7 +82,7 @@ export async function assertResponds(url: string): Promise<void> {
   })
 }
 
-/** The message of an AggregateError is empty. */
+/** The message, or the code of an error without a message, such as an AggregateError. */
 function describe({ message, code, name }: NodeJS.ErrnoException): string {
   return message || code || name
 }

@@ -6,8 +6,8 @@
  *  - the run sends them (sender.ts), and each response must conform (conformance.ts) and counts
  *    (coverage.ts);
  *  - report/ writes the results.
- *  dredd/ is another suite for the statuses that requests alone cannot cause. prove/ measures this
- *  one: it runs the suite against a service with seeded faults. */
+ *  dredd/ is another suite, for the statuses that requests alone cannot cause. prove/ measures how
+ *  good this suite is: it runs the suite against a service with seeded faults. */
 import type { Operation } from '../model/operations.ts'
 import { assertConforms } from './conformance.ts'
 import { type CheckName, ContractBroken } from './contract-broken.ts'
@@ -18,17 +18,17 @@ import { type Exchange, Sender } from './sender.ts'
 import { prepareRecords, type TestRecords } from './test-records.ts'
 
 /** Further failures of one case are dropped. */
-const MAX_FAILURES = 3
+const MAX_FAILURES_PER_CASE = 3
 
 export interface Failure {
   check: CheckName
   /** What is special about the request. */
   what: string
   message: string
-  /** Shell commands that repeat the requests, one a line. Empty if none failed. */
+  /** Shell commands that repeat the requests, one a line. Empty if no request failed. */
   curl: string
-  /** The requests that led to the failure, the failed one last. Each key is the name of its
-   *  variable in `curl`. */
+  /** The requests that led to the failure, the failed one last. Their keys are the names of
+   *  variables in `curl`, not API keys. */
   exchanges: Exchange[]
 }
 
@@ -49,8 +49,8 @@ interface SuiteOptions extends SetUp {
   onCase(done: Case): boolean
 }
 
-/** Runs every case against the target, one request after another. Goes on without the operations
- *  whose test records the target does not create. */
+/** Runs every case against the target, one after another. Leaves out the operations whose test
+ *  records the target does not create. */
 export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void> {
   const { contract, target, coverage } = setUp
   const sender = new Sender(target.url, contract, coverage)
@@ -58,14 +58,14 @@ export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void
   const run = newRun(setUp, sender, records)
   try {
     for (const { operation, name, perform } of listCases(run)) {
-      const [before, startedAt] = [sender.count, performance.now()]
+      const [countBefore, startedAt] = [sender.requestCount, performance.now()]
       const { checks, failures } = await perform()
       // The contract or the target has nothing for this oracle to check.
       if (checks === 0 && failures.length === 0) continue
       const isEnd = onCase({
         operation: operation.id,
         name,
-        requests: sender.count - before,
+        requests: sender.requestCount - countBefore,
         durationMs: Math.round(performance.now() - startedAt),
         failures,
       })
@@ -144,13 +144,14 @@ async function performChecks(run: Run, checks: Checks): Promise<CaseResult> {
   const addFailure = (what: string, error: unknown): void => {
     const failure = toFailure(run, what, error)
     // Skips repeated messages.
-    if (!seen.has(failure.message) && failures.length < MAX_FAILURES) failures.push(failure)
+    if (!seen.has(failure.message) && failures.length < MAX_FAILURES_PER_CASE)
+      failures.push(failure)
     seen.add(failure.message)
   }
   try {
     for await (const { what, perform } of checks) {
       count += 1
-      // The oracle created them to list this check and the later ones.
+      // The oracle created the present records for this check and the later ones.
       run.records.keepUntilCaseEnds()
       await perform().catch((error) => addFailure(what, error))
       await run.records.cleanUpCheck()
@@ -162,7 +163,7 @@ async function performChecks(run: Run, checks: Checks): Promise<CaseResult> {
   return { checks: count, failures }
 }
 
-/** Another error than ContractBroken comes from a response that the test did not expect. */
+/** An error other than ContractBroken comes from a response that the test did not expect. */
 function toFailure({ toCurl, findExchange, target }: Run, what: string, error: unknown): Failure {
   if (!(error instanceof ContractBroken))
     return { check: 'test_error', what, message: (error as Error).message, curl: '', exchanges: [] }

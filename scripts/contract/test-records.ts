@@ -27,7 +27,8 @@ interface FailedRecord {
 
 type Send = (request: Request) => Promise<ReceivedResponse>
 
-/** Creates a shared record of each kind, as far as the service permits. */
+/** Creates a shared record of each kind, as far as the service permits. Requests that change no
+ *  record share it. */
 export async function prepareRecords(
   contract: Contract,
   send: Send,
@@ -44,16 +45,16 @@ export class TestRecords {
   readonly #send: Send
   readonly #key: string
   readonly #kinds: Kind[]
-  /** By the field of request bodies. */
+  /** By the name of a field of the request bodies. */
   readonly #referredKinds: Map<string, Kind>
   /** Values that a record needs before another one can refer to it: `x-refers-with` of the
    *  references. */
   readonly #neededValues = new Map<Kind, JsonObject>()
   /** The IDs of the shared records. */
   readonly #shared = new Map<Kind, string>()
-  /** Why there is no shared record. */
+  /** Why the kind has no shared record. */
   readonly #refused = new Map<Kind, ContractBroken>()
-  /** Paths of the records to delete, oldest first. */
+  /** Paths of the records to delete, oldest first, by when they are deleted. */
   #untilDispose: string[] = []
   #untilCaseEnds: string[] = []
   #untilCheckEnds: string[] = []
@@ -75,8 +76,8 @@ export class TestRecords {
       }
   }
 
-  /** Nested kinds come after those above them. Kinds that cannot be created come last: their
-   *  records result from the others. */
+  /** Nested kinds come after the kinds above them. Of one level, kinds that no request can create
+   *  come last: their records result from those of other kinds. */
   async createShared(): Promise<void> {
     const ordered = this.#kinds.toSorted(
       (a, b) =>
@@ -105,8 +106,8 @@ export class TestRecords {
     })
   }
 
-  /** Why the operation cannot be tested: the name of a record that it needs, and that does not
-   *  exist. */
+  /** The name of a kind that the operation needs and that has no record. Undefined if the operation
+   *  can be tested. */
   missingFor(operation: Operation): string | undefined {
     const inPath = listCollections(operation.path).map(({ collection }) =>
       kindAt(this.#kinds, collection),
@@ -172,8 +173,8 @@ export class TestRecords {
     return filled
   }
 
-  /** Creates a record of every kind with an optional reference to this record, and returns their
-   *  IDs. */
+  /** Creates a record for every optional reference to the kind, which refers to the record `id`.
+   *  Returns the IDs of the created records. */
   async addDependents(kind: string, id: string): Promise<string[]> {
     const ids: string[] = []
     for (const other of this.#kinds)
@@ -196,13 +197,14 @@ export class TestRecords {
     this.#untilCheckEnds = []
   }
 
-  /** Deletes the records that were created since the last clean-up. */
+  /** Deletes the records that were created since the last clean-up or `keepUntilCaseEnds`. */
   async cleanUpCheck(): Promise<void> {
     const paths = this.#untilCheckEnds
     this.#untilCheckEnds = []
     await this.#remove(paths)
   }
 
+  /** Deletes the records that the case created. */
   async cleanUpCase(): Promise<void> {
     this.#untilCheckEnds.unshift(...this.#untilCaseEnds)
     this.#untilCaseEnds = []
@@ -227,6 +229,7 @@ export class TestRecords {
     return this.#create(kind, values, await this.sharedPath({ path: kind.collection }))
   }
 
+  /** The ID of a new record, or of the first record of a kind that no request can create. */
   async #create(kind: Kind, values: JsonObject, collection: string): Promise<string> {
     if (!kind.create) return await this.#findFirst(collection)
     const body = {
@@ -271,7 +274,7 @@ export class TestRecords {
     return id
   }
 
-  /** The newest first. Throws the first failure after it has tried all. */
+  /** Deletes the newest record first. Tries all of them, then throws the first failure. */
   async #remove(paths: string[]): Promise<void> {
     const failures: unknown[] = []
     for (const path of paths.toReversed())

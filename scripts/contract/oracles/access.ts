@@ -47,7 +47,7 @@ function changeKey(key: string): string {
   return `${key.slice(0, -1)}${key.endsWith('0') ? '1' : '0'}`
 }
 
-/** The path of a new record that needs the permission, or the given one. */
+/** The path of a new record that needs the permission. `path` itself if every record needs it. */
 async function forbiddenPath(run: Run, operation: Operation, path: string): Promise<string> {
   const values = readWord<JsonObject>(operation.place, 'x-forbidden-with')
   return values ? await run.records.newPath(operation, values) : path

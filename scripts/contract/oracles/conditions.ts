@@ -9,7 +9,7 @@ const OTHER_TAG = '"another"'
 
 interface Version {
   what: string
-  /** The value of the header for the current tag. */
+  /** Returns the value of the header. `tag` is the current one of the record. */
   header(tag: string): string
   isMatch: boolean
 }

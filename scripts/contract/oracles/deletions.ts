@@ -35,7 +35,7 @@ async function assertGone(run: Run, operation: Operation, path: string): Promise
   })
 }
 
-/** Reads the first page, which has all records of an account without other activity. */
+/** Reads only the first page: an account without other activity has no more records. */
 async function assertNotListed(run: Run, { path: template }: Operation, path: string) {
   const words = readListWords(run.contract)
   const list = findOperation(run.contract, 'get', collectionOf(template))

@@ -1,5 +1,5 @@
-/** Oracle: a webhook gets each event once, as asyncapi.yaml says, and again if it does not respond
- *  with 2xx. */
+/** Oracle: a receiver gets each event once, as asyncapi.yaml says. After a response without 2xx, it
+ *  gets the event again. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
@@ -21,7 +21,7 @@ import type { Check, Run } from '../run.ts'
 import { type ListedEvent, prepareCall, sendAndListen } from './events.ts'
 
 const TIMEOUT_MS = 20_000
-/** A second delivery of an event would arrive in this time. */
+/** The time in which a second delivery of an event would arrive. */
 const SETTLING_MS = 300
 const CLOCK_TOLERANCE_MS = 60_000
 /** A timer may end this much too early. */
@@ -34,7 +34,7 @@ export function* deliveryChecks(run: Run, operation: Operation): Generator<Check
     what: 'the deliveries of its events',
     perform: () => withDeliveries(run, operation, list, { assert: assertDelivered }),
   }
-  // One operation is enough: the schedule does not depend on it.
+  // The first operation is enough: the schedule of attempts is the same for all.
   const first = run.contract.operations.find(({ emits }) => emits.length > 0)
   if (first === operation && readRetrySeconds(run.contract).length > 0)
     yield {
@@ -44,7 +44,7 @@ export function* deliveryChecks(run: Run, operation: Operation): Generator<Check
     }
 }
 
-interface Test {
+interface DeliveryTest {
   /** The receiver responds with 500 to the first attempt. */
   refusesFirst?: boolean
   assert(run: Run, sent: SentRequest, receiver: Receiver): Promise<void>
@@ -64,7 +64,7 @@ async function withDeliveries(
   run: Run,
   operation: Operation,
   list: EventList,
-  { refusesFirst, assert }: Test,
+  { refusesFirst, assert }: DeliveryTest,
 ): Promise<void> {
   const { createWebhook, receiver: shared } = run.target
   if (createWebhook === undefined) return
@@ -77,7 +77,7 @@ async function withDeliveries(
   await assert(run, { request, traceId, emitted, secret: webhook.secret }, receiver)
 }
 
-/** Whether the request caused the attempt. */
+/** Whether the request caused the attempt. Always true if deliveries have no trace header. */
 function hasTrace({ contract }: Run, { headers }: Attempt, traceId: string): boolean {
   const name = listDeliveryHeaders(contract).find((header) => header['x-trace-of'])?.name
   return name === undefined || (headers[name] ?? '').includes(traceId)
@@ -95,7 +95,7 @@ async function prepareTraced(
   return { request: { ...request, headers: { ...request.headers, traceparent } }, traceId }
 }
 
-/** A body that changes a field, so that the update emits an event. */
+/** A body that changes a text field, so that the update emits an event. Undefined without one. */
 function changeOf({ contract }: Run, operation: Operation): JsonObject | undefined {
   const { properties = {} } = requestSchema(contract, operation)
   const [name, schema] =
@@ -129,7 +129,8 @@ async function assertDelivered(
       !emitted.some((event) => isOf(event)(attempt)) &&
       !emittedBySystem.includes(String(payloadOf(attempt)?.event_type)),
   )
-  if (other) throw broken(request, `the delivery ${shorten(other.body)} is not of its events`)
+  if (other)
+    throw broken(request, `the delivery ${shorten(other.body)} is of no event of the request`)
 }
 
 function eventIdOf(headers: DeliveryHeader[], attempt: Attempt): string | undefined {
@@ -141,7 +142,8 @@ function payloadOf({ body }: Attempt): JsonObject | undefined {
   return parseJson(body) as JsonObject | undefined
 }
 
-interface Expected {
+/** An attempt, and what it must agree with. */
+interface AttemptTest {
   headers: DeliveryHeader[]
   secret: string
   traceId: string
@@ -149,12 +151,12 @@ interface Expected {
   attempt: Attempt
 }
 
-function assertAttempt(run: Run, request: Request, expected: Expected): void {
-  const { attempt, event } = expected
+function assertAttempt(run: Run, request: Request, test: AttemptTest): void {
+  const { attempt, event } = test
   const problem =
     findPayloadProblem(run, event, attempt) ??
-    expected.headers
-      .map((header) => findHeaderProblem(header, expected))
+    test.headers
+      .map((header) => findHeaderProblem(header, test))
       .find((found) => found !== undefined)
   if (problem !== undefined) throw broken(request, `the delivery of ${event.type}: ${problem}`)
 }
@@ -167,10 +169,11 @@ function findPayloadProblem(
   if (attempt.method !== 'POST') return `the method is ${attempt.method}`
   const payload = payloadOf(attempt)
   if (payload === undefined) return `the body is not JSON: ${shorten(attempt.body)}`
-  const own = validators.events[type]
-  if (own === undefined) return 'asyncapi.yaml does not have this event type'
-  if (!own.payload(payload)) return `the body ${formatFirstError(own.payload)}`
-  if (!own.headers(attempt.headers)) return `the headers ${formatFirstError(own.headers)}`
+  const validator = validators.events[type]
+  if (validator === undefined) return 'asyncapi.yaml does not have this event type'
+  if (!validator.payload(payload)) return `the body ${formatFirstError(validator.payload)}`
+  if (!validator.headers(attempt.headers))
+    return `the headers ${formatFirstError(validator.headers)}`
   // The ID of the delivery is not that of the event.
   const name = Object.keys(payload).find(
     (field) => field !== 'id' && field in event && !isDeepStrictEqual(payload[field], event[field]),
@@ -178,8 +181,10 @@ function findPayloadProblem(
   return name && `${name} is ${show(payload[name])} instead of ${show(event[name])}`
 }
 
-function findHeaderProblem(header: DeliveryHeader, expected: Expected): string | undefined {
-  const { attempt, secret, traceId } = expected
+function findHeaderProblem(
+  header: DeliveryHeader,
+  { attempt, secret, traceId }: AttemptTest,
+): string | undefined {
   const { name, 'x-equals': equals, 'x-signature': signature } = header
   const value = attempt.headers[name] ?? ''
   if (equals === 'payload.id' && value !== payloadOf(attempt)?.id)
@@ -213,9 +218,9 @@ async function assertRetried(
   for (const attempt of [first, second])
     assertAttempt(run, request, { headers, secret, traceId, event, attempt })
   if (first.body !== second.body) throw broken(request, 'the second attempt has another body')
-  const waited = second.receivedAt - first.receivedAt
-  if (waited < seconds * 1000 - TIMER_TOLERANCE_MS)
-    throw broken(request, `the second attempt came after ${waited} ms instead of ${seconds} s`)
+  const waitedMs = second.receivedAt - first.receivedAt
+  if (waitedMs < seconds * 1000 - TIMER_TOLERANCE_MS)
+    throw broken(request, `the second attempt came after ${waitedMs} ms instead of ${seconds} s`)
 }
 
 function broken(request: Request, message: string): ContractBroken {

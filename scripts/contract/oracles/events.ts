@@ -27,7 +27,7 @@ const EVENT_PAGE_SIZE = 50
 export interface ListedEvent {
   id: string
   type: string
-  /** The ID of the record that it is about. */
+  /** The ID of the record that the event is about. */
   resource: string
   event: JsonObject
 }
@@ -38,7 +38,7 @@ export async function* eventChecks(run: Run, operation: Operation): AsyncGenerat
   const schema = requestSchema(run.contract, operation)
   const bodies = operation.body ? limitValues(schema).map(({ value }) => value) : [undefined]
   for (const body of bodies) {
-    if (run.coverage.hasSeenEvents(operation)) break
+    if (run.coverage.hasSeenAllEvents(operation)) break
     const perform = () => assertEmits(run, operation, list, body as Input['body'])
     yield { what: 'its events', perform }
   }
@@ -147,11 +147,11 @@ interface Call {
   path: string
   /** The ID of the record that the path names. */
   id: string
-  /** IDs of the records that refer to it. */
+  /** IDs of the records that refer to the record. */
   dependents: string[]
 }
 
-/** A request for a new record. */
+/** Creates the record that the path names, and before a deletion also records that refer to it. */
 export async function prepareCall(
   run: Run,
   operation: Operation,
@@ -167,19 +167,19 @@ export async function prepareCall(
   return { request: await prepareRequest(run, operation, { body }, path), path, id, dependents }
 }
 
-/** Sends the request. Returns the events that it causes, without those that the service itself
- *  emits at any time. */
+/** Sends the request. Returns the events that the request causes, without those that the service
+ *  itself emits at any time. */
 export async function sendAndListen(
   run: Run,
   list: EventList,
   operation: Operation,
   request: Request,
 ): Promise<{ response: ReceivedResponse; emitted: ListedEvent[] }> {
-  const known = new Set((await readEvents(run, list)).map(({ id }) => id))
+  const oldIds = new Set((await readEvents(run, list)).map(({ id }) => id))
   const response = await run.send(operation, request)
   const { emittedBySystem } = run.contract
   const emitted = (await readEvents(run, list)).filter(
-    ({ id, type }) => !known.has(id) && !emittedBySystem.includes(type),
+    ({ id, type }) => !oldIds.has(id) && !emittedBySystem.includes(type),
   )
   return { response, emitted }
 }
@@ -208,7 +208,7 @@ interface Change {
   after: JsonObject
   /** The ID of the changed record. */
   id: string
-  /** IDs of the records that refer to it. */
+  /** IDs of the records that refer to the changed record. */
   dependents: string[]
 }
 
@@ -218,16 +218,16 @@ interface ExpectedEvent {
   resource: string
 }
 
-/** The events about the record itself, and each other declared event for each record that refers to
- *  it. */
+/** The events about the changed record. For each record that refers to it, also each other event
+ *  that the operation declares. */
 function listExpected(
   { contract }: Run,
   operation: Operation,
   { id, dependents, ...change }: Change,
 ): ExpectedEvent[] {
-  const resourceOf = (type = '') =>
+  const resourceTypeOf = (type = '') =>
     contract.events.find((event) => event.type === type)?.resourceType
-  const isOther = (type: string) => resourceOf(type) !== resourceOf(operation.emits[0])
+  const isOther = (type: string) => resourceTypeOf(type) !== resourceTypeOf(operation.emits[0])
   return [
     ...listOwnEvents(contract, operation, change).map(({ type }) => ({ type, resource: id })),
     ...operation.emits
@@ -238,15 +238,15 @@ function listExpected(
 
 function assertSame(request: Request, emitted: ListedEvent[], expected: ExpectedEvent[]): void {
   const describe = ({ type, resource }: ExpectedEvent): string => `${type} of ${resource}`
-  const left = emitted.map(describe)
+  const unexpected = emitted.map(describe)
   for (const event of expected.map(describe)) {
-    const index = left.indexOf(event)
+    const index = unexpected.indexOf(event)
     if (index === -1)
-      throw broken(request, `did not emit ${event}, but ${left.join(', ') || 'nothing'}`)
-    left.splice(index, 1)
+      throw broken(request, `did not emit ${event}, but ${unexpected.join(', ') || 'nothing'}`)
+    unexpected.splice(index, 1)
   }
-  if (left.length > 0)
-    throw broken(request, `emitted ${left.join(', ')}, which it does not declare for this`)
+  if (unexpected.length > 0)
+    throw broken(request, `emitted ${unexpected.join(', ')}, which it must not emit`)
 }
 
 function broken(request: Request, message: string): ContractBroken {

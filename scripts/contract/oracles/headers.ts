@@ -1,4 +1,5 @@
-/** Oracle: rate limit headers count down, and a header repeats one of the request. */
+/** Oracle: headers with `x-counts-down` count down, and headers with `x-echoes` repeat a header of
+ *  the request. */
 import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operations.ts'
 import { listWordedHeaders, type WordedHeader } from '../../words/headers.ts'
@@ -60,7 +61,7 @@ function* echoChecks(
   }
 }
 
-/** Tries again when a new window begins in between. */
+/** Tries again, because a new window of the rate limit can begin between the two requests. */
 async function assertCountsDown(
   run: Run,
   operation: Operation,

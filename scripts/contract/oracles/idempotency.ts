@@ -6,7 +6,7 @@ import { assertStatus, ContractBroken } from '../contract-broken.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { type Check, prepareRequest, type Run } from '../run.ts'
 
-const SIMULTANEOUS = 4
+const SIMULTANEOUS_REQUESTS = 4
 
 function broken(request: Request, message: string): ContractBroken {
   return new ContractBroken('idempotency', request, message)
@@ -38,7 +38,7 @@ async function assertRepeated(run: Run, operation: Operation, key: IdempotencyKe
   if (again.status !== first.status || again.text !== first.text)
     throw broken(
       request,
-      `the same request returned ${again.status} and another body the second time`,
+      `the same request returned ${again.status} the second time, or another body`,
     )
   assertMarked(request, key, { first, again })
   for (const name of ['location', 'etag', 'content-type'])
@@ -86,12 +86,15 @@ async function assertFreeAfterError(
 async function assertOneEffect(run: Run, operation: Operation, key: IdempotencyKey): Promise<void> {
   const request = await newKeyedRequest(run, operation, key)
   const responses = await Promise.all(
-    Array.from({ length: SIMULTANEOUS }, () => run.send(operation, request)),
+    Array.from({ length: SIMULTANEOUS_REQUESTS }, () => run.send(operation, request)),
   )
   const done = responses.filter(({ status }) => status === operation.success.status)
   const bodies = new Set(done.map(({ text }) => text))
   if (bodies.size !== 1)
-    throw broken(request, `${SIMULTANEOUS} simultaneous requests created ${bodies.size} records`)
+    throw broken(
+      request,
+      `${SIMULTANEOUS_REQUESTS} simultaneous requests created ${bodies.size} records`,
+    )
   const other = responses.find(({ status }) => status !== operation.success.status)
   if (other && other.status !== 409)
     throw broken(request, `a simultaneous request returned ${other.status} instead of 409`)

@@ -1,4 +1,4 @@
-/** Oracle: invalid data is refused, one fault at a time and with random values in the rest. */
+/** Oracle: data with one fault is refused. The rest of the data has short or random values. */
 import fc from 'fast-check'
 import type { Operation } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
@@ -39,7 +39,7 @@ export async function* invalidValueChecks(run: Run, operation: Operation): Async
     yield check(what, applyTo(request))
 }
 
-/** The field that the name of a mutation begins with. */
+/** The field that the name of a mutation begins with. Undefined for a name without a field. */
 function fieldOf(what: string): string | undefined {
   return /^([^ :]+): /.exec(what)?.[1]
 }
@@ -95,11 +95,14 @@ function listBodyMutations({ contract }: Run, operation: Operation): Mutation[] 
   return operation.body === null ? [] : objectMutations(requestSchema(contract, operation))
 }
 
-/** Makes the query or the headers of a valid request invalid. */
+/** Turns a valid request into one with an invalid query or header. */
 interface ParameterMutation {
   what: string
   applyTo(valid: Request): Request
 }
+
+/** Text that a header can carry: printable ASCII without spaces at its ends. */
+const HEADER_TEXT = /^[!-~]([ -~]*[!-~])?$/
 
 function listParameterMutations(run: Run, operation: Operation): ParameterMutation[] {
   const query = parametersIn(operation, 'query').flatMap((parameter) => {
@@ -115,7 +118,7 @@ function listParameterMutations(run: Run, operation: Operation): ParameterMutati
   })
   const headers = parametersIn(operation, 'header').flatMap((parameter) =>
     invalidValues(parameterSchema(run, parameter))
-      .filter(({ value }) => typeof value === 'string' && /^[!-~]([ -~]*[!-~])?$/.test(value))
+      .filter(({ value }) => typeof value === 'string' && HEADER_TEXT.test(value))
       .map(({ what, value }) => withHeader(`${parameter.name}: ${what}`, parameter.name, value)),
   )
   return [...query, withQuery('an unknown parameter', ['not_a_parameter', 1]), ...headers]

@@ -29,10 +29,10 @@ export async function* isolationChecks(run: Run, operation: Operation): AsyncGen
   else if (operation.method === 'post') yield* creationChecks(run, operation, asOther)
 }
 
-/** The request with the key of the other account. */
+/** Returns the request with the key of the other account. */
 type AsOther = (request: Request) => Request
 
-/** A record of the run's account is unknown to the other account, and stays as it is. */
+/** A record of the run's account is unknown to the other account, which cannot change it. */
 async function* recordChecks(
   run: Run,
   operation: Operation,
@@ -71,7 +71,7 @@ async function* recordChecks(
     }
 }
 
-/** The service itself changes such records until they are finished. */
+/** Whether the service itself changes such records until they are finished. */
 function changesItself({ contract }: Run, { path }: Operation): boolean {
   const get = findOperation(contract, 'get', path)
   return get !== undefined && readRecordWords(contract, get).finished_when !== undefined
@@ -126,7 +126,8 @@ function listOwnFilters(
   })
 }
 
-/** The IDs of records. Both accounts have the same catalogues, whose entries have none. */
+/** The UUIDs in the response or in its records. Catalogues, which are the same for both accounts,
+ *  have none. */
 function idsIn({ json }: ReceivedResponse, items = ''): Set<string> {
   const records = items === '' ? json : readPointer(json, items)
   return new Set(JSON.stringify(records ?? null).match(UUID) ?? [])
@@ -201,7 +202,7 @@ async function assertOwnKeys(
   assertStatus(probe, other.status, {
     check: 'isolation',
     expected: operation.success.status,
-    what: 'a key of another account',
+    what: 'a request with an idempotency key of another account',
   })
   const [ownId] = idsIn(own)
   if (ownId !== undefined && idsIn(other).has(ownId))

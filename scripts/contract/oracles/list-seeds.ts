@@ -45,7 +45,7 @@ async function createSeed(
   const { properties = {}, required = [] } = requestSchema(run.contract, create)
   const body = Object.fromEntries(
     Object.entries(properties)
-      // The first two have the required fields only.
+      // The first two records have the required fields only.
       .filter(([name]) => index > 1 || required.includes(name))
       .map(([name, schema]) => [name, seedValue(schema, index)]),
   )
@@ -79,11 +79,11 @@ function candidatesOf({ type, format, enum: options, items }: Schema, index: num
   }
 }
 
-/** A longer enumeration, such as that of currencies, has too many values to meet each of them. */
-const MAX_OPTIONS = 10
+/** So many options cannot all occur in the records: currencies, for example. */
+const TOO_MANY_OPTIONS = 10
 
-/** Sends another option of the first short enumeration for each `index`. The service may refuse
- *  it. */
+/** Updates the record with an option of the first short enumeration, another one for each `index`.
+ *  The service may refuse the update. */
 async function chooseOption(
   run: Run,
   update: Operation,
@@ -93,7 +93,7 @@ async function chooseOption(
   const { properties = {} } = requestSchema(run.contract, update)
   const [name, schema] =
     Object.entries(properties).find(
-      ([, { enum: values }]) => values !== undefined && values.length < MAX_OPTIONS,
+      ([, { enum: values }]) => values !== undefined && values.length < TOO_MANY_OPTIONS,
     ) ?? []
   if (name === undefined || schema?.enum === undefined) return
   const body = { [name]: schema.enum[index % schema.enum.length] }

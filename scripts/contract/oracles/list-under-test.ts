@@ -27,7 +27,7 @@ export class ListUnderTest {
   readonly maxSize: number
   readonly #path: string
   readonly #run: Run
-  #base: Query = {}
+  #narrowQuery: Query = {}
 
   constructor(
     run: Run,
@@ -47,7 +47,7 @@ export class ListUnderTest {
   }
 
   #request(query: Query): Request {
-    const all = { ...this.#base, ...query }
+    const all = { ...this.#narrowQuery, ...query }
     return newRequest(this.#run, this.operation, this.#path, { query: all })
   }
 
@@ -77,7 +77,7 @@ export class ListUnderTest {
     return all
   }
 
-  /** Limits a long list to records after a time, if it has such a filter. */
+  /** Limits a long list to records after a time, if the list has a filter and a sort for this. */
   async narrow(): Promise<void> {
     const { sort, page } = this.words
     const { response } = await this.#read({})
@@ -87,7 +87,7 @@ export class ListUnderTest {
     const newestFirst = `${sort.descending}${field}`
     if (!filter || !this.sortOptions().includes(newestFirst)) return
     const { items } = await this.#read({ [sort.parameter]: newestFirst, [page.size]: this.maxSize })
-    this.#base = { [filter.parameter.name]: readField(items.at(-1), field) }
+    this.#narrowQuery = { [filter.parameter.name]: readField(items.at(-1), field) }
   }
 
   /** NaN if the contract does not say where the list has its total. */
@@ -100,8 +100,8 @@ export class ListUnderTest {
     return (this.schemaOf(this.words.sort.parameter)?.items?.enum ?? []) as string[]
   }
 
-  /** Throws unless the page has the records that the model computes. Tries again if the list itself
-   *  changes in between. */
+  /** Throws unless the page, by default the first one, has the records that the model computes from
+   *  all records. Tries again if the list itself changes between the requests. */
   async assertPage(
     query: Query,
     model: (records: unknown[]) => unknown[],
@@ -178,7 +178,7 @@ export class ListUnderTest {
     return new ContractBroken('list_contents', this.#request({}), message)
   }
 
-  /** Each field of an entry is that of the record. */
+  /** Throws unless the last entries of the list have the same fields as their records. */
   async assertSameAsRecords(): Promise<void> {
     const get = findItemOperation(this.#run.contract, 'get', this.operation.path)
     if (get === undefined) return

@@ -22,8 +22,8 @@ export function listUpdateBodies(contract: Contract, { update, words }: LinkedKi
         .filter((value) => isValid(schema, value))
         .map((value): JsonObject => ({ [name]: value })),
     )
-  const free = others.findLast((body) => !Object.keys(body).some((name) => name in fixed_when))
-  const both = free === undefined ? [] : changes.map((change) => ({ ...free, ...change }))
+  const unfixed = others.findLast((body) => !Object.keys(body).some((name) => name in fixed_when))
+  const both = unfixed === undefined ? [] : changes.map((change) => ({ ...unfixed, ...change }))
   return [...changes, ...others, ...both]
 }
 

@@ -13,7 +13,7 @@ import { type CrudKind, listCrudKinds } from '../record-kinds.ts'
 
 export interface Reference {
   field: string
-  /** The name of the kind that it refers to. */
+  /** The name of the kind that the field refers to. */
   to: string
   isRequired: boolean
   /** Deleting the other record sets the field to null, or is refused. */
@@ -48,14 +48,15 @@ function listReferences(contract: Contract, create: Operation, get: Operation): 
   })
 }
 
-/** The kind, those that refer to it, and all that they refer to, in an order in which they can be
- *  created. */
+/** The kind, the kinds that refer to it, and all kinds that any of these refers to, in an order in
+ *  which records of them can be created. */
 export function listNeighbours(kinds: LinkedKind[], kind: LinkedKind): LinkedKind[] {
   const referring = kinds.filter(({ references }) => references.some(({ to }) => to === kind.name))
   return addReferred(kinds, [kind, ...referring], () => true)
 }
 
-/** The kinds and those that they need, in an order in which they can be created. */
+/** The wanted kinds and the kinds that they must refer to, in an order in which records of them can
+ *  be created. */
 export function addNeeded(kinds: LinkedKind[], wanted: LinkedKind[]): LinkedKind[] {
   return addReferred(kinds, wanted, ({ isRequired }) => isRequired)
 }

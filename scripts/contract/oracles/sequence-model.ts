@@ -69,7 +69,7 @@ export class RecordModel {
     return this.records.filter((record) => record.kind === kind && !record.isDeleted)
   }
 
-  /** A body that refers to the latest records of the other kinds. */
+  /** A body for a create, which refers to the latest records of the other kinds. */
   bodyFor(kind: LinkedKind): JsonObject {
     const body = { ...(minimalValue(requestSchema(this.#run.contract, kind.create)) as JsonObject) }
     for (const { reference, target } of this.#findTargets(kind))
@@ -164,7 +164,7 @@ export class RecordModel {
     return undefined
   }
 
-  /** Throws unless the response has the fields. Those that the service sets itself may differ. */
+  /** Throws unless the response has the fields. Fields that the service sets itself may differ. */
   #assertFields(
     request: Request,
     { kind }: ModelRecord,
@@ -206,14 +206,14 @@ export class RecordModel {
     )
   }
 
-  /** Reads the record, whose reference the deletion has set to null. */
+  /** Throws unless the deletion has set the reference of the record to null. */
   async #clear(record: ModelRecord, { field }: Reference): Promise<void> {
     const { request, response } = await this.#read(record)
     this.#assertFields(request, record, { ...record.fields, [field]: null }, response)
     noteVersion(record, response)
   }
 
-  /** Throws unless a GET returns the record as the model has it. */
+  /** Throws unless a GET returns the record that the model has, or 404 for a deleted one. */
   async verify(record: ModelRecord): Promise<void> {
     const { request, response } = await this.#read(record)
     if (record.isDeleted) return
@@ -255,7 +255,7 @@ function assertOutcome(
     throw broken(request, `${request.method} returned ${status} instead of ${expectedStatus}${why}`)
 }
 
-/** The response has a new version of the record. */
+/** Puts the version that the response has into the model. */
 function noteVersion(record: ModelRecord, { json, headers }: ReceivedResponse): void {
   if (record.tag !== null) record.oldTags.push(record.tag)
   Object.assign(record, { fields: json, tag: headers.get('etag') })

@@ -1,4 +1,5 @@
-/** Simultaneous requests: one of them comes first, and the others meet the record that it left. */
+/** Simultaneous requests must have the same effect as requests that the service handles one after
+ *  the other. */
 import type { JsonObject } from '../../model/json.ts'
 import { ContractBroken } from '../contract-broken.ts'
 import { type Check, newRequest, type Run } from '../run.ts'
@@ -31,7 +32,7 @@ export function* simultaneousChecks(
         )
 }
 
-/** With If-Match, all but one are refused. */
+/** Throws unless exactly one of two simultaneous updates with the same If-Match succeeds. */
 async function assertOneUpdate(run: Run, kind: LinkedKind, model: RecordModel): Promise<void> {
   const [record] = model.listLive(kind)
   if (record?.tag == null) return
@@ -44,7 +45,7 @@ async function assertOneUpdate(run: Run, kind: LinkedKind, model: RecordModel): 
   await assertOneSuccess(run, record, changing.slice(-2), { 'If-Match': record.tag })
 }
 
-/** A record has one final state. */
+/** Throws unless exactly one of two simultaneous changes to final states succeeds. */
 async function assertOneState(run: Run, kind: LinkedKind, model: RecordModel): Promise<void> {
   const [record] = model.listLive(kind)
   if (record === undefined) return
@@ -86,7 +87,7 @@ interface Link {
   reference: Reference
 }
 
-/** No record refers to a deleted one. */
+/** Throws if a new record refers to a record that was deleted at the same time. */
 async function assertNoDangling(
   run: Run,
   { parent, child, reference: { field } }: Link,

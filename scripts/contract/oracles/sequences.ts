@@ -12,15 +12,15 @@ import { type ModelRecord, type RecordModel, withModel } from './sequence-model.
 import { simultaneousChecks } from './sequence-simultaneous.ts'
 
 const MAX_STEPS = 8
-/** Each sequence has about as many requests. */
-const REQUESTS_PER_SEQUENCE = 2
+/** By default, a run has one sequence for as many random requests. */
+const RANDOM_REQUESTS_PER_SEQUENCE = 2
 
 export function* sequenceChecks(run: Run, operation: Operation): Generator<Check> {
   const kinds = listLinkedKinds(run.contract).filter((one) => hasWords(run, one))
   const kind = kinds.find(({ update }) => update === operation)
   if (kind === undefined) return
-  const { randomRequests, sequences = Math.ceil(randomRequests / REQUESTS_PER_SEQUENCE) } =
-    run.options
+  const { randomRequests } = run.options
+  const { sequences = Math.ceil(randomRequests / RANDOM_REQUESTS_PER_SEQUENCE) } = run.options
   const neighbours = listNeighbours(kinds, kind)
   const values = fc.record({
     begin: fc.subarray(neighbours),
@@ -72,7 +72,7 @@ function listSteps(contract: Contract, kind: LinkedKind) {
   return fc.commands(steps, { maxCommands: MAX_STEPS, size: 'medium' })
 }
 
-/** fast-check leaves out steps that are impossible in the state of the model. */
+/** A step is impossible in some states of the model. `check` tells fast-check to leave it out. */
 class Step implements fc.AsyncCommand<RecordModel, RecordModel> {
   readonly #contract: Contract
   readonly #kind: LinkedKind

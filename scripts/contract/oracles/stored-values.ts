@@ -1,5 +1,5 @@
-/** What the oracles of writes share: a write stores what was sent, and every later read returns
- *  it. */
+/** Assertions that several oracles share: a write stores what was sent, and later reads return what
+ *  is stored. */
 import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
@@ -19,7 +19,7 @@ import { isValid } from '../values/validity.ts'
 
 /** The largest difference between the service's clock in `Date` and the time that it stores. */
 const MAX_CLOCK_DIFFERENCE_MS = 60_000
-/** The precision of stored times. */
+/** The precision of stored times: a stored time may differ by this from the time that was sent. */
 export const TIME_PRECISION_MS = 1
 
 /** Throws unless the response to a write, and a GET of the record, have what the request sent. */
@@ -51,9 +51,9 @@ function assertReturned(
   { request, sent, record }: Write,
 ): void {
   const { properties = {} } = requestSchema(contract, operation)
-  const known = responseSchema(contract, operation).properties ?? {}
+  const returned = responseSchema(contract, operation).properties ?? {}
   for (const [name, value] of Object.entries(sent)) {
-    if (!(name in known)) continue
+    if (!(name in returned)) continue
     const difference = findDifference(properties[name] ?? {}, value, record[name], name)
     if (difference !== undefined) throw broken(request, `in the response, ${difference}`)
   }
@@ -75,15 +75,15 @@ export function assertRules(
   }
 }
 
-/** Throws unless the fields that were not sent have their defaults, and the times are those of
- *  now. */
+/** Throws unless the fields that were not sent have their defaults, and the times of creation and
+ *  update are now. */
 function assertNew(
   { contract }: Run,
   operation: Operation,
   { request, sent, response }: { request: Request; sent: JsonObject; response: ReceivedResponse },
 ): void {
   const record = response.json as JsonObject
-  const known = responseSchema(contract, operation).properties ?? {}
+  const returned = responseSchema(contract, operation).properties ?? {}
   const { initial = {}, created, updated } = readRecordWords(contract, operation)
   const { properties = {} } = requestSchema(contract, operation)
   const defaults = Object.entries(properties).flatMap(([name, schema]): [string, unknown][] => {
@@ -92,7 +92,7 @@ function assertNew(
     return schema.nullable ? [[name, null]] : []
   })
   for (const [name, value] of [...defaults, ...Object.entries(initial)])
-    if (!(name in sent) && name in known && !isDeepStrictEqual(record[name], value))
+    if (!(name in sent) && name in returned && !isDeepStrictEqual(record[name], value))
       throw broken(
         request,
         `${name} is ${show(record[name])} instead of its default ${show(value)}`,
@@ -104,8 +104,8 @@ function assertNew(
       throw broken(request, `${name} of a new record is ${show(record[name])}`)
 }
 
-/** Throws unless a GET returns the same record with the same ETag. The service itself may change a
- *  record that it has not finished. */
+/** Throws unless a GET returns the same record with the same ETag. Only the fields that were sent
+ *  must be the same in a record that the service has not finished. */
 async function assertReadable(
   run: Run,
   operation: Operation,

@@ -22,7 +22,7 @@ export async function* updateChecks(run: Run, operation: Operation): AsyncGenera
   if (get === undefined) return
   const { properties = {} } = requestSchema(contract, operation)
   const path = await records.newPath(operation)
-  // The options may have a final state, after which other fields cannot change.
+  // One of the options may be a final state, after which other fields cannot change.
   const ordered = Object.entries(properties).sort(
     ([, a], [, b]) => Number(a.enum !== undefined) - Number(b.enum !== undefined),
   )
@@ -52,7 +52,7 @@ async function updateOne(
 ): Promise<void> {
   const read = newRequest(run, get, path)
   const before = (await run.send(get, read)).json as JsonObject
-  // The time of the update moves by at least its precision.
+  // Without a delay, two updates could have the same time.
   await delay(2 * TIME_PRECISION_MS)
   const request = await prepareRequest(run, operation, { body }, path)
   const response = await run.send(operation, request)

@@ -84,7 +84,7 @@ async function sendValid(run: Run, operation: Operation, input: Input): Promise<
     status === operation.success.status ||
     (status === 304 && 'If-None-Match' in request.headers) ||
     (status === 412 && 'If-Match' in request.headers) ||
-    (status === 422 && (isTooLarge(run, input) || isRefusedByRule(run, operation, response)))
+    (status === 422 && (isTooLarge(run, input) || countRefusals(run, operation, response)))
   if (!isFine)
     throw new ContractBroken(
       'positive_data_acceptance',
@@ -94,8 +94,8 @@ async function sendValid(run: Run, operation: Operation, input: Input): Promise<
   if (status === operation.success.status) await assertStored(run, operation, request, response)
 }
 
-/** No other request has the idempotency key. A long one keeps its length, so that the largest one
- *  is tested. */
+/** Makes the idempotency key unique. A long key keeps its length, so that the longest key is
+ *  tested. */
 function withUniqueKey(
   operation: Operation,
   headers: Record<string, unknown>,
@@ -111,8 +111,8 @@ function isTooLarge({ contract }: Run, { body }: Input): boolean {
   return jsonBytes(body) > readMaxRecordBytes(contract)
 }
 
-/** Whether `x-refusals` has each of the errors. Counts them. */
-function isRefusedByRule(run: Run, operation: Operation, response: ReceivedResponse): boolean {
+/** Counts the errors that `x-refusals` explains. Returns whether it explains all of them. */
+function countRefusals(run: Run, operation: Operation, response: ReceivedResponse): boolean {
   const { contract, coverage } = run
   const errors = Object.entries(fieldErrors(contract, operation, response))
   const refusals = errors.map(([field, messages]) => ({
@@ -171,7 +171,7 @@ export function validInputs(run: Run, operation: Operation): fc.Arbitrary<Input>
   })
 }
 
-/** A sort that names a field twice is refused. */
+/** Keeps one option for each field: the service refuses a sort that names a field twice. */
 function oncePerField(options: string[], sort: ListWords['sort']): string[] {
   return [...new Map(options.map((option) => [readSort(option, sort).field, option])).values()]
 }

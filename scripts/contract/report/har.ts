@@ -7,7 +7,7 @@ export interface Recording {
   /** The URL of the service, without a trailing slash. */
   url: string
   exchange: Exchange
-  /** The failure. */
+  /** Describes the failure. */
   comment: string
 }
 
@@ -16,7 +16,8 @@ export function contractHar({ url, cases }: Report): string {
     cases.flatMap(({ operation, name, failures }) =>
       failures.flatMap(({ exchanges, what, message }) =>
         exchanges.map((exchange) => ({
-          ...{ url, exchange },
+          url,
+          exchange,
           comment: `${operation} ${name}: ${what}: ${message}`,
         })),
       ),

@@ -35,8 +35,8 @@ export function contractPage(report: Report): string {
 <style>${STYLE}</style>
 <h1>Contract tests</h1>
 <p>
-  ${escaped(url)}, seed ${seed}: ${requests} requests, ${failureBlocks.length} failed,
-  ${missing} documented but never occurred.
+  ${escaped(url)}, seed ${seed}: ${requests} requests, ${failureBlocks.length} failures,
+  ${missing} documented statuses, events or fields that never occurred.
 </p>
 <div class="wide">
 <table>
@@ -51,7 +51,8 @@ ${rows.join('\n')}
 </div>
 <p>
   The number of occurrences of each documented status and event.
-  <span class="missing">0</span> must occur; <span class="excused">–</span> is optional:
+  <span class="missing">0</span>: must occur, but did not.
+  <span class="excused">–</span>: is optional, for this reason:
 </p>
 ${reasonList(cells)}
 <h2>Not tested</h2>

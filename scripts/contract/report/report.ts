@@ -1,5 +1,5 @@
-/** The results of a run. The other files of this folder and cli/contract-output.ts write them as HTML,
- *  JUnit, HAR and text. */
+/** The results of a run. The other files of this folder and cli/contract-output.ts write them in
+ *  several formats: HTML, JUnit, HAR and text. */
 import { type Cell, isMissing, type Untested } from '../coverage.ts'
 import type { DreddResult } from '../dredd/dredd-suite.ts'
 import type { UnusedOracle } from '../oracles.ts'
@@ -10,12 +10,12 @@ export interface Report {
   /** URL of the tested service. */
   url: string
   seed: number
-  /** Why the run ended early. Null: it did not. */
+  /** Why the run ended early. Null if it did not end early. */
   error: string | null
   /** Null: Dredd does not run against a deployed service. */
   dredd: DreddResult | null
   cases: Case[]
-  /** The matrix of operations with their statuses and events. */
+  /** The matrix of operations with their statuses, events and optional fields. */
   cells: Cell[]
   untested: Untested[]
   unused: UnusedOracle[]

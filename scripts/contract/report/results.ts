@@ -7,20 +7,21 @@ import { describeMissing, isMissing } from '../coverage.ts'
 import { describeRefusal } from '../refusals.ts'
 import { describeUnused, type Report } from './report.ts'
 
-/** What failed, at the line of the operation, and the rules that the schemas do not express. */
+/** What failed or was not tested, and the rules that the schemas do not express. Each result is at
+ *  the line of its operation, if it has one. */
 export function listResults(
   contract: Contract,
   { error, dredd, cases, cells, untested, unused, refusals }: Report,
 ): Result[] {
   const toResult = (
     level: Result['level'],
-    operation: string,
+    subject: string,
     [rule, message]: [string, string],
   ): Result => {
-    const found = contract.operations.find(({ id }) => id === operation)
-    const line = found ? lineOf(found.place) : null
-    const text = `${operation}: ${message}`
-    return { level, rule, message: text, file: found ? 'openapi.yaml' : null, line }
+    const operation = contract.operations.find(({ id }) => id === subject)
+    const line = operation ? lineOf(operation.place) : null
+    const text = `${subject}: ${message}`
+    return { level, rule, message: text, file: operation ? 'openapi.yaml' : null, line }
   }
   return [
     ...(error === null ? [] : [toResult('error', 'Run', ['ended-early', error])]),

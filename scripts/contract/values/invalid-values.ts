@@ -1,10 +1,10 @@
-/** Values that break one rule of a schema each. */
+/** Values that each break one rule of a schema. */
 import type { Schema } from '../../model/schema.ts'
 import { type NamedValue, toEmail, toFields } from './limit-values.ts'
 import { minimalValue, restrictsWholeText, SAMPLES, variant, variants } from './valid-values.ts'
 import { isDistinct, isValid } from './validity.ts'
 
-/** Turns a valid object into an invalid one, which breaks one rule. */
+/** Turns a valid object into one that breaks one rule. */
 export interface Mutation {
   what: string
   applyTo(valid: Record<string, unknown>): unknown
@@ -15,20 +15,20 @@ export function invalidValues(schema: Schema): NamedValue[] {
   return [...invalidValuesOfType(schema), ...(takesNull ? [] : [{ what: 'null', value: null }])]
 }
 
-const wrongTypes = (...values: unknown[]): NamedValue[] =>
+const namedByJson = (...values: unknown[]): NamedValue[] =>
   values.map((value) => ({ what: `is ${JSON.stringify(value)}`, value }))
 
 function invalidValuesOfType(schema: Schema): NamedValue[] {
   if (schema.oneOf)
     return [
-      ...wrongTypes([], {}),
+      ...namedByJson([], {}),
       ...schema.oneOf.flatMap((alternative) =>
         alternative.type === 'string' ? invalidTexts(alternative) : invalidObjects(alternative),
       ),
     ].filter(({ value }) => !isValid(schema, value))
   switch (schema.type) {
     case 'string':
-      return [...wrongTypes(42, true, ['x'], {}), ...invalidTexts(schema)]
+      return [...namedByJson(42, true, ['x'], {}), ...invalidTexts(schema)]
     case 'integer':
     case 'number': {
       const { minimum, maximum } = schema
@@ -36,14 +36,15 @@ function invalidValuesOfType(schema: Schema): NamedValue[] {
         ...(minimum === undefined ? [] : [minimum - 1, Math.min(-1, minimum - 1)]),
         ...(maximum === undefined ? [] : [maximum + 1, 1e30]),
       ]
-      return wrongTypes('1', true, [1], {}, ...(schema.type === 'integer' ? [1.5] : []), ...outside)
+      const fractions = schema.type === 'integer' ? [1.5] : []
+      return namedByJson('1', true, [1], {}, ...fractions, ...outside)
     }
     case 'boolean':
-      return wrongTypes('true', 1)
+      return namedByJson('true', 1)
     case 'array':
       return invalidArrays(schema)
     default:
-      return [...wrongTypes('x', 1, []), ...invalidObjects(schema)]
+      return [...namedByJson('x', 1, []), ...invalidObjects(schema)]
   }
 }
 
@@ -52,7 +53,7 @@ function invalidObjects(schema: Schema): NamedValue[] {
   return objectMutations(schema).map(({ what, applyTo }) => ({ what, value: applyTo(base) }))
 }
 
-/** The name of a mutation begins with its field. */
+/** The name of a mutation of a declared field begins with the field and a colon. */
 export function objectMutations(schema: Schema): Mutation[] {
   const { properties = {}, required = [], additionalProperties } = schema
   const wrong = Object.entries(properties).flatMap(([name, property]) =>
@@ -68,13 +69,13 @@ export function objectMutations(schema: Schema): Mutation[] {
     return [...wrong, ...missing, setField('an unknown field', 'not_a_field', 1)]
   if (typeof additionalProperties !== 'object') return [...wrong, ...missing]
   const { maxProperties } = schema
-  const wrongOthers = invalidValues(additionalProperties).map(({ what, value }) =>
+  const wrongEntries = invalidValues(additionalProperties).map(({ what, value }) =>
     setField(what, 'name', value),
   )
-  if (maxProperties === undefined) return [...wrong, ...missing, ...wrongOthers]
+  if (maxProperties === undefined) return [...wrong, ...missing, ...wrongEntries]
   const count = maxProperties + 1
   const tooMany = { what: `${count} fields`, applyTo: () => toFields(additionalProperties, count) }
-  return [...wrong, ...missing, ...wrongOthers, tooMany]
+  return [...wrong, ...missing, ...wrongEntries, tooMany]
 }
 
 function setField(what: string, name: string, value: unknown): Mutation {
@@ -131,12 +132,14 @@ function invalidArrays(schema: Schema): NamedValue[] {
   const items = schema.items ?? {}
   const one = variant(items, 0)
   const many = variants(items, (maxItems ?? 0) + 1)
+  // Equal entries can break a second rule.
+  const isOnlyTooLong = !schema.uniqueItems || isDistinct(many)
   const sizes = [
     ...(minItems > 0 ? [variants(items, minItems - 1)] : []),
-    ...(maxItems === undefined || (schema.uniqueItems && !isDistinct(many)) ? [] : [many]),
+    ...(maxItems !== undefined && isOnlyTooLong ? [many] : []),
   ]
   return [
-    ...wrongTypes('x', 1, {}),
+    ...namedByJson('x', 1, {}),
     ...sizes.map((value) => ({ what: `${value.length} entries`, value })),
     ...(schema.uniqueItems ? [{ what: 'the same entry twice', value: [one, one] }] : []),
     ...invalidValues(items).map(({ what, value }) => ({

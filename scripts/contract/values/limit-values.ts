@@ -98,7 +98,7 @@ export function toFields(schema: Schema, count: number): object {
   )
 }
 
-/** The first and last valid times, in UTC and with the largest offsets. */
+/** The first and the last valid time, a leap day, the largest offsets and the Unix epoch. */
 const TIMES = [
   '1000-01-01T00:00:00Z',
   '2999-12-31T23:59:59.999999999Z',
@@ -126,31 +126,32 @@ function textLimits(schema: Schema): NamedValue[] {
   )
 }
 
-/** A valid email of `length` characters, at least 6: at most 64 before the @ and 63 between
- *  two dots. */
+/** A valid email of `length` characters, at least 6. At most 64 characters stand before the @, and
+ *  at most 63 between two dots. */
 export function toEmail(length: number): string {
-  const domain = `${'d.'.repeat(Math.max(1, Math.ceil((length - 64 - 1 - 2) / 2)))}de`
+  const ofLabels = length - 64 - '@'.length - 'de'.length
+  const domain = `${'d.'.repeat(Math.max(1, Math.ceil(ofLabels / 'd.'.length)))}de`
   return `${'a'.repeat(Math.max(1, length - 1 - domain.length))}@${domain}`
 }
 
 /** Six bytes as JSON. */
 const ESCAPED_CHARACTER = '\u0001'
 
-/** A valid object with more bytes as JSON: the required fields, and the largest of the others.
- *  Undefined if no valid object is that large. */
+/** A valid object of more than `bytes` bytes as JSON: the required fields, and the largest other
+ *  fields. Undefined if the largest values of all fields are not enough. */
 export function objectLargerThan(bytes: number, schema: Schema): object | undefined {
-  const bySize = (one: unknown, other: unknown): number => jsonBytes(other) - jsonBytes(one)
+  const largestFirst = (one: unknown, other: unknown): number => jsonBytes(other) - jsonBytes(one)
   const fields = Object.entries(schema.properties ?? {}).map(([name, property]) => {
     const { maxLength = 0 } = property
     const values = [
       ...limitValues(property).map(({ value }) => value),
       ESCAPED_CHARACTER.repeat(maxLength),
     ]
-    const [largest] = values.filter((value) => isValid(property, value)).toSorted(bySize)
+    const [largest] = values.filter((value) => isValid(property, value)).toSorted(largestFirst)
     return { [name]: largest }
   })
   let body = minimalValue(schema) as object
-  for (const field of fields.toSorted(bySize)) {
+  for (const field of fields.toSorted(largestFirst)) {
     if (jsonBytes(body) > bytes) break
     body = { ...body, ...field }
   }

@@ -76,8 +76,8 @@ function texts(schema: Schema): fc.Arbitrary<string> {
     .filter(takes)
 }
 
-/** Random text hardly ever matches such a pattern. It nearly always matches the others: those
- *  without ^ and $, and those that only forbid NUL or blank text. */
+/** Whether random text hardly ever matches the pattern. Random text nearly always matches patterns
+ *  without ^ and $, and patterns that only forbid NUL or blank text. */
 export function restrictsWholeText(pattern: string | undefined): pattern is string {
   const isOrdinaryText = pattern === TEXT_PATTERN || isNotBlankPattern(pattern)
   return !isOrdinaryText && /^\^.*\$$/s.test(pattern ?? '')
@@ -107,9 +107,10 @@ function objects({
     maxKeys: maxProperties && Math.max(0, maxProperties - Object.keys(properties).length),
     size: LIST_SIZE,
   })
-  return fc.tuple(others, named).map(([more, known]) => ({ ...more, ...known }))
+  return fc.tuple(others, named).map(([other, declared]) => ({ ...other, ...declared }))
 }
 
+/** A valid text of each format. */
 export const SAMPLES: Record<string, string> = {
   uuid: '019cade2-11c0-7000-8000-000000000000',
   email: 'a@example.com',
@@ -121,8 +122,8 @@ export function minimalValue(schema: Schema): unknown {
   return variant(schema, 0)
 }
 
-/** A short value of the type. Text and numbers differ for each `index`. Ignores patterns and upper
- *  limits. */
+/** A short value of the type. Numbers, and text without a format, differ for each `index`. Ignores
+ *  patterns and upper limits. */
 export function variant(schema: Schema, index: number): unknown {
   const { minimum = 0, minLength = 0, minItems = 0, format } = schema
   if (schema.enum) return schema.enum[index % schema.enum.length]
