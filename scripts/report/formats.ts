@@ -24,15 +24,16 @@ function escapeProperty(text: string): string {
 
 /** A heading and a table, for example for a comment on a pull request. */
 export function toMarkdown(title: string, results: Result[]): string {
-  const cell = (text: string): string => text.replace(/[\\|<]/g, '\\$&').replace(/\s*\n\s*/g, ' ')
+  const escapeCell = (text: string): string =>
+    text.replace(/[\\|<]/g, '\\$&').replace(/\s*\n\s*/g, ' ')
   const lines = [`## ${title}`, '', countByLevel(results)]
   if (results.length > 0)
     lines.push('', '| level | place | rule | result |', '| --- | --- | --- | --- |')
-  for (const result of results) lines.push(`| ${cellsOf(result).map(cell).join(' | ')} |`)
+  for (const result of results) lines.push(`| ${cellsOf(result).map(escapeCell).join(' | ')} |`)
   return `${lines.join('\n')}\n`
 }
 
-/** An HTML file that loads nothing else. */
+/** An HTML file that loads no other file. */
 export function toPage(title: string, results: Result[]): string {
   const rows = results.map((result) => {
     const cells = cellsOf(result).map((text) => `<td>${escaped(text)}</td>`)

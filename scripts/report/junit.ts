@@ -34,7 +34,8 @@ function testCase({ classname, name, seconds, failures = [], skipped }: TestCase
   return `    <testcase ${attributes}>${results.join('')}</testcase>\n`
 }
 
-/** One test case for each result. Only errors fail. Without results, one case that passes. */
+/** One test case for each result, which fails if the result is an error. Without results, one test
+ *  case that passes. */
 export function resultsJunit(name: string, results: Result[]): string {
   const cases = results.map((result): TestCase => {
     const { level, rule, message, file } = result

@@ -9,7 +9,7 @@ export interface Result {
   message: string
   /** Relative to the folder of the contract. Null if no file causes the result. */
   file: string | null
-  /** Null if the result is about the whole file, or has none. */
+  /** Null if the result is about a whole file, or about no file. */
   line: number | null
 }
 

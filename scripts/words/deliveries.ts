@@ -11,14 +11,15 @@ export interface SignatureWords {
   /** How the signing secret becomes the key: without its prefix, decoded. */
   key: { encoding: 'utf8' | 'base64'; prefix?: string }
   encoding: 'hex' | 'base64'
-  /** Precedes the signature. */
+  /** Text before the signature. */
   prefix?: string
-  /** The sender signs this text. Names of headers, and `body`, stand in braces for their values. */
+  /** The sender signs this text. In braces, it has the names of headers, and `body`, whose values
+   *  replace them. */
   content: string
 }
 
 interface DeliveryHeaderWords {
-  /** `event.id` of the event, or `payload.id` of the body. */
+  /** The header has the `id` of the event (`event.id`) or of the body (`payload.id`). */
   'x-equals'?: string
   'x-signature'?: SignatureWords
   /** The header has the time of the attempt in seconds since 1970. */
@@ -27,8 +28,8 @@ interface DeliveryHeaderWords {
   'x-trace-of'?: 'request'
 }
 
-/** A header of deliveries, in lower case. */
 export interface DeliveryHeader extends DeliveryHeaderWords {
+  /** In lower case. */
   name: string
 }
 
@@ -39,6 +40,7 @@ export interface Delivery {
   body: string
 }
 
+/** The headers of the first event stand for those of all events. */
 export function listDeliveryHeaders({ sources, events }: Contract): DeliveryHeader[] {
   const [event] = events
   const { properties = {} } = event ? inlineReferences(sources, event.headers) : ({} as Schema)

@@ -20,8 +20,8 @@ export interface EventList {
   newest_first: string
 }
 
-/** An update emits the event if it changes one of the fields `changes`, or if the record meets the
- *  condition `becomes` after it and not before it. */
+/** An update emits the event if the update changes one of the fields `changes`, or if the updated
+ *  record meets the condition `becomes` and the old record does not. */
 interface EmitCondition {
   changes?: string[]
   becomes?: Condition
@@ -41,8 +41,9 @@ export function readEmitConditions(operation: Operation): Record<string, EmitCon
   return readWord(operation.place, 'x-emits-when') ?? {}
 }
 
-/** The events that a change emits about the record itself, which are those about the same resource
- *  as the first one. Only an update has both records. */
+/** The events that a change emits about the changed record: those with the resource type of the
+ *  operation's first event. An update has `before` and `after`. Any other change emits all of these
+ *  events. */
 export function listOwnEvents(
   contract: Contract,
   operation: Operation,

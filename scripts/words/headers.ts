@@ -6,7 +6,7 @@ import type { Schema } from '../model/schema.ts'
 import { valueAt } from '../model/source.ts'
 import { readWord } from './read.ts'
 
-/** A header beside those of each operation. */
+/** A header that responses have in addition to the headers that their operations declare. */
 interface CommonHeader {
   name: string
   statuses: 'all' | 'success' | 'error'
@@ -24,7 +24,7 @@ export interface ParameterMeaning {
 interface HeaderWords {
   /** The name of the request header whose valid value the response repeats. */
   'x-echoes'?: string
-  /** Each request of a key takes 1. */
+  /** Each request with the same API key makes the number smaller by 1. */
   'x-counts-down'?: boolean
   /** A time in seconds since 1970, at most this many seconds ahead. */
   'x-epoch-seconds'?: { at_most_ahead: number }
@@ -42,7 +42,7 @@ export function listCommonHeaders({ openapi }: Contract): CommonHeader[] {
   return readWord({ source: openapi, path: [] }, 'x-response-headers') ?? []
 }
 
-/** The headers of the response, with their words. */
+/** The headers that the response declares, with their words. */
 export function listWordedHeaders({ headers }: OperationResponse): WordedHeader[] {
   return Object.values(headers).map(({ name, schema: { source, path, value } }) => ({
     ...(valueAt(source.root, path.slice(0, -1)) as HeaderWords),

@@ -5,7 +5,7 @@ import { readWord } from './read.ts'
 export interface IdempotencyKey {
   /** The name of the header. */
   name: string
-  /** The header of a response that repeats an earlier one has the value `true`. */
+  /** The name of the header that has the value `true` if the response repeats an earlier one. */
   replayed?: string
 }
 

@@ -57,7 +57,7 @@ function compare(a: unknown, b: unknown, isDescending: boolean, nulls: 'first' |
   return isDescending ? -order : order
 }
 
-/** Text by code point. */
+/** Compares text by code point, as the bytes of UTF-8 do. */
 function compareValues(a: unknown, b: unknown): number {
   if (typeof a === 'number' && typeof b === 'number') return a - b
   return Buffer.compare(Buffer.from(String(a)), Buffer.from(String(b)))

@@ -21,14 +21,15 @@ export interface ListWords {
     /** Pointer to the field that orders records with equal values, and all records without
      *  `sort`. */
     ties: string
-    /** `last`: equal values are in the direction of the last field. Otherwise they ascend. */
+    /** `last`: records with equal values are in the direction of the last sort. Without this word,
+     *  they ascend. */
     ties_follow?: 'last'
   }
   /** Pointers into the response. */
   meta: Partial<Record<'page' | 'last_page' | 'size' | 'total' | 'sorts', string>>
 }
 
-/** `x-filter`: how a record must relate to the parameter. With several fields, one of them must. */
+/** `x-filter`: how one of the fields of a record must relate to the parameter. */
 export interface Filter {
   /** `has`: the field is a list that contains the value. `after` and `before` exclude the time
    *  itself. */
@@ -57,7 +58,7 @@ export function findItemSchema(contract: Contract, operation: Operation): Schema
   return schema?.type === 'array' ? schema.items : undefined
 }
 
-/** For a list without a documented maximum. */
+/** The page size for a list that does not document its maximum. */
 const USUAL_PAGE_SIZE = 100
 
 /** The most records that a page of the list can have. */

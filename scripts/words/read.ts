@@ -12,7 +12,7 @@ export function readPointer(value: unknown, pointer: string): unknown {
   return readSteps(value, pointer.split('/').slice(1))
 }
 
-/** The value of a field, whose name may have dots. */
+/** The value of a field. Dots in the name lead into nested objects. */
 export function readField(record: unknown, field: string): unknown {
   return readSteps(record, field.split('.'))
 }

@@ -38,11 +38,11 @@ export function findRule(
 ): string | undefined {
   const rules = Object.keys(readWord(operation.place, 'x-refusals') ?? {})
   const sort = readListWords(contract)?.sort.parameter
-  const known = sort === undefined ? rules : [...rules, sort]
-  return known.find((rule) => matches(rule, field))
+  const allRules = sort === undefined ? rules : [...rules, sort]
+  return allRules.find((rule) => matches(rule, field))
 }
 
-/** A `*` at the end also stands for everything below the entry. */
+/** `*` stands for any entry and, at the end of a rule, also for everything below the entry. */
 function matches(rule: string, field: string): boolean {
   const [parts, actual] = [rule.split('.'), field.split('.')]
   return (
