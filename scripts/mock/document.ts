@@ -5,9 +5,8 @@ import { respondWithExample } from '../service/examples.ts'
 import type { Call, Result, Tools } from '../service/service.ts'
 import { MockRecords } from './records.ts'
 
-/** The handler of a mock with state, for a document that was not written for this toolchain. It
- *  responds with the records that requests create, and with examples where the document has no
- *  records. */
+/** The handler of a mock with state, for an OpenAPI document of another team. The handler responds
+ *  with the records that requests create, and with examples where the document has no records. */
 export function newRecordHandler(
   contract: Contract,
 ): (call: Call, tools: Tools) => Promise<Result> {
@@ -15,8 +14,9 @@ export function newRecordHandler(
   return async (call, tools) => {
     const { operation, path, query, body, request } = call
     const example = () => respondWithExample(call, tools, body)
-    if (/\bcode=/.test(String(request.headers.prefer ?? ''))) return example()
-    records ??= new MockRecords(contract, (one, like) => sampleOf(tools, one, like))
+    const prefersStatus = /\bcode=/.test(String(request.headers.prefer ?? ''))
+    if (prefersStatus) return example()
+    records ??= new MockRecords(contract, (other, like) => sampleOf(tools, other, like))
     records.assertFound(operation, path)
     const sent = isObject(body) && !Array.isArray(body) ? body : {}
     const isMergePatch = /merge-patch\+json/.test(request.headers['content-type'] ?? '')

@@ -64,7 +64,8 @@ function findExamples(document: unknown): Examples {
         .filter(([, { required }]) => required)
         .map(([header, { example }]) => [header.toLowerCase(), String(example ?? '')])
       const { example, examples = {} } = contentOf(id, status)[mediaType ?? ''] ?? {}
-      // Without a name, the first of `examples`. `muster lint` reports a body without an example.
+      // Without a name: `example`, or else the first of `examples`. `muster lint` reports a body
+      // without any example.
       const named = examples[name ?? ''] ?? (example === undefined && Object.values(examples)[0])
       return {
         headers: Object.fromEntries(headers),

@@ -13,13 +13,13 @@ import { type Change, MockRecords, type RecordCall } from './records.ts'
 /** The parts of the service that the mock uses, so that both check requests alike. */
 interface ServiceParts {
   acceptedHeaders: string
-  /** Throws what the service throws for a record that is too large. */
+  /** Throws the error of the service for a record that is too large. */
   assertRecordSize(write: { record: object; before: object | undefined; sent: object }): void
   respondToErrors(log: Logger): Middleware
   crossOrigin(allowedOrigin: () => string, acceptedHeaders: string): Middleware
   etagOf(representation: string): string
-  /** Responds to OPTIONS itself, and then returns undefined. `assertAuthenticated` gets no ID when
-   *  the method is unknown. */
+  /** Responds to OPTIONS itself, and then returns undefined. Calls `assertAuthenticated` without an
+   *  ID if the method is unknown. */
   findOperation(
     ctx: Context,
     assertAuthenticated: (ctx: Context, id: OperationId | undefined) => void,
@@ -27,7 +27,7 @@ interface ServiceParts {
   identify: Middleware
   ifMatchHolds(header: string | undefined, etag: string): boolean
   ifNoneMatchHolds(header: string, etag: string): boolean
-  /** Throws what the service throws for invalid input. */
+  /** Throws the errors of the service for invalid input. */
   readInput(
     ctx: Context,
     id: OperationId,
@@ -46,10 +46,10 @@ export interface MockOptions {
   log: Logger
   /** Called after each response. */
   onResponse?: (ctx: Context) => void
-  /** The OpenAPI document from which the validators were generated. Default: this
-   *  installation's. */
+  /** The OpenAPI document from which the validators were generated. Default: that of this copy of
+   *  Muster. */
   document?: unknown
-  /** Without it, every response is an example. */
+  /** Undefined: every response is an example. */
   state?: MockState
 }
 
@@ -200,11 +200,13 @@ function readPreference(
   return { status, name }
 }
 
+/** `name`, `name=value` or `name="value"`, with commas or semicolons between them. */
+const PREFERENCE = /(?:^|[,;])\s*([^\s=,;]+)\s*(?:=\s*(?:"([^"]*)"|([^\s,;]*)))?/g
+
 /** The values by lower-case name. A preference without a value has an empty one. */
 function parsePreferences(header: string): Map<string, string> {
-  const found = header.matchAll(/(?:^|[,;])\s*([^\s=,;]+)\s*(?:=\s*(?:"([^"]*)"|([^\s,;]*)))?/g)
   const preferences = new Map<string, string>()
-  for (const [, name = '', quoted, plain] of found)
+  for (const [, name = '', quoted, plain] of header.matchAll(PREFERENCE))
     preferences.set(name.toLowerCase(), quoted ?? plain ?? '')
   return preferences
 }
@@ -212,11 +214,11 @@ function parsePreferences(header: string): Map<string, string> {
 function refusePreference(
   id: OperationId,
   what: string,
-  known: readonly (string | number)[],
+  choices: readonly (string | number)[],
 ): never {
-  const choice =
-    known.length === 0 ? 'that response has no named examples' : `use ${known.join(', ')}`
-  throw new InvalidInput({ Prefer: [`${id} does not have ${what}: ${choice}.`] })
+  const advice =
+    choices.length === 0 ? 'that response has no named examples' : `use ${choices.join(', ')}`
+  throw new InvalidInput({ Prefer: [`${id} does not have ${what}: ${advice}.`] })
 }
 
 /** The example of GET for the same path. Null if the response of GET has no ETag. */
@@ -229,7 +231,7 @@ function currentExample(ctx: Context, { path }: OperationRow, examples: Examples
     : null
 }
 
-/** 304 or 412 if the request is conditional and its condition fails. */
+/** 304 or 412 if the request has a condition that fails, otherwise undefined. */
 function conditionalStatus(
   { etagOf, ifMatchHolds, ifNoneMatchHolds }: ServiceParts,
   ctx: Context,
@@ -238,8 +240,8 @@ function conditionalStatus(
 ): number | undefined {
   if (current === null) return undefined
   const etag = etagOf(current.text)
-  const known = ctx.get('If-None-Match')
-  if (access === 'read' && known !== '' && ifNoneMatchHolds(known, etag)) return 304
+  const tags = ctx.get('If-None-Match')
+  if (access === 'read' && tags !== '' && ifNoneMatchHolds(tags, etag)) return 304
   return ifMatch && !ifMatchHolds(ctx.headers['if-match'], etag) ? 412 : undefined
 }
 

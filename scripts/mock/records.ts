@@ -85,7 +85,7 @@ export class MockRecords {
     }
   }
 
-  /** Reads a kind when a request needs it: a large document has many. */
+  /** Reads a kind only when a request needs the kind: a large document has many. */
   #kindAt(candidates: Map<string, Candidate>, template: string): Kind | undefined {
     const candidate = candidates.get(template)
     if (candidate === undefined) return undefined
@@ -101,7 +101,7 @@ export class MockRecords {
     return { get, ...readRules(this.#contract, { idField, create, get }) }
   }
 
-  /** Throws 404 if a record in the path does not exist. */
+  /** Throws `StatusError` 404 if a record in the path does not exist. */
   assertFound(operation: Operation, path: Json): void {
     const steps = operation.path.split('/')
     const templates = steps.map((_, index) => steps.slice(0, index + 1).join('/'))
@@ -115,7 +115,8 @@ export class MockRecords {
     return this.#records.get(fillTemplate(operation.path, path))
   }
 
-  /** Undefined: the operation is not about records. */
+  /** Undefined if the path names neither a list of records nor a stored record, or if the method is
+   *  unknown for it. */
   perform(call: RecordCall): Outcome | undefined {
     const { operation, path } = call
     const collection = this.#kindAt(this.#collections, operation.path)
@@ -138,21 +139,21 @@ export class MockRecords {
   }
 
   #create(kind: Kind, { operation, path, sent }: RecordCall): Outcome {
-    const created = this.#exampleOf(operation, sent)
-    const current = this.#exampleOf(kind.get, sent) as Json
-    const record = newRecord(kind, isRecord(kind, created) ? created : current, sent)
+    const ofCreate = this.#exampleOf(operation, sent)
+    const ofGet = this.#exampleOf(kind.get, sent) as Json
+    const record = newRecord(kind, isRecord(kind, ofCreate) ? ofCreate : ofGet, sent)
     const id = record[kind.idField]
     const key = `${fillTemplate(operation.path, path)}/${id}`
-    // The service finishes such a record in the background. Here, that takes no time.
+    // The service finishes such a record in the background. The mock finishes it at once.
     const stored = kind.words.finished_when
-      ? newFinishedRecord(kind, current, { ...sent, [kind.idField]: id })
+      ? newFinishedRecord(kind, ofGet, { ...sent, [kind.idField]: id })
       : record
     this.#records.set(key, stored)
     const change = { before: undefined, after: record }
     return { body: this.#bodyOf(kind, operation, record), change }
   }
 
-  /** An operation that does not return the record responds with its example. */
+  /** The record. Undefined if the operation does not return it, and responds with its example. */
   #bodyOf(kind: Kind, operation: Operation, record: Json): unknown {
     return isRecord(kind, this.#exampleOf(operation)) ? record : undefined
   }
@@ -167,10 +168,10 @@ export class MockRecords {
     if (!words) return { body: replaceList(body, records) }
     for (const filter of listFilters(operation))
       records = filterBy(records, filter, query[filter.parameter.name])
-    const option = (name: string): unknown => query[name] ?? this.#defaultOf(operation, name)
-    const sorted = applySort(records, words.sort, (option(words.sort.parameter) ?? []) as string[])
-    const page = Number(option(words.page.parameter))
-    const size = Number(option(words.page.size))
+    const valueOf = (name: string): unknown => query[name] ?? this.#defaultOf(operation, name)
+    const sorted = applySort(records, words.sort, (valueOf(words.sort.parameter) ?? []) as string[])
+    const page = Number(valueOf(words.page.parameter))
+    const size = Number(valueOf(words.page.size))
     const total = sorted.length
     writeAt(body, words.items, sorted.slice((page - 1) * size, page * size))
     writeAt(body, words.meta.page, page)
@@ -202,14 +203,15 @@ function filterBy(records: unknown[], filter: Filter, value: unknown): unknown[]
   return value === undefined ? records : applyFilter(records, filter, [value].flat().map(String))
 }
 
-/** The example with the records in the place of its only list. */
+/** The example with the records in the place of its only list. An example with several lists stays
+ *  unchanged. */
 function replaceList(example: unknown, records: unknown[]): unknown {
   if (!isObject(example) || Array.isArray(example)) return records
   const lists = Object.keys(example).filter((name) => Array.isArray(example[name]))
   return lists.length === 1 ? { ...example, [lists[0] ?? '']: records } : example
 }
 
-/** Without a pointer, the contract has no such value. */
+/** Writes nothing without a pointer: the contract has no such value. */
 function writeAt(target: unknown, pointer: string | undefined, value: unknown): void {
   if (pointer === undefined) return
   const parent = readPointer(target, posix.dirname(pointer)) ?? target

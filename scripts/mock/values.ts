@@ -26,7 +26,7 @@ export interface RecordRules {
   record: Schema
 }
 
-/** The schemas have no references. Records whose schema contains itself have no rules. */
+/** The schemas have no references. Records with a recursive schema have no rules. */
 export function readRules(
   contract: Contract,
   { idField, create, get }: { idField: string; create: Operation; get: Operation },
@@ -43,7 +43,7 @@ export function readRules(
   }
 }
 
-/** Fields that the service computes have the values of the example, with its times moved to now. */
+/** Fields that the service computes have the values of the example, but its times move to now. */
 export function newRecord(
   { idField, words, creation, record }: RecordRules,
   example: Json,
@@ -52,16 +52,16 @@ export function newRecord(
   const now = new Date()
   const properties = propertiesOf(record, { ...example, ...sent })
   const base = moveTimes(example, properties, words.created, now)
-  const own = {
+  const values = {
     ...words.initial,
     ...nullsOf(flatten(creation, sent)),
     ...(complete(creation, sent) as Json),
     [idField]: sent[idField] ?? newId(example[idField]),
   }
-  const known = Object.entries(own)
+  const stored = Object.entries(values)
     .filter(([name]) => name in base || name in properties)
     .map(([name, value]) => [name, complete(properties[name] ?? {}, value)])
-  return applyRules(words, properties, { ...base, ...Object.fromEntries(known) })
+  return applyRules(words, properties, { ...base, ...Object.fromEntries(stored) })
 }
 
 /** A record that the service has finished after its creation, for example a completed export. */
@@ -72,10 +72,11 @@ export function newFinishedRecord(rules: RecordRules, example: Json, sent: Json)
 interface Update {
   sent: Json
   isMergePatch: boolean
-  /** Returns an example of the same alternative as the value. */
+  /** Returns an example of the alternative that the value is of. */
   exampleLike(value: Json): unknown
 }
 
+/** Returns `before` itself if the update changes nothing. */
 export function updatedRecord(
   { words, record }: RecordRules,
   before: Json,
@@ -97,10 +98,10 @@ export function updatedRecord(
   return applyRules(words, properties, after)
 }
 
-/** Sets the fields that have a value only in some states. */
+/** Sets the fields that have a value only under a condition. */
 function applyRules({ set_when = {} }: RecordWords, properties: Properties, record: Json): Json {
-  const computed = Object.entries(set_when).map(([name, options]) => {
-    if (!meetsCondition(record, options)) return [name, null]
+  const computed = Object.entries(set_when).map(([name, condition]) => {
+    if (!meetsCondition(record, condition)) return [name, null]
     const isTime = properties[name]?.format === 'date-time'
     return [name, record[name] ?? (isTime ? new Date().toISOString() : null)]
   })
@@ -109,7 +110,8 @@ function applyRules({ set_when = {} }: RecordWords, properties: Properties, reco
 
 type Properties = Readonly<Record<string, Schema>>
 
-/** Without the fields of the other alternative. New fields have the values of the example. */
+/** The record without the fields of its old alternative. The fields of its new alternative have the
+ *  values of the example. */
 function toAlternative(
   before: Json,
   oldProperties: Properties,
@@ -119,10 +121,10 @@ function toAlternative(
   const kept = Object.entries(before).filter(
     ([name]) => name in properties || !(name in oldProperties),
   )
-  const known = Object.entries(isObject(example) ? example : {}).filter(
+  const added = Object.entries(isObject(example) ? example : {}).filter(
     ([name]) => name in properties,
   )
-  return { ...Object.fromEntries(known), ...Object.fromEntries(kept) }
+  return { ...Object.fromEntries(added), ...Object.fromEntries(kept) }
 }
 
 function propertiesOf(schema: Schema, value: Json): Properties {
@@ -175,7 +177,7 @@ function nullsOf({ properties = {} }: Schema): Json {
   return Object.fromEntries(nullable.map(([name]) => [name, null]))
 }
 
-/** Moves the times of the example so that it is created `now`. */
+/** Moves all times of the example by the same duration, so that its creation is `now`. */
 function moveTimes(
   example: Json,
   properties: Properties,
@@ -193,7 +195,7 @@ function moveTimes(
   return Object.fromEntries(Object.entries(example).map(move))
 }
 
-/** For IDs that are numbers: later ones are greater. */
+/** The latest ID of a record whose IDs are numbers. */
 let lastNumber = Date.now()
 
 function newId(example: unknown): unknown {

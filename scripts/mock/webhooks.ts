@@ -37,7 +37,7 @@ export async function deliverEvents(
 ): Promise<Delivered[]> {
   const record = change.after ?? change.before ?? {}
   return await Promise.all(
-    // The mock does not change other records.
+    // The mock changes no other records, so no other events occur.
     listOwnEvents(contract, operation, change).map(async (event) => {
       const delivery = newDelivery(contract, { event, record, secret, traceparent })
       const { method, headers, body } = delivery
@@ -69,13 +69,13 @@ function newDelivery(
   for (const header of headers)
     if (!header['x-signature'])
       delivery.headers[header.name] = headerValue(header, ids, traceparent)
-  // The signatures cover other headers.
+  // The signatures cover other headers, so they come last.
   for (const { name, 'x-signature': words } of headers)
     if (words) delivery.headers[name] = signDelivery(words, secret, delivery)
   return delivery
 }
 
-/** The payload of the example, with the ID and the fields of the record. */
+/** The payload of the example with a new ID, and with the ID and the fields of the record. */
 function payloadOf({ example }: EventMessage, record: Json): Json & { id: string } {
   const { data, resource, ...rest } = example as Json
   return {
@@ -103,7 +103,8 @@ function headerValue(
   return header['x-trace-of'] ? newTrace(traceparent) : ''
 }
 
-/** W3C Trace Context: the trace of the request with a parent ID of the delivery, or a new trace. */
+/** W3C Trace Context: the trace of the request, or a new one, with a new parent ID for the
+ *  delivery. */
 function newTrace(traceparent: string): string {
   const [, trace = randomBytes(16).toString('hex'), flags = '00'] =
     /^00-([0-9a-f]{32})-[0-9a-f]{16}-(0[01])$/.exec(traceparent) ?? []
