@@ -55,7 +55,7 @@ async function readBytes(request: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** A declared type can be a range, for example `text/*`. The most specific one that fits counts. */
+/** The most specific declared type that fits. A declared type can be a range, such as `text/*`. */
 export function chooseMedia(declared: readonly MediaType[], type: string): MediaType | undefined {
   const sent = bareType(type)
   return declared
@@ -72,13 +72,13 @@ function bareType(type: string): string {
   return type.split(';')[0]?.trim().toLowerCase() ?? ''
 }
 
-interface Tools {
+interface Rules {
   openapi: Source
   validation: Validation
 }
 
 async function parse(
-  { openapi, validation }: Tools,
+  { openapi, validation }: Rules,
   { schema }: MediaType,
   type: string,
   bytes: Buffer,
@@ -101,9 +101,9 @@ async function parse(
   return { body: text, problems: validation.check(schema, 'request', text) }
 }
 
-/** The schema sees the name of a file in place of its bytes. The handler gets the file. */
+/** The schema validates the name of a file instead of its bytes. The handler gets the file. */
 function checkForm(
-  { openapi, validation }: Tools,
+  { openapi, validation }: Rules,
   schema: MediaType['schema'],
   form: FormData,
 ): ReadBody {
@@ -119,6 +119,7 @@ function checkForm(
     [...names].map((name) => {
       const texts = entries.filter(([key]) => key === name).map(([, text]) => text)
       const [first] = texts
+      // Without a text, the name has only entries such as `name[part]`.
       if (first === undefined) return [name, readNested(entries, name)]
       const property = { ...schema, value: properties[name] ?? {} }
       const kind = kindOf(openapi, property)
@@ -131,7 +132,7 @@ function checkForm(
   return { body: values, problems }
 }
 
-/** OpenAPI 3.0.3, Encoding Object: an object in a form is JSON. */
+/** OpenAPI 3.0.3, Encoding Object: an object in a form is JSON. Other text stays unchanged. */
 function toJson(text: string): unknown {
   const value = parseJson(text)
   return value === undefined ? text : value

@@ -29,14 +29,14 @@ export interface Outcome {
   requests: number
   /** One sentence each. */
   failures: string[]
-  /** The requests of the failures. */
+  /** The requests that failed, with their responses. */
   recordings: Recording[]
 }
 
 const TIMEOUT_MS = 30_000
 
-/** One operation after another. Throws nothing for a service that does not respond: that is a
- *  failure. */
+/** Tests one operation after another. A missing response is a failure in the outcome, and throws no
+ *  error. */
 export async function checkService(options: CheckOptions): Promise<Outcome[]> {
   const { contract } = options
   const validation = newValidation(contract.openapi)
@@ -71,14 +71,14 @@ async function checkOperation(
     outcome.failures.push(`${what}: ${request.method} ${request.path}: ${problem}`)
     outcome.recordings.push({
       url: baseUrlOf(options),
-      exchange: { ...{ startedAt, durationMs }, ...toExchange(request, response) },
+      exchange: { startedAt, durationMs, ...toExchange(request, response) },
       comment: `${operation.id} ${what}: ${problem}`,
     })
   }
   return outcome
 }
 
-/** The header with the credentials is among the others. */
+/** `key` is null because `headers` has the credentials. */
 function toExchange(request: PlannedRequest, response: Received | Error) {
   return {
     request: { ...request, key: null },
@@ -97,7 +97,8 @@ function findProblem(
     return `no response: ${message}`
   }
   const problem = expect(response.status)
-  return problem === undefined && !isUndeclared ? findFault(tools, operation, response) : problem
+  if (problem !== undefined || isUndeclared) return problem
+  return findResponseFault(tools, operation, response)
 }
 
 interface Planned {
@@ -177,11 +178,12 @@ function planUnknownMethod(
   ]
 }
 
-/** The parameters of a draft are all required. */
+/** Each parameter, with the parameters of the draft that remain without it. A draft has required
+ *  parameters only. */
 function* withoutEachParameter({ parameters }: Draft): Iterable<[Parameter, Draft['parameters']]> {
   for (const place of ['query', 'header', 'cookie'] as const)
     for (const [parameter] of parameters[place]) {
-      // It is present in any case.
+      // The service adds a default, so the parameter is never missing.
       if (parameter.schema.value.default !== undefined) continue
       const others = [...parameters[place]].filter(([other]) => other !== parameter)
       yield [parameter, { ...parameters, [place]: new Map(others) }]
@@ -190,7 +192,8 @@ function* withoutEachParameter({ parameters }: Draft): Iterable<[Parameter, Draf
 
 const INVALID_TEXT = 'not/valid'
 
-/** Only parameters whose schema refuses the text. */
+/** Each parameter whose schema refuses `INVALID_TEXT`, with the parameters of the draft in which it
+ *  has this text. */
 function* withInvalidParameters(
   { validation }: Tools,
   { openapi }: Contract,
@@ -210,8 +213,10 @@ function* withInvalidParameters(
     }
 }
 
+/** Values of all types: most schemas refuse some of them. */
 const WRONG_VALUES = [null, [], 'text', 1, true, {}]
 
+/** Each invalid body, with a name for it. */
 function* listInvalidBodies(
   { validation }: Tools,
   { openapi }: Contract,
@@ -264,7 +269,7 @@ async function send(options: CheckOptions, request: PlannedRequest): Promise<Rec
 
 /** Says how the response breaks the document. An error with a status that the document does not
  *  declare may have any body. */
-function findFault(
+function findResponseFault(
   { validation }: Tools,
   operation: Operation,
   { status, headers, text }: Received,

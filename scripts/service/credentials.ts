@@ -1,4 +1,4 @@
-/** Finds the credentials of a request: by the security schemes that its operation accepts. */
+/** Finds the credentials of a request by the security schemes that its operation accepts. */
 import type { Operation, SecurityRequirement } from '../model/operations.ts'
 import {
   authorizationWord,
@@ -51,7 +51,8 @@ function readCredential(
 }
 
 /** The value of `WWW-Authenticate`: a challenge for each scheme that the operation accepts (RFC
- *  9110 §11.6.1). No scheme for keys is registered, so `ApiKey` says where the key belongs. */
+ *  9110 §11.6.1). HTTP has no registered scheme for API keys. `ApiKey`, our own, says where the key
+ *  must be. */
 export function formatChallenges(schemes: SecuritySchemes, { security }: Operation): string {
   const names = new Set(security.flatMap((requirement) => Object.keys(requirement)))
   const challenges = [...names].flatMap((name) =>

@@ -9,7 +9,7 @@ import {
 import { type Call, concreteType, findResponse, type Result, type Tools } from './service.ts'
 
 /** `Prefer: code=404` chooses another response of the operation. The discriminators of `like`
- *  choose the alternatives of its body. */
+ *  choose the alternatives in the body of the response. */
 export async function respondWithExample(
   { operation, request }: Call,
   tools: Tools,

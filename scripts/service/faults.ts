@@ -1,5 +1,5 @@
-/** Finds what makes the generated code wrong or useless, although each construct is supported.
- *  docs/documents.md has the rule. */
+/** Finds what makes the generated code wrong or useless, although the toolchain supports each
+ *  construct. docs/documents.md has the rule. */
 import {
   findCrossedBounds,
   findMistypedOptions,
@@ -59,8 +59,8 @@ function findWrongParameters(openapi: Source, path: OperationPath): Finding[] {
   return [...noLists, ...wrong]
 }
 
-/** Path parameters that are not declared, which the handler would not get, and declared ones that
- *  the path lacks, without which every request would be refused. */
+/** Finds parameters in the path that are not declared: the handler would not get them. Also finds
+ *  declared path parameters that the path lacks: every request would be refused. */
 function findPathParameterFaults(openapi: Source, path: OperationPath): Finding[] {
   const [, template] = path
   const declared = listParameters(openapi, path)
@@ -104,7 +104,7 @@ function findSchemaFaults(openapi: Source): Finding[] {
       found.push({ source, path: [...path, '$ref'], problem })
       return
     }
-    // OpenAPI 3.0.3, Reference Object: what stands beside it is ignored.
+    // OpenAPI 3.0.3, Reference Object: keywords beside `$ref` are ignored.
     if (value.$ref !== undefined && !is31) return
     const faults = findKeywordFaults(value, is31)
     for (const { steps, problem } of faults)
@@ -118,7 +118,7 @@ function findSchemaFaults(openapi: Source): Finding[] {
   return [...found, ...findFaultyDefaults(openapi, withDefault)]
 }
 
-/** Whether the references lead back to one of them, so that they never reach a schema. */
+/** Whether the chain of references that begins with `ref` is endless: it never reaches a schema. */
 function isEndless(openapi: Source, ref: unknown): boolean {
   const seen = new Set<string>()
   let next = ref
@@ -142,12 +142,12 @@ function findKeywordFaults(schema: Schema, is31: boolean): KeywordFault[] {
 function findFaultyDefaults(openapi: Source, schemas: Located<Schema>[]): Finding[] {
   // Many published documents have an empty default for the format of a URL.
   const validation = newValidation(openapi, { validateFormats: false })
-  // Many operations have the same parameters and properties.
-  const known = new Map<string, string[]>()
+  // Many operations have equal parameters and properties, which are checked once.
+  const reasonsBySchema = new Map<string, string[]>()
   return schemas.flatMap((schema) => {
     const key = JSON.stringify(schema.value)
-    const reasons = known.get(key) ?? findReasons(validation, schema)
-    known.set(key, reasons)
+    const reasons = reasonsBySchema.get(key) ?? findReasons(validation, schema)
+    reasonsBySchema.set(key, reasons)
     if (reasons.length === 0) return []
     const { source, path, value } = schema
     const problem = `the default ${JSON.stringify(value.default)} ${reasons.join(', ')}: correct the default or its schema`
@@ -161,11 +161,11 @@ function findReasons(validation: Validation, schema: Located<Schema>): string[] 
     const check = (direction: 'request' | 'response') =>
       validation.check(schema, direction, structuredClone(schema.value.default))
     const problems = check('request')
-    // A schema of responses need not accept what a request lacks.
+    // The schema may be for responses only, and its default may lack properties of requests.
     if (problems.length > 0 && check('response').length === 0) return []
     return problems.map(({ field, message }) => `${field} ${message}`.trim())
   } catch {
-    // The schema contains, or refers to, one that has another problem, which is reported.
+    // Another check reports why the schema, or a schema in it, cannot be compiled.
     return []
   }
 }

@@ -7,8 +7,8 @@ import type { Credentials } from './credentials.ts'
 import type { Call, Result } from './service.ts'
 
 type Handler = (call: object) => Promise<Result>
-/** Returns the caller for the handlers. Undefined: the credentials are not valid. `NOT_IMPLEMENTED`:
- *  nobody has written the check yet. */
+/** Returns the caller for the handlers. Undefined: the credentials are not valid.
+ *  `NOT_IMPLEMENTED`: nobody has written the check yet. */
 type Verify = (credentials: Credentials) => Promise<unknown>
 
 const NOT_IMPLEMENTED = 501
@@ -25,13 +25,17 @@ export async function loadHandlers(root: string): Promise<(call: Call) => Promis
   return async ({ operation, credentials, request: _request, ...call }) => {
     const caller = await findCaller(verify, credentials)
     const load = handlers[operation.id]
-    if (!load) throw new Error(`generated/handlers.ts has no ${operation.id}: generate again`)
+    if (!load)
+      throw new Error(
+        `generated/handlers.ts has no ${operation.id}: run "muster generate --root ${root}"`,
+      )
     const handle = await load()
     return await handle({ ...call, caller })
   }
 }
 
-/** Undefined: a request without credentials, which the operation allows. */
+/** Undefined: the request has no credentials, and the operation allows that. Throws `StatusError`
+ *  401, or 501 without a check. */
 async function findCaller(verify: Verify, credentials: Credentials): Promise<unknown> {
   if (Object.keys(credentials).length === 0) return undefined
   const verified = await verify(credentials)

@@ -19,7 +19,8 @@ export interface RawParameters {
 }
 
 export interface ParameterReader {
-  /** Header names are in lower case. `problems` is empty if all values are valid. */
+  /** Converts and validates the values. Header names are in lower case. `problems` is empty if all
+   *  values are valid. */
   read(raw: RawParameters): { values: Record<PlaceName, Values>; problems: Problem[] }
 }
 
@@ -48,18 +49,18 @@ export function newParameterReader(
       const problems: Problem[] = []
       const values = {} as Record<PlaceName, Values>
       for (const { place, parameters, schema } of groups) {
-        const read = new Map<string, unknown>()
+        const found = new Map<string, unknown>()
         for (const parameter of parameters) {
           const name = keyOf(place, parameter)
           try {
             const value = readValue(openapi, raw, place, parameter)
-            if (value !== undefined) read.set(name, value)
+            if (value !== undefined) found.set(name, value)
           } catch (error) {
             const message = error instanceof URIError ? 'must be percent-encoded' : 'must be JSON'
             problems.push({ field: `${place}.${name}`, message })
           }
         }
-        values[place] = Object.fromEntries(read)
+        values[place] = Object.fromEntries(found)
         for (const { field, message } of validation.convertInPlace(schema, values[place]))
           problems.push({ field: `${place}.${field}`, message })
       }
@@ -118,7 +119,7 @@ export function findCookie({ headers }: RawParameters, name: string): string | u
   return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
 }
 
-/** What separates the items of a list, by style. All other styles use a comma. */
+/** The separators of the items of a list, by style. All other styles use a comma. */
 export const DELIMITERS: Record<string, string> = { spaceDelimited: ' ', pipeDelimited: '|' }
 
 function readQuery(openapi: Source, query: URLSearchParams, parameter: Parameter): unknown {
@@ -138,7 +139,8 @@ function readQuery(openapi: Source, query: URLSearchParams, parameter: Parameter
   return texts.length === 1 ? first : texts
 }
 
-/** `role=admin&name=Ada` for one parameter with these properties. */
+/** The value of a parameter whose properties are parameters of their own, for example
+ *  `role=admin&name=Ada`. */
 function readProperties(openapi: Source, query: URLSearchParams, schema: Located<Schema>): unknown {
   const found = listProperties(openapi, schema.value).filter(([name]) => query.has(name))
   if (found.length === 0) return undefined
@@ -163,8 +165,8 @@ type Nested = Map<string, Nested> | string
 /** Deeper entries are ignored. */
 const MAX_DEPTH = 32
 
-/** `name[a]=1&name[b][c]=2`, and `name[]=1` or `name[0]=1` for a list. Undefined if there is
- *  none. */
+/** The value of a nested parameter, for example `name[a]=1&name[b][c]=2`, or `name[]=1` or
+ *  `name[0]=1` for a list. Undefined if no entry has such a name. */
 export function readNested(entries: Iterable<[string, string]>, name: string): unknown {
   const root = new Map<string, Nested>()
   for (const [key, value] of entries) {

@@ -8,13 +8,15 @@ import { findFaults } from './faults.ts'
 import { findMissingParts } from './missing-parts.ts'
 import { findOtherVersion, findUnsupported, unique } from './unsupported.ts'
 
-/** Reads our own contract with `readOwnContract`, and another team's OpenAPI document (see
- *  `isPlain`), which need not follow our rules. Throws `UnsupportedDocument` or `ContractError`. */
+/** Reads the contract of a folder: our own contract with `readOwnContract`, or without our rules an
+ *  OpenAPI document of another team (see `isPlain`). Throws `UnsupportedDocument` or
+ *  `ContractError`. */
 export function readAnyContract(root: string, readOwnContract = readContract): Promise<Contract> {
   return isPlain(root) ? readDocument(root, checkDocument) : readOwnContract(root)
 }
 
-/** Like `readAnyContract`, for the base of a comparison. Its revision may correct its faults. */
+/** Like `readAnyContract`, for the base of `muster diff`. Accepts the faults of another team's
+ *  document, because its revision may correct them. */
 export function readAnyBase(root: string, readOwnContract: typeof readContract): Promise<Contract> {
   return isPlain(root)
     ? readDocument(root, (openapi) => ({ refused: findUnsupported(openapi), missing: [] }))

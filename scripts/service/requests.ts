@@ -13,17 +13,18 @@ export interface PlannedRequest {
   body?: string
 }
 
-/** A request before it is written. Values are as the schema has them. */
+/** A request before it is written. Its values have the types of their schemas. */
 export interface Draft {
   operation: Operation
   parameters: Record<PlaceName, Map<Parameter, unknown>>
-  /** Header names and query parameters of the credentials. */
+  /** The headers and query parameters that carry the credentials, by name. */
   credentials: { headers: Record<string, string>; query: Record<string, string> }
   mediaType: string | undefined
   body: unknown
 }
 
-/** The required parameters and the body. Throws an Error that names what has no valid value. */
+/** A draft with the required parameters and the body. Throws an Error that names the part for which
+ *  no valid value was found. */
 export function draftRequest(
   { sampler }: Tools,
   schemes: SecuritySchemes,
@@ -127,7 +128,8 @@ function writeNested(name: string, value: unknown): [string, string][] {
   return Object.entries(value).flatMap(([key, part]) => writeNested(`${name}[${key}]`, part))
 }
 
-/** An empty object has no nested names, so it is JSON (OpenAPI 3.0.3, Encoding Object). */
+/** Writes an object with nested names, and an empty object as JSON (OpenAPI 3.0.3, Encoding
+ *  Object). */
 function writeField(name: string, value: unknown): [string, string][] {
   const nested = writeNested(name, value)
   return nested.length === 0 ? [[name, JSON.stringify(value)]] : nested

@@ -41,8 +41,8 @@ export function newRouter(
   return (requested) => {
     if (!requested.startsWith(basePath)) return undefined
     const path = requested.slice(basePath.length)
-    // A path without parameters is its own shape. A request for the literal `/pets/{}` is not such
-    // a path.
+    // The shape of a path without parameters is the path itself. A request for the literal
+    // `/pets/{}` must not find the shape of `/pets/{id}`.
     const fixed = byShape.get(path)
     if (fixed && !path.includes('{}')) return { route: fixed, values: [] }
     for (const route of templates) {
@@ -53,8 +53,8 @@ export function newRouter(
   }
 }
 
-/** The values by the names in the operation's own path: the operations of one route can name their
- *  parameters differently. */
+/** The values by the names of the parameters in the path of this operation. Other operations of the
+ *  route can name the parameters differently. */
 export function nameParameters({ path }: Operation, { values }: Match): Record<string, string> {
   return Object.fromEntries(parameterNames(path).map((name, index) => [name, values[index] ?? '']))
 }

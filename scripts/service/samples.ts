@@ -13,9 +13,9 @@ import type { Direction, Validation } from './schemas.ts'
 import { textOfPattern } from './text-of-pattern.ts'
 
 export interface Sampler {
-  /** The first valid of: the example, a value with the examples of the schema's parts, a value by
-   *  its types alone. Undefined if none of them is valid. The discriminators of
-   *  `like` choose the alternatives if a value with them is valid. */
+  /** The first valid one of: the example, values with the examples of the schema's parts, values by
+   *  its types alone. Undefined if none of them is valid. The discriminators of `like` choose the
+   *  alternatives, unless no value with these alternatives is valid. */
   sample(schema: Located<Schema>, direction: Direction, example?: unknown, like?: unknown): unknown
 }
 
@@ -37,15 +37,15 @@ export function newSampler(openapi: Source, validation: Validation): Sampler {
         const value = new Sampling(resolve, direction, attempt, tags).value(schema.value)
         if (fits(value)) return value
       }
-      const isChosen = Object.keys(tags).length > 0
-      return isChosen ? this.sample(schema, direction, example) : undefined
+      const isLikeUsed = Object.keys(tags).length > 0
+      return isLikeUsed ? this.sample(schema, direction, example) : undefined
     },
   }
 }
 
 type Tags = Readonly<Record<string, unknown>>
 
-/** The properties of the value that choose an alternative. */
+/** The properties of the value that choose alternatives, with their values. */
 function tagsOf(discriminators: Discriminator[], value: unknown): Tags {
   const choosing = discriminators.filter((one) => findChoice(one, value))
   return Object.fromEntries(choosing.map(({ name }) => [name, (value as Tags)[name]]))
@@ -57,10 +57,10 @@ function hasTags(value: unknown, tags: Tags): boolean {
   )
 }
 
-/** How a value is made up. */
+/** One way to make up a value. */
 interface Attempt {
   usesExamples: boolean
-  /** Which alternative of `oneOf` and `anyOf`. */
+  /** The index of the alternative of `oneOf` and `anyOf`. */
   choice: number
   /** Deeper objects have only their required properties. */
   fullDepth: number
@@ -96,7 +96,7 @@ const FORMATS: Record<string, string> = {
   'json-pointer': '/a',
 }
 
-/** A schema that requires itself has no finite value. */
+/** The most schemas within each other: a schema that requires itself has no finite value. */
 const MAX_DEPTH = 12
 
 class Sampling {
@@ -105,8 +105,9 @@ class Sampling {
   private readonly attempt: Attempt
   /** The values of the discriminators of the whole value. */
   private readonly tags: Tags
+  /** The schemas that contain the present one. */
   private readonly ancestors: Schema[] = []
-  /** The number of values that contain the value in work. */
+  /** The number of values that contain the present one. */
   private depth = 0
 
   constructor(resolve: Resolve, direction: Direction, attempt: Attempt, tags: Tags) {
@@ -116,7 +117,8 @@ class Sampling {
     this.tags = tags
   }
 
-  /** Undefined if the schema contains itself. `index` makes the items of a list distinct. */
+  /** Undefined if the schema is one of its own ancestors, or too deep. `index` makes the items of a
+   *  list distinct. */
   value(schema: Schema, index = 0): unknown {
     const target = this.resolve(schema)
     if (this.ancestors.includes(target) || this.ancestors.length > MAX_DEPTH)
@@ -130,7 +132,8 @@ class Sampling {
     return value
   }
 
-  /** One schema with the keywords of all parts: `allOf`, and the first alternative. */
+  /** One schema with the keywords of all parts: `allOf`, and the alternative that the tags or the
+   *  attempt choose. */
   private merge(schema: Schema): Schema {
     const { allOf = [], oneOf, anyOf, ...rest } = schema
     const alternatives = oneOf ?? anyOf ?? []
@@ -226,7 +229,7 @@ function isNull({ type }: Schema): boolean {
   return type === 'null'
 }
 
-/** Requires a value that chooses the alternative. */
+/** A schema that requires a value which chooses the alternative. Undefined if no value does. */
 function tagSchema(
   { name, choices }: Discriminator,
   chosen: Schema,

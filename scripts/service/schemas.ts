@@ -21,7 +21,8 @@ export interface Problem {
 export interface Validation {
   /** The problems of the value. Sets missing defaults of a request in place. */
   check(schema: Located<Schema>, direction: Direction, value: unknown): Problem[]
-  /** Like `check` for values that are text, for example in a query. */
+  /** Like `check` for a request whose values are text, for example a query. Also converts the text
+   *  to the types of the schema. */
   convertInPlace(schema: Located<Schema>, value: unknown): Problem[]
 }
 
@@ -74,7 +75,7 @@ function newCompiler(openapi: Source, options: Options) {
     const { $ref, ...siblings } = schema
     if ($ref === undefined) return convert(schema, direction)
     const reference = { $ref: register($ref, direction) }
-    // OpenAPI 3.0.3, Reference Object: what stands beside it is ignored.
+    // OpenAPI 3.0.3, Reference Object: keywords beside `$ref` are ignored.
     return is31 ? { ...convert(siblings, direction), ...reference } : reference
   }
 
@@ -95,21 +96,21 @@ function newCompiler(openapi: Source, options: Options) {
   function register(ref: string, direction: Direction): string {
     const id = `/${direction}/${encodeURIComponent(ref)}`
     if (!registered.has(id)) {
-      registered.add(id) // before `prepare`: it may contain itself
+      registered.add(id) // before `prepare`: the schema may contain itself
       ajv.addSchema(prepare(locate(sources, openapi, ref).value as Schema, direction), id)
     }
     return id
   }
 
   return ({ value }: Located<Schema>, direction: Direction): ValidateFunction => {
-    const known = compiled.get(value) ?? {}
-    compiled.set(value, known)
-    known[direction] ??= ajv.compile(prepare(value, direction))
-    return known[direction]
+    const byDirection = compiled.get(value) ?? {}
+    compiled.set(value, byDirection)
+    byDirection[direction] ??= ajv.compile(prepare(value, direction))
+    return byDirection[direction]
   }
 }
 
-/** The discriminator chooses the alternative, so that only the errors of that one are reported. */
+/** Lets the discriminator choose one alternative, so that only errors of that one are reported. */
 function withChoices(
   schema: Schema,
   direction: Direction,
@@ -121,9 +122,9 @@ function withChoices(
   const isHidden = ({ alternative }: Choice): boolean =>
     resolve(resolve(alternative).properties?.[name] ?? {})[HIDDEN_BY[direction]] === true
   if (choices.some(isHidden)) return schema
-  // A text is compared before it is converted.
-  const isNoText = choices.some(({ values }) => values.some((value) => typeof value !== 'string'))
-  if (isText && isNoText) return schema
+  // Ajv compares a text with these values before Ajv converts the text.
+  const hasNoText = choices.some(({ values }) => values.some((value) => typeof value !== 'string'))
+  if (isText && hasNoText) return schema
   const accept = (values: readonly unknown[]): Schema => ({
     type: 'object',
     required: [name],
@@ -147,14 +148,15 @@ function nullOr(schema: Schema): Schema {
   return chooseSchema([[{ type: 'null' }, {}]], schema)
 }
 
-/** Text is valid by several types, for example `1` by integer and by string. */
+/** Turns `oneOf` into `anyOf`: a text can be valid by several types, such as `1` by integer and by
+ *  string. */
 function withAnyOf({ oneOf, ...rest }: Schema): Schema {
   return oneOf === undefined || rest.anyOf !== undefined
     ? { oneOf, ...rest }
     : { ...rest, anyOf: oneOf }
 }
 
-/** The keyword of the properties that values of the direction lack. */
+/** The keyword of the properties that requests or responses do not have. */
 const HIDDEN_BY = { request: 'readOnly', response: 'writeOnly' } as const
 
 interface Conversion {
@@ -205,18 +207,18 @@ function applyExclusive(schema: Schema): void {
   }
 }
 
-/** `nullable` also counts beside a composition without a type: public documents write it like
- *  that. */
+/** Also accepts null if the schema has no `type`: public documents write `nullable` beside `allOf`,
+ *  for example. */
 function orNull(schema: Schema): Schema {
   return Object.keys(schema).length === 0 ? schema : { anyOf: [schema, { type: 'null' }] }
 }
 
-/** Ajv repeats an error for each alternative that fails. */
+/** Ajv reports the errors of every alternative, which can be very many. */
 const MAX_PROBLEMS = 20
 
 function run(validate: ValidateFunction, value: unknown): Problem[] {
   if (validate(value)) return []
-  // The errors of `then` or `else` are reported.
+  // An error of `if` only says that `then` or `else` has failed, whose errors are reported.
   const errors = (validate.errors ?? []).filter(({ keyword }) => keyword !== 'if')
   const problems = errors.map(toProblem)
   const unique = new Map(problems.map((problem) => [JSON.stringify(problem), problem]))

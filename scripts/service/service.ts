@@ -36,7 +36,7 @@ export interface Result {
   headers?: Readonly<Record<string, string>>
   /** JSON is written as text. Text, a Buffer and a stream are sent as they are. */
   body?: unknown
-  /** Default: the first of the response. */
+  /** Default: the first media type that the document declares for the response. */
   mediaType?: string
 }
 
@@ -46,7 +46,7 @@ export interface ServiceOptions {
   /** Called after each response. */
   onResponse?(ctx: Context): void
   onError?(error: unknown, ctx: Context): void
-  /** Adds what handles other paths, for example the documentation. */
+  /** Adds middleware for other paths, for example for the documentation. */
   extend?(app: Koa): void
 }
 
@@ -108,7 +108,7 @@ function newServer(options: ServiceOptions): Middleware {
         match.route.operations.get(ctx.method.toLowerCase()) ??
         (ctx.method === 'HEAD' ? match.route.operations.get('get') : undefined)
       ctx.state.operation = operation
-      if (!operation) return respondToMethod(ctx, match.route.allow)
+      if (!operation) return respondToOtherMethod(ctx, match.route.allow)
       const result = await handle(
         await readCall(ctx, operation, nameParameters(operation, match)),
         tools,
@@ -133,7 +133,8 @@ function matchRoute(findRoute: ReturnType<typeof newRouter>, ctx: Context) {
   throw new StatusError(404, 'There is nothing at this URL.')
 }
 
-function respondToMethod(ctx: Context, allow: string): void {
+/** Throws `StatusError` 405 unless the method is OPTIONS. */
+function respondToOtherMethod(ctx: Context, allow: string): void {
   ctx.set('Allow', allow)
   if (ctx.method === 'OPTIONS') {
     ctx.status = 204
@@ -203,11 +204,12 @@ function assertBody(
     )
 }
 
-/** A declared type can be a range. */
+/** The media type, or one of the range that it declares, for example `text/plain` for `text/*`. */
 export function concreteType(mediaType: string): string {
   return mediaType.startsWith('*') ? 'application/json' : mediaType.replace('*', 'plain')
 }
 
+/** The statuses for invalid input, the preferred one first. */
 const INVALID_STATUSES = [422, 400]
 const MESSAGE_FIELD =
   /^(message|detail|error_description|error_message|errormessage|description|title|error)$/i
@@ -240,8 +242,8 @@ function describeError(operation: Operation | undefined, error: unknown) {
   return { status: 500, message: 'An unexpected error occurred. The log of the service has it.' }
 }
 
-/** The body that the document declares for the status, with the message where it has a place for
- *  one. */
+/** The body that the document declares for the status, with the message if a field is for messages.
+ *  Undefined if the document declares no body, or the body cannot be made up. */
 function declaredErrorBody(
   { sampler, validation }: Tools,
   operation: Operation | undefined,
@@ -260,7 +262,8 @@ function declaredErrorBody(
   return { mediaType: media.mediaType, value: isValid ? withMessage : value }
 }
 
-/** Replaces the first text that a field for messages has, or those in the objects below. */
+/** Replaces the first text in a field for messages. A value without such a field is changed like
+ *  this in each of its fields. */
 function insertMessage(value: unknown, message: string): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const fields = Object.entries(value)

@@ -2,7 +2,7 @@
  *  examples should be readable, and servers run without fast-check, which is a development
  *  package. */
 
-/** Undefined if the expression uses something that is not written here, for example a lookahead. */
+/** Undefined if the expression uses something that `Writer` does not support, like a lookahead. */
 export function textOfPattern(pattern: string): string | undefined {
   try {
     const text = new Writer(pattern).alternatives()
@@ -12,7 +12,8 @@ export function textOfPattern(pattern: string): string | undefined {
   }
 }
 
-const CLASSES: Record<string, string> = {
+/** The text to write for each escape, for example `\d`. */
+const ESCAPES: Record<string, string> = {
   d: '1',
   w: 'a',
   s: ' ',
@@ -23,8 +24,8 @@ const CLASSES: Record<string, string> = {
   t: '\t',
 }
 const UNSUPPORTED = new Error('unsupported')
-/** Candidates for a negated class. */
-const COMMON = 'aA1-_ ./:'
+/** Characters to try for a class whose first character does not fit, such as a negated class. */
+const CANDIDATES = 'aA1-_ ./:'
 
 class Writer {
   private at = 0
@@ -83,7 +84,7 @@ class Writer {
       return String.fromCharCode(code)
     }
     if (/[1-9pPk]/.test(sign)) throw UNSUPPORTED
-    return CLASSES[sign] ?? sign
+    return ESCAPES[sign] ?? sign
   }
 
   private characterClass(): string {
@@ -93,24 +94,24 @@ class Writer {
     this.at += 1
     const source = this.pattern.slice(start, this.at)
     if (!isNegated) {
-      const first = source[1] === '\\' ? (CLASSES[source[2] ?? ''] ?? source[2]) : source[1]
+      const first = source[1] === '\\' ? (ESCAPES[source[2] ?? ''] ?? source[2]) : source[1]
       if (first !== undefined && new RegExp(source).test(first)) return first
     }
-    const found = [...COMMON].find((sign) => new RegExp(source).test(sign))
+    const found = [...CANDIDATES].find((sign) => new RegExp(source).test(sign))
     if (found === undefined) throw UNSUPPORTED
     return found
   }
 
-  /** The least number of repetitions; at least one where that is possible. */
+  /** Reads the quantifier. The least number of repetitions, but one rather than none if allowed. */
   private count(): number {
     const rest = this.pattern.slice(this.at)
     const quantifier = /^([*+?]|\{(\d+)(,(\d*))?\})\??/.exec(rest)
     if (!quantifier) return 1
     this.at += quantifier[0].length
     const [, , least, , most] = quantifier
-    return least === undefined
-      ? 1
-      : Math.max(Number(least), most === '0' ? 0 : Math.min(1, Number(most || 1)))
+    if (least === undefined) return 1
+    const isNever = Number(most || 1) === 0
+    return Math.max(Number(least), isNever ? 0 : 1)
   }
 
   private peek(): string {

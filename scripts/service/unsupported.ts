@@ -1,5 +1,5 @@
-/** Finds what a document has that the toolchain does not support, all of it in one run.
- *  docs/documents.md has the table. */
+/** Finds everything in a document that the toolchain does not support. docs/documents.md has the
+ *  table. */
 import { locateParameters } from '../model/operations.ts'
 import { findPathProblems, listOperationPaths, type OperationPath } from '../model/paths.ts'
 import { toOperationId } from '../model/plain-operations.ts'
@@ -24,6 +24,7 @@ export function findUnsupported(openapi: Source): Finding[] {
   ])
 }
 
+/** At most one finding: without a supported version and paths, other checks make no sense. */
 export function findOtherVersion(openapi: Source): Finding[] {
   const { swagger, openapi: version, jsonSchemaDialect } = openapi.root as Record<string, unknown>
   const refuse = (key: string, problem: string) => [{ source: openapi, path: [key], problem }]
@@ -147,16 +148,17 @@ function findSecurityProblems(openapi: Source): Finding[] {
   return [...found, ...undefinedNames]
 }
 
-/** The outermost schemas. */
+/** The schemas of the document, without the schemas inside them. */
 export function listSchemas(openapi: Source): Located<Schema>[] {
   const found: Located<Schema>[] = []
   const visit = (node: unknown, path: Path): void => {
     if (!isObject(node)) return
     const isComponents = path[0] === 'components' && path.length === 2
-    const hasOwnNames = isComponents || path.at(-1) === 'headers'
+    // Their keys are names that the document chooses, for example a header with the name `schema`.
+    const hasChosenKeys = isComponents || path.at(-1) === 'headers'
     for (const [key, value] of Object.entries(node)) {
       const at = [...path, key]
-      if (hasOwnNames) visit(value, at)
+      if (hasChosenKeys) visit(value, at)
       else if (key === 'schema' && isObject(value))
         found.push({ source: openapi, path: at, value: value as Schema })
       else if (key !== 'schemas' && !/^(examples?|x-.*)$/.test(key)) visit(value, at)
@@ -171,7 +173,7 @@ export function listSchemas(openapi: Source): Located<Schema>[] {
 }
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'array', 'object', 'null']
-/** They change what a `$ref` means. */
+/** Keywords that change the target of a `$ref`. */
 const IDENTIFIERS = ['$id', '$anchor', '$dynamicRef', '$dynamicAnchor', '$recursiveRef']
 
 function findSchemaProblems({ source, path, value }: Located<Schema>): Finding[] {
@@ -198,14 +200,14 @@ function findSchemaProblems({ source, path, value }: Located<Schema>): Finding[]
   for (const key of ['allOf', 'oneOf', 'anyOf'] as const)
     if (schema[key] !== undefined && !Array.isArray(schema[key]))
       found.push(refuse(key, `${key} must be a list of schemas: correct it`))
-  found.push(...findOtherProperties({ source, path, value: schema }))
+  found.push(...findPropertyProblems({ source, path, value: schema }))
   if (found.length > 0) return found
   return listSubschemas(schema).flatMap(({ subschema, steps }) =>
     findSchemaProblems({ source, path: [...path, ...steps], value: subschema }),
   )
 }
 
-function findOtherProperties({ source, path, value }: Located<Schema>): Finding[] {
+function findPropertyProblems({ source, path, value }: Located<Schema>): Finding[] {
   const { properties = {} } = value
   const at = [...path, 'properties']
   if (!isObject(properties) || Array.isArray(properties))
@@ -232,7 +234,7 @@ function isPattern(pattern: unknown): boolean {
   }
 }
 
-/** Operations share parameters. */
+/** Removes repeated findings: operations can share parameters. */
 export function unique(findings: Finding[]): Finding[] {
   const byText = findings.map((finding): [string, Finding] => [
     `${finding.path.join('/')} ${finding.problem}`,
