@@ -163,7 +163,7 @@ async function waitUntilFinished(
 /** No record has this ID. */
 export const UNKNOWN_ID = '019cade2-11c0-7000-8000-000000000000'
 
-/** `path` with the ID in place of its last ID. */
+/** `path` with `id` in place of the last ID that the path contains. */
 export function withId({ path: template }: Operation, path: string, id: string): string {
   const index = template.split('/').findLastIndex((part) => part.startsWith('{'))
   return path.split('/').with(index, id).join('/')

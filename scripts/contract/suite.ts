@@ -3,8 +3,8 @@
  *  - an oracle (oracles/) lists checks: requests whose result the contract determines;
  *  - a check builds its requests (run.ts) from values of the schemas (values/), from the `x-` words
  *    of the contract (../words/) and from records that it creates (test-records.ts);
- *  - the run sends them (sender.ts), and each response must conform (conformance.ts) and counts
- *    (coverage.ts);
+ *  - the run sends them (sender.ts), tests each response (conformance.ts, header-meanings.ts) and
+ *    counts it (coverage.ts);
  *  - report/ writes the results.
  *  dredd/ is another suite, for the statuses that requests alone cannot cause. prove/ measures how
  *  good this suite is: it runs the suite against a service with seeded faults. */

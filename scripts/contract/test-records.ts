@@ -54,7 +54,7 @@ export class TestRecords {
   readonly #shared = new Map<Kind, string>()
   /** Why the kind has no shared record. */
   readonly #refused = new Map<Kind, ContractBroken>()
-  /** Paths of the records to delete, oldest first, by when they are deleted. */
+  /** Paths of the records to delete at the end of the run, the case or the check, oldest first. */
   #untilDispose: string[] = []
   #untilCaseEnds: string[] = []
   #untilCheckEnds: string[] = []
@@ -76,8 +76,8 @@ export class TestRecords {
       }
   }
 
-  /** Nested kinds come after the kinds above them. Of one level, kinds that no request can create
-   *  come last: their records result from those of other kinds. */
+  /** Nested kinds come after the kinds above them. Within a level, kinds that no request can create
+   *  come last: the service creates their records after requests for other kinds. */
   async createShared(): Promise<void> {
     const ordered = this.#kinds.toSorted(
       (a, b) =>
@@ -145,7 +145,7 @@ export class TestRecords {
     return this.#referredKinds.has(field)
   }
 
-  /** The operation's path with the IDs of new records. The last one has the values. */
+  /** The operation's path with the IDs of new records. The last of these records has the values. */
   newPath({ path }: Operation, values: JsonObject = {}): Promise<string> {
     const last = listCollections(path).at(-1)
     const lastKind = last && kindAt(this.#kinds, last.collection)
@@ -173,7 +173,7 @@ export class TestRecords {
     return filled
   }
 
-  /** Creates a record for every optional reference to the kind, which refers to the record `id`.
+  /** For every optional reference to the kind, creates a record that refers to the record `id`.
    *  Returns the IDs of the created records. */
   async addDependents(kind: string, id: string): Promise<string[]> {
     const ids: string[] = []

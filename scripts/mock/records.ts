@@ -115,8 +115,8 @@ export class MockRecords {
     return this.#records.get(fillTemplate(operation.path, path))
   }
 
-  /** Undefined if the path names neither a list of records nor a stored record, or if the method is
-   *  unknown for it. */
+  /** Undefined if the path names neither a list of records nor a stored record, or if the mock does
+   *  not know the method. */
   perform(call: RecordCall): Outcome | undefined {
     const { operation, path } = call
     const collection = this.#kindAt(this.#collections, operation.path)
@@ -153,7 +153,7 @@ export class MockRecords {
     return { body: this.#bodyOf(kind, operation, record), change }
   }
 
-  /** The record. Undefined if the operation does not return it, and responds with its example. */
+  /** The record. Undefined if the operation returns something else: then the body is an example. */
   #bodyOf(kind: Kind, operation: Operation, record: Json): unknown {
     return isRecord(kind, this.#exampleOf(operation)) ? record : undefined
   }

@@ -43,7 +43,7 @@ export function readRules(
   }
 }
 
-/** Fields that the service computes have the values of the example, but its times move to now. */
+/** Fields that the service computes have the values of the example, whose times move to now. */
 export function newRecord(
   { idField, words, creation, record }: RecordRules,
   example: Json,
@@ -110,8 +110,8 @@ function applyRules({ set_when = {} }: RecordWords, properties: Properties, reco
 
 type Properties = Readonly<Record<string, Schema>>
 
-/** The record without the fields of its old alternative. The fields of its new alternative have the
- *  values of the example. */
+/** The record without the fields that only its old alternative has. Fields that only the new
+ *  alternative has get the values of the example. */
 function toAlternative(
   before: Json,
   oldProperties: Properties,

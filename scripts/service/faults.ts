@@ -161,7 +161,7 @@ function findReasons(validation: Validation, schema: Located<Schema>): string[] 
     const check = (direction: 'request' | 'response') =>
       validation.check(schema, direction, structuredClone(schema.value.default))
     const problems = check('request')
-    // The schema may be for responses only, and its default may lack properties of requests.
+    // The schema may be for responses only. Then its default need not have what requests must have.
     if (problems.length > 0 && check('response').length === 0) return []
     return problems.map(({ field, message }) => `${field} ${message}`.trim())
   } catch {

@@ -139,8 +139,7 @@ function readQuery(openapi: Source, query: URLSearchParams, parameter: Parameter
   return texts.length === 1 ? first : texts
 }
 
-/** The value of a parameter whose properties are parameters of their own, for example
- *  `role=admin&name=Ada`. */
+/** The value of a parameter whose properties are separate in the query: `role=admin&name=Ada`. */
 function readProperties(openapi: Source, query: URLSearchParams, schema: Located<Schema>): unknown {
   const found = listProperties(openapi, schema.value).filter(([name]) => query.has(name))
   if (found.length === 0) return undefined

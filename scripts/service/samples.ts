@@ -197,10 +197,10 @@ class Sampling {
     const isFull = this.direction === 'response' && this.ancestors.length <= this.attempt.fullDepth
     const result: Record<string, unknown> = {}
     for (const name of new Set([...Object.keys(properties), ...required])) {
-      const isRequired = required.includes(name)
+      const isWanted = isFull || required.includes(name)
       const property = properties[name] ?? {}
-      if ((!isFull && !isRequired) || this.resolve(property)[hidden] === true) continue
-      const value = this.value(property)
+      const isHidden = this.resolve(property)[hidden] === true
+      const value = isWanted && !isHidden ? this.value(property) : undefined
       if (value !== undefined) result[name] = value
     }
     for (let count = 1; Object.keys(result).length < Number(minProperties); count += 1)

@@ -262,8 +262,8 @@ function declaredErrorBody(
   return { mediaType: media.mediaType, value: isValid ? withMessage : value }
 }
 
-/** Replaces the first text in a field for messages. A value without such a field is changed like
- *  this in each of its fields. */
+/** Replaces the first text in a field for messages. Without such a field, does the same in each
+ *  object that the value contains. */
 function insertMessage(value: unknown, message: string): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const fields = Object.entries(value)

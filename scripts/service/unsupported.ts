@@ -154,7 +154,7 @@ export function listSchemas(openapi: Source): Located<Schema>[] {
   const visit = (node: unknown, path: Path): void => {
     if (!isObject(node)) return
     const isComponents = path[0] === 'components' && path.length === 2
-    // Their keys are names that the document chooses, for example a header with the name `schema`.
+    // The document chooses the keys of these mappings. A header can have the name `schema`.
     const hasChosenKeys = isComponents || path.at(-1) === 'headers'
     for (const [key, value] of Object.entries(node)) {
       const at = [...path, key]

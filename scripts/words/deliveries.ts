@@ -13,8 +13,7 @@ export interface SignatureWords {
   encoding: 'hex' | 'base64'
   /** Text before the signature. */
   prefix?: string
-  /** The sender signs this text. In braces, it has the names of headers, and `body`, whose values
-   *  replace them. */
+  /** The text to sign. Names of headers and `body`, in braces, are replaced by their values. */
   content: string
 }
 

@@ -21,8 +21,8 @@ export interface ListWords {
     /** Pointer to the field that orders records with equal values, and all records without
      *  `sort`. */
     ties: string
-    /** `last`: records with equal values are in the direction of the last sort. Without this word,
-     *  they ascend. */
+    /** `last`: records with equal values are in the direction of the last option of `sort`. Without
+     *  this word, they ascend. */
     ties_follow?: 'last'
   }
   /** Pointers into the response. */

@@ -4,7 +4,7 @@ import type { MediaType, Operation } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 
-/** By the name of a field: the values that it may have. A record must meet all of them. */
+/** By the name of a field: the values that the field may have. Every named field must have one. */
 export type Condition = Record<string, unknown[]>
 
 export interface RecordWords {
@@ -14,13 +14,13 @@ export interface RecordWords {
   updated?: string
   /** The values of fields that a create does not send. */
   initial?: Record<string, unknown>
-  /** By the name of a field: it has a value if, and only if, the record meets the condition. */
+  /** By the name of a field: the field has a value exactly if the record meets the condition. */
   set_when?: Record<string, Condition>
   /** The service itself changes the record until the record meets the condition. */
   finished_when?: Condition
   /** By the name of a field: the values that can follow each of its values. */
   states?: Record<string, Record<string, unknown[]>>
-  /** By the name of a field: it cannot change while the record meets the condition. */
+  /** By the name of a field: the field cannot change while the record meets the condition. */
   fixed_when?: Record<string, Condition>
   /** Fields whose values together are unique. */
   unique?: string[]

@@ -151,7 +151,7 @@ interface Call {
   dependents: string[]
 }
 
-/** Creates the record that the path names, and before a deletion also records that refer to it. */
+/** A request for a new record. For a deletion, other new records refer to that record. */
 export async function prepareCall(
   run: Run,
   operation: Operation,

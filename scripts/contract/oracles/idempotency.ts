@@ -1,4 +1,5 @@
-/** Oracle: a repeated idempotency key has one effect, and an error does not use it up. */
+/** Oracle: requests with the same idempotency key have one effect, and a refused request leaves its
+ *  key free. */
 import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operations.ts'
 import { findIdempotencyKey, type IdempotencyKey } from '../../words/idempotency.ts'
@@ -53,7 +54,7 @@ async function assertRepeated(run: Run, operation: Operation, key: IdempotencyKe
   })
 }
 
-/** Only the second response has the header of repeated responses. */
+/** Throws unless only the second response has the header of repeated responses. */
 function assertMarked(
   request: Request,
   { replayed }: IdempotencyKey,
@@ -82,7 +83,8 @@ async function assertFreeAfterError(
   })
 }
 
-/** Each request gets the same response, or 409 while the first is in progress. */
+/** Throws unless each of several simultaneous requests gets the same response, or 409 while the
+ *  first request is in progress. */
 async function assertOneEffect(run: Run, operation: Operation, key: IdempotencyKey): Promise<void> {
   const request = await newKeyedRequest(run, operation, key)
   const responses = await Promise.all(

@@ -12,7 +12,7 @@ import { type ModelRecord, type RecordModel, withModel } from './sequence-model.
 import { simultaneousChecks } from './sequence-simultaneous.ts'
 
 const MAX_STEPS = 8
-/** By default, a run has one sequence for as many random requests. */
+/** By default, a run has one sequence for this many random requests. */
 const RANDOM_REQUESTS_PER_SEQUENCE = 2
 
 export function* sequenceChecks(run: Run, operation: Operation): Generator<Check> {
@@ -55,7 +55,7 @@ type Action = 'create' | 'update' | 'update an older version' | 'delete'
 
 interface Choice {
   action: Action
-  /** Chooses the kind, the record and the body. */
+  /** Random numbers that choose the kind, the record and the body. */
   kind: number
   record: number
   body: number
@@ -72,7 +72,8 @@ function listSteps(contract: Contract, kind: LinkedKind) {
   return fc.commands(steps, { maxCommands: MAX_STEPS, size: 'medium' })
 }
 
-/** A step is impossible in some states of the model. `check` tells fast-check to leave it out. */
+/** A request of the sequence. fast-check leaves the step out if `check` returns false, because the
+ *  step is impossible in the present state of the model. */
 class Step implements fc.AsyncCommand<RecordModel, RecordModel> {
   readonly #contract: Contract
   readonly #kind: LinkedKind

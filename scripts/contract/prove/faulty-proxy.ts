@@ -73,7 +73,7 @@ async function forward(
   }
 }
 
-/** The connection to the client and the connection to the service each have their own. */
+/** The connections to the client and to the service each have their own values. */
 const CONNECTION_HEADERS = [
   ...['host', 'connection', 'keep-alive', 'transfer-encoding'],
   ...['content-length', 'content-encoding'],
