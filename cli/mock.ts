@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import type { Context } from 'koa'
 import type { MockState } from '../scripts/mock/mock.ts'
-import type { Delivered, MockWebhook } from '../scripts/mock/webhooks.ts'
+import type { MockAttempt, MockWebhook } from '../scripts/mock/webhooks.ts'
 import { newSecret } from '../webhooks/transport/secret.ts'
 import type { LocalService } from './local-server.ts'
 import { parseDocumentRoot, ROOT_OPTION } from './root.ts'
@@ -152,8 +152,8 @@ async function newState(
     async onChange(operation, change, request) {
       const traceparent = request.get('traceparent')
       const source = { operation, change, traceparent }
-      for (const delivered of await deliverEvents(contract, webhook, source))
-        print(formatDelivered(webhook, delivered))
+      for (const attempt of await deliverEvents(contract, webhook, source))
+        print(formatAttempt(webhook, attempt))
     },
   }
 }
@@ -171,7 +171,7 @@ async function startDocumentMock(
   return await startMock(root, { host, port, onResponse }, newHandler)
 }
 
-function formatDelivered({ url }: MockWebhook, { event, status }: Delivered): string {
+function formatAttempt({ url }: MockWebhook, { event, status }: MockAttempt): string {
   return `${status ?? '---'}  POST ${url}  ${event}`
 }
 

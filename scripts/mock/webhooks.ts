@@ -21,7 +21,9 @@ export interface MockWebhook {
   secret: string
 }
 
-export interface Delivered {
+/** The only attempt of a delivery. */
+export interface MockAttempt {
+  /** The event type. */
   event: string
   /** Null: there was no response. */
   status: number | null
@@ -34,7 +36,7 @@ export async function deliverEvents(
   contract: Contract,
   { url, secret }: MockWebhook,
   { operation, change, traceparent }: { operation: Operation; change: Change; traceparent: string },
-): Promise<Delivered[]> {
+): Promise<MockAttempt[]> {
   const record = change.after ?? change.before ?? {}
   return await Promise.all(
     // The mock changes no other records, so no other events occur.
