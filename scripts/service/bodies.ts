@@ -33,8 +33,8 @@ export async function readBody(
     }
   const media = chooseMedia(bodies, type)
   if (!media) {
-    const known = bodies.map(({ mediaType }) => mediaType).join(', ')
-    throw new StatusError(415, `The Content-Type must be ${known}.`)
+    const accepted = bodies.map(({ mediaType }) => mediaType).join(', ')
+    throw new StatusError(415, `The Content-Type must be ${accepted}.`)
   }
   const { body, problems } = await parse({ openapi, validation }, media, type, bytes)
   return { body, problems: problems.map(withPrefix) }

@@ -160,11 +160,11 @@ function planUnknownMethod(
   { path }: Operation,
   request: PlannedRequest,
 ): Planned[] {
-  const used = operations
+  const usedMethods = operations
     .filter((other) => shapeOf(other.path) === shapeOf(path))
     .map(({ method }) => method)
   const method = METHODS.find(
-    (one) => !used.includes(one) && !/^(get|head|options|trace)$/.test(one),
+    (name) => !usedMethods.includes(name) && !/^(get|head|options|trace)$/.test(name),
   )
   if (method === undefined) return []
   const { body: _body, ...rest } = request

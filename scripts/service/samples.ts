@@ -265,7 +265,7 @@ function ofText({ format, pattern, minLength = 0, maxLength }: Schema, index: nu
     const text = textOfPattern(pattern)
     if (text !== undefined) return text
   }
-  const known = FORMATS[format ?? '']
-  if (known !== undefined && index === 0) return known
+  const ofFormat = FORMATS[format ?? '']
+  if (ofFormat !== undefined && index === 0) return ofFormat
   return (index === 0 ? 'text' : `text${index}`).padEnd(minLength, 'x').slice(0, maxLength)
 }

@@ -61,12 +61,12 @@ function findRepeatedNames(openapi: Source, operations: OperationPath[]): Findin
     const [, template, method] = path
     const id = toOperationId(valueAt(openapi.root, [...path, 'operationId']), method, template)
     // Some file systems do not distinguish upper and lower case.
-    const known = first.get(id.toLowerCase())
-    if (!known) {
+    const earlier = first.get(id.toLowerCase())
+    if (!earlier) {
       first.set(id.toLowerCase(), path)
       return []
     }
-    const line = lineOf({ source: openapi, path: known })
+    const line = lineOf({ source: openapi, path: earlier })
     const problem = `repeats the operation name ${id} of line ${line}: give each operation its own operationId`
     return [{ source: openapi, path: [...path, 'operationId'], problem }]
   })

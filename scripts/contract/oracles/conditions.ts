@@ -47,7 +47,7 @@ export async function* conditionChecks(run: Run, operation: Operation): AsyncGen
   const name = isRead ? 'If-None-Match' : 'If-Match'
   const matched = isRead ? 304 : operation.success.status
   const unmatched = isRead ? operation.success.status : 412
-  // Each deletion needs a record of its own. The other checks use the same record.
+  // Each deletion needs a record of its own. Other operations use one record for all checks.
   const commonPath = operation.method === 'delete' ? undefined : await preparePath(run, operation)
   for (const { what, header, isMatch } of isRead ? READ_VERSIONS : WRITE_VERSIONS)
     yield {

@@ -88,9 +88,9 @@ async function* otherListChecks(
   const build = (query: Input['query']) => newRequest(run, operation, operation.path, { query })
   const maxSize = readMaxPageSize(run.contract, operation, words)
   const size = { [words.page.size]: maxSize }
-  const own = await run.send(operation, build(size))
-  const ownIds = idsIn(own, words.items)
-  const queries = [{}, ...listOwnFilters(operation, own, words.items)]
+  const ownList = await run.send(operation, build(size))
+  const ownIds = idsIn(ownList, words.items)
+  const queries = [{}, ...listOwnFilters(operation, ownList, words.items)]
   for (const query of queries)
     yield {
       what: `the list of another account ${JSON.stringify(query)}`,
@@ -139,10 +139,10 @@ function* readChecks(run: Run, operation: Operation, asOther: AsOther): Generato
     what: 'the response to another account',
     async perform() {
       const request = newRequest(run, operation, operation.path)
-      const own = idsIn(await run.send(operation, request))
+      const ownIds = idsIn(await run.send(operation, request))
       const probe = asOther(request)
-      const other = idsIn(await run.send(operation, probe))
-      const shown = [...other].find((id) => own.has(id))
+      const otherIds = idsIn(await run.send(operation, probe))
+      const shown = [...otherIds].find((id) => ownIds.has(id))
       if (shown !== undefined) throw broken(probe, `the other account is shown ${shown}`)
     },
   }
@@ -194,18 +194,18 @@ async function assertOwnKeys(
 ): Promise<void> {
   const request = { ...base, headers: { ...base.headers, [header]: randomUUID() } }
   const probe = asOther(request)
-  const own = await run.send(operation, request)
-  const other = await run.send(operation, probe)
-  const path = other.headers.get('location')
+  const ownResponse = await run.send(operation, request)
+  const otherResponse = await run.send(operation, probe)
+  const path = otherResponse.headers.get('location')
   if (path)
     await run.sendUnchecked(asOther({ ...request, method: 'DELETE', path, body: undefined }))
-  assertStatus(probe, other.status, {
+  assertStatus(probe, otherResponse.status, {
     check: 'isolation',
     expected: operation.success.status,
     what: 'a request with an idempotency key of another account',
   })
-  const [ownId] = idsIn(own)
-  if (ownId !== undefined && idsIn(other).has(ownId))
+  const [ownId] = idsIn(ownResponse)
+  if (ownId !== undefined && idsIn(otherResponse).has(ownId))
     throw broken(probe, 'the response to the other account was repeated')
 }
 

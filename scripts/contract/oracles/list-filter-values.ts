@@ -19,7 +19,7 @@ export function chooseFilterValues(
   })
   if (schema.type === 'array') return chooseOptions(schema.items ?? {}, stored)
   const whole = ignore_case ? stored.map(swapCase) : stored
-  // A part of an ID or of a time is not valid.
+  // A part of an ID or of a time is no valid value.
   const parts = schema.format === undefined ? stored.map((text) => [...text].slice(1).join('')) : []
   return [...whole, ...parts]
     .filter((value) => value !== '' && isValid(schema, value))
@@ -29,10 +29,10 @@ export function chooseFilterValues(
 /** Each option or stored value alone, and two stored values together. */
 function chooseOptions(items: Schema, stored: string[]): string[][] {
   const options = (items.enum ?? stored).map(String)
-  const [one, two] = stored.filter((value) => isValid(items, value))
+  const [first, second] = stored.filter((value) => isValid(items, value))
   return [
     ...options.slice(0, MAX_OPTIONS).map((option) => [option]),
-    ...(one && two ? [[one, two]] : []),
+    ...(first && second ? [[first, second]] : []),
   ]
 }
 

@@ -185,11 +185,11 @@ export class RecordModel {
     const { remove, name } = record.kind
     const request = newRequest(this.#run, remove, record.path)
     const referring = this.#listReferring(record)
-    const kept = referring.find(({ reference }) => reference.whenDeleted === 'refused')
+    const blocking = referring.find(({ reference }) => reference.whenDeleted === 'refused')
     const response = await this.#step(`delete ${name}`, remove, request)
-    const reason = kept && `a ${kept.record.kind.name} refers to it`
+    const reason = blocking && `a ${blocking.record.kind.name} refers to it`
     assertOutcome(remove, request, response, refusal(422, reason))
-    if (kept === undefined) {
+    if (blocking === undefined) {
       record.isDeleted = true
       for (const { record: other, reference } of referring) await this.#clear(other, reference)
     }

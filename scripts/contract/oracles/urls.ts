@@ -28,11 +28,11 @@ export async function* urlChecks(run: Run, operation: Operation): AsyncGenerator
   yield* methodChecks(run, operation, path)
 }
 
-/** Only for the first operation of each path. */
+/** The checks of a path. None unless the operation is the first of its path. */
 function* methodChecks(run: Run, operation: Operation, path: string): Generator<Check> {
-  const here = run.contract.operations.filter((other) => other.path === operation.path)
-  if (here[0] !== operation) return
-  const documented = here.map(({ method }) => method.toUpperCase())
+  const ofPath = run.contract.operations.filter((other) => other.path === operation.path)
+  if (ofPath[0] !== operation) return
+  const documented = ofPath.map(({ method }) => method.toUpperCase())
   const allowed = [...documented, ...(documented.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].sort()
   for (const method of METHODS.filter((name) => !documented.includes(name)))
     yield {

@@ -130,7 +130,7 @@ function invalidTexts(schema: Schema): NamedValue[] {
 function invalidArrays(schema: Schema): NamedValue[] {
   const { minItems = 0, maxItems } = schema
   const items = schema.items ?? {}
-  const one = variant(items, 0)
+  const entry = variant(items, 0)
   const many = variants(items, (maxItems ?? 0) + 1)
   // Equal entries can break a second rule.
   const isOnlyTooLong = !schema.uniqueItems || isDistinct(many)
@@ -141,7 +141,7 @@ function invalidArrays(schema: Schema): NamedValue[] {
   return [
     ...namedByJson('x', 1, {}),
     ...sizes.map((value) => ({ what: `${value.length} entries`, value })),
-    ...(schema.uniqueItems ? [{ what: 'the same entry twice', value: [one, one] }] : []),
+    ...(schema.uniqueItems ? [{ what: 'the same entry twice', value: [entry, entry] }] : []),
     ...invalidValues(items).map(({ what, value }) => ({
       what: `an entry: ${what}`,
       value: [value],

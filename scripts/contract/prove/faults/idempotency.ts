@@ -32,7 +32,7 @@ export function idempotencyFaults(contract: Contract): SeededFault[] {
           : {},
     }),
     fault('takes another request with a used key', create, {
-      // The tests send the same body with a space at its end as another request.
+      // To send another request with a used key, the tests add a space to the body.
       changeRequest: ({ body, headers }) =>
         body.endsWith(' ') ? { headers: withoutHeaders(headers, 'idempotency-key') } : {},
     }),

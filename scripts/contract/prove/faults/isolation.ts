@@ -57,14 +57,14 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
     fault('counts the records of another account', list, {
       async respond(request, forward) {
         if (!isFor(list, request) || !isFromOther(request)) return undefined
-        const [own, other] = [
+        const [ofOther, ofRun] = [
           await forward(request),
           await forward({ ...request, ...asRun(request) }),
         ]
-        if (own.status !== 200) return own
-        const page = JSON.parse(own.body)
-        page.meta = JSON.parse(other.body).meta
-        return { ...own, body: JSON.stringify(page) }
+        if (ofOther.status !== 200) return ofOther
+        const page = JSON.parse(ofOther.body)
+        page.meta = JSON.parse(ofRun.body).meta
+        return { ...ofOther, body: JSON.stringify(page) }
       },
     }),
     fault('shares Idempotency-Keys between accounts', create, sharedKeys(create.path)),

@@ -186,8 +186,8 @@ function acceptOlder({ create, get, update }: LinkedKind): ProxyHooks {
     changeResponse({ headers }, request) {
       const isRecord = [create, get, update].some((operation) => isFor(operation, request))
       const path = headers.location ?? pathOf(request.path)
-      const known = tags.get(path) ?? new Set()
-      if (isRecord && headers.etag !== undefined) tags.set(path, known.add(headers.etag))
+      const tagsOfPath = tags.get(path) ?? new Set()
+      if (isRecord && headers.etag !== undefined) tags.set(path, tagsOfPath.add(headers.etag))
       return {}
     },
   }
