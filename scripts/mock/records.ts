@@ -168,10 +168,11 @@ export class MockRecords {
     if (!words) return { body: replaceList(body, records) }
     for (const filter of listFilters(operation))
       records = filterBy(records, filter, query[filter.parameter.name])
-    const valueOf = (name: string): unknown => query[name] ?? this.#defaultOf(operation, name)
-    const sorted = applySort(records, words.sort, (valueOf(words.sort.parameter) ?? []) as string[])
-    const page = Number(valueOf(words.page.parameter))
-    const size = Number(valueOf(words.page.size))
+    const readParameter = (name: string): unknown => query[name] ?? this.#defaultOf(operation, name)
+    const sorts = (readParameter(words.sort.parameter) ?? []) as string[]
+    const sorted = applySort(records, words.sort, sorts)
+    const page = Number(readParameter(words.page.parameter))
+    const size = Number(readParameter(words.page.size))
     const total = sorted.length
     writeAt(body, words.items, sorted.slice((page - 1) * size, page * size))
     writeAt(body, words.meta.page, page)
