@@ -1,10 +1,11 @@
 /** Alternative schemas of objects (`oneOf`). The value of one property, the tag, tells them apart,
  *  for example the `event_type` of events. */
+import { areDistinct } from './discriminators.ts'
 import { readDefault, type Schema } from './schema.ts'
 
-/** The tag of the alternatives. At most one alternative lacks it. The others require it and list
- *  its values, and no value is in two of them. Undefined if there is no such property. `resolve`
- *  follows a reference. */
+/** The name of the tag. At most one alternative lacks the tag. The others require it and list its
+ *  values, and no value is in two of them. Undefined if no property is such a tag. `resolve` follows
+ *  the reference of a property. */
 export function findTag(
   alternatives: readonly Schema[],
   resolve: (property: Schema) => Schema = (property) => property,
@@ -13,19 +14,15 @@ export function findTag(
     return undefined
   const names = new Set(alternatives.flatMap(({ properties }) => Object.keys(properties ?? {})))
   return [...names].find((name) => {
-    const having = alternatives.filter(({ properties }) => properties?.[name])
-    const options = having.map((alternative) => listOptions(alternative, name, resolve))
-    const all = options.flat()
-    return (
-      having.length >= alternatives.length - 1 &&
-      having.every(({ required }) => required?.includes(name)) &&
-      options.every(({ length }) => length > 0) &&
-      new Set(all).size === all.length
-    )
+    const owners = alternatives.filter(({ properties }) => properties?.[name])
+    const options = owners.map((alternative) => listOptions(alternative, name, resolve))
+    const isCommon = owners.length >= alternatives.length - 1
+    const isRequired = owners.every(({ required }) => required?.includes(name))
+    return isCommon && isRequired && areDistinct(options)
   })
 }
 
-/** The values of the property in the alternative. Empty if it lacks the property. */
+/** The values that the alternative lists for the tag. Empty if it lists none. */
 export function listOptions(
   { properties }: Schema,
   tag: string,

@@ -1,4 +1,5 @@
-/** Joins the files of an OpenAPI document: what it refers to in other files becomes a component. */
+/** Joins the files of an OpenAPI document. The targets of references in other files become
+ *  components, except path items and media types, which are copied in place. */
 import { posix } from 'node:path'
 import { isData } from './nodes.ts'
 import { listExampleReferences, locate } from './references.ts'
@@ -16,13 +17,13 @@ interface Bundle {
   root: Record<string, unknown>
   /** References without a target. */
   findings: Finding[]
-  /** The place in the original files. */
+  /** The place in the original files. `path` is a path in the bundle. */
   origin(path: Path): Place
 }
 
-/** The kinds of components besides schemas. The map that holds a reference has the name of its
- *  kind. */
-const KINDS = [
+/** The kinds of components besides schemas. A reference to one is usually in a map or list with the
+ *  name of the kind. */
+const OTHER_KINDS = [
   ...['parameters', 'responses', 'headers', 'links', 'callbacks', 'requestBodies'],
   ...['securitySchemes', 'examples'],
 ]
@@ -33,9 +34,8 @@ export function bundle(sources: Sources, main: Source): Bundle {
   return bundler.finish(root as Record<string, unknown>)
 }
 
-/** A node that is copied: its place in its file. */
+/** The place of a node in its file, and its path in the bundle. */
 interface NodePlace extends Place {
-  /** Its path in the bundle. */
   at: Path
   inSchema: boolean
 }
@@ -44,9 +44,10 @@ class Bundler {
   private readonly sources: Sources
   private readonly main: Source
   private readonly components: Record<string, Record<string, unknown>> = {}
-  /** The path in the bundle of each component from another file, by its value there. */
+  /** The path in the bundle of each component from another file, by its value in that file. */
   private readonly addedPaths = new Map<unknown, Path>()
-  /** Where a path of the bundle comes from. Its steps are joined by line breaks. */
+  /** The original place of each copied target. The key is its path in the bundle, with the steps
+   *  joined by line breaks. */
   private readonly origins = new Map<string, Place>()
   private readonly findings: Finding[] = []
 
@@ -75,18 +76,20 @@ class Bundler {
     )
   }
 
-  /** A discriminator maps values to references, or to names of schemas. */
+  /** Keeps the targets that are names of schemas, and renames those that are references. */
   private copyMapping(mapping: unknown, place: NodePlace): unknown {
     const targets = Object.entries((mapping ?? {}) as Record<string, string>)
     return Object.fromEntries(
       targets.map(([value, target]) => {
-        if (!/[#/]|\.(ya?ml|json)$/.test(target)) return [value, target]
+        const isReference = /[#/]|\.(ya?ml|json)$/.test(target)
+        if (!isReference) return [value, target]
         const { $ref = target } = this.copyReference({}, target, place) as { $ref?: string }
         return [value, $ref]
       }),
     )
   }
 
+  /** Keeps data, but follows named examples that are references. */
   private copyData(key: string, value: unknown, { source, path, at }: NodePlace): unknown {
     if (key !== 'examples') return value
     const references = listExampleReferences(value).map(([name, example]) => {
@@ -116,21 +119,22 @@ class Bundler {
   }
 
   private addComponent(target: Located, { path, inSchema }: NodePlace): Path {
-    const known = this.addedPaths.get(target.value)
-    if (known) return known
+    const addedPath = this.addedPaths.get(target.value)
+    if (addedPath) return addedPath
     const kind = inSchema ? 'schemas' : kindOf(path)
     this.components[kind] ??= {}
     const added = this.components[kind]
-    const own = (this.main.root as { components?: Record<string, object> }).components?.[kind] ?? {}
-    const base = posix.basename(target.source.file).replace(/\.\w+$/, '')
-    const wanted = String(target.path.at(-1) ?? base).replace(/[^\w.-]/g, '_')
+    const { components } = this.main.root as { components?: Record<string, object> }
+    const ofMain = components?.[kind] ?? {}
+    const fileName = posix.basename(target.source.file).replace(/\.\w+$/, '')
+    const wanted = String(target.path.at(-1) ?? fileName).replace(/[^\w.-]/g, '_')
     let name = wanted
-    for (let count = 2; name in own || name in added; count += 1) name = `${wanted}${count}`
+    for (let count = 2; name in ofMain || name in added; count += 1) name = `${wanted}${count}`
     const at = ['components', kind, name]
-    // Before the copy: the component may contain itself.
+    // The target may contain itself: its copy below finds this path.
     this.addedPaths.set(target.value, at)
     this.origins.set(at.join('\n'), target)
-    // Reserves the name, and keeps the order.
+    // Reserves the name and the position, because the copy may add further components.
     added[name] = {}
     added[name] = this.copy(target.value, { ...target, at, inSchema: kind === 'schemas' })
     return at
@@ -156,8 +160,8 @@ class Bundler {
   }
 }
 
-/** OpenAPI 3.0 has no components for path items, so they are copied in place. Public documents also
- *  have references for operations and media types. */
+/** Whether `components` of OpenAPI 3.0 has no kind for the node: a path item, or an operation or
+ *  media type, which are references in some public documents. */
 function hasNoComponent(at: Path): boolean {
   return (at.length <= 3 && at[0] === 'paths') || at.at(-2) === 'content'
 }
@@ -170,6 +174,6 @@ function toPointer(path: Path): string {
 
 function kindOf(path: Path): string {
   if (path.at(-1) === 'requestBody') return 'requestBodies'
-  const map = String(path.at(-2))
-  return KINDS.includes(map) ? map : 'schemas'
+  const parent = String(path.at(-2))
+  return OTHER_KINDS.includes(parent) ? parent : 'schemas'
 }

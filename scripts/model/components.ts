@@ -1,4 +1,4 @@
-/** The components of both files, and those that nothing uses. */
+/** The components of openapi.yaml and asyncapi.yaml, and those that nothing uses. */
 import type { Contract } from './contract.ts'
 import { locate } from './references.ts'
 import { type Finding, isObject, type Located, type Source, valueAt } from './source.ts'
@@ -6,7 +6,7 @@ import { type Finding, isObject, type Located, type Source, valueAt } from './so
 /** Component kinds that are used by name, or that are themselves the content of the file. */
 const USED_WITHOUT_REFERENCE = ['securitySchemes', 'messages']
 
-/** `components`, the kind, the name. */
+/** The steps are `components`, the kind and the name. */
 export const COMPONENT_PATH_LENGTH = 3
 
 /** Components that nothing in the contract uses, for example those of a removed operation. */

@@ -35,8 +35,8 @@ export function findRepeatedIds({ operations }: Contract): Finding[] {
   })
 }
 
-/** Event types that an operation emits but asyncapi.yaml does not offer, and those that nothing
- *  emits. */
+/** Event types that openapi.yaml emits but asyncapi.yaml does not offer, and event types that
+ *  nothing emits. */
 export function findEmitMismatches(contract: Contract): Finding[] {
   const { openapi, operations, events, emittedBySystem } = contract
   const emitted = new Set([...emittedBySystem, ...operations.flatMap(({ emits }) => emits)])
@@ -64,7 +64,8 @@ export function findEmitMismatches(contract: Contract): Finding[] {
 
 const COMPOSITIONS = ['allOf', 'anyOf', 'oneOf'] as const
 
-/** Names in `required` that no property has. In a composition, another part can have it. */
+/** Names in `required` without a property of that name. In a composition, another part can have the
+ *  property. */
 export function findUndefinedRequired({ sources }: Contract): Finding[] {
   return listSchemaNodes(sources).flatMap(({ source, path, value: { required } }) => {
     if (!Array.isArray(required)) return []

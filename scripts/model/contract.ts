@@ -27,7 +27,8 @@ export interface Contract {
   events: EventMessage[]
   /** Event types that no request causes. */
   emittedBySystem: string[]
-  /** In a document of another team: the parts that OpenAPI requires and no generated code needs. */
+  /** In a document of another team: absent parts that OpenAPI requires, and no generated code
+   *  needs. */
   missing: Finding[]
 }
 
@@ -40,8 +41,8 @@ export interface Tag {
   path: Path
 }
 
-/** Throws `ContractError` at the first fault that leaves the model incomplete. consistency.ts
- *  checks the rest. */
+/** Throws `ContractError` at the first fault that leaves the model incomplete. consistency.ts and
+ *  supported.ts find the other faults. */
 export function buildContract(openapi: Source, asyncapi: Source): Contract {
   const sources = { [openapi.file]: openapi, [asyncapi.file]: asyncapi }
   for (const source of [openapi, asyncapi]) assertReferences(sources, source)
@@ -71,9 +72,9 @@ export function readTags({ root }: Source): Tag[] {
     }))
 }
 
-/** The model of generated/openapi.json and generated/asyncapi.json below `root`. Parsing them takes
- *  2 ms, the YAML 130 ms. Each `$ref` begins with its file, for example `openapi.json#/…`, so it
- *  can be followed from anywhere. */
+/** The model of generated/openapi.json and generated/asyncapi.json below `root`. Parsing the two
+ *  takes 2 ms, parsing the YAML files 130 ms. Each `$ref` names its file, for example
+ *  `openapi.json#/…`, so it means the same in both files. */
 export function readGeneratedContract(root: string): Contract {
   const read = (file: string): Source => {
     const text = readFileSync(join(root, 'generated', file), 'utf8')

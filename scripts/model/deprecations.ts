@@ -1,15 +1,16 @@
 /** The deprecations of operations, events and their parts. */
 import { fail, type Place, valueAt } from './source.ts'
 
-/** Days, for example `2026-03-01`. */
+/** Two days, for example `2026-03-01`. */
 export interface Deprecation {
-  /** Null if the document does not say it. */
+  /** Null if the document does not name the day. */
   since: string | null
-  /** The earliest day of removal. */
+  /** The earliest day of removal. Null if the document does not name one. */
   sunset: string | null
 }
 
-/** The deprecation of an operation or event. Null if it is not deprecated. */
+/** The deprecation of an operation or event. Null if it is not deprecated. Throws `ContractError`
+ *  for dates without a deprecation, a deprecation without its day, and faulty days. */
 export function readDeprecation(
   { source, path }: Place,
   name: string,
@@ -40,7 +41,7 @@ function isDay(text: string): boolean {
   )
 }
 
-/** The keys of a deprecated part, with days such as `2026-03-01`. */
+/** What a part says about its deprecation. The days are not checked. */
 interface DeprecationMarks {
   isDeprecated: boolean
   since: string | undefined

@@ -2,8 +2,8 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { Refused } from '../../errors.ts'
 
-/** The path of a program of a development package. Throws `Refused` if the package is not
- *  installed. */
+/** The path of a program of a development package. `file` is relative to the package. Throws
+ *  `Refused` if the package is not installed. */
 export function findDevelopmentProgram(name: string, file: string): string {
   try {
     const { resolve } = createRequire(import.meta.url)

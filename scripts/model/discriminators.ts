@@ -32,8 +32,9 @@ export function readDiscriminator(schema: Schema, resolve: Resolve): Discriminat
   const alternatives = all.filter((alternative) => !isNull(resolve(alternative)))
   const named = alternatives.map((alternative) => namesOf(alternative, mapping))
   const listed = alternatives.map((alternative) => listValues(alternative, propertyName, resolve))
-  // The values that an alternative lists count before its names, unless two alternatives share one.
-  const preferred = listed.map((own, index) => own ?? named[index] ?? [])
+  // The values that an alternative lists count more than its names. If they are not distinct, only
+  // the names count.
+  const preferred = listed.map((values, index) => values ?? named[index] ?? [])
   const values = [preferred, named].find(areDistinct)
   if (values === undefined) return undefined
   return {
@@ -47,14 +48,14 @@ export function readDiscriminator(schema: Schema, resolve: Resolve): Discriminat
   }
 }
 
-/** Undefined if the value chooses none. */
+/** The alternative that the property of `value` chooses. Undefined if it chooses none. */
 export function findChoice({ name, choices }: Discriminator, value: unknown): Choice | undefined {
   if (!isObject(value)) return undefined
   return choices.find(({ values }) => values.includes((value as Record<string, unknown>)[name]))
 }
 
-/** The discriminators that apply to the value itself, also by `allOf`, `oneOf` and `anyOf`, but not
- *  to the values within it. */
+/** The discriminators of the schema and of its `allOf`, `oneOf` and `anyOf`, but not of its
+ *  properties or items. */
 export function listDiscriminators(
   schema: Schema,
   resolve: Resolve,
@@ -71,8 +72,8 @@ export function listDiscriminators(
   ]
 }
 
-/** A copy of `inlined` whose alternatives list the values that choose them. `inlined` is the schema
- *  with its references replaced, so it lacks the names of the alternatives. */
+/** A copy of `inlined` whose alternatives list the values that choose them. `inlined` is `schema`
+ *  with its references replaced, so the names of its alternatives are lost. */
 export function keepChoices(schema: Schema, inlined: Schema, resolve: Resolve): Schema {
   const discriminator = readDiscriminator(schema, resolve)
   if (discriminator === undefined) return inlined
@@ -102,8 +103,9 @@ function isNull({ type }: Schema): boolean {
   return type === 'null'
 }
 
-/** OpenAPI 3.0.3, Discriminator Object: the mapping names the alternative by its reference or its
- *  name. Without a mapping, its name is the value. */
+/** The values that the discriminator gives an alternative. OpenAPI 3.0.3, Discriminator Object: the
+ *  mapping has the reference or the name of the alternative. Without a mapping, the name is the
+ *  value. */
 function namesOf({ $ref }: Schema, mapping: Record<string, string>): string[] {
   if ($ref === undefined) return []
   const name = $ref.split('/').at(-1) ?? ''
@@ -111,7 +113,7 @@ function namesOf({ $ref }: Schema, mapping: Record<string, string>): string[] {
   return mapped.length > 0 ? mapped.map(([value]) => value) : [name]
 }
 
-/** The values that the alternative itself lists for the property. */
+/** The values that the alternative lists for the property. Undefined if it lists none. */
 function listValues(
   alternative: Schema,
   name: string,
@@ -128,7 +130,8 @@ function listValues(
     .findLast((values) => values !== undefined)
 }
 
-function areDistinct(lists: (readonly unknown[])[]): boolean {
+/** Whether no list is empty and no value occurs twice. */
+export function areDistinct(lists: (readonly unknown[])[]): boolean {
   const all = lists.flat()
   return lists.every(({ length }) => length > 0) && new Set(all).size === all.length
 }

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 /** The first that exists is the document. */
 export const DOCUMENT_FILES = ['openapi.yaml', 'openapi.yml', 'openapi.json']
 
-/** Our own contract has it. Without asyncapi.yaml it is incomplete, and no document of another
- *  team. */
+/** Only our own contract has this keyword. A folder with such an openapi.yaml and no asyncapi.yaml
+ *  is an incomplete contract, not a document of another team. */
 const OWN_KEYWORD = /^x-rate-limit:/m
 
 /** Whether the folder has an OpenAPI document of another team. */
@@ -17,6 +17,7 @@ export function isPlain(root: string): boolean {
   return file.endsWith('.json') || !OWN_KEYWORD.test(readFileSync(join(root, file), 'utf8'))
 }
 
+/** The name of the document in the folder. */
 export function findDocument(root: string): string | undefined {
   return DOCUMENT_FILES.find((file) => existsSync(join(root, file)))
 }

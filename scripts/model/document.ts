@@ -1,4 +1,5 @@
-/** Reads an OpenAPI document that has no asyncapi.yaml beside it. It may have several files. */
+/** Reads an OpenAPI document of another team: one without asyncapi.yaml. The document may have
+ *  several files. */
 import { existsSync, readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,7 +20,8 @@ import {
 } from './source.ts'
 import { newSource, parseYaml } from './yaml.ts'
 
-/** What a document has that the toolchain cannot take. The message has a line for each finding. */
+/** A document has parts that the toolchain does not support. The message has a line for each
+ *  finding. */
 export class UnsupportedDocument extends Refused {
   readonly findings: readonly Finding[]
 
@@ -28,43 +30,44 @@ export class UnsupportedDocument extends Refused {
       (finding) => `${finding.source.file}:${lineOf(finding)} ${finding.problem}`,
     )
     const count = lines.length === 1 ? '1 problem' : `${lines.length} problems`
-    super([...lines, '', `${count}: the document is not supported as it is.`].join('\n'))
+    super([...lines, '', `${count}: correct the document, then try again.`].join('\n'))
     this.findings = findings
   }
 }
 
 /** Checks a document without references to other files. */
 export type DocumentCheck = (openapi: Source) => {
-  /** What the toolchain cannot take. */
+  /** Parts that the toolchain does not support. */
   refused: Finding[]
-  /** What OpenAPI requires and the toolchain does not. */
+  /** Absent parts that OpenAPI requires and the toolchain does not need. */
   missing: Finding[]
 }
 
-/** Throws `UnsupportedDocument` with every reason, and `ContractError` for text that is not YAML or
- *  JSON. */
+/** Reads the document in the folder `root`. Throws `UnsupportedDocument` with every finding,
+ *  `ContractError` for text that is not YAML or JSON, and `Refused` if there is no document. */
 export async function readDocument(root: string, check: DocumentCheck): Promise<Contract> {
   const file = findDocument(root)
   if (file === undefined)
     throw new Refused(`${root} has no ${DOCUMENT_FILES.join(', ')}: add one of them.`)
   const main = await readSource(root, file)
-  const { sources, findings } = await readReferencedFiles(root, main)
+  const { sources, findings: unreadable } = await readReferencedFiles(root, main)
   const joined = bundle(sources, main)
   // In the joined document, an empty mapping stands for a reference without a target.
-  const isWhole = Object.keys(sources).length === 1 && joined.findings.length === 0
-  const openapi = isWhole ? main : { ...main, root: joined.root }
-  const locate = ({ path, problem }: Finding): Finding => ({ ...joined.origin(path), problem })
+  const isSelfContained = Object.keys(sources).length === 1 && joined.findings.length === 0
+  const openapi = isSelfContained ? main : { ...main, root: joined.root }
+  const toOriginal = ({ path, problem }: Finding): Finding => ({ ...joined.origin(path), problem })
   const { refused, missing } = check(openapi)
-  // A file that cannot be read is also the reason why its references have no target.
-  const unread = new Set(findings.map(({ path }) => path.join('/')))
-  const broken = joined.findings.filter(({ path }) => !unread.has(path.join('/')))
-  const others = refused.map(locate).filter((finding) => !isBelowAny(joined.findings, finding))
-  const all = [...findings, ...broken, ...others]
+  // A reference into an unreadable file has no target either, but is reported once.
+  const reported = new Set(unreadable.map(({ path }) => path.join('/')))
+  const broken = joined.findings.filter(({ path }) => !reported.has(path.join('/')))
+  const others = refused.map(toOriginal).filter((finding) => !isBelowAny(joined.findings, finding))
+  const all = [...unreadable, ...broken, ...others]
   if (all.length > 0) throw new UnsupportedDocument(byFileAndLine(all))
-  return { ...buildPlainContract(openapi), missing: byFileAndLine(missing.map(locate)) }
+  return { ...buildPlainContract(openapi), missing: byFileAndLine(missing.map(toOriginal)) }
 }
 
-/** Whether the finding is about the mapping that has one of the broken references. */
+/** Whether the finding is about a mapping with one of the broken references, or about a part of the
+ *  mapping. */
 function isBelowAny(broken: Finding[], { source, path }: Finding): boolean {
   return broken.some(
     (reference) =>
@@ -120,7 +123,7 @@ function buildPlainContract(openapi: Source): Contract {
   }
 }
 
-/** The tags of the operations: those that the document describes come first. */
+/** The tags that operations use. Tags that the document describes come first. */
 function listTags(openapi: Source, used: string[]): Tag[] {
   const described = readTags(openapi).map((tag) => ({ ...tag, module: undefined }))
   const others = used.filter((name) => !described.some((tag) => tag.name === name))
@@ -147,8 +150,8 @@ export async function readSource(root: string, file: string): Promise<Source> {
     : parseYaml(file, text)
 }
 
-/** `main` and the files that it refers to, by name, and the references to files that cannot be
- *  read. */
+/** `sources` are `main` and all files that it leads to. `findings` are the references to URLs and to
+ *  files that cannot be read. */
 export async function readReferencedFiles(root: string, main: Source) {
   const sources: Record<string, Source> = { [main.file]: main }
   const findings: Finding[] = []
@@ -156,8 +159,9 @@ export async function readReferencedFiles(root: string, main: Source) {
   for (let source = waiting.shift(); source; source = waiting.shift()) {
     for (const { path, ref } of listReferences(source)) {
       const refuse = (problem: string) => findings.push({ source: source as Source, path, problem })
-      if (/^[a-z][a-z+.-]*:/i.test(ref)) {
-        refuse(`refers to ${ref}: copy it to a file beside this one, and refer to that`)
+      const isUrl = /^[a-z][a-z+.-]*:/i.test(ref)
+      if (isUrl) {
+        refuse(`refers to ${ref}: copy the target to a file of yours, and refer to that file`)
         continue
       }
       const file = fileOf(ref, source)

@@ -54,7 +54,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
   required: {
     name: 'a list of names',
-    // Public documents have `required: true` from JSON Schema draft 3, which says nothing here.
+    // Some public documents have `required: true` of JSON Schema draft 3. OpenAPI gives it no meaning.
     isValid: (value) =>
       typeof value === 'boolean' || (Array.isArray(value) && value.every(TEXT.isValid)),
   },
@@ -64,7 +64,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   not: SCHEMA,
 }
 
-/** OpenAPI 3.0 has `exclusiveMinimum: true` beside `minimum`. OpenAPI 3.1 has the number. */
+/** In OpenAPI 3.0, `exclusiveMinimum: true` excludes `minimum`. In 3.1, its value is the bound. */
 const KINDS_30 = new Map(
   Object.entries({ ...KINDS, exclusiveMinimum: BOOLEAN, exclusiveMaximum: BOOLEAN }),
 )
@@ -118,7 +118,7 @@ const TYPES: Readonly<Record<string, (value: unknown) => boolean>> = {
   null: (value) => value === null,
 }
 
-/** Values of an enumeration that the type beside it refuses. */
+/** Values of `enum` that the `type` of the same schema refuses. */
 export function findMistypedOptions({ type, nullable, enum: options }: Schema): KeywordFault[] {
   if (type === undefined || !Array.isArray(options)) return []
   const types = [type].flat()

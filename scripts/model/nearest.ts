@@ -4,7 +4,7 @@ export function nearest(name: string, known: string[]): string | undefined {
   return known[distances.indexOf(Math.min(...distances))]
 }
 
-/** A question that follows a refusal of the name. Empty if no known name is close. */
+/** The end of a sentence that refuses the name. Empty if no known name is close. */
 export function suggest(name: string, known: string[]): string {
   const closest = nearest(name, known)
   const isClose = closest !== undefined && distanceBetween(name, closest) <= name.length / 2

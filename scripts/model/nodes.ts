@@ -1,12 +1,12 @@
-/** The nodes of a document, and which of them are data: a `$ref` or `default` there means
- *  nothing. */
+/** The nodes of a document, and which of its values are data. In data, keys such as `$ref` or
+ *  `default` are not keywords. */
 import { isObject, type Path } from './source.ts'
 
 /** Values below these keys, and below extensions (`x-…`), are data. */
 const DATA_KEYS = ['example', 'examples', 'default', 'enum', 'const', 'value']
 
-/** A map below one of these keys has names of its own: a property can be called `default`, and a
- *  response is. */
+/** The keys of a map below one of these keys are names, not keywords: for example, `default` can be
+ *  the name of a property or of a response. */
 const MAPS_OF_NAMES = [
   ...['properties', 'patternProperties', '$defs', 'responses', 'headers', 'schemas', 'parameters'],
   ...['requestBodies', 'securitySchemes', 'links', 'callbacks', 'paths'],
@@ -27,7 +27,7 @@ export interface Node {
   value: Record<string | number, unknown>
 }
 
-/** Every mapping and list that is no data, each before those below it. */
+/** Every mapping and list that is not data. Each comes before its children. */
 export function listNodes(root: unknown): readonly Node[] {
   if (!isObject(root)) return []
   const nodes = nodesByRoot.get(root) ?? collectNodes(root)
@@ -35,7 +35,7 @@ export function listNodes(root: unknown): readonly Node[] {
   return nodes
 }
 
-/** Several rules read the nodes of a document. */
+/** A cache: several rules read the nodes of the same document. */
 const nodesByRoot = new WeakMap<object, readonly Node[]>()
 
 function collectNodes(root: object): Node[] {

@@ -148,9 +148,9 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
   }
 }
 
-/** The security of an operation, or of the whole document. */
-export function readSecurity({ root }: Source, own: unknown): SecurityRequirement[] {
-  const security = own ?? valueAt(root, ['security'])
+/** `ofOperation` is the `security` of an operation. If undefined, that of the document counts. */
+export function readSecurity({ root }: Source, ofOperation: unknown): SecurityRequirement[] {
+  const security = ofOperation ?? valueAt(root, ['security'])
   return Array.isArray(security) ? security : []
 }
 
@@ -171,7 +171,7 @@ function readId({ source, path }: Place, id: unknown): string {
   return id
 }
 
-/** `x-rate-limit` below `path`; the document's default is at []. */
+/** `x-rate-limit` of the node at `path`. The document's default is at the path []. */
 function readRateLimit(openapi: Source, path: Path): RateLimit {
   const { limit, window_seconds: windowSeconds } = mappingAt(openapi, [...path, 'x-rate-limit'])
   const problem = 'x-rate-limit must have limit and window_seconds: write two positive integers'
@@ -180,8 +180,8 @@ function readRateLimit(openapi: Source, path: Path): RateLimit {
   return { limit: Number(limit), windowSeconds: Number(windowSeconds) }
 }
 
-/** `read` reads one of them. OpenAPI 3.0.3, Path Item Object: an operation's parameters override
- *  its path's, by name and `in`. */
+/** `read` reads one parameter. OpenAPI 3.0.3, Path Item Object: a parameter of the operation
+ *  overrides that of its path with the same name and `in`. */
 export function readParameters(
   sources: Sources,
   operation: Place,
@@ -195,8 +195,8 @@ export function readParameters(
   return [...parameters.values()]
 }
 
-/** The parameters of the path, then those of the operation. `at` is the path of the parameter or of
- *  the reference to it, `target` the parameter. */
+/** The parameters of the path, then those of the operation. `at` leads to the item of `parameters`,
+ *  which can be a reference to `target`. */
 export function locateParameters(
   sources: Sources,
   { source, path }: Place,
@@ -254,14 +254,15 @@ function readResponse(sources: Sources, operation: Place, status: string): Opera
 
 type ResponseParts = Pick<OperationResponse, 'description' | 'headers' | 'content'>
 
-/** `locateSchemaOf` finds the schema of a header or a media type. */
+/** `locateSchemaOf` finds the schema of a header or a media type. The default throws
+ *  `ContractError` if there is none. */
 export function readResponseParts(
   sources: Sources,
   response: Located<Record<string, unknown>>,
   locateSchemaOf: (owner: Place) => Located<Schema> = locateSchema,
 ): ResponseParts {
-  const known = partsOfResponses.get(response.value)
-  if (known) return known
+  const cached = partsOfResponses.get(response.value)
+  if (cached) return cached
   const { source, path, value } = response
   const headers = readHeaders(sources, { source, path: [...path, 'headers'] }, locateSchemaOf)
   const media = readContent(sources, response, locateSchemaOf)
@@ -274,7 +275,7 @@ export function readResponseParts(
   return parts
 }
 
-/** By Response Object: most operations refer to the same ones. */
+/** A cache by Response Object: most operations refer to the same ones. */
 const partsOfResponses = new WeakMap<object, ResponseParts>()
 
 /** The Header Objects of the mapping at the place, by name. */
@@ -315,7 +316,7 @@ export function readExample(sources: Sources, { source, path, value }: Located):
   return example ?? valueAt(named.value, ['value'])
 }
 
-/** The schema at the key below the place, which must have one. */
+/** The schema at the key below the place. Throws `ContractError` if there is none. */
 export function locateSchema({ source, path }: Place, key = 'schema'): Located<Schema> {
   const place = [...path, key]
   return { source, path: place, value: mappingAt(source, place) as Schema }

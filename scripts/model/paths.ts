@@ -45,18 +45,18 @@ export function findPathProblems(openapi: Source): Finding[] {
 }
 
 function findEqualPaths(openapi: Source): Finding[] {
-  const first = new Map<string, string>()
+  const templates = new Map<string, string>()
   return listOperationPaths(openapi).flatMap((path) => {
     const [, template, method] = path
     const key = `${method} ${shapeOf(template)}`
-    const known = first.get(key)
-    first.set(key, template)
-    const problem = `requests for this operation are also requests for ${known}: join the two paths`
-    return known === undefined ? [] : [{ source: openapi, path, problem }]
+    const earlier = templates.get(key)
+    templates.set(key, template)
+    const problem = `requests for this operation are also requests for ${earlier}: join the two paths`
+    return earlier === undefined ? [] : [{ source: openapi, path, problem }]
   })
 }
 
-/** Path Item Objects that are references. Their operations are not read. */
+/** Paths whose Path Item Object is a reference. `listOperationPaths` finds no operation in them. */
 export function findReferringPaths(openapi: Source): Finding[] {
   return Object.entries(valueAt(openapi.root, ['paths']) as object)
     .filter(([, item]) => isObject(item) && item.$ref !== undefined)

@@ -1,5 +1,5 @@
-/** Operations of an OpenAPI document that was not written for this toolchain. It may leave out what
- *  ours must have, and use every style of operation that scripts/service/unsupported.ts accepts. */
+/** Operations of an OpenAPI document of another team. Such a document may lack parts that our
+ *  contract must have, and use every feature that scripts/service/unsupported.ts accepts. */
 import {
   isJson,
   type Operation,
@@ -25,7 +25,7 @@ import {
   valueAt,
 } from './source.ts'
 
-/** `openapi` is the only file: bundle.ts joins the others with it. */
+/** `openapi` refers to no other file: bundle.ts has joined the files. */
 export function readPlainOperations(sources: Sources, openapi: Source): Operation[] {
   return listOperationPaths(openapi).map((path) =>
     readOperation(sources, { source: openapi, path }),
@@ -101,9 +101,9 @@ export function toOperationId(operationId: unknown, method: string, path: string
 const OK = 200
 const NOT_MODIFIED = 304
 
-/** The lowest 2xx, `2XX`, the lowest redirection, or `default`, which describes the errors of an
- *  operation that redirects. A document can also declare errors only: then an empty 200 is
- *  success. */
+/** The first of these that is declared: the lowest 2xx, `2XX`, the lowest redirection, `default`.
+ *  Beside a redirection, `default` describes errors. An operation that declares errors only
+ *  succeeds with an empty 200. */
 function chooseSuccess(responses: OperationResponse[], ranges: RangeResponse[]): OperationResponse {
   const sorted = responses
     .filter(({ status }) => status !== NOT_MODIFIED)
@@ -133,7 +133,7 @@ function readParameter(sources: Sources, placed: Located): Parameter {
   } = value as Record<string, unknown>
   const [mediaType] = Object.keys((content ?? {}) as object)
   const steps = mediaType === undefined ? [] : ['content', mediaType]
-  // The parameter, or its media type.
+  // The object with the schema: the parameter, or its media type.
   const owner = { source, path: [...path, ...steps], value: valueAt(value, steps) }
   return {
     name: String(name),
@@ -173,7 +173,7 @@ function readResponse(sources: Sources, operation: Place, key: string): Operatio
   return { status: isStatus(key) ? Number(key) : 0, place: response, ...parts }
 }
 
-/** The schema at the key `schema` below the place, or one that any value meets. */
+/** The schema at the key `schema` below the place, or `{}`, which every value meets. */
 function locateSchemaOrAny({ source, path }: Place): Located<Schema> {
   const at: Path = [...path, 'schema']
   const value = valueAt(source.root, at)

@@ -13,7 +13,7 @@ import {
   valueAt,
 } from './source.ts'
 
-/** The value, or the end of its chain of references. */
+/** The value itself, or the end of the chain if the value is a reference. */
 export function dereference<T>(sources: Sources, placed: Located<T>): Located<T> {
   const ref = isObject(placed.value) ? placed.value.$ref : undefined
   return typeof ref === 'string'
@@ -24,14 +24,14 @@ export function dereference<T>(sources: Sources, placed: Located<T>): Located<T>
 /** Resolves `ref`, found in file `from`, as a JSON Pointer in a URI fragment (RFC 6901 §§3 and 6).
  *  Throws if the target does not exist. */
 export function locate(sources: Sources, from: Source, ref: string): Located {
-  const known = targets.get(from) ?? new Map<string, Located>()
-  targets.set(from, known)
-  const target = known.get(ref) ?? findTarget(sources, from, ref)
-  known.set(ref, target)
+  const cached = targets.get(from) ?? new Map<string, Located>()
+  targets.set(from, cached)
+  const target = cached.get(ref) ?? findTarget(sources, from, ref)
+  cached.set(ref, target)
   return target
 }
 
-/** The targets of each file's references: most references occur in many places. */
+/** A cache of the targets of each file's references: most references occur in many places. */
 const targets = new WeakMap<Source, Map<string, Located>>()
 
 function findTarget(sources: Sources, from: Source, ref: string): Located {
@@ -52,7 +52,7 @@ function findTarget(sources: Sources, from: Source, ref: string): Located {
   return { source, path, value }
 }
 
-/** Every `$ref` of the file with its path. */
+/** Every `$ref` of the file that is not data, with its path. */
 export function listReferences({ root }: Source): { path: Path; ref: string }[] {
   const nodes = listNodes(root).flatMap((node) => [node, ...listExampleNodes(node)])
   return nodes.flatMap(({ path, value: { $ref } }) =>
@@ -115,7 +115,7 @@ function listTargets(node: Record<string, unknown>): { ref: string; steps: Path 
     ref: String(ref),
     steps: ['discriminator', 'mapping', value],
   }))
-  // Other values are names of schemas.
+  // A value without # is the name of a schema.
   return [...own, ...mapping.filter(({ ref }) => ref.includes('#'))]
 }
 
@@ -133,8 +133,8 @@ export function renameReferences(
 }
 
 /** A copy of the schema with each reference replaced by its target. Alternatives of a discriminator
- *  list the values that choose them.
- *  Throws `ContractError` for a recursive schema. */
+ *  list the values that choose them. `ancestors` are the targets that contain the schema. Throws
+ *  `ContractError` for a recursive schema. */
 export function inlineReferences(
   sources: Sources,
   placed: Located<Schema>,

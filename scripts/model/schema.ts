@@ -54,11 +54,10 @@ export interface Schema {
   [keyword: string]: unknown
 }
 
-/** Patterns for text without the NUL character. They are written without lookahead, which some
- *  languages lack, and without two ways to match one text, which would take quadratic time. */
+/** Text without the NUL character. This pattern and those below have no lookahead, which some
+ *  languages lack, and no two ways to match one text, which would take quadratic time. */
 export const TEXT_PATTERN = '^[^\\x00]*$'
-/** Like `TEXT_PATTERN`, but they refuse text of white space only. The first one also refuses empty
- *  text. */
+/** Like `TEXT_PATTERN`, but without text of white space only. Only the second allows empty text. */
 const NOT_BLANK_PATTERNS: readonly string[] = [
   '^\\s*[^\\s\\x00][^\\x00]*$',
   '^(\\s*[^\\s\\x00][^\\x00]*)?$',
@@ -111,12 +110,13 @@ export function listSubschemas(
   return found
 }
 
-/** Public documents have `required: true` from JSON Schema draft 3, which says nothing here. */
+/** Some public documents have `required: true` of JSON Schema draft 3. OpenAPI gives it no meaning. */
 export function listRequired({ required }: Schema): readonly string[] {
   return Array.isArray(required) ? required : []
 }
 
-/** One schema with the properties of both. Otherwise, the keywords of the second one count. */
+/** One schema with the properties and required names of both. Other keywords of `b` replace those of
+ *  `a`. */
 export function mergeSchemas(a: Schema, b: Schema): Schema {
   return {
     ...a,
@@ -126,7 +126,8 @@ export function mergeSchemas(a: Schema, b: Schema): Schema {
   }
 }
 
-/** The first case whose condition is valid decides, or `otherwise` if there is none. */
+/** A schema of `if`, `then` and `else`. The first case whose condition a value meets decides which
+ *  schema the value must meet. If it meets none, that is `otherwise`. */
 export function chooseSchema(
   cases: readonly [condition: Schema, schema: Schema][],
   otherwise: Schema,
@@ -152,11 +153,11 @@ export function toJsonSchema(schema: Schema): Schema {
     xml: _xml,
     externalDocs: _docs,
     discriminator: _discriminator,
-    ...rest
+    ...converted
   } = mapSubschemas(schema, toJsonSchema)
-  if (example !== undefined) rest.examples = [example]
-  const nullableType: object = { type: [rest.type, 'null'] }
-  return nullable && rest.type !== undefined ? { ...rest, ...nullableType } : rest
+  if (example !== undefined) converted.examples = [example]
+  const nullableType: object = { type: [converted.type, 'null'] }
+  return nullable && converted.type !== undefined ? { ...converted, ...nullableType } : converted
 }
 
 export function mapValues<T, U>(

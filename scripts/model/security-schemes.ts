@@ -4,9 +4,9 @@ import { type Source, valueAt } from './source.ts'
 /** A Security Scheme Object. */
 export interface SecurityScheme {
   type: string
-  /** Only of `http`: `basic` or `bearer`, in any case. */
+  /** Only of `http`: for example `basic` or `bearer`, in upper or lower case. */
   scheme?: string
-  /** Only of `apiKey`. */
+  /** `name` and `in`: only of `apiKey`. */
   name?: string
   in?: string
 }

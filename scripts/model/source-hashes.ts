@@ -10,7 +10,8 @@ export function writeHashes({ openapi, asyncapi }: Contract): string {
   return `${JSON.stringify(Object.fromEntries(hashes), null, 2)}\n`
 }
 
-/** Whether generated/ in `root` was written from this contract: the generator accepted it. */
+/** Whether generated/ in `root` was written from this contract. If so, the generator has accepted
+ *  the contract. */
 export async function isGenerated(root: string, contract: Contract): Promise<boolean> {
   const text = await readFile(join(root, 'generated/sources.json'), 'utf8').catch(() => undefined)
   return text === writeHashes(contract)

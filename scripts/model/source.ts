@@ -10,7 +10,7 @@ export interface Position {
   column: number
 }
 
-/** For a file as a whole. */
+/** The position of a problem that concerns a whole file. */
 export const START: Position = { line: 1, column: 1 }
 
 export interface Source {
@@ -39,7 +39,7 @@ export interface Finding extends Place {
   problem: string
 }
 
-/** A mistake in the contract that stops the command. The message begins with `file:line`. */
+/** A fault of the contract that stops the command. The message begins with `file:line`. */
 export class ContractError extends Refused {
   readonly file: string
   readonly position: Position

@@ -1,4 +1,5 @@
-/** Parts of OpenAPI that the service does not have. Every command refuses them. */
+/** Parts of OpenAPI and AsyncAPI that the toolchain does not support. `readContract` refuses a
+ *  contract with such a part. */
 import type { Contract } from './contract.ts'
 import { isMapOfNames, listNodes } from './nodes.ts'
 import type { Operation } from './operations.ts'
@@ -34,7 +35,7 @@ export function findUnsupportedParts(contract: Contract): Finding[] {
   ]
 }
 
-/** The contract tests and the mock would need values without an end. */
+/** The contract tests and the mock create a value for each schema. A recursive one has no end. */
 function findRecursion({ sources }: Contract, { body, responses }: Operation): Finding[] {
   const media = responses.flatMap(({ content }) => Object.values(content))
   return [...(body ? [body] : []), ...media].flatMap(({ schema }) => {
@@ -45,7 +46,7 @@ function findRecursion({ sources }: Contract, { body, responses }: Operation): F
   })
 }
 
-/** The first reference to a schema that contains it. */
+/** The first reference to a schema that contains this reference. */
 function findCycle(
   sources: Sources,
   { source, path, value }: Located<Schema>,
@@ -122,12 +123,12 @@ function findServerPaths(source: Source, owner: Path): Finding[] {
 const SCHEME = 'apiKey'
 
 function findOtherSecurity({ openapi }: Contract, { id, place }: Operation): Finding[] {
-  const own = [...place.path, 'security']
-  const path = valueAt(openapi.root, own) === undefined ? ['security'] : own
+  const ofOperation = [...place.path, 'security']
+  const path = valueAt(openapi.root, ofOperation) === undefined ? ['security'] : ofOperation
   const requirements = (valueAt(openapi.root, path) ?? []) as Record<string, unknown>[]
   const isKeyOnly = requirements.every((names) => Object.keys(names).join() === SCHEME)
   if (requirements.length === 0 || !isKeyOnly) {
-    const owner = path === own ? id : 'the contract'
+    const owner = path === ofOperation ? id : 'the contract'
     const problem = `${owner} must have security: [{ ${SCHEME}: [] }], the only authentication of the service`
     return [{ source: openapi, path, problem }]
   }
@@ -138,7 +139,7 @@ function findOtherSecurity({ openapi }: Contract, { id, place }: Operation): Fin
   return [{ source: openapi, path: scheme, problem }]
 }
 
-/** A permission is a module. A contract without `x-modules` can have any. */
+/** `x-permission` must be one of `x-modules`. Without `x-modules`, it can be any. */
 function findUnknownPermission(
   { modules }: Contract,
   { id, permission, place }: Operation,
@@ -172,7 +173,7 @@ function findParameterProblems({ id, path, place, parameters }: Operation): Find
   return [...found, ...missing]
 }
 
-/** Valid in JSON Schema, but not in OpenAPI 3.0, and the other way round. */
+/** Keywords that OpenAPI 3.0 and JSON Schema define differently. */
 function findSchemaProblems(source: Source): Finding[] {
   return listNodes(source.root).flatMap(({ path, value }) => {
     if (isMapOfNames(path)) return []

@@ -36,7 +36,7 @@ export async function readContract(directory: string): Promise<Contract> {
   return contract
 }
 
-/** Like `readContract`, without the faults that span several parts. */
+/** Like `readContract`, without the checks of consistency.ts and supported.ts. */
 export async function readModel(directory: string): Promise<Contract> {
   const openapi = await readYaml(directory, 'openapi.yaml')
   const asyncapi = await readYaml(directory, 'asyncapi.yaml')
@@ -58,18 +58,19 @@ export async function readYaml(directory: string, file: string): Promise<Source>
 
 /** Throws `ContractError` for text that is not one YAML mapping. */
 export function parseYaml(file: string, text: string): Source {
-  return newSource(file, text, () => load(text, { schema: SCHEMA }))
+  return newSource(file, text, () => load(text, { schema: YAML_SCHEMA }))
 }
 
 /** YAML 1.2 with merge keys (`<<`). */
-const SCHEMA = CORE_SCHEMA.extend({
+const YAML_SCHEMA = CORE_SCHEMA.extend({
   implicit: [
     new Type('tag:yaml.org,2002:merge', { kind: 'scalar', resolve: (key) => key === '<<' }),
   ],
 })
 
 /** `parse` reads the values. The parser that knows the positions takes six times as long, so it
- *  runs only for a problem. If `parse` throws, it reads the values, or says what is wrong. */
+ *  runs only to locate a problem, or if `parse` reads no mapping. Then it reads the values or throws
+ *  `ContractError`. */
 export function newSource(file: string, text: string, parse: () => unknown): Source {
   let tree: Tree | undefined
   const readTree = (): Tree => {
@@ -141,7 +142,7 @@ function findOffset(root: Node, path: Path): number {
   return offset
 }
 
-/** Scalars without quotes inside `{…}`. */
+/** Scalars without quotes inside `{…}` of YAML, such as `{ type: string }`. */
 export function listUnquotedFlowScalars(source: Source): Located[] {
   const found: Located[] = []
   visit(parseDocument(source.text), {
@@ -154,7 +155,7 @@ export function listUnquotedFlowScalars(source: Source): Located[] {
   return found
 }
 
-/** The path of the last node. `nodes` are its ancestors from the root, and the node. */
+/** The path of the last of `nodes`. The others are its ancestors, from the root down. */
 export function toPath(nodes: readonly unknown[]): Path {
   return nodes.flatMap((node, index): Path => {
     if (isPair(node) && isScalar(node.key)) return [String(node.key.value)]

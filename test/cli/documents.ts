@@ -191,7 +191,7 @@ components:
     'openapi.yaml:31 file is no type: use string, number, integer, boolean, array, object, null',
     'openapi.yaml:32 (?i)a is no regular expression of JavaScript: rewrite it',
     'openapi.yaml:33 $anchor is not supported: refer to the schema by its JSON Pointer',
-    'openapi.yaml:34 refers to https://example.com/schema.json: copy it to a file beside this one, and refer to that',
+    'openapi.yaml:34 refers to https://example.com/schema.json: copy the target to a file of yours, and refer to that file',
   ],
 }
 
