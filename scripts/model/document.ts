@@ -9,6 +9,7 @@ import { type Contract, readTags, type Tag } from './contract.ts'
 import { DOCUMENT_FILES, findDocument } from './document-folder.ts'
 import { readPlainOperations } from './plain-operations.ts'
 import { fileOf, listReferences } from './references.ts'
+import { readServerPath } from './servers.ts'
 import {
   ContractError,
   type Finding,
@@ -137,10 +138,7 @@ function listTags(openapi: Source, used: string[]): Tag[] {
 export function readBasePath({ root }: Source): string {
   const server = valueAt(root, ['servers', 0])
   if (!isObject(server) || typeof server.url !== 'string') return ''
-  const url = server.url.replace(/\{(.*?)\}/g, (_, name) =>
-    String(valueAt(server, ['variables', name, 'default']) ?? name),
-  )
-  return new URL(url, 'http://localhost').pathname.replace(/\/+$/, '')
+  return readServerPath(server)
 }
 
 export async function readSource(root: string, file: string): Promise<Source> {

@@ -6,6 +6,7 @@ import type { Operation } from './operations.ts'
 import { findPathProblems, findReferringPaths, parameterNames } from './paths.ts'
 import { locate } from './references.ts'
 import { listSubschemas, type Schema } from './schema.ts'
+import { readServerPath } from './servers.ts'
 import {
   type Finding,
   isObject,
@@ -104,16 +105,14 @@ function findOtherMethod({ id, method, place }: Operation): Finding[] {
   return [{ ...place, problem: `${id} is ${method.toUpperCase()}: ${remedy}` }]
 }
 
-/** The service serves the paths as they are. */
+/** Servers whose URL has a path. The service does not put a prefix before the paths of operations. */
 function findServerPaths(source: Source, owner: Path): Finding[] {
   const path = [...owner, 'servers']
   const servers = valueAt(source.root, path)
   return (Array.isArray(servers) ? servers : []).flatMap((server, index) => {
-    const url = String(valueAt(server, ['url'])).replace(/[{}]/g, '')
-    const prefix = URL.canParse(url, 'http://localhost')
-      ? new URL(url, 'http://localhost').pathname
-      : url
-    if (prefix === '/') return []
+    const prefix = readServerPath(server)
+    if (prefix === '') return []
+    const url = valueAt(server, ['url'])
     const problem = `the server ${url} has the path ${prefix}: write it at the beginning of each path`
     return [{ source, path: [...path, index, 'url'], problem }]
   })

@@ -118,7 +118,8 @@ ${PATH}`,
       [
         'x-rate-limit: { limit: 60',
         [
-          "servers: [{ url: 'https://{region}.example.com/', variables: { region: { default: eu } } }]",
+          "servers: [{ url: '{scheme}://example.com:{port}', variables:",
+          "  { scheme: { default: https }, port: { default: '8443' } } }]",
           'x-rate-limit: { limit: 60',
         ].join('\n'),
       ],

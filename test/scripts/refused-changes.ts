@@ -119,6 +119,16 @@ export const REFUSED: RefusedChange[] = [
     want: 'the server /v2 has the path /v2: write it at the beginning of each path',
   },
   {
+    name: 'a server with a path in a variable',
+    change: [
+      'x-rate-limit: { limit: 60',
+      "servers:\n  - url: 'https://example.com{base}'\n" +
+        '    variables: { base: { default: /v2 } }\nx-rate-limit: { limit: 60',
+    ],
+    line: "url: 'https://example.com{base}'",
+    want: 'the server https://example.com{base} has the path /v2: write it at the beginning',
+  },
+  {
     name: 'callbacks',
     change: [POST, `${POST}      callbacks: {}\n`],
     line: 'callbacks',
