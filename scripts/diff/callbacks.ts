@@ -5,8 +5,8 @@ import type { Schema } from '../model/schema.ts'
 import { isObject, type Located, type Place, valueAt } from '../model/source.ts'
 import { type Change, compareSchemaParts, type Subject, toChange } from './change.ts'
 
-/** Compares the requests that the service sends for an operation. Their bodies are like those of
- *  responses. */
+/** Compares the requests that the service sends for an operation. The service writes their bodies,
+ *  so they follow the rules of responses. Only their first media type is compared. */
 export function compareCallbacks(subject: Subject, old: Operation, now: Operation): Change[] {
   const [before, after] = [listRequests(subject.base, old), listRequests(subject.revision, now)]
   const removed = [...before].filter(([name]) => !after.has(name))
@@ -17,12 +17,12 @@ export function compareCallbacks(subject: Subject, old: Operation, now: Operatio
     }),
     ...[...after].flatMap(([name, place]) => {
       const part = { name: `the callback ${name}`, place }
-      const earlier = before.get(name)
-      if (!earlier) return [toChange(subject, part, 'api-callback-added', 'is new')]
-      const [schema] = listSchemas(subject.base, earlier)
+      const oldPlace = before.get(name)
+      if (!oldPlace) return [toChange(subject, part, 'api-callback-added', 'is new')]
+      const [oldSchema] = listSchemas(subject.base, oldPlace)
       const [newSchema] = listSchemas(subject.revision, place)
-      return schema && newSchema
-        ? compareSchemaParts(subject, 'callbackBody', { ...part, old: schema, now: newSchema })
+      return oldSchema && newSchema
+        ? compareSchemaParts(subject, 'callbackBody', { ...part, old: oldSchema, now: newSchema })
         : []
     }),
   ]

@@ -25,7 +25,7 @@ export interface Change {
 export interface Editions {
   base: Contract
   revision: Contract
-  /** For example `2026-03-01`. Parts whose sunset is not later may be removed. */
+  /** For example `2026-03-01`. Parts may be removed from the day of their sunset on. */
   today: string
 }
 
@@ -130,8 +130,8 @@ export function compareSchemaParts(
   })
 }
 
-/** Lowers the level of a removal after the sunset of a deprecated part. The schema, the target of
- *  its reference or `owner`, which has the schema, can be deprecated. */
+/** Lowers the level of a removal to safe after the sunset of the removed part. The sunset can be at
+ *  the schema, at the target of its reference, or at `owner`, the object around the schema. */
 export function excuseRemoval(
   subject: Subject,
   schema: Located,

@@ -42,7 +42,7 @@ function formatEntry(heading: string, notes: string, { changes }: Difference): s
   ].join('\n\n')
 }
 
-/** A longer list becomes its count. */
+/** If a change concerns more names, the entry has their number only. */
 const MAX_LISTED_NAMES = 4
 
 function formatChange({ concerns, part, what }: ListedChange): string {

@@ -45,8 +45,8 @@ function merge(changes: Change[]): ListedChange {
     line: lineOf(place),
     isGone,
     concerns: [...new Set(changes.map(({ concerns }) => concerns))],
-    // Operations that share a component name the place differently. The name in the component is the
-    // same for all.
+    // The name of a part by its operation can differ between the operations that share a component.
+    // Its name by the component is the same for all.
     part: changes.every((change) => change.part === part) ? part : nameInComponent(place.path),
     what,
   }
@@ -69,7 +69,8 @@ function nameInComponent([, kind, name, ...steps]: Path): string {
   return properties.length === 0 ? owner : `\`${properties.join('.')}\` of ${owner}`
 }
 
-/** As compareSchemas names them: `[]` for items, and `*` for other properties. */
+/** The names of properties on the path. As in compareSchemas, `[]` stands for the items of a list,
+ *  and `*` for undeclared properties. */
 function listProperties([step, ...others]: Path): string[] {
   if (step === undefined) return []
   if (step === 'properties') return [String(others[0]), ...listProperties(others.slice(1))]

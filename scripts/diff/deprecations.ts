@@ -21,7 +21,8 @@ export function compareDeprecations(before: Place, after: Place): [DeprecationCh
       'sunset-date-changed-too-small',
       `can be removed on ${now.sunset}, before the promised ${old.sunset}`,
     ])
-  if (old.sunset === undefined && now.since !== undefined && now.sunset < earliestSunset(now.since))
+  const isTooEarly = now.since !== undefined && now.sunset < earliestSunset(now.since)
+  if (old.sunset === undefined && isTooEarly)
     changes.push([
       'sunset-date-too-small',
       `can be removed on ${now.sunset}, less than a year after its deprecation on ${now.since}`,

@@ -17,14 +17,15 @@ import { compareContracts, type ListedChange } from './compare.ts'
 export type { ListedChange } from './compare.ts'
 
 export interface Difference {
-  /** `info.version` of the base. Null if there is no release. */
+  /** `info.version` of the base. Null if there is no base, because nothing was released. */
   from: string | null
+  /** `info.version` of the revision. */
   to: string
   /** Breaking changes first. */
   changes: ListedChange[]
   /** Faults of the revision that do not hinder the comparison. */
   problems: Problem[]
-  /** The parts that OpenAPI requires, and that the revision lacks without harm. */
+  /** Absent parts of the revision that OpenAPI requires and the toolchain does not need. */
   warnings: Problem[]
 }
 
@@ -35,8 +36,8 @@ export interface Problem {
 }
 
 export interface DiffOptions {
-  /** A git revision of the repository of `root`, or a folder with the two files. Default:
-   *  `RELEASED`. */
+  /** A git revision of the repository of `root`, or the folder of another contract. Default: the
+   *  folder `RELEASED`. */
   base?: string
   /** The folder of the changed files. */
   root?: string
@@ -45,11 +46,12 @@ export interface DiffOptions {
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The files of the last release, below the root. */
+/** The folder of the last release, relative to the root. */
 export const RELEASED = 'docs/released'
 const CONTRACTS = ['openapi.yaml', 'asyncapi.yaml'] as const
 
-/** Throws `Refused` if the base does not exist, and `ContractError` if a file is faulty. */
+/** Throws `Refused` if the base is missing or faulty, and `ContractError` or `UnsupportedDocument` if
+ *  the revision is faulty. */
 export async function diff({
   base,
   root = ROOT,
@@ -114,7 +116,7 @@ async function readRevision(root: string, revision: string): Promise<Contract> {
   if (isPlain(root))
     throw new Refused(
       `${revision} is no folder: name the folder of the earlier ${findDocument(root)}. ` +
-        `For a git revision, run "git worktree add ../earlier ${revision}" before.`,
+        `For a git revision, first run "git worktree add ../earlier ${revision}".`,
     )
   const [openapi, asyncapi] = await Promise.all(
     CONTRACTS.map(async (file) => parseYaml(file, await show(root, revision, file))),

@@ -11,8 +11,9 @@ import type { SchemaChange } from './rules.ts'
 
 interface Bound {
   keyword: string
+  /** In the names of rules, for example `max-length-increased`. */
   name: string
-  /** A higher value allows more. */
+  /** Whether a higher value allows more. */
   isUpper: boolean
 }
 
@@ -26,7 +27,8 @@ const BOUNDS: Bound[] = [
   { keyword: 'maxProperties', name: 'max-properties', isUpper: true },
   { keyword: 'minProperties', name: 'min-properties', isUpper: false },
 ]
-const COMPARED = [
+/** Keywords with a comparison of their own, here or in schemas.ts. */
+const COMPARED_KEYWORDS = [
   ...BOUNDS.map(({ keyword }) => keyword),
   '$ref',
   'type',
@@ -48,7 +50,8 @@ const COMPARED = [
   'anyOf',
   'allOf',
 ]
-const KNOWN = new Set([...COMPARED, ...ANNOTATIONS])
+/** Keywords that `compareOthers` leaves out. */
+const NOT_OTHERS = new Set([...COMPARED_KEYWORDS, ...ANNOTATIONS])
 
 /** Calls `add` for each keyword that differs. */
 export function compareKeywords(old: Schema, now: Schema, add: Add): void {
@@ -81,7 +84,7 @@ function comparePatterns(old: Schema, now: Schema, add: Add): void {
   else compareText('pattern', old, now, add)
 }
 
-/** `compareEnums` reports a constant in only one of the revisions. */
+/** Compares the constants of both revisions. `compareEnums` reports a constant in one of them. */
 function compareConstants(old: Schema, now: Schema, add: Add): void {
   const isInBoth = old.const !== undefined && now.const !== undefined
   if (isInBoth && !isDeepStrictEqual(old.const, now.const))
@@ -94,7 +97,7 @@ function compareDefaults(old: Schema, now: Schema, add: Add): void {
     add('default-value-changed', `has the default ${show(after)} instead of ${show(before)}`)
 }
 
-/** Undeclared fields of an object. */
+/** Compares which undeclared fields an object may have. */
 function compareOpenness(old: Schema, now: Schema, add: Add): void {
   const [before, after] = [old.additionalProperties ?? true, now.additionalProperties ?? true]
   if (before !== false && after === false)
@@ -114,11 +117,11 @@ function compareAccess(old: Schema, now: Schema, add: Add): void {
   if (old.writeOnly && !now.writeOnly) add('became-not-write-only', 'can be returned')
 }
 
-/** Each other keyword of JSON Schema refuses values. */
+/** Compares keywords without a comparison of their own. Each such keyword can only refuse values. */
 function compareOthers(old: Schema, now: Schema, add: Add): void {
   const keywords = new Set(
     [...Object.keys(old), ...Object.keys(now)].filter(
-      (keyword) => !KNOWN.has(keyword) && !keyword.startsWith('x-'),
+      (keyword) => !NOT_OTHERS.has(keyword) && !keyword.startsWith('x-'),
     ),
   )
   for (const keyword of keywords) {
@@ -129,7 +132,7 @@ function compareOthers(old: Schema, now: Schema, add: Add): void {
     else if (!isDeepStrictEqual(before, after))
       add('constraint-changed', `has ${keyword}: ${show(after)} instead of ${show(before)}`)
   }
-  // Members of both revisions are compared.
+  // schemas.ts compares the schemas that both revisions have.
   const [count, newCount] = [old.allOf?.length ?? 0, now.allOf?.length ?? 0]
   if (newCount > count) add('constraint-added', 'has a further schema in allOf')
   if (newCount < count) add('constraint-removed', 'has fewer schemas in allOf')
@@ -139,7 +142,7 @@ function compareOthers(old: Schema, now: Schema, add: Add): void {
 
 type Add = (change: SchemaChange, what: string) => void
 
-/** The type `null` equals nullable. */
+/** The type `null` means the same as `nullable: true`. */
 function listTypes({ type, nullable }: Schema): { types: string[]; isNullable: boolean } {
   const all = type === undefined ? [] : [type].flat()
   return {
@@ -172,7 +175,7 @@ function compareEnums(old: Schema, now: Schema, add: Add): void {
     if (before) add('enum-unset', 'is no longer an enumeration')
     return
   }
-  // `compareKeywords` reports null as nullable.
+  // `compareTypes` reports null.
   for (const value of before)
     if (value !== null && !after.includes(value))
       add('enum-value-removed', `is never ${show(value)}`)
@@ -189,7 +192,8 @@ function compareEnums(old: Schema, now: Schema, add: Add): void {
     add('enum-names-changed', 'has other names for its values in generated code')
 }
 
-/** A constant equals an enumeration of one value. Two constants are compared as such. */
+/** The values of `enum`. A constant counts as an `enum` with one value, except if `other` has a
+ *  constant, too: `compareConstants` reports that. */
 function listValues(schema: Schema, other: Schema): readonly unknown[] | undefined {
   const isOnlyHere = schema.const !== undefined && other.const === undefined
   return isOnlyHere ? [schema.const] : schema.enum
@@ -214,8 +218,8 @@ function compareBounds(
 
 const INT32_LIMIT = 2 ** 31
 
-/** A number format that allows every value of the schema changes generated code, and nothing on the
- *  wire. */
+/** A number format that allows every value of the schema changes generated code, but no valid
+ *  value. */
 function compareFormats(old: Schema, now: Schema, add: Add): void {
   if (old.format === undefined && isWideFormat(now.format, now))
     add('number-format-added', `has the format ${now.format}`)
@@ -224,13 +228,14 @@ function compareFormats(old: Schema, now: Schema, add: Add): void {
   else compareText('format', old, now, add)
 }
 
-/** `int64` and `double` are wider than what JSON parsers read exactly. */
+/** Whether the number format allows every value of the schema. `int64` and `double` do, because JSON
+ *  parsers read no wider number exactly. */
 function isWideFormat(format: string | undefined, { type, minimum, maximum }: Schema): boolean {
   if (type !== 'integer' && type !== 'number') return false
   const { NEGATIVE_INFINITY, POSITIVE_INFINITY } = Number
-  const isInt32 =
+  const fitsInt32 =
     (minimum ?? NEGATIVE_INFINITY) >= -INT32_LIMIT && (maximum ?? POSITIVE_INFINITY) < INT32_LIMIT
-  return format === 'int64' || format === 'double' || (format === 'int32' && isInt32)
+  return format === 'int64' || format === 'double' || (format === 'int32' && fitsInt32)
 }
 
 function compareText(keyword: 'format' | 'pattern', old: Schema, now: Schema, add: Add): void {

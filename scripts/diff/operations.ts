@@ -27,7 +27,7 @@ export function compareOperations(editions: Editions): Change[] {
   const { base, revision } = editions
   const before = new Map(base.operations.map((operation) => [toKey(operation), operation]))
   const after = new Map(revision.operations.map((operation) => [toKey(operation), operation]))
-  const pathsLeft = new Set([...after.keys()].map(withoutMethod))
+  const remainingPaths = new Set([...after.keys()].map(withoutMethod))
   const removed = [...before].filter(([key]) => !after.has(key))
   const added = [...after].filter(([key]) => !before.has(key))
   return [
@@ -35,7 +35,7 @@ export function compareOperations(editions: Editions): Change[] {
       toRemovedOperation(
         editions,
         operation,
-        pathsLeft.has(withoutMethod(key)) ? 'api' : 'api-path',
+        remainingPaths.has(withoutMethod(key)) ? 'api' : 'api-path',
       ),
     ),
     ...added.map(([, operation]) => {
@@ -62,7 +62,7 @@ function toPart({ method, path, place }: Operation): Part {
   return { name: `${method.toUpperCase()} ${path}`, place }
 }
 
-/** `api-path`: the path has no other operation. */
+/** `api-path`: the path has no operation in the revision. */
 function toRemovedOperation(
   editions: Editions,
   operation: Operation,

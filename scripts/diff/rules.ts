@@ -1,9 +1,9 @@
 /** The level of each change, by the rule names of oasdiff. Our own rules for events, permissions
  *  and rate limits follow its pattern. */
 
-/** The worst first. Breaking: fails clients or receivers that follow the contract. Risky: may fail
- *  those that rely on more than the contract promises. Code: renames something in generated code,
- *  and nothing on the wire. */
+/** The worst first. Breaking: clients or receivers that follow the contract fail. Risky: clients or
+ *  receivers that rely on more than the contract promises may fail. Code: generated code changes,
+ *  but not what is sent. */
 export const LEVELS = ['breaking', 'risky', 'code', 'safe'] as const
 export type Level = (typeof LEVELS)[number]
 
@@ -100,7 +100,7 @@ export const SCHEMA_RULES = {
   'enum-unset': { request: 'safe', response: 'breaking' },
   'enum-value-removed': { request: 'breaking', response: 'safe' },
   'enum-value-added': { request: 'safe', response: 'breaking' },
-  // Marked with `x-extensible-enum` in the base.
+  // The base marks the enumeration with `x-extensible-enum`.
   'extensible-enum-value-added': { request: 'safe', response: 'risky' },
   'became-extensible-enum': { request: 'safe', response: 'breaking' },
   'enum-names-changed': { request: 'code', response: 'code' },
@@ -121,7 +121,7 @@ export const SCHEMA_RULES = {
   'min-properties-increased': { request: 'breaking', response: 'safe' },
   'min-properties-decreased': { request: 'safe', response: 'breaking' },
   'pattern-added': { request: 'breaking', response: 'safe' },
-  // The only exception in docs/versioning.md: nobody means such text.
+  // The only exception in docs/versioning.md: nobody sends blank text on purpose.
   'blank-text-refused': { request: 'risky', response: 'safe' },
   // No version accepts NUL in text: the pattern only says so.
   'nul-refused': { request: 'safe', response: 'safe' },
@@ -139,7 +139,7 @@ export const SCHEMA_RULES = {
   'additional-properties-disallowed': { request: 'breaking', response: 'safe' },
   'additional-properties-allowed': { request: 'safe', response: 'safe' },
   'one-of-added': { request: 'safe', response: 'breaking' },
-  // The new type comes with new options of an enumeration only.
+  // Only objects with a new option of an enumeration have the new type.
   'dependent-one-of-added': { request: 'safe', response: 'risky' },
   // An object is split into alternatives, each of which narrows it.
   'one-of-split': { request: 'breaking', response: 'safe' },
@@ -173,7 +173,8 @@ const NAMES: Record<string, string> = {
   'request-optional-property-removed': 'request-property-removed',
 }
 
-/** For example `response-property-type-changed`, or `response-required-property-removed`. */
+/** For example `response-property-type-changed`. The rules for properties that are added or removed
+ *  name only the first word of the subject: `response-required-property-removed`. */
 export function toRuleId(subject: string, change: SchemaChange): string {
   const [, side = subject] = /^(\w+)-(?:body|property|payload)$/.exec(subject) ?? []
   // oasdiff has one rule for all enumerations.

@@ -20,9 +20,10 @@ export interface Comparison {
   direction: Direction
   /** Prefix of the rules: `request-body`, `response-property` or `event-payload`. */
   subject: string
-  /** Prefix of the rules for its properties. */
+  /** Prefix of the rules for the properties of the schema. */
   propertySubject: string
-  /** The path below the subject, for example `data.0.status`. */
+  /** The names of properties from the subject to the schema. `[]` stands for the items of a list,
+   *  `*` for undeclared properties. */
   path: string[]
 }
 
@@ -36,7 +37,8 @@ interface SchemaFinding {
   isGone: boolean
 }
 
-/** All changes between the two revisions. `ancestors` are the new schemas around this one. */
+/** All changes between the two revisions of the schema. `ancestors` are the schemas of the revision
+ *  that contain it. */
 export function compareSchemas(
   comparison: Comparison,
   ancestors: readonly Schema[] = [],
@@ -86,7 +88,8 @@ function compareNames(here: Comparison, old: Schema, now: Schema): SchemaFinding
   return [finding(here, 'schema-renamed', what)]
 }
 
-/** A single schema becomes alternatives. That is one change if each of them narrows it. */
+/** A single schema becomes alternatives. That is one change if each alternative narrows the
+ *  schema. */
 function compareSplit(
   here: Comparison,
   old: Located<Schema>,
@@ -112,12 +115,13 @@ function compareParts(here: Comparison, compare: Compare): SchemaFinding[] {
       subject: childSubject,
     })
   const shared = Object.keys(now.properties ?? {}).filter((name) => old.properties?.[name])
-  const isOpen = isObject(old.additionalProperties) && isObject(now.additionalProperties)
+  const haveSchemaOfOthers =
+    isObject(old.additionalProperties) && isObject(now.additionalProperties)
   return [
     ...compareProperties(here, old, now),
     ...shared.flatMap((name) => compareChild(['properties', name], name, propertySubject)),
     ...(old.items && now.items ? compareChild(['items'], '[]', subject) : []),
-    ...(isOpen ? compareChild(['additionalProperties'], '*', subject) : []),
+    ...(haveSchemaOfOthers ? compareChild(['additionalProperties'], '*', subject) : []),
     ...(now.allOf ?? [])
       .slice(0, old.allOf?.length ?? 0)
       .flatMap((_, index) =>
@@ -204,11 +208,11 @@ function compareAlternatives(
 ): SchemaFinding[] {
   const findings: SchemaFinding[] = []
   const isNewOption = newOptionCheck(here, before, after)
-  const left = [...before]
+  const remaining = [...before]
   const unpaired: Located<Schema>[] = []
   const take = (isPair: (schema: Located<Schema>) => boolean): Located<Schema> | undefined => {
-    const index = left.findIndex(isPair)
-    return index < 0 ? undefined : left.splice(index, 1)[0]
+    const index = remaining.findIndex(isPair)
+    return index < 0 ? undefined : remaining.splice(index, 1)[0]
   }
   const typeOf = ({ sources }: PlacedSchema, schema: Located<Schema>) =>
     dereference(sources, schema).value.type
@@ -218,21 +222,22 @@ function compareAlternatives(
     else unpaired.push(now)
   }
   const breaks = (now: Located<Schema>): boolean =>
-    left.every((old) => compare(old, now).some(({ level }) => level === 'breaking'))
+    remaining.every((old) => compare(old, now).some(({ level }) => level === 'breaking'))
   const compatibleFirst = [...unpaired.filter((now) => !breaks(now)), ...unpaired.filter(breaks)]
   for (const now of compatibleFirst) {
     const type = typeOf(here.revision, now)
     const old = take((schema) => typeOf(here.base, schema) === type)
-    const added = isNewOption(now) ? 'dependent-one-of-added' : 'one-of-added'
+    const addition = isNewOption(now) ? 'dependent-one-of-added' : 'one-of-added'
     if (old) findings.push(...compare(old, now))
-    else findings.push(finding(here, added, `can be ${formatSchema(now.value)}`))
+    else findings.push(finding(here, addition, `can be ${formatSchema(now.value)}`))
   }
-  for (const old of left)
+  for (const old of remaining)
     findings.push(finding(here, 'one-of-removed', `cannot be ${formatSchema(old.value)}`))
   return findings
 }
 
-/** Tells whether an alternative needs an option of an enumeration that the base does not have. */
+/** Returns a check of an alternative in `after`: whether it is only for options of the tag that the
+ *  base does not have. */
 function newOptionCheck(
   { base, revision }: Comparison,
   before: Located<Schema>[],
@@ -252,12 +257,12 @@ function newOptionCheck(
     resolve,
   )
   if (tag === undefined) return () => false
-  const known = before.flatMap((schema) =>
+  const oldOptions = before.flatMap((schema) =>
     listOptions(toTarget(base, schema), tag, resolver(base, schema)),
   )
   return (alternative) => {
     const options = listOptions(toTarget(revision, alternative), tag, resolve)
-    return options.length > 0 && options.every((option) => !known.includes(option))
+    return options.length > 0 && options.every((option) => !oldOptions.includes(option))
   }
 }
 

@@ -7,16 +7,16 @@ import type { SecurityScheme } from '../model/security-schemes.ts'
 import { type Path, valueAt } from '../model/source.ts'
 import { type Change, type RuleId, type Subject, toChange } from './change.ts'
 
-/** What a client sends: a security scheme without its name, which nobody sees. */
+/** A part of what a client sends to authenticate. */
 interface Credential {
-  /** Equal for schemes that are equal on the wire. */
+  /** The security scheme without its name and descriptions, which requests do not depend on. */
   wire: object
   /** For example `a bearer token`. */
   name: string
   scopes: string[]
 }
 
-/** Credentials that a client sends together. None: the client needs no authentication. */
+/** Credentials that a client sends together. Empty if the client needs no authentication. */
 type Alternative = Credential[]
 
 export function compareSecurity(subject: Subject, old: Operation, now: Operation): Change[] {
@@ -42,7 +42,7 @@ function isNone(alternative: Alternative): boolean {
   return alternative.length === 0
 }
 
-/** Whether a client that sends `sent` has all that is needed. */
+/** Whether `sent` has every credential and scope of `needed`. */
 function accepts(needed: Alternative, sent: Alternative): boolean {
   return needed.every(({ wire, scopes }) =>
     sent.some(
@@ -53,10 +53,10 @@ function accepts(needed: Alternative, sent: Alternative): boolean {
   )
 }
 
-/** The path of the operation's `security`, or of that of the document. */
+/** The path of the operation's `security`, or of the document's if the operation has none. */
 function findSecurity({ openapi }: Contract, { place }: Operation): Path {
-  const own = [...place.path, 'security']
-  return valueAt(openapi.root, own) === undefined ? ['security'] : own
+  const ofOperation = [...place.path, 'security']
+  return valueAt(openapi.root, ofOperation) === undefined ? ['security'] : ofOperation
 }
 
 function listAlternatives(contract: Contract, operation: Operation): Alternative[] {
@@ -79,11 +79,11 @@ function readCredential(
   const path = ['components', 'securitySchemes', scheme]
   const value = valueAt(openapi.root, path)
   const target = dereference(sources, { source: openapi, path, value }).value
-  const all = (target ?? { type: '', scheme }) as SecurityScheme
-  const wire = Object.entries(all).filter(
+  const definition = (target ?? { type: '', scheme }) as SecurityScheme
+  const wire = Object.entries(definition).filter(
     ([key]) => !ANNOTATIONS.includes(key) && !key.startsWith('x-'),
   )
-  return { wire: Object.fromEntries(wire), name: nameCredential(all, scopes), scopes }
+  return { wire: Object.fromEntries(wire), name: nameCredential(definition, scopes), scopes }
 }
 
 const ANNOTATIONS = ['description', 'bearerFormat']

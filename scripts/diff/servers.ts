@@ -12,30 +12,33 @@ interface Server {
 export function compareServers(subject: Subject, old: Operation, now: Operation): Change[] {
   const [base, revision] = [subject.base, subject.revision]
   const [before, after] = [listUrls(base, old), listUrls(revision, now)]
-  const gone = { source: base.openapi, path: findServers(base, old) }
-  const place = { source: revision.openapi, path: findServers(revision, now) }
+  const oldPlace = { source: base.openapi, path: findServers(base, old) }
+  const newPlace = { source: revision.openapi, path: findServers(revision, now) }
   return [
     ...before
       .filter((url) => !after.includes(url))
       .map((url) => {
-        const part = { name: `the server ${url}`, place: gone, isGone: true }
+        const part = { name: `the server ${url}`, place: oldPlace, isGone: true }
         return toChange(subject, part, 'api-server-removed', 'is gone')
       }),
     ...after
       .filter((url) => !before.includes(url))
-      .map((url) =>
-        toChange(subject, { name: `the server ${url}`, place }, 'api-server-added', 'is new'),
-      ),
+      .map((url) => {
+        const part = { name: `the server ${url}`, place: newPlace }
+        return toChange(subject, part, 'api-server-added', 'is new')
+      }),
   ]
 }
 
-/** OpenAPI 3.0.3: the servers of an operation override those of its path, and these those of the
- *  document. */
+/** The path of the servers that count for the operation. OpenAPI 3.0.3: the servers of an operation
+ *  override those of its path, which override those of the document. */
 function findServers({ openapi }: Contract, { place: { path } }: Operation): Path {
-  const own = [path, path.slice(0, -1), []].map((owner) => [...owner, 'servers'])
-  return own.find((candidate) => valueAt(openapi.root, candidate) !== undefined) ?? ['servers']
+  const candidates = [path, path.slice(0, -1), []].map((owner) => [...owner, 'servers'])
+  const isThere = (candidate: Path): boolean => valueAt(openapi.root, candidate) !== undefined
+  return candidates.find(isThere) ?? ['servers']
 }
 
+/** The URLs without the slash at their end, except `/`. */
 function listUrls(contract: Contract, operation: Operation): string[] {
   const servers = valueAt(contract.openapi.root, findServers(contract, operation)) as
     | Server[]
@@ -45,7 +48,7 @@ function listUrls(contract: Contract, operation: Operation): string[] {
     .map((url) => url.replace(/(?<=.)\/$/, ''))
 }
 
-/** The URL with each value of its variables. */
+/** The URL with every combination of the values of its variables. */
 function listVariants({ url, variables = {} }: Server): string[] {
   let urls = [url]
   for (const [name, variable] of Object.entries(variables)) {

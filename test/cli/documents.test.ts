@@ -242,7 +242,7 @@ components:
   it('is compared with a folder, not with a git revision', async () => {
     await expect(diff({ base: 'HEAD', root: pets })).rejects.toThrow(
       'HEAD is no folder: name the folder of the earlier openapi.json. ' +
-        'For a git revision, run "git worktree add ../earlier HEAD" before.',
+        'For a git revision, first run "git worktree add ../earlier HEAD".',
     )
   })
 

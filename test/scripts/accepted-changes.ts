@@ -195,7 +195,7 @@ ${PATH}`,
     diff: ['safe request-property-became-optional'],
   },
   {
-    name: 'a nullable default',
+    name: 'the default null',
     edits: [['default: red', 'default: null']],
     diff: ['breaking request-property-default-value-changed'],
   },

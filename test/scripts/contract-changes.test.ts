@@ -1,5 +1,5 @@
-/** `lint`, `generate`, `diff` and `serve` accept the same changes of a contract, and refuse the same
- *  ones. */
+/** `lint`, `generate` and `diff` accept the same changes of a contract, and refuse the same ones.
+ *  `serve` refuses every contract that was changed after `generate`. */
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { diff } from '../../scripts/diff/diff.ts'
@@ -49,7 +49,7 @@ test.each(REFUSED)('refuses $name', async (refused) => {
   })
 })
 
-/** The rules of `lint` that `generate` needs, too. The small contract breaks other rules. */
+/** The rules of `lint` that `generate` enforces, too. The small contract breaks other rules. */
 const RULES_OF_GENERATE = [
   ...['generates', 'supported', 'defaults', 'operation-id-unique', 'emits'],
   ...['required-defined', 'contradictions'],

@@ -1,16 +1,17 @@
-/** Parts of the contract that several cases edit. The names of operations are those of the
- *  contract. */
+/** Parts of the contract in diff-contract.ts that several cases edit. `LIST_NOTES` is the operation
+ *  `listNotes`, and so on. */
 import { type Edit, event, LOST_DEPRECATION, OPENAPI } from './diff-contract.ts'
 
-/** An edit of the contract, and the level and rule of each change that `diff` finds. Most rules
- *  have an opposite, which the way back finds. */
+/** An edit of the contract, and the level and rule of each change that `diff` finds. */
 export interface Case {
   edit: Edit
   /** A further edit that keeps the contract valid. */
   also?: Edit
+  /** The changes from the contract to the edited one. */
   forward: string[]
-  /** The changes from the edited contract back to this one. */
+  /** The changes from the edited contract to the contract: most rules have an opposite. */
   backward: string[]
+  /** The day of the comparison. Default: `TODAY`. */
   today?: Date
 }
 

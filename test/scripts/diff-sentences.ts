@@ -5,8 +5,9 @@ import { NOTE_LOST } from './diff-edits.ts'
 interface Sentence {
   name: string
   edits: Edit[]
+  /** The changes from the contract to the edited one. */
   forward: string[]
-  /** The changes from the edited contract back to this one. */
+  /** The changes from the edited contract to the contract. */
   backward: string[]
 }
 
@@ -309,7 +310,7 @@ export const SENTENCES: Sentence[] = [
     backward: [],
   },
   {
-    name: 'another value of another keyword',
+    name: 'another value of a keyword without rules of its own',
     edits: [['multipleOf: 3', 'multipleOf: 2']],
     forward: [
       'breaking event-property-constraint-changed: `data.shade` of the event note.created has multipleOf: 2 instead of 3',

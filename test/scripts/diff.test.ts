@@ -16,7 +16,7 @@ import { REQUEST_CASES } from './diff-request-cases.ts'
 import { RESPONSE_CASES } from './diff-response-cases.ts'
 import { SENTENCES } from './diff-sentences.ts'
 
-/** Without a schema that contains itself, which `generate` refuses. */
+/** The contract without its recursive schema, which `generate` refuses. */
 const SOUND = OPENAPI.replace(/^ *parent: .*\n/m, '')
 
 async function newFolder(openapi = OPENAPI, asyncapi = ASYNCAPI) {
@@ -78,7 +78,7 @@ test.each(SENTENCES)('describes $name', async ({ edits, forward, backward }) => 
   }).toEqual({ forward, backward })
 })
 
-test('an event that is no longer subscribable is a breaking change', async () => {
+test('a change to x-subscribable: false is breaking, and the change back is safe', async () => {
   await using before = await newFolder()
   await using after = await newFolder(
     replaceOnce(OPENAPI, 'x-emitted-by-system: [note.lost]\n', ''),
@@ -121,7 +121,7 @@ test('a removal is breaking without a deprecation, and safe after its sunset', a
   ])
 })
 
-test('every rule has a test in this file', () => {
+test('every rule has a test', () => {
   const inCases = Object.values(CASES)
     .flat()
     .flatMap(({ forward, backward }) => [...forward, ...backward])
@@ -169,7 +169,7 @@ test('a change of a shared schema is listed once, with its line and its operatio
   ])
 })
 
-test('a change of a component that operations have in other parts names the component', async () => {
+test('a change of a component names the component if operations have it in different parts', async () => {
   const note = "schema: { $ref: '#/components/schemas/Note' }"
   const list = "schema: { type: array, items: { $ref: '#/components/schemas/Note' } }"
   const edits: Edit[] = [
