@@ -45,10 +45,10 @@ function formatEntry(heading: string, notes: string, { changes }: Difference): s
 /** If a change concerns more names, the entry has their number only. */
 const MAX_LISTED_NAMES = 4
 
-function formatChange({ concerns, part, what }: ListedChange): string {
+function formatChange({ id, concerns, part, what }: ListedChange): string {
   const names =
     concerns.length > MAX_LISTED_NAMES
-      ? `${concerns.length} operations`
+      ? `${concerns.length} ${id.startsWith('event-') ? 'events' : 'operations'}`
       : concerns.map((name) => `\`${name}\``).join(', ')
   return `- ${names}: ${part} ${what}.`
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { withEntry } from '../../scripts/diff/changelog.ts'
 import { diff, type ListedChange } from '../../scripts/diff/diff.ts'
 import { RULES, SCHEMA_RULES, type SchemaChange, toRuleId } from '../../scripts/diff/rules.ts'
 import { newMuster } from '../cli/muster.ts'
@@ -252,6 +253,18 @@ paths: { /notes: { get: { responses: { ${part('200')}, ${part('404')} } } } }
     '`title` of the response 200 has the maxLength 9 instead of none',
     '`title` of the response 404 has the maxLength 9 instead of none',
   ])
+})
+
+test.each([
+  { id: 'response-header-pattern-added', want: '- 5 operations: the header has the pattern ^x.' },
+  { id: 'event-header-pattern-added', want: '- 5 events: the header has the pattern ^x.' },
+])('the changelog has the number of many names: $want', ({ id, want }) => {
+  const change: ListedChange = {
+    ...{ id, level: 'safe', file: 'asyncapi.yaml', line: 1, isGone: false },
+    ...{ concerns: ['a', 'b', 'c', 'd', 'e'], part: 'the header', what: 'has the pattern ^x' },
+  }
+  const difference = { from: '1.0.0', to: '1.1.0', changes: [change], problems: [], warnings: [] }
+  expect(withEntry('', difference, TODAY)).toContain(`\n${want}\n`)
 })
 
 describe('muster diff', () => {
