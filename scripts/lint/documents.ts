@@ -13,18 +13,18 @@ import type { LintProblem } from './problem.ts'
 interface Document {
   /** Relative to the root. */
   file: string
-  /** The lines, with empty ones instead of code blocks. */
+  /** The lines. Those of code blocks are empty. */
   prose: string[]
-  /** The lines of code blocks, and the code within other lines. */
+  /** The lines of code blocks. Of other lines, only the code between backticks. */
   code: string[]
-  /** Only the code within other lines. */
+  /** Like `code`, but lines of code blocks are empty. */
   inlineCode: string[]
 }
 
 const FOLDERS = ['docs', 'client', 'deploy']
 /** Released contracts are never changed. */
 const RELEASED = 'docs/released/'
-/** It may name operations that earlier versions had. */
+/** The changelog may name operations of earlier versions. */
 const HISTORY = 'CHANGELOG.md'
 
 /** The problems of the Markdown files of `root`. */
@@ -36,10 +36,10 @@ export async function findDocumentProblems(
   const documents = await Promise.all(names.map((file) => readDocument(root, file)))
   const current = documents.filter(({ file }) => file !== HISTORY)
   const ids = contract.operations.map(({ id }) => id)
-  const isStale = staleRule(ids)
+  const isStale = newStaleCheck(ids)
   const guides = current.map((document) => ({
     ...document,
-    isOther: (word: string) => isStale(word) || isDeclared(word, document),
+    isExempt: (word: string) => isStale(word) || isDeclared(word, document),
   }))
   return [
     ...current.flatMap((document) => findStaleOperations(document, ids, isStale)),
@@ -77,9 +77,9 @@ function onlyCode(line: string): string {
     .join('`')
 }
 
-/** Whether code looks like an operation ID but is none: its verb and its noun are those of other
- *  operations. */
-function staleRule(ids: string[]): (word: string) => boolean {
+/** Returns a check: whether a word looks like an operation ID, but is none. Its verb and its noun
+ *  are those of operations. */
+function newStaleCheck(ids: string[]): (word: string) => boolean {
   const verbs = new Set(ids.map((id) => partsOf(id).verb))
   const nouns = new Set(ids.map((id) => partsOf(id).noun))
   return (word) => {
@@ -88,7 +88,7 @@ function staleRule(ids: string[]): (word: string) => boolean {
   }
 }
 
-/** Operations that the code of the guide declares belong to the example of the guide. */
+/** Whether the code of the guide declares the operation. Then it belongs to the guide's example. */
 function isDeclared(word: string, { code }: Document): boolean {
   return code.some((line) => line.trim() === `operationId: ${word}`)
 }
@@ -130,12 +130,13 @@ function findBrokenLinks(root: string, documents: Document[]): LintProblem[] {
   return problems
 }
 
-/** Relative links and their columns. Links with a scheme lead to other sites. */
+/** Relative links and their columns: `[text](href)`, and `[text]: href` at the start of a line.
+ *  Links with a scheme lead to other sites. */
 function linksIn(line: string): { href: string; column: number }[] {
   const withoutCode = line.replace(/`[^`]*`/g, (code) => ' '.repeat(code.length))
   return [...withoutCode.matchAll(/\]\(([^()\s]+)\)|^\[[^\]]+\]: (\S+)/g)]
-    .map(({ 0: whole, 1: inline, 2: listed, index }) => {
-      const href = inline ?? listed ?? ''
+    .map(({ 0: whole, 1: inline, 2: defined, index }) => {
+      const href = inline ?? defined ?? ''
       return { href, column: index + whole.indexOf(href) + 1 }
     })
     .filter(({ href }) => !/^[a-z]+:/.test(href))
@@ -162,7 +163,7 @@ function describeBreak(
   return `${target} has no heading #${heading}: link to #${nearest(heading, ids)}, or add the heading`
 }
 
-/** The documentation gives the title of a page no ID. */
+/** The IDs of all headings but the title: the documentation gives the title of a page no ID. */
 function headingIdsOf({ prose }: Document): string[] {
   const headings = prose.flatMap((line) => /^##+ +(.*)$/.exec(line)?.[1] ?? [])
   return headingIds(headings.map((text) => text.replaceAll('`', '')))

@@ -21,7 +21,7 @@ export function findInvalidExamples({ sources, operations, events }: Contract): 
   const requests = operations.flatMap(({ bodies }) => bodies)
   const responses = operations.flatMap((operation) => operation.responses)
   const headers = responses.flatMap((response) => Object.values(response.headers))
-  // Many operations share a response, and many responses a header.
+  // Each once: many operations share a response, and many responses share a header.
   const bodies = new Set(responses.flatMap(({ content }) => Object.values(content)))
   const headerSchemas = new Map(headers.map(({ schema }) => [schema.value, schema]))
   return [
@@ -68,11 +68,11 @@ function listExamples(sources: Sources, { source, path }: Place): Located[] {
     const target = dereference(sources, { source, path: [...path, 'examples', name], value })
     return { ...target, path: [...target.path, 'value'], value: valueAt(target.value, ['value']) }
   })
-  const single = { source, path: [...path, 'example'], value: example }
-  return [single, ...named].filter(({ value }) => value !== undefined)
+  const unnamed = { source, path: [...path, 'example'], value: example }
+  return [unnamed, ...named].filter(({ value }) => value !== undefined)
 }
 
-/** `example` of the header is beside its schema. */
+/** Checks the `example` beside the schema of the header. */
 function checkHeader(compiler: Compiler, schema: Located<Schema>): Finding[] {
   const { source, path } = schema
   const at = [...path.slice(0, -1), 'example']
@@ -80,7 +80,7 @@ function checkHeader(compiler: Compiler, schema: Located<Schema>): Finding[] {
   return value === undefined ? [] : check(compiler, schema, 'closed', { source, path: at, value })
 }
 
-/** As the service does, `closed` refuses undeclared fields. */
+/** `closed` refuses undeclared fields, because the service sends none. */
 function check(
   compiler: Compiler,
   schema: Located<Schema>,
@@ -88,6 +88,7 @@ function check(
   { source, path, value }: Located,
 ): Finding[] {
   const validate = compiler.compile(compiler.prepare(schema, openness), schema)
+  // A clone, because the validator adds defaults to the value.
   if (validate(structuredClone(value))) return []
   return (validate.errors ?? []).map(({ instancePath, message, params }) => ({
     source,

@@ -1,5 +1,5 @@
-/** Checks the contract with Redocly's rules for OpenAPI and AsyncAPI documents and with our own,
- *  and the guides and READMEs. */
+/** Checks the contract with the rules of Redocly and with our own. Also checks the guides and
+ *  READMEs. */
 import { fileURLToPath } from 'node:url'
 import { type Fault, findUngenerated } from '../generate/faults.ts'
 import { buildContract } from '../model/contract.ts'
@@ -17,31 +17,33 @@ import { rules } from './rules.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 /** The problems of openapi.yaml, asyncapi.yaml and the Markdown files in `root`, by file and line.
- *  Throws `Refused` if @redocly/cli is not installed. */
+ *  Of a document of another team, only the problems of the document. Throws `Refused` if
+ *  @redocly/cli is not installed. */
 export async function lint(root = ROOT): Promise<LintProblem[]> {
   try {
     if (isPlain(root)) return await lintDocument(root)
-    // Redocly runs in a process of its own, meanwhile. If both fail, our error is the better one.
-    const others = lintByRedocly(root)
-    others.catch(() => undefined)
-    const problems = [...(await findOwnProblems(root)), ...(await others)]
+    // Redocly runs in another process while our rules run. If both fail, only our error is thrown.
+    const ofRedocly = lintByRedocly(root)
+    ofRedocly.catch(() => undefined)
+    const problems = [...(await findOwnProblems(root)), ...(await ofRedocly)]
     const unique = new Map(problems.map((problem) => [formatProblem(problem), problem]))
     // By file from Z to A: openapi.yaml comes first.
     return [...unique.values()].sort(
       (a, b) => b.file.localeCompare(a.file) || a.line - b.line || a.column - b.column,
     )
   } catch (error) {
-    if (error instanceof ContractError) return [toProblem(error)]
+    if (error instanceof ContractError) return [ofFault(error)]
     throw error
   }
 }
 
-/** Lists what the toolchain does not support in a document. If it supports everything, lists what
- *  breaks OpenAPI. */
+/** The parts of a document that the toolchain does not support. If it supports all, the parts that
+ *  break the OpenAPI specification. */
 async function lintDocument(root: string): Promise<LintProblem[]> {
   try {
     const { missing } = await readAnyContract(root)
-    const problems = missing.map((finding) => toLintProblem('complete', finding))
+    const problems = missing.map((finding) => ofFinding('complete', finding))
+    // Redocly also reports an absent part, in other words.
     const isReported = ({ file, line, column, message }: LintProblem): boolean =>
       / must be present /.test(message) &&
       problems.some(
@@ -51,7 +53,7 @@ async function lintDocument(root: string): Promise<LintProblem[]> {
     return [...problems, ...others.filter((problem) => !isReported(problem))]
   } catch (error) {
     if (!(error instanceof UnsupportedDocument)) throw error
-    return error.findings.map((finding) => toLintProblem('supported', finding))
+    return error.findings.map((finding) => ofFinding('supported', finding))
   }
 }
 
@@ -60,14 +62,15 @@ export function formatProblem({ file, line, column, rule, message }: LintProblem
   return `${file}:${line}:${column} ${rule} — ${message}`
 }
 
-/** Without Redocly's problems. Throws `ContractError` if a file cannot be read. */
+/** The problems without those of Redocly's rules. Throws `ContractError` if openapi.yaml or
+ *  asyncapi.yaml cannot be read. */
 export async function findOwnProblems(root: string): Promise<LintProblem[]> {
   const openapi = await readYaml(root, 'openapi.yaml')
   const asyncapi = await readYaml(root, 'asyncapi.yaml')
   try {
     const contract = buildContract(openapi, asyncapi)
     const broken = Object.entries(rules).flatMap(([rule, find]) =>
-      find(contract).map((finding) => toLintProblem(rule, finding)),
+      find(contract).map((finding) => ofFinding(rule, finding)),
     )
     const isReported = ({ file, line, message }: LintProblem): boolean =>
       broken.some(
@@ -75,7 +78,7 @@ export async function findOwnProblems(root: string): Promise<LintProblem[]> {
       )
     const ungenerated = (await isGenerated(root, contract))
       ? []
-      : findUngenerated(contract).map(toProblem)
+      : findUngenerated(contract).map(ofFault)
     return [
       ...broken,
       ...ungenerated.filter((problem) => !isReported(problem)),
@@ -83,15 +86,15 @@ export async function findOwnProblems(root: string): Promise<LintProblem[]> {
     ]
   } catch (error) {
     // The model is incomplete, so the rules cannot run.
-    if (error instanceof ContractError) return [toProblem(error)]
+    if (error instanceof ContractError) return [ofFault(error)]
     throw error
   }
 }
 
-function toLintProblem(rule: string, { source, path, problem }: Finding): LintProblem {
+function ofFinding(rule: string, { source, path, problem }: Finding): LintProblem {
   return { file: source.file, ...source.position(path), rule, message: problem }
 }
 
-function toProblem({ file, position, problem }: Fault): LintProblem {
+function ofFault({ file, position, problem }: Fault): LintProblem {
   return { file, ...position, rule: 'generates', message: problem }
 }

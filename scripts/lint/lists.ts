@@ -5,7 +5,7 @@ import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import { type Finding, valueAt } from '../model/source.ts'
 
-/** Lists declare their pages, sorts and filters, and their examples agree. */
+/** Lists that do not declare their pages, sorts and filters, or whose examples have other sorts. */
 export function findListProblems(contract: Contract): Finding[] {
   return contract.operations
     .filter((operation) => isList(contract, operation))

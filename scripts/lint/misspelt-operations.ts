@@ -10,14 +10,14 @@ interface Guide {
   file: string
   /** The code within each line. Empty for a line of a code block. */
   inlineCode: string[]
-  /** Another rule reports the word, or the guide declares it. */
-  isOther(word: string): boolean
+  /** Whether another rule reports the word, or the guide declares it. */
+  isExempt(word: string): boolean
 }
 
-/** A word that differs in more letters is a word of its own. */
+/** The most wrong letters of a misspelt word. A word with more is a word of its own. */
 const MAX_DISTANCE = 2
 /** A shorter word may have only one wrong letter: with two, it is often another word. */
-const LONG_WORD = 8
+const MIN_LONG_WORD_LENGTH = 8
 
 export async function findMisspeltOperations(
   root: string,
@@ -27,7 +27,7 @@ export async function findMisspeltOperations(
   const ids = operations.map(({ id }) => id)
   const found = guides.flatMap((guide) =>
     listWords(guide).flatMap((place) => {
-      const intended = guide.isOther(place.word) ? undefined : findIntended(place.word, ids)
+      const intended = guide.isExempt(place.word) ? undefined : findIntended(place.word, ids)
       return intended === undefined ? [] : [{ ...place, intended }]
     }),
   )
@@ -52,13 +52,14 @@ function listWords({ file, inlineCode }: Guide) {
   )
 }
 
-/** Undefined for an operation ID, and for a word that is far from all of them. */
+/** The operation ID that the word is meant to be. Undefined if the word is an operation ID, or if it
+ *  is far from all of them. */
 function findIntended(word: string, ids: string[]): string | undefined {
-  const most = word.length < LONG_WORD ? 1 : MAX_DISTANCE
-  const close = ids.filter((id) => Math.abs(id.length - word.length) <= most)
+  const maxDistance = word.length < MIN_LONG_WORD_LENGTH ? 1 : MAX_DISTANCE
+  const close = ids.filter((id) => Math.abs(id.length - word.length) <= maxDistance)
   const closest = nearest(word, close)
   if (closest === undefined || closest === word) return undefined
-  return distanceBetween(word, closest) <= most ? closest : undefined
+  return distanceBetween(word, closest) <= maxDistance ? closest : undefined
 }
 
 /** The words of the contracts and of the code, for example a function `listTasksPage`. */

@@ -1,6 +1,6 @@
 export interface LintProblem {
   file: string
-  /** Both count from 1. */
+  /** `line` and `column` count from 1. */
   line: number
   column: number
   rule: string

@@ -6,7 +6,8 @@ import type { LintProblem } from './problem.ts'
 
 const CONFIG = fileURLToPath(new URL('redocly.yaml', import.meta.url))
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
-/** Redocly leaves out further problems without a word. This many do not fit in its output. */
+/** Redocly silently leaves out further problems. Output with so many would exceed
+ *  `MAX_OUTPUT_BYTES`. */
 const MAX_PROBLEMS = 1_000_000
 
 interface Report {
@@ -34,14 +35,19 @@ export function lintBySpecification(root: string, file: string): Promise<LintPro
   return lintFiles(root, [file], '--extends=spec')
 }
 
-/** One process for all files: it takes longer to load than to check a small file. */
-async function lintFiles(root: string, files: string[], rules: string): Promise<LintProblem[]> {
+/** Checks all files in one process: Redocly takes longer to load than to check a small file.
+ *  `rulesOption` is an option of its command line. */
+async function lintFiles(
+  root: string,
+  files: string[],
+  rulesOption: string,
+): Promise<LintProblem[]> {
   const args = [
     ...BRIEF_FLAGS,
     findDevelopmentProgram('@redocly/cli', 'bin/cli.js'),
     'lint',
     ...files,
-    rules,
+    rulesOption,
     '--format=json',
     `--max-problems=${MAX_PROBLEMS}`,
   ]
@@ -66,7 +72,8 @@ async function lintFiles(root: string, files: string[], rules: string): Promise<
  *  threads takes more processor time than it saves. */
 const BRIEF_FLAGS = ['--no-turbofan', '--single-threaded-gc']
 
-/** Ignores the exit status: the report has the problems. Throws unless Redocly exits by itself. */
+/** Ignores the exit status: the report has the problems. Throws if Redocly does not start or is
+ *  killed. */
 function run(
   args: string[],
   options: { cwd: string; env: NodeJS.ProcessEnv },
@@ -85,8 +92,9 @@ function run(
   })
 }
 
-/** One report for each file, in their order. Redocly writes the reports without a separator (`}{`).
- *  A `}` at the start of a line always ends a report. */
+/** One report for each file, in the order of the files. Redocly writes the reports without a
+ *  separator (`}{`). A `}` at the start of a line always ends a report. Empty if the text is not
+ *  JSON. */
 function parseReports(text: string): Report[] {
   try {
     return text.split(/(?<=^\})(?=\{)/m).map((report) => JSON.parse(report) as Report)

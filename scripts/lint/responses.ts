@@ -45,7 +45,7 @@ const SERVER_STATUSES: ServerStatus[] = [
   { status: 503, applies: always, because: 'the database can be unavailable' },
 ]
 
-/** Every status that the server itself can return is declared. */
+/** Operations that do not declare a status that the server can return. */
 export function findUndeclaredStatuses({ operations }: Contract): Finding[] {
   return operations.flatMap((operation) => {
     const { id, place, responses } = operation
@@ -60,7 +60,7 @@ export function findUndeclaredStatuses({ operations }: Contract): Finding[] {
   })
 }
 
-/** Every error uses a shared schema: ApiError, or ApiValidationError for 422. */
+/** Errors without the shared schema: ApiError, or ApiValidationError for 422. */
 export function findOtherErrorSchemas({ operations }: Contract): Finding[] {
   const errors = operations.flatMap(({ responses }) =>
     responses.filter(({ status }) => status >= 400),

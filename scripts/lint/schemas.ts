@@ -34,7 +34,7 @@ export function findOutsideReferences({ asyncapi }: Contract): Finding[] {
     }))
 }
 
-/** A schema that both files have under one name means the same in both. */
+/** Schemas of asyncapi.yaml that differ from the schema of the same name in openapi.yaml. */
 export function findDifferentSchemas({ sources, openapi, asyncapi }: Contract): Finding[] {
   const others = new Map(listSchemas(openapi).map((component) => [component.name, component]))
   return listSchemas(asyncapi).flatMap((component) => {
@@ -49,19 +49,19 @@ export function findDifferentSchemas({ sources, openapi, asyncapi }: Contract): 
   })
 }
 
-/** Without annotations. The two files write constants and `null` differently: here, they have one
- *  form. */
+/** The schema without annotations. The two files write constants and `null` in different keywords.
+ *  In the copy, both have one form: `enum`, and the type `null`. */
 function normalize(schema: Schema): Schema {
   const {
     description: _description,
     const: constant,
     examples: _examples,
-    ...rest
+    ...others
   } = mapSubschemas(schema, normalize)
-  const kept = Object.entries(rest).filter(([keyword]) => !keyword.startsWith('x-'))
-  const plain: Schema = Object.fromEntries(kept.sort(([a], [b]) => a.localeCompare(b)))
-  const [value, ...others] = (plain.oneOf ?? []).filter(({ type }) => type !== 'null')
-  if (value && others.length === 0) return normalize({ ...value, ...orNull(value) })
+  const entries = Object.entries(others).filter(([keyword]) => !keyword.startsWith('x-'))
+  const plain: Schema = Object.fromEntries(entries.sort(([a], [b]) => a.localeCompare(b)))
+  const [value, ...further] = (plain.oneOf ?? []).filter(({ type }) => type !== 'null')
+  if (value && further.length === 0) return normalize({ ...value, ...orNull(value) })
   return constant === undefined ? plain : { enum: [constant], ...plain }
 }
 
@@ -69,7 +69,7 @@ function orNull({ type, enum: options }: Schema): object {
   return { type: [type, 'null'], ...(options && { enum: [...options, null] }) }
 }
 
-/** Each component schema, property and value of an enumeration has a description. */
+/** Component schemas, properties and values of enumerations without a description. */
 export function findUndescribed({ openapi, asyncapi }: Contract): Finding[] {
   return [openapi, asyncapi].flatMap((source) =>
     listSchemas(source).flatMap(({ name, path, value }) => [

@@ -1,5 +1,6 @@
-/** Checks the contracts with the validators and linters that other teams use. Any error or warning
- *  fails. Run by `npm run lint:contracts`; it needs the development dependencies and no network. */
+/** Checks the contracts with the validators and linters that other teams use. The program fails for
+ *  any error or warning. `npm run lint:contracts` runs it. It needs the development dependencies,
+ *  but no network. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -23,9 +24,9 @@ interface Tool {
   check(file: string): Promise<string[]>
 }
 
-/** A severity of Spectral and of the AsyncAPI parser. Errors are 0. */
+/** The severity of a warning in Spectral and the AsyncAPI parser. That of an error is 0. */
 const WARNING = 1
-/** For JSON, too: JSON is YAML. */
+/** The parser of both kinds of files: JSON is YAML. */
 const YAML = spectralParsers.Yaml
 
 const TOOLS: Tool[] = [

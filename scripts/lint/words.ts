@@ -1,4 +1,4 @@
-/** Mistyped `x-` keywords of the contract. Tools ignore unknown ones without a message. */
+/** Mistyped `x-` keywords of the contract. Tools ignore unknown keywords without a message. */
 import type { Contract } from '../model/contract.ts'
 import { distanceBetween } from '../model/nearest.ts'
 import { isMapOfNames, listNodes } from '../model/nodes.ts'
@@ -49,7 +49,7 @@ const WORDS = [
   'x-when-deleted',
 ]
 
-/** The most wrong letters of a mistyped word. With more, it is a word of the author's own. */
+/** The most wrong letters of a mistyped word. A word with more is the author's own. */
 const MAX_DISTANCE = 2
 /** Shorter words, such as `x-id` and `x-at`, differ in few letters anyway. */
 const MIN_LENGTH = 6

@@ -5,9 +5,10 @@ export interface Case {
   /** Replaces the first `from` after the text `after`. */
   change: [from: string, to: string]
   after?: string
-  /** A text of the reported line, the first one after `lineAfter`. Empty: any line of any file. */
+  /** A text that begins on the reported line: its first place after the text `lineAfter`. Empty: the
+   *  problem can be on any line of any file. */
   line: string
-  /** `after` by default. */
+  /** Default: `after`. */
   lineAfter?: string
   /** The start of the problem, from the rule's name. */
   want: string
