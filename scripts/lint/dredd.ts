@@ -63,7 +63,7 @@ function checkSummary(
 
 /** Dredd's YAML parser reads the colon of an unquoted URL in {…} as the colon of a key. */
 function findUnquotedUrls(source: Source): Finding[] {
-  if (!MAY_HAVE_UNQUOTED_URL.test(source.text)) return []
+  if (!mayHaveUnquotedUrl(source.text)) return []
   return listUnquotedFlowScalars(source)
     .filter(({ value }) => String(value).includes('://'))
     .map(({ path, value }) => ({
@@ -73,6 +73,11 @@ function findUnquotedUrls(source: Source): Finding[] {
     }))
 }
 
-/** A `{` that another line closes, or a `{` and a URL in one line without a quote before the URL.
- *  Spares most files the parser of positions, which takes longest. */
-const MAY_HAVE_UNQUOTED_URL = /\{[^}\n]*$|\{.*[^'"\w]\w+:\/\//m
+/** Whether a line has a `{` that another line closes, or a `{` and a URL without a quote before the
+ *  URL. Other files need not be parsed with their positions, which is slow. */
+function mayHaveUnquotedUrl(text: string): boolean {
+  return text.split('\n').some((line) => {
+    const isOpen = line.split('{').length > line.split('}').length
+    return isOpen || /\{.*[^'"\w]\w+:\/\//.test(line)
+  })
+}

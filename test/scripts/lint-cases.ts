@@ -147,6 +147,16 @@ export const CASES: Case[] = [
     want: 'dredd-safe — https://example.com needs quotes here',
   },
   {
+    name: 'a URL without quotes in braces of two lines',
+    file: 'asyncapi.yaml',
+    change: [
+      '    url: https://muster.example/support\n',
+      '    url: https://muster.example/support\n    x-desk: { days: { first: 1 },\n      url: https://example.com/desk }\n',
+    ],
+    line: 'url: https://example.com/desk }',
+    want: 'dredd-safe — https://example.com/desk needs quotes here',
+  },
+  {
     name: 'an event type that asyncapi.yaml does not have',
     file: 'openapi.yaml',
     change: ['x-emits: [job.updated]', 'x-emits: [job.updated, job.lost]'],
