@@ -1,5 +1,5 @@
-/** A field that a discriminator names has one name in all alternatives: it is renamed in all of
- *  them, and in the discriminator. */
+/** A field that a discriminator names has one name in all alternatives. So a rename changes the
+ *  field in all alternatives, and in the discriminator. */
 import type { Contract } from '../model/contract.ts'
 import { listNodes, type Node } from '../model/nodes.ts'
 import { locate } from '../model/references.ts'
@@ -8,7 +8,7 @@ import { isObject, type Place, type Source, type Sources, valueAt } from '../mod
 export interface SharedField {
   /** The schemas that have the field, `schema` among them. */
   schemas: string[]
-  /** Where discriminators name it. */
+  /** Where discriminators name the field. */
   places: Place[]
 }
 
@@ -16,7 +16,8 @@ export function findSharedField({ sources }: Contract, schema: string, field: st
   const schemas = new Set([schema])
   const places = new Set<Place>()
   const unions = Object.values(sources).flatMap((source) => listUnions(source, sources, field))
-  // An alternative of one discriminator can be one of another, too.
+  // A schema that was added can be an alternative of a further discriminator, so this repeats until
+  // nothing is added.
   for (let size = 0; size < schemas.size; ) {
     size = schemas.size
     for (const { place, members } of unions) {
@@ -29,7 +30,7 @@ export function findSharedField({ sources }: Contract, schema: string, field: st
 }
 
 interface Union {
-  /** Of `propertyName`. */
+  /** The place of `propertyName`. */
   place: Place
   /** The schemas of its alternatives and of their parts, and the schema with the discriminator. */
   members: Set<string>

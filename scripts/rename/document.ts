@@ -1,6 +1,6 @@
-/** Renames an operation or a field of a service that is made from an OpenAPI document. Names there
- *  can be common words, such as `login`, so the mentions that may mean something else are left for
- *  a person. */
+/** Renames an operation or a field of a service that is made from an OpenAPI document. The names in
+ *  such a document can be common words, such as `login`, so mentions that may mean something else
+ *  are left for a person. */
 import { Refused } from '../../errors.ts'
 import { listComponents } from '../model/components.ts'
 import type { Contract } from '../model/contract.ts'
@@ -21,7 +21,7 @@ interface DocumentFiles {
   others: TextFile[]
 }
 
-/** Throws `Refused` for an unknown name, and for a new one that is taken. */
+/** Throws `Refused` for an unknown name, and for a new name that is taken or no function name. */
 export function renameDocumentOperation(
   { contract, documents, others }: DocumentFiles,
   name: string,
@@ -41,12 +41,12 @@ export function renameDocumentOperation(
     text: text.replace(mentionPattern(name, file === handler), newName),
   }))
   const inDocument = operationIdPattern(documentId)
-  const changed = documents.map(({ file, text }) => ({
+  const renamedDocuments = documents.map(({ file, text }) => ({
     file,
     text: text.replace(inDocument, newName),
   }))
   return {
-    texts: new Map([...changed, ...renamed].map(({ file, text }) => [file, text])),
+    texts: new Map([...renamedDocuments, ...renamed].map(({ file, text }) => [file, text])),
     moves,
     left: [
       ...renamed
@@ -61,7 +61,7 @@ export function renameDocumentOperation(
 
 const LAST_TASK = 'Run `npm run lint`, `npx tsc` and `npm test`'
 
-/** The operationId as the document has it, for example `issues/list`. */
+/** The operationId in the document, for example `issues/list` of the operation `issuesList`. */
 function readDocumentId({ id, method, path, place }: Operation, newName: string): string {
   const documentId = valueAt(place.source.root, [...place.path, 'operationId'])
   if (typeof documentId === 'string') return documentId
@@ -70,14 +70,15 @@ function readDocumentId({ id, method, path, place }: Operation, newName: string)
   )
 }
 
-/** In operations and in links, in YAML and in JSON. */
+/** Finds the ID at the key `operationId` of operations and links, in YAML and in JSON. */
 function operationIdPattern(documentId: string): RegExp {
   const id = documentId.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
   return new RegExp(`(?<=\\boperationId["']?\\s*:\\s*["']?)${id}(?=["']?\\s*([,}#]|$))`, 'gm')
 }
 
-/** A name of several words means the operation everywhere. A common word means it only in imports
- *  of the handler, and in the handler itself in its function and its types. */
+/** Finds the name where it means the operation. A name of several words does so everywhere. A
+ *  single word does so only in imports of the handler, and in the handler as the name of the
+ *  function and in its types. */
 function mentionPattern(name: string, isHandler: boolean): RegExp {
   if (/[a-z0-9][A-Z]/.test(name)) return wordPattern(name)
   const inImport = `(?<=/)${name}(?=\\.ts['"])`
@@ -85,7 +86,8 @@ function mentionPattern(name: string, isHandler: boolean): RegExp {
   return new RegExp(inImport + (isHandler ? inHandler : ''), 'g')
 }
 
-/** Throws `Refused` for an unknown field, and for a new name that is taken. */
+/** Throws `Refused` for an unknown field, for a new name that is taken, and for a document of
+ *  several files or of one line. */
 export function renameDocumentField(
   { contract, documents, others }: DocumentFiles,
   name: FieldName,
@@ -108,7 +110,7 @@ export function renameDocumentField(
   const lines = findOwnLines(contract, schemas, [], places).get(document.file) ?? new Set()
   const text = renameInYaml(document.text, lines, renames)
   const handlers = handlersOf(contract, others, schemas, name)
-  const rest = [{ file: document.file, text }, ...others.filter((file) => !handlers.includes(file))]
+  const unrenamed = others.filter((file) => !handlers.includes(file))
   return {
     texts: new Map([
       [document.file, text],
@@ -118,15 +120,20 @@ export function renameDocumentField(
       ]),
     ]),
     moves: new Map(),
-    left: [...rest.flatMap((file) => describeMentions(file, name)), LAST_TASK],
+    left: [
+      ...[{ file: document.file, text }, ...unrenamed].flatMap((file) =>
+        describeMentions(file, name),
+      ),
+      LAST_TASK,
+    ],
   }
 }
 
-/** What every handler has: these words do not mean the field there. */
+/** Words of every handler. In a handler, they do not mean a field. */
 const PARTS_OF_HANDLERS = ['path', 'query', 'headers', 'cookies', 'body', 'caller', 'status']
 
-/** The handlers of operations that use one of the schemas. None if the name can mean something else
- *  there. */
+/** The handlers of operations that use one of the schemas. Empty if the old or the new name can
+ *  mean something else in a handler. */
 function handlersOf(
   contract: Contract,
   files: TextFile[],

@@ -1,6 +1,6 @@
-/** Renames a field: in the contracts, in the code of its resource, and in the table. Other
- *  resources can have a field of the same name, so the mentions in other files about the record are
- *  left for a person. */
+/** Renames a field in the contracts, in the code of its resource, and in the table. Other schemas
+ *  or code can use the same name. Then mentions in other files about the record are left for a
+ *  person. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Refused } from '../../errors.ts'
@@ -26,7 +26,7 @@ export interface FieldName {
   newField: string
 }
 
-/** Throws `Refused` for an unknown field, and for a new name that is taken. */
+/** Throws `Refused` for an unknown field, and for a new name that is taken or has another form. */
 export async function renameField(
   root: string,
   contract: Contract,
@@ -34,8 +34,8 @@ export async function renameField(
   name: FieldName,
 ): Promise<Changes> {
   const shared = findSharedField(contract, name.schema, name.field)
-  const found = findOwner(contract, name.schema)
-  const owner = { ...found, schemas: [...new Set([...found.schemas, ...shared.schemas])] }
+  const resource = findOwner(contract, name.schema)
+  const owner = { ...resource, schemas: [...new Set([...resource.schemas, ...shared.schemas])] }
   assertNames(contract, owner.schemas, name)
   if (!/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(name.newField))
     throw new Refused(`${name.newField} is not a name of a field: write it like created_at`)
@@ -44,10 +44,10 @@ export async function renameField(
     ...renameInContracts(contract, owner, shared.places, renames),
     ...renameInOwnFiles(owner, files, renames),
   ])
-  const rest = files.filter(({ file }) => !texts.has(file) && file !== HISTORY)
-  const { others } = splitMadeUp(rest, `${name.schema}:`)
+  const unrenamed = files.filter(({ file }) => !texts.has(file) && file !== HISTORY)
+  const { others } = splitMadeUp(unrenamed, `${name.schema}:`)
   const left = describeOtherSchemas(contract, owner, name)
-  // A common word means something else in most files, so only those about the record are listed.
+  // A common word means something else in most files, so only files about the record are listed.
   const hasOtherUses = left.length > 0 || others.some((file) => isProductUse(file, name.field))
   for (const file of others)
     if (hasOtherUses && isAbout(owner, file)) left.push(...describeMentions(file, name))
@@ -58,7 +58,7 @@ export async function renameField(
     const file = await newMigrationFile(root, `${table}_${name.newField}`)
     texts.set(file, migration(table, name))
     left.push(
-      `records/${owner.slug}.ts: the indexes of the column keep their names, also where this file compares one`,
+      `records/${owner.slug}.ts: the indexes of the column keep their old names: do not rename them there`,
       'Run `npm run update-schema`: the migration renames the column',
     )
   }
@@ -82,7 +82,7 @@ function renameInContracts(
   ])
 }
 
-/** The field, and the filters `opens_after` and `opens_before` of a field `opens_at`. */
+/** The field. For a time such as `opens_at`, also its filters `opens_after` and `opens_before`. */
 function renamesFor({ field, newField }: FieldName): Renames {
   const [stem, newStem] = [field, newField].map((name) => /^(.+)_at$/.exec(name)?.[1])
   if (stem === undefined) return new Map([[field, newField]])
@@ -93,6 +93,8 @@ function renamesFor({ field, newField }: FieldName): Renames {
   return new Map(['at', 'after', 'before'].map((end) => [`${stem}_${end}`, `${newStem}_${end}`]))
 }
 
+/** The resource whose record or request body is the schema. Without such a resource, the owner has
+ *  no slug and only the schema. */
 function findOwner(contract: Contract, schema: string): Owner {
   const nameOf = (body: MediaType | null | undefined): string | undefined =>
     body ? String(dereference(contract.sources, body.schema).path.at(-1)) : undefined
@@ -113,7 +115,8 @@ function findOwner(contract: Contract, schema: string): Owner {
   return { slug: undefined, type: schema, operations: [], schemas: [schema] }
 }
 
-/** Throws `Refused` for an unknown field, and for a name that one of the schemas has. */
+/** Throws `Refused` for an unknown schema or field, and for a new name that one of `schemas`
+ *  has. */
 export function assertNames(contract: Contract, schemas: string[], name: FieldName): void {
   const { schema, field, newField } = name
   const all = Object.values(contract.sources).flatMap((source) => Object.keys(schemasOf(source)))
@@ -158,7 +161,7 @@ function isAbout({ slug, schemas }: Owner, { text }: TextFile): boolean {
   return words.some((word) => wordPattern(word).test(text))
 }
 
-/** Fields of other schemas with this name. */
+/** A sentence for each component that has a field of this name, except the schemas of the owner. */
 function describeOtherSchemas(
   { sources }: Contract,
   { schemas }: Owner,

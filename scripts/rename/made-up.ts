@@ -1,12 +1,12 @@
-/** docs/new-resource.md adds a made-up resource, and the help of commands and the tests of the tool
- *  chain use the same one. Their names stay as they are if a contract has the names, too. */
+/** docs/new-resource.md adds a made-up resource. The help of commands and the tests of the
+ *  toolchain use it, too. A rename does not change it, even if the contract has the same names. */
 import { findMentions, type TextFile } from './text-files.ts'
 
 const GUIDE = 'docs/new-resource.md'
 const IS_TOOL_CHAIN = /^(cli|scripts|test\/(cli|scripts))\//
 
 interface Split {
-  /** The files in which the name means the made-up one. */
+  /** The files in which the name means the made-up resource. */
   madeUp: TextFile[]
   others: TextFile[]
 }
@@ -21,10 +21,12 @@ export function splitMadeUp(files: TextFile[], declaration: string): Split {
   return { madeUp: files.filter(isMadeUp), others: files.filter((file) => !isMadeUp(file)) }
 }
 
+/** A sentence for each file that mentions the operation. */
 export function describeMadeUp(files: TextFile[], name: string): string[] {
   return files
     .flatMap((file) => findMentions(file, name))
     .map(
-      (place) => `${place} means ${name} of the example in ${GUIDE}: change it if it means yours`,
+      (place) =>
+        `${place} means ${name} of the example in ${GUIDE}: change it if it means your operation`,
     )
 }

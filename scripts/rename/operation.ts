@@ -1,12 +1,12 @@
-/** Renames an operation: its ID is one word that means the same in every file, except where it
- *  means a made-up operation. */
+/** Renames an operation. Its ID is one word that means the same in every file, except in files
+ *  about a made-up resource. */
 import { Refused } from '../../errors.ts'
 import type { Contract } from '../model/contract.ts'
 import { suggest } from '../model/nearest.ts'
 import { describeMadeUp, splitMadeUp } from './made-up.ts'
 import { type Changes, findMentions, HISTORY, type TextFile, wordPattern } from './text-files.ts'
 
-/** Throws `Refused` for an unknown name, and for a new one that is taken. */
+/** Throws `Refused` for an unknown name, and for a new name that is taken or has another form. */
 export function renameOperation(
   contract: Contract,
   files: TextFile[],
@@ -29,7 +29,7 @@ export function renameOperation(
       ...affected
         .filter(({ file }) => file === HISTORY)
         .flatMap((file) => findMentions(file, name))
-        .map((place) => `${place} describe earlier versions: change only the version in work`),
+        .map((place) => `${place} describe earlier versions: change only the unreleased version`),
       ...describeMadeUp(madeUp, name),
     ],
     madeUp: madeUp.map(({ file }) => file),
@@ -50,14 +50,14 @@ export function assertOperationIds(
     throw new Refused(`${openapi.file} has ${newName} already: choose another name`)
 }
 
-/** The files with the name, and their new names. Throws `Refused` if one exists. */
+/** The new path of each file with the name. Throws `Refused` if a file with a new path exists. */
 export function movesOf(files: TextFile[], name: string, newName: string): Map<string, string> {
   const moves = files.flatMap(({ file }): [string, string][] => {
     const moved = file.replace(new RegExp(`/${name}(?=(\\.test)?\\.ts$)`), `/${newName}`)
     return moved === file ? [] : [[file, moved]]
   })
-  const present = moves.find(([, moved]) => files.some(({ file }) => file === moved))
-  if (present) throw new Refused(`${present[1]} exists: move it away, or choose another name`)
+  const conflict = moves.find(([, moved]) => files.some(({ file }) => file === moved))
+  if (conflict) throw new Refused(`${conflict[1]} exists: move it away, or choose another name`)
   return new Map(moves)
 }
 
@@ -70,7 +70,7 @@ export function assertUndeclared(files: TextFile[], newName: string): void {
     )
 }
 
-/** Whether code declares or imports the name. */
+/** Whether the text has a declaration or an import of the name. */
 function declares(text: string, name: string): boolean {
   const declaration = '(function|const|let|class|type|interface)\\s+'
   const list = 'import (type )?\\{[^}]*\\b'

@@ -1,12 +1,12 @@
-/** Renames fields in the files of one resource. There, a word with the name of a field means the
+/** Renames fields in the files of one resource. In these files, the name of a field means the
  *  field, except for `PARTS_OF_RESPONSES` in tests. */
 import { type TextFile, wordPattern } from './text-files.ts'
 import type { Renames } from './yaml-names.ts'
 
 /** The resource to which a schema belongs. */
 export interface Owner {
-  /** The name of the records file, `records/<slug>.ts`. Undefined: the schema is no record and no body
-   *  of a resource. */
+  /** The name of the records file, `records/<slug>.ts`. Undefined if the schema is not a record or
+   *  a body of a resource. */
   slug: string | undefined
   /** The key of the resource in test/resources.ts. */
   type: string
@@ -15,8 +15,8 @@ export interface Owner {
   schemas: string[]
 }
 
-/** The properties of the responses in tests. If a field has one of these names, tests are left as they
- *  are: there, the word may mean the property. */
+/** The properties of responses in tests. If a field has one of these names, tests do not change:
+ *  the word may mean the property. */
 const PARTS_OF_RESPONSES = ['status', 'headers', 'body', 'text']
 
 /** The files of the resource that have the names, with their new texts. */
@@ -31,8 +31,8 @@ export function renameInOwnFiles(
   })
 }
 
-/** The new text of a handler, the records file, a test or the test data of the resource. Other files
- *  stay as they are. */
+/** The new text of a handler, the records file, a test or the test data of the resource. Other
+ *  files stay as they are. */
 function renameInOwnFile(
   { slug, type, operations }: Owner,
   { file, text }: TextFile,
@@ -42,13 +42,12 @@ function renameInOwnFile(
   if (slug === undefined || (isTest && PARTS_OF_RESPONSES.some((part) => renames.has(part))))
     return text
   const names = [slug, ...operations]
-  const own = [`records/${slug}.ts`, ...operations.map((id) => `handlers/${id}.ts`)]
+  const code = [`records/${slug}.ts`, ...operations.map((id) => `handlers/${id}.ts`)]
   const tests = names.map((name) => `test/handlers/${name}.test.ts`)
-  if ([...own, ...tests].includes(file)) return renameWords(text, renames)
+  if ([...code, ...tests].includes(file)) return renameWords(text, renames)
   if (file !== 'test/resources.ts') return text
-  return text.replace(new RegExp(`^ {2}${type}: \\{\\n[\\s\\S]*?^ {2}\\},\\n`, 'm'), (entry) =>
-    renameWords(entry, renames),
-  )
+  const entryOfResource = new RegExp(`^ {2}${type}: \\{\\n[\\s\\S]*?^ {2}\\},\\n`, 'm')
+  return text.replace(entryOfResource, (entry) => renameWords(entry, renames))
 }
 
 function renameWords(text: string, renames: Renames): string {
@@ -57,7 +56,7 @@ function renameWords(text: string, renames: Renames): string {
   return renamed
 }
 
-/** In the text of a guide, only code is renamed. */
+/** The text of the file with renamed fields. In a guide, only code changes. */
 export function renameMentions({ file, text }: TextFile, renames: Renames): string {
   if (!file.endsWith('.md')) return renameWords(text, renames)
   return text.replace(/^```[\s\S]*?^```|`[^`\n]+`/gm, (code) => renameWords(code, renames))

@@ -1,5 +1,4 @@
 /** The lines of the contracts that describe one schema or resource and nothing else. */
-
 import { COMPONENT_PATH_LENGTH } from '../model/components.ts'
 import type { Contract } from '../model/contract.ts'
 import { locate } from '../model/references.ts'
@@ -11,12 +10,12 @@ type ComponentName = string
 /** An operation or a message, and the components that it uses. */
 interface Usage extends Place {
   components: Set<ComponentName>
+  /** Whether it is about the schemas. */
   isOwn: boolean
 }
 
-/** The numbers of the lines, by file. They are those of the schemas, of the operations, of the
- *  messages that use the schemas, of the components that no other operation or message uses, and of
- *  `places`. */
+/** The numbers of these lines, by file: the lines of the schemas, of the operations, of messages
+ *  that use the schemas, of components that no other operation or message uses, and of `places`. */
 export function findOwnLines(
   contract: Contract,
   schemas: string[],
@@ -54,7 +53,7 @@ function placeOf({ sources }: Contract, name: ComponentName): Place[] {
   return source && valueAt(source.root, path) !== undefined ? [{ source, path }] : []
 }
 
-/** The components that the node at the place refers to, and those that they refer to. */
+/** The components that the node at the place refers to, directly or through other components. */
 export function findComponents({ sources }: Contract, place: Place): Set<ComponentName> {
   const names = new Set<ComponentName>()
   const visit = (source: Source, node: unknown): void => {
@@ -82,7 +81,7 @@ function linesOf(places: Place[]): Map<string, Set<number>> {
   return lines
 }
 
-/** The line of the key and the deeper ones below it. */
+/** The number of the line of the key at the path, and of the lines below with a deeper indent. */
 function blockAt(source: Source, path: Path): number[] {
   const lines = source.text.split('\n')
   const first = source.position(path).line

@@ -20,7 +20,7 @@ import {
 import { assertCleanWorkTree } from './work-tree.ts'
 
 export interface RenameOptions {
-  /** Also in a work tree with changes, and for a field of a released contract. */
+  /** Whether to rename in a work tree with changes, and a field of a released contract. */
   force: boolean
   root?: string
 }
@@ -29,14 +29,14 @@ export interface Renamed {
   /** The paths of the changed files, relative to the root. A moved file has its new path. */
   changed: string[]
   moved: { from: string; to: string }[]
-  /** What a person still does, one sentence each. */
+  /** What a person must still do, one sentence each. */
   left: string[]
 }
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** `name` is an operation ID, or a field such as `Task.title`. Throws `Refused` or `ContractError`
- *  before it writes anything. */
+/** `name` is an operation ID, or a field such as `Task.title`. If the function refuses the names,
+ *  it throws `Refused` or `ContractError` before it writes anything. */
 export async function rename(
   name: string,
   newName: string,
@@ -61,7 +61,7 @@ export async function rename(
 }
 
 interface ChangeSet {
-  /** The files as they were. */
+  /** The files before the changes. */
   files: TextFile[]
   changes: Changes
 }
@@ -102,8 +102,8 @@ async function renameInDocumentService(
   return { files: [...documents, ...others], changes }
 }
 
-/** `name` is `Task.title`, and `newName` is `heading` or `Task.heading`. Undefined: `name` is an
- *  operation ID. */
+/** For a `name` such as `Task.title`, and a `newName` such as `heading` or `Task.heading`.
+ *  Undefined if `name` is an operation ID. */
 function readFieldName(name: string, newName: string): FieldName | undefined {
   const [schema = '', field] = name.split('.')
   if (field === undefined) return undefined

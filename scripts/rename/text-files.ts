@@ -3,8 +3,8 @@ import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CODE_FOLDERS, listNames, listPathsBelow } from '../generate/files.ts'
 
-/** Relative to the root. */
 export interface TextFile {
+  /** Relative to the root. */
   file: string
   text: string
 }
@@ -12,20 +12,20 @@ export interface TextFile {
 export interface Changes {
   /** The new text by file. */
   texts: Map<string, string>
-  /** The new name by file. */
+  /** The new path by file. */
   moves: Map<string, string>
-  /** What a person still does, one sentence each. */
+  /** What a person must still do, one sentence each. */
   left: string[]
-  /** The files in which the old name means something else. */
+  /** The files in which the old name means the made-up resource. */
   madeUp?: string[]
 }
 
 const FOLDERS = [...CODE_FOLDERS, 'docs', 'deploy', 'test']
 const IS_TEXT = /\.([cm]?[jt]s|ya?ml|md|py|php|go|rb|rs|java|sh|jq)$/
-/** Packages, and what has landed or was released: it is never changed. */
+/** Packages, released contracts and migrations. A rename never changes them. */
 const IS_FROZEN = /(^|\/)node_modules\/|^docs\/released\/|^records\/migrations\//
 
-/** It describes earlier versions. */
+/** The changelog describes earlier versions, so a rename does not change it. */
 export const HISTORY = 'CHANGELOG.md'
 
 export async function readTextFiles(root: string): Promise<TextFile[]> {
@@ -39,7 +39,8 @@ export async function readTextFiles(root: string): Promise<TextFile[]> {
 /** Folders of a document's service that nobody writes by hand. */
 const IS_OUTPUT = /^(node_modules|generated|\..*)$/
 
-/** The files of a service that is made from an OpenAPI document. The document is not among them. */
+/** The files of a service that is made from an OpenAPI document, without `documents`: the files of
+ *  the document. */
 export async function readServiceFiles(root: string, documents: string[]): Promise<TextFile[]> {
   const entries = await readdir(root, { withFileTypes: true })
   const folders = entries.filter((entry) => entry.isDirectory() && !IS_OUTPUT.test(entry.name))
@@ -56,7 +57,7 @@ export async function readServiceFiles(root: string, documents: string[]): Promi
   )
 }
 
-/** The texts of the files that have one. */
+/** Reads the text files among `files`. */
 function readAll(root: string, files: string[]): Promise<TextFile[]> {
   return Promise.all(
     files
@@ -65,7 +66,7 @@ function readAll(root: string, files: string[]): Promise<TextFile[]> {
   )
 }
 
-/** The lines that contain the word, for example `docs/errors.md:4,17`. */
+/** The lines that contain the word, for example `docs/errors.md:4,17`. At most one text. */
 export function findMentions({ file, text }: TextFile, word: string): string[] {
   const lines = text
     .split('\n')
@@ -77,7 +78,7 @@ export function wordPattern(word: string): RegExp {
   return new RegExp(`\\b${word}\\b`, 'g')
 }
 
-/** Returns the files that differ now, by their new names. */
+/** Returns the new paths of the files whose text differs. */
 export async function writeChanges(
   root: string,
   files: TextFile[],

@@ -4,8 +4,8 @@ import { Refused } from '../../errors.ts'
 
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 
-/** Throws `Refused` unless git has everything committed: then `git status` shows what a command
- *  changed, and `git restore .` and `git clean` undo it. */
+/** Throws `Refused` unless everything is committed to git. After a commit, `git status` shows what
+ *  a command changed, and `git restore .` and `git clean` undo it. */
 export async function assertCleanWorkTree(root: string): Promise<void> {
   const { stdout } = await promisify(execFile)('git', ['status', '--porcelain'], {
     cwd: root,

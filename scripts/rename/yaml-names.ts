@@ -37,6 +37,7 @@ function isFieldKey(path: Path): boolean {
   return places.some((place) => place.test(path.join(' ')))
 }
 
+/** The paths of values that name a field. */
 const NAMES_FIELD =
   / (required \d+|fields \d+|allowed_sorts \d+|x-currency|x-depends-on|discriminator propertyName)$/
 
@@ -45,19 +46,20 @@ const NAMES_FIELD =
 function isFieldValue(path: Path, value: unknown, ancestors: readonly unknown[]): boolean {
   const list = ancestors.at(-1)
   const names = isSeq(list) ? list.items.map((item) => isScalar(item) && item.value) : []
-  const plain = String(value).replace(/^-/, '')
-  if (/ enum \d+$/.test(path.join(' '))) return names.includes(`-${plain}`)
+  const ascending = String(value).replace(/^-/, '')
+  if (/ enum \d+$/.test(path.join(' '))) return names.includes(`-${ascending}`)
   return NAMES_FIELD.test(path.join(' '))
 }
 
-/** `title`, `-title` or `'-title'`. */
+/** Renames a whole text: `title`, `-title` or `'-title'`. */
 function renameWhole(text: string, renames: Renames): string {
   const [, start = '', name = '', end = ''] = /^(['"]?-?)(\w+)(['"]?)$/.exec(text) ?? []
   const newName = renames.get(name)
   return newName === undefined ? text : start + newName + end
 }
 
-/** A filter, the name of an option for generated clients, or code in a description. */
+/** Renames a part of a text: in a filter, in the name of an option for generated clients, or in
+ *  code of a description. */
 function renameCode(text: string, path: Path, renames: Renames): string {
   let renamed = text
   for (const [name, newName] of renames) {

@@ -1,5 +1,5 @@
-/** What `muster rename` refuses and what it leaves. test/scripts/stubs.test.ts renames an operation and a
- *  field. */
+/** What `muster rename` refuses, and what it leaves for a person. test/scripts/stubs.test.ts
+ *  renames an operation and a field. */
 import { execFileSync } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -119,7 +119,7 @@ async function newRepository() {
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) }
 }
 
-test('leaves what means the made-up resource of docs/new-resource.md', async () => {
+test('does not rename the made-up resource of docs/new-resource.md', async () => {
   const venues = await mkdtemp(join(tmpdir(), 'rename-venues-'))
   await using _ = { [Symbol.asyncDispose]: () => rm(venues, { recursive: true }) }
   for (const file of ['openapi.yaml', 'asyncapi.yaml'])
@@ -139,7 +139,7 @@ test('leaves what means the made-up resource of docs/new-resource.md', async () 
   const venue = renameOperation(contract, files, 'getVenue', 'readVenue')
   expect([...venue.texts.keys()]).toEqual(['docs/guide.md', 'test/handlers/venues.test.ts'])
   expect(venue.left).toContain(
-    'cli/rename.ts:1 means getVenue of the example in docs/new-resource.md: change it if it means yours',
+    'cli/rename.ts:1 means getVenue of the example in docs/new-resource.md: change it if it means your operation',
   )
   const task = renameOperation(contract, files, 'getTask', 'readTask')
   expect(task.texts.get('cli/rename.ts')).toContain('getVenue, readTask')
