@@ -50,8 +50,8 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export const RELEASED = 'docs/released'
 const CONTRACTS = ['openapi.yaml', 'asyncapi.yaml'] as const
 
-/** Throws `Refused` if the base is missing or faulty, and `ContractError` or `UnsupportedDocument` if
- *  the revision is faulty. */
+/** Throws `Refused` if the base is missing or faulty, and `ContractError` or `UnsupportedDocument`
+ *  if the revision is faulty. */
 export async function diff({
   base,
   root = ROOT,

@@ -117,7 +117,8 @@ function compareAccess(old: Schema, now: Schema, add: Add): void {
   if (old.writeOnly && !now.writeOnly) add('became-not-write-only', 'can be returned')
 }
 
-/** Compares keywords without a comparison of their own. Each such keyword can only refuse values. */
+/** Compares keywords without a comparison of their own. Each such keyword can only refuse
+ *  values. */
 function compareOthers(old: Schema, now: Schema, add: Add): void {
   const keywords = new Set(
     [...Object.keys(old), ...Object.keys(now)].filter(
@@ -228,8 +229,8 @@ function compareFormats(old: Schema, now: Schema, add: Add): void {
   else compareText('format', old, now, add)
 }
 
-/** Whether the number format allows every value of the schema. `int64` and `double` do, because JSON
- *  parsers read no wider number exactly. */
+/** Whether the number format allows every value of the schema. `int64` and `double` do, because
+ *  JSON parsers read no wider number exactly. */
 function isWideFormat(format: string | undefined, { type, minimum, maximum }: Schema): boolean {
   if (type !== 'integer' && type !== 'number') return false
   const { NEGATIVE_INFINITY, POSITIVE_INFINITY } = Number

@@ -52,8 +52,8 @@ function listWords({ file, inlineCode }: Guide) {
   )
 }
 
-/** The operation ID that the word is meant to be. Undefined if the word is an operation ID, or if it
- *  is far from all of them. */
+/** The operation ID that the word is meant to be. Undefined if the word is an operation ID, or if
+ *  it is far from all of them. */
 function findIntended(word: string, ids: string[]): string | undefined {
   const maxDistance = word.length < MIN_LONG_WORD_LENGTH ? 1 : MAX_DISTANCE
   const close = ids.filter((id) => Math.abs(id.length - word.length) <= maxDistance)

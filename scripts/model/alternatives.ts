@@ -4,8 +4,8 @@ import { areDistinct } from './discriminators.ts'
 import { readDefault, type Schema } from './schema.ts'
 
 /** The name of the tag. At most one alternative lacks the tag. The others require it and list its
- *  values, and no value is in two of them. Undefined if no property is such a tag. `resolve` follows
- *  the reference of a property. */
+ *  values, and no value is in two of them. Undefined if no property is such a tag. `resolve`
+ *  follows the reference of a property. */
 export function findTag(
   alternatives: readonly Schema[],
   resolve: (property: Schema) => Schema = (property) => property,

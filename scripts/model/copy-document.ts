@@ -4,8 +4,8 @@ import { Refused } from '../../errors.ts'
 import { readReferencedFiles, readSource } from './document.ts'
 import { fileOf, listReferences } from './references.ts'
 
-/** Copies an OpenAPI document to `directory` as openapi.yaml or openapi.json, with the files that it
- *  refers to. Throws `Refused` if one of them is not below the document's folder. */
+/** Copies an OpenAPI document to `directory` as openapi.yaml or openapi.json, with the files that
+ *  it refers to. Throws `Refused` if one of them is not below the document's folder. */
 export async function copyDocument(document: string, directory: string): Promise<void> {
   const from = dirname(document)
   const main = await readSource(from, basename(document))

@@ -148,8 +148,8 @@ export async function readSource(root: string, file: string): Promise<Source> {
     : parseYaml(file, text)
 }
 
-/** `sources` are `main` and all files that it leads to. `findings` are the references to URLs and to
- *  files that cannot be read. */
+/** `sources` are `main` and all files that it leads to. `findings` are the references to URLs and
+ *  to files that cannot be read. */
 export async function readReferencedFiles(root: string, main: Source) {
   const sources: Record<string, Source> = { [main.file]: main }
   const findings: Finding[] = []

@@ -110,13 +110,14 @@ export function listSubschemas(
   return found
 }
 
-/** Some public documents have `required: true` of JSON Schema draft 3. OpenAPI gives it no meaning. */
+/** Some public documents have `required: true` of JSON Schema draft 3. OpenAPI gives it no
+ *  meaning. */
 export function listRequired({ required }: Schema): readonly string[] {
   return Array.isArray(required) ? required : []
 }
 
-/** One schema with the properties and required names of both. Other keywords of `b` replace those of
- *  `a`. */
+/** One schema with the properties and required names of both. Other keywords of `b` replace those
+ *  of `a`. */
 export function mergeSchemas(a: Schema, b: Schema): Schema {
   return {
     ...a,

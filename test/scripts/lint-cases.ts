@@ -5,8 +5,8 @@ export interface Case {
   /** Replaces the first `from` after the text `after`. */
   change: [from: string, to: string]
   after?: string
-  /** A text that begins on the reported line: its first place after the text `lineAfter`. Empty: the
-   *  problem can be on any line of any file. */
+  /** A text that begins on the reported line: its first place after the text `lineAfter`. Empty:
+   *  the problem can be on any line of any file. */
   line: string
   /** Default: `after`. */
   lineAfter?: string
