@@ -7,16 +7,16 @@ const WITHOUT_EFFECT = [
   ...ANNOTATIONS,
   // `oneOf` alone validates.
   'discriminator',
-  // `prepareProperty` applies it.
+  // `prepareProperty` of compiler.ts adds the default again where it applies.
   'default',
   'readOnly',
   'writeOnly',
 ]
 
-/** For functions of an ES module. */
+/** For functions that become the text of an ES module. */
 export const MODULE_CODE: CodeOptions = { source: true, esm: true, lines: true }
 
-/** For functions that check a few values: to optimize them would take longer than it saves. */
+/** For functions that check a few values: optimizing the code would take longer than it saves. */
 export const CHECKING_CODE: CodeOptions = { optimize: false }
 
 export function newAjv(code: CodeOptions): Ajv {
@@ -26,7 +26,7 @@ export function newAjv(code: CodeOptions): Ajv {
     allowUnionTypes: true,
     allErrors: true,
     useDefaults: true,
-    // Each schema becomes one function. Inlined, they would make the module many times larger.
+    // Each schema becomes one function. Inlined schemas would make the module many times larger.
     inlineRefs: false,
     code,
   })

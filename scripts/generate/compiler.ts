@@ -16,7 +16,8 @@ export interface Compiler {
   /** The schema for Ajv, with its references replaced by IDs of this compiler. */
   prepare(placed: Located<Schema>, openness: Openness): Schema
   /** Like `prepare`, for a property of an object. Ajv applies defaults of properties only, and it
-   *  ignores the default behind a reference: this copies it to the property. */
+   *  ignores the default behind a reference. So this function copies the default to the
+   *  property. */
   prepareProperty(placed: Located<Schema>, openness: Openness): Schema
   /** Compiles a prepared schema and returns the name of its function. Equal schemas share one
    *  function. Throws `ContractError` at `place` if Ajv refuses the schema. */
@@ -37,7 +38,7 @@ export function newCompiler(sources: Sources, codeOptions: CodeOptions): Compile
 
   function prepare({ source, path, value }: Located<Schema>, openness: Openness): Schema {
     if (value.$ref)
-      return { $ref: component(locate(sources, source, value.$ref) as Located<Schema>, openness) }
+      return { $ref: addComponent(locate(sources, source, value.$ref) as Located<Schema>, openness) }
     assertNullable({ source, path, value })
     if (openness === 'closed') assertClosable(sources, { source, path, value })
     const schema = mapSubschemas(withoutAnnotations(value), (subschema, steps) =>
@@ -50,7 +51,6 @@ export function newCompiler(sources: Sources, codeOptions: CodeOptions): Compile
     return openness === 'closed' ? close(chosen) : chosen
   }
 
-  /** Adds the default. */
   function prepareProperty(placed: Located<Schema>, openness: Openness): Schema {
     const schema = prepare(placed, openness)
     // In a response, a default would hide that the field is missing.
@@ -60,11 +60,11 @@ export function newCompiler(sources: Sources, codeOptions: CodeOptions): Compile
   }
 
   /** Registers the component with Ajv and returns its ID. */
-  function component(target: Located<Schema>, openness: Openness): string {
+  function addComponent(target: Located<Schema>, openness: Openness): string {
     const { source, path } = target
     const id = `/${openness}/${source.file}/${path.map((step) => encodeURIComponent(step)).join('/')}`
     if (!components.has(id)) {
-      components.add(id) // before `prepare`: it may contain itself
+      components.add(id) // before `prepare`: the component may contain itself
       register(id, prepare(target, openness), target)
     }
     return id
@@ -80,8 +80,8 @@ export function newCompiler(sources: Sources, codeOptions: CodeOptions): Compile
 
   function add(name: string, schema: Schema, place: Place): string {
     const key = JSON.stringify(schema)
-    const known = names.get(key)
-    if (known) return known
+    const existing = names.get(key)
+    if (existing) return existing
     const id = schema.$ref ?? `/${name}`
     if (!schema.$ref) register(id, schema, place)
     compileAt(sources, place, () => ajv.getSchema(id))
@@ -102,7 +102,7 @@ export function newCompiler(sources: Sources, codeOptions: CodeOptions): Compile
     )
   }
 
-  /** Ajv writes `require` even in an ES module. */
+  /** Defines `require`, because Ajv uses it even in an ES module. */
   function code(): string {
     const module = standalone.default(ajv, functions)
     const body = module.replace(/^"use strict";\n/, '').replaceAll(/^export const/gm, 'const')
@@ -129,38 +129,40 @@ function close(schema: Schema): Schema {
 
 /** Validates the entries of a list only if there are not too many: Ajv takes quadratic time for
  *  their errors. */
-function boundItems({ items, uniqueItems, ...rest }: Schema): Schema {
+function boundItems({ items, uniqueItems, ...others }: Schema): Schema {
   const entries = { ...(items && { items }), ...(uniqueItems !== undefined && { uniqueItems }) }
-  const { maxItems } = rest
-  return items === undefined || maxItems === undefined || rest.if !== undefined
-    ? { ...rest, ...entries }
+  const { maxItems } = others
+  const hasBound = items !== undefined && maxItems !== undefined
+  return !hasBound || others.if !== undefined
+    ? { ...others, ...entries }
     : {
-        ...rest,
+        ...others,
         if: { maxItems },
         // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
         then: entries,
       }
 }
 
-/** Replaces `oneOf` by a choice of the alternative that the value must match, if a property tells
- *  them apart. Errors are then about this alternative only. The tags are found in the schema of the
- *  contract. The third parameter is the same schema, prepared: its alternatives are used. */
+/** If a property tells the alternatives of `oneOf` apart, replaces `oneOf` by a choice. Errors are
+ *  then about the chosen alternative only. The second parameter is the schema of the contract,
+ *  which shows the property and its values. The third is the prepared schema: it becomes the
+ *  result. */
 function chooseByTag(
   sources: Sources,
   { source, path, value }: Located<Schema>,
-  { oneOf = [], ...rest }: Schema,
+  { oneOf = [], ...others }: Schema,
 ): Schema {
   const resolve = (schema: Schema): Schema =>
     dereference(sources, { source, path, value: schema }).value
   const alternatives = (value.oneOf ?? []).map(resolve)
   const tag = findTag(alternatives, resolve)
-  if (tag === undefined) return value.oneOf ? { ...rest, oneOf } : rest
+  if (tag === undefined) return value.oneOf ? { ...others, oneOf } : others
   const options = alternatives.map((alternative) => listOptions(alternative, tag, resolve))
   const cases = oneOf.map((alternative, index): [Schema, Schema] => [
     tagSchema(tag, options[index] ?? []),
     alternative,
   ])
-  return { ...rest, ...chooseSchema(cases, tagSchema(tag, options.flat())) }
+  return { ...others, ...chooseSchema(cases, tagSchema(tag, options.flat())) }
 }
 
 /** Matches objects whose `tag` is one of the options. If there are no options, it matches objects
@@ -186,7 +188,8 @@ function assertNullable({
     fail(source, path, 'is nullable, but its enum does not list null: add it')
 }
 
-/** In a composition, each closed part refuses the properties of the other parts. */
+/** Throws for a composition of objects: each closed part would refuse the properties of the
+ *  others. */
 function assertClosable(sources: Sources, { source, path, value }: Located<Schema>): void {
   const isObject = (schema: Schema) =>
     isObjectSchema(dereference(sources, { source, path, value: schema }).value as Schema)

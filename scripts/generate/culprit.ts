@@ -1,4 +1,5 @@
-/** Finds the schema for which Ajv refuses another one that contains it or refers to it. */
+/** Ajv refuses a schema for a fault of a schema inside it or behind its references. These functions
+ *  find the faulty schema. */
 import { locate } from '../model/references.ts'
 import { listSubschemas, mapSubschemas, type Schema } from '../model/schema.ts'
 import {
@@ -15,7 +16,7 @@ import { CHECKING_CODE, newAjv, withoutAnnotations } from './ajv.ts'
 /** Throws `ContractError` at the keyword that is wrong, or at the place if no schema is wrong by
  *  itself. */
 export function failAtCulprit(sources: Sources, place: Place, error: Error): never {
-  // Parameters can be beside the operation.
+  // Parameters can be in the parent of the operation.
   const parent = { ...place, path: place.path.slice(0, -1) }
   for (const schema of [place, parent].flatMap((each) => listSchemas(sources, each))) {
     const reason = findReason(schema.value)
@@ -26,7 +27,7 @@ export function failAtCulprit(sources: Sources, place: Place, error: Error): nev
   fail(place.source, place.path, `is, or refers to, a schema that Ajv refuses: ${error.message}`)
 }
 
-/** All schemas below the place and behind its references, the innermost first. */
+/** All schemas below the place and behind references, the innermost first. */
 function listSchemas(sources: Sources, place: Place): Located<Schema>[] {
   const seen = new Set<unknown>()
   const visitSchema = (placed: Located<Schema>): Located<Schema>[] => {
@@ -56,7 +57,7 @@ function isSchemaPath(path: Path): boolean {
   return isComponent || path.includes('schema') || path.at(-1) === 'payload'
 }
 
-/** Why Ajv refuses the schema without its subschemas. */
+/** Why Ajv refuses the schema without its subschemas. Undefined if Ajv accepts it. */
 function findReason(schema: Schema): string | undefined {
   try {
     newAjv(CHECKING_CODE).compile(mapSubschemas(withoutAnnotations(schema), () => ({})))

@@ -1,4 +1,4 @@
-/** The faults for which lint, generate, diff and serve refuse a contract. */
+/** The faults for which `generate` refuses a contract. `lint` and `diff` list them. */
 import { findInconsistencies } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
 import { isMapOfNames, listNodes } from '../model/nodes.ts'
@@ -23,11 +23,11 @@ export interface Fault {
   problem: string
 }
 
-/** All faults, without those that `buildContract` throws. */
+/** All faults except those for which `buildContract` throws. */
 export function findFaults(contract: Contract): Fault[] {
   const findings = [...findInconsistencies(contract), ...findUnsupportedParts(contract)]
   const ungenerated = findUngenerated(contract)
-  // A schema that Ajv refuses has no defaults to check.
+  // Checking defaults would throw for a schema that Ajv refuses.
   const defaults = ungenerated.length > 0 ? [] : findFaultyDefaults(contract)
   const faults = [...[...findings, ...defaults].map(toFault), ...ungenerated]
   const unique = new Map(faults.map((fault) => [JSON.stringify(fault), fault]))
@@ -38,7 +38,7 @@ function toFault({ source, path, problem }: Finding): Fault {
   return { file: source.file, position: source.position(path), problem }
 }
 
-/** The first fault of each part of the generator. */
+/** The first fault that each of these parts of the generator throws. */
 export function findUngenerated(contract: Contract): Fault[] {
   return [writeOperations, writeValidators, writeResources].flatMap((write) => {
     try {
@@ -55,16 +55,17 @@ export function findUngenerated(contract: Contract): Fault[] {
 /** Defaults that their schema refuses: each request without the value would get 422. */
 export function findFaultyDefaults({ sources }: Contract): Finding[] {
   const compiler = newCompiler(sources, CHECKING_CODE)
-  // Many operations have the same parameters and properties.
-  const valid = new Set<string>()
+  // A cache: many operations have the same parameters and properties.
+  const validKeys = new Set<string>()
   const check = (source: Source, { owner, keyword, path }: Default): Finding[] => {
     const key = JSON.stringify([source.file, keyword, owner])
-    if (valid.has(key)) return []
+    if (validKeys.has(key)) return []
     const schema = { source, path, value: owner }
     const validate = compiler.compile(compiler.prepare(schema, 'open'), schema)
     const value = owner[keyword]
+    // A clone, because the validator adds defaults to the value.
     if (validate(structuredClone(value))) {
-      valid.add(key)
+      validKeys.add(key)
       return []
     }
     const reasons = (validate.errors ?? []).map(({ message }) => message).join(', ')

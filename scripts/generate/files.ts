@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { posix } from 'node:path'
 
-/** The sorted names of the files and folders in the directory. Empty if it does not exist. */
+/** The sorted names of the files and folders in the directory. Empty if there is no directory. */
 export async function listNames(directory: string, { recursive = false } = {}): Promise<string[]> {
   const names = await readdir(directory, { recursive }).catch((error) => {
     if (error.code === 'ENOENT') return []
@@ -16,7 +16,7 @@ export const CODE_FOLDERS: readonly string[] = [
   ...['scripts', 'client'],
 ]
 
-/** The files and folders below these folders, relative to the root. */
+/** The paths of the files and folders below `folders`, relative to the root. */
 export async function listPathsBelow(root: string, folders: readonly string[]): Promise<string[]> {
   const lists = folders.map(async (folder) =>
     (await listNames(posix.join(root, folder), { recursive: true })).map((file) =>
@@ -35,7 +35,7 @@ export async function newMigrationFile(root: string, name: string): Promise<stri
   const files = await listNames(posix.join(root, folder))
   const timestampOf = (ms: number): string =>
     new Date(ms).toISOString().replace(/\D/g, '').slice(0, 12)
-  let time = Date.now()
-  while (files.some((file) => file.startsWith(timestampOf(time)))) time += MINUTE_MS
-  return `${folder}/${timestampOf(time)}_${name}.ts`
+  let timeMs = Date.now()
+  while (files.some((file) => file.startsWith(timestampOf(timeMs)))) timeMs += MINUTE_MS
+  return `${folder}/${timestampOf(timeMs)}_${name}.ts`
 }

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { findDevelopmentProgram } from '../model/development-program.ts'
 
-/** Breaks long lines and sorts imports as Biome does. Throws `Refused` if it is not installed. */
+/** Lets Biome break long lines and sort imports. Throws `Refused` if Biome is not installed. */
 export async function formatFiles(root: string, files: string[]): Promise<void> {
   const code = files.filter((file) => /\.[cm]?[jt]s$/.test(file))
   if (code.length === 0) return

@@ -3,9 +3,9 @@ import type { Contract } from '../model/contract.ts'
 import { listNames } from './files.ts'
 import { HEADER } from './typescript-text.ts'
 
-/** generated/handlers.ts: every handler by operationId. Its compilation shows which are missing, of
- *  the wrong type, or left over. `files` are the names in handlers/ without `.ts`. A file without
- *  an operation is listed, too, and does not compile. */
+/** generated/handlers.ts: every handler by operationId. It does not compile if a handler is
+ *  missing, of the wrong type, or without an operation. `files` are the names in handlers/ without
+ *  `.ts`. */
 export function writeHandlerIndex({ operations }: Contract, files: string[]): string {
   const names = [...new Set([...operations.map(({ id }) => id), ...files])].sort()
   return `${HEADER}import type { Handler } from '../handlers/call.ts'
@@ -20,7 +20,7 @@ ${names.map((name) => `  ${name},`).join('\n')}
 `
 }
 
-/** The file in handlers/ that serves no operation: it declares what a handler is. */
+/** The file in handlers/ with the types of handlers. It serves no operation. */
 const TYPES_FILE = 'call.ts'
 
 /** The handlers that are written, by operationId. */

@@ -1,4 +1,4 @@
-/** Makes a service from an OpenAPI document: a folder with the document, its generated code and
+/** Creates a service from an OpenAPI document: a folder with the document, generated code and
  *  stubs. */
 import { statSync } from 'node:fs'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
@@ -14,8 +14,8 @@ import { type GenerateResult, generate } from './generate.ts'
 const PROGRAM = fileURLToPath(new URL('../../bin/muster.js', import.meta.url))
 
 /** Copies the document and the files that it refers to into `directory`, which must be empty or not
- *  exist yet. Throws `Refused` for another directory, and `UnsupportedDocument` with every reason.
- *  After an error, the directory is as it was. */
+ *  exist yet. Throws `Refused` for another directory, and `UnsupportedDocument` with every finding.
+ *  After an error, the directory is empty again or deleted. */
 export async function init(directory: string, document: string): Promise<GenerateResult> {
   const target = statSync(directory, { throwIfNoEntry: false })
   if (target && (!target.isDirectory() || (await readdir(directory)).length > 0))
@@ -23,7 +23,7 @@ export async function init(directory: string, document: string): Promise<Generat
       `${directory} exists already, and is no empty folder. Choose a folder that does not exist yet.`,
     )
   if (!statSync(document, { throwIfNoEntry: false })?.isFile())
-    throw new Refused(`There is no file ${document}.`)
+    throw new Refused(`There is no file ${document}. Name a file with an OpenAPI document.`)
   // The outermost folder that did not exist.
   const created = await mkdir(directory, { recursive: true })
   try {
@@ -34,14 +34,14 @@ export async function init(directory: string, document: string): Promise<Generat
     return await generate({ check: false, root: directory })
   } catch (error) {
     const original = nameOriginal(error, document, findDocument(directory))
-    // Otherwise the folder would not be empty when the document is corrected.
+    // The directory must be empty when the user tries again with a corrected document.
     if (created === undefined) await empty(directory)
     else await rm(created, { recursive: true })
     throw original
   }
 }
 
-/** The error with the files of the user instead of their copies. */
+/** A copy of the error that names the files of the user instead of their copies. */
 function nameOriginal(error: unknown, document: string, copy: string | undefined): unknown {
   const toOriginal = (file: string): string =>
     file === copy ? document : join(dirname(document), file)

@@ -15,11 +15,11 @@ const SCHEMA_FILE = 'records/schema.sqlite.json'
 
 type Tables = Record<string, { columns: Record<string, string> } | undefined>
 
-/** Lists whose table does not exist yet are left out: so are all lists where records/ is
- *  missing. */
+/** A remark for each such filter and sort. Leaves out lists whose table does not exist yet: without
+ *  records/, all of them. */
 export async function findMissingColumns(root: string, contract: Contract): Promise<Remark[]> {
   const tables: Tables = JSON.parse(await readText(root, SCHEMA_FILE, '{}'))
-  const found = contract.operations
+  const remarks = contract.operations
     .filter((operation) => isList(contract, operation))
     .map(async (operation): Promise<Remark[]> => {
       const name = operation.path.split('/').at(-1) ?? ''
@@ -38,11 +38,11 @@ export async function findMissingColumns(root: string, contract: Contract): Prom
             `"npm run update-schema"${filter ? `, or write the filter in ${file}` : ''}`,
         }))
     })
-  return (await Promise.all(found)).flat()
+  return (await Promise.all(remarks)).flat()
 }
 
-function readText(root: string, file: string, otherwise: string): Promise<string> {
-  return readFile(join(root, file), 'utf8').catch(() => otherwise)
+function readText(root: string, file: string, fallback: string): Promise<string> {
+  return readFile(join(root, file), 'utf8').catch(() => fallback)
 }
 
 interface Column {
@@ -66,7 +66,7 @@ function listColumns({ sources }: Contract, { parameters }: Operation): Column[]
   })
 }
 
-/** A `Listing` of records/list.ts defines other filters as functions by name. */
+/** Whether the code defines the filter as a function of a `Listing` of records/list.ts. */
 function definesFilter(code: string, filter: string | undefined): boolean {
   return filter !== undefined && new RegExp(`\\b${filter}: \\(`).test(code)
 }

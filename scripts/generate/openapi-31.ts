@@ -1,5 +1,6 @@
 /** generated/openapi-3.1.json: openapi.yaml as OpenAPI 3.1, with a `webhooks` section from
- *  asyncapi.yaml. Generators that read only OpenAPI get the types of the deliveries from it. */
+ *  asyncapi.yaml. Generators that read only OpenAPI get the types of deliveries from this
+ *  section. */
 import type { Contract } from '../model/contract.ts'
 import type { EventMessage } from '../model/events.ts'
 import { dereference } from '../model/references.ts'
@@ -16,7 +17,7 @@ export function toOpenapi31(contract: Contract): object {
     tags,
     paths = {},
     components,
-    ...rest
+    ...others
   } = convertNode(contract.openapi.root) as Record<string, Record<string, object>>
   const webhooks = Object.fromEntries(
     contract.events.map((event) => [event.type, toWebhook(contract.sources, event)]),
@@ -24,7 +25,7 @@ export function toOpenapi31(contract: Contract): object {
   const schemas = withRules(contract, { ...listPayloadSchemas(contract), ...components?.schemas })
   return {
     openapi: '3.1.0',
-    ...rest,
+    ...others,
     tags: [...((tags ?? []) as object[]), WEBHOOKS_TAG],
     paths: mapValues(paths, (item) => withListRules(item, schemas)),
     webhooks,
@@ -32,7 +33,7 @@ export function toOpenapi31(contract: Contract): object {
   }
 }
 
-/** The Path Item Object with the rules of its list's parameters. */
+/** The Path Item Object with the rule for the sort of its list. */
 function withListRules(item: object, schemas: Schemas): object {
   const { get } = item as { get?: { parameters?: object[] } }
   if (!get?.parameters) return item

@@ -7,17 +7,17 @@ import { type Remark, toRemark } from '../report/result.ts'
 import { listNames, listPathsBelow } from './files.ts'
 import { listHandlers } from './handlers.ts'
 
-/** Each such handler, test, mention in a test, hook or guide, and unused component, and what to
- *  do. */
+/** A remark for each handler and test without an operation, each line of a test, hook or guide that
+ *  names such an operation, and each unused component. */
 export async function findOrphans(root: string, contract: Contract): Promise<Remark[]> {
   const ids = new Set(contract.operations.map(({ id }) => id))
   const handlers = await listOrphanHandlers(root, ids)
-  // Other tests of handlers are named after what they look at, in lower case.
+  // The names of other tests in this folder are in lower case.
   const tests = (await listNames(join(root, 'test/handlers')))
     .map((file) => /^([a-z]+[A-Z]\w*)\.test\.ts$/.exec(file)?.[1])
     .filter((name) => name !== undefined && !ids.has(name)) as string[]
-  const before = (await generatedIds(root)).filter((id) => !ids.has(id))
-  const gone = new Set([...handlers, ...tests, ...before])
+  const removedIds = (await generatedIds(root)).filter((id) => !ids.has(id))
+  const gone = new Set([...handlers, ...tests, ...removedIds])
   return [
     ...handlers.map(describeHandler),
     ...tests.map((name) => ({
@@ -25,12 +25,17 @@ export async function findOrphans(root: string, contract: Contract): Promise<Rem
       line: null,
       message: 'tests no operation: remove it, or rename it with its operation',
     })),
-    ...(await mentions(root, gone, new Set(tests.map((name) => `test/handlers/${name}.test.ts`)))),
+    ...(await findMentions(
+      root,
+      gone,
+      new Set(tests.map((name) => `test/handlers/${name}.test.ts`)),
+    )),
     ...findUnusedComponents(contract).map(toRemark),
   ]
 }
 
-/** Each handler without an operation. Documents of other teams often have unused components. */
+/** A remark for each handler without an operation. Leaves out unused components, which documents of
+ *  other teams often have. */
 export async function findOrphanHandlers(root: string, contract: Contract): Promise<Remark[]> {
   const ids = new Set(contract.operations.map(({ id }) => id))
   return (await listOrphanHandlers(root, ids)).map(describeHandler)
@@ -45,7 +50,7 @@ function describeHandler(name: string): Remark {
   return { file: `handlers/${name}.ts`, line: null, message }
 }
 
-/** The operations when generated/ was last written. */
+/** The IDs of the operations when generated/ was last written. */
 async function generatedIds(root: string): Promise<string[]> {
   const text = await readFile(join(root, 'generated/operations.ts'), 'utf8').catch(() => '')
   const union = /^export type OperationId =((?:\n {2}\| '\w+')*)/m.exec(text)?.[1] ?? ''
@@ -53,7 +58,11 @@ async function generatedIds(root: string): Promise<string[]> {
 }
 
 /** Lines of tests, hooks and guides that still mention these names. */
-async function mentions(root: string, names: Set<string>, except: Set<string>): Promise<Remark[]> {
+async function findMentions(
+  root: string,
+  names: Set<string>,
+  except: Set<string>,
+): Promise<Remark[]> {
   if (names.size === 0) return []
   const pattern = new RegExp(`\\b(${[...names].join('|')})\\b`)
   const files = await listPathsBelow(root, ['test', 'scripts/contract', 'docs'])

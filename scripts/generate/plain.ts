@@ -1,6 +1,4 @@
-/** The files of a service that is made from an OpenAPI document: generated/ and the stubs of
- *  handlers. */
-
+/** The files of a service that is made from an OpenAPI document: generated/ and stubs. */
 import type { Contract } from '../model/contract.ts'
 import { writeDocument } from '../model/document.ts'
 import { isData } from '../model/nodes.ts'
@@ -42,11 +40,12 @@ function writeRow({ id, path, method }: Operation): string {
   return `\n  ${id}: paths[${JSON.stringify(path)}]['${method}']`
 }
 
-/** Names of schemas in a document can be any text, so they become no names of types. */
+/** The name of a schema can be any text, so it does not become the name of a type. */
 const TYPE_OPTIONS = { defaultNonNullable: false, rootTypes: false }
 
-/** openapi-typescript takes references only in the mapping of a discriminator, which may also have
- *  names, and it follows references in examples and extensions, which are data. */
+/** A copy of the document for openapi-typescript. Mappings of discriminators have references
+ *  instead of names, which openapi-typescript does not take. Examples and extensions are left out:
+ *  they are data, but openapi-typescript would follow references in them. */
 function forTypes(node: unknown, key = ''): unknown {
   if (Array.isArray(node)) return node.map((item) => forTypes(item))
   if (!isObject(node)) return node

@@ -102,7 +102,7 @@ export function isList({ sources }: Contract, { method, success }: Operation): b
   return properties.data?.type === 'array' && properties.meta !== undefined
 }
 
-/** Undefined unless `list` is a list whose records can also be fetched one by one. */
+/** The row of a resource. Undefined if `findRecordOperations` finds none. */
 function toRow(
   contract: Contract,
   list: Operation,
@@ -136,8 +136,8 @@ function toRow(
   }
 }
 
-/** The operations on the records of a list. Undefined unless they can also be fetched one by
- *  one. */
+/** The operations on the records of `list`. Undefined if it is not a list, or if no operation gets
+ *  one record. */
 export function findRecordOperations(contract: Contract, list: Operation, operations: Operation[]) {
   const page = list.success.content['application/json']
   if (!page || !isList(contract, list) || list.path.includes('{')) return undefined
@@ -188,8 +188,8 @@ const CONSOLE_KEYWORDS = new Set([
   ...['x-currency', 'x-depends-on', 'x-by-option', 'x-enum-descriptions'],
 ])
 
-/** Like `inlineReferences`, but cuts recursion off with an empty schema, merges the alternatives of
- *  an object and keeps only `CONSOLE_KEYWORDS`. */
+/** Like `inlineReferences`, but replaces a recursive schema by an empty one, merges the
+ *  alternatives of an object and keeps only `CONSOLE_KEYWORDS`. */
 function inlineForConsole(
   sources: Sources,
   placed: Located<Schema>,

@@ -1,6 +1,6 @@
-/** Rules of the contract that OpenAPI 3.0 cannot say, or only in a form that generators refuse. In
- *  generated/openapi-3.1.json, keywords of JSON Schema 2020-12 say them. The service checks the
- *  same rules: operations/request-rules.ts and operations/storable.ts. */
+/** Rules of the contract that OpenAPI 3.0 cannot express, or only in a form that generators refuse.
+ *  In generated/openapi-3.1.json, keywords of JSON Schema 2020-12 express these rules. The service
+ *  checks the same rules in operations/request-rules.ts and operations/storable.ts. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import {
@@ -39,7 +39,8 @@ function withNullAlternative(schemas: Schemas, schema: Schema): Schema {
   }
 }
 
-/** The names of the properties of an object obey the rule for text, if they are free to choose. */
+/** Adds the rule for text to the names of properties, in objects whose properties can have any
+ *  name. */
 function withNamePatterns(schema: Schema): Schema {
   const whole = mapSubschemas(schema, withNamePatterns)
   return isObject(whole.additionalProperties) && whole.properties === undefined
@@ -47,8 +48,8 @@ function withNamePatterns(schema: Schema): Schema {
     : whole
 }
 
-/** In a schema with the properties `resource` and `filters`: allows in `filters` only the filters of
- *  that resource's list. */
+/** In a schema with the properties `resource` and `filters`: allows in `filters` only the filters
+ *  of that resource's list. */
 function withFiltersOfResource(operations: Operation[], schemas: Schemas, schema: Schema): Schema {
   const { resource, filters } = schema.properties ?? {}
   if (!resource || !filters || schema.additionalProperties !== false) return schema
@@ -73,14 +74,16 @@ function listFilters(operations: Operation[], resource: unknown): string[] {
   return (names ?? []).filter((name) => name !== undefined)
 }
 
-/** Adds to the parameter `sort` that it does not name a field in both orders. */
+/** Adds a rule to the parameter `sort`: no field may be named in both orders. Returns other
+ *  parameters unchanged. */
 export function withDistinctFields(parameter: object, schemas: Schemas): object {
   const { name, schema } = parameter as { name?: string; schema?: Schema }
   const options = schemas[schema?.items?.$ref?.split('/').at(-1) ?? '']?.enum ?? []
   const fields = options.map(String).filter((option) => options.includes(`-${option}`))
   if (name !== 'sort' || fields.length === 0) return parameter
-  const both = fields.map((field) => ({
+  const repeats = fields.map((field) => ({
     allOf: [{ contains: { const: field } }, { contains: { const: `-${field}` } }],
   }))
-  return { ...parameter, schema: { ...schema, not: both.length === 1 ? both[0] : { anyOf: both } } }
+  const not = repeats.length === 1 ? repeats[0] : { anyOf: repeats }
+  return { ...parameter, schema: { ...schema, not } }
 }

@@ -1,6 +1,5 @@
 /** Stubs of an operation: a handler that responds with 501, and a test that fails until the handler
  *  is written. */
-
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { literal } from './typescript-text.ts'
@@ -33,8 +32,7 @@ function writeTest({ id, method, path, parameters, body, success }: Operation): 
   const url = names.reduce((text, { name, example }) => {
     return text.replace(`{${name}}`, String(example ?? name))
   }, path)
-  const needsRecord =
-    names.length > 0 ? '  // Create the record first and use its ID in the path.\n' : ''
+  const hint = names.length > 0 ? '  // Create the record first and use its ID in the path.\n' : ''
   const example = body && (body.example ?? {})
   const bodyLine = example === null ? '' : `  const body = ${literal(example, '  ')}\n`
   const options = example === null ? '{ key }' : '{ key, body }'
@@ -49,7 +47,7 @@ afterAll(() => app[Symbol.asyncDispose]())
 
 test('${id}: the example of the contract → ${success.status}', async () => {
   const { key } = await app.newAccount()
-${needsRecord}${bodyLine}  const path = '${url}'
+${hint}${bodyLine}  const path = '${url}'
   const response = await app.call('${method.toUpperCase()}', path, ${options})
   expect(response).toMatchObject({ status: ${success.status} })
 })

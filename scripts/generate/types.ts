@@ -1,4 +1,4 @@
-/** TypeScript types of both files, by openapi-typescript. */
+/** TypeScript types of openapi.yaml and asyncapi.yaml, by openapi-typescript. */
 import type { GlobalContext, OpenAPI3, OpenAPITSOptions } from 'openapi-typescript'
 import { Refused } from '../../errors.ts'
 import type { Contract } from '../model/contract.ts'
@@ -60,7 +60,7 @@ export function listPayloadSchemas({ sources, events }: Contract): Record<string
       fail(target.source, target.path, `${name} is also at ${other}: rename one of them`)
     }
     if (!origin) {
-      origins.set(name, target) // before its references: it may contain itself
+      origins.set(name, target) // before its references: the schema may contain itself
       schemas[name] = toJsonSchema(renameReferences(sources, target, add))
     }
     return `#/components/schemas/${name}`
@@ -70,6 +70,7 @@ export function listPayloadSchemas({ sources, events }: Contract): Record<string
   return schemas
 }
 
+/** The types of an OpenAPI document. `omitted` are names of types to leave out. */
 export async function writeTypes(
   document: object,
   options: OpenAPITSOptions,
@@ -82,22 +83,22 @@ export async function writeTypes(
   return library.astToString(nodes.filter((node) => !isOmitted(node)))
 }
 
-/** Does what the default export of openapi-typescript does. It leaves out the check and the
- *  bundling by Redocly, which take twice as long: the contract is checked already, and refers to no
- *  other file. */
+/** Does what the default export of openapi-typescript does, but without the check and the bundling
+ *  by Redocly, which take twice as long. The document is checked already, and refers to no other
+ *  file. */
 function toNodes(
   { transformSchema, scanDiscriminators, resolveRef }: OpenapiTypescript,
   document: object,
-  changes: OpenAPITSOptions,
+  overrides: OpenAPITSOptions,
 ) {
   const options = {
     rootTypes: true,
     rootTypesNoSchemaPrefix: true,
     defaultNonNullable: true,
     silent: true,
-    ...changes,
+    ...overrides,
   }
-  // A copy: it changes documents that have a discriminator.
+  // A copy: openapi-typescript changes documents that have a discriminator.
   const copy = structuredClone(document) as OpenAPI3
   try {
     const context: Partial<GlobalContext> = {

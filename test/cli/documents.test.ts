@@ -198,7 +198,9 @@ components:
 
   it('is not copied from a folder, or into a file', async () => {
     const root = join(folder, 'from-folder')
-    await expect(init(root, pets)).rejects.toThrow(`There is no file ${pets}.`)
+    await expect(init(root, pets)).rejects.toThrow(
+      `There is no file ${pets}. Name a file with an OpenAPI document.`,
+    )
     const file = join(pets, 'openapi.json')
     await expect(init(file, PETSTORE)).rejects.toThrow(
       `${file} exists already, and is no empty folder. Choose a folder that does not exist yet.`,

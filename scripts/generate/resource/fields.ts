@@ -25,17 +25,20 @@ export interface Field {
   reference: Reference | undefined
   /** The values of an enumeration. */
   options: string[] | undefined
-  /** Its schema in the body of a create request. */
+  /** The schema of the field in the body of a create request. Undefined if the body cannot have the
+   *  field. */
   creation: Schema | undefined
-  /** A create request must have it. */
+  /** Whether a create request must have the field. */
   isRequired: boolean
-  /** The value of a new record if the create request has none. */
+  /** The value of a new record if the create request has none. Undefined if each request has
+   *  one. */
   initial: unknown
-  /** Its schema in the body of an update. */
+  /** The schema of the field in the body of an update. Undefined if the body cannot have the
+   *  field. */
   change: Schema | undefined
 }
 
-/** The service sets them. */
+/** Fields that only the service sets. */
 export const MANAGED_FIELDS = ['id', 'created_at', 'updated_at']
 
 interface Schemas {
@@ -46,8 +49,8 @@ interface Schemas {
   change: Located<Schema> | undefined
 }
 
-/** Without `MANAGED_FIELDS`. Throws `ContractError` for a field that cannot be mapped to a
- *  column. */
+/** The fields of the record without `MANAGED_FIELDS`. Throws `ContractError` for a field that
+ *  cannot be stored in a column. */
 export function readFields(contract: Contract, schemas: Schemas): Field[] {
   const { sources } = contract
   const record = dereference(sources, schemas.record)
@@ -151,8 +154,8 @@ function referenceOf(contract: Contract, place: Place, type: string): Reference 
   return reference
 }
 
-/** The default, null, or the first value of an enumeration. Undefined for a required field without
- *  a default. `owner` is the schema that can have the default. */
+/** `initial` of the field: the default, null, or the first value of an enumeration. Undefined for a
+ *  required field without a default. Throws `ContractError` in `owner` for any other field. */
 function initialOf(owner: Located<Schema>, field: Field, { value }: Located<Schema>): unknown {
   const { name, creation, isRequired, nullable, options } = field
   const byDefault = readDefault(creation ?? {}) ?? readDefault(value)

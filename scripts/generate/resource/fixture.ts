@@ -8,11 +8,12 @@ import { type Field, MANAGED_FIELDS } from './fields.ts'
 import { fieldOf } from './query.ts'
 import type { Resource } from './resource.ts'
 
-/** Two records for each minute: at least three minutes, so that filters by time divide them. */
-const SEEDS = [0, 1, 0, 2, 1, 0]
-/** Records without a value in the nullable fields. */
+/** The variant of each seed. Six seeds, because the tests create two in each minute and filters by
+ *  time need three minutes. */
+const SEED_VARIANTS = [0, 1, 0, 2, 1, 0]
+/** The indexes of seeds without a value in nullable fields. */
 const SEEDS_WITHOUT_VALUE = [2, 5]
-/** The record that an update changes. */
+/** The index of the seed that an update changes. */
 const CHANGED_SEED = 1
 
 type Body = Record<string, unknown>
@@ -20,7 +21,7 @@ type Body = Record<string, unknown>
 /** The ID of a seeded record of another resource. */
 interface SeededId {
   type: string
-  /** Of its seeds. */
+  /** The index of the record among the seeds of its resource. */
   index: number
 }
 
@@ -28,11 +29,11 @@ export function writeFixture(resource: Resource): string {
   const { type } = resource
   const change = changeOf(resource)
   const types = seededFields(resource).flatMap(({ reference }) => reference?.type ?? [])
-  const names = [...new Set(types)].map((name) => `${name} = []`)
+  const seeded = [...new Set(types)].map((name) => `${name} = []`)
   const cases = filtersOf(resource).map((name) => `      ${name}: ${writeCases(resource, name)},`)
   return `  ${type}: {
     newBody: ${writeNewBody(resource)},
-    seed: (${names.length > 0 ? `{ ${names.join(', ')} }` : ''}) => [${seedsOf(resource).map(writeSeed).join(', ')}],
+    seed: (${seeded.length > 0 ? `{ ${seeded.join(', ')} }` : ''}) => [${seedsOf(resource).map(writeSeed).join(', ')}],
 ${change === undefined ? '' : `    changes: [[${CHANGED_SEED}, ${literal(change)}]],\n`}    filterCases: {
 ${cases.join('\n')}
     },
@@ -44,12 +45,12 @@ function filtersOf({ filters, search }: Resource): string[] {
   return search.length > 0 ? [...filters, 'search'] : filters
 }
 
-/** The field whose values decide a filter of the seeds. */
+/** The field whose value decides whether a seed matches the filter. */
 function decidingField({ search }: Resource, filter: string): string {
   return filter === 'search' ? (search[0] ?? '') : fieldOf(filter)
 }
 
-/** The example, with the IDs of new records instead of those that it refers to. */
+/** The code of the example. The IDs of new records replace the references of the example. */
 function writeNewBody({ fields, create: { body } }: Resource): string {
   const lines = Object.entries(body.example as Body).map(
     ([name, value]) => writeNewId(fields, body, name) ?? `${name}: ${literal(value)}`,
@@ -58,8 +59,8 @@ function writeNewBody({ fields, create: { body } }: Resource): string {
   return `${creates ? 'async (client)' : '()'} => ({ ${lines.join(', ')} })`
 }
 
-/** The code that creates the record that the example refers to. Undefined if the example has no
- *  reference there. */
+/** The code that creates the record to which the field refers. Undefined if the field of the
+ *  example has no reference. */
 export function writeNewId(
   fields: Field[],
   { example }: MediaType,
@@ -71,7 +72,7 @@ export function writeNewId(
 }
 
 function seedsOf(resource: Resource): Body[] {
-  return SEEDS.map((variant, index) =>
+  return SEED_VARIANTS.map((variant, index) =>
     seedOf(resource, variant, SEEDS_WITHOUT_VALUE.includes(index)),
   )
 }
@@ -89,7 +90,7 @@ function listedFields(resource: Resource): string[] {
   return [...filtered, ...resource.sorts]
 }
 
-/** Fields of filters and sorts differ between variants. */
+/** One seed. Fields of filters and sorts differ between variants. */
 function seedOf(resource: Resource, variant: number, isEmpty: boolean): Body {
   const example = resource.create.body.example as Body
   const listed = listedFields(resource)
@@ -121,7 +122,8 @@ function writeSeededId({ type, index }: SeededId): string {
 const HOUR_MS = 3_600_000
 const START = '2026-03-02T09:00:00.000Z'
 
-/** The value of a variant: 0 is the example's. */
+/** The value of the field in a variant. `value` is that of the example. Variant 0 has the same
+ *  value, or the first of an enumeration. */
 function vary({ kind, options, creation = {} }: Field, value: unknown, variant: number): unknown {
   const values = creation.enum ?? options
   if (values) return values[variant % values.length]
@@ -134,7 +136,7 @@ function vary({ kind, options, creation = {} }: Field, value: unknown, variant: 
     : number - variant
 }
 
-/** Text of a format or pattern stays the example's, except for an email. */
+/** Text with a format or pattern does not vary, except for an email. */
 function varyText(schema: Schema, value: unknown, variant: number): unknown {
   if (variant === 0 && value !== undefined && value !== null) return value
   if (schema.format === 'email') return `${variant}${value ?? '@example.com'}`
@@ -147,7 +149,8 @@ function isPlainText({ pattern }: Schema): boolean {
   return pattern === undefined || pattern === TEXT_PATTERN || isNotBlankPattern(pattern)
 }
 
-/** For the first filter whose value only an update can set. */
+/** The body of an update for the first filter whose value only an update can set. Undefined if
+ *  there is no such filter. */
 function changeOf({ fields, filters }: Resource): Body | undefined {
   const field = fields.find(
     ({ name, reference, creation, change }) =>

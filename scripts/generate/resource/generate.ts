@@ -19,19 +19,19 @@ import { writeTest } from './tests.ts'
 /** Paths are relative to the root. */
 export interface ResourceFiles {
   written: string[]
-  /** Files with a line for the resource now. */
+  /** Files of all resources, to which lines for this resource were added. */
   changed: string[]
   /** Stubs of tests that the new test replaces. */
   removed: string[]
-  /** What a person still does, one sentence each. */
+  /** What a person must still do, one sentence each. */
   left: string[]
 }
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
 /** Writes the handlers, records file, migration, test and fixture of a resource. Throws
- *  `ContractError` if the contract does not describe it as needed, and `Refused` if a file exists
- *  that is not an unchanged stub. Then nothing is written. */
+ *  `ContractError` if the contract does not describe the resource as needed, and `Refused` if a
+ *  file exists that is not an unchanged stub. After an error, no file has changed. */
 export async function generateResource(slug: string, root = ROOT): Promise<ResourceFiles> {
   if (isPlain(root))
     throw new Refused(
@@ -49,7 +49,7 @@ export async function generateResource(slug: string, root = ROOT): Promise<Resou
   const stubs = writeStubs(contract, [])
   await assertReplaceable(root, Object.keys(files), stubs)
   await assertNoMigration(root, resource)
-  await assertKept(root, resource)
+  await assertReferencesKept(root, resource)
   const insertions = await insertLines(root, insertionsFor(resource))
   const removed = await findUnchangedStubs(root, resource, stubs)
 
@@ -91,7 +91,7 @@ async function assertNoMigration(root: string, { table, slug }: Resource): Promi
 
 /** Throws `Refused` if the service removes the records that a field refers to: the removal would
  *  fail. */
-async function assertKept(root: string, { fields }: Resource): Promise<void> {
+async function assertReferencesKept(root: string, { fields }: Resource): Promise<void> {
   const file = 'records/removal-rules.ts'
   const rules = await readFile(join(root, file), 'utf8').catch(() => '')
   for (const { name, reference } of fields)
@@ -129,8 +129,8 @@ function tasksFor(resource: Resource): string[] {
           ]
         : [],
     ),
-    `records/${slug}.ts: add the rules that the contract does not have, such as unique fields and which status can ` +
-      'follow',
+    `records/${slug}.ts: add the rules that the contract does not have, such as unique fields and the allowed ` +
+      'changes of a status',
     'Run `npm run update-schema`: it writes the new table into the two schema files and freezes the migration',
   ]
 }

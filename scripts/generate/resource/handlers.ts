@@ -13,7 +13,7 @@ export function writeHandlers(resource: Resource): Record<string, string> {
     ]
   return Object.fromEntries(
     files.flatMap(([operation, write]) =>
-      operation ? [[pathOf(operation), write(resource, operation.id, emitted(operation))]] : [],
+      operation ? [[pathOf(operation), write(resource, operation.id, eventOf(operation))]] : [],
     ),
   )
 }
@@ -28,7 +28,7 @@ const EVENT_OF_METHOD: Record<string, string> = {
 
 /** The event that the method stands for, for example `venue.created`. Empty if the operation does
  *  not emit it. */
-export function emitted({ method, emits }: Operation): string {
+export function eventOf({ method, emits }: Operation): string {
   return emits.find((type) => type.endsWith(`.${EVENT_OF_METHOD[method]}`)) ?? ''
 }
 

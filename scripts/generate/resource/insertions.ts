@@ -1,18 +1,18 @@
-/** The lines that a generated resource adds to files of other resources. */
+/** The lines that a generated resource adds to files of all resources. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Field } from './fields.ts'
 import { writeFixture } from './fixture.ts'
 import type { Resource } from './resource.ts'
 
-/** Inserted after the last match of `after`. */
+/** A text to insert after the last match of `after`. */
 interface Insertion {
   file: string
   after: RegExp
   text: string
   /** A file with this text needs no insertion. */
   unless?: RegExp
-  /** For a person, if the file has no such place. */
+  /** What a person must do if the file has no match. */
   task: string
 }
 
@@ -21,7 +21,7 @@ export function insertionsFor(resource: Resource): Insertion[] {
   const removal = resource.delete ? 'Clients and users delete records' : 'Deleted with the account'
   return [
     {
-      // A resource stands below those that it refers to.
+      // At the end, because a resource stands below those that its seeds refer to.
       file: 'test/resources.ts',
       after: /^const FIXTURES: [\s\S]*?\n(?=\}\n)/gm,
       text: writeFixture(resource),
@@ -55,7 +55,7 @@ export function insertionsFor(resource: Resource): Insertion[] {
   ]
 }
 
-/** A record that others refer to cannot be deleted. */
+/** The code that refuses to delete a record if records of this resource refer to it. */
 function deletionChecks(resource: Resource, { name, reference }: Field): Insertion[] {
   if (!reference?.deletion) return []
   const { table, variable, noun } = resource
@@ -80,7 +80,7 @@ function deletionChecks(resource: Resource, { name, reference }: Field): Inserti
   ]
 }
 
-/** Formatting joins the imports of one file. */
+/** An import, before the last import. Formatting joins the imports from one file. */
 function newImport(file: string, name: string, from: string, task: string): Insertion {
   return {
     file,

@@ -43,25 +43,26 @@ function column(field: Field): string {
   return `table.${type}.${nullability}()${target}`
 }
 
-/** Other kinds are names of column types. */
+/** The column types of kinds that are not names of column types. */
 const COLUMN_TYPES: Partial<Record<ColumnKind, (name: string) => string>> = {
   text: (name) => `specificType('${name}', textType)`,
   time: (name) => `bigInteger('${name}')`,
   json: (name) => `text('${name}')`,
 }
 
-/** JSON has a null of its own. */
+/** Whether the column can be null. JSON columns cannot: their text has a null of its own. */
 export function isNullableColumn({ kind, nullable }: Pick<Field, 'kind' | 'nullable'>): boolean {
   return nullable && kind !== 'json'
 }
 
-/** The columns that filters and sorts use, except references: they have an index of their own. */
+/** The columns of filters and sorts, except references: `writeReferenceIndex` writes their
+ *  index. */
 function indexedColumns({ fields, filters, sorts }: Resource): string[] {
   const names = [...new Set([...filters.map(fieldOf), ...sorts])]
   return names.filter((name) => !fields.some((field) => field.name === name && field.reference))
 }
 
-/** Also finds the records that refer to one that is to be deleted. */
+/** The ID comes first, so the index also finds what refers to a record that is to be deleted. */
 const writeReferenceIndex = (table: string, { name, reference }: Field): string =>
   `  await knex.raw('create index ${table}_by_${reference?.type} on ${table} (${name}, account_id, id)')`
 

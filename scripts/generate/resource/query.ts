@@ -7,11 +7,11 @@ import { filterName } from '../resources.ts'
 import type { ColumnKind, Field } from './fields.ts'
 
 export interface ListQuery {
-  /** Without `search`. */
+  /** The names of the filters without `search`. */
   filters: string[]
   /** The text fields of `filter[search]`. Empty if the list has no search. */
   search: string[]
-  /** Without `-`. */
+  /** The fields of the sorts, without `-`. */
   sorts: string[]
 }
 
@@ -57,12 +57,10 @@ function assertComparison(filter: string, parameter: Parameter, fields: Field[])
   const comparable = time
     ? [...TIMES, ...namesOf(fields, ['time'])]
     : namesOf(fields, ['text', 'uuid', 'integer', 'bigInteger'])
-  const isPlain =
-    comparable.includes(field) &&
-    (match ?? time ?? 'equals') === (time ?? 'equals') &&
-    (names ?? [field]).join() === field &&
-    ignore_case !== true
-  if (!isPlain)
+  const comparison = time ?? 'equals'
+  const isPlainRule = (match ?? comparison) === comparison && ignore_case !== true
+  const isOwnField = comparable.includes(field) && (names ?? [field]).join() === field
+  if (!isPlainRule || !isOwnField)
     fail(
       parameter.place.source,
       parameter.place.path,
@@ -86,7 +84,7 @@ function readSearch(parameter: Parameter, fields: Field[]): string[] {
   return names
 }
 
-/** Without `-`. */
+/** The fields of the sorts, without `-`. */
 function readSorts({ sources }: Contract, { parameters }: Operation, fields: Field[]): string[] {
   const sort = parameters.find(({ name }) => name === 'sort')
   if (!sort) return []

@@ -1,4 +1,4 @@
-/** The records file of a resource. */
+/** Writes the records file of a resource. */
 import { literal } from '../typescript-text.ts'
 import type { ColumnKind, Field } from './fields.ts'
 import { isNullableColumn, nullableSorts } from './migration.ts'
@@ -13,7 +13,7 @@ type New${typeName} = Body<'${create.id}'>
 
 interface ${row} {
   id: string
-${lines(fields, (field) => `  ${field.name}: ${rowType(field, typeName)}`)}
+${linesFor(fields, (field) => `  ${field.name}: ${rowType(field, typeName)}`)}
   created_at: number
   updated_at: number
 }
@@ -21,7 +21,7 @@ ${lines(fields, (field) => `  ${field.name}: ${rowType(field, typeName)}`)}
 function fromRow(row: ${row}): ${typeName} {
   return {
     id: row.id,
-${lines(fields, (field) => `    ${field.name}: ${fromRow(field)},`)}
+${linesFor(fields, (field) => `    ${field.name}: ${contractValue(field)},`)}
     created_at: toTimestamp(row.created_at),
     updated_at: toTimestamp(row.updated_at),
   }
@@ -39,7 +39,7 @@ ${writeSearchText(resource)}${throwsComment(createdReferences(resource))}export 
 ): Promise<${typeName}> {
 ${writeCreationChecks(resource)}  const row: ${row} = {
     id: newId(),
-${lines(fields, (field) => `    ${insertedProperty(field)},`)}
+${linesFor(fields, (field) => `    ${insertedProperty(field)},`)}
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
@@ -52,7 +52,7 @@ function writeImports(resource: Resource): string {
   const fromLists = [
     ...(search.length > 0 ? ['containing', 'foldText'] : []),
     'type Listing',
-    ...(fields.some(isTimeOfClients) ? ['toMillis'] : []),
+    ...(fields.some(needsToMillis) ? ['toMillis'] : []),
     ...(fields.some((field) => isTime(field) && field.nullable) ? ['toNullableTimestamp'] : []),
     'toTimestamp',
   ]
@@ -74,12 +74,13 @@ function writeImports(resource: Resource): string {
   ].join('\n')
 }
 
-const lines = (fields: Field[], line: (field: Field) => string): string =>
+const linesFor = (fields: Field[], line: (field: Field) => string): string =>
   fields.map(line).join('\n')
 
 const isTime = ({ kind }: Field): boolean => kind === 'time'
 
-function isTimeOfClients(field: Field): boolean {
+/** Whether a request or the default has a time. */
+function needsToMillis(field: Field): boolean {
   return isTime(field) && (field.creation ?? field.change ?? field.initial ?? null) !== null
 }
 
@@ -89,7 +90,7 @@ const ROW_TYPES: Record<ColumnKind, string> = {
   integer: 'number',
   bigInteger: 'number',
   double: 'number',
-  // SQLite has 0 and 1.
+  // SQLite stores 0 and 1.
   boolean: 'boolean | number',
   time: 'number',
   json: 'string',
@@ -100,7 +101,8 @@ function rowType({ name, kind, nullable, options }: Field, typeName: string): st
   return ROW_TYPES[kind] + (isNullableColumn({ kind, nullable }) ? ' | null' : '')
 }
 
-function fromRow({ name, kind, nullable }: Field): string {
+/** The value of the field in the contract's form, as an expression of the row. */
+function contractValue({ name, kind, nullable }: Field): string {
   if (kind === 'json') return `JSON.parse(row.${name})`
   if (kind === 'time') return `${nullable ? 'toNullableTimestamp' : 'toTimestamp'}(row.${name})`
   if (kind === 'boolean')
@@ -108,23 +110,23 @@ function fromRow({ name, kind, nullable }: Field): string {
   return `row.${name}`
 }
 
-/** References of the create request are variables: they were checked. */
+/** A reference of the create request is a variable: `writeCreationChecks` declares it. */
 function insertedProperty(field: Field): string {
-  return field.reference && field.creation ? field.name : `${field.name}: ${inserted(field)}`
+  return field.reference && field.creation ? field.name : `${field.name}: ${insertedValue(field)}`
 }
 
-/** The value of the column in a new row. */
-function inserted({ name, kind, creation, isRequired, initial }: Field): string {
-  if (creation === undefined) return stored(kind, literal(initial))
+/** The value of the column in a new row, as an expression. */
+function insertedValue({ name, kind, creation, isRequired, initial }: Field): string {
+  if (creation === undefined) return storedValue(kind, literal(initial))
   const input =
     isRequired || initial === undefined ? `input.${name}` : `input.${name} ?? ${literal(initial)}`
   if (kind === 'time' && (creation.nullable || !isRequired))
-    return `input.${name} ? toMillis(input.${name}) : ${initial === null ? null : stored(kind, literal(initial))}`
-  return stored(kind, input)
+    return `input.${name} ? toMillis(input.${name}) : ${initial === null ? null : storedValue(kind, literal(initial))}`
+  return storedValue(kind, input)
 }
 
-/** The stored form of an expression. */
-function stored(kind: ColumnKind, value: string): string {
+/** The stored form of the value, both as expressions. */
+function storedValue(kind: ColumnKind, value: string): string {
   if (kind === 'json') return `JSON.stringify(${value})`
   return kind === 'time' && value !== 'null' ? `toMillis(${value})` : value
 }
@@ -175,8 +177,8 @@ function createdReferences({ fields }: Resource): Field[] {
 function throwsComment(references: Field[]): string {
   if (references.length === 0) return ''
   const nouns = references.map(({ reference }) => reference?.noun ?? '')
-  const first = nouns.slice(0, -1).join(', ')
-  return `/** Throws \`InvalidInput\` for an unknown ${first === '' ? '' : `${first} or `}${nouns.at(-1)}. */\n`
+  const others = nouns.slice(0, -1).join(', ')
+  return `/** Throws \`InvalidInput\` for an unknown ${others === '' ? '' : `${others} or `}${nouns.at(-1)}. */\n`
 }
 
 function writeCreationChecks(resource: Resource): string {

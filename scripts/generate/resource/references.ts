@@ -8,13 +8,13 @@ import { findRecordOperations, nounOf, tableOf } from '../resources.ts'
 export interface Reference {
   /** The type of the records that the field refers to, for example `job_application`. */
   type: string
-  /** `job application`. */
+  /** For example `job application`. */
   noun: string
-  /** `job-applications`. */
+  /** For example `job-applications`. */
   slug: string
-  /** `job_applications`. */
+  /** For example `job_applications`. */
   table: string
-  /** The operation that deletes such a record. */
+  /** The operation that deletes such a record. Undefined if there is none. */
   deletion: Operation | undefined
 }
 

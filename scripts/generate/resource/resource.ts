@@ -10,17 +10,17 @@ import { type Field, readFields } from './fields.ts'
 import { type ListQuery, readQuery } from './query.ts'
 
 export interface Resource extends ListQuery {
-  /** The last part of its path, for example `job-applications`. */
+  /** The last part of the list's path, for example `job-applications`. */
   slug: string
-  /** `job_applications`. */
+  /** For example `job_applications`. */
   table: string
-  /** `job_application`. */
+  /** For example `job_application`. */
   type: string
-  /** `job application`. */
+  /** For example `job application`. */
   noun: string
   /** The name of the record's schema, for example `JobApplication`. */
   typeName: string
-  /** `jobApplication`. */
+  /** The name of a variable with a record, for example `jobApplication`. */
   variable: string
   /** The path parameter with the ID of a record. */
   idParameter: string

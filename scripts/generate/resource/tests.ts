@@ -3,7 +3,7 @@ import type { MediaType, Operation } from '../../model/operations.ts'
 import { fail } from '../../model/source.ts'
 import { literal } from '../typescript-text.ts'
 import { writeNewId } from './fixture.ts'
-import { emitted } from './handlers.ts'
+import { eventOf } from './handlers.ts'
 import type { Reference } from './references.ts'
 import type { Resource } from './resource.ts'
 
@@ -11,7 +11,7 @@ export function writeTest(resource: Resource): string {
   const { update } = resource
   const checks = update ? 'expectRead, expectUpdate' : 'expectRead'
   const references = testedReferences(resource)
-  const records = [
+  const fromNewRecords = [
     ...['eventsAbout', ...(references.length > 0 ? ['refused', 'UNKNOWN_ID'] : [])],
     ...(update || references.length === 0 ? ['requestExample'] : []),
   ]
@@ -25,7 +25,7 @@ export function writeTest(resource: Resource): string {
 import { type Client, sharedApp } from '../helpers.ts'
 import { ${references.length > 0 ? 'newBody, newRecord' : 'newRecord'} } from '../resources.ts'
 import { ${checks} } from './checks.ts'
-import { ${records.join(', ')} } from './new-records.ts'
+import { ${fromNewRecords.join(', ')} } from './new-records.ts'
 
 let client: Client
 
@@ -104,7 +104,7 @@ test('${update.id}: the example of the contract changes only its fields, with on
 `
 }
 
-/** The example, with the IDs of new records instead of those that it refers to. */
+/** The code of the example. The IDs of new records replace the references of the example. */
 function writeUpdateBody(body: MediaType, { fields }: Resource): string {
   const example = exampleOf(body)
   const ids = Object.keys(body.example as object)
@@ -126,7 +126,7 @@ test('${deletion.id}: the record is no longer there', async () => {
 }
 
 const events = (...operations: Operation[]): string =>
-  literal(operations.map(emitted).filter((type) => type !== ''))
+  literal(operations.map(eventOf).filter((type) => type !== ''))
 
 /** The code that reads the example of a body. */
 function exampleOf({ place: { source, path }, example }: MediaType): string {
