@@ -14,12 +14,12 @@ export interface BoardsOptions {
   /** Whether the body is valid for the operation. */
   isValid(operation: Operation, body: unknown): boolean
   fault?: 'lists the jobs of all tasks' | 'ignores X-Idempotency'
-  /** Lists return other titles each time, for this time after the first request for the second
-   *  page of two records. */
+  /** For how long lists return new titles in each response. The time begins with the first request
+   *  for page 2 of size 2. */
   changesForMs?: number
 }
 
-interface Answer {
+interface BoardsResponse {
   status: number
   headers?: Record<string, string>
   json?: unknown
@@ -45,49 +45,51 @@ export async function startBoards({
 }: BoardsOptions) {
   /** The records by path. */
   const records = new Map<string, { id: string; title: string }>()
-  /** The requests and their responses, by idempotency key. */
-  const keyed = new Map<string, { request: string; answer: Answer }>()
+  /** By idempotency key. */
+  const completed = new Map<string, { request: string; response: BoardsResponse }>()
   const paths: string[] = []
   let changesUntil: number | undefined
 
-  function handle(request: IncomingMessage, sent: string): Answer {
+  function handle(request: IncomingMessage, bodyText: string): BoardsResponse {
     const [path = '', search = ''] = (request.url ?? '').split('?')
     paths.push(path)
     const template = `/${SEGMENTS.slice(0, path.split('/').length - 1).join('/')}`
-    const here = contract.operations.filter((one) => one.path === template)
-    const allow = [...here.map(({ method }) => method.toUpperCase()), 'HEAD', 'OPTIONS'].join(', ')
+    const operations = contract.operations.filter((one) => one.path === template)
+    const methods = operations.map(({ method }) => method.toUpperCase())
+    const allow = [...methods, 'HEAD', 'OPTIONS'].join(', ')
     if (request.method === 'OPTIONS') return { status: 204, headers: { allow } }
     const method = request.method === 'HEAD' ? 'get' : request.method?.toLowerCase()
-    const operation = here.find((one) => one.method === method)
+    const operation = operations.find((one) => one.method === method)
     if (operation === undefined) return { status: 405, headers: { allow } }
     if (request.headers.authorization !== `Bearer ${apiKey}`) return { status: 401 }
     const query = readQuery(operation, search)
     if (query === undefined) return { status: 400 }
-    const status = operation.body ? findBodyProblem(request, sent) : undefined
+    const status = operation.body ? findBodyProblem(request, bodyText) : undefined
     if (status !== undefined) return { status }
-    const body = parseJson(sent)
+    const body = parseJson(bodyText)
     if (operation.body && !isValid(operation, structuredClone(body))) return { status: 422 }
     if (String(request.headers['x-idempotency'] ?? 'none').length > MAX_KEY_CHARACTERS)
       return { status: 400 }
     const key = fault === 'ignores X-Idempotency' ? undefined : request.headers['x-idempotency']
-    return performOnce(String(key ?? randomUUID()), path + sent, () =>
+    return performOnce(String(key ?? randomUUID()), path + bodyText, () =>
       perform({ operation, path, query, body }),
     )
   }
 
-  function performOnce(key: string, request: string, work: () => Answer): Answer {
-    const earlier = keyed.get(key)
-    if (earlier) return earlier.request === request ? earlier.answer : { status: 422 }
-    const answer = work()
-    if (answer.status < 300) keyed.set(key, { request, answer })
-    return answer
+  function performOnce(key: string, request: string, work: () => BoardsResponse): BoardsResponse {
+    const earlier = completed.get(key)
+    if (earlier) return earlier.request === request ? earlier.response : { status: 422 }
+    const response = work()
+    if (response.status < 300) completed.set(key, { request, response })
+    return response
   }
 
-  function perform({ operation: { method, path: template }, path, query, body }: Call): Answer {
-    const above = path.split('/').slice(0, -1).join('/')
-    const isNestedList = template.endsWith('/jobs')
-    if ((isNestedList && !records.has(above)) || (template.endsWith('}') && !records.has(path)))
-      return { status: 404 }
+  function perform({ operation, path, query, body }: Call): BoardsResponse {
+    const { method, path: template } = operation
+    const task = path.split('/').slice(0, -1).join('/')
+    const isTaskMissing = template.endsWith('/jobs') && !records.has(task)
+    const isRecordMissing = template.endsWith('}') && !records.has(path)
+    if (isTaskMissing || isRecordMissing) return { status: 404 }
     if (method === 'post') {
       const record = { id: randomUUID(), ...(body as { title: string }) }
       const location = `${path}/${record.id}`
@@ -147,8 +149,8 @@ export async function startBoards({
 function readQuery({ parameters }: Operation, search: string): Map<string, string> | undefined {
   const query = new Map<string, string>()
   for (const pair of search.split('&').filter((part) => part !== '')) {
-    if (!URL.canParse(`http://x/?${pair}`) || /%(?![0-9A-F]{2}%?)/i.test(`${pair}`))
-      return undefined
+    const hasFaultyEscape = /%(?![0-9A-F]{2})/i.test(pair)
+    if (hasFaultyEscape) return undefined
     const [name = '', value = ''] = [...new URLSearchParams(pair)][0] ?? []
     const parameter = parameters.find((one) => one.in === 'query' && one.name === name)
     const { maximum } = (parameter?.schema.value ?? {}) as { maximum?: number }
@@ -160,8 +162,8 @@ function readQuery({ parameters }: Operation, search: string): Map<string, strin
 }
 
 /** The status that refuses the body, or undefined. */
-function findBodyProblem({ headers }: IncomingMessage, sent: string): number | undefined {
-  if (sent.length > MAX_BODY_CHARACTERS) return 413
+function findBodyProblem({ headers }: IncomingMessage, bodyText: string): number | undefined {
+  if (bodyText.length > MAX_BODY_CHARACTERS) return 413
   if (headers['content-type'] !== 'application/json') return 415
-  return parseJson(sent) === undefined ? 400 : undefined
+  return parseJson(bodyText) === undefined ? 400 : undefined
 }

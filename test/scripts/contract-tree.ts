@@ -21,6 +21,7 @@ export async function newContractTree(from = NOTES) {
     root,
     path,
     generate: () => generate({ root, check: false }),
+    /** The stale, missing and left-over files of generated/, one sentence each. */
     check: async () => (await generate({ root, check: true })).stale.map(formatRemark),
     write: async (file: string, text: string) => {
       await mkdir(dirname(path(file)), { recursive: true })

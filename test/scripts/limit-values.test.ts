@@ -14,12 +14,12 @@ addFormats.default(ajv)
 
 const cases: { name: string; schema: Schema; want: unknown[] }[] = [
   {
-    name: 'a number between 0 and 5, without the larger sample',
+    name: 'a number between 0 and 5, without the sample 1e21',
     schema: { type: 'number', minimum: 0, maximum: 5 },
     want: [0, 1, 0.1, 4, 5],
   },
   {
-    name: 'a number from 1, without the smaller sample',
+    name: 'a number from 1, without the sample 0.1',
     schema: { type: 'number', minimum: 1 },
     want: [1, 2, 1e21, Number.MAX_SAFE_INTEGER],
   },
@@ -59,7 +59,7 @@ const cases: { name: string; schema: Schema; want: unknown[] }[] = [
     want: [[], ['a'], ['b']],
   },
   {
-    name: 'an object with a required property and other ones',
+    name: 'an object with a required property and undeclared ones',
     schema: {
       type: 'object',
       required: ['id'],
@@ -97,6 +97,7 @@ const NOTE: Schema = {
   },
 }
 
+// A character takes up to 6 bytes as JSON, so `text` takes about 600 bytes and all fields 800.
 test('objectLargerThan: a valid body with the required and the largest fields', () => {
   const body = objectLargerThan(600, NOTE)
   expect(jsonBytes(body)).toBeGreaterThan(600)

@@ -1,5 +1,5 @@
-/** `muster contract` for a contract whose jobs are below tasks, and which has no events and no
- *  versions. */
+/** `muster contract` for a contract without events and versions, in which the path of jobs is below
+ *  that of tasks. */
 import { cp } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { formatReport } from '../../cli/contract-output.ts'
@@ -29,7 +29,7 @@ afterAll(() => tree[Symbol.asyncDispose]())
 
 type Faults = Pick<BoardsOptions, 'fault' | 'changesForMs'>
 
-/** Runs the contract tests against a service with this behaviour. */
+/** Runs the contract tests against a service with these faults. */
 async function testBoards(faults: Faults = {}) {
   await using service = await startBoards({
     contract,
@@ -46,9 +46,9 @@ async function testBoards(faults: Faults = {}) {
     target: { url: service.url, key: KEY },
     options: { ids, seed: SEED, randomRequests: 3 },
     coverage,
-    onCase: (done) => {
-      cases.push(done)
-      return false
+    onCase: (each) => {
+      cases.push(each)
+      return false // Goes on with the next case.
     },
     toCurl: ({ method, path }) => `${method} ${path}`,
   })

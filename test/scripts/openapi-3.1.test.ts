@@ -1,4 +1,4 @@
-/** generated/openapi-3.1.json has the rules that OpenAPI 3.0 cannot say. */
+/** generated/openapi-3.1.json has the rules that OpenAPI 3.0 cannot express. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { describe, expect, test } from 'vitest'
@@ -45,6 +45,7 @@ describe('a sort is valid exactly if the service accepts it', () => {
 })
 
 const exportable = contract.components.schemas.ExportResource.enum as ExportResource[]
+/** Names of filters, each with a value that at least one list accepts. */
 const SAMPLES: Record<string, string> = {
   status: 'archived',
   email: 'ada@example.com',
@@ -63,7 +64,8 @@ describe('the name of an export filter is valid exactly if the service accepts i
         format: 'csv',
         filters: { [name]: text },
       })
-      // Each list has filter[status], but not each status. The document has only the names.
+      // Each list has filter[status], but accepts its own statuses only. The document has no rule
+      // for the values of filters.
       const isValidName = name === 'status' || isKnown
       expect({ name, valid }).toEqual({ name, valid: isValidName })
     }

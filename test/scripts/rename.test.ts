@@ -86,27 +86,30 @@ test('without --force, refuses outside git, with uncommitted changes, and for a 
 })
 
 test.each([
-  { what: 'git is not installed', name: 'PATH', value: '', reason: 'spawn git ENOENT' },
+  { what: 'git is not installed', variable: 'PATH', value: '', reason: 'spawn git ENOENT' },
   {
     what: 'the folder belongs to another user',
-    name: 'GIT_TEST_ASSUME_DIFFERENT_OWNER',
+    variable: 'GIT_TEST_ASSUME_DIFFERENT_OWNER',
     value: '1',
     reason: 'fatal: detected dubious ownership in repository at ',
   },
-])('without --force, says why git cannot list the changes: $what', async (given) => {
+])('without --force, says why git cannot list the changes: $what', async (failure) => {
   await using folder = await newRepository()
-  vi.stubEnv(given.name, given.value)
+  vi.stubEnv(failure.variable, failure.value)
   await expect(
     assertCleanWorkTree(folder.path).finally(() => vi.unstubAllEnvs()),
   ).rejects.toMatchObject({
     message: expect.stringMatching(
-      new RegExp(`^git cannot list the changes: ${given.reason}.*\nCorrect this, or add --force$`),
+      new RegExp(
+        `^git cannot list the changes: ${failure.reason}.*\nCorrect this, or add --force$`,
+      ),
     ),
   })
 })
 
 test('without --force, refuses a work tree with thousands of new files', async () => {
   await using folder = await newRepository()
+  // The list of the names is longer than 1 MiB, the most output of a program by default.
   const name = 'x'.repeat(220)
   for (let count = 0; count < 5_000; count += 1)
     await writeFile(join(folder.path, `${name}${count}`), '')

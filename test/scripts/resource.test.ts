@@ -26,7 +26,7 @@ const RATING = `        rating:
 
 interface Refusal {
   name: string
-  /** `venues` by default. */
+  /** Default: `venues`. */
   slug?: string
   /** The change is below this text. */
   after?: string

@@ -1,4 +1,4 @@
-/** The commands that use generated/ notice a contract that was changed later. */
+/** The commands that use generated/ notice a contract that was changed after `generate`. */
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { copyOfRepository } from './tree.ts'
@@ -30,8 +30,8 @@ test('contract, mock and docs refuse a contract that was changed after generate'
 
   const allowed = ['docs', '--out', tree.path('site'), '--allow-stale']
   expect(await tree.muster(allowed)).toMatchObject({ status: 0 })
-  const unanswered = ['--url', 'http://127.0.0.1:9', '--key', 'x', '--allow-stale']
-  expect((await tree.muster(['contract', ...unanswered])).output).toContain('Nothing responds at')
+  const silent = ['--url', 'http://127.0.0.1:9', '--key', 'x', '--allow-stale']
+  expect((await tree.muster(['contract', ...silent])).output).toContain('Nothing responds at')
 })
 
 test('contract writes --har also for a contract that cannot be read', {

@@ -23,7 +23,7 @@ test('docs/new-resource.md: each step works as described', { timeout: TIMEOUT_MS
   await serveStubs(tree)
   await writeResource(tree, 'venues', {
     replacedTest: 'test/handlers/createVenue.test.ts',
-    // No contract has the rules of a resource.
+    // The contract does not have all rules of a resource.
     leftForYou: ['records/venues.ts:', 'Run'],
   })
   await writeResource(tree, 'bookings', {
@@ -98,7 +98,7 @@ async function writeResource(
   expect(new Set(output.match(/(?<=^left for you: )\S+/gm))).toEqual(new Set(leftForYou))
 }
 
-/** The resource has the names of the guide: there, they mean the example. */
+/** The resource has the names of the example in the guide. Files about the example keep them. */
 async function renameOperation(tree: Tree): Promise<void> {
   const examples = ['docs/new-resource.md', 'cli/rename.ts', 'test/scripts/stubs.test.ts']
   const before = await Promise.all(examples.map(tree.read))
@@ -121,7 +121,7 @@ async function renameField(tree: Tree): Promise<void> {
   expect(openapi).toContain('filter[starts_after]')
 }
 
-/** The types are correct, and so are the lint and format of these paths. */
+/** TypeScript finds no error, and Biome finds none in these paths. */
 async function expectCorrectCode(tree: Tree, paths: string[]): Promise<void> {
   expect(await tree.run('node_modules/typescript/bin/tsc', [])).toEqual({ status: 0, output: '' })
   const biome = ['check', '--vcs-enabled=false', ...paths]
@@ -263,16 +263,16 @@ test('muster dev follows changes of the contract and the code, and survives erro
 /** RFC 9745 and RFC 8594: the headers are in each response of the deprecated `getPing`, errors
  *  included, and in no other response. */
 async function expectDeprecation(url: string, key: string): Promise<void> {
-  const marks = async (path: string, token: string) => {
+  const datesOf = async (path: string, token: string) => {
     const { headers } = await fetch(`${url}/public/v1${path}`, {
       headers: { Authorization: `Bearer ${token}` },
     })
     return [headers.get('deprecation'), headers.get('sunset')]
   }
   const expected = ['@1767225600', 'Mon, 01 Jun 2099 00:00:00 GMT']
-  expect(await marks('/ping', key)).toEqual(expected)
-  expect(await marks('/ping', 'nobody')).toEqual(expected)
-  expect(await marks('/tasks', key)).toEqual([null, null])
+  expect(await datesOf('/ping', key)).toEqual(expected)
+  expect(await datesOf('/ping', 'nobody')).toEqual(expected)
+  expect(await datesOf('/tasks', key)).toEqual([null, null])
 }
 
 async function call(

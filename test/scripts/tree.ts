@@ -11,7 +11,7 @@ const STOP_LIMIT_MS = 20_000
 
 type Environment = Record<string, string>
 
-export interface Ran {
+interface ProgramResult {
   status: number
   output: string
 }
@@ -34,9 +34,9 @@ export interface Tree extends AsyncDisposable {
   remove(file: string): Promise<void>
   exists(file: string): Promise<boolean>
   /** Runs `muster` and waits until it has exited. */
-  muster(args: string[], environment?: Environment): Promise<Ran>
+  muster(args: string[], environment?: Environment): Promise<ProgramResult>
   /** Runs another program with Node, such as `node_modules/typescript/bin/tsc`. */
-  run(program: string, args: string[]): Promise<Ran>
+  run(program: string, args: string[]): Promise<ProgramResult>
   /** Starts `muster`. Disposal stops it. */
   start(args: string[], environment?: Environment): Running
 }
@@ -48,7 +48,11 @@ export async function copyOfRepository(): Promise<Tree> {
   const settings = { DATA_DIR: path('data'), LOG_LEVEL: 'silent', DRAIN_MS: '0' }
   const started: Running[] = []
 
-  function run(program: string, args: string[], environment: Environment = {}): Promise<Ran> {
+  function run(
+    program: string,
+    args: string[],
+    environment: Environment = {},
+  ): Promise<ProgramResult> {
     const env = { PATH: process.env.PATH, ...settings, ...environment }
     return new Promise((resolve) => {
       const command = [path(program), ...args]

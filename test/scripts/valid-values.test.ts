@@ -1,4 +1,4 @@
-/** The suite of the contract generates valid values of a schema. */
+/** The values that the contract suite generates for a schema are valid. */
 import fc from 'fast-check'
 import { it } from 'vitest'
 import { validValues } from '../../scripts/contract/values/valid-values.ts'
@@ -19,7 +19,7 @@ it.each<[string, Schema]>([
   ],
   // An empty name is the random name that is generated most often.
   ['an optional property of another type', { ...openObject, properties: { '': integer } }],
-])('valid objects with other properties beside %s', (_, schema) => {
+])('objects with additional properties, for a schema with %s', (_, schema) => {
   fc.assert(
     fc.property(validValues(schema), (value) => isValid(schema, value)),
     { numRuns: 100 },

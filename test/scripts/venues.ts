@@ -6,7 +6,7 @@ import type { Tree } from './tree.ts'
 
 interface Block {
   text: string
-  /** The line of the contract that the page puts the block after. */
+  /** The line of the contract after which the page inserts the block. */
   after: string
 }
 
@@ -123,7 +123,7 @@ const FIELDS = `        opens_at:
             minLength: 1
             maxLength: 100
 `
-/** In a record and in an update, without defaults. */
+/** The fields of a record and of an update, which have no defaults. */
 const BARE_FIELDS = FIELDS.replace(/^ +(x-)?default: .*\n/gm, '')
 
 const EXAMPLE = `opens_at: '2026-06-01T08:00:00.000Z'
