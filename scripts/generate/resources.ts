@@ -136,17 +136,15 @@ function toRow(
   }
 }
 
-/** The operations on the records of `list`. Undefined if it is not a list, or if no operation gets
- *  one record. */
+/** The operations on the records of `list`. Undefined if it is not a list, if it is below another
+ *  record, or if no operation gets one record. */
 export function findRecordOperations(contract: Contract, list: Operation, operations: Operation[]) {
   const page = list.success.content['application/json']
-  if (!page || !isList(contract, list) || list.path.includes('{')) return undefined
-  const get = operations.find(
-    ({ method, path }) =>
-      method === 'get' &&
-      path.startsWith(`${list.path}/{`) &&
-      /^\/\{[^/]+\}$/.test(path.slice(list.path.length)),
-  )
+  const isBelowRecord = list.path.includes('{')
+  if (!page || !isList(contract, list) || isBelowRecord) return undefined
+  const isRecordPath = (path: string): boolean =>
+    path.startsWith(list.path) && /^\/\{[^/]+\}$/.test(path.slice(list.path.length))
+  const get = operations.find(({ method, path }) => method === 'get' && isRecordPath(path))
   if (!get) return undefined
   const find = (method: string, path: string): Operation | undefined =>
     operations.find((operation) => operation.method === method && operation.path === path)

@@ -34,8 +34,9 @@ export function bundle(sources: Sources, main: Source): Bundle {
   return bundler.finish(root as Record<string, unknown>)
 }
 
-/** The place of a node in its file, and its path in the bundle. */
+/** The place of a node in its file. */
 interface NodePlace extends Place {
+  /** The path of the node in the bundle. */
   at: Path
   inSchema: boolean
 }
@@ -160,8 +161,8 @@ class Bundler {
   }
 }
 
-/** Whether `components` of OpenAPI 3.0 has no kind for the node: a path item, or an operation or
- *  media type, which are references in some public documents. */
+/** Whether OpenAPI 3.0 has no components for the node: for a path item, an operation or a media
+ *  type. In some public documents, all three can be references. */
 function hasNoComponent(at: Path): boolean {
   return (at.length <= 3 && at[0] === 'paths') || at.at(-2) === 'content'
 }

@@ -254,7 +254,7 @@ function readResponse(sources: Sources, operation: Place, status: string): Opera
 
 type ResponseParts = Pick<OperationResponse, 'description' | 'headers' | 'content'>
 
-/** `locateSchemaOf` finds the schema of a header or a media type. The default throws
+/** `locateSchemaOf` finds the schema of a header or a media type. The default function throws
  *  `ContractError` if there is none. */
 export function readResponseParts(
   sources: Sources,

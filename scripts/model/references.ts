@@ -52,7 +52,7 @@ function findTarget(sources: Sources, from: Source, ref: string): Located {
   return { source, path, value }
 }
 
-/** Every `$ref` of the file that is not data, with its path. */
+/** Every `$ref` of the file with its path. Of data, only those of named examples. */
 export function listReferences({ root }: Source): { path: Path; ref: string }[] {
   const nodes = listNodes(root).flatMap((node) => [node, ...listExampleNodes(node)])
   return nodes.flatMap(({ path, value: { $ref } }) =>

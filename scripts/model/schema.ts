@@ -127,8 +127,8 @@ export function mergeSchemas(a: Schema, b: Schema): Schema {
   }
 }
 
-/** A schema of `if`, `then` and `else`. The first case whose condition a value meets decides which
- *  schema the value must meet. If it meets none, that is `otherwise`. */
+/** A schema of `if`, `then` and `else`: a value must meet the schema of the first case whose
+ *  condition it meets. A value that meets no condition must meet `otherwise`. */
 export function chooseSchema(
   cases: readonly [condition: Schema, schema: Schema][],
   otherwise: Schema,

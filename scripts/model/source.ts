@@ -5,7 +5,7 @@ import { Refused } from '../../errors.ts'
 export type Path = readonly (string | number)[]
 
 export interface Position {
-  /** Both count from 1. */
+  /** `line` and `column` count from 1. */
   line: number
   column: number
 }

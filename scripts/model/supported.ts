@@ -36,7 +36,7 @@ export function findUnsupportedParts(contract: Contract): Finding[] {
   ]
 }
 
-/** The contract tests and the mock create a value for each schema. A recursive one has no end. */
+/** Recursive schemas. The contract tests and the mock would create values without an end. */
 function findRecursion({ sources }: Contract, { body, responses }: Operation): Finding[] {
   const media = responses.flatMap(({ content }) => Object.values(content))
   return [...(body ? [body] : []), ...media].flatMap(({ schema }) => {
@@ -180,7 +180,8 @@ function findSchemaProblems(source: Source): Finding[] {
     const refuse = (key: string, problem: string) => [{ source, path: [...path, key], problem }]
     if (Array.isArray(value.type))
       return refuse('type', 'type is a list: write one type, and nullable: true for null')
-    if (value.type === 'array' && (!isObject(value.items) || Array.isArray(value.items)))
+    const hasItems = isObject(value.items) && !Array.isArray(value.items)
+    if (value.type === 'array' && !hasItems)
       return refuse('items', 'an array must have items with one schema: add it')
     const exclusive = ['exclusiveMinimum', 'exclusiveMaximum'].find((key) => key in value)
     if (exclusive !== undefined)

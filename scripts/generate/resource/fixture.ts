@@ -152,9 +152,10 @@ function isPlainText({ pattern }: Schema): boolean {
 /** The body of an update for the first filter whose value only an update can set. Undefined if
  *  there is no such filter. */
 function changeOf({ fields, filters }: Resource): Body | undefined {
+  const isSetByUpdateOnly = ({ creation, change }: Field): boolean => !creation && !!change
   const field = fields.find(
-    ({ name, reference, creation, change }) =>
-      filters.includes(name) && !reference && !creation && change,
+    (candidate) =>
+      filters.includes(candidate.name) && isSetByUpdateOnly(candidate) && !candidate.reference,
   )
   return field && { [field.name]: field.options?.at(-1) ?? vary(field, undefined, 1) }
 }
@@ -167,7 +168,8 @@ export function filtersWithoutCases(resource: Resource): string[] {
   return filtersOf(resource).filter((filter) => {
     const name = decidingField(resource, filter)
     const values = new Set(seeds.map((seed) => JSON.stringify(seed[name])))
-    return !MANAGED_FIELDS.includes(name) && !(name in change) && values.size < 2
+    const isVaried = MANAGED_FIELDS.includes(name) || name in change || values.size > 1
+    return !isVaried
   })
 }
 
