@@ -50,8 +50,8 @@ const COMPARED_KEYWORDS = [
   'anyOf',
   'allOf',
 ]
-/** Keywords that `compareOthers` leaves out. */
-const NOT_OTHERS = new Set([...COMPARED_KEYWORDS, ...ANNOTATIONS])
+/** Keywords that `compareOthers` leaves out: other functions compare them, or they only describe. */
+const SKIPPED_KEYWORDS = new Set([...COMPARED_KEYWORDS, ...ANNOTATIONS])
 
 /** Calls `add` for each keyword that differs. */
 export function compareKeywords(old: Schema, now: Schema, add: Add): void {
@@ -122,7 +122,7 @@ function compareAccess(old: Schema, now: Schema, add: Add): void {
 function compareOthers(old: Schema, now: Schema, add: Add): void {
   const keywords = new Set(
     [...Object.keys(old), ...Object.keys(now)].filter(
-      (keyword) => !NOT_OTHERS.has(keyword) && !keyword.startsWith('x-'),
+      (keyword) => !SKIPPED_KEYWORDS.has(keyword) && !keyword.startsWith('x-'),
     ),
   )
   for (const keyword of keywords) {

@@ -57,9 +57,9 @@ export function compareSchemas(
   // A single schema that replaces alternatives is compared with one of them, which is no recursion.
   const isJoined = alternatives !== undefined && newAlternatives === undefined
   const innerAncestors = isJoined ? ancestors : [...ancestors, after.value]
-  const compare: Compare = (old, now, changes = {}) => {
+  const compare: Compare = (old, now, overrides = {}) => {
     const editions = { base: { ...base, schema: old }, revision: { ...revision, schema: now } }
-    return compareSchemas({ ...comparison, ...editions, ...changes }, innerAncestors)
+    return compareSchemas({ ...comparison, ...editions, ...overrides }, innerAncestors)
   }
   if (isJoined) return compareAlternatives(here, alternatives, [revision.schema], compare)
   if (newAlternatives && !alternatives)
@@ -73,11 +73,11 @@ export function compareSchemas(
   ]
 }
 
-/** Compares two schemas inside the compared ones. */
+/** Compares a schema inside the old schema with one inside the new schema. */
 type Compare = (
   old: Located<Schema>,
   now: Located<Schema>,
-  changes?: Partial<Comparison>,
+  overrides?: Partial<Comparison>,
 ) => SchemaFinding[]
 
 /** The name of a component becomes the name of a type. */

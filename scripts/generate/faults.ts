@@ -38,7 +38,7 @@ function toFault({ source, path, problem }: Finding): Fault {
   return { file: source.file, position: source.position(path), problem }
 }
 
-/** The first fault that each of these parts of the generator throws. */
+/** The faults that the writers throw: at most one for each writer. */
 export function findUngenerated(contract: Contract): Fault[] {
   return [writeOperations, writeValidators, writeResources].flatMap((write) => {
     try {

@@ -8,7 +8,7 @@ import { listNames, listPathsBelow } from './files.ts'
 import { listHandlers } from './handlers.ts'
 
 /** A remark for each handler and test without an operation, each line of a test, hook or guide that
- *  names such an operation, and each unused component. */
+ *  names a removed operation, and each unused component. */
 export async function findOrphans(root: string, contract: Contract): Promise<Remark[]> {
   const ids = new Set(contract.operations.map(({ id }) => id))
   const handlers = await listOrphanHandlers(root, ids)

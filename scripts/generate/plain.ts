@@ -65,7 +65,8 @@ function toReference(target: unknown): unknown {
     : target
 }
 
-/** handlers/<id>.ts for each operation without a handler, and security.ts. */
+/** handlers/<id>.ts for each operation without a handler, and security.ts if an operation needs
+ *  credentials. */
 export function writePlainStubs(
   { operations }: Contract,
   handlers: string[],

@@ -64,7 +64,8 @@ function findOperationIdsWithoutVerb({ operations }: Contract): Finding[] {
     }))
 }
 
-/** Without its currency, the console would show an amount in minor units, for example cents. */
+/** Amounts without the property of their currency. The console would show such an amount in minor
+ *  units, for example cents. */
 function findCurrencyProblems({ sources }: Contract): Finding[] {
   const source = sources['openapi.yaml']
   if (!source) return []

@@ -10,7 +10,7 @@ interface Component extends Located<Schema> {
   name: string
 }
 
-/** Some generators refuse `default` for an array or object. */
+/** Defaults that are arrays or objects, which some generators refuse. */
 export function findUnportableDefaults({ sources }: Contract): Finding[] {
   return Object.values(sources).flatMap((source) =>
     listNodes(source.root)
@@ -23,7 +23,7 @@ export function findUnportableDefaults({ sources }: Contract): Finding[] {
   )
 }
 
-/** AsyncAPI tools read asyncapi.yaml alone. */
+/** References of asyncapi.yaml to other files. AsyncAPI tools read asyncapi.yaml alone. */
 export function findOutsideReferences({ asyncapi }: Contract): Finding[] {
   return listReferences(asyncapi)
     .filter(({ ref }) => !ref.startsWith('#'))

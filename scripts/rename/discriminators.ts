@@ -32,7 +32,7 @@ export function findSharedField({ sources }: Contract, schema: string, field: st
 interface Union {
   /** The place of `propertyName`. */
   place: Place
-  /** The schemas of its alternatives and of their parts, and the schema with the discriminator. */
+  /** The schemas of the alternatives and of their parts, and the schema with the discriminator. */
   members: Set<string>
 }
 

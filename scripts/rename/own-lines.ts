@@ -10,7 +10,7 @@ type ComponentName = string
 /** An operation or a message, and the components that it uses. */
 interface Usage extends Place {
   components: Set<ComponentName>
-  /** Whether it is about the schemas. */
+  /** Whether the operation or message belongs to the schema or resource. */
   isOwn: boolean
 }
 

@@ -39,8 +39,8 @@ export async function readTextFiles(root: string): Promise<TextFile[]> {
 /** Folders of a document's service that nobody writes by hand. */
 const IS_OUTPUT = /^(node_modules|generated|\..*)$/
 
-/** The files of a service that is made from an OpenAPI document, without `documents`: the files of
- *  the document. */
+/** The files of a service that is made from an OpenAPI document. Leaves out `documents`, the files
+ *  of the document. */
 export async function readServiceFiles(root: string, documents: string[]): Promise<TextFile[]> {
   const entries = await readdir(root, { withFileTypes: true })
   const folders = entries.filter((entry) => entry.isDirectory() && !IS_OUTPUT.test(entry.name))

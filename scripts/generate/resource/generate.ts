@@ -31,7 +31,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
 /** Writes the handlers, records file, migration, test and fixture of a resource. Throws
  *  `ContractError` if the contract does not describe the resource as needed, and `Refused` if a
- *  file exists that is not an unchanged stub. After an error, no file has changed. */
+ *  file exists that is not an unchanged stub. In both cases, nothing is written. */
 export async function generateResource(slug: string, root = ROOT): Promise<ResourceFiles> {
   if (isPlain(root))
     throw new Refused(

@@ -79,7 +79,7 @@ const linesFor = (fields: Field[], line: (field: Field) => string): string =>
 
 const isTime = ({ kind }: Field): boolean => kind === 'time'
 
-/** Whether a request or the default has a time. */
+/** Whether the code converts a time of a request or of the default. */
 function needsToMillis(field: Field): boolean {
   return isTime(field) && (field.creation ?? field.change ?? field.initial ?? null) !== null
 }
