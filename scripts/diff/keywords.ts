@@ -117,8 +117,7 @@ function compareAccess(old: Schema, now: Schema, add: Add): void {
   if (old.writeOnly && !now.writeOnly) add('became-not-write-only', 'can be returned')
 }
 
-/** Compares keywords without a comparison of their own. Each such keyword can only refuse
- *  values. */
+/** Compares keywords without a comparison of their own. Any such keyword refuses values. */
 function compareOthers(old: Schema, now: Schema, add: Add): void {
   const keywords = new Set(
     [...Object.keys(old), ...Object.keys(now)].filter(
@@ -219,8 +218,7 @@ function compareBounds(
 
 const INT32_LIMIT = 2 ** 31
 
-/** A number format that allows every value of the schema changes generated code, but no valid
- *  value. */
+/** A number format that allows every value of the schema changes only generated code. */
 function compareFormats(old: Schema, now: Schema, add: Add): void {
   if (old.format === undefined && isWideFormat(now.format, now))
     add('number-format-added', `has the format ${now.format}`)

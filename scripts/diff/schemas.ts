@@ -88,8 +88,7 @@ function compareNames(here: Comparison, old: Schema, now: Schema): SchemaFinding
   return [finding(here, 'schema-renamed', what)]
 }
 
-/** A single schema becomes alternatives. That is one change if each alternative narrows the
- *  schema. */
+/** A single schema becomes alternatives. That is one change if each alternative narrows it. */
 function compareSplit(
   here: Comparison,
   old: Located<Schema>,

@@ -16,8 +16,7 @@ export interface Compiler {
   /** The schema for Ajv, with its references replaced by IDs of this compiler. */
   prepare(placed: Located<Schema>, openness: Openness): Schema
   /** Like `prepare`, for a property of an object. Ajv applies defaults of properties only, and it
-   *  ignores the default behind a reference. So this function copies the default to the
-   *  property. */
+   *  ignores the default behind a reference. So this function copies it to the property. */
   prepareProperty(placed: Located<Schema>, openness: Openness): Schema
   /** Compiles a prepared schema and returns the name of its function. Equal schemas share one
    *  function. Throws `ContractError` at `place` if Ajv refuses the schema. */
@@ -145,8 +144,7 @@ function boundItems({ items, uniqueItems, ...others }: Schema): Schema {
 
 /** If a property tells the alternatives of `oneOf` apart, replaces `oneOf` by a choice. Errors are
  *  then about the chosen alternative only. The second parameter is the schema of the contract,
- *  which shows the property and its values. The third is the prepared schema: it becomes the
- *  result. */
+ *  which shows the property and its values. The third is the prepared schema. */
 function chooseByTag(
   sources: Sources,
   { source, path, value }: Located<Schema>,
@@ -188,8 +186,7 @@ function assertNullable({
     fail(source, path, 'is nullable, but its enum does not list null: add it')
 }
 
-/** Throws for a composition of objects: each closed part would refuse the properties of the
- *  others. */
+/** Throws for a composition of objects: each closed part would refuse properties of the others. */
 function assertClosable(sources: Sources, { source, path, value }: Located<Schema>): void {
   const isObject = (schema: Schema) =>
     isObjectSchema(dereference(sources, { source, path, value: schema }).value as Schema)

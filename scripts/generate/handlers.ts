@@ -4,8 +4,7 @@ import { listNames } from './files.ts'
 import { HEADER } from './typescript-text.ts'
 
 /** generated/handlers.ts: every handler by operationId. It does not compile if a handler is
- *  missing, of the wrong type, or without an operation. `files` are the names in handlers/ without
- *  `.ts`. */
+ *  missing, of the wrong type, or without an operation. `files` are names without `.ts`. */
 export function writeHandlerIndex({ operations }: Contract, files: string[]): string {
   const names = [...new Set([...operations.map(({ id }) => id), ...files])].sort()
   return `${HEADER}import type { Handler } from '../handlers/call.ts'

@@ -39,8 +39,7 @@ function withNullAlternative(schemas: Schemas, schema: Schema): Schema {
   }
 }
 
-/** Adds the rule for text to the names of properties, in objects whose properties can have any
- *  name. */
+/** Adds the rule for text to the names of properties, in objects that allow any name. */
 function withNamePatterns(schema: Schema): Schema {
   const whole = mapSubschemas(schema, withNamePatterns)
   return isObject(whole.additionalProperties) && whole.properties === undefined

@@ -6,8 +6,7 @@ import type { LintProblem } from './problem.ts'
 
 const CONFIG = fileURLToPath(new URL('redocly.yaml', import.meta.url))
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
-/** Redocly silently leaves out further problems. Output with so many would exceed
- *  `MAX_OUTPUT_BYTES`. */
+/** Redocly silently leaves out further problems. So many exceed `MAX_OUTPUT_BYTES` before. */
 const MAX_PROBLEMS = 1_000_000
 
 interface Report {
@@ -72,8 +71,7 @@ async function lintFiles(
  *  threads takes more processor time than it saves. */
 const BRIEF_FLAGS = ['--no-turbofan', '--single-threaded-gc']
 
-/** Ignores the exit status: the report has the problems. Throws if Redocly does not start or is
- *  killed. */
+/** Ignores the exit status: the report has the problems. Throws if Redocly is killed or missing. */
 function run(
   args: string[],
   options: { cwd: string; env: NodeJS.ProcessEnv },

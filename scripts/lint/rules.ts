@@ -64,8 +64,7 @@ function findOperationIdsWithoutVerb({ operations }: Contract): Finding[] {
     }))
 }
 
-/** Amounts without the property of their currency. The console would show such an amount in minor
- *  units, for example cents. */
+/** Amounts whose currency is not a property. The console would show them in minor units: cents. */
 function findCurrencyProblems({ sources }: Contract): Finding[] {
   const source = sources['openapi.yaml']
   if (!source) return []

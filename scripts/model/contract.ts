@@ -27,8 +27,7 @@ export interface Contract {
   events: EventMessage[]
   /** Event types that no request causes. */
   emittedBySystem: string[]
-  /** In a document of another team: absent parts that OpenAPI requires, and no generated code
-   *  needs. */
+  /** Only of a document: absent parts that OpenAPI requires and the toolchain does not need. */
   missing: Finding[]
 }
 

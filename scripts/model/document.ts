@@ -21,8 +21,7 @@ import {
 } from './source.ts'
 import { newSource, parseYaml } from './yaml.ts'
 
-/** A document has parts that the toolchain does not support. The message has a line for each
- *  finding. */
+/** The toolchain does not support parts of a document. The message has a line for each finding. */
 export class UnsupportedDocument extends Refused {
   readonly findings: readonly Finding[]
 
@@ -67,8 +66,7 @@ export async function readDocument(root: string, check: DocumentCheck): Promise<
   return { ...buildPlainContract(openapi), missing: byFileAndLine(missing.map(toOriginal)) }
 }
 
-/** Whether the finding is about a mapping with one of the broken references, or about a part of the
- *  mapping. */
+/** Whether the finding is in a mapping that has one of the broken references. */
 function isBelowAny(broken: Finding[], { source, path }: Finding): boolean {
   return broken.some(
     (reference) =>

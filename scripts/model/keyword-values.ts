@@ -54,8 +54,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
   required: {
     name: 'a list of names',
-    // Some public documents have `required: true` of JSON Schema draft 3. OpenAPI gives it no
-    // meaning.
+    // Some public documents have `required: true` of JSON Schema draft 3, without a meaning here.
     isValid: (value) =>
       typeof value === 'boolean' || (Array.isArray(value) && value.every(TEXT.isValid)),
   },

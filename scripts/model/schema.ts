@@ -110,8 +110,7 @@ export function listSubschemas(
   return found
 }
 
-/** Some public documents have `required: true` of JSON Schema draft 3. OpenAPI gives it no
- *  meaning. */
+/** Some public documents have `required: true` of JSON Schema draft 3: no names. */
 export function listRequired({ required }: Schema): readonly string[] {
   return Array.isArray(required) ? required : []
 }

@@ -4,8 +4,7 @@ const LOCALHOST = 'http://localhost'
 /** Scheme and host of a URL. Both can still have variables without a default. */
 const ORIGIN = /^([^/?#]*:)?\/\/[^/?#]*/
 
-/** The path of a Server Object's URL with the defaults of its variables, for example `/v1`. Empty
- *  for `/`. */
+/** The path of a Server Object's URL with the defaults of its variables. Empty for `/`. */
 export function readServerPath(server: unknown): string {
   const url = String(valueAt(server, ['url'])).replace(/\{(.*?)\}/g, (_, name) =>
     String(valueAt(server, ['variables', name, 'default']) ?? name),

@@ -105,8 +105,7 @@ function findOtherMethod({ id, method, place }: Operation): Finding[] {
   return [{ ...place, problem: `${id} is ${method.toUpperCase()}: ${remedy}` }]
 }
 
-/** Servers whose URL has a path. The service does not put a prefix before the paths of
- *  operations. */
+/** Servers whose URL has a path. The service serves the paths of operations without a prefix. */
 function findServerPaths(source: Source, owner: Path): Finding[] {
   const path = [...owner, 'servers']
   const servers = valueAt(source.root, path)

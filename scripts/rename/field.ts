@@ -115,8 +115,7 @@ function findOwner(contract: Contract, schema: string): Owner {
   return { slug: undefined, type: schema, operations: [], schemas: [schema] }
 }
 
-/** Throws `Refused` for an unknown schema or field, and for a new name that one of `schemas`
- *  has. */
+/** Throws `Refused` for an unknown schema or field, and for a new name that `schemas` have. */
 export function assertNames(contract: Contract, schemas: string[], name: FieldName): void {
   const { schema, field, newField } = name
   const all = Object.values(contract.sources).flatMap((source) => Object.keys(schemasOf(source)))

@@ -25,16 +25,13 @@ export interface Field {
   reference: Reference | undefined
   /** The values of an enumeration. */
   options: string[] | undefined
-  /** The schema of the field in the body of a create request. Undefined if the body cannot have the
-   *  field. */
+  /** The schema of the field in create requests. Undefined if they cannot have the field. */
   creation: Schema | undefined
   /** Whether a create request must have the field. */
   isRequired: boolean
-  /** The value of a new record if the create request has none. Undefined if each request has
-   *  one. */
+  /** The value if the create request has none. Undefined if each request has one. */
   initial: unknown
-  /** The schema of the field in the body of an update. Undefined if the body cannot have the
-   *  field. */
+  /** The schema of the field in updates. Undefined if they cannot have the field. */
   change: Schema | undefined
 }
 

@@ -55,8 +55,7 @@ export function isNullableColumn({ kind, nullable }: Pick<Field, 'kind' | 'nulla
   return nullable && kind !== 'json'
 }
 
-/** The columns of filters and sorts, except references: `writeReferenceIndex` writes their
- *  index. */
+/** The columns of filters and sorts, except references, which have an index of their own. */
 function indexedColumns({ fields, filters, sorts }: Resource): string[] {
   const names = [...new Set([...filters.map(fieldOf), ...sorts])]
   return names.filter((name) => !fields.some((field) => field.name === name && field.reference))
