@@ -67,13 +67,13 @@ export const resources: readonly Resource[] = ${literal(rows)}
 const NO_MODULE = 'none'
 
 function findUnknownModules({ openapi, tags, modules }: Contract): Finding[] {
-  const known = [...modules, NO_MODULE]
+  const allowed = [...modules, NO_MODULE]
   return tags
-    .filter(({ module }) => module !== undefined && !known.includes(module))
+    .filter(({ module }) => module !== undefined && !allowed.includes(module))
     .map(({ name, path }) => ({
       source: openapi,
       path: [...path, 'x-module'],
-      problem: `x-module of ${name} must be one of ${known.join(', ')}`,
+      problem: `x-module of ${name} must be one of ${allowed.join(', ')}`,
     }))
 }
 
@@ -81,7 +81,6 @@ function findUnknownModules({ openapi, tags, modules }: Contract): Finding[] {
 export function findMissingModules(contract: Contract): Finding[] {
   const { openapi, tags, modules, operations } = contract
   const listed = operations.filter((operation) => isList(contract, operation)).map(({ tag }) => tag)
-  const known = modules.join(', ')
   const missing = tags
     .filter(({ name, module }) => module === undefined && listed.includes(name))
     .map(({ name, path }) => ({
@@ -89,7 +88,7 @@ export function findMissingModules(contract: Contract): Finding[] {
       path,
       problem:
         `${name} has a list: add x-module, the permission for its console pages ` +
-        `(${known}), or ${NO_MODULE}`,
+        `(${modules.join(', ')}), or ${NO_MODULE}`,
     }))
   return [...findUnknownModules(contract), ...missing]
 }

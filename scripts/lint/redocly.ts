@@ -6,7 +6,7 @@ import type { LintProblem } from './problem.ts'
 
 const CONFIG = fileURLToPath(new URL('redocly.yaml', import.meta.url))
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
-/** Redocly silently leaves out further problems. So many exceed `MAX_OUTPUT_BYTES` before. */
+/** Redocly silently leaves out further problems. So many would exceed `MAX_OUTPUT_BYTES`. */
 const MAX_PROBLEMS = 1_000_000
 
 interface Report {

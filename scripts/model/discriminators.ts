@@ -64,10 +64,10 @@ export function listDiscriminators(
   const target = resolve(schema)
   if (!isObject(target) || seen.has(target)) return []
   seen.add(target)
-  const own = readDiscriminator(target, resolve)
+  const discriminator = readDiscriminator(target, resolve)
   const parts = [target.allOf, target.oneOf, target.anyOf].flatMap((list) => list ?? [])
   return [
-    ...(own ? [own] : []),
+    ...(discriminator ? [discriminator] : []),
     ...parts.flatMap((part) => listDiscriminators(part, resolve, seen)),
   ]
 }

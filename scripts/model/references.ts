@@ -109,14 +109,14 @@ export function assertReferences(sources: Sources, source: Source): void {
 /** The reference of a node and those of its discriminator, with the steps that lead to each. */
 function listTargets(node: Record<string, unknown>): { ref: string; steps: Path }[] {
   const { $ref, discriminator } = node
-  const own = typeof $ref === 'string' ? [{ ref: $ref, steps: ['$ref'] }] : []
-  if (!isObject(discriminator)) return own
+  const ofNode = typeof $ref === 'string' ? [{ ref: $ref, steps: ['$ref'] }] : []
+  if (!isObject(discriminator)) return ofNode
   const mapping = Object.entries(discriminator.mapping ?? {}).map(([value, ref]) => ({
     ref: String(ref),
     steps: ['discriminator', 'mapping', value],
   }))
   // A value without # is the name of a schema.
-  return [...own, ...mapping.filter(({ ref }) => ref.includes('#'))]
+  return [...ofNode, ...mapping.filter(({ ref }) => ref.includes('#'))]
 }
 
 /** A copy of the schema with each `$ref` set to what `rename` returns for its target. */

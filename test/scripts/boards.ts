@@ -113,16 +113,16 @@ export async function startBoards({
         ? other.includes('/jobs/')
         : other.startsWith(`${path}/`) && !other.slice(path.length + 1).includes('/')
     const found = [...records].filter(([other]) => isHere(other)).map(([, record]) => record)
-    const all = found.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    const sorted = found.toSorted((a, b) => (a.id < b.id ? -1 : 1))
     const [page, size] = [Number(query.get('page') ?? 1), Number(query.get('size') ?? 20)]
     if (page === 2 && size === 2) changesUntil ??= Date.now() + changesForMs
-    const data = all.slice((page - 1) * size, page * size)
+    const data = sorted.slice((page - 1) * size, page * size)
     const isChanging = Date.now() < (changesUntil ?? 0)
     return {
       data: isChanging
         ? data.map((record) => ({ ...record, title: randomUUID().slice(0, 8) }))
         : data,
-      total: all.length,
+      total: sorted.length,
     }
   }
 
