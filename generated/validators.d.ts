@@ -10,14 +10,15 @@ export const params: { readonly [Id in OperationId]: ParameterValidators }
 
 export interface ParameterValidators {
   readonly path: Validator
-  /** For converted values. Sets missing defaults in place. Unknown names are errors. */
+  /** Takes converted values, for example numbers, and adds missing defaults to them. Unknown names
+   *  are errors. */
   readonly query: Validator
   /** Null if the operation declares no headers. `names` are as declared; `validator` takes lower-case
    *  names and ignores other headers. */
   readonly headers: { readonly names: readonly string[]; readonly validator: Validator } | null
 }
 
-/** For operations with a body. Sets missing defaults in place. */
+/** Only of operations with a body. Adds missing defaults to the body. */
 export const bodies: { readonly [Id in OperationId]?: Validator }
 
 /** By status. Additional properties are errors unless the schema allows them. */
@@ -26,7 +27,8 @@ export const responses: {
 }
 
 export interface ResponseValidators {
-  /** For headers by lower-case name; an integer may be text or a number. Other headers are ignored. */
+  /** Takes headers by lower-case name. An integer may be text or a number. Other headers are
+   *  ignored. */
   readonly headers: Validator | null
   /** By media type; null for other types than JSON. Null if the response has no body. */
   readonly body: { readonly [mediaType: string]: Validator | null } | null

@@ -37,7 +37,9 @@ export function newCompiler(sources: Sources, codeOptions: CodeOptions): Compile
 
   function prepare({ source, path, value }: Located<Schema>, openness: Openness): Schema {
     if (value.$ref)
-      return { $ref: addComponent(locate(sources, source, value.$ref) as Located<Schema>, openness) }
+      return {
+        $ref: addComponent(locate(sources, source, value.$ref) as Located<Schema>, openness),
+      }
     assertNullable({ source, path, value })
     if (openness === 'closed') assertClosable(sources, { source, path, value })
     const schema = mapSubschemas(withoutAnnotations(value), (subschema, steps) =>

@@ -36,7 +36,7 @@ export interface OperationRow {
   readonly path: string
   readonly tag: string
   readonly summary: string
-  /** Needs no API key. */
+  /** Whether requests need no API key. */
   readonly isPublic: boolean
   /** The access level that the API key needs. */
   readonly access: 'read' | 'write'
@@ -47,8 +47,8 @@ export interface OperationRow {
   readonly query: { readonly [name: string]: QueryParameter }
   /** Values of \`sort\`, without \`-\`. */
   readonly sorts: readonly string[]
-  /** Filters by name, for example \`status\` for \`filter[status]\`. \`options\` are the values of an
-   *  enumeration. */
+  /** Filters by name, for example \`status\` for \`filter[status]\`. \`list\`: whether the filter
+   *  takes several values. \`options\`: the values of an enumeration. */
   readonly filters: {
     readonly [name: string]: { readonly list: boolean; readonly options: readonly string[] | null }
   }
@@ -57,15 +57,15 @@ export interface OperationRow {
   readonly success: number
   /** Media types of the 2xx response. */
   readonly mediaTypes: readonly string[]
-  /** The 2xx response has an ETag. */
+  /** Whether the 2xx response has an ETag. */
   readonly etag: boolean
-  /** The 2xx response has a Location. */
+  /** Whether the 2xx response has a Location. */
   readonly location: boolean
   /** Every declared status. */
   readonly statuses: readonly number[]
-  /** Takes an Idempotency-Key. */
+  /** Whether requests can have an Idempotency-Key. */
   readonly idempotent: boolean
-  /** Takes If-Match. */
+  /** Whether requests can have If-Match. */
   readonly ifMatch: boolean
   /** The day of the deprecation, for example \`2026-03-01\`, and the earliest day of the removal. */
   readonly deprecation: { readonly since: string; readonly sunset: string | null } | null
@@ -165,7 +165,7 @@ function toRow(sources: Sources, operation: Operation): object {
   }
 }
 
-/** The filter and its row. Empty for a parameter that is not a filter. */
+/** One pair of the filter's name and row. Empty for a parameter that is not a filter. */
 function toFilter(sources: Sources, parameter: Parameter): [string, object][] {
   const name = filterName(parameter.name)
   if (name === undefined) return []

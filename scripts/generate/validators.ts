@@ -12,9 +12,9 @@ export function writeValidators({ sources, operations, events }: Contract): stri
   const compiler = newCompiler(sources, MODULE_CODE)
   const tables = {
     params: table(operations, (operation) => ({
-      path: parameters(compiler, operation, 'path'),
-      query: parameters(compiler, operation, 'query'),
-      headers: requestHeaders(compiler, operation),
+      path: compileParameters(compiler, operation, 'path'),
+      query: compileParameters(compiler, operation, 'query'),
+      headers: compileRequestHeaders(compiler, operation),
     })),
     bodies: Object.fromEntries(
       operations.flatMap(({ id, body }) =>
@@ -26,13 +26,13 @@ export function writeValidators({ sources, operations, events }: Contract): stri
         responses.map((response) => [
           response.status,
           {
-            headers: responseHeaders(
+            headers: compileResponseHeaders(
               compiler,
               sources,
               `${id}_${response.status}_headers`,
               response,
             ),
-            body: responseBody(compiler, `${id}_${response.status}`, response),
+            body: compileResponseBody(compiler, `${id}_${response.status}`, response),
           },
         ]),
       ),
@@ -70,14 +70,15 @@ export const params: { readonly [Id in OperationId]: ParameterValidators }
 
 export interface ParameterValidators {
   readonly path: Validator
-  /** For converted values. Sets missing defaults in place. Unknown names are errors. */
+  /** Takes converted values, for example numbers, and adds missing defaults to them. Unknown names
+   *  are errors. */
   readonly query: Validator
   /** Null if the operation declares no headers. \`names\` are as declared; \`validator\` takes lower-case
    *  names and ignores other headers. */
   readonly headers: { readonly names: readonly string[]; readonly validator: Validator } | null
 }
 
-/** For operations with a body. Sets missing defaults in place. */
+/** Only of operations with a body. Adds missing defaults to the body. */
 export const bodies: { readonly [Id in OperationId]?: Validator }
 
 /** By status. Additional properties are errors unless the schema allows them. */
@@ -86,7 +87,8 @@ export const responses: {
 }
 
 export interface ResponseValidators {
-  /** For headers by lower-case name; an integer may be text or a number. Other headers are ignored. */
+  /** Takes headers by lower-case name. An integer may be text or a number. Other headers are
+   *  ignored. */
   readonly headers: Validator | null
   /** By media type; null for other types than JSON. Null if the response has no body. */
   readonly body: { readonly [mediaType: string]: Validator | null } | null
@@ -113,9 +115,9 @@ function compile(
   return compiler.add(name, compiler.prepare(placed, openness), placed)
 }
 
-/** Compiles the schema of an object with all parameters of one place. Only unknown headers are
- *  allowed. */
-function parameters(
+/** Compiles the schema of an object with all parameters of one place. Unknown headers are allowed,
+ *  other unknown parameters are not. */
+function compileParameters(
   compiler: Compiler,
   { id, place, parameters }: Operation,
   where: 'path' | 'query' | 'header',
@@ -133,17 +135,18 @@ function parameters(
   return compiler.add(declared.length === 0 ? 'no_parameters' : `${id}_${where}`, schema, place)
 }
 
-function requestHeaders(
+function compileRequestHeaders(
   compiler: Compiler,
   operation: Operation,
 ): { names: string[]; validator: string } | null {
   const names = operation.parameters
     .filter((parameter) => parameter.in === 'header')
     .map(({ name }) => name)
-  return names.length === 0 ? null : { names, validator: parameters(compiler, operation, 'header') }
+  if (names.length === 0) return null
+  return { names, validator: compileParameters(compiler, operation, 'header') }
 }
 
-function responseHeaders(
+function compileResponseHeaders(
   compiler: Compiler,
   sources: Sources,
   name: string,
@@ -171,7 +174,7 @@ function headerValue(schema: Schema): Schema {
   return schema.type === 'integer' ? { ...schema, ...INTEGER_HEADER } : schema
 }
 
-function responseBody(
+function compileResponseBody(
   compiler: Compiler,
   name: string,
   { content }: OperationResponse,
