@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Starts cli/main.ts on the right version of Node.js. Plain JavaScript, so that older versions can
-// run it.
+// Starts cli/main.ts on the right version of Node.js. This file is plain JavaScript, so that older
+// versions can run it.
 import { spawn } from 'node:child_process'
 import { realpathSync } from 'node:fs'
 import module from 'node:module'
@@ -12,18 +12,18 @@ import v8 from 'node:v8'
 const MIN_VERSION = [24, 7]
 const EXIT_DELAY_MS = 500
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP']
-/** For `serve`: by default V8 lets the young generation grow to 128 MB, and the old one to four
- *  times its live objects. In embedded mode PostgreSQL needs memory too, so V8 collects garbage
- *  more often. */
+/** Less memory for `serve`: by default V8 lets the young generation grow to 128 MB, and the old one
+ *  to four times its live objects. Embedded mode has the lower limits, because its PostgreSQL needs
+ *  memory too. */
 const SERVE_OPTIONS = process.env.DATABASE_URL
   ? ['--max-semi-space-size=16', '--heap-growing-percent=100']
   : ['--max-semi-space-size=8', '--heap-growing-percent=50']
-/** For `serve`: by default glibc has 8 arenas for each processor, and keeps large blocks that were
- *  freed. */
+/** Less memory for `serve`: by default glibc has 8 arenas for each processor, and keeps large
+ *  blocks that were freed. */
 const SERVE_ENVIRONMENT = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' }
 
-/** These compute for seconds. By default V8 optimizes their functions and collects garbage on
- *  further threads, which takes more processor time than it saves. */
+/** These commands run for a few seconds. By default V8 optimizes their functions and collects
+ *  garbage on further threads, which takes more processor time than it saves. */
 const BRIEF_COMMANDS = ['generate', 'lint']
 const BRIEF_FLAGS = ['--no-turbofan', '--no-parallel-scavenge', '--no-concurrent-marking']
 
@@ -43,8 +43,8 @@ if (isSupported && isServe && canReplaceProcess()) {
   })
 } else if (isSupported) {
   exitWithParent()
-  // The cache halves the duration of a short command. Worker threads read the variable. Node ignores
-  // a folder that it cannot write.
+  // The cache halves the duration of a short command. Worker threads read the variable. Node
+  // ignores a folder that it cannot write.
   process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
     new URL('../node_modules/.cache/muster', import.meta.url),
   )
@@ -53,7 +53,7 @@ if (isSupported && isServe && canReplaceProcess()) {
     for (const flag of BRIEF_FLAGS) v8.setFlagsFromString(flag)
   const { main } = await import('../cli/main.ts')
   process.exitCode = await main(process.argv.slice(2), process.env)
-  // Open handles, for example idle connections, do not delay the exit any longer.
+  // Exits even if handles are still open, for example idle connections.
   setTimeout(() => process.exit(), EXIT_DELAY_MS).unref()
 } else {
   const node = installedNode()
@@ -74,16 +74,17 @@ function nodeArguments() {
   return [...options, ...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)]
 }
 
-/** Node.js takes the options only at its start. A new program in the same process has the same
- *  process ID and needs no parent. It would lose the IPC channel, and Windows cannot do it: there
- *  the options are missing. */
+/** Whether this process can start Node.js again in its place, with the options and the environment
+ *  of `serve`, which take effect only at a start. The process ID stays, and no parent is needed.
+ *  False on Windows, where `serve` runs without the options, and with an IPC channel, which would
+ *  be lost. */
 function canReplaceProcess() {
   const nodeOptions = [...process.execArgv, process.env.NODE_OPTIONS].join(' ')
   return (
     typeof process.execve === 'function' &&
     process.platform !== 'win32' &&
     !process.channel &&
-    // The options are set already, by this function or by the operator.
+    // Otherwise the options are set already: by an earlier run of this file, or by the operator.
     !nodeOptions.includes('--max-semi-space-size')
   )
 }
@@ -114,7 +115,8 @@ function runUnder(node) {
   )
 }
 
-/** Exits when the parent is killed. Otherwise this process would keep the port and the lock. */
+/** Ends a process of `runUnder` when its parent is killed: an orphan would keep the port and the
+ *  lock. */
 function exitWithParent() {
   if (!process.channel) return
   process.channel.unref()

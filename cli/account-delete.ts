@@ -11,8 +11,8 @@ import { ACCOUNT_MEANING, lookUpAccount } from './lookup.ts'
 import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
 
 const POLL_MS = 500
-/** Without progress for this long, the command no longer waits: no worker is running. */
-const MAX_WAIT_MS = 15_000
+/** After this time without progress, no worker seems to be running, and the command ends. */
+const MAX_STALL_MS = 15_000
 
 interface DeleteOptions {
   confirm?: string
@@ -36,8 +36,8 @@ export function addDelete(account: Command, shell: Shell): void {
     .addHelpText('after', examples('muster account delete Acme --confirm Acme'))
     .action(
       shell.databaseAction(async ({ db, now }, account: string, options: DeleteOptions) => {
-        const earlier = await findEarlierDeletion(db, account)
-        const id = earlier?.id ?? (await requestDeletion(db, account, options.confirm, now))
+        const completed = await findCompletedDeletion(db, account)
+        const id = completed?.id ?? (await requestDeletion(db, account, options.confirm, now))
         const onProgress = (rows: number): void => {
           if (!options.json) shell.print(`Erased ${rows} rows.`)
         }
@@ -49,13 +49,16 @@ export function addDelete(account: Command, shell: Shell): void {
     )
 }
 
-/** The deletion of an account that is already erased, so only its ID is left. */
-async function findEarlierDeletion(db: Db, account: string): Promise<AccountDeletion | undefined> {
+/** Undefined: `account` is not the ID of an erased account. An erased account has no name. */
+async function findCompletedDeletion(
+  db: Db,
+  account: string,
+): Promise<AccountDeletion | undefined> {
   const deletion = isUuid(account) ? await findAccountDeletion(db.read, account) : undefined
   return deletion?.completedAt == null ? undefined : deletion
 }
 
-/** Returns the ID of the account. */
+/** Returns the ID of the account. Throws `Refused` if `confirm` is not its name. */
 async function requestDeletion(
   db: Db,
   account: string,
@@ -83,12 +86,12 @@ async function waitForDeletion(
   process.once('SIGINT', onInterrupt)
   try {
     let removedRows = 0
-    let changedAtMs = performance.now()
-    while (!interrupt.signal.aborted && performance.now() - changedAtMs < MAX_WAIT_MS) {
+    let progressAtMs = performance.now()
+    while (!interrupt.signal.aborted && performance.now() - progressAtMs < MAX_STALL_MS) {
       const deletion = await findAccountDeletion(db.read, id)
       if (deletion && deletion.removedRows > removedRows) {
         removedRows = deletion.removedRows
-        changedAtMs = performance.now()
+        progressAtMs = performance.now()
         onProgress(removedRows)
       }
       if (deletion?.completedAt != null) return

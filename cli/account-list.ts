@@ -11,7 +11,7 @@ export function addList(account: Command, shell: Shell): void {
     .description('List the accounts, oldest first, with the emails of their Account Owners.')
     .option(
       '--deleted',
-      'list the deleted accounts: the ID, the times and the number of rows remain',
+      'list the deleted accounts instead: their IDs, times and numbers of rows, which are kept',
     )
     .addHelpText(
       'after',

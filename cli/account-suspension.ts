@@ -37,8 +37,8 @@ export function addResume(account: Command, shell: Shell): void {
     .command('resume')
     .summary('let a suspended account continue')
     .description(
-      'End the suspension of an account. Its API keys work again, its users can sign in again, and within ' +
-        'five seconds the attempts that became due meanwhile begin.',
+      'End the suspension of an account. Its API keys work again, and its users can sign in again. Attempts ' +
+        'that became due during the suspension start within five seconds.',
     )
     .argument('<account>', ACCOUNT_MEANING)
     .addHelpText('after', examples('muster account resume Acme'))
@@ -76,6 +76,6 @@ async function changeSuspension(
     await auditCommand(scope, { action, target }, now())
     return true
   })
-  const [changed = account] = await listAccounts(db.read, { id })
-  return { document: accountDocument(changed), text: describe(account, isChanged) }
+  const [current = account] = await listAccounts(db.read, { id })
+  return { document: accountDocument(current), text: describe(account, isChanged) }
 }

@@ -11,7 +11,7 @@ export function auditCommand(
   return insertAuditEntry(scope, { ...entry, user: null, ip: null }, now)
 }
 
-/** Does nothing for an undefined webhook: it was deleted meanwhile. */
+/** Records an operator's action on a webhook. `verb` ends its name, for example `deleted`. */
 export async function auditWebhook(
   scope: WriteScope,
   webhook: Webhook,

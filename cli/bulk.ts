@@ -195,7 +195,8 @@ export interface BulkOptions {
   preview?: boolean
 }
 
-/** The options of all commands that start a bulk job. Each has its own `--since`. */
+/** Adds the options that all commands that start a bulk job have in common. `--since` is not among
+ *  them: its default differs. */
 export function addBulkOptions(command: Command): Command {
   return command
     .option('--until <time>', 'end of the period (default: now)', parseTime)
@@ -221,11 +222,12 @@ export async function startOrPreview(
   )
 }
 
-/** Parses a time, or a day in UTC. */
+/** A day, or a time with its offset from UTC. Seconds may be missing. */
+const DAY_OR_TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/i
+
+/** Parses a time, or a day in UTC, which stands for its first moment. */
 export function parseTime(text: string): Date {
-  const time = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/i.test(text)
-    ? Date.parse(text)
-    : Number.NaN
+  const time = DAY_OR_TIME.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(time))
     throw new InvalidArgumentError(
       'Use a time or a day, for example 2026-11-21T09:30:00Z or 2026-11-21.',
@@ -233,7 +235,7 @@ export function parseTime(text: string): Date {
   return new Date(time)
 }
 
-/** Throws `UsageError` if the period ends before it starts. */
+/** Throws `UsageError` unless the period ends after its start. */
 export function assertPeriod({ since, until }: { since?: Date; until?: Date }): void {
   if (since && until && since >= until)
     throw new UsageError("option '--until <time>' must be later than '--since <time>'")

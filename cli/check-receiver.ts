@@ -28,12 +28,14 @@ interface CheckResult {
   error: string | null
   /** Null: not sent, because the receiver did not respond to an earlier request. */
   passed: boolean | null
+  /** The delivery that the receiver must process. Null: it must refuse the request, or the request
+   *  was not sent. */
   deliveryId: string | null
 }
 
 interface RuleResult {
   rule: Rule
-  results: CheckResult[]
+  checks: CheckResult[]
 }
 
 export function addCommand(program: Command, shell: Shell): void {
@@ -62,17 +64,17 @@ export function addCommand(program: Command, shell: Shell): void {
 }
 
 function formatHelp(rules: Rule[]): string {
-  const list = (isRequired: boolean): string =>
+  const listTitles = (isRequired: boolean): string =>
     rules
       .filter((rule) => rule.isRequired === isRequired)
       .map(({ id, title }) => `  ${id.padEnd(19)}${title}`)
       .join('\n')
   return `
 Required rules:
-${list(true)}
+${listTitles(true)}
 
 Recommendations:
-${list(false)}
+${listTitles(false)}
 
 The rule next-secret is tested with --next-secret. For each broken rule, the output says what to change.
 
@@ -117,14 +119,14 @@ async function runRules(url: string, rules: Rule[]): Promise<RuleResult[]> {
   const finished: RuleResult[] = []
   let isResponding = true
   for (const rule of rules) {
-    const results: CheckResult[] = []
+    const checks: CheckResult[] = []
     for (const check of rule.checks) {
       const result = isResponding ? await runCheck(url, check) : skipCheck(check)
       // A closed connection passes where `tolerateClose` permits it.
       if (result.status === null && !result.passed) isResponding = false
-      results.push(result)
+      checks.push(result)
     }
-    finished.push({ rule, results })
+    finished.push({ rule, checks })
   }
   return finished
 }
@@ -176,8 +178,9 @@ function formatError(error: unknown): string {
   return error.message || String((error as NodeJS.ErrnoException).code)
 }
 
-function isFollowed({ results }: RuleResult): boolean {
-  return results.every(({ passed }) => passed)
+/** False also for a rule that was not tested. */
+function isFollowed({ checks }: RuleResult): boolean {
+  return checks.every(({ passed }) => passed)
 }
 
 function isConformant(results: RuleResult[]): boolean {
@@ -186,18 +189,18 @@ function isConformant(results: RuleResult[]): boolean {
 
 /** How many deliveries the receiver must have processed. Repeats count once. */
 function countDeliveries(results: RuleResult[]): number {
-  const ids = results.flatMap(({ results: checks }) => checks.map((check) => check.deliveryId))
+  const ids = results.flatMap(({ checks }) => checks.map((check) => check.deliveryId))
   return new Set(ids.filter((id) => id !== null)).size
 }
 
 function toDocument(result: RuleResult) {
-  const { rule, results } = result
+  const { rule, checks } = result
   return {
     rule: rule.id,
     title: rule.title,
     required: rule.isRequired,
-    passed: results.some(({ passed }) => passed === null) ? null : isFollowed(result),
-    checks: results.map(({ durationMs, deliveryId: _, ...check }) => ({
+    passed: checks.some(({ passed }) => passed === null) ? null : isFollowed(result),
+    checks: checks.map(({ durationMs, deliveryId: _, ...check }) => ({
       ...check,
       duration_ms: durationMs,
     })),
@@ -205,9 +208,9 @@ function toDocument(result: RuleResult) {
 }
 
 /** A recommendation that the receiver ignores is a skipped case: it does not fail a pipeline. */
-function toTestCases({ rule, results }: RuleResult): TestCase[] {
+function toTestCases({ rule, checks }: RuleResult): TestCase[] {
   const details = `${rule.title}. ${rule.advice}`
-  return results.map((result) => {
+  return checks.map((result) => {
     const message = formatCheck(result)
     const hasFailed = result.passed === false && rule.isRequired
     return {
@@ -234,33 +237,33 @@ function formatResults(url: string, results: RuleResult[]): string {
   const lines = [`POST ${url}`, '', ...results.map(formatRule), '', formatVerdict(results)]
   if (isConformant(results))
     lines.push(
-      `Check its data: it must have processed ${countDeliveries(results)} deliveries, each once.`,
+      `Check the receiver's data: it must have processed ${countDeliveries(results)} deliveries, each once.`,
     )
   return lines.join('\n')
 }
 
 function formatVerdict(results: RuleResult[]): string {
   if (isUnresponsive(results)) return 'The receiver is not conformant: it does not respond.'
-  const broken = results.filter((result) => !isFollowed(result))
-  const brokenCount = broken.filter(({ rule }) => rule.isRequired).length
+  const failed = results.filter((result) => !isFollowed(result))
+  const brokenCount = failed.filter(({ rule }) => rule.isRequired).length
   if (brokenCount > 0)
     return `The receiver is not conformant: it breaks ${brokenCount} of ${results.length} rules.`
-  const ignored = broken.length === 1 ? '1 recommendation' : `${broken.length} recommendations`
-  return `The receiver is conformant${broken.length === 0 ? '' : `, but ignores ${ignored}`}.`
+  const ignored = failed.length === 1 ? '1 recommendation' : `${failed.length} recommendations`
+  return `The receiver is conformant${failed.length === 0 ? '' : `, but ignores ${ignored}`}.`
 }
 
 function isUnresponsive(results: RuleResult[]): boolean {
-  return results.some(({ results: checks }) => checks.some(({ passed }) => passed === null))
+  return results.some(({ checks }) => checks.some(({ passed }) => passed === null))
 }
 
 /** One line for a rule that passed; for a broken one also the failed requests and the advice. */
-function formatRule({ rule, results }: RuleResult): string {
-  if (results.every(({ passed }) => passed === null)) return `-     ${rule.title}: not tested`
-  const slowestMs = Math.max(...results.map(({ durationMs }) => durationMs))
-  const requests = results.length === 1 ? '1 request' : `${results.length} requests, the slowest`
-  if (results.every(({ passed }) => passed))
+function formatRule({ rule, checks }: RuleResult): string {
+  if (checks.every(({ passed }) => passed === null)) return `-     ${rule.title}: not tested`
+  const slowestMs = Math.max(...checks.map(({ durationMs }) => durationMs))
+  const requests = checks.length === 1 ? '1 request' : `${checks.length} requests, the slowest`
+  if (checks.every(({ passed }) => passed))
     return `ok    ${rule.title} (${requests} ${slowestMs} ms)`
-  const failed = results.filter(({ passed }) => passed === false)
+  const failed = checks.filter(({ passed }) => passed === false)
   const nameWidth = Math.max(...failed.map(({ check }) => check.length))
   return [
     `${rule.isRequired ? 'FAIL' : 'warn'}  ${rule.title}`,

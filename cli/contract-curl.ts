@@ -24,7 +24,8 @@ export function toContractCurl(
   return `{ ${pieces.map(toPrintf).join(' ')} } | ${curl} --data-binary @-`
 }
 
-/** A run of one character that the shell generates, to keep the command short. */
+/** A run of one character that the shell generates, to keep the command short. The tests repeat
+ *  these characters. The outer group makes `split` keep the runs. */
 const LONG_RUN = /(x{100,}|a{100,}|(?:\u{1F600}){100,})/u
 
 function isLongRun(text: string): boolean {
@@ -33,6 +34,7 @@ function isLongRun(text: string): boolean {
 
 function toPrintf(piece: string): string {
   if (!isLongRun(piece)) return `printf %s ${quoteForShell(piece)};`
-  const letters = [...piece]
-  return `printf '${letters[0]}%.0s' $(seq ${letters.length});`
+  const characters = [...piece]
+  // Prints the character once for each number.
+  return `printf '${characters[0]}%.0s' $(seq ${characters.length});`
 }

@@ -22,9 +22,9 @@ export function formatReport(report: Report): string {
   const count = failures.length === 1 ? '1 failure' : `${failures.length} failures`
   const verdict = failures.length > 0 ? `${count}.` : 'the contract holds.'
   const requestCount = cases.reduce((sum, { requests }) => sum + requests, 0)
-  const isRun = dredd !== null || cases.length > 0
+  const hasResults = dredd !== null || cases.length > 0
   return [
-    ...(isRun ? [formatMatrix(report), '', ...formatExcuses(report), ''] : []),
+    ...(hasResults ? [formatMatrix(report), '', ...formatExcuses(report), ''] : []),
     ...failures,
     ...untested.map(({ operation, reason }) => `SKIP  ${operation}: ${reason}`),
     ...unused.map((oracle) => `SKIP  ${oracle.name}: ${describeUnused(oracle)}`),
@@ -63,13 +63,13 @@ function formatMatrix({ cells }: Report): string {
   const columns = listStatuses(cells)
   const ids = [...new Set(cells.map(({ operation }) => operation))]
   const rows = ids.map((id) => {
-    const own = cells.filter(({ operation }) => operation === id)
+    const row = cells.filter(({ operation }) => operation === id)
     const statuses = columns.map((name) => {
-      const cell = own.find((candidate) => candidate.kind === 'status' && candidate.name === name)
+      const cell = row.find((candidate) => candidate.kind === 'status' && candidate.name === name)
       if (cell === undefined) return ''
       return isExcused(cell) ? '-' : String(cell.seen)
     })
-    const events = own
+    const events = row
       .filter(({ kind }) => kind === 'event')
       .map(({ name, seen }) => `${name} ${seen}`)
     return [id, ...statuses, events.join(', ')]

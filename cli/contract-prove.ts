@@ -9,7 +9,7 @@ import type { CheckReport } from './reports.ts'
 import { formatTable } from './shell.ts'
 
 export interface ProveOptions {
-  /** True, or a part of the names of the faults. */
+  /** True: all faults. A text: only the faults that have it in their names. */
   prove: string | true
   seed?: number
 }
@@ -55,11 +55,11 @@ function formatProofs(proofs: Proof[]): string {
   return [
     formatTable(
       ['CATEGORY', 'FOUND', 'FAULTS', 'SCORE'],
-      rows.map(({ category, found: own, faults }) => [
+      rows.map(({ category, found: count, faults }) => [
         category,
-        String(own),
+        String(count),
         String(faults),
-        `${Math.floor((100 * own) / faults)} %`,
+        `${Math.floor((100 * count) / faults)} %`,
       ]),
     ),
     ...missed,

@@ -22,7 +22,7 @@ import { type Running, start } from '../server/main.ts'
 import { findSealingKey } from '../webhooks/secret-keys.ts'
 import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
 
-/** A rate limit that no test reaches. */
+/** A limit that no test reaches. */
 const UNREACHABLE_LIMIT = 1_000_000
 
 interface ServerOptions {
@@ -31,7 +31,8 @@ interface ServerOptions {
   perMinute?: number
 }
 
-/** Listens on a free loopback port. It does not validate its own responses: the suite does. */
+/** Starts the service on a free loopback port. The service does not validate its own responses,
+ *  because the suite does. */
 async function startServer({
   directory,
   role,
@@ -89,7 +90,8 @@ function newTestUsers(db: Db): Pick<Server, 'newKey' | 'newAccount' | 'newUser'>
 
 type OwnTarget = Target & Required<Pick<Target, 'restrictedKey' | 'otherKey' | 'createWebhook'>>
 
-/** Starts the whole service, with an account for the tests. */
+/** Starts the whole service, with an account for the tests and another one, whose key must not see
+ *  its records. */
 export async function startOwnService(): Promise<OwnTarget & AsyncDisposable> {
   await using cleanup = new AsyncDisposableStack()
   const server = await startServer({ directory: await newDirectory(cleanup), role: 'all' })
@@ -108,7 +110,7 @@ export async function startOwnService(): Promise<OwnTarget & AsyncDisposable> {
   return withCleanup(target, cleanup)
 }
 
-/** Creates a webhook of the account that is subscribed to all events, until its disposal. */
+/** Creates a webhook of the account for all events. Its disposal deletes it. */
 export async function createContractWebhook(
   { db, config }: { db: Db; config: Pick<Config, 'secretKeys'> },
   accountId: string,
@@ -158,7 +160,8 @@ async function newDirectory(cleanup: AsyncDisposableStack): Promise<string> {
   return directory
 }
 
-/** Returns the value with a disposer that cleans up. The stack is empty afterwards. */
+/** Returns the value with a disposer that runs the cleanup. The caller's own `await using` of the
+ *  stack then cleans up nothing. */
 function withCleanup<T extends object>(
   value: T,
   cleanup: AsyncDisposableStack,
@@ -182,7 +185,8 @@ export function newDatabaseChanges(db: Db): DatabaseChanges {
         .rows('exports')
         .update({ resource: 'payments' })
     },
-    // The row that a request of an older release commits before its change.
+    // Only nodes of an older release store such a row, before the change of the request. This
+    // release takes it for a request in progress until `locked_until`.
     async claimIdempotencyKey(userId, key, { method, url, body }) {
       const fingerprint = idempotencyFingerprint(method, url, body)
       const inAMinute = Date.now() + 60_000

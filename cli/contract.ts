@@ -40,13 +40,14 @@ import {
 import { ALLOW_STALE_OPTION, assertFresh, describeAllowStale } from './stale.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const IDS = Object.keys(operations)
+const OPERATION_IDS = Object.keys(operations)
 const DEFAULT_RUNS = 20
 const MAX_SEED = 2 ** 31 - 1
 const TARGET_DETAILS = ['restrictedKey', 'otherKey', 'webhookSecret', 'receiverPort', 'receiverUrl']
 /** The names of the options for tests that need Muster's own contract. */
 const ONLY_WITHOUT_ROOT = [...TARGET_DETAILS, 'seed', 'runs', 'only', 'prove']
-/** The names of the options that would change what the faults are measured with. */
+/** The names of the options that --prove refuses: it measures the whole suite, on this copy of
+ *  Muster. */
 const NOT_WITH_PROVE = ['url', 'key', ...TARGET_DETAILS, 'runs', 'only']
 
 interface Options extends ReportOptions {
@@ -156,13 +157,17 @@ function addRunOptions(command: Command): void {
       parseInteger(1, 10_000),
       DEFAULT_RUNS,
     )
-    .option('--only <ids>', 'test these operations only, separated by commas', parseList(...IDS))
+    .option(
+      '--only <ids>',
+      'test these operations only, separated by commas',
+      parseList(...OPERATION_IDS),
+    )
     .option('--har <file>', 'also write the requests of all failures as an HTTP Archive')
     .addOption(
       new Option(
         '--prove [part]',
         'measure these tests: put faults into the responses of this copy of Muster, one at a time, and ' +
-          'print how many the tests find; with a part, only faults that have it in their name',
+          'print how many of the faults the tests find; with [part], only the faults that have it in their names',
       ).conflicts(NOT_WITH_PROVE),
     )
     .addOption(
@@ -221,7 +226,7 @@ interface TestRun {
 /** If an error ends the run early, the report has the results until then. */
 async function buildReport(contract: Contract, options: Options): Promise<Report> {
   const target = readTarget(options)
-  const { seed = randomInt(MAX_SEED), only = IDS, url = 'this copy of Muster' } = options
+  const { seed = randomInt(MAX_SEED), only = OPERATION_IDS, url = 'this copy of Muster' } = options
   const hasRestrictedKey = target === undefined || target.restrictedKey !== undefined
   const coverage = new Coverage(contract, only, { hasRestrictedKey })
   const results: TestRun['results'] = { url, dredd: null, cases: [] }
@@ -236,7 +241,8 @@ async function buildReport(contract: Contract, options: Options): Promise<Report
   return { ...results, seed, error, cells, untested: coverage.listUntested(), unused, refusals }
 }
 
-/** Undefined: the service of this copy of Muster. */
+/** Undefined: the service of this copy of Muster. Throws `UsageError` for options that do not fit
+ *  together. */
 function readTarget(options: Options): Target | undefined {
   const { url, key, restrictedKey, otherKey, webhookSecret, receiverPort, receiverUrl } = options
   if ((url === undefined) !== (key === undefined))
@@ -296,7 +302,7 @@ async function runDredd({ contract, options, coverage, results }: TestRun): Prom
   const { runDreddSuite } = await import('../scripts/contract/dredd/dredd-suite.ts')
   const { startDreddServers } = await import('./contract-service.ts')
   await using servers = await startDreddServers()
-  const dredd = await runDreddSuite(contract, servers, options.only ?? IDS)
+  const dredd = await runDreddSuite(contract, servers, options.only ?? OPERATION_IDS)
   results.dredd = dredd
   for (const { operation, status } of dredd.passed) coverage.sawStatus(operation, status)
 }
@@ -310,10 +316,11 @@ async function sendRequests(
     contract,
     validators,
     target,
-    options: { ids: options.only ?? IDS, seed, randomRequests: options.runs },
+    options: { ids: options.only ?? OPERATION_IDS, seed, randomRequests: options.runs },
     coverage,
-    onCase: (done) => {
-      results.cases.push(done)
+    onCase: (testCase) => {
+      results.cases.push(testCase)
+      // The run goes on.
       return false
     },
     toCurl: (request) => toContractCurl(target.url, request, target.key),

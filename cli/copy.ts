@@ -44,7 +44,7 @@ contents of DATA_DIR/secret.key, or to your present SECRET_KEY.
           )
         const lock = await acquireServeLock(
           database.dataDir,
-          'Stop it first: what it changes during the copy would be missing in the copy.',
+          'Stop it first: the copy would lack the changes that it makes meanwhile.',
         )
         try {
           return await shell.withDatabase(({ db, config }) => copy(shell, db, config, options))
@@ -79,7 +79,7 @@ async function copy(
       await assertSchema(target, database)
       return copyRows(source, target, json ? () => undefined : newProgress(shell))
     })
-    // The service will have this key alone.
+    // The service on the copy will have the newest key only.
     await proveSecretKeys(target, secretKeysOf(config.secretKeys.newest()))
     const { pending, retrying } = await countUndelivered(target)
     return {
@@ -91,7 +91,7 @@ async function copy(
   }
 }
 
-/** At most one line a second. */
+/** Prints at most one line a second. */
 function newProgress(shell: Shell): (progress: CopyProgress) => void {
   let printedAtMs = Number.NEGATIVE_INFINITY
   return ({ table, rows }) => {
@@ -124,6 +124,6 @@ function formatResult(
     secretKeyFiles
       ? `Start the service with DATABASE_URL, and with SECRET_KEY set to the contents of ${secretKeys.place}.`
       : 'Start the service with DATABASE_URL and the same SECRET_KEY.',
-    'Do not start it on DATA_DIR again: both services would make the pending attempts. Move the folder away.',
+    'Move DATA_DIR away: a service on it would make the pending attempts, too.',
   ].join('\n')
 }

@@ -34,7 +34,7 @@ const DATA_DIR_CASES: Case[] = [
   {
     codes: /^SQLITE_IOERR/,
     describe: (dataDir, reason) =>
-      `The disk of DATA_DIR ${dataDir} is faulty or full: ${reason}. Check it, and make room.`,
+      `The disk of DATA_DIR ${dataDir} is faulty or full: ${reason}. Check the disk, and make room.`,
   },
   {
     codes: /^(SQLITE_(CANTOPEN|READONLY|PERM)|EACCES|EPERM|EROFS|ENOTDIR)/,
@@ -57,7 +57,7 @@ export function describeDatabaseError(
   if (found && (errorCode(error).startsWith('SQLITE_') || isInside(error, dataDir)))
     return found.describe(dataDir, reason)
   if (isLoginRefused(error))
-    return `PostgreSQL refuses the user or the password of DATABASE_URL: ${reason}. Correct it.`
+    return `PostgreSQL refuses the user or the password of DATABASE_URL: ${reason}. Correct DATABASE_URL.`
   if (isPermissionDenied(error))
     return `PostgreSQL denies the user of DATABASE_URL a permission: ${reason}. Make this user the owner of the database.`
   if (isTlsFailure(error))
@@ -67,8 +67,8 @@ export function describeDatabaseError(
   return undefined
 }
 
-/** The message without the statement that knex puts before it. The code, if there is no message: the
- *  error of a host name has none if it has several IP addresses and none of them responds. */
+/** The message without the statement that knex puts before it. If there is no message, the code:
+ *  Node gives no message when a host name has several IP addresses and none of them responds. */
 function reasonOf(error: Error): string {
   // The message of this error advises programmers, not operators.
   if (error.name === 'KnexTimeoutError') return 'no connection in time'

@@ -34,7 +34,7 @@ export function addUnpause(deliveries: Command, shell: Shell): void {
     .command('unpause')
     .summary('end the pause of all deliveries')
     .description(
-      'End the pause of all deliveries. Attempts that became due meanwhile are made at once, within the ' +
+      'End the pause of all deliveries. Attempts that became due during the pause are made at once, within the ' +
         'concurrency limits. The others stay on their schedule.',
     )
     .addHelpText(

@@ -12,7 +12,7 @@ import { nextStopSignal } from './stop-signals.ts'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const CONTRACTS = ['openapi.yaml', 'asyncapi.yaml']
 /** Folders whose files the service reads. */
-const CODE = [
+const CODE_FOLDERS = [
   'auth',
   'cli',
   'docs',
@@ -27,7 +27,8 @@ const CODE = [
 ]
 /** Code files, without the temporary files of editors. */
 const CODE_FILE = /^[^.#].*\.(ts|js|cjs|mjs|json|css|svg|md)$/
-/** Editors write a file in several steps, and the generator writes several files. */
+/** A change is complete when no other follows within this time: editors write a file in several
+ *  steps, and the generator writes several files. */
 const SETTLE_MS = 50
 
 export function addCommand(program: Command, shell: Shell): void {
@@ -59,8 +60,8 @@ Ctrl-C stops the service and the command.
     )
 }
 
-/** Returns a function that generates. It prints an error in a contract, and the service continues
- *  with the files of the last successful run. */
+/** Returns a function that runs the generator. It prints an error in a contract and does not throw:
+ *  the service continues with the files of the last successful run. */
 function newGenerator(print: (text: string) => void): () => Promise<void> {
   let printedRemarks = ''
   return async () => {
@@ -79,7 +80,8 @@ function newGenerator(print: (text: string) => void): () => Promise<void> {
   }
 }
 
-/** Calls `work` after `SETTLE_MS` without another call. Calls never overlap. */
+/** Returns a function that starts `work` when `SETTLE_MS` have passed since its last call. Runs of
+ *  `work` never overlap. */
 function debounce(work: () => Promise<void>): () => void {
   let timer: NodeJS.Timeout | undefined
   let running = Promise.resolve()
@@ -91,7 +93,7 @@ function debounce(work: () => Promise<void>): () => void {
   }
 }
 
-/** Watches the two files, and the list of handlers. */
+/** Watches the two contracts, and which handlers exist: the generator lists them. */
 function watchContract(work: () => Promise<void>): FSWatcher[] {
   const schedule = debounce(work)
   return [
@@ -109,29 +111,29 @@ function watchContract(work: () => Promise<void>): FSWatcher[] {
  *  stops seeing changes to a file after an editor replaces it. */
 function watchCode(onChange: () => void): { close(): void } {
   const watchers = new Map<string, FSWatcher>()
-  const add = (folder: string): void => {
+  const watchFolder = (folder: string): void => {
     if (watchers.has(folder)) return
     const watcher = watch(folder, (event, file) => {
-      // It may be a new folder.
-      if (event === 'rename') addAllBelow(folder)
+      // There may be a new folder.
+      if (event === 'rename') watchAllBelow(folder)
       if (file !== null && CODE_FILE.test(file)) onChange()
     })
     watchers.set(folder, watcher)
     watcher.on('error', () => watcher.close())
     watcher.on('close', () => watchers.delete(folder))
   }
-  const addAllBelow = (folder: string): void => {
+  const watchAllBelow = (folder: string): void => {
     try {
-      add(folder)
+      watchFolder(folder)
       for (const entry of readdirSync(folder, { withFileTypes: true }))
-        if (entry.isDirectory()) addAllBelow(join(folder, entry.name))
+        if (entry.isDirectory()) watchAllBelow(join(folder, entry.name))
     } catch (error) {
       // The folder was deleted meanwhile.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
       watchers.get(folder)?.close()
     }
   }
-  for (const name of CODE) addAllBelow(join(ROOT, name))
+  for (const name of CODE_FOLDERS) watchAllBelow(join(ROOT, name))
   const root = watch(ROOT, (_, file) => {
     if (file?.endsWith('.ts')) onChange()
   })

@@ -19,7 +19,7 @@ import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Shell, UsageError } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-/** A longer list of operations is cut. */
+/** Of a longer list of operations, a message has fewer names and a count. */
 const MAX_NAMES = 4
 
 interface Options extends ReportOptions {
@@ -112,7 +112,7 @@ const RESULT_LEVELS = {
   safe: 'notice',
 } as const
 
-/** Without a line for a part that is gone: the changed files do not have it. */
+/** A part that is gone gets no file and line, because it is only in the base. */
 function toResult({ level, id, file, line, isGone, concerns, part, what }: ListedChange): Result {
   return {
     level: RESULT_LEVELS[level],
@@ -143,11 +143,11 @@ function assertReleasable({ from, to, changes }: Difference): void {
 }
 
 async function addEntry(file: string, difference: Difference, today: Date): Promise<void> {
-  const before = await readFile(file, 'utf8').catch((error) => {
+  const changelog = await readFile(file, 'utf8').catch((error) => {
     if (error.code === 'ENOENT') return ''
     throw error
   })
-  await writeFile(file, withEntry(before, difference, today))
+  await writeFile(file, withEntry(changelog, difference, today))
 }
 
 function formatDifference(difference: Difference, isReleased: boolean): string {
@@ -168,7 +168,7 @@ function formatChanges({ from, changes }: Difference): string[] {
   if (from === null)
     return [
       'There is no release to compare with. ' +
-        `To create the first in ${RELEASED}/, run:  muster diff --release`,
+        `To create the first release in ${RELEASED}/, run:  muster diff --release`,
     ]
   if (changes.length === 0) return ['No change for clients or receivers.']
   const count = (level: ListedChange['level']): string =>

@@ -54,7 +54,7 @@ export function checkConfiguration(config: Config): Findings {
     findings.push(
       warning(
         'WEBHOOK_ALLOW_ADDRESSES permits webhooks to reach private IP addresses.',
-        'Remove it, unless your receivers are there.',
+        'Remove the setting, unless your receivers have private IP addresses.',
       ),
     )
   return findings
@@ -166,7 +166,7 @@ export async function checkSchema({ db, config }: Installation): Promise<Finding
 
 export async function checkSecretKey({ db, config }: Installation): Promise<Findings> {
   const { secretKeys } = config
-  // Throws if there is no key.
+  // Throws if there is no key, also on a database without secrets.
   secretKeys.newest()
   const found = await findSecretKeyProblem(db, secretKeys)
   if (found !== undefined) return problem(found)
@@ -185,7 +185,7 @@ export async function checkConnections({ db, config }: Installation): Promise<Fi
     return ok(`Up to ${pools.join(' and ')}.`)
   }
   const { poolSize, queuePoolSize } = { ...DEFAULT_LIMITS, ...database }
-  // A worker needs one more for LISTEN, and one for its session.
+  // A worker needs one more connection for LISTEN, and one for its session.
   const needed = poolSize + (role === 'api' ? 0 : queuePoolSize + 2)
   const { settings, usedConnections } = await findPostgresState(db)
   const max = Number(settings.max_connections) - Number(settings.superuser_reserved_connections)

@@ -41,7 +41,7 @@ export async function checkWebhooks({ db, config }: Installation): Promise<Findi
   return problem(
     'The signing secrets of these webhooks cannot be read, so their deliveries are paused: ' +
       `${names}${others > 0 ? ` and ${others} more` : ''}.`,
-    'Restore the key, or rotate each secret:  muster webhook rotate ID',
+    'Restore the key. Or rotate each secret: "muster webhook rotate ID", then the same with --activate.',
   )
 }
 

@@ -15,12 +15,13 @@ interface DocumentTarget {
   url?: string
   /** The credential for every security scheme. */
   key?: string
-  /** Starts the mock of the document instead. */
+  /** Test the mock of the document instead of the service. */
   mock?: boolean
-  /** Also if the document was changed after generated/ was written. */
+  /** Test even if the document was changed after generated/ was written. */
   allowStale?: boolean
 }
 
+/** How long requests in flight may take at the end. */
 const GRACE_MS = 1_000
 
 export async function testDocument({

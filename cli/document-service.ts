@@ -18,7 +18,7 @@ interface LocalOptions {
 }
 
 interface HandlersOptions extends LocalOptions {
-  /** The URL at which clients reach the service. By default that of the host and port. */
+  /** The URL at which clients reach the service. Default: the URL of the host and port. */
   baseUrl?: string
   /** Starts even if the document was changed after generated/ was written. */
   allowStale?: boolean
@@ -46,10 +46,10 @@ export async function startHandlers(root: string, options: HandlersOptions): Pro
 /** Responds with examples, or with the handler of `newHandler`. Needs no generated code. */
 export async function startMock(
   root: string,
-  { host, port, onResponse, contract: known }: MockOptions,
+  { host, port, onResponse, contract: loaded }: MockOptions,
   newHandler: (contract: Contract) => ServiceOptions['handle'] = () => respondWithExample,
 ): Promise<LocalService> {
-  const contract = known ?? (await readAnyContract(root))
+  const contract = loaded ?? (await readAnyContract(root))
   const app = createService({
     contract,
     handle: newHandler(contract),

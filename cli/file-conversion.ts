@@ -13,7 +13,8 @@ const PROGRESS_MS = 5_000
 const NOT_CONVERTED = 'The file does not return the space of deleted rows yet.'
 
 /** Returns a message for the operator, or undefined if the file needs no conversion. `print` gets
- *  the progress. The service works without the conversion, so nothing here is an error. */
+ *  the progress. A running service and too little space are no errors: the service works without
+ *  the conversion. */
 export async function convertIfNeeded(
   db: Db,
   dataDir: string,
@@ -22,7 +23,7 @@ export async function convertIfNeeded(
   if (await isSpaceReturned(db)) return undefined
   const lock = await tryServeLock(dataDir)
   if (lock === undefined)
-    return `${NOT_CONVERTED} To convert it, stop muster serve and run this again.`
+    return `${NOT_CONVERTED} To convert it, stop muster serve and run muster migrate again.`
   try {
     const space = await findConversionSpace(db, dataDir)
     if (space.freeBytes < space.neededBytes) return formatTooFull(space, dataDir)
@@ -38,7 +39,7 @@ function formatTooFull({ neededBytes, freeBytes }: ConversionSpace, dataDir: str
   return (
     `${NOT_CONVERTED} Its conversion needs ` +
     `${formatBytes(neededBytes)} of free space in DATA_DIR ${dataDir}, which has ${formatBytes(freeBytes)}. ` +
-    'Make room and run this again.'
+    'Make room and run muster migrate again.'
   )
 }
 

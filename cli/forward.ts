@@ -6,9 +6,10 @@ export interface ForwardedResponse {
   status: number
   /** Only the headers that the sender uses or shows. */
   headers: Record<string, string>
+  /** At most `MAX_BODY_BYTES`: parts beyond are left out. */
   body: Buffer
   durationMs: number
-  /** Why there is no response. */
+  /** Why there is no response. Null: there is one. */
   error: string | null
 }
 

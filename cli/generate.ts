@@ -44,9 +44,9 @@ export function addCommand(program: Command, shell: Shell): void {
       `${examples('muster generate', 'muster generate --check', 'muster generate --resource venues')}
 --resource derives columns from the schema of the record. A field that the create request lacks begins with its
 default, null, or the first value of its enumeration. A field task_id refers to a task: the table has a foreign
-key, requests with an unknown task get 422, and a task with such records cannot be deleted. filter[search] with
-x-filter becomes a search. --resource refuses, with the line, what it cannot derive: lists below another record,
-other filters that are no plain comparison with a field, fields of several types. It overwrites only unchanged stubs.
+key, requests with an unknown task get 422, and a task that a record refers to cannot be deleted. filter[search] with
+x-filter becomes a search. --resource refuses what it cannot derive, and names the line: lists below another record,
+filters other than a search or a comparison with a field, fields of several types. It overwrites only unchanged stubs.
 A service that muster init created stores nothing, so --resource refuses it: write its handlers by hand.
 
 Exit status: 0 for success, 1 if the contract is faulty, 2 for wrong usage. With --check: 1 also if a file is stale

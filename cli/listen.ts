@@ -39,6 +39,7 @@ interface Receipt extends Inspection {
 const DEFAULT_PORT = 4000
 const HOST = '127.0.0.1'
 const MAX_BODY_BYTES = 1024 * 1024
+/** With more IDs, the command forgets all of them. */
 const MAX_SEEN_IDS = 10_000
 /** Standard Webhooks 1.0.0, "Verifying webhook authenticity": an older delivery may be a replay. */
 const TOLERANCE_MS = 5 * 60_000
@@ -100,7 +101,7 @@ async function listen(
   await server.stop(0)
 }
 
-/** Responds to a request. Undefined: it is no delivery. */
+/** Responds to a request. Returns undefined if the request is no delivery. */
 async function receive(
   request: IncomingMessage,
   response: ServerResponse,
@@ -108,7 +109,7 @@ async function receive(
   target: string | undefined,
 ): Promise<Receipt | undefined> {
   if (request.method !== 'POST') return void response.writeHead(405, { allow: 'POST' }).end()
-  // A page in a browser on this machine, of any site: webhooks have no Origin.
+  // Only a browser sends Origin. The pages of any site could send requests to this machine.
   if (request.headers.origin !== undefined) return void response.writeHead(403).end()
   const body = await readBody(request, response)
   if (body === undefined) return undefined
@@ -133,7 +134,7 @@ async function readBody(
   for await (const chunk of request as AsyncIterable<Buffer>) {
     byteSize += chunk.length
     if (byteSize > MAX_BODY_BYTES) {
-      // Before the end of the loop, which closes the connection.
+      // Responds inside the loop, because the end of the loop closes the connection.
       response.writeHead(413, { connection: 'close' }).end()
       return undefined
     }
@@ -166,7 +167,7 @@ function newInspect(secret: string | undefined): Inspect {
   }
 }
 
-/** Signs the body again and compares. Every signature must be present and correct. */
+/** Signs the body again and compares. Both signatures must be present and correct. */
 function isVerified(headers: Headers, body: Buffer, keys: SigningKeys, now: Date): boolean {
   const signedAt = new Date(Number(headers['webhook-timestamp']) * 1000)
   const ageMs = Math.abs(now.getTime() - signedAt.getTime())
@@ -235,7 +236,7 @@ function formatReceipt(
   target: string | undefined,
 ): string {
   const { event_type: type, id, resource, data } = isRecord(body) ? body : {}
-  const lines = [
+  const rows = [
     ['Delivery', `${id}${repeated ? '  (seen before)' : ''}`],
     ['Resource', isRecord(resource) ? `${resource.type} ${resource.id}` : 'none'],
     ['Data', JSON.stringify(data)],
@@ -245,7 +246,7 @@ function formatReceipt(
   ]
   return [
     `${receivedAt}  ${escapeControls(String(type))}`,
-    ...lines.map(([name = '', value = '']) => `  ${name.padEnd(10)}${escapeControls(value)}`),
+    ...rows.map(([name = '', value = '']) => `  ${name.padEnd(10)}${escapeControls(value)}`),
     '',
   ].join('\n')
 }

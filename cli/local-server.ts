@@ -1,4 +1,4 @@
-/** The servers of `muster mock`, `muster listen` and `muster serve --root`. */
+/** The servers of `muster mock` and `muster listen`, and those of an OpenAPI document. */
 import type { RequestListener } from 'node:http'
 import { Refused } from '../errors.ts'
 import { type HttpServer, listen, urlOf } from '../server/http.ts'
@@ -14,7 +14,7 @@ interface Place {
   portName?: '--port' | 'PORT'
 }
 
-/** Throws `Refused` when the place is not free. */
+/** Throws `Refused` when it cannot listen, for example because the port is in use. */
 export async function listenLocally(
   handle: RequestListener,
   { host, port, portName = '--port' }: Place,

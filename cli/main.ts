@@ -92,7 +92,7 @@ Start with:
 `,
     )
   for (const [name, [summary, load]] of Object.entries(COMMANDS)) {
-    // Of the other commands, the help shows only the name and the summary.
+    // The help shows only the names and the summaries of the other commands.
     if (args.includes(name)) (await load()).addCommand(program, shell)
     else program.command(name)
     program.commands.at(-1)?.summary(summary)

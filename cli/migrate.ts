@@ -23,7 +23,7 @@ then on, the file shrinks when rows are deleted. The conversion needs free space
     )
     .action(
       shell.action(({ json = false }: { json?: boolean }) =>
-        // Opening the database has run the migrations.
+        // `withDatabase` runs the migrations.
         shell.withDatabase((opened) => finishMigration(shell, opened, json)),
       ),
     )

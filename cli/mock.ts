@@ -29,6 +29,7 @@ interface MockOptions {
 }
 
 const DEFAULT_PORT = 4010
+/** How long requests in flight may take after Ctrl-C. */
 const GRACE_MS = 1_000
 const OWN_ROOT = fileURLToPath(new URL('..', import.meta.url))
 
@@ -115,7 +116,7 @@ function readWebhook({ root, stateful, webhook, secret }: MockOptions): MockWebh
   return { url: webhook, secret: secret ?? newSecret() }
 }
 
-/** The mock of the contracts of this copy of Muster, as they are in generated/. */
+/** The mock of this copy of Muster. It follows generated/, not the contracts. */
 async function startOwnMock(
   { port, host, stateful, allowStale = false }: MockOptions,
   webhook: MockWebhook | undefined,

@@ -13,12 +13,14 @@ export interface SignedRequest {
 interface DeliveryOptions {
   /** Serialises the payload. */
   write?: (payload: object) => string
+  /** Signs instead of the secret of the signer. */
   secret?: string
   /** The signed time. */
   at?: Date
 }
 
-/** Builds deliveries that are signed with `secret`. */
+/** Returns two functions that sign with `secret`: `sign` a body, and `delivery` a new delivery,
+ *  some of whose fields can be changed. */
 export function newSigner(secret: string) {
   const sign = (id: string, body: Buffer, at: Date, key = secret): SignedRequest => ({
     headers: {

@@ -16,7 +16,7 @@ export type Send = (
 ) => Promise<number | null>
 
 const CHUNK_BYTES = 256 * 1024
-/** The time for a receiver to crash after an aborted upload. Then it accepts no more connections. */
+/** The time in which a receiver crashes after an aborted upload. Then it refuses connections. */
 const CRASH_MS = 500
 
 export async function post(
@@ -111,8 +111,8 @@ async function startUpload(
     signal,
   })
   await new Promise<void>((resolve, reject) => {
-    // Still needed after the promise has resolved: an unhandled error of `destroy` would end this
-    // process.
+    // The listener is still needed after the promise has resolved: an unhandled error of `destroy`
+    // would end this process.
     upload.on('error', reject)
     upload.write(body.subarray(0, body.length / 2), (error) => (error ? reject(error) : resolve()))
   })

@@ -80,7 +80,7 @@ export function listRules(secret: string, nextSecret?: string): Rule[] {
     ...(nextSecret === undefined ? [] : [secretRotation(signer, newSigner(nextSecret))]),
     lateDelivery(signer),
     oversizedBody(signer),
-    // The last one: a receiver that breaks it does not respond.
+    // Last, because a receiver that breaks this rule no longer responds.
     heldUpload(signer),
   ]
 }
@@ -163,7 +163,7 @@ function rawBody({ delivery }: Signer): Rule {
       accepts('with unusual white space', () => delivery({}, { write: indent })),
       accepts('with unusual escapes', () => delivery({}, { write: escapeLetters })),
       accepts('with fields in another order', () => delivery({}, { write: reverseFields })),
-      accepts('another one about the same record', () => delivery({}, { write: reverseFields })),
+      accepts('another delivery about the same record', () => delivery({}, { write: reverseFields })),
     ],
   }
 }
@@ -177,7 +177,7 @@ function repeatedDelivery({ sign, delivery }: Signer, first: SignedRequest): Rul
     advice: 'Store the ID of each delivery in a unique index. Respond 2xx if it is already there.',
     checks: [
       accepts('the same delivery again', () => first),
-      accepts('a later attempt of it', () => sign(deliveryId(first), first.body, later)),
+      accepts('a later attempt of the same delivery', () => sign(deliveryId(first), first.body, later)),
       accepts('two attempts at the same time', () => delivery(), postTwice),
     ],
   }
@@ -267,7 +267,7 @@ function lateDelivery({ delivery }: Signer): Rule {
     checks: [
       refuses('signed 10 minutes ago', () => deliveryFrom(-10)),
       refuses('signed 10 minutes in the future', () => deliveryFrom(10)),
-      refuses('with an unsigned new time', () => changeTime(deliveryFrom(-10))),
+      refuses('with a new timestamp that is not signed', () => changeTime(deliveryFrom(-10))),
     ],
   }
 }
@@ -290,7 +290,7 @@ function oversizedBody({ delivery }: Signer): Rule {
     checks: [
       refusesBody('16 MiB', post),
       refusesBody('16 MiB in chunks', postChunked),
-      accepts('a delivery after them', () => delivery()),
+      accepts('a delivery after these bodies', () => delivery()),
     ],
   }
 }
@@ -301,8 +301,8 @@ function heldUpload({ delivery }: Signer): Rule {
     title: 'Accepts a delivery while another upload is unfinished',
     isRequired: true,
     advice:
-      'Handle requests concurrently, and end an upload that takes longer than 10 seconds. ' +
-      'Otherwise one slow sender stops all deliveries.',
+      'Handle requests concurrently, and end an upload that takes longer than 10 seconds, so that ' +
+      'one slow sender cannot stop all deliveries.',
     checks: [accepts('a delivery beside an unfinished upload', () => delivery(), postBesideUpload)],
   }
 }

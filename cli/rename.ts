@@ -17,9 +17,9 @@ export function addCommand(program: Command, shell: Shell): void {
     .addHelpText(
       'after',
       `
-An operation ID is renamed wherever it is a word, except in the changelog, in docs/released and in landed
-migrations. Files with its name are renamed, too. docs/new-resource.md, the help of commands and the tests of the tool
-chain have a made-up resource: where its names mean that resource, they stay.
+An operation ID is renamed wherever it is a word, except in the changelog, in docs/released and in
+records/migrations. Files with its name are renamed, too. docs/new-resource.md, the help of commands and the tests of
+the tool chain have a made-up resource. A name stays where it means that resource.
 
 A field is renamed in the schemas of its record and of the bodies to create and update it, in their examples, in
 filters and sorts, and in the handlers, the records file, the tests and the test data of the resource. A new

@@ -14,7 +14,7 @@ export function parseRoot(argument: string): string {
   return root
 }
 
-/** For commands that run a service: those of an installation belong to it. */
+/** Like `parseRoot`, and refuses an installation: its commands run its service. */
 export function parseDocumentRoot(argument: string): string {
   const root = parseRoot(argument)
   if (!isPlain(root))

@@ -57,16 +57,20 @@ ${examples('SECRET_KEY=… SECRET_KEY_PREVIOUS=… muster secret-key rotate')}`,
     )
 }
 
-/** The lock keeps two commands from each creating a key. */
+/** Starts a rotation, unless an interrupted one has started already. The lock keeps two commands
+ *  from each creating a key. */
 function prepareRotation({ db, config }: CommandDatabase): Promise<void> {
   const { secretKeys, secretKeyFiles } = config
   return withSetupLock(config.database, async () => {
-    if (await isRotated(db, secretKeys)) {
+    // False if the operator has set a new SECRET_KEY, or an interrupted rotation has created one.
+    const needsNewKey = await isRotated(db, secretKeys)
+    if (needsNewKey) {
       if (!secretKeyFiles)
         throw new Refused(
           'SECRET_KEY encrypts all signing secrets already. To rotate it, set SECRET_KEY to a new key and ' +
             'SECRET_KEY_PREVIOUS to the present one, restart every node, and run this command again.',
         )
+      // `secretKeys` is the same object, so it has the new key from now on.
       secretKeyFiles.replace()
     }
     await startRotation(db, secretKeys)
@@ -82,7 +86,8 @@ function formatResult({ config }: CommandDatabase, { webhooks, unreadable }: Ree
         'backups.',
     ...(unreadable.length > 0
       ? [
-          'No key can read the signing secrets of these webhooks, so their deliveries are paused. Rotate them:',
+          'No key can read the signing secrets of these webhooks, so their deliveries are paused. Rotate each ' +
+            'secret with this command, then run it again with --activate:',
           ...unreadable.map((id) => `  muster webhook rotate ${id}`),
         ]
       : []),
@@ -117,6 +122,7 @@ async function resetKey({ db, config }: CommandDatabase, isConfirmed: boolean): 
     secretKeyFiles?.createMissing()
     await abandonLostKey(db, secretKeys)
   })
+  // Throws unless the key fits the database now.
   await proveSecretKeys(db, secretKeys)
   return {
     document: { reset: true },

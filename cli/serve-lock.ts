@@ -29,7 +29,7 @@ export async function tryServeLock(
 
 /** Whether a service runs on the folder. */
 export async function isServing(dataDir: string): Promise<boolean> {
-  // Otherwise the attempt to lock would create the file.
+  // To lock a missing file would create it.
   if (!existsSync(lockFile(dataDir))) return false
   const lock = await tryServeLock(dataDir, 0)
   await lock?.release()

@@ -25,7 +25,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const SECOND = 1_000
 /** The server stops within this time after the drain. */
 const STOP_TIMEOUT_MS = 20 * SECOND
-/** The process exits after this time even if the server hangs while it stops. */
+/** The process exits this long after the drain, even if the server hangs while it stops. */
 const EXIT_TIMEOUT_MS = STOP_TIMEOUT_MS + 5 * SECOND
 
 const EXAMPLES = examples(
@@ -57,8 +57,8 @@ export function addCommand(program: Command, shell: Shell): void {
       'after',
       `${EXAMPLES}
 The log goes to standard error, as JSON lines.
-After SIGTERM, /readyz responds with 503, and the service serves requests for another DRAIN_MS. Then it stops within
-${STOP_TIMEOUT_MS / SECOND} seconds. Ctrl-C or a second SIGTERM skips this drain. A further signal ends the process at once.
+SIGTERM starts a drain: /readyz responds with 503, and the service serves requests for another DRAIN_MS. Then it stops
+within ${STOP_TIMEOUT_MS / SECOND} seconds. Ctrl-C or a second SIGTERM skips the drain. A further signal ends the process at once.
 With --json, the command prints one document {"url", "first_account"} when the service is ready.
 `,
     )
@@ -121,6 +121,7 @@ async function serve(shell: Shell, config: Config, json: boolean): Promise<void>
   const server = await whenReachable(config, { log, stopping }, () =>
     start(config, { log, queueThread }),
   ).catch((error: unknown) => {
+    // With --json, there is only one document, which could not be printed before the start.
     if (first && json) shell.print(JSON.stringify(readyDocument(null, first)))
     if (stopping.aborted) return undefined
     throw toListenError(error, config) ?? error
@@ -128,13 +129,13 @@ async function serve(shell: Shell, config: Config, json: boolean): Promise<void>
   if (!server) return
   const url = config.port === 0 ? server.url : config.baseUrl
   shell.print(json ? JSON.stringify(readyDocument(url, first)) : formatReady(url, first))
-  // Otherwise Node writes the cache only at the exit, which a killed process does not reach.
+  // By itself, Node writes the cache only at the exit, which a killed process does not reach.
   flushCompileCache()
   if (!stopping.aborted) await once(stopping, 'abort')
   await stopServer(server, signals, config.drainMs, log)
 }
 
-/** In PostgreSQL mode, waits for the database. */
+/** Runs `work`. In PostgreSQL mode, runs it again while the database cannot be reached. */
 function whenReachable<T>(
   { database }: Config,
   options: WaitOptions,

@@ -78,9 +78,9 @@ export function newShell(environment: Environment): Shell {
       }
     },
     action<Args extends unknown[]>(run: (...args: Args) => Promise<Output | undefined>) {
-      return async (...all: [...Args, Command]) => {
-        const command = all.at(-1) as Command
-        const output = await run(...(all.slice(0, -1) as Args))
+      return async (...argsAndCommand: [...Args, Command]) => {
+        const command = argsAndCommand.at(-1) as Command
+        const output = await run(...(argsAndCommand.slice(0, -1) as Args))
         if (output) print(command.opts().json ? JSON.stringify(output.document) : output.text)
         if (output?.failed) shell.exitStatus = 1
       }

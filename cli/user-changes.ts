@@ -17,9 +17,9 @@ export function addUpdate(user: Command, shell: Shell): void {
     .summary('change the email of a user')
     .description(
       'Change the email that a user signs in with. Emails are not verified: if somebody has signed up with ' +
-        "another person's email, this frees it, so that the person can sign up or be invited.",
+        "another person's email, this command frees that email, so that the person can sign up or be invited.",
     )
-    .requiredOption('--email <email>', 'the user')
+    .requiredOption('--email <email>', 'the email of the user')
     .requiredOption('--new-email <email>', 'the new email, unique in the installation')
     .addHelpText(
       'after',
@@ -61,7 +61,7 @@ export function addDeactivate(user: Command, shell: Shell): void {
         'data of the user stays. The Account Owner cannot be deactivated, and can reactivate users in the ' +
         'console.',
     )
-    .requiredOption('--email <email>', 'the user')
+    .requiredOption('--email <email>', 'the email of the user')
     .addHelpText('after', examples('muster user deactivate --email bob@example.com'))
     .action(
       shell.databaseAction(async ({ db, now }, { email }: { email: string }) => {

@@ -45,7 +45,7 @@ function addCreate(user: Command, shell: Shell): void {
   user
     .command('create')
     .summary('create an admin or a member')
-    .description('Create a user of an account. The Owner is created with the account.')
+    .description('Create a user of an account. The Account Owner is created with the account.')
     .requiredOption('--account <account>', ACCOUNT_MEANING)
     .requiredOption('--email <email>', 'the email to sign in with, unique in the installation')
     .addOption(
@@ -117,7 +117,7 @@ function addLink(user: Command, shell: Shell): void {
       'Create a one-time link to set a new password. It is valid for seven days and replaces ' +
         'earlier links. The current password stays valid until the user sets a new one.',
     )
-    .requiredOption('--email <email>', 'the user')
+    .requiredOption('--email <email>', 'the email of the user')
     .addHelpText('after', examples('muster user link --email ann@example.com'))
     .action(
       shell.databaseAction(async ({ db, config, now }, { email }: { email: string }) => {

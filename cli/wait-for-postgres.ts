@@ -12,18 +12,18 @@ export interface WaitOptions {
   stopping?: AbortSignal
 }
 
-/** Runs `start` again for up to a minute while PostgreSQL cannot be reached: it may start after
- *  this node, or restart meanwhile. Throws the last error when the time is over or `stopping`
+/** Runs `work`, and runs it again for up to a minute while PostgreSQL cannot be reached: PostgreSQL
+ *  may start after this node, or restart. Throws the last error when the time is over or `stopping`
  *  aborts. */
 export async function waitForPostgres<T>(
-  start: () => Promise<T>,
+  work: () => Promise<T>,
   { log, stopping }: WaitOptions,
 ): Promise<T> {
   const beganAtMs = performance.now()
   let loggedAtMs = Number.NEGATIVE_INFINITY
   for (;;) {
     try {
-      return await start()
+      return await work()
     } catch (error) {
       const waitedMs = performance.now() - beganAtMs
       if (!isUnavailable(error) || waitedMs + RETRY_MS > WAIT_MS || stopping?.aborted) throw error

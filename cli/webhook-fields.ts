@@ -14,11 +14,11 @@ export const URL_MEANING =
 export function newOrderingOption(): Option {
   return new Option(
     '--ordering <ordering>',
-    'by_resource: send the events of a resource in order, each after the one before it arrived',
+    'by_resource: send the events of each resource in order, each when the earlier one is delivered',
   ).choices(orderings)
 }
 
-/** Throws `Refused`. An empty description is none. */
+/** Returns the description trimmed; it may be empty. Throws `Refused`. */
 export function readDescription(text: string): string {
   return text.trim() === '' ? '' : parseName('The description', text)
 }

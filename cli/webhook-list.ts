@@ -47,7 +47,7 @@ async function listWithHealth(db: Db, accountIds: string[], now: Date): Promise<
     const healths = await findWebhookHealth(scope, ids, now)
     for (const webhook of webhooks) {
       const health = healths.get(webhook.id)
-      // Otherwise it was deleted meanwhile.
+      // A webhook without health was deleted meanwhile.
       if (health) listed.push({ webhook, health })
     }
   }

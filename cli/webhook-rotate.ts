@@ -44,11 +44,11 @@ async function prepareNextSecret(
   return {
     document: { id, next_secret: secret },
     text: [
-      `The next signing secret of webhook ${id}. Copy it now. You will not see it again:`,
+      `This is the next signing secret of webhook ${id}. Copy it now. You will not see it again:`,
       '',
       `  ${secret}`,
       '',
-      'The current secret stays active. Add the new one to your receiver, then activate it:',
+      'The current secret stays active. Add the next one to your receiver, then activate it:',
       `  muster webhook rotate ${id} --activate`,
     ].join('\n'),
   }

@@ -118,7 +118,7 @@ const SWITCHES = [
     summary: 'stop sending to a webhook',
     description:
       'Stop sending to a webhook. Scheduled attempts are cancelled and their deliveries marked failed. ' +
-      'After enabling it again, send-missed sends the events that it missed.',
+      'After you enable the webhook again, send-missed sends the events that it missed.',
     change: disableWebhook,
     verb: 'disabled',
     enabled: false,

@@ -1,5 +1,5 @@
-/** The SQLite file returns the space of deleted rows to the disk. `muster migrate` converts the file
- *  of an earlier version, which does not. */
+/** The SQLite file returns the space of deleted rows to the disk. The file of an earlier version
+ *  does not, until `muster migrate` converts it. */
 import { randomUUID } from 'node:crypto'
 import { open, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -35,7 +35,8 @@ function query(file: string, ...statements: string[]): Promise<unknown> {
   })
 }
 
-/** Inserts 20 MB of entries, which are older than the service keeps them. */
+/** Inserts 20 MB of entries of the audit log. The service deletes them, because they are older than
+ *  400 days. */
 async function insertOldEntries({ write }: Db, accountId: string): Promise<void> {
   const createdAt = Date.now() - 401 * DAY_MS
   const entries = Array.from({ length: 1_000 }, () => ({
@@ -82,7 +83,7 @@ test('migrate converts the file of an earlier version, but not while a service r
     status: 0,
     stdout:
       'The tables are up to date.\nThe file does not return the space of deleted rows yet. ' +
-      'To convert it, stop muster serve and run this again.\n',
+      'To convert it, stop muster serve and run muster migrate again.\n',
     stderr: '',
   })
   expect(await muster.json(['migrate'])).toEqual({ migrations: [], returns_free_space: false })
@@ -111,7 +112,7 @@ test('migrate does not convert a file without enough free space on the disk', as
   const { status, stdout } = await muster.run(['migrate'])
   expect(status).toBe(0)
   expect(stdout).toMatch(
-    /^The tables are up to date\.\nThe file .* Its conversion needs [\d.]+ [MG]B of free space in DATA_DIR \S+, which has [\d.]+ [MG]B\. Make room and run this again\.\n$/,
+    /^The tables are up to date\.\nThe file .* Its conversion needs [\d.]+ [MG]B of free space in DATA_DIR \S+, which has [\d.]+ [MG]B\. Make room and run muster migrate again\.\n$/,
   )
   expect(await query(file, 'pragma auto_vacuum')).toEqual({ auto_vacuum: NONE })
 })
