@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { newAccount, newMuster, PASSWORD } from './muster.ts'
 
-const BOB = ['--email', 'bob@example.com', '--role', 'member', '--password', PASSWORD]
+/** Options of `muster user create`. */
+const NEW_MEMBER = ['--email', 'bob@example.com', '--role', 'member', '--password', PASSWORD]
 
 describe('account list', () => {
-  it('without an account: says so', async () => {
+  it('says that there are no accounts yet', async () => {
     await using muster = await newMuster()
     expect((await muster.run(['account', 'list'])).stdout).toContain('No accounts yet.')
   })
@@ -25,7 +26,7 @@ describe('account list', () => {
 })
 
 describe('account suspend and resume', () => {
-  it('change the state once, and repeat nothing', async () => {
+  it('change the state, and change nothing the second time', async () => {
     await using muster = await newMuster()
     const { account_id } = await newAccount(muster)
     const suspended = await muster.json(['account', 'suspend', 'Acme'])
@@ -65,7 +66,7 @@ describe('the option --account', () => {
   it('takes the ID or the name of an account', async () => {
     await using muster = await newMuster()
     const { account_id } = await newAccount(muster)
-    await muster.json(['user', 'create', '--account', 'Acme', ...BOB])
+    await muster.json(['user', 'create', '--account', 'Acme', ...NEW_MEMBER])
     for (const account of [account_id, 'Acme']) {
       expect(await muster.json(['user', 'list', '--account', account])).toHaveLength(2)
       for (const command of ['webhook list', 'bulk list', 'deliveries undelivered'])
@@ -121,7 +122,7 @@ describe('account quota', () => {
     await using muster = await newMuster()
     await newAccount(muster)
     await muster.json(['account', 'quota', 'Acme', '--users', '1', '--keys-per-user', '0'])
-    expect(await muster.run(['user', 'create', '--account', 'Acme', ...BOB])).toMatchObject({
+    expect(await muster.run(['user', 'create', '--account', 'Acme', ...NEW_MEMBER])).toMatchObject({
       status: 1,
       stderr: 'An account can have at most 1 user.\n',
     })

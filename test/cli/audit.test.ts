@@ -21,7 +21,7 @@ describe('audit log of the command line', () => {
     const { user_id } = await muster.json(['user', 'create', ...user])
     const options = [...bob, '--name', 'CI', '--access', 'read_only']
     const key = await muster.json(['key', 'create', ...options])
-    // The second time changes nothing.
+    // The second revocation changes nothing, so it has no entry.
     for (let time = 0; time < 2; time++) await muster.json(['key', 'revoke', key.id])
 
     const entries = await readAuditLog(muster)
@@ -42,7 +42,7 @@ describe('audit log of the command line', () => {
     const { account_id } = await newAccount(muster)
     const options = ['--account', account_id, '--url', 'https://example.com/hooks', '--events', '*']
     const { id } = await muster.json(['webhook', 'create', ...options])
-    // The second time changes nothing.
+    // The second of two equal changes changes nothing, so it has no entry.
     for (const change of ['disable', 'disable', 'enable', 'enable'])
       await muster.json(['webhook', change, id])
     await muster.json(['webhook', 'test', id])

@@ -28,7 +28,7 @@ export async function install({ dataDir }: Muster): Promise<string> {
   }
 }
 
-/** Overwrites the pages of the database file from this number on, by default all. */
+/** Overwrites the pages of the database file from `firstPage` on. Pages count from 0. */
 export async function damageFile({ dataDir }: Muster, firstPage = 0): Promise<void> {
   const path = join(dataDir, 'muster.sqlite')
   const { size } = await stat(path)
@@ -45,8 +45,8 @@ export async function execute({ dataDir }: Muster, sql: string): Promise<void> {
   await db.close()
 }
 
-/** Runs a command as the owner of the data folder and its files, who is not root: modes do not
- *  restrict root. */
+/** Runs a command while the folder and the database file have these modes. Its user owns the folder
+ *  and is not root: modes do not restrict root. */
 export async function runAsOwner(
   { dataDir, run }: Muster,
   args: string[],
@@ -58,6 +58,7 @@ export async function runAsOwner(
   if (databaseMode !== undefined) await chmod(join(dataDir, 'muster.sqlite'), databaseMode)
   await chmod(dataDir, folderMode)
   const ended = await run(args, { environment, userId: isRoot ? NOBODY : undefined })
+  // So that the folder can be deleted.
   await chmod(dataDir, 0o755)
   return ended
 }

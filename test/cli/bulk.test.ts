@@ -5,10 +5,10 @@ import { newMuster } from './muster.ts'
 import { startServing } from './serving.ts'
 
 const ENVIRONMENT = { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' }
-/** No delivery is retried within a test. */
+/** The service itself makes no second attempt within a test. */
 const NO_RETRIES = { WEBHOOK_RETRY_DELAYS: Array(9).fill('600').join() }
 
-/** A running service, and a webhook for events of tasks, whose receiver can fail. */
+/** A service, and a webhook for events of tasks. Its receiver fails while `failure.isOn`. */
 async function startService() {
   const muster = await newMuster()
   const failure = { isOn: false }
@@ -56,7 +56,7 @@ async function missEvents({ json, webhook, createTasks }: Service, count: number
 
 // Each command runs in its own process beside a running service.
 describe('webhook send-missed', { timeout: 120_000 }, () => {
-  it('refuses a webhook that is disabled or has never been', async () => {
+  it('refuses a webhook that is disabled or has never been disabled', async () => {
     await using service = await startService()
     const { json, run, webhook } = service
     expect(await run('webhook', 'send-missed', webhook)).toMatchObject({
@@ -115,19 +115,19 @@ describe('webhook send-missed', { timeout: 120_000 }, () => {
     expect(await json('bulk', 'list', '--account', account)).toEqual([cancelled])
     expect((await run('bulk', 'list', '--account', account)).stdout).toContain('cancelled')
 
-    const rest = await json('webhook', 'send-missed', webhook, '--rate', '500')
-    expect(rest.total).toBe(40 - cancelled.done)
+    const secondJob = await json('webhook', 'send-missed', webhook, '--rate', '500')
+    expect(secondJob.total).toBe(40 - cancelled.done)
     await receiver.received(40)
     await until(
       'the second job is completed',
-      async () => (await json('bulk', 'show', rest.id)).state === 'completed',
+      async () => (await json('bulk', 'show', secondJob.id)).state === 'completed',
       30_000,
     )
   })
 })
 
 describe('deliveries retry-failed', { timeout: 120_000 }, () => {
-  it('sends the failed deliveries of a period and an event type again', async () => {
+  it('attempts the failed deliveries of a webhook once more', async () => {
     await using service = await startService()
     const { json, webhook, account, receiver, failure } = service
     const listUndelivered = (): Promise<{ id: string; attempts: number }[]> =>
@@ -136,12 +136,13 @@ describe('deliveries retry-failed', { timeout: 120_000 }, () => {
     failure.isOn = true
     await service.createTasks(3)
     await receiver.received(3)
-    const failed = await until('the attempts have failed', async () => {
+    const retrying = await until('the attempts have failed', async () => {
       const list = await listUndelivered()
       return list.filter(({ attempts }) => attempts === 1).length === 3 && list
     })
     failure.isOn = false
-    for (const { id } of failed) await json('deliveries', 'cancel', id)
+    // A cancelled delivery counts as failed.
+    for (const { id } of retrying) await json('deliveries', 'cancel', id)
 
     const options = ['--webhook', webhook, '--since', since, '--type', 'task.created']
     const retry = ['deliveries', 'retry-failed', ...options]

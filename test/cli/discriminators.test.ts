@@ -61,7 +61,8 @@ const ofKind = (kind: string, required: string, more: string) =>
 const ofBase = (required: string, more: string) =>
   `{ allOf: [{ $ref: '${REF}/Base' }, { type: object, required: [${required}], properties: { ${more} } }] }`
 
-/** By what tells the alternatives apart. The values of `kind` are those of a cat and of a dog. */
+/** `what`: by which the discriminator chooses an alternative. `kinds`: the values of the property
+ *  `kind` of a cat and of a dog. */
 const DOCUMENTS = [
   {
     what: 'a mapping',
@@ -144,7 +145,7 @@ describe.each(DOCUMENTS)('a discriminator with $what', ({ what, kinds: [cat, dog
     expect((await send(one, 'GET')).body).toEqual(replaced)
   })
 
-  it('leaves only the errors of the chosen alternative, in a mock and in a service', async () => {
+  it('reports only the errors of the chosen alternative, in a mock and in a service', async () => {
     const document = await newRoot(`document of ${what}`, text)
     const root = join(folder, `service of ${what}`)
     await init(root, join(document, 'openapi.yaml'))
@@ -180,7 +181,7 @@ it('accepts null beside a discriminator', async () => {
   })
 })
 
-it('leaves the choice of a form with an integer to oneOf: its fields are text', async () => {
+it('does not choose by an integer of a form, whose fields are text: oneOf decides', async () => {
   const root = await newRoot(
     'form',
     `openapi: 3.1.0

@@ -70,6 +70,7 @@ const DEFECTS: Defect[] = [
     state: 'damaged pages',
     async prepare(muster) {
       await install(muster)
+      // The first pages stay, so that the file can be opened.
       await damageFile(muster, 20)
     },
     level: 'problem',
@@ -174,6 +175,7 @@ describe('doctor', () => {
     const found = findings.filter((finding) => finding.check === check && finding.level === level)
     expect(found.map(({ text }) => text)).toEqual([expect.stringMatching(expected)])
     expect(status).toBe(level === 'problem' ? 1 : 0)
+    // One line each. "Report it as a defect" would mean that the check itself failed.
     for (const { text, remedy } of findings) expect(`${text}${remedy}`).not.toMatch(/\n|defect/)
   })
 

@@ -46,7 +46,7 @@ describe('muster contract --root', () => {
     ])
   })
 
-  it('says with --allow-stale, too, that the document was never generated', async () => {
+  it('refuses a folder without generated/, also with --allow-stale', async () => {
     const root = await newFolder('not-generated', {
       'openapi.json': await readFile(PETSTORE, 'utf8'),
     })
@@ -55,7 +55,7 @@ describe('muster contract --root', () => {
     expect(stderr).toBe('generated/openapi.json does not exist. Run "npm run generate" first.\n')
   })
 
-  it('starts a service whose document was changed only with --allow-stale', async () => {
+  it('refuses a document that was changed after generated/ was written, unless --allow-stale is set', async () => {
     const root = join(folder, 'stale')
     await init(root, PETSTORE)
     const file = join(root, 'openapi.json')

@@ -8,6 +8,7 @@ import { folder, newFolder, PETSTORE } from './document-folder.ts'
 import { FAULTY, INCOMPLETE, LIBRARY, MEMBERS, UNSUPPORTED } from './documents.ts'
 import { newMuster } from './muster.ts'
 
+/** The lines about the document, without the column and the rule that lint adds. */
 function problemLines(output: string): string[] {
   const lines = output.split('\n').filter((line) => line.startsWith('openapi'))
   return lines.map((line) => line.replace(/^([^:]+:\d+)(:\d+ \S+ —)?/, '$1'))

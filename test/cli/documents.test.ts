@@ -196,7 +196,7 @@ components:
     await expect(rename(name, newName, { force: true, root: pets })).rejects.toThrow(want)
   })
 
-  it('is not copied from a folder, or into a file', async () => {
+  it('is refused by init if it is a folder, or if the new folder is a file', async () => {
     const root = join(folder, 'from-folder')
     await expect(init(root, pets)).rejects.toThrow(
       `There is no file ${pets}. Name a file with an OpenAPI document.`,
@@ -412,5 +412,3 @@ describe('a document of OpenAPI 3.1 in two files', () => {
     })
   }
 })
-
-/** The lines about the document, without the column and the rule that lint adds. */

@@ -20,15 +20,17 @@ interface Behaviour {
   /** The status for a wrong signature. */
   refusal: number
   maxBodyBytes: number
+  /** Whether the receiver reads a body without `Content-Length`. */
   readsChunks: boolean
   survivesAbort: boolean
   isConcurrent: boolean
-  /** The status for a verified delivery, which has arrived `count` times. */
+  /** The status for a verified delivery. `count` is 1 for the first request with its ID. */
   respond(delivery: Arrived, count: number): number
 }
 
 export interface Fault extends Partial<Behaviour> {
   name: string
+  /** The IDs of the rules that the receiver breaks, recommendations included. */
   breaks: string[]
 }
 
@@ -167,6 +169,7 @@ export async function startFaultyReceiver(
     previous = received.catch(() => undefined)
     received.then(
       (status) => response.writeHead(status, { Location: '/' }).end(),
+      // The upload was aborted.
       () => behaviour.survivesAbort || close(),
     )
   })

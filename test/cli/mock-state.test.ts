@@ -180,6 +180,7 @@ describe('a record', () => {
 })
 
 it('lists are filtered, sorted and divided into pages', async () => {
+  // A random tag, because the tests share one mock.
   const tag = newSecret().replace(/\W/g, '').slice(0, 30)
   for (const full_name of ['Beth', 'Ada', 'Cleo'])
     await newParticipant(client, { full_name, tags: [tag] })
@@ -198,6 +199,7 @@ it('lists are filtered, sorted and divided into pages', async () => {
 it('sends the events of a record to the webhook, signed and valid', async () => {
   const { id } = await newTask(client)
   await client.patch(`/tasks/${id}`, { title: 'Renamed' })
+  // Changes nothing, so it has no event.
   await client.patch(`/tasks/${id}`, { title: 'Renamed' })
   await client.patch(`/tasks/${id}`, { status: 'completed' })
   await client.delete(`/tasks/${id}`)

@@ -29,11 +29,11 @@ export interface Muster {
 export interface RunOptions {
   environment?: Record<string, string>
   input?: string
-  /** The command of another checkout. By default that of this one. */
+  /** The path of bin/muster.js. Default: that of this checkout. */
   bin?: string
-  /** The path of the Node that runs it. By default the Node of the tests. */
+  /** The path of the Node that runs the command. Default: the Node of the tests. */
   node?: string
-  /** The user and group that run it. Only root can choose them. */
+  /** The user and group that run the command. Only root can choose them. */
   userId?: number
 }
 
@@ -44,7 +44,8 @@ export interface Started {
   ended: Promise<Ended>
 }
 
-/** Runs commands on a temporary data directory. Disposing kills their processes and deletes it. */
+/** Runs commands on a temporary data directory. The disposal kills their processes and deletes the
+ *  directory. */
 export async function newMuster(): Promise<Muster> {
   const dataDir = await mkdtemp(join(tmpdir(), 'muster-test-'))
   const running = new Set<Started>()
@@ -96,13 +97,13 @@ export async function newMuster(): Promise<Muster> {
   }
 }
 
-/** Waits until standard output or standard error matches. Throws if the process ends before. */
+/** Waits until standard output or standard error matches. Throws if the process ends first. */
 export function waitForOutput(started: Started, pattern: RegExp): Promise<RegExpExecArray> {
   return searchOutput(started, ({ stdout, stderr }) => pattern.exec(stdout) ?? pattern.exec(stderr))
 }
 
 /** Waits for the document that a command with --json prints when it is ready. Throws if the process
- *  ends before. */
+ *  ends first. */
 // biome-ignore lint/suspicious/noExplicitAny: each command prints another document.
 export function waitForDocument(started: Started): Promise<any> {
   return searchOutput(started, ({ stdout }) => {

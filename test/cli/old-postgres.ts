@@ -18,10 +18,12 @@ function message(type: string, ...parts: (string | number[])[]): Buffer {
   return Buffer.concat([head, body])
 }
 
+/** ReadyForQuery: idle. */
 const READY = message('Z', [0x49])
-const int32 = (value: number): number[] => [...Buffer.from([0, 0, 0, value])]
+/** `value` is at most 255. */
+const int32 = (value: number): number[] => [0, 0, 0, value]
 
-/** One row with one column of text. */
+/** One row with one column of text: RowDescription, DataRow, CommandComplete, ReadyForQuery. */
 function resultOf(column: string, value: string): Buffer {
   return Buffer.concat([
     message(
@@ -46,6 +48,7 @@ export async function startOldPostgres(versionNumber: string): Promise<OldPostgr
   const listener = await startListener({
     onConnection(socket: Socket) {
       socket.once('data', () => {
+        // AuthenticationOk
         socket.write(Buffer.concat([message('R', int32(0)), READY]))
         socket.on('data', (data) => {
           if (isQuery(data)) socket.write(respond(data, versionNumber))

@@ -43,7 +43,7 @@ async function secretAtStart({ dataDir }: Muster, webhookId: string): Promise<st
 }
 
 describe('secret-key rotate', { timeout: 240_000 }, () => {
-  it('replaces the key file beside a running service, which signs on with the same secret', async () => {
+  it('replaces the key file beside a running service, which keeps signing with the same secret', async () => {
     await using muster = await newMuster()
     await using receiver = await startReceiver()
     const { id, secret } = await newWebhook(muster, receiver.url)
@@ -88,6 +88,7 @@ describe('secret-key rotate', { timeout: 240_000 }, () => {
   it('continues an interrupted rotation with the new key that it has written', async () => {
     await using muster = await newMuster()
     const { id, secret } = await newWebhook(muster)
+    // Step 10 comes after the new key is written, and before the rotation has finished.
     const environment = { NODE_OPTIONS: `--import=${KILL_AT}`, KILL_AT: '10' }
     expect((await muster.run(['secret-key', 'rotate'], { environment })).status).toBeNull()
     const key = await readKey(muster)
@@ -97,7 +98,7 @@ describe('secret-key rotate', { timeout: 240_000 }, () => {
     expect(await secretAtStart(muster, id)).toBe(secret)
   })
 
-  it('with SECRET_KEY, needs a new key there and the old one in SECRET_KEY_PREVIOUS', async () => {
+  it('needs a new key in SECRET_KEY and the old one in SECRET_KEY_PREVIOUS, if they are used', async () => {
     await using muster = await newMuster()
     await newWebhook(muster)
     const old = await readKey(muster)

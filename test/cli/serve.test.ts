@@ -38,7 +38,7 @@ describe('serve', { timeout: 120_000 }, () => {
     expect(await statusOf(second.ready.url, token)).toBe(200)
   })
 
-  it('follows the keys that other processes create and revoke, also after SIGKILL', async () => {
+  it('accepts a key that another process creates, and refuses it when revoked, also after SIGKILL', async () => {
     await using muster = await newMuster()
     const { process, ended, ready } = await startServing(muster)
     const options = ['--email', 'owner@muster.local', '--name', 'B', '--access', 'read_only']
@@ -67,7 +67,7 @@ describe('serve', { timeout: 120_000 }, () => {
   it('stops with status 0 after Ctrl-C under npm, and prints nothing more with --json', async () => {
     await using muster = await newMuster()
     const { process, ended, ready } = await startServing(muster)
-    // npm forwards the signal that the terminal sends to both. The two count as one.
+    // The terminal sends SIGINT to npm, too, and npm forwards a signal. The two count as one.
     process.kill('SIGINT')
     process.kill('SIGTERM')
     const { status, stdout } = await ended

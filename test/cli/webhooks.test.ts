@@ -45,7 +45,7 @@ async function signingSecret(muster: Muster, accountId: string, id: string): Pro
   return openSecret(secretKeys, id, sealed?.current ?? '')
 }
 
-/** Stores a delivery in a state, with the attempt that leads to it, as the engine does. */
+/** Stores a delivery in a state. Unless it is pending, it has one attempt, which failed. */
 async function newDelivery(
   muster: Muster,
   accountId: string,
