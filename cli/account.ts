@@ -74,7 +74,7 @@ function addCreate(account: Command, shell: Shell): void {
           document: { account_id: accountId, user_id: userId },
           text: [
             `Account ${accountId} was created. Its Account Owner is ${email}, user ${userId}.`,
-            createKeyHint(email),
+            formatKeyHint(email),
           ].join('\n'),
         }
       }),
@@ -86,7 +86,7 @@ export function toDefaultName(email: string): string {
   return email.split('@')[0] || email
 }
 
-export function createKeyHint(email: string): string {
+export function formatKeyHint(email: string): string {
   const user = quoteForShell(email)
   return `Create an API key:  muster key create --email ${user} --name 'First key' --access full_access`
 }

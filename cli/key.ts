@@ -12,7 +12,7 @@ import {
 } from '../records/api-keys.ts'
 import { accountTransaction, readScope } from '../records/database/scope.ts'
 import type { User } from '../records/users.ts'
-import { createKeyHint } from './account.ts'
+import { formatKeyHint } from './account.ts'
 import { auditCommand } from './audit.ts'
 import { lookUpUser } from './lookup.ts'
 import { examples, formatTable, formatTime, type Shell } from './shell.ts'
@@ -136,7 +136,7 @@ function addRevoke(key: Command, shell: Shell): void {
     )
 }
 
-const noKeys = (user: User): string => `${user.email} has no API keys. ${createKeyHint(user.email)}`
+const noKeys = (user: User): string => `${user.email} has no API keys. ${formatKeyHint(user.email)}`
 
 function toDocument(key: ApiKey) {
   return {

@@ -13,7 +13,7 @@ import {
   type Role,
   userTarget,
 } from '../records/users.ts'
-import { createKeyHint, toDefaultName } from './account.ts'
+import { formatKeyHint, toDefaultName } from './account.ts'
 import { auditCommand } from './audit.ts'
 import { ACCOUNT_MEANING, lookUpAccount, lookUpUser } from './lookup.ts'
 import { examples, formatTime, type Output, parseList, readSecret, type Shell } from './shell.ts'
@@ -105,7 +105,7 @@ async function createUser(db: Db, options: CreateOptions, now: Date): Promise<Ou
   })
   return {
     document: { user_id: userId },
-    text: [`User ${userId} was created: ${email}, ${role}.`, createKeyHint(email)].join('\n'),
+    text: [`User ${userId} was created: ${email}, ${role}.`, formatKeyHint(email)].join('\n'),
   }
 }
 
