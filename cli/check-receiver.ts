@@ -59,6 +59,7 @@ export function addCommand(program: Command, shell: Shell): void {
     )
     .option('--strict', 'also exit with 1 if the receiver ignores a recommendation')
     .option('--junit <file>', 'also write the results as JUnit XML')
+    // With two secrets, the rule next-secret is among the rules.
     .addHelpText('after', () => formatHelp(listRules(newSecret(), newSecret())))
     .action(shell.action(checkReceiver))
 }

@@ -190,8 +190,9 @@ export async function checkConnections({ db, config }: Installation): Promise<Fi
   const { settings, usedConnections } = await findPostgresState(db)
   const max = Number(settings.max_connections) - Number(settings.superuser_reserved_connections)
   const free = max - usedConnections
-  const text = `${free} of ${max} connections are free, and a node with these settings uses up to ${needed}`
+  // Not every database has these two settings.
   if (!Number.isFinite(free)) return ok(`A node uses up to ${needed} connections.`)
+  const text = `${free} of ${max} connections are free, and a node with these settings uses up to ${needed}`
   return free < needed
     ? warning(`${text}.`, 'Raise max_connections, or lower DATABASE_POOL_SIZE.')
     : ok(`${text}.`)

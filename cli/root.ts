@@ -19,7 +19,7 @@ export function parseDocumentRoot(argument: string): string {
   const root = parseRoot(argument)
   if (!isPlain(root))
     throw new InvalidArgumentError(
-      'It has an asyncapi.yaml, so it is an installation: run the command there.',
+      'It has the contracts of an installation: run the command there, without --root.',
     )
   return root
 }

@@ -14,7 +14,7 @@ export const URL_MEANING =
 export function newOrderingOption(): Option {
   return new Option(
     '--ordering <ordering>',
-    'by_resource: send the events of each resource in order, each when the earlier one is delivered',
+    'by_resource: send the events of each resource in order, each after the previous one is delivered or failed',
   ).choices(orderings)
 }
 
