@@ -58,16 +58,16 @@ describe('check-receiver', () => {
         },
       ],
     })
-    const text = await muster.run(['check-receiver', receiver.url, '--secret', secrets[0]])
-    expect(text).toMatchObject({
+    const ended = await muster.run(['check-receiver', receiver.url, '--secret', secrets[0]])
+    expect(ended).toMatchObject({
       status: 0,
       stdout: expect.stringMatching(
         /^ok {4}Accepts every event type \(22 requests, the slowest \d+ ms\)$/m,
       ),
     })
     // Two deliveries fewer than above, because the rule next-secret is not tested.
-    expect(text.stdout).toContain('The receiver is conformant.\n')
-    expect(text.stdout).toContain(
+    expect(ended.stdout).toContain('The receiver is conformant.\n')
+    expect(ended.stdout).toContain(
       "Check the receiver's data: it must have processed 35 deliveries, each once.",
     )
   })

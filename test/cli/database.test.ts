@@ -20,10 +20,10 @@ describe('migrate', () => {
 
   it('runs each migration once when several processes start at the same time', async () => {
     await using muster = await newMuster()
-    const all: { migrations: string[] }[] = await Promise.all(
+    const documents: { migrations: string[] }[] = await Promise.all(
       [1, 2, 3].map(() => muster.json(['migrate'])),
     )
-    const migrations = all.flatMap((each) => each.migrations)
+    const migrations = documents.flatMap((document) => document.migrations)
     expect(migrations).toContain('202611210900_records.ts')
     expect(new Set(migrations).size).toBe(migrations.length)
   })

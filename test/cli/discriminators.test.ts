@@ -138,11 +138,11 @@ describe.each(DOCUMENTS)('a discriminator with $what', ({ what, kinds: [cat, dog
     await using _mock = { [Symbol.asyncDispose]: () => stop(0) }
     const { body: created } = await send(`${url}/pets`, 'POST', { kind: dog, tricks: ['sit'] })
     expect(created).toEqual({ id: created.id, kind: dog, tricks: ['sit'], size: 'big' })
-    const one = `${url}/pets/${created.id}`
-    expect((await send(one, 'GET')).body).toEqual(created)
+    const pet = `${url}/pets/${created.id}`
+    expect((await send(pet, 'GET')).body).toEqual(created)
     const replaced = { id: created.id, kind: cat, lives: 9, mood: 'calm' }
-    expect((await send(one, 'PUT', { kind: cat, lives: 9 })).body).toEqual(replaced)
-    expect((await send(one, 'GET')).body).toEqual(replaced)
+    expect((await send(pet, 'PUT', { kind: cat, lives: 9 })).body).toEqual(replaced)
+    expect((await send(pet, 'GET')).body).toEqual(replaced)
   })
 
   it('reports only the errors of the chosen alternative, in a mock and in a service', async () => {
