@@ -63,13 +63,14 @@ function formatMatrix({ cells }: Report): string {
   const columns = listStatuses(cells)
   const ids = [...new Set(cells.map(({ operation }) => operation))]
   const rows = ids.map((id) => {
-    const row = cells.filter(({ operation }) => operation === id)
-    const statuses = columns.map((name) => {
-      const cell = row.find((candidate) => candidate.kind === 'status' && candidate.name === name)
+    const cellsOfRow = cells.filter(({ operation }) => operation === id)
+    const statusCells = cellsOfRow.filter(({ kind }) => kind === 'status')
+    const statuses = columns.map((column) => {
+      const cell = statusCells.find(({ name }) => name === column)
       if (cell === undefined) return ''
       return isExcused(cell) ? '-' : String(cell.seen)
     })
-    const events = row
+    const events = cellsOfRow
       .filter(({ kind }) => kind === 'event')
       .map(({ name, seen }) => `${name} ${seen}`)
     return [id, ...statuses, events.join(', ')]

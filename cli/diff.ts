@@ -19,7 +19,7 @@ import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Shell, UsageError } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-/** Of a longer list of operations, a message has fewer names and a count. */
+/** A message shortens a longer list of operations to some names and a count. */
 const MAX_NAMES = 4
 
 interface Options extends ReportOptions {

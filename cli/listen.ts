@@ -109,7 +109,7 @@ async function receive(
   target: string | undefined,
 ): Promise<Receipt | undefined> {
   if (request.method !== 'POST') return void response.writeHead(405, { allow: 'POST' }).end()
-  // Only a browser sends Origin. The pages of any site could send requests to this machine.
+  // Only browsers send Origin: a page of any site may have sent the request, but not a webhook.
   if (request.headers.origin !== undefined) return void response.writeHead(403).end()
   const body = await readBody(request, response)
   if (body === undefined) return undefined

@@ -43,9 +43,8 @@ export function addReportOptions(command: Command): Command {
     )
 }
 
-/** Runs the check and writes its reports. If the check throws, the results are its error, or each
- *  finding of `UnsupportedDocument`: in all reports and in the JSON document. Then the error is
- *  thrown again. */
+/** Runs the check and writes its reports. If the check throws, its error is the only result, or each
+ *  finding of `UnsupportedDocument` is one. Then the error is thrown again. */
 export async function reportResults(
   title: string,
   options: ReportOptions,
