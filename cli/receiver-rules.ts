@@ -163,7 +163,9 @@ function rawBody({ delivery }: Signer): Rule {
       accepts('with unusual white space', () => delivery({}, { write: indent })),
       accepts('with unusual escapes', () => delivery({}, { write: escapeLetters })),
       accepts('with fields in another order', () => delivery({}, { write: reverseFields })),
-      accepts('another delivery about the same record', () => delivery({}, { write: reverseFields })),
+      accepts('another delivery about the same record', () =>
+        delivery({}, { write: reverseFields }),
+      ),
     ],
   }
 }
@@ -177,7 +179,9 @@ function repeatedDelivery({ sign, delivery }: Signer, first: SignedRequest): Rul
     advice: 'Store the ID of each delivery in a unique index. Respond 2xx if it is already there.',
     checks: [
       accepts('the same delivery again', () => first),
-      accepts('a later attempt of the same delivery', () => sign(deliveryId(first), first.body, later)),
+      accepts('a later attempt of the same delivery', () =>
+        sign(deliveryId(first), first.body, later),
+      ),
       accepts('two attempts at the same time', () => delivery(), postTwice),
     ],
   }
