@@ -11,7 +11,7 @@ import { type Browser, chromium, type Page } from 'playwright-core'
 const require = createRequire(import.meta.url)
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const PACKAGE = dirname(dirname(require.resolve('@sparticuz/chromium')))
-/** The package's own flags disable the same-origin policy, which the tests check. */
+/** Not the flags of the package: these disable the same-origin policy, and tests rely on it. */
 const FLAGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -21,18 +21,18 @@ const FLAGS = [
   '--disable-component-update',
   '--disable-sync',
 ]
-const TIMEOUT_MS = 60_000
+const LAUNCH_TIMEOUT_MS = 60_000
 
 /** The caller must close it. `BROWSER=/usr/bin/chromium` selects another browser. */
 export async function openBrowser(): Promise<Browser> {
   const { BROWSER } = process.env
   if (BROWSER !== undefined)
-    return chromium.launch({ executablePath: BROWSER, args: FLAGS, timeout: TIMEOUT_MS })
+    return chromium.launch({ executablePath: BROWSER, args: FLAGS, timeout: LAUNCH_TIMEOUT_MS })
   const home = unpackBrowser()
   return chromium.launch({
     executablePath: join(home, 'chromium'),
     args: FLAGS,
-    timeout: TIMEOUT_MS,
+    timeout: LAUNCH_TIMEOUT_MS,
     env: {
       ...process.env,
       LD_LIBRARY_PATH: join(home, 'lib'),
@@ -41,8 +41,8 @@ export async function openBrowser(): Promise<Browser> {
   })
 }
 
-/** Unpacks the browser once and returns its folder. Concurrent processes may do so: the rename is
- *  atomic. */
+/** Unpacks the browser once and returns its folder. Concurrent processes may call this, because the
+ *  rename is atomic. */
 function unpackBrowser(): string {
   const { version } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')) as {
     version: string
@@ -70,7 +70,7 @@ function unpackBrowser(): string {
   return home
 }
 
-const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
+const axeScript = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
 
 /** Throws when the page is wider than the screen or axe finds a fault. */
 export async function assertReadable(page: Page, name: string): Promise<void> {
@@ -78,14 +78,14 @@ export async function assertReadable(page: Page, name: string): Promise<void> {
     'document.documentElement.scrollWidth - innerWidth',
   )) as number
   assert.ok(excess <= 0, `${name} is ${excess} px wider than the screen`)
-  await page.evaluate(axe)
+  await page.evaluate(axeScript)
   const { violations } = (await page.evaluate('axe.run()')) as {
     violations: { id: string; nodes: { html: string; failureSummary: string }[] }[]
   }
-  const found = violations.map(({ id, nodes }) => ({
+  const faults = violations.map(({ id, nodes }) => ({
     name,
     id,
     nodes: nodes.map(({ failureSummary, html }) => `${html} ${failureSummary}`),
   }))
-  assert.deepEqual(found, [])
+  assert.deepEqual(faults, [])
 }

@@ -16,7 +16,8 @@ export interface NameServer extends AsyncDisposable {
   address: string
   /** Resolves names with the hosts file and this server. */
   lookup: Lookup
-  /** The number of look-ups: of queries for IPv4 addresses. */
+  /** The number of look-ups. Counts queries for IPv4 addresses only: a look-up has one for each
+   *  family. */
   lookUps(): number
 }
 
@@ -31,7 +32,7 @@ export async function startNameServer(zone: Zone): Promise<NameServer> {
     const query = packet.decode(message)
     const [question] = query.questions ?? []
     if (!question) return
-    // Both families of one look-up get the same number.
+    // Counted by type, because the two queries of one look-up have the same number.
     const key = `${question.type} ${question.name}`
     const number = queryCounts.get(key) ?? 0
     queryCounts.set(key, number + 1)

@@ -18,7 +18,7 @@ export type ClockOffset = `${'+' | '-'}${number}${'d' | 'h' | ''}`
 export interface FakeClock extends AsyncDisposable {
   /** The environment of processes that use this clock. */
   environment: Record<string, string>
-  /** Changes the clock, within a second that of running processes, too. */
+  /** Changes the clock. Running processes see the change within a second. */
   set(offset: ClockOffset): void
 }
 

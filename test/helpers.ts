@@ -30,7 +30,7 @@ declare module 'vitest' {
  *  clock at intervals, and advances it by the monotonic clock in between. */
 export const CLOCK_DIFFERENCE_MS = 100
 
-/** The settings of a new database. Disposing deletes it. */
+/** The settings of a new database. Disposing deletes a SQLite database. */
 export interface TestDatabase {
   environment: { DATA_DIR: string } | { DATABASE_URL: string; SECRET_KEY: string }
   [Symbol.asyncDispose](): Promise<void>
@@ -63,11 +63,11 @@ export function databaseUrlOf({ environment }: TestDatabase): string {
 /** An open database without a server. */
 export interface OpenDatabase extends AsyncDisposable {
   db: Db
-  /** Opens it once more. */
+  /** Opens the database once more. The caller must close the result. */
   reopen(): Db
 }
 
-/** Opens a new, empty database: without migrations. Disposing closes and deletes it. */
+/** Opens a new database without tables. Disposing closes it, and deletes a SQLite database. */
 export async function openNewDatabase(): Promise<OpenDatabase> {
   const database = await newDatabase()
   const { environment } = database
@@ -135,13 +135,13 @@ export interface Client {
 }
 
 export interface AppOptions {
-  /** `api` by default: the delivery engine takes a second or two to start. */
+  /** `api` by default, because the delivery engine takes a second or two to start. */
   role?: Config['role']
   environment?: Record<string, string>
   now?: () => Date
   database?: TestDatabase
   logLevel?: string
-  /** Replaces standard error. */
+  /** Where the log goes. To standard error by default. */
   logTo?: { write(line: string): void }
   config?: Partial<Config>
 }
@@ -263,7 +263,8 @@ export function sharedApp(options?: AppOptions): TestApp {
   return app
 }
 
-/** Waits until the condition returns neither undefined nor false. Throws after the time limit. */
+/** Waits until the condition returns neither undefined nor false, and returns that value. Throws
+ *  after the time limit. */
 export async function until<T>(
   description: string,
   condition: () => T | undefined | false | Promise<T | undefined | false>,

@@ -5,8 +5,8 @@ import { startHousekeeping } from '../server/housekeeping.ts'
 import { newLogger } from '../server/log.ts'
 import type { TestApp } from './helpers.ts'
 
-/** Runs the rules of one schedule once, and returns the number of removed rows by table. With
- *  `isInDoubt` the rules run as while the clock is in doubt. */
+/** Runs the removal rules of one schedule once. Returns the number of removed rows by table. With
+ *  `isInDoubt`, runs them as the service does while its clock is in doubt. */
 export async function runHousekeeping(
   { db, config }: TestApp,
   every: RemovalRule['every'],
@@ -23,7 +23,7 @@ export async function runHousekeeping(
       async findDeletionTime() {
         runs++
         if (runs === 1) return isInDoubt ? undefined : new DeletionTime(now())
-        // A second run starts when the first one has ended. It removes nothing.
+        // The second run starts when the first one has ended. Without a time it removes nothing.
         resolve()
         return undefined
       },
@@ -36,6 +36,7 @@ export async function runHousekeeping(
       onRun: () => undefined,
     },
   })
+  // The first call starts a run, the second one requests another run.
   housekeeping.wake()
   housekeeping.wake()
   await ended.finally(() => housekeeping.stop())

@@ -1,4 +1,4 @@
-/** The PgBouncer of Debian in front of the PostgreSQL of the tests, on loopback and in a temporary
+/** Debian's PgBouncer in front of the PostgreSQL server of the tests, on loopback and in a temporary
  *  folder. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,9 +19,9 @@ interface PgBouncerOptions {
   poolSize: number
 }
 
-// Debian installs it in a folder that only root has in its search path.
+// Debian installs PgBouncer in a folder that only root's search path contains.
 const environment = { PATH: `${process.env.PATH}:/usr/sbin` }
-const START_MS = 10_000
+const START_TIMEOUT_MS = 10_000
 
 export const isPgBouncerInstalled =
   spawnSync('pgbouncer', ['--version'], { env: environment }).error === undefined
@@ -83,7 +83,7 @@ max_client_conn = 500
 }
 
 async function waitForConnection(connectionString: string): Promise<void> {
-  const deadline = Date.now() + START_MS
+  const deadline = Date.now() + START_TIMEOUT_MS
   for (;;) {
     const client = new pg.Client({ connectionString, connectionTimeoutMillis: 1_000 })
     client.on('error', () => undefined)

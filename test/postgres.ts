@@ -23,7 +23,7 @@ export interface TestPostgres {
   url(databaseName: string): string
   /** Creates an empty database and returns its URL. */
   createDatabase(): Promise<string>
-  /** SIGKILL to all of its processes. */
+  /** Sends SIGKILL to all processes of the server. */
   kill(): Promise<void>
   /** True after `kill`, or when the server gave up, for example because the disk was full. */
   hasEnded(): boolean
@@ -36,16 +36,16 @@ interface PostgresOptions {
   /** The folder of another version's programs. */
   programs?: string
   environment?: Record<string, string>
-  /** Beside those that every test server has. */
+  /** Added to the settings of every test server. */
   settings?: Record<string, string>
-  /** Where the folder of the server is created. By default in the temporary folder. */
+  /** The server creates its own folder in this one. The temporary folder by default. */
   folder?: string
 }
 
 const run = promisify(execFile)
 /** The ID of user and group `nobody` in Debian. PostgreSQL refuses to run as root. */
 export const NOBODY = 65_534
-const START_MS = 30_000
+const START_TIMEOUT_MS = 30_000
 const isRoot = process.getuid?.() === 0
 const user = isRoot ? { uid: NOBODY, gid: NOBODY } : {}
 
@@ -91,7 +91,7 @@ export async function startPostgres({
   const remove = (): void => rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
 
   let server: ChildProcess
-  // However the test run ends, the server must not stay.
+  // A run that ends without `stop` must not leave a server.
   process.once('exit', () => {
     server.kill('SIGQUIT')
     remove()
@@ -127,7 +127,7 @@ async function waitUntilReady(server: ChildProcess, url: string): Promise<void> 
   server.stderr?.on('data', (chunk: Buffer) => {
     log = (log + chunk.toString()).slice(-4_000)
   })
-  const deadline = Date.now() + START_MS
+  const deadline = Date.now() + START_TIMEOUT_MS
   while (!hasExited(server) && Date.now() < deadline)
     try {
       return await query(url, 'select 1')
@@ -140,7 +140,7 @@ async function waitUntilReady(server: ChildProcess, url: string): Promise<void> 
 /** Kills the server and its child processes. */
 async function killAll(server: ChildProcess): Promise<void> {
   if (hasExited(server)) return
-  // A stopped server starts no processes while its children are listed.
+  // A paused server starts no processes while its children are listed.
   server.kill('SIGSTOP')
   const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8')
     .split(' ')

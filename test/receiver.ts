@@ -1,4 +1,4 @@
-/** A webhook receiver on loopback. It validates every request against asyncapi.yaml. */
+/** A webhook receiver on loopback. It validates requests against asyncapi.yaml. */
 import { createHmac } from 'node:crypto'
 import {
   createServer,
@@ -36,7 +36,7 @@ export type Answer =
   | 'reset'
   /** Responds with 200 after this time. */
   | { afterMs: number }
-  /** Writes to the connection itself. */
+  /** The function writes the response to the connection, or closes it. */
   | { raw: (socket: Socket) => void }
 
 /** The value of X-Service-Signature: service-spec §5. */
@@ -44,10 +44,10 @@ export const signatureOf = (secret: string, body: Buffer): string =>
   createHmac('sha256', secret).update(body).digest('hex')
 
 export interface ReceiverOptions {
-  /** One per request; the last one repeats. 204 by default. A function gets the request and its
-   *  index. */
+  /** One for each request; the last one repeats. A function gets the request and its index, from 0.
+   *  204 by default. */
   answers?: Answer[] | ((request: ReceivedRequest, index: number) => Answer)
-  /** False when other programs than the engine send requests. */
+  /** True by default. False if programs other than the engine send requests. */
   validate?: boolean
   /** PEM. Makes the receiver serve https. */
   tls?: { key: string; cert: string }
@@ -71,7 +71,7 @@ export interface Receiver extends Listener {
   close(): Promise<void>
 }
 
-/** Disposing throws when a request broke asyncapi.yaml. */
+/** Disposing throws if a validated request broke asyncapi.yaml. */
 export async function startReceiver({
   answers = [204],
   validate = true,
@@ -86,7 +86,7 @@ export async function startReceiver({
     if (!received) return
     const index = requests.push(received) - 1
     if (validate) violations.push(...contractViolations(received))
-    answer(
+    respond(
       response,
       typeof answers === 'function'
         ? answers(received, index)
@@ -94,14 +94,14 @@ export async function startReceiver({
     )
   }
 
-  function answer(response: ServerResponse, what: Answer): void {
-    if (what === 'hang') return
-    if (what === 'reset') return void response.socket?.resetAndDestroy()
-    if (typeof what === 'number') return void response.writeHead(what).end()
-    if ('raw' in what) return void what.raw(response.socket as Socket)
-    if ('afterMs' in what)
-      return void timers.add(setTimeout(() => response.writeHead(200).end(), what.afterMs))
-    response.writeHead(what.status, what.headers).end(what.body)
+  function respond(response: ServerResponse, answer: Answer): void {
+    if (answer === 'hang') return
+    if (answer === 'reset') return void response.socket?.resetAndDestroy()
+    if (typeof answer === 'number') return void response.writeHead(answer).end()
+    if ('raw' in answer) return void answer.raw(response.socket as Socket)
+    if ('afterMs' in answer)
+      return void timers.add(setTimeout(() => response.writeHead(200).end(), answer.afterMs))
+    response.writeHead(answer.status, answer.headers).end(answer.body)
   }
 
   const listener = await listen(tls ? createTlsServer(tls, onRequest) : createServer(onRequest))
@@ -136,7 +136,7 @@ export async function startReceiver({
 export interface ListenOptions {
   /** A loopback IP address. 127.0.0.1 by default. */
   host?: string
-  /** A free one by default. */
+  /** A free port by default. */
   port?: number
 }
 
@@ -204,9 +204,9 @@ function contractViolations({ method, headers, body }: ReceivedRequest): string[
   }
   const type = payload.event_type
   if (type === undefined || !(type in events)) return [`unknown event_type ${type}`]
-  const { payload: validPayload, headers: validHeaders } = events[type]
+  const { payload: isPayload, headers: areHeaders } = events[type]
   return [
-    ...(validPayload(payload) ? [] : [`${type} body: ${JSON.stringify(validPayload.errors)}`]),
-    ...(validHeaders(headers) ? [] : [`${type} headers: ${JSON.stringify(validHeaders.errors)}`]),
+    ...(isPayload(payload) ? [] : [`${type} body: ${JSON.stringify(isPayload.errors)}`]),
+    ...(areHeaders(headers) ? [] : [`${type} headers: ${JSON.stringify(areHeaders.errors)}`]),
   ]
 }

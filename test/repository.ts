@@ -8,7 +8,7 @@ import { parse, stringify } from 'yaml'
 export const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const NOT_COPIED = ['node_modules', '.git', 'data', 'coverage']
 
-/** Copies the repository to a temporary folder that shares this node_modules. Returns the
+/** Copies the repository to a temporary folder, with a link to this node_modules. Returns the
  *  folder. */
 export async function copyRepository(): Promise<string> {
   const root = await mkdtemp(join(tmpdir(), 'muster-tree-'))
@@ -19,7 +19,7 @@ export async function copyRepository(): Promise<string> {
   return root
 }
 
-/** Replaces the first `from`. Throws if the text does not contain it. */
+/** Replaces the first occurrence of `from`. Throws if there is none. */
 export function replaceOnce(text: string, from: string, to: string): string {
   if (!text.includes(from)) throw new Error(`The text does not contain ${JSON.stringify(from)}`)
   return text.replace(from, () => to)
@@ -38,7 +38,7 @@ export function withCopies(openapi: string, copies: number): string {
   return stringify(document, { aliasDuplicateObjects: false })
 }
 
-/** Adds the operation `getPing` to openapi.yaml: GET /public/v1/ping, 204. */
+/** Adds the operation `getPing` to openapi.yaml: GET /public/v1/ping responds with 204. */
 export function withPing(openapi: string): string {
   return replaceOnce(openapi, '\npaths:\n', `\npaths:\n${PING}`)
 }

@@ -12,25 +12,28 @@ import {
 } from './handlers/new-records.ts'
 import type { Client } from './helpers.ts'
 
-/** Seeded records by the type of their resource, as they were created. */
+/** Seeded records by the type of their resource, each with its fields at its creation. */
 export type Seeded = Record<string, Body[]>
 
+/** A value of a filter, and whether a list filtered by this value must contain a record. */
 export type FilterCase = [
   value: string | ((seeded: Seeded) => string),
   matches: (record: Body, seeded: Seeded) => boolean,
 ]
 
 export interface ResourceFixture {
-  /** The body of a create request that succeeds. Creates the records that the body names. */
+  /** The body of a create request that succeeds. Creates the records that the body refers to. */
   newBody(client: Client): object | Promise<object>
-  /** Creates a record that refers to this one and changes when this one is deleted. */
+  /** Creates a record that refers to the record with this ID, and whose reference is set to null
+   *  when that record is deleted. */
   addReference?(client: Client, id: string): Promise<unknown>
-  /** Create requests for the tests of lists. Every sort has equal values, every nullable one a
-   *  null. */
+  /** Bodies of create requests for the tests of lists. Some records are equal in a sort field, and
+   *  some have null in it if it is nullable. */
   seed(seeded: Seeded): object[]
-  /** Updates of seeded records, by their index. */
+  /** Updates of seeded records. `index` is the index in `seed`. */
   changes?: [index: number, change: object][]
-  /** By the name of the filter. At least one value must match some records, but not all. */
+  /** By the name of the filter. At least one value of each filter must match some records, but not
+   *  all. */
   filterCases: Record<string, FilterCase[]>
 }
 
@@ -85,6 +88,7 @@ const FIXTURES: Record<string, ResourceFixture> = {
       ],
       created_after: [
         [at(1), ({ created_at }) => created_at > at(1)],
+        // A nanosecond after at(1), in another time zone.
         ['2026-03-02T10:01:00.000000001%2B01:00', ({ created_at }) => created_at > at(1)],
       ],
       created_before: [[at(1), ({ created_at }) => created_at < at(1)]],
@@ -265,26 +269,26 @@ export function filterCasesFor(id: OperationId): ResourceFixture['filterCases'] 
   return cases
 }
 
-/** The resources in the order of FIXTURES. Throws when one has no entry. */
+/** The resources in the order of FIXTURES. Throws when a resource has no entry. */
 function orderedResources(): Resource[] {
   for (const resource of resources) fixtureFor(resource)
   const types = Object.keys(FIXTURES)
   return resources.toSorted((a, b) => types.indexOf(a.type) - types.indexOf(b.type))
 }
 
-/** The body of a create request that succeeds. Creates the records that it names. */
+/** The body of a create request that succeeds. Creates the records that the body refers to. */
 export async function newBody(client: Client, type: string): Promise<Body> {
   return fixtureFor({ type, slug: slugOf(type) }).newBody(client)
 }
 
-/** Creates a record, and those that it refers to. `fields` replace those of the body. */
+/** Creates a record and the records that it refers to. `fields` replace fields of its body. */
 export async function newRecord(client: Client, type: string, fields: object = {}): Promise<Body> {
   const body = { ...(await newBody(client, type)), ...fields }
   return expectSuccess(client.post(`/${slugOf(type)}`, body))
 }
 
-/** The collection of a type, for example `job-applications`. Also of a resource without a list, which
- *  is not in `resources`. */
+/** The name of a type's collection in paths, for example `job-applications`. Reads the paths of the
+ *  contract, because `resources` omits a resource without a list. */
 export function slugOf(type: string): string {
   const recordPath = new RegExp(`/([^/]+)/\\{${type}(_id)?\\}$`)
   for (const { path } of Object.values(operations)) {
@@ -294,8 +298,8 @@ export function slugOf(type: string): string {
   throw new Error(`No path of the contract ends with the ID of a ${type}.`)
 }
 
-/** Creates one record of every resource that no other record refers to. Returns their IDs by
- *  type. */
+/** For every resource, creates a record that no other record refers to. Returns the IDs of these
+ *  records and of one event, by type. */
 export async function createOneOfEach(client: Client): Promise<Record<string, string>> {
   const ids: Record<string, string> = {}
   for (const { type } of orderedResources()) ids[type] = (await newRecord(client, type)).id
@@ -308,8 +312,8 @@ export function fillPath(path: string, ids: Record<string, string>): string {
   return path.replace(/\{(.*?)(_id)?\}/g, (_, type: string) => ids[type] ?? '')
 }
 
-/** Creates the seed records of each resource, two of them in each minute. Then updates some in
- *  `CHANGES_MINUTE` and the next one. */
+/** Creates the seed records of each resource, two of them in each minute. Then updates some of them:
+ *  the last one of each resource in the minute after `CHANGES_MINUTE`, the others in that minute. */
 export async function seedAll(
   client: Client,
   setMinute: (minute: number) => void,

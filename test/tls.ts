@@ -4,8 +4,9 @@ import { isIP } from 'node:net'
 import { generate } from 'selfsigned'
 
 export interface Certificate {
-  /** PEM, as is `cert`. */
+  /** PEM. */
   key: string
+  /** PEM. */
   cert: string
 }
 
@@ -17,7 +18,7 @@ export interface CertificateOptions {
 }
 
 export interface Authority {
-  /** PEM. Clients must trust it. */
+  /** PEM. Clients must trust this certificate. */
   cert: string
   issue(options?: CertificateOptions): Promise<Certificate>
 }
@@ -51,6 +52,7 @@ export async function newCertificate(
       { name: 'basicConstraints', cA: false },
       {
         name: 'subjectAltName',
+        // The types of RFC 5280: 2 is a DNS name, 7 is an IP address.
         altNames: [isIP(host) === 0 ? { type: 2, value: host } : { type: 7, ip: host }],
       },
     ],

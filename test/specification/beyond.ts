@@ -2,8 +2,8 @@ import type { Section } from './section.ts'
 
 const ORDER = 'test/contract/order-of-checks.test.ts > $fails: $status'
 
-/** Sentences of openapi.yaml on what the user's specification of the service leaves open: the order
- *  of checks and further statuses. */
+/** Sentences of openapi.yaml about what the specification leaves open: the order of checks and
+ *  further statuses. */
 export const beyond: Section = {
   title: 'Beyond the specification: the order of checks and further statuses',
   rows: [

@@ -11,12 +11,12 @@ const FILTER =
 const OTHER_FILTERS = 'test/contract/list-envelope.test.ts > filters of other lists are refused'
 const PAYLOAD =
   'test/webhooks/payload.test.ts > a new $type: the event identifies the record, contains nothing else of it, and data is an empty array'
-/** The receivers that `check-receiver` passes and fails. Each that fails breaks one rule. */
-const RULES = [
+/** `check-receiver` passes a receiver that keeps the rules, and fails one for each broken rule. */
+const RECEIVER_RULES = [
   'test/cli/check-receiver.test.ts > passes a correct receiver',
   'test/cli/check-receiver.test.ts > fails a receiver that $name',
 ]
-/** The sample receivers get deliveries of the service and requests of `check-receiver`. */
+/** The sample receivers of the guides, with deliveries of the service and with `check-receiver`. */
 const SAMPLES =
   'test/docs/receivers.test.ts > processes each real delivery once and follows every rule of check-receiver'
 
@@ -125,13 +125,13 @@ export const endpoints: Section = {
     },
     {
       quote: 'The receiver must: 1. Accept POST requests with a JSON body.',
-      tests: [...RULES, SAMPLES],
+      tests: [...RECEIVER_RULES, SAMPLES],
     },
     {
       quote:
         '2. Verify the signature before trusting the request. When verification fails, the receiver answers 403 and processes nothing.',
       tests: [
-        ...RULES,
+        ...RECEIVER_RULES,
         SAMPLES,
         'test/cli/listen.test.ts > verifies and prints each delivery; responds 403 to a wrong signature',
       ],
@@ -146,7 +146,7 @@ export const endpoints: Section = {
     {
       quote: '4. Process the same delivery `id` more than once without duplicate changes.',
       tests: [
-        ...RULES,
+        ...RECEIVER_RULES,
         SAMPLES,
         'test/docs/catching-up.test.ts > processes each event once: several webhooks, an outage beyond all attempts, and late deliveries',
       ],

@@ -34,6 +34,7 @@ export const errors: Section = {
       ],
     },
     {
+      // Sic: "The the service" stands where other texts say "The record".
       quote: '| 404 Not Found | The the service does not exist or is not visible to the account |',
       tests: [
         'test/handlers/records.test.ts > an unknown ID, or one of another account → the same 404',

@@ -14,6 +14,7 @@ const SCREENING_OUTCOME =
 export const resources: Section = {
   title: '§2 Resources and their fields',
   rows: [
+    // A participant.
     {
       quote: '| id | string (UUID) | Identifier of the participant |',
       tests: [
@@ -33,6 +34,7 @@ export const resources: Section = {
       tests: ['test/contract/list-envelope.test.ts > listParticipants: filter[status]=active'],
     },
     { quote: 'Fields of participant beyond id and full_name: not shown.', tests: [] },
+    // An export.
     {
       quote:
         'Exports are listed at `/public/v1/exports`. They have a `created_at` field that is accepted as a sort field.',
@@ -42,6 +44,7 @@ export const resources: Section = {
       ],
     },
     { quote: 'Other fields of the export record: not shown.', tests: [] },
+    // The envelope of a list.
     { quote: '| data | array | The records of the current page |', tests: [ENVELOPE, PAGES] },
     { quote: '| meta | object | Describes the current page |', tests: [ENVELOPE] },
     {
@@ -69,6 +72,7 @@ export const resources: Section = {
         'test/handlers/events.test.ts > %s → 422, because it has no parameters',
       ],
     },
+    // An error.
     {
       quote: '| message | string | Human-readable description of the problem |',
       tests: ['test/contract/order-of-checks.test.ts > $fails: $status'],
@@ -81,6 +85,7 @@ export const resources: Section = {
         'test/contract/body.test.ts > several invalid fields → 422 names each',
       ],
     },
+    // The body of a delivery.
     {
       quote:
         '| id | string (UUID) | Unique ID of the delivery. Retries of the same delivery keep this ID |',
@@ -94,7 +99,9 @@ export const resources: Section = {
       quote: '| event_type | string | Event type, in the form `<resource>.<action>` |',
       tests: [CREATED, EVERY_EVENT],
     },
+    // Sic: the name of this field is `resource`.
     { quote: '| the service | object | The related record |', tests: [CREATED, EVERY_EVENT] },
+    // Sic: the name of this field is `resource.id`.
     {
       quote: '| {base_url} | string (UUID) | UUID of the related record |',
       tests: [CREATED, EVERY_EVENT],

@@ -1,8 +1,9 @@
-/** A sentence or table row of the specification, word for word, and the tests that verify it. */
+/** A sentence or table row of the specification and the tests that verify it. The quote is word for
+ *  word, also where the specification has a mistake. */
 export interface Row {
   quote: string
-  /** Each is `test/file.test.ts > title`. None if the specification leaves the matter open ("not
-   *  shown"). */
+  /** Each is `test/file.test.ts > title`. Empty if the specification leaves the matter open: the
+   *  quote says "not shown". */
   tests: string[]
 }
 
