@@ -1,4 +1,4 @@
-/** API keys: access to their pages, and the effect on the next request. */
+/** API keys: access to the pages, and the effect of changes on the next API request. */
 import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { issueApiKey } from '../../auth/api-key.ts'
 import { writeScope } from '../../records/database/scope.ts'
@@ -46,8 +46,8 @@ describe('API keys', () => {
       fullName: 'Jonas Weber',
       grants: ['api_keys'],
     })
-    const theirs = await visitor(app, admin)
-    const answer = await theirs.post('/api-keys', {
+    const adminVisitor = await visitor(app, admin)
+    const answer = await adminVisitor.post('/api-keys', {
       name: ' Nightly import ',
       access_level: 'full_access',
     })
@@ -65,7 +65,7 @@ describe('API keys', () => {
       (await app.as({ key: token }).post('/tasks', { title: 'Made with the new key' })).status,
     ).toBe(201)
 
-    const { text } = await theirs.get('/api-keys')
+    const { text } = await adminVisitor.get('/api-keys')
     expect(text).toContain('Nightly import')
     expect(text).toContain(`${token.slice(0, 8)}…`)
     expect(text).not.toContain(token)
@@ -106,12 +106,13 @@ describe('API keys', () => {
         access_level: { from: 'full_access', to: 'read_only' },
       },
     })
-    const wrong = await owner.post(`/api-keys/${id}`, {
-      name: 'x'.repeat(201),
+    const tooLong = 'x'.repeat(201)
+    const refused = await owner.post(`/api-keys/${id}`, {
+      name: tooLong,
       access_level: 'read_only',
     })
-    expect(wrong.status).toBe(422)
-    expect(wrong.text).toContain('x'.repeat(201))
+    expect(refused.status).toBe(422)
+    expect(refused.text).toContain(tooLong)
   })
 
   it('revokes a key: its requests fail with 401, it cannot be updated, and the Revoked tab lists it', async () => {
@@ -130,7 +131,7 @@ describe('API keys', () => {
       (await owner.submit(`/api-keys/${id}`, { name: 'New CI', access_level: 'full_access' })).text,
     ).toContain('is revoked. Create another key instead.')
     expect(await keyNamed(app, 'Old CI')).toMatchObject({ revoked_at, access_level: 'read_only' })
-    // The notice with the key's name was shown before.
+    // The notice with the name of the key has been shown on an earlier page.
     expect((await owner.get('/api-keys')).text).not.toContain('Old CI')
     expect((await owner.get('/api-keys?state=revoked')).text).toContain('Old CI')
     expect(
@@ -150,12 +151,12 @@ describe('API keys', () => {
       }),
     )
     expect((await app.as({ key: token }).get('/tasks')).status).toBe(200)
-    const rowOf = async () =>
+    const readKeyRow = async () =>
       (await owner.get('/api-keys')).text.match(/<tr(?:(?!<\/tr>).)*Of Lena.*?<\/tr>/s)?.[0] ?? ''
-    await until('the last use is stored', async () => !(await rowOf()).includes('Never'))
-    expect(await rowOf()).not.toContain('Deactivated')
+    await until('the last use is stored', async () => !(await readKeyRow()).includes('Never'))
+    expect(await readKeyRow()).not.toContain('Deactivated')
     await app.db.write('users').where({ id: person.userId }).update({ status: 'deactivated' })
-    expect(await rowOf()).toContain('Deactivated')
+    expect(await readKeyRow()).toContain('Deactivated')
   })
 
   it('an Admin without the grant: lists the keys, and gets 404 for every action, as a Member does', async () => {
@@ -224,7 +225,7 @@ describe('API keys', () => {
     expect(await keyNamed(app, 'Ours alone')).toEqual(before)
   })
 
-  /** Keys named `No 0.`, `No 1.` and so on. */
+  /** Creates keys named `No 0.`, `No 1.` and so on. `to` is the number after the last one. */
   const newKeys = ({ accountId, userId }: TestAccount, from: number, to: number) =>
     transaction(app.db, async (trx) => {
       const scope = writeScope(trx, accountId)
@@ -236,25 +237,25 @@ describe('API keys', () => {
 
   it('more than 100 keys of a user: refused, until one is revoked', async () => {
     const other = await app.newAccount()
-    // The account began with a key.
+    // With the key of `newAccount`, these are 100.
     await newKeys(other, 0, 99)
-    const theirs = await visitor(app, other)
+    const otherOwner = await visitor(app, other)
     const another = { name: 'Another', access_level: 'read_only' }
-    expect((await theirs.submit('/api-keys', another)).text).toContain(
+    expect((await otherOwner.submit('/api-keys', another)).text).toContain(
       'A user can have at most 100 API keys. Revoke one that you no longer need.',
     )
-    await theirs.post(`/api-keys/${(await keyNamed(app, 'No 98.')).id}/revoke`)
-    expect((await theirs.post('/api-keys', another)).status).toBe(200)
+    await otherOwner.post(`/api-keys/${(await keyNamed(app, 'No 98.')).id}/revoke`)
+    expect((await otherOwner.post('/api-keys', another)).status).toBe(200)
   })
 
   it('lists 50 keys a page, newest first', async () => {
     const other = await app.newAccount()
     await newKeys(other, 0, 60)
-    const theirs = await visitor(app, other)
+    const otherOwner = await visitor(app, other)
     const names = (text: string) => [...text.matchAll(/>(No \d+)\.</g)].map(([, name]) => name)
-    const { text } = await theirs.get('/api-keys')
+    const { text } = await otherOwner.get('/api-keys')
     expect(names(text)).toEqual(Array.from({ length: 50 }, (_, n) => `No ${59 - n}`))
-    const second = await theirs.get(pathOfLink(text, 'Next') ?? '')
+    const second = await otherOwner.get(pathOfLink(text, 'Next') ?? '')
     expect(names(second.text)).toEqual(Array.from({ length: 10 }, (_, n) => `No ${9 - n}`))
   })
 
@@ -321,6 +322,7 @@ describe('API keys in a browser', () => {
     },
   )
 
+  // The pages are the same on both databases.
   it.runIf(inject('database') === 'sqlite')(
     'every page: readable on wide light and on narrow dark screens',
     async () => {
@@ -331,22 +333,22 @@ describe('API keys in a browser', () => {
         .where({ account_id: account.accountId })
         .pluck('id')
       for (const screen of SCREENS) {
-        await using own = await site.visit('/api-keys', { ...screen, person: account })
+        await using ownerVisit = await site.visit('/api-keys', { ...screen, person: account })
         for (const path of [
           '/api-keys',
           '/api-keys?state=revoked',
           '/api-keys/new',
           `/api-keys/${key}`,
         ]) {
-          await own.page.goto(`${app.url}/console${path}`)
-          await assertReadable(own.page, path)
+          await ownerVisit.page.goto(`${app.url}/console${path}`)
+          await assertReadable(ownerVisit.page, path)
         }
-        await own.page.goto(`${app.url}/console/api-keys`)
-        await own.page.getByRole('button', { name: 'Revoke' }).click()
-        await assertReadable(own.page, 'the dialog that confirms revoking')
-        await using theirs = await site.visit('/api-keys', { ...screen, person: admin })
-        await assertReadable(theirs.page, 'the list without the grant')
-        expect([...own.troubles, ...theirs.troubles]).toEqual([])
+        await ownerVisit.page.goto(`${app.url}/console/api-keys`)
+        await ownerVisit.page.getByRole('button', { name: 'Revoke' }).click()
+        await assertReadable(ownerVisit.page, 'the dialog that confirms revoking')
+        await using adminVisit = await site.visit('/api-keys', { ...screen, person: admin })
+        await assertReadable(adminVisit.page, 'the list without the grant')
+        expect([...ownerVisit.troubles, ...adminVisit.troubles]).toEqual([])
       }
     },
   )

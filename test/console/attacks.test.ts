@@ -43,7 +43,7 @@ describe('limits against attacks', () => {
       .map((cookie) => cookie.split(';')[0])
       .join('; ')
 
-  /** The cookie by which the service knows the device again. */
+  /** The cookie of a device from which the user has signed in. Throws if the sign-in failed. */
   function deviceOf({ status, headers }: ConsoleAnswer): string {
     const device = cookiesOf(headers)
       .split('; ')
@@ -54,8 +54,8 @@ describe('limits against attacks', () => {
 
   describe('a form', () => {
     it('of a guest: 413 above 16 KiB', async () => {
-      const nobody = await visitor(app)
-      expect((await nobody.post('/sign-in', { email: 'x'.repeat(17_000) })).status).toBe(413)
+      const guest = await visitor(app)
+      expect((await guest.post('/sign-in', { email: 'x'.repeat(17_000) })).status).toBe(413)
     })
 
     it('with more than 5,000 fields: 413', async () => {
@@ -81,6 +81,7 @@ describe('limits against attacks', () => {
     it('in a flood: 503 for those who would wait too long; users can sign in afterwards', async () => {
       const { accountId } = await app.newAccount()
       const { email } = await newConsoleUser(app, accountId)
+      // More than the threads that hash passwords and their queue can take at once.
       const flood = Array.from({ length: 100 + availableParallelism() }, (_, guess) =>
         signIn(`${guess}@example.com`, 'guess', `192.0.2.${guess}`),
       )
@@ -110,6 +111,7 @@ describe('limits against attacks', () => {
       const device = deviceOf(await signIn(email, PASSWORD, '203.0.113.1'))
       const colleague = await newConsoleUser(app, accountId)
       const otherDevice = deviceOf(await signIn(colleague.email, PASSWORD, '203.0.113.1'))
+      // Four from each IP address, which may try five passwords for one email.
       for (let guess = 0; guess < 50; guess++)
         await signIn(email, 'guess', `198.51.100.${Math.floor(guess / 4)}`)
       const refused = await signIn(email, PASSWORD, '203.0.113.2')
@@ -168,13 +170,15 @@ describe('limits against attacks', () => {
     const after = signInEightTimes(20)
     expect((await changed).status).toBe(303)
     for (const { status, headers } of await Promise.all([...before, ...after])) {
-      if (status !== 303) continue
+      const hasSignedIn = status === 303
+      if (!hasSignedIn) continue
       const page = await fetch(`${app.url}/console/me`, {
         redirect: 'manual',
         headers: { Cookie: cookiesOf(headers) },
       })
       expect(page.status).toBe(303)
     }
+    // Only the session that changed the password is left.
     expect(
       await app.db.read('sessions').where({ user_id: person.userId }).pluck('id'),
     ).toHaveLength(1)
@@ -219,7 +223,7 @@ describe('a malformed ID', () => {
     '/webhooks/jobs',
     '/webhooks/new',
   ]
-  const records = ['participants', 'tasks', 'jobs', 'job-applications', 'exports', 'payments'].map(
+  const recordLists = ['participants', 'tasks', 'jobs', 'job-applications', 'exports', 'payments'].map(
     (slug) => `/records/${slug}`,
   )
   const parameters = [
@@ -244,14 +248,14 @@ describe('a malformed ID', () => {
     '0'.repeat(36),
   ]
 
-  it.each([...pages, ...records])('in any parameter of %s is not a server error', async (path) => {
+  it.each([...pages, ...recordLists])('in any parameter of %s is not a server error', async (path) => {
     for (const name of parameters)
       for (const value of malformedIds)
         await expectNoServerError(`${path}?${name}=${encodeURIComponent(value)}`)
   })
 
   it('in any filter of a record list is not a server error', async () => {
-    for (const path of records)
+    for (const path of recordLists)
       for (const name of [
         'participant_id',
         'job_id',

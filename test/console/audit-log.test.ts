@@ -12,7 +12,8 @@ const KEY_ID = '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
 describe('audit log', () => {
   const app = sharedApp()
 
-  /** Writes an entry about the revocation of a key for each name, by default by the operator. */
+  /** Writes an entry for each name: the user has revoked the key of this name. Without `userId`, the
+   *  operator has done so. */
   async function writeEntries(
     accountId: string,
     keyNames: string[],
@@ -67,8 +68,8 @@ describe('audit log', () => {
     expect(third.previous).toContain('kind=api_key')
     const back = await read(third.previous ?? '')
     expect(back.names).toEqual(second.names)
-    const start = await read(back.previous ?? '')
-    expect(start).toMatchObject({ names: first.names, previous: undefined })
+    const firstAgain = await read(back.previous ?? '')
+    expect(firstAgain).toMatchObject({ names: first.names, previous: undefined })
   })
 
   it('filters by user, kind and target, and ignores invalid filters', async () => {
@@ -77,21 +78,22 @@ describe('audit log', () => {
     await writeEntries(account.accountId, ['By the operator'])
     await writeEntries(account.accountId, ['By the Owner'], account.userId)
     await owner.post('/settings', { name: 'Northwind' })
-    const names = async (query: string) => {
+    /** Whether the page shows each of the three entries. */
+    const shown = async (query: string) => {
       const { text, status } = await owner.get(`/audit-log?${query}`)
       expect(status, query).toBe(200)
       return ['By the operator', 'By the Owner', '<strong>Northwind</strong>'].map((name) =>
         text.includes(name),
       )
     }
-    expect(await names('')).toEqual([true, true, true])
-    expect(await names(`user=${account.userId}`)).toEqual([false, true, true])
-    expect(await names('user=command-line')).toEqual([true, false, false])
-    expect(await names('kind=api_key')).toEqual([true, true, false])
-    expect(await names('kind=account')).toEqual([false, false, true])
-    expect(await names('kind=webhook')).toEqual([false, false, false])
-    expect(await names(`kind=account&user=command-line`)).toEqual([false, false, false])
-    expect(await names(`target=${account.accountId}`)).toEqual([false, false, true])
+    expect(await shown('')).toEqual([true, true, true])
+    expect(await shown(`user=${account.userId}`)).toEqual([false, true, true])
+    expect(await shown('user=command-line')).toEqual([true, false, false])
+    expect(await shown('kind=api_key')).toEqual([true, true, false])
+    expect(await shown('kind=account')).toEqual([false, false, true])
+    expect(await shown('kind=webhook')).toEqual([false, false, false])
+    expect(await shown(`kind=account&user=command-line`)).toEqual([false, false, false])
+    expect(await shown(`target=${account.accountId}`)).toEqual([false, false, true])
     for (const query of [
       'user=x',
       'kind=constructor',
@@ -100,7 +102,7 @@ describe('audit log', () => {
       'after=x&before=y',
       'kind=api_key%25',
     ])
-      expect(await names(query), query).toEqual([true, true, true])
+      expect(await shown(query), query).toEqual([true, true, true])
     expect((await owner.get('/audit-log?kind=webhook')).text).toContain('No matching entries')
   })
 

@@ -50,7 +50,7 @@ describe('bulk jobs', () => {
     expect((await admin.visitor.submit(`${path}/pause`)).text).toContain(
       `Bulk job ${job.id} is cancelled.`,
     )
-    expect((await admin.audited()).map(({ action, targetId }) => [action, targetId])).toEqual(
+    expect((await admin.auditEntries()).map(({ action, targetId }) => [action, targetId])).toEqual(
       ['send_missed_started', 'bulk_job_paused', 'bulk_job_resumed', 'bulk_job_cancelled'].map(
         (name) => [`webhook.${name}`, id],
       ),
@@ -72,6 +72,7 @@ describe('bulk jobs', () => {
     const startAndDisable = async () => {
       const admin = await newWebhookAdmin(app)
       const id = await subscribeAndMiss(admin, receiver.url, 15)
+      // At four a second, the job still runs when the webhook is disabled.
       await admin.visitor.submit(`/webhooks/${id}/send-missed`, { since: '', until: '', rate: '4' })
       const [job] = await listUnfinishedBulkJobs(admin.scope, id)
       const loadJob = () => findBulkJob(admin.scope, job?.id ?? '')

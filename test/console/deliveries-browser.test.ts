@@ -8,10 +8,12 @@ import { newSite } from './site.ts'
 import { storeDeliveries } from './stored-deliveries.ts'
 import { visit } from './visitors.ts'
 
+/** Retry delays: ten attempts within a second. */
 const QUICK = '0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03'
 
 const site = newSite({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
+// The pages are the same on both databases.
 describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser', () => {
   it('retries and cancels in its row, with a countdown to the next attempt', async () => {
     let isBroken = true
@@ -94,6 +96,7 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Retry')
     await page.evaluate('Object.defineProperty(document, "hidden", { value: true })')
     requested.length = 0
+    // A visible page reloads every 3 seconds.
     await page.waitForTimeout(4_000)
     expect(requested).toEqual([])
     expect(troubles).toEqual([])

@@ -25,11 +25,11 @@ describe('a delivery', () => {
     requests: ReceivedRequest[]
     /** The ID of the only delivery. */
     id: string
-    /** Of its page. */
+    /** The path of the page of the delivery. */
     path: string
   }
 
-  /** Emits one event to a receiver with these responses. */
+  /** Emits one event to a receiver with these responses. `query` is added to its URL. */
   async function send(answers: Answer[], query = ''): Promise<Sent> {
     const receiver = await startReceiver({ answers })
     const admin = await newWebhookAdmin(app)
@@ -144,14 +144,14 @@ describe('a delivery', () => {
     await admin.newest(webhookId, 'delivered')
     expect(await post('resend')).toContain('Resending now.')
     await until(
-      'it is resent',
+      'the delivery is resent',
       async () => (await admin.newest(webhookId, 'delivered')).attempts === 5,
     )
     expect(mainText((await admin.visitor.get(path)).text)).toContain('Attempt 5 204 resend')
     expect(new Set(sent.requests.map(({ body }) => body.toString())).size).toBe(1)
 
     const details = { delivery_id: sent.id, event_type: 'participant.created' }
-    expect(await admin.audited()).toEqual(
+    expect(await admin.auditEntries()).toEqual(
       ['attempted', 'cancelled', 'retried', 'retried', 'resent'].map((name) => ({
         action: `webhook.delivery_${name}`,
         targetId: webhookId,
@@ -164,7 +164,7 @@ describe('a delivery', () => {
     )
   })
 
-  it('returns its row, open or closed as before, after an action of htmx', async () => {
+  it('after an action of htmx: the response is its row, open or closed as before', async () => {
     await using sent = await send([500, 'hang'])
     const hx = { 'HX-Request': 'true' }
     for (const row of ['open', 'closed']) {
@@ -185,7 +185,7 @@ describe('a delivery', () => {
 
   it('of a disabled webhook: shows why it failed and no button', async () => {
     await using sent = await send([500])
-    await sent.admin.write((own) => disableWebhook(own, sent.webhookId, new Date()))
+    await sent.admin.write((scope) => disableWebhook(scope, sent.webhookId, new Date()))
     const { text } = await sent.admin.visitor.get(sent.path)
     expect(mainText(text)).toContain(
       'The webhook was disabled before the event was delivered. To retry it, enable the webhook first.',
@@ -212,10 +212,10 @@ describe('a delivery', () => {
       outcome: 'success',
       status: 204,
     }))
-    await admin.write(async (own) => {
-      await own.insert('attempts', attempts)
-      await own.rows('deliveries').where({ id: busy }).update({ attempts: 30 })
-      await own.rows('deliveries').where({ id: old }).update({ attempts: 3 })
+    await admin.write(async (scope) => {
+      await scope.insert('attempts', attempts)
+      await scope.rows('deliveries').where({ id: busy }).update({ attempts: 30 })
+      await scope.rows('deliveries').where({ id: old }).update({ attempts: 3 })
     })
     const page = async (id: string): Promise<string> =>
       mainText((await admin.visitor.get(`/webhooks/${webhookId}/deliveries/${id}`)).text)
@@ -239,8 +239,8 @@ describe('a delivery', () => {
     const body = Buffer.from(
       JSON.stringify({ 'a"<b>': hostile, deep: [1, { x: null }], quote: "it's" }),
     )
-    await sent.admin.write((own) =>
-      own.insert('deliveries', {
+    await sent.admin.write((scope) =>
+      scope.insert('deliveries', {
         id,
         webhook_id: sent.webhookId,
         event_type: 'task.created',
@@ -270,14 +270,14 @@ describe('a delivery', () => {
       await using visited = await site.visit(sent.path, { person: sent.admin.manager, ...screen })
       await assertReadable(visited.page, `a hostile delivery at ${width}`)
       for (const summary of await visited.page.locator('summary').all()) await summary.click()
-      await assertReadable(visited.page, `all of it at ${width}`)
+      await assertReadable(visited.page, `a hostile delivery with open details at ${width}`)
       await visited.page.goto(`${app.url}/console/webhooks/${sent.webhookId}/deliveries/${id}`)
-      await assertReadable(visited.page, `its payload at ${width}`)
+      await assertReadable(visited.page, `a hostile payload at ${width}`)
       expect(visited.troubles).toEqual([])
     }
   })
 
-  it('has no buttons and no signatures for an Admin without the permission', async () => {
+  it('has no buttons and no signatures for an Admin without the grant', async () => {
     await using sent = await send([500])
     const admin = await visitor(app, await newConsoleUser(app, sent.admin.accountId))
     const { text } = await admin.get(sent.path)

@@ -24,7 +24,7 @@ describe('the delivery log', () => {
       data: '[]',
       created_at: 1,
     }
-    await admin.write((own) => own.insert('events', event))
+    await admin.write((scope) => scope.insert('events', event))
     const deliveries: StoredDelivery[] = [
       { hoursAgo: 1, state: 'failed' },
       { hoursAgo: 2, type: 'task.updated' },
@@ -35,7 +35,7 @@ describe('the delivery log', () => {
     const ids = await storeDeliveries(admin, webhookId, deliveries)
     const other = await admin.subscribe('https://example.com/other')
     await storeDeliveries(admin, other, [{ hoursAgo: 1, state: 'failed', eventId }])
-    const found = async (query: string): Promise<number[]> => {
+    const listedIndexes = async (query: string): Promise<number[]> => {
       const { text, status } = await admin.visitor.get(`/webhooks/${webhookId}?${query}`)
       expect(status, query).toBe(200)
       return deliveryIdsIn(text).map((id) => ids.indexOf(id))
@@ -61,7 +61,8 @@ describe('the delivery log', () => {
       { query: `id=${eventId}&state=delivered`, indexes: [] },
       { query: `id=${randomUUID()}`, indexes: [] },
     ]
-    for (const { query, indexes } of cases) expect(await found(query), query).toEqual(indexes)
+    for (const { query, indexes } of cases)
+      expect(await listedIndexes(query), query).toEqual(indexes)
 
     const { text } = await admin.visitor.get(
       `/webhooks/${webhookId}?state=failed&type=task.updated&id=${ids[2]}`,
@@ -155,6 +156,7 @@ describe('the delivery log', () => {
   it('a rare match: the search stops at a limit and continues on the next page', async () => {
     const admin = await newWebhookAdmin(app)
     const webhookId = await admin.subscribe('https://example.com/')
+    // A search reads at most 10,000 rows.
     const others: StoredDelivery[] = Array.from({ length: 10_000 }, (_, index) => ({
       hoursAgo: 1 + index / 10_000,
       type: 'task.updated',

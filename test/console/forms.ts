@@ -81,7 +81,7 @@ export function recordIdsIn(page: string, slug: string): string[] {
   return [...rows].map(([, id = '']) => id)
 }
 
-/** The error message of each field, by its ID without the prefix. */
+/** The error message of each field, by the ID of the field without the prefix `field-`. */
 export function fieldErrors(page: string): Record<string, string> {
   const messages = [
     ...page.matchAll(/<p class="field-error"(?: id="field-([\w-]+)-error")?>([\s\S]*?)<\/p>/g),
@@ -90,16 +90,17 @@ export function fieldErrors(page: string): Record<string, string> {
 }
 
 export interface PageForm {
-  /** The URL that it posts to, below /console. */
+  /** The path that the form posts to, below /console. */
   to: string
-  /** What it submits when nothing is changed. */
+  /** What the form submits when nothing is changed. */
   fields: [name: string, value: string][]
 }
 
+/** An input: its tag and attributes. A select or textarea: its tag, attributes and content. */
 const FIELDS =
   /<(input)\b((?:[^>"]|"[^"]*")*)>|<(select|textarea)\b((?:[^>"]|"[^"]*")*)>([\s\S]*?)<\/\3>/g
 
-/** The last form of a page, which saves its changes. Throws if there is none. */
+/** The last form in the main part of a page: the one that saves. Throws if there is none. */
 export function mainForm(page: string): PageForm {
   const forms = (mainPart(page) ?? '').matchAll(/<form([^>]*)>[\s\S]*?<\/form>/g)
   const [form, formAttributes = ''] = [...forms].at(-1) ?? []
@@ -144,10 +145,10 @@ function attributeOf(attributes: string, name: string): string | undefined {
   return text === undefined ? undefined : unescapeHtml(text)
 }
 
-/** By field name. A list sends its field several times; undefined omits it. */
+/** By field name. An array sends the field once for each item; undefined omits the field. */
 export type Values = Record<string, string | string[] | undefined>
 
-/** What the form submits with these values. */
+/** What the form submits with these values, and with the initial values of its other fields. */
 export function withValues(
   { fields }: PageForm,
   values: Values,

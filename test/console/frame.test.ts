@@ -28,16 +28,16 @@ describe('the console', () => {
   })
 
   describe('a guest', () => {
-    it('is redirected to the sign-in page, and after it to the requested page', async () => {
-      const nobody = await visitor(app)
+    it('is redirected to the sign-in page, and after the sign-in to the requested page', async () => {
+      const guest = await visitor(app)
       const { accountId } = account
       const { email } = await newConsoleUser(app, accountId)
-      expect(await nobody.get('/webhooks?state=failed')).toMatchObject({
+      expect(await guest.get('/webhooks?state=failed')).toMatchObject({
         status: 303,
         to: `/sign-in?next=${encodeURIComponent('/console/webhooks?state=failed')}`,
       })
       const next = '/console/webhooks?state=failed'
-      expect(await nobody.post('/sign-in', { email, password: PASSWORD, next })).toMatchObject({
+      expect(await guest.post('/sign-in', { email, password: PASSWORD, next })).toMatchObject({
         status: 303,
         to: '/webhooks?state=failed',
       })
@@ -106,47 +106,47 @@ describe('the console', () => {
     })
 
     it('ends with signing out', async () => {
-      const somebody = await visitor(app, account)
-      expect((await somebody.get('')).status).toBe(200)
-      expect(await somebody.post('/sign-out')).toMatchObject({
+      const user = await visitor(app, account)
+      expect((await user.get('')).status).toBe(200)
+      expect(await user.post('/sign-out')).toMatchObject({
         status: 303,
         to: '/sign-in?signed-out',
       })
-      expect((await somebody.get('')).to).toBe('/sign-in')
+      expect((await user.get('')).to).toBe('/sign-in')
     })
 
     it('ends when its user is deactivated', async () => {
       const person = await newConsoleUser(app, account.accountId)
-      const somebody = await visitor(app, person)
-      expect((await somebody.get('')).status).toBe(200)
+      const user = await visitor(app, person)
+      expect((await user.get('')).status).toBe(200)
       await app.db.write('users').where({ id: person.userId }).update({ status: 'deactivated' })
-      expect((await somebody.get('')).status).toBe(303)
+      expect((await user.get('')).status).toBe(303)
     })
 
     it.each([
       { days: 13, status: 200 },
       { days: 15, status: 303 },
     ])('unused for $days days: $status', async ({ days, status }) => {
-      const somebody = await visitor(app, account)
+      const user = await visitor(app, account)
       const before = now
       now += days * DAY_MS
       try {
-        expect((await somebody.get('')).status).toBe(status)
+        expect((await user.get('')).status).toBe(status)
       } finally {
         now = before
       }
     })
 
     it('ends after 30 days, even if it is used', async () => {
-      const somebody = await visitor(app, account)
+      const user = await visitor(app, account)
       const before = now
       try {
         for (const days of [10, 20, 29]) {
           now = before + days * DAY_MS
-          expect((await somebody.get('')).status).toBe(200)
+          expect((await user.get('')).status).toBe(200)
         }
         now = before + 30 * DAY_MS + 60_000
-        expect((await somebody.get('')).status).toBe(303)
+        expect((await user.get('')).status).toBe(303)
       } finally {
         now = before
       }
@@ -188,11 +188,11 @@ describe('the console', () => {
     })
 
     it('from another site: 403, and nothing changes', async () => {
-      const somebody = await visitor(app, account)
+      const user = await visitor(app, account)
       expect(
-        (await somebody.post('/sign-out', {}, { 'Sec-Fetch-Site': 'cross-site' })).status,
+        (await user.post('/sign-out', {}, { 'Sec-Fetch-Site': 'cross-site' })).status,
       ).toBe(403)
-      expect((await somebody.get('')).status).toBe(200)
+      expect((await user.get('')).status).toBe(200)
     })
 
     it('larger than 1 MiB, of another type, or with a NUL character: refused', async () => {
@@ -230,26 +230,26 @@ describe('the console', () => {
   })
 
   it('more than 120 forms of a user within a minute: 429', async () => {
-    const { owner: somebody } = await newAccountOwner(app)
+    const { owner: user } = await newAccountOwner(app)
     const statuses = await Promise.all(
       Array.from(
         { length: 125 },
-        async () => (await somebody.post('/me', { full_name: '' })).status,
+        async () => (await user.post('/me', { full_name: '' })).status,
       ),
     )
     expect(statuses.toSorted()).toEqual([...Array(120).fill(422), ...Array(5).fill(429)])
-    const refused = await somebody.post('/me', { full_name: 'Ann' })
+    const refused = await user.post('/me', { full_name: 'Ann' })
     expect(refused.status).toBe(429)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     expect(refused.text).toContain('Wait a minute, go back, and send it again.')
-    expect((await somebody.get('/me')).status).toBe(200)
+    expect((await user.get('/me')).status).toBe(200)
   })
 
   it('an internal error: the page shows only the request ID', async () => {
     await using broken = await startApp()
-    const somebody = await visitor(broken, await broken.newAccount())
+    const user = await visitor(broken, await broken.newAccount())
     await broken.db.write.schema.renameTable('audit_log', 'audit_log_gone')
-    const { status, text, headers } = await somebody.get('/audit-log')
+    const { status, text, headers } = await user.get('/audit-log')
     expect(status).toBe(500)
     expect(text).toContain(headers.get('x-request-id'))
     expect(text).not.toContain('audit_log_gone')

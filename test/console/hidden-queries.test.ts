@@ -1,4 +1,5 @@
-/** The queries of logged requests can name records that a user may not see. */
+/** A query of a logged request can name records. Users who may not see these records do not see the
+ *  query. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { sharedApp, type TestAccount } from '../helpers.ts'
 import { curlCommandIn, figuresOf, requestIdsIn } from './forms.ts'

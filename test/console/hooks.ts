@@ -17,11 +17,11 @@ export interface WebhookAdmin extends Tenant {
   manager: ConsoleUser
   /** The manager in the console. */
   visitor: Visitor
-  /** Waits until the newest delivery of a webhook has this state. Only a retrying one has a next
-   *  attempt. */
+  /** Waits until the newest delivery of a webhook has this state and, unless the state is
+   *  `retrying`, no scheduled attempt. */
   newest(webhookId: string, state: Delivery['state']): Promise<Delivery>
   /** The entries of the audit log, oldest first. */
-  audited(): Promise<{ action: string; targetId: string; details: Record<string, unknown> }[]>
+  auditEntries(): Promise<{ action: string; targetId: string; details: Record<string, unknown> }[]>
 }
 
 export async function newWebhookAdmin(app: TestApp): Promise<WebhookAdmin> {
@@ -46,7 +46,7 @@ export async function newWebhookAdmin(app: TestApp): Promise<WebhookAdmin> {
           delivery
         )
       }),
-    async audited() {
+    async auditEntries() {
       const rows: { action: string; target_id: string; details: string }[] = await app.db
         .read('audit_log')
         .where({ account_id: accountId })
@@ -75,9 +75,9 @@ export async function subscribeAndMiss(
   count: number,
 ): Promise<string> {
   const id = await admin.subscribe(url)
-  await admin.write((own) => disableWebhook(own, id, new Date()))
+  await admin.write((scope) => disableWebhook(scope, id, new Date()))
   await admin.emit(count)
-  await admin.write((own) => enableWebhook(own, id, new Date()))
+  await admin.write((scope) => enableWebhook(scope, id, new Date()))
   return id
 }
 

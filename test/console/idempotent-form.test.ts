@@ -21,13 +21,15 @@ beforeAll(async () => {
 })
 
 interface CreateForm {
+  /** The path of the page with the form. */
   path: string
-  /** Where it posts to. */
+  /** The path that the form posts to. */
   to: string
   table: string
   values(): Promise<Values> | Values
-  /** Other values, which are valid, too. */
+  /** Other valid values for some fields. */
   other: Record<string, string>
+  /** Values that get 422. */
   invalid: Record<string, string>
 }
 
@@ -67,12 +69,12 @@ const forms: Record<string, CreateForm> = {
   },
 }
 
-/** What a user sends with the form. */
+/** Opens the page with the form. Returns the fields to send. */
 async function fillForm(
-  visits: Visitor,
+  visitor: Visitor,
   { path, values }: CreateForm,
 ): Promise<Record<string, string | string[]>> {
-  const page = await visits.get(path)
+  const page = await visitor.get(path)
   return withValues(mainForm(page.text), await values())
 }
 
@@ -88,7 +90,7 @@ async function countAuditedCreations(): Promise<number> {
 const hasSecret = ({ text }: ConsoleAnswer): boolean =>
   TOKEN_PATTERN.test(text) || SECRET_PATTERN.test(text)
 
-/** The response leads to the new record, or shows its secret. */
+/** Whether the response redirects to the new record or shows its secret. */
 const isCreated = (answer: ConsoleAnswer): boolean => answer.status === 303 || hasSecret(answer)
 
 describe.each(Object.entries(forms))('the form of a new %s', (_, createForm) => {
@@ -97,11 +99,11 @@ describe.each(Object.entries(forms))('the form of a new %s', (_, createForm) => 
     const sent = await fillForm(owner.visits, createForm)
     const first = await owner.visits.post(createForm.to, sent)
     expect(isCreated(first)).toBe(true)
-    const entries = await countAuditedCreations()
+    const auditedOnce = await countAuditedCreations()
     const second = await owner.visits.post(createForm.to, sent)
     const after = await listCreated(createForm)
     expect(after).toHaveLength(before + 1)
-    expect(await countAuditedCreations()).toBe(entries)
+    expect(await countAuditedCreations()).toBe(auditedOnce)
     expect(second.status).toBe(303)
     const page = await owner.visits.get(second.to ?? '')
     expect(page.status).toBe(200)
@@ -159,8 +161,8 @@ describe.each(Object.entries(forms))('the form of a new %s', (_, createForm) => 
       grants: ['webhooks', 'api_keys'],
       permissions: { finance: 'write' },
     })
-    const theirs = await visitor(app, person)
-    for (const user of [owner.visits, theirs])
+    const otherUser = await visitor(app, person)
+    for (const user of [owner.visits, otherUser])
       expect(isCreated(await user.post(createForm.to, sent))).toBe(true)
     expect(await listCreated(createForm)).toHaveLength(before + 2)
   })

@@ -21,15 +21,15 @@ const NEW_PASSWORD = 'a different horse entirely'
 describe('invitations', () => {
   let account: TestAccount
   let owner: Visitor
-  let nobody: Visitor
+  let guest: Visitor
   let now = Date.now()
   const app = sharedApp({ now: () => new Date(now) })
   beforeAll(async () => {
     ;({ account, owner } = await newAccountOwner(app))
-    nobody = await visitor(app)
+    guest = await visitor(app)
   })
 
-  /** Invites Jonas Weber as a Member, by default with an email of his own. */
+  /** Invites Jonas Weber, by default as a Member, without permissions and with a random email. */
   async function invite(fields: Record<string, string | string[]> = {}) {
     const input = {
       full_name: 'Jonas Weber',
@@ -61,50 +61,50 @@ describe('invitations', () => {
     expect([user.can_manage_api_keys, user.can_manage_webhooks].map(Boolean)).toEqual([false, true])
     expect((await owner.get('/people')).text).toContain('Invited')
 
-    const page = await nobody.get(link)
+    const page = await guest.get(link)
     expect(page.text).toContain('Join Test account')
     expect(page.text).toContain(email)
-    expect((await nobody.post(link, { password: 'short' })).text).toContain(
+    expect((await guest.post(link, { password: 'short' })).text).toContain(
       'must be at least 8 characters long.',
     )
-    const joined = await nobody.post(link, { password: PASSWORD })
+    const joined = await guest.post(link, { password: PASSWORD })
     expect(joined).toMatchObject({ status: 303, to: '' })
-    const { text } = await nobody.get('', sessionOf(joined))
+    const { text } = await guest.get('', sessionOf(joined))
     expect(text).toContain('Welcome to Test account.')
     expect(text).toContain('<small>Admin</small>')
-    expect((await nobody.post('/sign-in', { email, password: PASSWORD })).status).toBe(303)
+    expect((await guest.post('/sign-in', { email, password: PASSWORD })).status).toBe(303)
   })
 
   it('two requests with one link at the same time: one signs in, the other gets 404', async () => {
     const { link } = await invite()
     const answers = await Promise.all([
-      nobody.post(link, { password: PASSWORD }),
-      nobody.post(link, { password: `${PASSWORD}!` }),
+      guest.post(link, { password: PASSWORD }),
+      guest.post(link, { password: `${PASSWORD}!` }),
     ])
     expect(answers.map(({ status }) => status).sort()).toEqual([303, 404])
-    for (const answer of [await nobody.get(link), await nobody.post(link, { password: PASSWORD })])
+    for (const answer of [await guest.get(link), await guest.post(link, { password: PASSWORD })])
       expect(answer).toMatchObject({ status: 404, text: expect.stringContaining(UNUSABLE) })
   })
 
   it('GET of the link: does not use it up', async () => {
     const { link } = await invite()
-    for (let n = 0; n < 3; n++) expect((await nobody.get(link)).status).toBe(200)
-    expect((await nobody.post(link, { password: PASSWORD })).status).toBe(303)
+    for (let n = 0; n < 3; n++) expect((await guest.get(link)).status).toBe(200)
+    expect((await guest.post(link, { password: PASSWORD })).status).toBe(303)
   })
 
-  it('a link after seven days: 404, until the owner creates another', async () => {
+  it('a link after seven days: 404; another link works', async () => {
     const { link, userId } = await invite()
     const before = now
     try {
       now += 7 * DAY_MS - 60_000
-      expect((await nobody.get(link)).status).toBe(200)
+      expect((await guest.get(link)).status).toBe(200)
       now += 60_000
-      expect((await nobody.get(link)).status).toBe(404)
-      expect((await nobody.post(link, { password: PASSWORD })).status).toBe(404)
+      expect((await guest.get(link)).status).toBe(404)
+      expect((await guest.post(link, { password: PASSWORD })).status).toBe(404)
       expect((await owner.get(`/people/${userId}`)).text).toContain('Invitation expired')
       const renewed = linkIn(await owner.post(`/people/${userId}/link`))
       expect(renewed).not.toBe(link)
-      expect((await nobody.post(renewed, { password: PASSWORD })).status).toBe(303)
+      expect((await guest.post(renewed, { password: PASSWORD })).status).toBe(303)
     } finally {
       now = before
     }
@@ -113,17 +113,17 @@ describe('invitations', () => {
   it('a new link: the previous one gets 404', async () => {
     const { link, userId } = await invite()
     const renewed = linkIn(await owner.post(`/people/${userId}/link`))
-    expect((await nobody.get(link)).status).toBe(404)
-    expect((await nobody.get(renewed)).status).toBe(200)
+    expect((await guest.get(link)).status).toBe(404)
+    expect((await guest.get(renewed)).status).toBe(200)
   })
 
   it('deactivate an invited user: the link gets 404, even after a reactivation', async () => {
     const { link, userId } = await invite()
     await owner.post(`/people/${userId}/deactivate`)
-    expect((await nobody.post(link, { password: PASSWORD })).status).toBe(404)
+    expect((await guest.post(link, { password: PASSWORD })).status).toBe(404)
     expect((await owner.submit(`/people/${userId}/link`)).text).not.toContain('/invitation/')
     await owner.post(`/people/${userId}/reactivate`)
-    expect((await nobody.post(link, { password: PASSWORD })).status).toBe(404)
+    expect((await guest.post(link, { password: PASSWORD })).status).toBe(404)
     expect(linkIn(await owner.post(`/people/${userId}/link`))).not.toBe(link)
   })
 
@@ -137,8 +137,8 @@ describe('invitations', () => {
 
   it.each(['x', '', 'x'.repeat(43), '%00'])('an invalid token (%s): 404', async (token) => {
     const path = `/invitation/${token}`
-    expect((await nobody.get(path)).status).toBe(404)
-    expect((await nobody.post(path, { password: PASSWORD })).status).toBe(404)
+    expect((await guest.get(path)).status).toBe(404)
+    expect((await guest.post(path, { password: PASSWORD })).status).toBe(404)
   })
 
   it('a link opened by a signed-in user: warns, then switches the user', async () => {
@@ -150,14 +150,14 @@ describe('invitations', () => {
     expect((await other.get(link)).text).toContain(
       'You are signed in as Priya Raman. This switches to Jonas Weber.',
     )
-    const replaced = { Cookie: other.cookie }
+    const oldSession = { Cookie: other.cookie }
     expect((await other.post(link, { password: PASSWORD })).status).toBe(303)
-    expect((await other.get('/me', replaced)).status).toBe(303)
+    expect((await other.get('/me', oldSession)).status).toBe(303)
   })
 
   it('invite an email in use: tells only whether this account uses it, and keeps the input', async () => {
-    const foreign = await newConsoleUser(app, (await app.newAccount()).accountId)
-    const own = await newConsoleUser(app, account.accountId)
+    const stranger = await newConsoleUser(app, (await app.newAccount()).accountId)
+    const teammate = await newConsoleUser(app, account.accountId)
     const input = {
       full_name: 'Jonas <Weber>',
       role: 'admin',
@@ -167,16 +167,15 @@ describe('invitations', () => {
     }
     const refused = await owner.post('/people/invite', {
       ...input,
-      email: foreign.email.toUpperCase(),
+      email: stranger.email.toUpperCase(),
     })
     expect(refused).toMatchObject({
       status: 422,
       text: expect.stringContaining('This email cannot be used. Enter another one.'),
     })
-    expect((await owner.post('/people/invite', { ...input, email: own.email })).text).toContain(
+    expect((await owner.post('/people/invite', { ...input, email: teammate.email })).text).toContain(
       'A user of your account already has this email.',
     )
-    // The form keeps the input.
     expect(refused.text).toContain('value="Jonas &#60;Weber&#62;"')
     expect(refused.text).toContain('value="admin" checked')
     expect(refused.text).toContain('value="api_keys" checked')
@@ -216,14 +215,14 @@ describe('invitations', () => {
     expect((await owner.submit(`/people/${userId}/withdraw`)).text).toContain(
       'The invitation of Jonas Weber is withdrawn.',
     )
-    expect((await nobody.get(link)).status).toBe(404)
+    expect((await guest.get(link)).status).toBe(404)
     const second = await invite({ email })
-    expect((await nobody.post(second.link, { password: PASSWORD })).status).toBe(303)
+    expect((await guest.post(second.link, { password: PASSWORD })).status).toBe(303)
   })
 
   it('withdraw the invitation of a user who has joined: refused', async () => {
     const { link, userId, email } = await invite()
-    await nobody.post(link, { password: PASSWORD })
+    await guest.post(link, { password: PASSWORD })
     expect((await owner.submit(`/people/${userId}/withdraw`)).text).toContain(
       'Jonas Weber has joined or has API keys. Deactivate them instead.',
     )
@@ -236,11 +235,11 @@ describe('invitations', () => {
       const session = await visitor(app, person)
       const link = linkIn(await owner.post(`/people/${person.userId}/link`))
       expect((await session.get('/me')).status).toBe(200)
-      expect((await nobody.get(link)).text).toContain('Choose a new password')
-      expect((await nobody.post(link, { password: NEW_PASSWORD })).status).toBe(303)
+      expect((await guest.get(link)).text).toContain('Choose a new password')
+      expect((await guest.post(link, { password: NEW_PASSWORD })).status).toBe(303)
       expect((await session.get('/me')).status).toBe(303)
       const signIn = async (password: string): Promise<number> =>
-        (await nobody.post('/sign-in', { email: person.email, password })).status
+        (await guest.post('/sign-in', { email: person.email, password })).status
       expect(await signIn(PASSWORD)).toBe(401)
       expect(await signIn(NEW_PASSWORD)).toBe(303)
     })
@@ -248,19 +247,19 @@ describe('invitations', () => {
     it('gets 404 after the user has changed the password', async () => {
       const person = await newConsoleUser(app, account.accountId)
       const link = linkIn(await owner.post(`/people/${person.userId}/link`))
-      expect((await nobody.get(link)).status).toBe(200)
+      expect((await guest.get(link)).status).toBe(200)
       const fields = { current_password: PASSWORD, new_password: NEW_PASSWORD }
       expect((await (await visitor(app, person)).post('/me/password', fields)).status).toBe(303)
-      expect((await nobody.get(link)).status).toBe(404)
+      expect((await guest.get(link)).status).toBe(404)
     })
 
     it('gets 404 after the owner has withdrawn it', async () => {
       const person = await newConsoleUser(app, account.accountId)
       const link = linkIn(await owner.post(`/people/${person.userId}/link`))
-      expect((await nobody.get(link)).status).toBe(200)
+      expect((await guest.get(link)).status).toBe(200)
       expect((await owner.get(`/people/${person.userId}`)).text).toContain('Withdraw the link')
       await owner.post(`/people/${person.userId}/link/withdraw`)
-      expect((await nobody.get(link)).status).toBe(404)
+      expect((await guest.get(link)).status).toBe(404)
     })
 
     it('gets 404 after a transfer of ownership, for the new owner and for others', async () => {
@@ -272,10 +271,10 @@ describe('invitations', () => {
         linkIn(await oldOwner.post(`/people/${newOwner.userId}/link`)),
         linkIn(await oldOwner.post(`/people/${teammate.userId}/link`)),
       ]
-      for (const link of links) expect((await nobody.get(link)).status).toBe(200)
+      for (const link of links) expect((await guest.get(link)).status).toBe(200)
       const fields = { user: newOwner.userId, current_password: PASSWORD }
       expect((await oldOwner.post('/settings/transfer', fields)).status).toBe(303)
-      for (const link of links) expect((await nobody.get(link)).status).toBe(404)
+      for (const link of links) expect((await guest.get(link)).status).toBe(404)
     })
   })
 })

@@ -56,6 +56,7 @@ describe('a body that would grow by its indentation', () => {
   it('of a request, to gigabytes: shown unchanged', async () => {
     const account = await app.newAccount()
     const owner = await visitor(app, account)
+    // Each is smaller than 64 KiB.
     for (const body of [deep(4_200, zeros(28_000)), deep(30_000), deep(31, zeros(32_000))]) {
       const [id] = await logRequests(app, account, [{ responseBody: body, requestBody: body }])
       const { text, status } = await owner.get(`/requests/${id}`)
@@ -86,10 +87,10 @@ describe('a body that would grow by its indentation', () => {
 describe('a record form with too deep or too large JSON', () => {
   const TOO_DEEP = 'The body is nested deeper than 32 levels.'
   const TOO_MANY = 'The body has more than 10,000 fields and entries.'
-  const lines = Array.from({ length: 10_001 }, (_, index) => `t${index}`).join('\n')
+  const tooManyTags = Array.from({ length: 10_001 }, (_, index) => `t${index}`).join('\n')
 
   it.each([
-    ['more than 10,000 entries', TOO_MANY, { tags: lines }],
+    ['more than 10,000 entries', TOO_MANY, { tags: tooManyTags }],
     ['deeper than 32', TOO_DEEP, { 'tags:kind': 'json', tags: deep(33, '"x"') }],
     ['so deep that it overflows', TOO_DEEP, { 'tags:kind': 'json', tags: deep(100_000) }],
   ])(

@@ -5,14 +5,15 @@ import { newId } from '../../records/ids.ts'
 import { insertRequests, type LoggedRequest } from '../../records/request-log.ts'
 import type { TestAccount, TestApp } from '../helpers.ts'
 
+/** In milliseconds, as are `HOUR` and `DAY`. */
 export const MINUTE = 60_000
 export const HOUR = 60 * MINUTE
 export const DAY = 24 * HOUR
 
-/** Not the start of a bucket of any chart. */
+/** A time today, in epoch milliseconds, at which no bucket of a chart starts. */
 export const NOW = Math.floor(Date.now() / DAY) * DAY + 17 * HOUR + 12 * MINUTE + 34_567
 
-/** What differs from a successful `listTasks` a minute ago. */
+/** What differs from a successful `listTasks` a minute before `NOW`. */
 export type RequestInput = Partial<LoggedRequest>
 
 /** Logs requests of an account. Returns their IDs in the same order. */
@@ -21,7 +22,7 @@ export async function logRequests(
   account: TestAccount,
   inputs: RequestInput[],
 ): Promise<string[]> {
-  const apiKeyId = await keyOf(app, account)
+  const apiKeyId = await findKeyId(app, account)
   const requests = inputs.map((input): LoggedRequest => {
     return {
       id: newId(),
@@ -46,7 +47,7 @@ export async function logRequests(
   return requests.map(({ id }) => id)
 }
 
-async function keyOf(app: TestApp, { accountId }: TestAccount): Promise<string> {
+async function findKeyId(app: TestApp, { accountId }: TestAccount): Promise<string> {
   const key: { id: string } | undefined = await app.db
     .read('api_keys')
     .where({ account_id: accountId })

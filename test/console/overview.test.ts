@@ -13,12 +13,12 @@ import { DAY, HOUR, logRequests, MINUTE, NOW } from './logged-requests.ts'
 import { newSite, SCREENS } from './site.ts'
 import { memberWith, newConsoleUser, visitor } from './visitors.ts'
 
-const LIMIT = 10
+const RATE_LIMIT = 10
 
 describe('the overview', () => {
   const site = newSite({
     now: () => new Date(NOW),
-    config: { rateLimitPerMinute: LIMIT, baseUrl: 'http://api.example.com' },
+    config: { rateLimitPerMinute: RATE_LIMIT, baseUrl: 'http://api.example.com' },
   })
   const { app } = site
 
@@ -40,7 +40,8 @@ describe('the overview', () => {
     return id
   }
 
-  /** Attempts with their deliveries: a success is delivered, and the others wait for a retry. */
+  /** Counts attempts, and stores a delivery for each. By default a success is delivered, and a
+   *  failure is retrying. */
   async function newAttempts(
     { accountId }: TestAccount,
     webhookId: string,
@@ -89,6 +90,7 @@ describe('the overview', () => {
     ])
     const { text } = await (await visitor(app, account)).get('')
     expect(figuresOf(text)).toMatchObject({ Requests: '8', Errors: '25.00 %' })
+    // Responses with 2xx, 4xx and 5xx, by time.
     expect(tableOf(text, 'Requests').map(([, ...counts]) => counts)).toEqual([
       ['0', '1', '0'],
       ['6', '0', '0'],
@@ -123,11 +125,13 @@ describe('the overview', () => {
 
     const { text } = await (await visitor(app, account)).get('')
     expect(figuresOf(text)).toMatchObject({ 'Webhook attempts': '11', 'Failed deliveries': '1' })
+    // Successful and failed attempts, by hour.
     expect(tableOf(text, 'Webhook attempts').map(([, ...counts]) => counts)).toEqual([
       ['1', '1'],
       ['1', '0'],
       ['5', '3'],
     ])
+    // Name and health, attempts, success rate, waiting and failed deliveries.
     expect(tableOf(text, 'Webhooks')).toEqual([
       ['Worse Failing', 'Attempts by hour: 1 succeeded, 3 failed', '25.00 %', '3', '0'],
       ['Badly Healthy', 'Attempts by hour: 1 succeeded, 1 failed', '50.00 %', '0', '1'],
@@ -195,7 +199,7 @@ describe('the overview', () => {
     ])
     await app.as({ key }).get('/participants')
     await until(
-      'the call is logged',
+      'the request is logged',
       async () => (await steps())[1] === '✓ Make your first request',
     )
     await newWebhook(account, 'The first')

@@ -9,8 +9,8 @@ describe('people in a browser', () => {
 
   it('invite, join, change access, deactivate: the other browser shows each change at once', async () => {
     const account = await site.app.newAccount()
-    await using own = await site.visit('/people', { person: account })
-    const { page } = own
+    await using ownerVisit = await site.visit('/people', { person: account })
+    const { page } = ownerVisit
     await page.getByRole('link', { name: 'Invite a teammate' }).first().click()
     await page.getByLabel('Name').fill('Jonas Weber')
     await page.getByLabel('Email').fill('jonas@northwind.example')
@@ -23,36 +23,36 @@ describe('people in a browser', () => {
     const path = new URL(shown).pathname.replace('/console', '')
     await assertReadable(page, 'the link')
 
-    await using theirs = await site.visit(path)
-    await theirs.page.getByLabel('Choose a password').fill(PASSWORD)
-    await theirs.page.getByRole('button', { name: 'Join' }).click()
-    await theirs.page.getByText('Welcome to Test account.').waitFor()
-    await theirs.page.getByRole('link', { name: 'API keys' }).click()
-    await theirs.page
+    await using userVisit = await site.visit(path)
+    await userVisit.page.getByLabel('Choose a password').fill(PASSWORD)
+    await userVisit.page.getByRole('button', { name: 'Join' }).click()
+    await userVisit.page.getByText('Welcome to Test account.').waitFor()
+    await userVisit.page.getByRole('link', { name: 'API keys' }).click()
+    await userVisit.page
       .getByText('You can view API keys but not change them. To get access, ask Test Owner')
       .waitFor()
-    expect(await theirs.page.getByRole('link', { name: 'Create a key' }).count()).toBe(0)
+    expect(await userVisit.page.getByRole('link', { name: 'Create a key' }).count()).toBe(0)
 
     await page.goto(`${site.app.url}/console/people`)
     await page.getByRole('link', { name: 'Jonas Weber' }).click()
     await page.getByRole('group', { name: 'Can manage' }).getByLabel('API keys').check()
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('Access of Jonas Weber updated.').waitFor()
-    await theirs.page.reload()
-    await theirs.page.getByRole('link', { name: 'Create a key' }).waitFor()
+    await userVisit.page.reload()
+    await userVisit.page.getByRole('link', { name: 'Create a key' }).waitFor()
 
     await page.getByLabel('Member').check()
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('Access of Jonas Weber updated').waitFor()
-    await theirs.page.goto(`${site.app.url}/console/me`)
-    expect(await theirs.page.getByRole('link', { name: 'API keys' }).count()).toBe(0)
+    await userVisit.page.goto(`${site.app.url}/console/me`)
+    expect(await userVisit.page.getByRole('link', { name: 'API keys' }).count()).toBe(0)
 
     await page.getByRole('button', { name: 'Deactivate' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Deactivate' }).click()
     await page.getByText('Jonas Weber is deactivated and signed out.').waitFor()
-    await theirs.page.reload()
-    await theirs.page.getByRole('heading', { name: 'Sign in' }).waitFor()
-    expect([...own.troubles, ...theirs.troubles]).toEqual([])
+    await userVisit.page.reload()
+    await userVisit.page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    expect([...ownerVisit.troubles, ...userVisit.troubles]).toEqual([])
     expect(await listActions(site.app, account.accountId)).toEqual([
       'user.invited',
       'user.joined',
@@ -68,8 +68,8 @@ describe('people in a browser', () => {
     const owner = await visitor(site.app, account)
     await owner.post('/settings', { name: 'Northwind' })
     await owner.post('/api-keys', { name: 'CI', access_level: 'read_only' })
-    await using own = await site.visit('/audit-log', { person: account })
-    const { page } = own
+    await using ownerVisit = await site.visit('/audit-log', { person: account })
+    const { page } = ownerVisit
     await page.getByLabel('About').selectOption('API keys')
     await page.getByText('<strong>Northwind</strong>').waitFor({ state: 'detached' })
     await page.waitForURL(/kind=api_key/)
@@ -78,9 +78,10 @@ describe('people in a browser', () => {
     await page.reload()
     expect(await page.getByLabel('About').inputValue()).toBe('api_key')
     expect(await page.locator('tbody tr').count()).toBe(1)
-    expect(own.troubles).toEqual([])
+    expect(ownerVisit.troubles).toEqual([])
   })
 
+  // The pages are the same on both databases.
   it.runIf(inject('database') === 'sqlite')(
     'every page: readable on wide light and on narrow dark screens',
     async () => {
@@ -95,7 +96,7 @@ describe('people in a browser', () => {
       })
       await owner.post(`/people/${person.userId}`, { role: 'member', ...NO_ACCESS })
       for (const screen of SCREENS) {
-        await using own = await site.visit('/people', { ...screen, person: account })
+        await using ownerVisit = await site.visit('/people', { ...screen, person: account })
         for (const path of [
           '/people',
           '/people/invite',
@@ -103,14 +104,14 @@ describe('people in a browser', () => {
           `/people/${account.userId}`,
           '/audit-log',
         ]) {
-          await own.page.goto(`${site.app.url}/console${path}`)
-          await assertReadable(own.page, path)
+          await ownerVisit.page.goto(`${site.app.url}/console${path}`)
+          await assertReadable(ownerVisit.page, path)
         }
-        expect(own.troubles).toEqual([])
-        await using theirs = await site.visit(linkIn(invited), screen)
-        await assertReadable(theirs.page, 'the page of an invitation')
-        await theirs.page.goto(`${site.app.url}/console/invitation/x`)
-        await assertReadable(theirs.page, 'the page of an unusable link')
+        expect(ownerVisit.troubles).toEqual([])
+        await using guestVisit = await site.visit(linkIn(invited), screen)
+        await assertReadable(guestVisit.page, 'the page of an invitation')
+        await guestVisit.page.goto(`${site.app.url}/console/invitation/x`)
+        await assertReadable(guestVisit.page, 'the page of an unusable link')
       }
     },
   )

@@ -1,4 +1,4 @@
-/** The users of an account: access, deactivation. */
+/** The users of an account: their access, and their deactivation. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { sharedApp, type TestAccount } from '../helpers.ts'
 import {
@@ -19,7 +19,8 @@ describe('people', () => {
     ;({ account, owner } = await newAccountOwner(app))
   })
 
-  const change = (userId: string, fields: Record<string, string | string[]>) =>
+  /** Submits the form of access. Without `fields`, for an Admin without grants and permissions. */
+  const changeAccess = (userId: string, fields: Record<string, string | string[]>) =>
     owner.submit(`/people/${userId}`, { role: 'admin', ...NO_ACCESS, ...fields })
 
   it('change access: the next page and the next API request follow it', async () => {
@@ -28,20 +29,19 @@ describe('people', () => {
       grants: ['api_keys'],
       permissions: { finance: 'read' },
     })
-    const theirs = await visitor(app, person)
+    const personVisitor = await visitor(app, person)
     const key = await app.newKey(person)
-    expect((await theirs.get('/api-keys/new')).status).toBe(200)
+    expect((await personVisitor.get('/api-keys/new')).status).toBe(200)
     expect((await app.as({ key }).get('/payments')).status).toBe(200)
 
-    expect((await change(person.userId, { grants: ['webhooks'], finance: 'none' })).text).toContain(
-      'Access of',
-    )
-    expect((await theirs.get('/api-keys/new')).status).toBe(404)
-    expect((await theirs.get('/api-keys')).status).toBe(200)
+    const changed = await changeAccess(person.userId, { grants: ['webhooks'], finance: 'none' })
+    expect(changed.text).toContain('Access of Test Person updated.')
+    expect((await personVisitor.get('/api-keys/new')).status).toBe(404)
+    expect((await personVisitor.get('/api-keys')).status).toBe(200)
     expect((await app.as({ key }).get('/payments')).status).toBe(403)
 
-    await change(person.userId, { role: 'member', grants: ['api_keys', 'webhooks'] })
-    expect((await theirs.get('/api-keys')).status).toBe(404)
+    await changeAccess(person.userId, { role: 'member', grants: ['api_keys', 'webhooks'] })
+    expect((await personVisitor.get('/api-keys')).status).toBe(404)
     const [row] = await app.db.read('users').where({ id: person.userId })
     expect([row.role, Boolean(row.can_manage_api_keys), Boolean(row.can_manage_webhooks)]).toEqual([
       'member',
@@ -55,7 +55,7 @@ describe('people', () => {
       fullName: 'Tom Okafor',
       role: 'member',
     })
-    await change(person.userId, {
+    await changeAccess(person.userId, {
       grants: ['webhooks'],
       ...inEveryModule('read'),
       finance: 'write',
@@ -86,53 +86,53 @@ describe('people', () => {
     expect(await app.db.read('audit_log').where({ target_id: person.userId })).toEqual([])
   })
 
-  it('an unknown role or permission: 422, and nothing changes', async () => {
+  it('an invalid role or permission: 422, and nothing changes', async () => {
     const person = await newConsoleUser(app, account.accountId, { role: 'member' })
+    const before = await app.db.read('users').where({ id: person.userId })
     const invalid: Record<string, string | string[]>[] = [
       { role: 'owner' },
       { role: '' },
       { finance: 'admin' },
+      // The first value of a repeated field counts.
       { tasks: ['', 'write'] },
     ]
     for (const fields of invalid)
-      expect((await change(person.userId, fields)).status, JSON.stringify(fields)).toBe(422)
-    expect(await app.db.read('users').where({ id: person.userId }).pluck('role')).toEqual([
-      'member',
-    ])
+      expect((await changeAccess(person.userId, fields)).status, JSON.stringify(fields)).toBe(422)
+    expect(await app.db.read('users').where({ id: person.userId })).toEqual(before)
   })
 
   it('deactivate: ends sessions and keys at once; reactivate: the keys and the sign-in work again', async () => {
     const person = await newConsoleUser(app, account.accountId, { fullName: 'Lena Fischer' })
-    const theirs = await visitor(app, person)
+    const personVisitor = await visitor(app, person)
     const key = await app.newKey(person)
     expect((await app.as({ key }).get('/tasks')).status).toBe(200)
     expect((await owner.submit(`/people/${person.userId}/deactivate`)).text).toContain(
       'Lena Fischer is deactivated and signed out.',
     )
-    expect((await theirs.get('/me')).status).toBe(303)
+    expect((await personVisitor.get('/me')).status).toBe(303)
     expect((await app.as({ key }).get('/tasks')).status).toBe(401)
-    const nobody = await visitor(app)
+    const guest = await visitor(app)
     expect(
-      (await nobody.post('/sign-in', { email: person.email, password: PASSWORD })).status,
+      (await guest.post('/sign-in', { email: person.email, password: PASSWORD })).status,
     ).toBe(401)
 
     await owner.post(`/people/${person.userId}/reactivate`)
     expect((await app.as({ key }).get('/tasks')).status).toBe(200)
-    expect((await theirs.get('/me')).status).toBe(303)
+    expect((await personVisitor.get('/me')).status).toBe(303)
     expect(
-      (await nobody.post('/sign-in', { email: person.email, password: PASSWORD })).status,
+      (await guest.post('/sign-in', { email: person.email, password: PASSWORD })).status,
     ).toBe(303)
   })
 
   it('an action that is sent twice: is logged once', async () => {
     const person = await newConsoleUser(app, account.accountId)
     const path = `/people/${person.userId}`
-    const twice = (action: string) =>
+    const postTwice = (action: string) =>
       Promise.all([owner.post(`${path}${action}`), owner.post(`${path}${action}`)])
-    await twice('/deactivate')
-    await twice('/reactivate')
+    await postTwice('/deactivate')
+    await postTwice('/reactivate')
     await owner.post(`${path}/link`)
-    await twice('/link/withdraw')
+    await postTwice('/link/withdraw')
     const logged = await app.db.read('audit_log').where({ target_id: person.userId }).orderBy('id')
     expect(logged.map(({ action }) => action)).toEqual([
       'user.deactivated',
@@ -142,13 +142,15 @@ describe('people', () => {
     ])
   })
 
-  it('every action on the owner: refused', async () => {
+  it('every action on the owner: a redirect, and nothing changes', async () => {
     const before = await app.db.read('users').where({ id: account.userId })
     for (const [path, fields] of [
       ['/deactivate', {}],
+      ['/reactivate', {}],
       ['', { role: 'member', ...NO_ACCESS }],
       ['', { role: 'nobody' }],
       ['/link', {}],
+      ['/link/withdraw', {}],
       ['/withdraw', {}],
     ] as const) {
       const { status } = await owner.post(`/people/${account.userId}${path}`, fields)
@@ -162,19 +164,25 @@ describe('people', () => {
   })
 
   it('a user of another account: 404, and nothing changes', async () => {
-    const foreign = await newConsoleUser(app, (await app.newAccount()).accountId)
-    const session = await visitor(app, foreign)
-    const before = await app.db.read('users').where({ id: foreign.userId })
-    expect((await owner.get(`/people/${foreign.userId}`)).status).toBe(404)
-    for (const path of ['', '/link', '/withdraw', '/deactivate', '/reactivate'])
-      expect(
-        (await owner.post(`/people/${foreign.userId}${path}`, { role: 'member', ...NO_ACCESS }))
-          .status,
-        path,
-      ).toBe(404)
-    expect(await app.db.read('users').where({ id: foreign.userId })).toEqual(before)
-    expect(await app.db.read('invitations').where({ user_id: foreign.userId })).toEqual([])
-    expect((await session.get('/me')).status).toBe(200)
-    expect((await owner.get('/people')).text).not.toContain(foreign.email)
+    const stranger = await newConsoleUser(app, (await app.newAccount()).accountId)
+    const strangerVisitor = await visitor(app, stranger)
+    const { userId } = stranger
+    const before = await app.db.read('users').where({ id: userId })
+    expect((await owner.get(`/people/${userId}`)).status).toBe(404)
+    for (const path of [
+      '',
+      '/link',
+      '/link/withdraw',
+      '/withdraw',
+      '/deactivate',
+      '/reactivate',
+    ]) {
+      const fields = { role: 'member', ...NO_ACCESS }
+      expect((await owner.post(`/people/${userId}${path}`, fields)).status, path).toBe(404)
+    }
+    expect(await app.db.read('users').where({ id: userId })).toEqual(before)
+    expect(await app.db.read('invitations').where({ user_id: userId })).toEqual([])
+    expect((await strangerVisitor.get('/me')).status).toBe(200)
+    expect((await owner.get('/people')).text).not.toContain(stranger.email)
   })
 })

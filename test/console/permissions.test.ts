@@ -61,14 +61,14 @@ const ACTORS: Actor[] = [
 const nameOf = ({ role, grants, permissions }: Actor): string =>
   `${role} [${grants}] ${modules.map((module) => `${module}:${permissions[module]}`).join(' ')}`
 
-/** Whether the specification permits the request. */
-function mayOpen(
+/** Whether the specification permits the request. `path` is the template of the route. */
+function isPermittedBySpecification(
   { role, grants, permissions }: Actor,
   method: string,
   path: string,
   params: Record<string, string>,
 ): boolean {
-  const [area = '', ...rest] = path.split('/').slice(1)
+  const [area = '', ...segments] = path.split('/').slice(1)
   const isGet = method === 'GET'
   const isAdmin = role !== 'member'
   const manages = (grant: Grant): boolean => role === 'owner' || grants.includes(grant)
@@ -80,9 +80,9 @@ function mayOpen(
     case 'requests.csv':
       return isAdmin
     case 'api-keys':
-      return isGet && rest.length === 0 ? isAdmin : manages('api_keys')
+      return isGet && segments.length === 0 ? isAdmin : manages('api_keys')
     case 'webhooks': {
-      const isForm = /^(new|edit|secret|send-missed|retry-failed)$/.test(rest.at(-1) ?? '')
+      const isForm = /^(new|edit|secret|send-missed|retry-failed)$/.test(segments.at(-1) ?? '')
       return isGet && !isForm ? isAdmin : manages('webhooks')
     }
     case 'people':
@@ -92,7 +92,7 @@ function mayOpen(
     case 'records': {
       const resource = params.resource as keyof typeof MODULES
       const level = permissions[MODULES[resource]]
-      const isForm = /^(new|edit|delete)$/.test(rest.at(-1) ?? '')
+      const isForm = /^(new|edit|delete)$/.test(segments.at(-1) ?? '')
       return isGet && !isForm ? level !== 'none' : level === 'write'
     }
     default:
@@ -102,6 +102,7 @@ function mayOpen(
 
 interface ConsoleRequest {
   method: 'GET' | 'POST'
+  /** The path of the route. `path` has the values of `params` in place of its parameters. */
   template: string
   path: string
   params: Record<string, string>
@@ -125,7 +126,8 @@ describe('permissions on each route', () => {
   const send = (user: Visitor, { method, path }: ConsoleRequest) =>
     method === 'GET' ? user.get(path) : user.post(path)
 
-  /** Expects that the page opens. The export is of participants and still in progress. */
+  /** Expects that the page opens. The file of the export does not: the export needs the permission
+   *  for participants, and is still in progress. */
   function expectOpen({ path }: ConsoleRequest, status: number, permissions: Permissions): void {
     const fileStatus = permissions.participants === 'none' ? 403 : 409
     expect(status, `GET ${path}`).toBe(path.endsWith('/file') ? fileStatus : 200)
@@ -133,7 +135,7 @@ describe('permissions on each route', () => {
 
   /** All rows of all tables, as JSON. */
   async function readTables(): Promise<Record<string, string[]>> {
-    // On PostgreSQL each form counts against the limit of its user.
+    // On PostgreSQL each form changes `rate_limits`.
     const tables = Object.keys(await readSchema(app.db)).filter((name) => name !== 'rate_limits')
     const rows = await Promise.all(tables.map((table) => app.db.read(table).select()))
     return Object.fromEntries(
@@ -161,7 +163,7 @@ describe('permissions on each route', () => {
         person.userId,
       )) as User
       const isPermitted = ({ method, template, params }: ConsoleRequest): boolean =>
-        mayOpen(actor, method, template, params)
+        isPermittedBySpecification(actor, method, template, params)
 
       const before = await readTables()
       for (const request of requests.filter((request) => !isPermitted(request))) {
@@ -174,7 +176,7 @@ describe('permissions on each route', () => {
       for (const request of requests.filter(isPermitted)) {
         if (request.method === 'GET')
           expectOpen(request, (await actorVisitor.get(request.path)).status, actor.permissions)
-        else expect(mayPost(user, request), `POST ${request.path}`).toBe(true)
+        else expect(routePermits(user, request), `POST ${request.path}`).toBe(true)
       }
     },
   )
@@ -221,9 +223,9 @@ describe('permissions on each route', () => {
   })
 })
 
-/** Whether the route permits the request, without sending it: it would change what other tests
- *  use. */
-function mayPost(user: User, { template, params }: ConsoleRequest): boolean {
+/** Whether the route permits the POST request. Does not send the request, which would change the
+ *  records of other tests. */
+function routePermits(user: User, { template, params }: ConsoleRequest): boolean {
   const route = routes.find(({ method, path }) => method === 'POST' && path === template)
   return route !== undefined && route.access?.(user, params) === true
 }
@@ -251,7 +253,8 @@ async function requestsOf(app: TestApp, account: TestAccount): Promise<ConsoleRe
     })
 }
 
-/** Creates what the paths of routes name: by parameter, and the records by resource. */
+/** Creates what the parameters of routes name. Returns the IDs: of an API key, of records by
+ *  resource, and of the rest by parameter. */
 async function createTargets(app: TestApp, account: TestAccount) {
   const { accountId, userId } = account
   const api = app.as(account)
@@ -284,8 +287,8 @@ async function createTargets(app: TestApp, account: TestAccount) {
   const exports = await create('/exports', { resource: 'participants', format: 'csv' })
   const scope = accountScope({ dialect: db.dialect, sql: db.write }, accountId)
   const [delivery] = await listDeliveries(scope, { webhookId: webhook.id, limit: 1 })
-  // Later, the log would differ between two readings of the tables.
-  await until('the API requests in the log', async () => {
+  // Requests that are logged later would make two readings of the tables differ.
+  await until('the six API requests are in the log', async () => {
     const logged = await scope.rows('request_log').pluck('id')
     return logged.length === 6
   })

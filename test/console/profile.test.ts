@@ -17,11 +17,11 @@ describe('profile', () => {
 
   it('change the name: an empty one is refused, a new one is shown without its outer spaces', async () => {
     const person = await newConsoleUser(app, account.accountId, { role: 'member' })
-    const own = await visitor(app, person)
-    const refused = await own.post('/me', { full_name: ' ' })
+    const user = await visitor(app, person)
+    const refused = await user.post('/me', { full_name: ' ' })
     expect(refused.status).toBe(422)
     expect(refused.text).toContain('Your name must not be empty.')
-    expect((await own.submit('/me', { full_name: ' Ada Lovelace ' })).text).toContain(
+    expect((await user.submit('/me', { full_name: ' Ada Lovelace ' })).text).toContain(
       '<strong>Ada Lovelace</strong>',
     )
   })
@@ -38,37 +38,37 @@ describe('profile', () => {
     for (const common of ['Password123', 'aaaaaaaaa', person.email])
       expect((await change(PASSWORD, common)).text).toContain('choose another one.')
     expect((await there.get('/me')).status).toBe(200)
-    const copied = { Cookie: here.cookie }
+    const oldSession = { Cookie: here.cookie }
     expect((await change(PASSWORD, NEW_PASSWORD)).text).toContain(
       'Password updated. 1 other session was signed out.',
     )
     expect((await there.get('/me')).status).toBe(303)
     expect((await here.get('/me')).status).toBe(200)
-    expect((await here.get('/me', copied)).status).toBe(303)
+    expect((await here.get('/me', oldSession)).status).toBe(303)
     expect(await signInStatus(person.email, PASSWORD)).toBe(401)
     expect(await signInStatus(person.email, NEW_PASSWORD)).toBe(303)
   })
 
   it('five wrong current passwords: refused even with the right one, but not for another user', async () => {
     const person = await newConsoleUser(app, account.accountId)
-    const own = await visitor(app, person)
+    const user = await visitor(app, person)
     const guess = (current_password: string) =>
-      own.post('/me/password', { current_password, new_password: NEW_PASSWORD })
+      user.post('/me/password', { current_password, new_password: NEW_PASSWORD })
     for (let n = 0; n < 5; n++)
       expect((await guess(`wrong ${n}`)).text).toContain('This is not your current password.')
     expect((await guess(PASSWORD)).text).toContain('Too many attempts.')
     const other = await newConsoleUser(app, account.accountId)
-    const theirs = await visitor(app, other)
+    const otherVisitor = await visitor(app, other)
     const fields = { current_password: PASSWORD, new_password: NEW_PASSWORD }
-    expect((await theirs.post('/me/password', fields)).status).toBe(303)
+    expect((await otherVisitor.post('/me/password', fields)).status).toBe(303)
   })
 
   it('change the email: needs the password and an email that no account uses', async () => {
     const person = await newConsoleUser(app, account.accountId)
     const taken = await newConsoleUser(app, (await app.newAccount()).accountId)
-    const own = await visitor(app, person)
+    const user = await visitor(app, person)
     const change = (email: string, current_password = PASSWORD) =>
-      own.submit('/me/email', { email, current_password })
+      user.submit('/me/email', { email, current_password })
     const email = `new-${person.email}`
     expect((await change(email, 'wrong')).text).toContain('This is not your current password.')
     const refused = await change(taken.email.toUpperCase())
@@ -87,27 +87,27 @@ describe('profile', () => {
 
   it('sessions: shows the device and the IP address of each, marks this one, and ends one or all others', async () => {
     const person = await newConsoleUser(app, account.accountId)
-    const own = await visitor(app, person)
+    const user = await visitor(app, person)
     const [first, second, third] = [
       await visitor(app, person),
       await visitor(app, person),
       await visitor(app, person),
     ]
     const ids = async (): Promise<string[]> =>
-      [...(await own.get('/me')).text.matchAll(/\/me\/sessions\/([0-9a-f-]{36})\/end/g)].map(
+      [...(await user.get('/me')).text.matchAll(/\/me\/sessions\/([0-9a-f-]{36})\/end/g)].map(
         ([, id]) => id ?? '',
       )
     await app.db.write('sessions').where({ user_id: person.userId }).update({
       user_agent: 'Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0',
       ip: '203.0.113.9',
     })
-    const { text } = await own.get('/me')
+    const { text } = await user.get('/me')
     expect(text.match(/Firefox on Linux/g)).toHaveLength(4)
     expect(text.match(/This device/g)).toHaveLength(1)
     expect(text).toContain('203.0.113.9')
     expect(await ids()).toHaveLength(3)
 
-    expect((await own.submit(`/me/sessions/${(await ids())[0]}/end`)).text).toContain(
+    expect((await user.submit(`/me/sessions/${(await ids())[0]}/end`)).text).toContain(
       'Firefox on Linux is signed out.',
     )
     const statuses = async () =>
@@ -115,11 +115,11 @@ describe('profile', () => {
         .map(({ status }) => status)
         .sort()
     expect(await statuses()).toEqual([200, 200, 303])
-    expect((await own.submit('/me/sessions/end-others')).text).toContain(
+    expect((await user.submit('/me/sessions/end-others')).text).toContain(
       '2 other sessions were signed out.',
     )
     expect(await statuses()).toEqual([303, 303, 303])
-    expect((await own.get('/me')).status).toBe(200)
+    expect((await user.get('/me')).status).toBe(200)
     expect(await listActions(app, account.accountId)).toEqual(
       expect.arrayContaining(['session.ended', 'session.others_ended']),
     )
@@ -130,17 +130,17 @@ describe('profile', () => {
       await newConsoleUser(app, account.accountId),
       await newConsoleUser(app, account.accountId),
     ]
-    const theirs = await visitor(app, other)
+    const otherVisitor = await visitor(app, other)
     const [id] = await app.db.read('sessions').where({ user_id: other.userId }).pluck('id')
     expect((await (await visitor(app, person)).post(`/me/sessions/${id}/end`)).status).toBe(404)
-    expect((await theirs.get('/me')).status).toBe(200)
+    expect((await otherVisitor.get('/me')).status).toBe(200)
   })
 
   it('choose a theme: the browser keeps it', async () => {
-    const own = await visitor(app, await newConsoleUser(app, account.accountId))
-    const { headers } = await own.post('/theme', { theme: 'dark' })
-    const cookie = `${own.cookie}; ${headers.get('set-cookie')?.split(';')[0]}`
-    const { text } = await own.get('/me', { Cookie: cookie })
+    const user = await visitor(app, await newConsoleUser(app, account.accountId))
+    const { headers } = await user.post('/theme', { theme: 'dark' })
+    const cookie = `${user.cookie}; ${headers.get('set-cookie')?.split(';')[0]}`
+    const { text } = await user.get('/me', { Cookie: cookie })
     expect(text).toContain('<html lang="en" data-theme="dark">')
     expect(text).toContain('<option value="dark" selected>')
   })

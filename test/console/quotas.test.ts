@@ -9,8 +9,8 @@ const app = sharedApp({
   environment: { EVENTS_PER_ACCOUNT_AND_DAY: '2', EXPORTS_UNFINISHED_PER_ACCOUNT: '1' },
 })
 
-/** An account without events left, and the ID of one of its tasks. */
-async function newBusyAccount() {
+/** An account that has caused all events of its quota. Returns the ID of one of its tasks, too. */
+async function newAccountAtQuota() {
   const { client, visits } = await newOwner(app)
   await newTask(client)
   return { visits, taskId: (await newTask(client)).id }
@@ -21,7 +21,7 @@ const NO_MORE_EVENTS = 'Your account may cause 2 events a day.'
 it.each(['new', 'edit'])(
   'the form %s above the quota of events: 429, with the reason and the input',
   async (form) => {
-    const { visits, taskId } = await newBusyAccount()
+    const { visits, taskId } = await newAccountAtQuota()
     const path = form === 'new' ? '/records/tasks/new' : `/records/tasks/${taskId}/edit`
     const refused = await submitForm(visits, path, { title: 'Call back' })
     expect(refused.status).toBe(429)
@@ -32,7 +32,7 @@ it.each(['new', 'edit'])(
 )
 
 it('a deletion above the quota of events: 429 with the reason', async () => {
-  const { visits, taskId } = await newBusyAccount()
+  const { visits, taskId } = await newAccountAtQuota()
   const refused = await submitForm(visits, `/records/tasks/${taskId}/delete`, {})
   expect(refused.status).toBe(429)
   expect(mainText(refused.text)).toContain(NO_MORE_EVENTS)

@@ -19,8 +19,11 @@ import { newAccountOwner, type Visitor } from './visitors.ts'
 /** The Owner of an account, with access to the console and the API. */
 export interface Owner {
   account: TestAccount
+  /** The same account. */
   tenant: Tenant
+  /** The Owner as a client of the API. */
   client: Client
+  /** The Owner in the console. */
   visits: Visitor
 }
 
@@ -49,9 +52,9 @@ export const QUESTIONS = [
 ]
 
 export interface RecordOfResource {
-  /** Empty for exports, which nobody updates. */
+  /** Empty for an export, which cannot be updated. */
   id: string
-  /** Creates another record. */
+  /** The body of a request that creates another record. */
   body: Body
 }
 
@@ -82,7 +85,7 @@ export async function writeExportFile({ db }: TestApp, id: string): Promise<void
   await makeExport(context, id, new AbortController().signal)
 }
 
-/** The texts that a user types for a body. */
+/** The input for the form of a new record: each field of the body as a user types it. */
 export function asInput(body: Body): Values {
   return Object.fromEntries(Object.entries(body).map(([name, value]) => [name, String(value)]))
 }

@@ -42,7 +42,9 @@ async function newLinkedRecords(client: Client): Promise<Record<string, string>>
   }
 }
 
-/** Requests for a resource: the permission that each needs, and the status with it. */
+/** Requests for a resource: the permission that each needs, whether a resource has the page, and
+ *  the status with the permission. The forms are empty. `/delete` is not posted: it would delete the
+ *  record of all tests. */
 const ACTIONS = [
   { name: 'list', method: 'get', to: () => '', needs: 'read', exists: () => true, status: 200 },
   {
@@ -114,7 +116,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
     it.each(levels)(
       `with the permission %s in ${module}: only the URLs, navigation entries and buttons of that level`,
       async (level) => {
-        // The export needs access to its records.
+        // The file of the export also needs the permission for participants.
         const visits = await memberWith(app, owner.account, {
           ...(slug === 'exports' && { participants: 'read' }),
           [module]: level,
@@ -186,13 +188,13 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
     })
 
     it('a guest: redirected to the sign-in page', async () => {
-      const nobody = await visitor(app)
+      const guest = await visitor(app)
       for (const path of [
         `/records/${slug}`,
         `/records/${slug}/${records[slug]}`,
         `/records/${slug}/new`,
       ]) {
-        const answer = await nobody.get(path)
+        const answer = await guest.get(path)
         expect([answer.status, answer.to?.startsWith('/sign-in')]).toEqual([303, true])
       }
     })

@@ -29,7 +29,7 @@ interface Conflict {
   theirs: object
   /** The input of the form. */
   ours: Values
-  /** Input that gets 422. `ours` replaces it. */
+  /** Input that gets 422, for fields that have valid values in `ours`. */
   invalid: Values
 }
 
@@ -117,7 +117,7 @@ describe('concurrent updates', () => {
     expect(mainText(conflict.text)).toContain('Now stored: {"grade":2}')
   })
 
-  it('the conflicts below are of every resource that users can update', () => {
+  it('CONFLICTS has every resource that users can update', () => {
     const updated = resources.filter(({ operations }) => operations.update !== null)
     expect(CONFLICTS.map(({ slug }) => slug).toSorted()).toEqual(
       updated.map(({ slug }) => slug).toSorted(),
@@ -140,7 +140,7 @@ describe('concurrent updates', () => {
     },
   )
 
-  it('the deletion of an updated record: 409, then deletes it when it is confirmed again', async () => {
+  it('the deletion of an updated record: 409; confirmed again, it deletes the record', async () => {
     const { client, visits } = await newOwner(app)
     const { id } = await newParticipant(client)
     const form = mainForm((await visits.get(`/records/participants/${id}/delete`)).text)

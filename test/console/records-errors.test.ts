@@ -45,15 +45,15 @@ function invalidValues(schema: Schema): InvalidValue[] {
   const { type, format, maxLength, minimum = 0, maximum = 0, items, uniqueItems } = schema
   const text = (input: string): InvalidValue => ({ input, value: input })
   const integer = (value: number): InvalidValue => ({ input: String(value), value })
-  const lines = (value: string[]): InvalidValue => ({ input: value.join('\r\n'), value })
+  const list = (value: string[]): InvalidValue => ({ input: value.join('\r\n'), value })
   if (schema.enum) return [text('none_of_these')]
   if (type === 'integer')
     return [text('many'), text('1.5'), integer(minimum - 1), integer(maximum + 1)]
   if (format) return [text('nonsense'), ...(maxLength ? [text('x'.repeat(maxLength + 1))] : [])]
   if (type === 'string' && maxLength) return [text('é'.repeat(maxLength + 1))]
   if (items?.type === 'string') {
-    const tooLong = lines(['a', 'x'.repeat((items.maxLength ?? 0) + 1)])
-    return uniqueItems ? [tooLong, lines(['a', 'a'])] : [tooLong]
+    const tooLong = list(['a', 'x'.repeat((items.maxLength ?? 0) + 1)])
+    return uniqueItems ? [tooLong, list(['a', 'a'])] : [tooLong]
   }
   return []
 }
@@ -72,7 +72,7 @@ describe('invalid values', () => {
     records = await newRecordOfEach(owner.client)
   })
 
-  /** The form shows the errors of the API at the field, and keeps the input. */
+  /** Expects that the form shows the errors of the API at the field, and keeps the input. */
   async function expectRefusal(
     to: string,
     field: string,
@@ -103,16 +103,16 @@ describe('invalid values', () => {
   it.each(changes)(
     '$slug: an update of $field to $shown gets 422 with the message of the API',
     async ({ slug, field, input, value }) => {
-      const own = `${apiPath(resourceBySlug(slug))}/${records[slug]?.id}`
-      const before = (await owner.client.get(own)).text
-      const api = await owner.client.patch(own, { [field]: value })
+      const recordPath = `${apiPath(resourceBySlug(slug))}/${records[slug]?.id}`
+      const before = (await owner.client.get(recordPath)).text
+      const api = await owner.client.patch(recordPath, { [field]: value })
       await expectRefusal(
         `/records/${slug}/${records[slug]?.id}/edit`,
         field,
         { [field]: input },
         api,
       )
-      expect((await owner.client.get(own)).text).toBe(before)
+      expect((await owner.client.get(recordPath)).text).toBe(before)
     },
   )
 
@@ -164,8 +164,7 @@ describe('invalid values', () => {
     expect(fieldErrors(answer.text)['screening_questions-1-expected']).toContain(
       'must be a number.',
     )
-    const sent = withValues(mainForm(answer.text), {})
-    expect(sent).toMatchObject({
+    expect(withValues(mainForm(answer.text), {})).toMatchObject({
       ...group(0, good),
       ...group(1, {
         key: 'not a key',

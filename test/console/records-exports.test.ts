@@ -103,17 +103,17 @@ it('an unfinished export shows its progress and reloads; a completed, failed or 
       filters: { status: 'active' },
     }),
   )
-  const isLive = (text: string): boolean => text.includes('hx-trigger="every 2s"')
+  const isReloading = (text: string): boolean => text.includes('hx-trigger="every 2s"')
   const [list, page] = [
     await owner.visits.get('/records/exports'),
     await owner.visits.get(`/records/exports/${id}`),
   ]
-  expect([isLive(list.text), isLive(page.text)]).toEqual([true, true])
+  expect([isReloading(list.text), isReloading(page.text)]).toEqual([true, true])
   expect(mainText(page.text)).toMatch(/Export in progress: 0 of 1 participants so far\./)
   expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(409)
   await writeExportFile(app, id)
   const done = await owner.visits.get(`/records/exports/${id}`)
-  expect([isLive(done.text), done.text.includes(`/records/exports/${id}/file"`)]).toEqual([
+  expect([isReloading(done.text), done.text.includes(`/records/exports/${id}/file"`)]).toEqual([
     false,
     true,
   ])
@@ -123,14 +123,14 @@ it('an unfinished export shows its progress and reloads; a completed, failed or 
     .where({ id })
     .update({ expires_at: Date.now() - 1 })
   const expired = await owner.visits.get(`/records/exports/${id}`)
-  expect([isLive(expired.text), expired.text.includes('/file"')]).toEqual([false, false])
+  expect([isReloading(expired.text), expired.text.includes('/file"')]).toEqual([false, false])
   expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(410)
   await app.db
     .write('exports')
     .where({ id })
     .update({ status: 'failed', completed_at: null, expires_at: null, error: 'It broke <b>.' })
   const failed = await owner.visits.get(`/records/exports/${id}`)
-  expect([isLive(failed.text), mainText(failed.text).includes('It broke <b>.')]).toEqual([
+  expect([isReloading(failed.text), mainText(failed.text).includes('It broke <b>.')]).toEqual([
     false,
     true,
   ])

@@ -17,7 +17,7 @@ beforeAll(async () => {
     seedAll(client, (minute) => {
       clock = minuteToMs(minute)
     })
-  // Every query here would also match the records of this other account.
+  // Another account with the same records, which no list may contain.
   await seed((await newOwner(app)).client)
   owner = await newOwner(app)
   seeded = await seed(owner.client)
@@ -27,7 +27,8 @@ describe.each(resources)('the list of $slug', (resource) => {
   const { slug } = resource
   const { sorts, filters } = operations[resource.operations.list] as OperationRow
 
-  /** Expects the records of the API in its order. Returns the page and the number of records. */
+  /** Expects that the page lists the records of the API in the order of the API. Returns the page
+   *  and the number of its records. */
   async function expectSameList(query: string): Promise<{ page: string; count: number }> {
     const page = await owner.visits.get(`/records/${slug}?${query}`)
     const { data, meta } = (await owner.client.get(`${apiPath(resource)}?${query}`)).body

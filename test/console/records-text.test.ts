@@ -163,7 +163,7 @@ describe('unusual text', () => {
     },
   ]
   it.each(UNCHANGED)(
-    '$slug $body: a form that changes nothing or only the status keeps it',
+    '$slug $body: a form that changes nothing or only the status keeps the body',
     async ({ slug, body, status }) => {
       const { client, visits } = await newOwner(app)
       const path = apiPath(resourceBySlug(slug))

@@ -185,14 +185,14 @@ async function newIds(client: Client): Promise<Ids> {
   return { participant: participant.id, job: job.id, task: task.id }
 }
 
-/** The events of an account after the first `since`, and their deliveries. Replaces IDs by the
+/** The events of an account without the first `skipped`, and their deliveries. Replaces IDs by the
  *  names in `ids`. */
-async function emittedSince(
+async function emittedAfter(
   { tenant: { scope } }: Owner,
-  since: number,
+  skipped: number,
   ids: Record<string, string>,
 ) {
-  const events: Record<string, string>[] = (await scope.rows('events').orderBy('id')).slice(since)
+  const events: Record<string, string>[] = (await scope.rows('events').orderBy('id')).slice(skipped)
   const deliveries: Record<string, string>[] = await scope.rows('deliveries').orderBy('id')
   const withNames = (text: string): string => {
     let result = text
@@ -219,19 +219,20 @@ async function emittedSince(
 const eventCount = async ({ tenant: { scope } }: Owner): Promise<number> =>
   (await scope.rows('events').select('id')).length
 
-const DIFFERENT = /^((.+_)?id|(created|updated|paid|completed)_at)$/
+const ID_OR_SERVER_TIME = /^((.+_)?id|(created|updated|paid|completed)_at)$/
 
-/** The record without the IDs and times of the server, which differ between any two records. */
+/** The record with one text in place of all IDs and times of the server, which differ between any
+ *  two records. */
 function comparable(record: Body): Body {
   return Object.fromEntries(
     Object.entries(record).map(([name, value]) => [
       name,
-      DIFFERENT.test(name) && value !== null ? 'of this record' : value,
+      ID_OR_SERVER_TIME.test(name) && value !== null ? 'of this record' : value,
     ]),
   )
 }
 
-/** The query of the create form. */
+/** The query of the page with the create form. */
 const QUERIES: Record<string, (ids: Ids) => string> = {
   'job-applications': ({ job }) => `?job_id=${job}`,
   exports: () => '?resource=tasks',
@@ -243,6 +244,7 @@ describe.each(KINDS)(
     it('is created, listed, updated and deleted by form, with the records, events and deliveries of the API', async () => {
       const resource = resourceBySlug(slug)
       const path = apiPath(resource)
+      // The twin makes by API the changes that the owner makes by form.
       const [owner, twin] = [await newOwner(app), await newOwner(app)]
       const { client, visits } = owner
       for (const { tenant } of [owner, twin])
@@ -301,10 +303,10 @@ describe.each(KINDS)(
         expect((await client.get(`${path}/${id}`)).status).toBe(404)
         expect((await visits.get(`/records/${slug}/${id}`)).status).toBe(404)
       }
-      const here = await emittedSince(owner, before, { ...ids, record: id })
-      expect(here.events.length).toBeGreaterThan(0)
-      expect(here.deliveries).toHaveLength(here.events.length)
-      expect(here).toEqual(await emittedSince(twin, twinBefore, { ...twinIds, record: twinId }))
+      const byForm = await emittedAfter(owner, before, { ...ids, record: id })
+      expect(byForm.events.length).toBeGreaterThan(0)
+      expect(byForm.deliveries).toHaveLength(byForm.events.length)
+      expect(byForm).toEqual(await emittedAfter(twin, twinBefore, { ...twinIds, record: twinId }))
     })
   },
 )

@@ -12,8 +12,8 @@ describe('stored counts of API requests', () => {
         app.as(account).get(index % 4 === 0 ? '/tasks/nothing' : '/tasks'),
       ),
     )
-    await until('all are logged', async () => (await counted(app, account)).requests === 20)
-    expect(await counted(app, account)).toEqual({
+    await until('all requests are logged', async () => (await readCounts(app, account)).requests === 20)
+    expect(await readCounts(app, account)).toEqual({
       requests: 20,
       ok: 15,
       client_errors: 5,
@@ -23,14 +23,14 @@ describe('stored counts of API requests', () => {
 
     const old = Date.now() - 31 * DAY
     await logRequests(app, account, [{ at: old }, { at: old - HOUR }])
-    expect(await counted(app, account)).toMatchObject({
+    expect(await readCounts(app, account)).toMatchObject({
       requests: 22,
       ok: 17,
       minutes: 22,
       hours: 22,
     })
     await runHousekeeping(app, 'minute')
-    expect(await counted(app, account)).toEqual({
+    expect(await readCounts(app, account)).toEqual({
       requests: 20,
       ok: 15,
       client_errors: 5,
@@ -51,8 +51,9 @@ describe('stored counts of API requests', () => {
         ),
       ),
     )
-    expect(await counted(app, account)).toEqual({
+    expect(await readCounts(app, account)).toEqual({
       requests: 200,
+      // Each of the 8 writers has logged 13.
       ok: 104,
       client_errors: 0,
       minutes: 200,
@@ -60,7 +61,8 @@ describe('stored counts of API requests', () => {
     })
   })
 
-  async function counted(app: TestApp, { accountId }: TestAccount) {
+  /** The number of requests in the log and, as stored counts have it, by status and by span. */
+  async function readCounts(app: TestApp, { accountId }: TestAccount) {
     const [minutes] = await app.db
       .read('request_minutes')
       .where({ account_id: accountId })
@@ -69,7 +71,7 @@ describe('stored counts of API requests', () => {
       .read('request_log')
       .where({ account_id: accountId })
       .count({ count: '*' })
-    const spans = async (span: number): Promise<number> => {
+    const sumOfSpans = async (span: number): Promise<number> => {
       const [row] = await app.db
         .read('request_counts')
         .where({ account_id: accountId, span_ms: span })
@@ -80,8 +82,8 @@ describe('stored counts of API requests', () => {
       requests: Number(requests?.count),
       ok: Number(minutes?.ok),
       client_errors: Number(minutes?.client_errors),
-      minutes: await spans(MINUTE),
-      hours: await spans(HOUR),
+      minutes: await sumOfSpans(MINUTE),
+      hours: await sumOfSpans(HOUR),
     }
   }
 })

@@ -30,12 +30,11 @@ describe('the page of an API request', () => {
     const { text } = await owner.get(`/requests/${id}`)
     expect(text).toContain(requestId)
     expect(text).toContain('href="/docs/operations/createTask"')
-    const read = plainText(text)
-    // Indented.
-    expect(read).toContain('{\n  "title": "Call",\n  "due_at": null\n}')
-    expect(read).toContain('Test Owner')
-    expect(read).toContain('Test key')
-    expect(read).toContain('203.0.113.7')
+    const shown = plainText(text)
+    expect(shown).toContain('{\n  "title": "Call",\n  "due_at": null\n}')
+    expect(shown).toContain('Test Owner')
+    expect(shown).toContain('Test key')
+    expect(shown).toContain('203.0.113.7')
     expect((await owner.get('/requests')).text).toContain(`href="/console/requests/${id}"`)
     expect((await fetch(`${app.url}/docs/operations/createTask`)).status).toBe(200)
   })
@@ -84,7 +83,7 @@ describe('the page of an API request', () => {
     const { account, owner } = await newAccountOwner(app)
     const body = JSON.stringify({ title: 'x'.repeat(70_000) })
     expect((await app.as(account).post('/tasks', body)).status).toBe(422)
-    // The log uses the real time, and the page the time of the test.
+    // Not from the list: the log has the real time, which the list at the time of the test may omit.
     const id = await until('the request is logged', async () => {
       const rows = await app.db
         .read('request_log')
@@ -100,6 +99,7 @@ describe('the page of an API request', () => {
 
   it('a long complete body is not marked as truncated', async () => {
     const { account, owner } = await newAccountOwner(app)
+    // With the other 11 characters, the body has exactly 64 KiB.
     const [id] = await logRequests(app, account, [
       { responseBody: JSON.stringify({ text: 'x'.repeat(65_536 - 11) }) },
     ])
@@ -113,13 +113,13 @@ describe('the page of an API request', () => {
     const created = await app.as(account).post('/participants', { full_name: name, tags: ["a'b"] })
     expect(created.status).toBe(201)
     await app.as(account).get(`/participants?page[size]=1&filter[search]=O'Brien`)
-    const commands = await until('both are logged', async () => {
+    const logged = await until('both requests are logged', async () => {
       const rows: { id: string; method: string }[] = await app.db
         .read('request_log')
         .where({ account_id: account.accountId })
       return rows.length === 2 && rows
     })
-    for (const { id, method } of commands) {
+    for (const { id, method } of logged) {
       const { text } = await owner.get(`/requests/${id}`)
       const command = curlCommandIn(text)
       expect(command).not.toContain(account.key)
@@ -217,6 +217,7 @@ describe('the page of an API request', () => {
 
   describe('a command to copy', () => {
     const CONTROLS = '\u0003\u001b[31m\r\n\t\u007f\u009b31m'
+    // A digit after a control character must not become a part of the escape.
     const bodies = [CONTROLS, `a'b\\n${CONTROLS}'0\\`, `\u00037`, `é 😀 ${CONTROLS}é`]
 
     it.each(bodies.map((body) => [JSON.stringify(body), body] as const))(
@@ -229,7 +230,7 @@ describe('the page of an API request', () => {
         ])
         const { text } = await owner.get(`/requests/${id}`)
         const command = curlCommandIn(text)
-        // Its own line breaks are between its parts, each after a backslash.
+        // The command continues on the next line after a backslash.
         expect(command.replaceAll(' \\\n', '')).not.toMatch(/\p{Cc}/u)
         expect(text).toContain('Run it in bash or zsh.')
         const received = await argumentsOf('bash', command)

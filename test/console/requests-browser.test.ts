@@ -18,7 +18,7 @@ describe('API requests in a browser', () => {
     await site.app.as(account).post('/tasks', { title: '' })
     await site.app.as(account).get('/participants?page[size]=2')
     await until(
-      'all are logged',
+      'all requests are logged',
       async () =>
         (await site.app.db.read('request_log').where({ account_id: account.accountId })).length ===
         3,
@@ -66,6 +66,7 @@ describe('API requests in a browser', () => {
     await page.getByRole('heading', { name: 'Response body' }).waitFor()
     const requested: string[] = []
     page.on('request', (request) => requested.push(request.url()))
+    // Without an open row, the page reloads every 5 seconds.
     await page.waitForTimeout(6_000)
     expect(requested).toEqual([])
     expect(await page.getByRole('heading', { name: 'Response body' }).count()).toBe(1)
@@ -78,15 +79,17 @@ describe('API requests in a browser', () => {
   })
 
   it.each([
-    { path: '/requests', isLive: true },
-    { path: '/requests?until=2030-01-01T00:00', isLive: false },
+    { path: '/requests', isReloading: true },
+    { path: '/requests?until=2030-01-01T00:00', isReloading: false },
     {
       path: '/requests?before=9999999999999_01934567-89ab-7def-8123-456789abcdef',
-      isLive: false,
+      isReloading: false,
     },
-  ])('$path reloads by itself: $isLive', async ({ path, isLive }) => {
+  ])('$path reloads by itself: $isReloading', async ({ path, isReloading }) => {
     const owner = await visitor(site.app, account)
-    expect((await owner.get(path)).text.includes('hx-trigger="every')).toBe(isLive)
+    expect((await owner.get(path)).text.includes('hx-trigger="every')).toBe(
+      isReloading,
+    )
   })
 
   it('shows a tooltip at a bar of the chart', async () => {
@@ -136,6 +139,7 @@ describe('API requests in a browser', () => {
       await page.goto(`${site.app.url}/console${path}`)
       await assertReadable(page, path)
     }
+    // The query `duration=x` gets 422.
     expect(troubles.filter((trouble) => !trouble.includes('422'))).toEqual([])
   })
 })

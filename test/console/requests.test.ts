@@ -46,7 +46,7 @@ describe('the list of API requests', () => {
       ids = await logRequests(app, account, inputs)
     })
 
-    /** `indexes` in the inputs. */
+    /** `indexes` are those of the matches in `inputs`. */
     const cases: [name: string, query: () => string, indexes: number[]][] = [
       ['no filter: the last 24 hours', () => '', [0, 1, 2, 3, 4, 5, 6, 7]],
       ['a class of status', () => 'status=4xx', [3, 4, 5]],
@@ -99,13 +99,13 @@ describe('the list of API requests', () => {
       ['from=yesterday', 'yesterday', 'Enter a date and time in UTC'],
       ['until=2026-13-40T00:00', '2026-13-40T00:00', 'Enter a date and time in UTC'],
       ['from=2026-03-02T10:00&until=2026-03-02T10:00', '2026-03-02T10:00', 'Choose a time after'],
-    ])('%s: 422, and stays in the form', async (query, value, problem) => {
+    ])('%s: 422, and the value stays in the form', async (query, value, problem) => {
       const { text, status } = await owner.get(`/requests?${query}`)
       expect(status).toBe(422)
       expect(text).toContain(`"${value}"`)
       expect(text).toContain(problem)
       expect(requestIdsIn(text)).toEqual([])
-      // The download does not ignore the invalid filter.
+      // The download does not ignore the invalid filter: it redirects to the list.
       expect(await owner.get(`/requests.csv?${query}`)).toMatchObject({ status: 303 })
     })
 
@@ -188,7 +188,7 @@ describe('the list of API requests', () => {
       { at: minute - 10 * MINUTE, status: 404 },
       { at: minute - 5 * HOUR, status: 404 },
     ])
-    // Pretend that many more were logged in between.
+    // Pretend that many requests were logged between these two.
     await app.db
       .write('request_minutes')
       .where({ account_id: account.accountId, minute: minute - 5 * HOUR })
@@ -248,6 +248,7 @@ describe('the list of API requests', () => {
       expect(rows).toContain(`"'=""a""&""b"""`)
       expect(rows).toContain(`'=cmd()`)
       expect(rows).toContain(`,"'\r=1",`)
+      // No cell begins with a character that starts a formula.
       expect(text).not.toMatch(/(^|,|\n)"?[=+@\t\r-]/)
     })
 

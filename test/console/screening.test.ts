@@ -7,14 +7,15 @@ import { newOwner } from './record-forms.ts'
 
 const app = sharedApp()
 
-const NEW = '/records/jobs/new'
+const NEW_JOB = '/records/jobs/new'
 
-const at = (name: string): string => `screening_questions.0.${name}`
+/** The field of the form for a part of the first question. */
+const fieldName = (name: string): string => `screening_questions.0.${name}`
 
-/** What a user types for the first question of a job. */
+/** The input for the first question of a job: `values`, and valid values for the other parts. */
 function questionInput(values: Values): Values {
   const texts = { key: 'q0', label: 'A question', requirement: 'must_have', ...values }
-  return Object.fromEntries(Object.entries(texts).map(([name, text]) => [at(name), text]))
+  return Object.fromEntries(Object.entries(texts).map(([name, text]) => [fieldName(name), text]))
 }
 
 const QUESTIONS: { input: Values; operator: string; expected: unknown }[] = [
@@ -29,7 +30,7 @@ const QUESTIONS: { input: Values; operator: string; expected: unknown }[] = [
     operator: 'equals',
     expected: false,
   },
-  // Without JavaScript, the form still sends the kind that belongs to the operator before.
+  // Without JavaScript, the form still sends the kind of value of the previous operator.
   { input: { operator: 'at_least', expected: '2.5' }, operator: 'at_least', expected: 2.5 },
   {
     input: { operator: 'at_most', 'expected:kind': 'number', expected: '0' },
@@ -53,7 +54,7 @@ it.each(QUESTIONS)(
   'the input $input creates a question that expects $operator $expected',
   async ({ input, operator, expected }) => {
     const { client, visits } = await newOwner(app)
-    const answer = await submitForm(visits, NEW, { title: 'J', ...questionInput(input) })
+    const answer = await submitForm(visits, NEW_JOB, { title: 'J', ...questionInput(input) })
     expect([answer.status, fieldErrors(answer.text)]).toEqual([303, {}])
     const [job] = (await client.get('/jobs')).body.data
     expect(job.screening_questions).toMatchObject([{ key: 'q0', operator, expected }])
@@ -78,43 +79,43 @@ const INVALID: { input: Values; error: string }[] = [
 ]
 it.each(INVALID)('$input.operator with an invalid value: 422, $error', async ({ input, error }) => {
   const { client, visits } = await newOwner(app)
-  const answer = await submitForm(visits, NEW, { title: 'J', ...questionInput(input) })
+  const answer = await submitForm(visits, NEW_JOB, { title: 'J', ...questionInput(input) })
   expect([answer.status, fieldErrors(answer.text)]).toEqual([
     422,
     { 'screening_questions-0-expected': error },
   ])
   expect(withValues(mainForm(answer.text), {})).toMatchObject({
-    [at('operator')]: input.operator,
-    [at('expected')]: input.expected,
+    [fieldName('operator')]: input.operator,
+    [fieldName('expected')]: input.expected,
   })
   expect((await client.get('/jobs')).body.meta.total).toBe(0)
 })
 
-it('another operator: shows its inputs, and keeps the value and its type', async () => {
+it('another operator: the form shows its inputs, and keeps the value and its type', async () => {
   const { visits } = await newOwner(app)
-  let page = await visits.get(NEW)
+  let page = await visits.get(NEW_JOB)
   const select = async (operator: string, values: Values = {}) => {
-    const input = { ...values, [at('operator')]: operator, 'ask:refresh': '1' }
-    page = await visits.post(NEW, withValues(mainForm(page.text), input))
+    const input = { ...values, [fieldName('operator')]: operator, 'ask:refresh': '1' }
+    page = await visits.post(NEW_JOB, withValues(mainForm(page.text), input))
     expect(page.status).toBe(200)
     return withValues(mainForm(page.text), {})
   }
   expect(withValues(mainForm(page.text), {})).toMatchObject({
-    [at('operator')]: 'equals',
-    [at('expected:kind')]: 'text',
+    [fieldName('operator')]: 'equals',
+    [fieldName('expected:kind')]: 'text',
   })
   expect(page.text).toContain('Kind of Expected')
-  expect(await select('at_least', { [at('expected')]: '5' })).toMatchObject({
-    [at('expected')]: '5',
-    [at('expected:kind')]: 'number',
+  expect(await select('at_least', { [fieldName('expected')]: '5' })).toMatchObject({
+    [fieldName('expected')]: '5',
+    [fieldName('expected:kind')]: 'number',
   })
   expect(mainText(page.text)).toContain(
     'Expected The answer is the expected number or a greater one.',
   )
   expect(page.text).not.toContain('Kind of Expected')
   expect(await select('one_of')).toMatchObject({
-    [at('expected')]: '5',
-    [at('expected:kind')]: 'number',
+    [fieldName('expected')]: '5',
+    [fieldName('expected:kind')]: 'number',
   })
   expect(mainText(page.text)).toContain('One per line.')
 })

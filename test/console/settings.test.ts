@@ -16,7 +16,7 @@ import {
   visitor,
 } from './visitors.ts'
 
-/** A request that is sent during a transaction waits for it after this time. */
+/** Within this time, a request that needs a locked row has begun to wait for the lock. */
 const REACHES_LOCK_WITHIN_MS = 500
 
 async function listOwnerIds(app: TestApp, accountId: string): Promise<string[]> {
@@ -68,25 +68,25 @@ describe('transfer of ownership', () => {
 
   it('gives the new owner every permission, and makes the old one an Admin with both grants', async () => {
     const { accountId, owner, jonas } = await newTeam()
-    const [old, newOwner] = [await visitor(app, owner), await visitor(app, jonas)]
+    const [oldOwner, newOwner] = [await visitor(app, owner), await visitor(app, jonas)]
     expect((await newOwner.get('/people')).status).toBe(404)
-    const answer = await old.submit('/settings/transfer', {
+    const answer = await oldOwner.submit('/settings/transfer', {
       user: jonas.userId,
       current_password: PASSWORD,
     })
     expect(answer.text).toContain('Jonas Weber is now the Account Owner. You are an Admin.')
     expect(await listOwnerIds(app, accountId)).toEqual([jonas.userId])
-    const [before] = await app.db.read('users').where({ id: owner.userId })
-    expect(before.role).toBe('admin')
-    expect([before.can_manage_api_keys, before.can_manage_webhooks].map(Boolean)).toEqual([
+    const [admin] = await app.db.read('users').where({ id: owner.userId })
+    expect(admin.role).toBe('admin')
+    expect([admin.can_manage_api_keys, admin.can_manage_webhooks].map(Boolean)).toEqual([
       true,
       true,
     ])
-    expect((await old.get('/people')).status).toBe(404)
-    expect((await old.get('/api-keys/new')).status).toBe(200)
+    expect((await oldOwner.get('/people')).status).toBe(404)
+    expect((await oldOwner.get('/api-keys/new')).status).toBe(200)
     expect((await newOwner.get('/people')).status).toBe(200)
-    const [after] = await app.db.read('users').where({ id: jonas.userId })
-    expect(after.finance_permission).toBe('write')
+    const [promoted] = await app.db.read('users').where({ id: jonas.userId })
+    expect(promoted.finance_permission).toBe('write')
     expect((await newOwner.get('/audit-log')).text).toContain('Transferred the ownership')
   })
 
@@ -96,10 +96,10 @@ describe('transfer of ownership', () => {
     await app.db.write('users').where({ id: priya.userId }).update({ password_hash: null })
     // Without an active user who has joined, the page has no form.
     await newConsoleUser(app, accountId)
-    const other = await newConsoleUser(app, (await app.newAccount()).accountId)
-    const old = await visitor(app, owner)
-    for (const user of [jonas.userId, priya.userId, other.userId, owner.userId, 'x', '']) {
-      const { status, text } = await old.post('/settings/transfer', {
+    const stranger = await newConsoleUser(app, (await app.newAccount()).accountId)
+    const oldOwner = await visitor(app, owner)
+    for (const user of [jonas.userId, priya.userId, stranger.userId, owner.userId, 'x', '']) {
+      const { status, text } = await oldOwner.post('/settings/transfer', {
         user,
         current_password: PASSWORD,
       })
@@ -107,7 +107,7 @@ describe('transfer of ownership', () => {
       expect(text).toContain('Choose the new owner.')
     }
     await app.db.write('users').where({ id: jonas.userId }).update({ status: 'active' })
-    const { text } = await old.post('/settings/transfer', {
+    const { text } = await oldOwner.post('/settings/transfer', {
       user: jonas.userId,
       current_password: 'wrong',
     })
@@ -138,10 +138,10 @@ describe('transfer of ownership', () => {
 
   it('a deactivation of the new owner during the transfer: refused', async () => {
     const { accountId, owner, jonas } = await newTeam()
-    const other = await visitor(app, owner)
+    const ownerVisitor = await visitor(app, owner)
     const { deactivation } = await transaction(app.db, async (trx) => {
       await transferOwnership(accountScope(trx, accountId), owner.userId, jonas.userId, new Date())
-      const deactivation = other.post(`/people/${jonas.userId}/deactivate`)
+      const deactivation = ownerVisitor.post(`/people/${jonas.userId}/deactivate`)
       await delay(REACHES_LOCK_WITHIN_MS)
       return { deactivation }
     })
@@ -156,10 +156,10 @@ describe('transfer of ownership', () => {
 
   it('to a user whose deactivation has not ended: refused', async () => {
     const { accountId, owner, jonas } = await newTeam()
-    const old = await visitor(app, owner)
+    const ownerVisitor = await visitor(app, owner)
     const { transfer } = await transaction(app.db, async (trx) => {
       await updateUserStatus(accountScope(trx, accountId), jonas.userId, 'deactivated', new Date())
-      const transfer = old.submit('/settings/transfer', {
+      const transfer = ownerVisitor.submit('/settings/transfer', {
         user: jonas.userId,
         current_password: PASSWORD,
       })
@@ -191,11 +191,11 @@ describe('pages of the owner', () => {
     expect(ownerRoutes.length).toBeGreaterThan(12)
     for (const { method, path } of ownerRoutes)
       for (const user of [admin, member]) {
-        const own = path.replace(':user', someone.userId)
+        const userPath = path.replace(':user', someone.userId)
         const { status } =
           method === 'GET'
-            ? await user.get(own)
-            : await user.post(own, { full_name: 'x', name: 'x' })
+            ? await user.get(userPath)
+            : await user.post(userPath, { full_name: 'x', name: 'x' })
         expect(status, `${method} ${path}`).toBe(404)
       }
     expect(

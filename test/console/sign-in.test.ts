@@ -12,14 +12,14 @@ const median = (values: number[]): number =>
 
 describe('sign-in', () => {
   let account: TestAccount
-  let nobody: Visitor
+  let guest: Visitor
   const app = sharedApp()
   beforeAll(async () => {
     account = await app.newAccount()
-    nobody = await visitor(app)
+    guest = await visitor(app)
   })
 
-  const signIn = (email: string, password: string) => nobody.post('/sign-in', { email, password })
+  const signIn = (email: string, password: string) => guest.post('/sign-in', { email, password })
 
   it('a wrong password, an unknown email, a deactivated and an invited user: the same 401', async () => {
     const known = await newConsoleUser(app, account.accountId)
@@ -69,13 +69,14 @@ describe('sign-in', () => {
   })
 
   it('after five wrong passwords: 429 even for the right one, but not for another user or IP address', async () => {
-    await using own = await startApp()
-    const { accountId } = await own.newAccount()
-    const person = await newConsoleUser(own, accountId)
-    const other = await newConsoleUser(own, accountId)
-    const somebody = await visitor(own)
+    // With counts of its own, because the other tests sign in from the same IP address.
+    await using isolated = await startApp()
+    const { accountId } = await isolated.newAccount()
+    const person = await newConsoleUser(isolated, accountId)
+    const other = await newConsoleUser(isolated, accountId)
+    const isolatedGuest = await visitor(isolated)
     const attempt = (email: string, password: string) =>
-      somebody.post('/sign-in', { email, password })
+      isolatedGuest.post('/sign-in', { email, password })
     for (let n = 0; n < 5; n++) expect((await attempt(person.email, 'wrong')).status).toBe(401)
     const refused = await attempt(person.email.toUpperCase(), PASSWORD)
     expect(refused.status).toBe(429)
@@ -83,10 +84,10 @@ describe('sign-in', () => {
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(14 * 60)
     expect((await attempt(other.email, PASSWORD)).status).toBe(303)
     expect(
-      await postFrom('127.0.0.9', own, '/sign-in', { email: person.email, password: PASSWORD }),
+      await postFrom('127.0.0.9', isolated, '/sign-in', { email: person.email, password: PASSWORD }),
     ).toBe(303)
     expect((await attempt(person.email, PASSWORD)).status).toBe(429)
-    const scope = accountScope({ dialect: own.db.dialect, sql: own.db.read }, accountId)
+    const scope = accountScope({ dialect: isolated.db.dialect, sql: isolated.db.read }, accountId)
     const refusals = await until('two entries about refusals', async () => {
       const entries = await listAuditEntries(scope, { action: 'session.refused', limit: 10 })
       return entries.length >= 2 && entries
@@ -120,10 +121,10 @@ describe('sign-in', () => {
   })
 
   it('a second user in the same browser: ends the session of the first', async () => {
-    const before = await visitor(app, account)
+    const browser = await visitor(app, account)
     const { email } = await newConsoleUser(app, account.accountId)
-    const replaced = { Cookie: before.cookie }
-    expect((await before.post('/sign-in', { email, password: PASSWORD })).status).toBe(303)
-    expect((await before.get('/me', replaced)).status).toBe(303)
+    const oldSession = { Cookie: browser.cookie }
+    expect((await browser.post('/sign-in', { email, password: PASSWORD })).status).toBe(303)
+    expect((await browser.get('/me', oldSession)).status).toBe(303)
   })
 })

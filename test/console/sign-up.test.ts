@@ -1,13 +1,13 @@
-/** Creating an account on the console. */
+/** Creating an account in the console. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { sharedApp, startApp } from '../helpers.ts'
 import { PASSWORD, postFrom, sessionOf, type Visitor, visitor } from './visitors.ts'
 
 describe('sign-up', () => {
-  let nobody: Visitor
+  let guest: Visitor
   const app = sharedApp()
   beforeAll(async () => {
-    nobody = await visitor(app)
+    guest = await visitor(app)
   })
 
   const input = {
@@ -18,21 +18,21 @@ describe('sign-up', () => {
   }
 
   it('creates an account with its owner, and signs the owner in', async () => {
-    const answer = await nobody.post('/sign-up', input)
+    const answer = await guest.post('/sign-up', input)
     expect(answer).toMatchObject({ status: 303, to: '' })
-    const { text } = await nobody.get('', sessionOf(answer))
+    const { text } = await guest.get('', sessionOf(answer))
     expect(text).toContain('Welcome to Muster. You own the account Northwind.')
     expect(text).toContain('Account Owner')
-    const { text: log } = await nobody.get('/audit-log', sessionOf(answer))
+    const { text: log } = await guest.get('/audit-log', sessionOf(answer))
     expect(log).toMatch(/Created the account .*Northwind/)
     expect(log).toContain('Signed in')
   })
 
   it('an email in use: 422 that does not tell who uses it', async () => {
     const email = 'taken@northwind.example'
-    expect((await nobody.post('/sign-up', { ...input, email })).status).toBe(303)
+    expect((await guest.post('/sign-up', { ...input, email })).status).toBe(303)
     const accounts = await app.db.read('accounts').count({ total: '*' })
-    const { status, text } = await nobody.post('/sign-up', {
+    const { status, text } = await guest.post('/sign-up', {
       ...input,
       email: ' TAKEN@northwind.example',
       account_name: 'Other',
@@ -46,7 +46,7 @@ describe('sign-up', () => {
 
   it('invalid fields: 422 with each problem and without the password, and the limit of sign-ups does not count them', async () => {
     for (let n = 0; n < 12; n++) {
-      const { status, text } = await nobody.post('/sign-up', {
+      const { status, text } = await guest.post('/sign-up', {
         account_name: ' ',
         full_name: '<b>',
         email: 'mara',
@@ -70,12 +70,12 @@ describe('sign-up', () => {
     expect(statuses).toEqual([...Array(10).fill(303), 429])
   })
 
-  it('SIGN_UP=off: 404, and the sign-in page does not link to it', async () => {
+  it('SIGN_UP=off: 404, and the sign-in page has no link to it', async () => {
     await using closed = await startApp({ environment: { SIGN_UP: 'off' } })
-    const somebody = await visitor(closed)
-    expect((await somebody.get('/sign-up')).status).toBe(404)
-    expect((await somebody.post('/sign-up', input)).status).toBe(404)
-    expect((await somebody.get('/sign-in')).text).not.toContain('sign-up')
+    const closedGuest = await visitor(closed)
+    expect((await closedGuest.get('/sign-up')).status).toBe(404)
+    expect((await closedGuest.post('/sign-up', input)).status).toBe(404)
+    expect((await closedGuest.get('/sign-in')).text).not.toContain('sign-up')
     expect(await closed.db.read('accounts')).toEqual([])
   })
 })

@@ -5,12 +5,14 @@ const HOUR_MS = 3_600_000
 
 export interface StoredDelivery {
   hoursAgo: number
+  /** `delivered` by default. */
   state?: string
+  /** `task.created` by default. */
   type?: string
   eventId?: string
 }
 
-/** Stores deliveries as the engine leaves them. Returns their IDs in the same order. */
+/** Stores deliveries without attempts. Returns their IDs in the same order. */
 export async function storeDeliveries(
   admin: WebhookAdmin,
   webhookId: string,
@@ -32,6 +34,6 @@ export async function storeDeliveries(
       }
     },
   )
-  await admin.write((own) => own.insert('deliveries', rows))
+  await admin.write((scope) => scope.insert('deliveries', rows))
   return rows.map(({ id }) => id)
 }

@@ -47,9 +47,9 @@ export async function newConsoleUser(
     role = 'admin',
     fullName = 'Test Person',
     email = `${randomUUID()}@example.com`,
-    ...rest
+    ...access
   } = options
-  const user = { email, fullName, passwordHash: await hashOfPassword(), role, ...rest }
+  const user = { email, fullName, passwordHash: await hashOfPassword(), role, ...access }
   return {
     accountId,
     email,
@@ -84,21 +84,23 @@ export interface ConsoleAnswer {
 }
 
 export interface Visitor {
-  /** `path` is below /console. Does not follow redirects. */
+  /** `path` is below /console, as in all methods. Does not follow redirects. */
   get(path: string, headers?: Record<string, string>): Promise<ConsoleAnswer>
-  /** A list sends its field several times. */
+  /** An array sends its field once for each item. Does not follow redirects. */
   post(
     path: string,
     fields?: Record<string, string | string[]>,
     headers?: Record<string, string>,
   ): Promise<ConsoleAnswer>
-  /** Posts and follows the redirect. */
+  /** Posts, and follows the redirect if the response is one. */
   submit(path: string, fields?: Record<string, string | string[]>): Promise<ConsoleAnswer>
-  /** The cookie of the session. A sign-in replaces it. */
+  /** The cookie of the session, which another sign-in replaces. A guest stays one after a sign-in:
+   *  the cookie stays empty. */
   readonly cookie: string
 }
 
-/** A signed-in user, without the throttle of the sign-in page. Without `person`, a guest. */
+/** A signed-in user, whose session does not count against the limits of the sign-in page. Without
+ *  `person`, a guest. */
 export async function visitor(app: TestApp, person?: ConsoleUser): Promise<Visitor> {
   let cookie = person ? `muster-session=${await sessionToken(app, person)}` : ''
   async function send(

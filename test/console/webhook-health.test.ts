@@ -1,4 +1,4 @@
-/** The health of webhooks: from attempts, in the console and in the metrics. */
+/** The health of webhooks: how attempts change it, in the console and in the metrics. */
 import { describe, expect, it } from 'vitest'
 import { type CountedAttempt, countAttempts } from '../../records/attempt-counts.ts'
 import { DeletionTime } from '../../records/clock-spans.ts'
@@ -17,11 +17,11 @@ import { newSite, SCREENS } from './site.ts'
 import { visitor } from './visitors.ts'
 
 const HOUR_MS = 3_600_000
-/** A failing endpoint is visible this soon after its third failed attempt. */
+/** An open page shows another health of a webhook this soon after the attempt that changed it. */
 const VISIBLE_WITHIN_MS = 10_000
 
-let aheadMs = 0
-const now = (): Date => new Date(Date.now() + aheadMs)
+let clockOffsetMs = 0
+const now = (): Date => new Date(Date.now() + clockOffsetMs)
 const site = newSite({ role: 'all', now, environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 const { app } = site
 
@@ -32,13 +32,14 @@ describe('webhook health', () => {
     return badge.replace(/<[^>]*>/g, '').trim()
   }
 
-  /** The number of webhooks of all accounts in a state. */
+  /** The number of webhooks in a state, in all accounts, from the metrics. */
   async function countWebhooks(state: string): Promise<number> {
     const { text } = await app.call('GET', '/metrics')
     return Number(text.match(new RegExp(`^muster_webhooks{state="${state}"} (\\d+)$`, 'm'))?.[1])
   }
 
   it('shows a failing endpoint on open pages, and never counts test events', async () => {
+    // Three test events, three other events that fail, and one that is delivered.
     await using receiver = await startReceiver({ answers: [500, 500, 500, 500, 500, 500, 204] })
     const admin = await newWebhookAdmin(app)
     const other = await newWebhookAdmin(app)
@@ -85,25 +86,26 @@ describe('webhook health', () => {
     expect(badgeIn(await show('/webhooks'))).toBe('')
   })
 
-  it('disables a dead webhook; one click enables it, and another sends what it missed', async () => {
+  it('disables a dead webhook; one form enables it, and another one sends what it missed', async () => {
     await using receiver = await startReceiver({ answers: [500, 500, 204] })
     const admin = await newWebhookAdmin(app)
     const id = await admin.subscribe(receiver.url)
     const emit = (count: number) =>
-      admin.write((own) => emitMany(own, newEvents(count, 'task.created'), now()))
-    aheadMs = -25 * HOUR_MS
+      admin.write((scope) => emitMany(scope, newEvents(count, 'task.created'), now()))
+    clockOffsetMs = -25 * HOUR_MS
     await emit(1)
     await until('the failure is counted', () =>
       app.db.read('webhook_health').where({ webhook_id: id }).first(),
     )
-    aheadMs = 0
+    // The second attempt of the delivery becomes due, and fails 25 hours after the first one.
+    clockOffsetMs = 0
     const disabling = startDisablingDeadWebhooks({
       db: app.db,
       log: app.log,
       clock: { findDeletionTime: async () => new DeletionTime(now()) },
       afterDays: 1,
     })
-    await until('it is disabled', async () => {
+    await until('the webhook is disabled', async () => {
       disabling.wake()
       return !(await loadWebhook(admin, id)).enabled
     })
@@ -115,7 +117,7 @@ describe('webhook health', () => {
       expect(badgeIn(text)).toBe('1 failing')
       expect(mainText(text)).toContain('Disabled')
     }
-    const [entry] = (await admin.audited()).filter(({ action }) => action === 'webhook.disabled')
+    const [entry] = (await admin.auditEntries()).filter(({ action }) => action === 'webhook.disabled')
     expect(entry).toMatchObject({ targetId: id, details: { failing_since: expect.any(String) } })
     const owner = await visitor(app, admin.owner)
     expect(mainText((await owner.get('/audit-log')).text)).toMatch(
@@ -129,11 +131,11 @@ describe('webhook health', () => {
     expect(enabled.text).toContain(`href="/console/webhooks/${id}/send-missed"`)
     const { to, fields } = mainForm((await admin.visitor.get(`/webhooks/${id}/send-missed`)).text)
     await admin.visitor.post(to, Object.fromEntries(fields))
-    // The delivery that was cut off, and the two missed events.
+    // After two failed attempts: the delivery that was cancelled, and the two missed events.
     await receiver.received(5)
   })
 
-  it('a dead webhook whose last attempt in flight succeeded: names no time without a success', async () => {
+  it('an attempt in flight succeeds after its webhook is disabled: the page names no outage', async () => {
     const admin = await newWebhookAdmin(app)
     const id = await admin.subscribe('https://example.com/')
     const failingSince = Date.now() - HOUR_MS
@@ -143,10 +145,10 @@ describe('webhook health', () => {
     await count('http_error', 500, failingSince)
     const { accountId } = admin.owner
     await disableDeadWebhook(app.db, { id, accountId, failingSince }, now())
-    const alert = async () => mainText((await admin.visitor.get(`/webhooks/${id}`)).text)
-    expect(await alert()).toMatch(/Disabled automatically .* No attempt has succeeded since .* UTC/)
+    const readPage = async () => mainText((await admin.visitor.get(`/webhooks/${id}`)).text)
+    expect(await readPage()).toMatch(/Disabled automatically .* No attempt has succeeded since .* UTC/)
     await count('success', 204, Date.now())
-    expect(await alert()).toMatch(/Disabled automatically [^.]*\. Nothing is sent\./)
+    expect(await readPage()).toMatch(/Disabled automatically [^.]*\. Nothing is sent\./)
   })
 
   it('adds the attempts of the last 24 hours up, without those of other webhooks', async () => {
@@ -179,6 +181,7 @@ describe('webhook health', () => {
       failures: 0,
     })
     expect(health.get(id)?.hours).toHaveLength(24)
+    // The p95 is 400 ms, as exactly as the counts by duration have it.
     expect(health.get(id)?.p95Ms).toBeGreaterThan(350)
     expect(health.get(id)?.p95Ms).toBeLessThan(470)
     expect(health.get(quiet)).toMatchObject({ state: 'no_traffic', lastAttempt: null, p95Ms: null })

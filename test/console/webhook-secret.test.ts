@@ -1,10 +1,9 @@
 /** The signing secret of a webhook in the console. */
-import { createHmac } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { activateSecret, prepareSecret } from '../../records/webhook-secrets.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { sharedApp } from '../helpers.ts'
-import { startReceiver } from '../receiver.ts'
+import { signatureOf, startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { mainText } from './forms.ts'
 import { newWebhookAdmin, readSecret, SECRET_PATTERN } from './hooks.ts'
@@ -12,16 +11,14 @@ import { PASSWORD } from './visitors.ts'
 
 const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
-const signatureOf = (secret: string, body: Buffer): string =>
-  createHmac('sha256', secret).update(body).digest('hex')
 
 describe('the signing secret', () => {
   it('that cannot be read pauses the webhook until another one is activated', async () => {
     const admin = await newWebhookAdmin(app)
     const id = await admin.subscribe('https://example.com/')
     const sealed = sealSecret('a key that nobody has any more, at all', id, newSecret())
-    await admin.write((own) => prepareSecret(own, id, sealed, new Date()))
-    await admin.write((own) => activateSecret(own, id, new Date()))
+    await admin.write((scope) => prepareSecret(scope, id, sealed, new Date()))
+    await admin.write((scope) => activateSecret(scope, id, new Date()))
     const isPaused = async (path: string): Promise<boolean> =>
       mainText((await admin.visitor.get(path)).text).includes('Paused')
     for (const path of ['/webhooks', `/webhooks/${id}`, `/webhooks/${id}/settings`])
@@ -49,7 +46,7 @@ describe('the signing secret', () => {
     }
     expect(readSecret(await admin.visitor.post(to, { password: PASSWORD }))).toBe(secret)
     expect((await admin.visitor.get(to)).text).not.toContain(secret)
-    expect(await admin.audited()).toEqual([
+    expect(await admin.auditEntries()).toEqual([
       { action: 'webhook.secret_revealed', targetId: id, details: {} },
     ])
 
@@ -65,7 +62,8 @@ describe('the signing secret', () => {
     const admin = await newWebhookAdmin(app)
     const id = await admin.subscribe(receiver.url)
     const old = await admin.secretOf(id)
-    /** Emits an event. Returns the secret that signs its request, the `count`th. */
+    /** Emits an event. Returns the secret that signs its request. `count` is the number of requests
+     *  including this one. */
     const signingSecret = async (count: number): Promise<string | undefined> => {
       await admin.emit()
       const request = (await receiver.received(count))[count - 1]
@@ -93,12 +91,12 @@ describe('the signing secret', () => {
       'New secret activated.',
     )
     expect(await signingSecret(2)).toBe(next)
-    expect((await admin.audited()).map(({ action }) => action)).toEqual([
+    expect((await admin.auditEntries()).map(({ action }) => action)).toEqual([
       'webhook.secret_prepared',
       'webhook.secret_prepared',
       'webhook.secret_revealed',
       'webhook.secret_activated',
     ])
-    expect(JSON.stringify(await admin.audited())).not.toContain('whsec_')
+    expect(JSON.stringify(await admin.auditEntries())).not.toContain('whsec_')
   })
 })

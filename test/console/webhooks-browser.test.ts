@@ -55,7 +55,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     expect(await page.title()).toBe('The shop · Muster')
     await assertReadable(page, 'an open row')
     expect(await page.locator('.log tbody').count()).toBe(2)
-    // The log does not reload while a row is open.
+    // The log does not reload while a row is open, otherwise every 3 seconds.
     await admin.emit()
     await receiver.received(3)
     await page.waitForTimeout(4_000)
@@ -153,7 +153,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
       await page.goto(`${site.app.url}/console/webhooks/${id}${path}`)
       await assertReadable(page, path)
     }
-    // An invalid ID is answered with 422.
+    // The query `?id=x` gets 422.
     expect(troubles.filter((trouble) => !trouble.includes('422'))).toEqual([])
   })
 })

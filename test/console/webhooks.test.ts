@@ -15,8 +15,8 @@ const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER 
 const webhookRoutes = routes.filter(({ path }) => /^\/webhooks\b/.test(path))
 
 describe('access to webhooks', () => {
-  /** An account with a webhook, a delivery and a bulk job. */
-  async function newAccountWithAll() {
+  /** An account with a webhook, a delivery and a bulk job, for requests of different users. */
+  async function newTarget() {
     const receiver = await startReceiver()
     const admin = await newWebhookAdmin(app)
     const id = await subscribeAndMiss(admin, receiver.url, 2)
@@ -27,7 +27,7 @@ describe('access to webhooks', () => {
       ':delivery': delivery.id,
       ':job': to.split('/').at(-1) ?? '',
     }
-    const open = (
+    const request = (
       user: Visitor,
       { method, path: template }: Route,
       fields?: Record<string, string>,
@@ -39,23 +39,23 @@ describe('access to webhooks', () => {
       admin,
       id,
       /** Requests a route with the IDs of this account. */
-      open,
+      request,
       [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose](),
     }
   }
 
-  it('the Owner and an Admin with the permission can open every page', async () => {
-    await using all = await newAccountWithAll()
-    for (const person of [all.admin.manager, all.admin.owner]) {
-      const allowed = await visitor(app, person)
+  it('the Owner and an Admin with the grant can open every page', async () => {
+    await using target = await newTarget()
+    for (const person of [target.admin.manager, target.admin.owner]) {
+      const user = await visitor(app, person)
       for (const route of webhookRoutes.filter(({ method }) => method === 'GET'))
-        expect((await all.open(allowed, route)).status, route.path).toBe(200)
+        expect((await target.request(user, route)).status, route.path).toBe(200)
     }
   })
 
-  it('an Admin without the permission sees lists and logs without buttons, secrets or signatures, and reads whom to ask', async () => {
-    await using all = await newAccountWithAll()
-    const { admin, id } = all
+  it('an Admin without the grant sees lists and logs without buttons, secrets or signatures, and reads whom to ask', async () => {
+    await using target = await newTarget()
+    const { admin, id } = target
     const reader = await visitor(
       app,
       await newConsoleUser(app, admin.accountId, { fullName: 'Priya Raman' }),
@@ -69,7 +69,7 @@ describe('access to webhooks', () => {
       '/webhooks/:webhook/deliveries/:delivery',
     ]
     for (const route of webhookRoutes) {
-      const answer = await all.open(reader, route)
+      const answer = await target.request(reader, route)
       const isReadable = route.method === 'GET' && readable.includes(route.path)
       expect(answer.status, `${route.method} ${route.path}`).toBe(isReadable ? 200 : 404)
       if (!isReadable) continue
@@ -84,23 +84,23 @@ describe('access to webhooks', () => {
   })
 
   it('a Member gets 404 and a guest the sign-in page for every route', async () => {
-    await using all = await newAccountWithAll()
+    await using target = await newTarget()
     const member = await visitor(
       app,
-      await newConsoleUser(app, all.admin.accountId, { role: 'member' }),
+      await newConsoleUser(app, target.admin.accountId, { role: 'member' }),
     )
     const guest = await visitor(app)
     for (const route of webhookRoutes) {
-      expect((await all.open(member, route)).status, route.path).toBe(404)
-      expect((await all.open(guest, route)).to, route.path).toMatch(/^\/sign-in/)
+      expect((await target.request(member, route)).status, route.path).toBe(404)
+      expect((await target.request(guest, route)).to, route.path).toMatch(/^\/sign-in/)
     }
     expect((await member.get('')).text).not.toContain('href="/console/webhooks"')
   })
 
   it('the manager of another account gets 404 for every URL with an ID, and changes nothing', async () => {
-    await using all = await newAccountWithAll()
+    await using target = await newTarget()
     const stranger = await newWebhookAdmin(app)
-    const before = await all.admin.audited()
+    const before = await target.admin.auditEntries()
     for (const route of webhookRoutes.filter(({ path }) => path.includes(':'))) {
       const fields = {
         password: PASSWORD,
@@ -109,19 +109,19 @@ describe('access to webhooks', () => {
         since: '2026-01-01T00:00',
         rate: '1',
       }
-      const answer = await all.open(stranger.visitor, route, fields)
+      const answer = await target.request(stranger.visitor, route, fields)
       expect(answer.status, `${route.method} ${route.path}`).toBe(404)
     }
-    expect(await all.admin.audited()).toEqual(before)
-    expect(await loadWebhook(all.admin, all.id)).toMatchObject({
+    expect(await target.admin.auditEntries()).toEqual(before)
+    expect(await loadWebhook(target.admin, target.id)).toMatchObject({
       enabled: true,
       hasNextSecret: false,
     })
     // The delivery of another webhook in the same account is not found either.
-    const other = await all.admin.subscribe('https://example.com/')
-    const [delivery] = await all.admin.deliveries()
+    const other = await target.admin.subscribe('https://example.com/')
+    const [delivery] = await target.admin.deliveries()
     expect(
-      (await all.admin.visitor.get(`/webhooks/${other}/deliveries/${delivery?.id}`)).status,
+      (await target.admin.visitor.get(`/webhooks/${other}/deliveries/${delivery?.id}`)).status,
     ).toBe(404)
   })
 })
@@ -133,6 +133,7 @@ describe('a webhook', () => {
     const shown = mainText(blank.text)
     for (const { name, description } of Object.values(eventTypes)) {
       expect(blank.text).toContain(`value="${name}"`)
+      // Code is an element of its own, which adds spaces to the text of the page.
       expect(shown.replace(/ ([.,:;])/g, '$1')).toContain(
         description
           .replaceAll('`', ' ')
@@ -167,7 +168,7 @@ describe('a webhook', () => {
       `/webhooks/${id}/secret`,
     ])
       expect((await admin.visitor.get(path)).text, path).not.toContain(secret)
-    const [entry] = await admin.audited()
+    const [entry] = await admin.auditEntries()
     expect(entry).toMatchObject({
       action: 'webhook.created',
       targetId: id,
@@ -237,6 +238,7 @@ describe('a webhook', () => {
     expect(await verdict('https://localhost./')).toContain('This URL is valid.')
     expect(await verdict('https://10.0.0.1/')).toContain('10.0.0.1 is not public')
     expect((await verdict(' ')).trim()).toBe('')
+    // An empty URL does not count, so these and the four above are 60.
     for (let count = 0; count < 56; count++) await verdict('https://example.com/')
     expect(await verdict('https://example.com/')).toContain('Too many attempts.')
     // Each user has a limit of their own.
@@ -256,7 +258,7 @@ describe('a webhook', () => {
     expect(to).toBe(`/webhooks/${id}/edit`)
     const same = withValues({ to, fields }, {})
     expect((await admin.visitor.submit(to, same)).text).toContain('No changes to save.')
-    expect(await admin.audited()).toEqual([])
+    expect(await admin.auditEntries()).toEqual([])
 
     const bad = await admin.visitor.post(to, { ...same, url: 'nowhere' })
     expect(bad.status).toBe(422)
@@ -269,7 +271,7 @@ describe('a webhook', () => {
       url: 'https://example.com/new',
       eventTypes: ['*'],
     })
-    expect(await admin.audited()).toEqual([
+    expect(await admin.auditEntries()).toEqual([
       {
         action: 'webhook.updated',
         targetId: id,
@@ -325,7 +327,7 @@ describe('a webhook', () => {
       'deleted. Webhooks',
     )
     expect((await admin.visitor.get(`/webhooks/${id}`)).status).toBe(404)
-    expect((await admin.audited()).map(({ action, targetId }) => [action, targetId])).toEqual(
+    expect((await admin.auditEntries()).map(({ action, targetId }) => [action, targetId])).toEqual(
       ['test_sent', 'disabled', 'enabled', 'deleted'].map((name) => [`webhook.${name}`, id]),
     )
   })
@@ -341,6 +343,6 @@ describe('a webhook', () => {
     )
     const posts = [admin.visitor, ...others].map((each) => each.post(`/webhooks/${id}/disable`))
     expect((await Promise.all(posts)).map(({ status }) => status)).toEqual([303, 303, 303, 303])
-    expect((await admin.audited()).map(({ action }) => action)).toEqual(['webhook.disabled'])
+    expect((await admin.auditEntries()).map(({ action }) => action)).toEqual(['webhook.disabled'])
   })
 })

@@ -69,7 +69,7 @@ export const authentication: Section = {
         'test/console/permissions.test.ts > permissions on each route',
         'test/console/api-keys.test.ts > an Admin with the grant: restricts and revokes the key of another user, but cannot give it Full Access',
         'test/console/api-keys.test.ts > an Admin without the grant: lists the keys, and gets 404 for every action, as a Member does',
-        'test/console/webhooks.test.ts > an Admin without the permission sees lists and logs without buttons, secrets or signatures, and reads whom to ask',
+        'test/console/webhooks.test.ts > an Admin without the grant sees lists and logs without buttons, secrets or signatures, and reads whom to ask',
       ],
     },
     {

@@ -116,7 +116,7 @@ export const purpose: Section = {
         'test/console/people.test.ts > change access: the next page and the next API request follow it',
         'test/console/api-keys.test.ts > an Admin with the grant: restricts and revokes the key of another user, but cannot give it Full Access',
         'test/console/api-keys.test.ts > an Admin without the grant: lists the keys, and gets 404 for every action, as a Member does',
-        'test/console/webhooks.test.ts > an Admin without the permission sees lists and logs without buttons, secrets or signatures, and reads whom to ask',
+        'test/console/webhooks.test.ts > an Admin without the grant sees lists and logs without buttons, secrets or signatures, and reads whom to ask',
       ],
     },
     {
