@@ -1,7 +1,7 @@
 /** Concurrent requests: each succeeds or is refused as if it were alone. */
 import { describe, expect, test } from 'vitest'
 import { type Client, sharedApp } from '../helpers.ts'
-import { faults } from './checks.ts'
+import { statusAndFields } from './checks.ts'
 import {
   type Body,
   eventsAbout,
@@ -16,8 +16,8 @@ const ROUNDS = 6
 
 const app = sharedApp()
 
-/** Several concurrent rounds. */
-async function rounds(round: () => Promise<void>): Promise<void> {
+/** Runs several rounds concurrently. */
+async function runRounds(round: () => Promise<void>): Promise<void> {
   await Promise.all(Array.from({ length: ROUNDS }, round))
 }
 
@@ -53,14 +53,14 @@ describe('updates of one record', () => {
     '10 concurrent updates of one of $path → 10 versions, 10 events',
     async ({ path, event, create, change }) => {
       const client = await app.newClient()
-      const own = `${path}/${(await create(client)).id}`
+      const recordPath = `${path}/${(await create(client)).id}`
       const answers = await Promise.all(
-        Array.from({ length: 10 }, (_, i) => client.patch(own, change(i))),
+        Array.from({ length: 10 }, (_, i) => client.patch(recordPath, change(i))),
       )
       expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
       const versions = answers.toSorted((a, b) => (a.body.updated_at < b.body.updated_at ? -1 : 1))
       expect(new Set(versions.map(({ body }) => body.updated_at)).size).toBe(10)
-      expect((await client.get(own)).text).toBe(versions.at(-1)?.text)
+      expect((await client.get(recordPath)).text).toBe(versions.at(-1)?.text)
       expect(await eventsAbout(client, answers[0]?.body.id)).toEqual([
         `${event}.created`,
         ...Array(10).fill(`${event}.updated`),
@@ -132,7 +132,7 @@ describe('unique values', () => {
     const answers = await Promise.all(
       Array.from({ length: 6 }, () => client.post('/participants', body)),
     )
-    expect(answers.map(faults).sort()).toEqual([
+    expect(answers.map(statusAndFields).sort()).toEqual([
       [201, []],
       ...Array(5).fill([422, ['external_id']]),
     ])
@@ -150,7 +150,7 @@ describe('unique values', () => {
     const answers = await Promise.all(
       people.map(({ id }, i) => client.patch(`/participants/${id}`, { email: emails[i] })),
     )
-    expect(answers.map(faults).sort()).toEqual([[200, []], ...Array(2).fill([422, ['email']])])
+    expect(answers.map(statusAndFields).sort()).toEqual([[200, []], ...Array(2).fill([422, ['email']])])
   })
 })
 
@@ -158,14 +158,14 @@ describe('a deletion during writes that refer to the record', () => {
   test('deleteParticipant, createJobApplication → one of them is refused', async () => {
     const client = await app.newClient()
     const { id: job_id } = await newJob(client)
-    await rounds(async () => {
+    await runRounds(async () => {
       const { id: participant_id } = await newParticipant(client)
       const [created, deleted] = await Promise.all([
         client.post('/job-applications', { job_id, participant_id }),
         client.delete(`/participants/${participant_id}`),
       ])
       const isCreated = created.status === 201
-      expect([...faults(created), ...faults(deleted)]).toEqual(
+      expect([...statusAndFields(created), ...statusAndFields(deleted)]).toEqual(
         isCreated ? [201, [], 422, ['participant']] : [422, ['participant_id'], 204, []],
       )
       expect((await client.get(`/participants/${participant_id}`)).status).toBe(
@@ -177,14 +177,14 @@ describe('a deletion during writes that refer to the record', () => {
   test('deleteJob, createJobApplication → one of them is refused', async () => {
     const client = await app.newClient()
     const { id: participant_id } = await newParticipant(client)
-    await rounds(async () => {
+    await runRounds(async () => {
       const { id: job_id } = await newJob(client)
       const [created, deleted] = await Promise.all([
         client.post('/job-applications', { job_id, participant_id }),
         client.delete(`/jobs/${job_id}`),
       ])
       const isCreated = created.status === 201
-      expect([...faults(created), ...faults(deleted)]).toEqual(
+      expect([...statusAndFields(created), ...statusAndFields(deleted)]).toEqual(
         isCreated ? [201, [], 422, ['job']] : [422, ['job_id'], 204, []],
       )
     })
@@ -193,7 +193,7 @@ describe('a deletion during writes that refer to the record', () => {
   test('deleteParticipant, deleteJobApplication → both succeed, or the participant is refused', async () => {
     const client = await app.newClient()
     const { id: job_id } = await newJob(client)
-    await rounds(async () => {
+    await runRounds(async () => {
       const { id, participant_id } = await newApplication(client, { job_id })
       const [application, participant] = await Promise.all([
         client.delete(`/job-applications/${id}`),
@@ -205,10 +205,10 @@ describe('a deletion during writes that refer to the record', () => {
     expect((await client.get('/job-applications')).body.meta.total).toBe(0)
   })
 
-  test('deleteTask, createPayment, updatePayment → deleted, and no payment refers to it', async () => {
+  test('deleteTask, createPayment, updatePayment → the task is deleted, and no payment refers to it', async () => {
     const client = await app.newClient()
     const { id: participant_id } = await newParticipant(client)
-    await rounds(async () => {
+    await runRounds(async () => {
       const { id: task_id } = await newTask(client)
       const [mover, holder] = [
         await newPayment(client, { participant_id }),
@@ -221,16 +221,16 @@ describe('a deletion during writes that refer to the record', () => {
         client.delete(`/tasks/${task_id}`),
       ])
       expect([changed.status, deleted.status]).toEqual([200, 204])
-      if (created.status !== 201) expect(faults(created)).toEqual([422, ['task_id']])
-      if (moved.status !== 200) expect(faults(moved)).toEqual([422, ['task_id']])
+      if (created.status !== 201) expect(statusAndFields(created)).toEqual([422, ['task_id']])
+      if (moved.status !== 200) expect(statusAndFields(moved)).toEqual([422, ['task_id']])
     })
     const { data } = (await client.get('/payments?page[size]=100')).body
     expect(data.filter(({ task_id }: Body) => task_id !== null)).toEqual([])
   })
 
-  test('deleteParticipant, updateTask → deleted, and the task does not refer to it', async () => {
+  test('deleteParticipant, updateTask → both participants are deleted, and the task refers to neither', async () => {
     const client = await app.newClient()
-    await rounds(async () => {
+    await runRounds(async () => {
       const [first, second] = [await newParticipant(client), await newParticipant(client)]
       const task = await newTask(client, { participant_id: first.id })
       const [moved, ...deleted] = await Promise.all([
@@ -239,7 +239,7 @@ describe('a deletion during writes that refer to the record', () => {
         client.delete(`/participants/${second.id}`),
       ])
       expect(deleted.map(({ status }) => status)).toEqual([204, 204])
-      if (moved.status !== 200) expect(faults(moved)).toEqual([422, ['participant_id']])
+      if (moved.status !== 200) expect(statusAndFields(moved)).toEqual([422, ['participant_id']])
       expect((await client.get(`/tasks/${task.id}`)).body.participant_id).toBeNull()
     })
   })

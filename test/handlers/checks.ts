@@ -3,13 +3,13 @@ import { expect } from 'vitest'
 import type { Answer, Client } from '../helpers.ts'
 import type { Body } from './new-records.ts'
 
-/** The status and the fields that the error response names. */
-export function faults({ status, body }: Answer): [number, string[]] {
+/** The status of a response, and the fields that its errors name. */
+export function statusAndFields({ status, body }: Answer): [number, string[]] {
   return [status, Object.keys(body?.errors ?? {})]
 }
 
-/** Updates a record. Only the fields of `expected` and the version change, and a GET returns the
- *  same. */
+/** Updates a record with `body`. Expects that only the fields of `expected` and the version change,
+ *  and that a GET returns the same. Returns the updated record. */
 export async function expectUpdate(
   client: Client,
   path: string,
@@ -25,7 +25,7 @@ export async function expectUpdate(
   return answer.body
 }
 
-/** A GET returns the same body and version as the write. */
+/** Expects that a GET returns the same body and version as the write. */
 export async function expectRead(client: Client, path: string, written: Answer): Promise<void> {
   const read = await client.get(path)
   expect([read.status, read.text, read.headers.get('etag')]).toEqual([
@@ -41,7 +41,8 @@ interface Move {
   isPossible: boolean
 }
 
-/** Updates the status. An impossible move is a 422 on `status` and changes nothing. */
+/** Updates the status. Expects 422 on `status` and no change for an impossible move. Returns the
+ *  record after it. */
 export async function expectMove(
   client: Client,
   path: string,
@@ -51,13 +52,13 @@ export async function expectMove(
   expect(before.status).toBe(from)
   const answer = await client.patch(path, { status: to })
   if (isPossible) expect([answer.status, answer.body.status]).toEqual([200, to])
-  else expect(faults(answer)).toEqual([422, ['status']])
+  else expect(statusAndFields(answer)).toEqual([422, ['status']])
   const after = (await client.get(path)).body
   if (!isPossible || from === to) expect(after).toEqual(before)
   return after
 }
 
-/** Every pair of states, and whether the first can become the second. Equal states always can. */
+/** Every pair of states, and whether the first can become the second. A state can become itself. */
 export function pairsOf(moves: Record<string, string[]>): Move[] {
   const states = Object.keys(moves)
   return states.flatMap((from) =>

@@ -24,6 +24,7 @@ describe('deleteExport', () => {
 
   test('a queued export never starts, and one in progress stops without a file or an event', async () => {
     const client = await app.newClient()
+    // A file of more than one chunk.
     const description = 'x'.repeat(10_000)
     for (let count = 0; count < 60; count++)
       await client.post('/tasks', { title: 'T', description })

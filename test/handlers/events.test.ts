@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
 import { sharedApp } from '../helpers.ts'
-import { faults } from './checks.ts'
+import { statusAndFields } from './checks.ts'
 import {
   type Body,
   eventsAbout,
@@ -149,8 +149,8 @@ describe('listEventTypes', () => {
   test.each([
     ['sort=name', 'sort'],
     ['filter[name]=task.created', 'filter[name]'],
-  ])('%s → 422, because it has no parameters', async (query, field) =>
-    expect(faults(await (await app.newClient()).get(`/event-types?${query}`))).toEqual([
+  ])('%s → 422, because the list has no sorts and filters', async (query, field) =>
+    expect(statusAndFields(await (await app.newClient()).get(`/event-types?${query}`))).toEqual([
       422,
       [field],
     ]),

@@ -1,4 +1,4 @@
-/** Exports, and the work of the service in their background. */
+/** Exports by API, and their files as workers write them. */
 import { expect } from 'vitest'
 import { makeExport } from '../../operations/export-job.ts'
 import type { Db } from '../../records/database/open.ts'
@@ -14,8 +14,8 @@ export async function requestExport(client: Client, body: object): Promise<strin
   return response.body.id
 }
 
-/** Writes the file of an export, if it is due, as a worker does. On a service without a delivery
- *  engine, no export starts without this. */
+/** Writes the file of an export, if it is due, as a worker does. Without a delivery engine, nothing
+ *  else writes it. */
 export function writeFile(
   { db, config }: TestApp,
   id: string,

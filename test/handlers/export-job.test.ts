@@ -19,6 +19,9 @@ import { sharedApp, until } from '../helpers.ts'
 import { countChunks, requestExport, SECOND_MS, writeFile } from './export-helpers.ts'
 import { eventsAbout } from './new-records.ts'
 
+/** The time after which a lease of 60 s has expired. */
+const AFTER_LEASE_MS = 61 * SECOND_MS
+
 let clock = Date.now()
 const now = (): Date => new Date(clock)
 
@@ -44,14 +47,14 @@ describe('the file of an export', () => {
     await write(id)
     expect((await findRow(id)).status).toBe('processing')
 
-    clock += 61 * SECOND_MS
+    clock += AFTER_LEASE_MS
     expect(await listDueExportIds(app.db, now())).toContain(id)
     await write(id)
     expect((await client.get(`/exports/${id}/file`)).body).toMatchObject([{ title: 'One' }])
     expect(await countChunks(app.db, id)).toBe(1)
     expect(await eventsAbout(client, id)).toEqual(['export.created', 'export.completed'])
 
-    // The first process continues after its lease expired.
+    // If the first process continues now, it finds that it has lost its lease.
     if (lease === undefined) throw new Error('The export was not leased')
     const file = { rowCount: 0, byteSize: 0, sha256: '' }
     await expect(
@@ -77,7 +80,7 @@ describe('the file of an export', () => {
       expect(await transaction(app.db, ({ sql }) => leaseExport(sql, id, now()))).toMatchObject({
         tries,
       })
-      clock += 61 * SECOND_MS
+      clock += AFTER_LEASE_MS
     }
     await write(id)
     expect((await client.get(`/exports/${id}`)).body).toMatchObject({ status: 'failed' })
@@ -160,9 +163,9 @@ describe('50,000 records', () => {
     let most = before
     let last = before
     const timer = setInterval(() => {
-      const now = measureMemory()
-      most = Math.max(most, Math.min(now, last))
-      last = now
+      const current = measureMemory()
+      most = Math.max(most, Math.min(current, last))
+      last = current
     }, 200)
     await work().finally(() => clearInterval(timer))
     return most - before
@@ -213,16 +216,17 @@ describe('50,000 records', () => {
       if (sql.includes('export_chunks')) chunksRead++
     }
     app.db.read.on('query', count)
-    const leaving = new AbortController()
-    const reader = (await download(leaving.signal)).body?.getReader()
+    const connection = new AbortController()
+    const reader = (await download(connection.signal)).body?.getReader()
     await reader?.read()
-    leaving.abort()
+    connection.abort()
     await until('the reading has stopped', async () => {
       const before = chunksRead
       await new Promise((resolve) => setTimeout(resolve, 200))
       return chunksRead === before
     })
     app.db.read.off('query', count)
+    // Less than half of the chunks of 256 KiB.
     expect(chunksRead).toBeLessThan(record.byte_size / (256 * 1024) / 2)
   })
 })

@@ -8,17 +8,17 @@ import { type Answer, type Client, sharedApp } from '../helpers.ts'
 import { countChunks, newCompleteExport, requestExport, writeFile } from './export-helpers.ts'
 import { eventsAbout } from './new-records.ts'
 
-const UNFINISHED = 3
+const MAX_UNFINISHED = 3
 const MIB = 1024 ** 2
 
 const app = sharedApp({
-  environment: { EXPORT_MIB_PER_ACCOUNT: '1', EXPORTS_UNFINISHED_PER_ACCOUNT: `${UNFINISHED}` },
+  environment: { EXPORT_MIB_PER_ACCOUNT: '1', EXPORTS_UNFINISHED_PER_ACCOUNT: `${MAX_UNFINISHED}` },
 })
 
 const createExport = (client: Client): Promise<Answer> =>
   client.post('/exports', { resource: 'tasks', format: 'json' })
 
-/** Creates tasks that take at least so many bytes as JSON. */
+/** Creates tasks that take at least `bytes` bytes as JSON. */
 async function newTasks(client: Client, bytes: number): Promise<void> {
   // This character takes six bytes as JSON.
   const description = '\u0001'.repeat(6_000)
@@ -26,7 +26,7 @@ async function newTasks(client: Client, bytes: number): Promise<void> {
     await client.post('/tasks', { title: 'Large', description })
 }
 
-const FULL =
+const FILES_TOO_LARGE =
   'The files of an account may take 1 MiB together. Delete exports that you no longer need, then create a new one.'
 
 test('createExport: 429 above the limit of unfinished exports, until one has ended or is deleted', async () => {
@@ -34,7 +34,7 @@ test('createExport: 429 above the limit of unfinished exports, until one has end
   const answers = await Promise.all(Array.from({ length: 5 }, () => createExport(client)))
   const created = answers.filter(({ status }) => status === 201).map(({ body }) => body.id)
   const refused = answers.filter(({ status }) => status === 429)
-  expect([created.length, refused.length]).toEqual([UNFINISHED, 2])
+  expect([created.length, refused.length]).toEqual([MAX_UNFINISHED, 2])
   for (const { headers, body } of refused) {
     expect(headers.get('retry-after')).toBe('10')
     expect(body).toEqual({
@@ -55,7 +55,7 @@ test('a file above the limit of stored bytes: the export fails at once and says 
   await newTasks(client, MIB)
   const id = await requestExport(client, { resource: 'tasks', format: 'json' })
   await writeFile(app, id)
-  expect((await client.get(`/exports/${id}`)).body).toMatchObject({ status: 'failed', error: FULL })
+  expect((await client.get(`/exports/${id}`)).body).toMatchObject({ status: 'failed', error: FILES_TOO_LARGE })
   expect(await countChunks(app.db, id)).toBe(0)
   expect((await eventsAbout(client, id)).toSorted()).toEqual(['export.created', 'export.failed'])
 })
@@ -71,7 +71,7 @@ test('createExport: 422 while the files take all bytes, until one is deleted or 
   await stored(other).update({ byte_size: MIB / 2 })
   expect(await createExport(client)).toMatchObject({
     status: 422,
-    body: { message: 'The input is invalid.', errors: { exports: [FULL] } },
+    body: { message: 'The input is invalid.', errors: { exports: [FILES_TOO_LARGE] } },
   })
   await stored(one).update({ file_removed_at: Date.now() })
   expect((await createExport(client)).status).toBe(201)
@@ -80,7 +80,7 @@ test('createExport: 422 while the files take all bytes, until one is deleted or 
   expect((await createExport(client)).status).toBe(201)
 })
 
-test('createExport: the quotas of an account precede the settings', async () => {
+test('createExport: the quotas of an account replace those of the settings', async () => {
   const account = await app.newAccount()
   const client = app.as(account)
   await transaction(app.db, async (trx) => {
@@ -99,7 +99,7 @@ test('createExport: the quotas of an account precede the settings', async () => 
   const stored = app.db.write('exports').where({ id })
   await stored.update({ byte_size: 2 * MIB })
   expect((await createExport(client)).body.errors).toEqual({
-    exports: [FULL.replace('1 MiB', '2 MiB')],
+    exports: [FILES_TOO_LARGE.replace('1 MiB', '2 MiB')],
   })
 })
 
@@ -107,14 +107,14 @@ test('accounts take turns: the oldest unfinished export of each is due', async (
   const [one, other] = [await app.newClient(), await app.newClient()]
   const first = await requestExport(one, { resource: 'tasks' })
   const second = await requestExport(one, { resource: 'tasks' })
-  const foreign = await requestExport(other, { resource: 'tasks' })
-  const ids = [first, second, foreign]
+  const ofOther = await requestExport(other, { resource: 'tasks' })
+  const ids = [first, second, ofOther]
   const due = async (): Promise<string[]> =>
     (await listDueExportIds(app.db, new Date())).filter((id) => ids.includes(id))
-  expect(await due()).toEqual([first, foreign])
+  expect(await due()).toEqual([first, ofOther])
   await leaseExport(app.db.write, first, new Date())
-  expect(await due()).toEqual([foreign])
+  expect(await due()).toEqual([ofOther])
   await app.db.write('exports').where({ id: first }).update({ lease_expires_at: null })
   await writeFile(app, first)
-  expect(await due()).toEqual([second, foreign])
+  expect(await due()).toEqual([second, ofOther])
 })

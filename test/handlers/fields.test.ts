@@ -32,7 +32,7 @@ interface Kind {
   defaults: object
   /** Fields of create requests. */
   creations: object[]
-  /** Fields of the record that each update changes: their values differ from those of the updates. */
+  /** Fields of the record before each update, which gives them other values. */
   before: object
   /** Fields of update requests. */
   changes: object[]
@@ -148,12 +148,12 @@ const kinds: Kind[] = [
   },
 ]
 
-/** With the start of the JSON, for titles. */
-const named = (rows: object[]) =>
+/** Rows for `test.each`. `json` is the start of the JSON of the fields, for the title. */
+const withTitle = (rows: object[]) =>
   rows.map((fields) => ({ fields, json: JSON.stringify(fields).slice(0, 60) }))
 
 describe.each(kinds)('$name', ({ name, path, required, defaults, creations, before, changes }) => {
-  test.each(named(creations))(
+  test.each(withTitle(creations))(
     `create${name}: $json → stored, with defaults for the other fields`,
     async ({ fields }) => {
       const client = await app.newClient()
@@ -172,7 +172,7 @@ describe.each(kinds)('$name', ({ name, path, required, defaults, creations, befo
     },
   )
 
-  test.each(named(changes))(
+  test.each(withTitle(changes))(
     `update${name}: $json → stored with a new version, the other fields unchanged`,
     async ({ fields }) => {
       const client = await app.newClient()

@@ -22,7 +22,7 @@ import {
 interface Tenant {
   client: Client
   seeded: Seeded
-  /** The first record of each resource, by the name of its path parameter. */
+  /** The ID of the first record of each resource, by the name of its path parameter. */
   ids: Record<string, string>
 }
 
@@ -46,8 +46,8 @@ async function newTenant(): Promise<Tenant> {
   return { client, seeded, ids: { ...Object.fromEntries(ids), event: event.id } }
 }
 
-const onRecords = operationIds.filter((id) => operationOf(id).path.includes('{'))
-const lists = operationIds.filter(
+const recordOperationIds = operationIds.filter((id) => operationOf(id).path.includes('{'))
+const listIds = operationIds.filter(
   (id) => 'page[size]' in operationOf(id).query && id !== 'listEventTypes',
 )
 
@@ -68,14 +68,14 @@ function send(
 
 /** The text of every list of the account. */
 async function readAllLists({ client }: Tenant): Promise<string[]> {
-  const texts = lists.map(async (id) => (await client.get(`${pathOf(id)}?page[size]=100`)).text)
+  const texts = listIds.map(async (id) => (await client.get(`${pathOf(id)}?page[size]=100`)).text)
   return Promise.all(texts)
 }
 
 /** The ETag of the record that the operation reads or changes, or a made-up one when no operation
  *  returns it. */
 async function findEtag(tenant: Tenant, id: OperationId, recordId: string): Promise<string> {
-  const getter = onRecords.find((other) => {
+  const getter = recordOperationIds.find((other) => {
     const { method, etag } = operationOf(other)
     return method === 'get' && etag && pathOf(other) === pathOf(id)
   })
@@ -83,7 +83,7 @@ async function findEtag(tenant: Tenant, id: OperationId, recordId: string): Prom
   return response?.headers.get('etag') ?? '"none"'
 }
 
-describe.each(onRecords)('%s', (id) => {
+describe.each(recordOperationIds)('%s', (id) => {
   const parameter = /\{(.*?)(?:_id)?\}/.exec(pathOf(id))?.[1] ?? ''
 
   test('another account’s ID → the same 404 as an unknown ID, with every precondition header, and no change', async () => {
@@ -113,7 +113,7 @@ describe.each(onRecords)('%s', (id) => {
   })
 })
 
-describe.each(lists)('%s', (id) => {
+describe.each(listIds)('%s', (id) => {
   const list = async (
     { client }: Tenant,
     query: string,
@@ -124,19 +124,19 @@ describe.each(lists)('%s', (id) => {
   }
   const { filters, sorts } = operationOf(id)
 
-  test('every sort → only its own records, and only these in total', async () => {
-    const own = await list(one, '')
-    expect(own.ids.length).toBeGreaterThan(0)
+  test('every sort → only the records of the account, which `total` counts', async () => {
+    const unsorted = await list(one, '')
+    expect(unsorted.ids.length).toBeGreaterThan(0)
     for (const sort of sorts.flatMap((field) => [field, `-${field}`])) {
       const [mine, theirs] = [await list(one, `sort=${sort}`), await list(other, `sort=${sort}`)]
-      expect(mine.ids.toSorted()).toEqual(own.ids.toSorted())
-      expect([mine.total, theirs.total]).toEqual([own.ids.length, own.ids.length])
+      expect(mine.ids.toSorted()).toEqual(unsorted.ids.toSorted())
+      expect([mine.total, theirs.total]).toEqual([unsorted.ids.length, unsorted.ids.length])
       expect(mine.ids.filter((recordId) => theirs.ids.includes(recordId))).toEqual([])
     }
   })
 
   test.each(Object.keys(filters))(
-    'filter[%s] → only its own records, also for an ID of the other account',
+    'filter[%s] → only the records of the account, also for an ID of the other account',
     async (name) => {
       let matched = 0
       for (const [value] of filterCasesFor(id)[name] ?? []) {

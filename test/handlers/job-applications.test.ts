@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { sharedApp } from '../helpers.ts'
-import { expectMove, expectRead, expectUpdate, faults, pairsOf } from './checks.ts'
+import { expectMove, expectRead, expectUpdate, statusAndFields, pairsOf } from './checks.ts'
 import {
   type Body,
   eventsAbout,
@@ -99,7 +99,7 @@ describe('createJobApplication', () => {
       job_id: (await newJob(client)).id,
       participant_id: (await newParticipant(client)).id,
     }
-    expect(faults(await client.post('/job-applications', { ...ids, [name]: value }))).toEqual([
+    expect(statusAndFields(await client.post('/job-applications', { ...ids, [name]: value }))).toEqual([
       422,
       [field],
     ])
@@ -116,7 +116,7 @@ describe('createJobApplication', () => {
         job_id: job.id,
         participant_id: (await newParticipant(client)).id,
       })
-      expect(faults(answer)).toEqual([422, ['job_id']])
+      expect(statusAndFields(answer)).toEqual([422, ['job_id']])
       expect(answer.body.errors.job_id[0]).toContain(status)
     },
   )
@@ -133,9 +133,9 @@ describe('createJobApplication', () => {
     const first = await newApplication(client)
     const { job_id, participant_id } = first
     const again = () => client.post('/job-applications', { job_id, participant_id })
-    expect(faults(await again())).toEqual([422, ['participant_id']])
+    expect(statusAndFields(await again())).toEqual([422, ['participant_id']])
     await client.patch(`/job-applications/${first.id}`, { status: 'withdrawn' })
-    expect(faults(await again())).toEqual([422, ['participant_id']])
+    expect(statusAndFields(await again())).toEqual([422, ['participant_id']])
     await newApplication(client, { job_id })
     await newApplication(client, { participant_id })
     await client.delete(`/job-applications/${first.id}`)
@@ -148,7 +148,7 @@ describe('createJobApplication', () => {
     const answers = await Promise.all(
       Array.from({ length: 5 }, () => client.post('/job-applications', { job_id, participant_id })),
     )
-    expect(answers.map(faults).sort()).toEqual([
+    expect(answers.map(statusAndFields).sort()).toEqual([
       [201, []],
       ...Array(4).fill([422, ['participant_id']]),
     ])
@@ -165,7 +165,7 @@ describe('createJobApplication', () => {
         client.patch(`/jobs/${job_id}`, { status: 'closed' }),
       ])
       expect(closed.status).toBe(200)
-      if (created.status !== 201) expect(faults(created)).toEqual([422, ['job_id']])
+      if (created.status !== 201) expect(statusAndFields(created)).toEqual([422, ['job_id']])
     })
     await Promise.all(rounds)
   })
@@ -213,7 +213,7 @@ describe('updateJobApplication', () => {
     const client = await app.newClient()
     const before = await newApplication(client)
     expect(
-      faults(await client.patch(`/job-applications/${before.id}`, { [field]: value })),
+      statusAndFields(await client.patch(`/job-applications/${before.id}`, { [field]: value })),
     ).toEqual([422, [field]])
     expect((await client.get(`/job-applications/${before.id}`)).body).toEqual(before)
   })
@@ -228,7 +228,7 @@ describe('updateJobApplication: moves', () => {
     withdrawn: [],
   }
   /** The moves from `submitted` to each status. */
-  const paths: Record<string, string[]> = {
+  const movesTo: Record<string, string[]> = {
     submitted: [],
     shortlisted: ['shortlisted'],
     accepted: ['shortlisted', 'accepted'],
@@ -241,9 +241,9 @@ describe('updateJobApplication: moves', () => {
       const client = await app.newClient()
       const application: Body = await newApplication(client)
       const path = `/job-applications/${application.id}`
-      for (const status of paths[from] ?? []) await client.patch(path, { status })
+      for (const status of movesTo[from] ?? []) await client.patch(path, { status })
       await expectMove(client, path, { from, to, isPossible })
-      const moves = (paths[from]?.length ?? 0) + (isPossible && from !== to ? 1 : 0)
+      const moves = (movesTo[from]?.length ?? 0) + (isPossible && from !== to ? 1 : 0)
       const types = await eventsAbout(client, application.id)
       expect(types.filter((type) => type === 'job_application.status_changed')).toHaveLength(moves)
     },

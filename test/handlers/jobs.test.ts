@@ -6,7 +6,7 @@ import {
   expectSuccess,
   newApplication,
   newJob,
-  refused,
+  errorOf,
   requestExample,
 } from './new-records.ts'
 
@@ -57,7 +57,7 @@ describe('createJob', () => {
   })
 
   const questions = (...given: object[]): object => ({ screening_questions: given.map(question) })
-  const faults: { given: object; field: string }[] = [
+  const invalid: { given: object; field: string }[] = [
     { given: { title: undefined }, field: 'title' },
     { given: { title: '' }, field: 'title' },
     { given: { status: 'closed' }, field: 'status' },
@@ -77,8 +77,8 @@ describe('createJob', () => {
       field: 'screening_questions',
     },
   ]
-  test.each(faults)('$given → 422 on $field', async ({ given, field }) =>
-    expect(await refused(client.post('/jobs', { title: 'J', ...given }))).toEqual({
+  test.each(invalid)('$given → 422 on $field', async ({ given, field }) =>
+    expect(await errorOf(client.post('/jobs', { title: 'J', ...given }))).toEqual({
       status: 422,
       fields: [field],
     }),
@@ -133,7 +133,7 @@ describe('updateJob', () => {
       (await patch([Object.fromEntries(Object.entries(first).reverse()), second])).body,
     ).toEqual(job)
     expect((await patch([second, first])).body.screening_questions).toEqual([second, first])
-    expect(await refused(patch([first, first]))).toEqual({
+    expect(await errorOf(patch([first, first]))).toEqual({
       status: 422,
       fields: ['screening_questions.1.key'],
     })

@@ -23,8 +23,8 @@ import { type Body, newJob, newParticipant } from './new-records.ts'
 let clock = minuteToMs(0)
 let client: Client
 let seeded: Seeded
-/** Every record of the account, by the list's operation. */
-const all: Record<string, Body[]> = {}
+/** All records of the account, by the ID of the list operation. */
+const allRecords: Record<string, Body[]> = {}
 
 const listIds = operationIds.filter((id) => /^list(?!Exports|EventTypes)/.test(id))
 const list = (id: OperationId, query: string): Promise<Answer> =>
@@ -37,18 +37,19 @@ beforeAll(async () => {
   const setMinute = (minute: number): void => {
     clock = minuteToMs(minute)
   }
-  // Every query here would also match the records of this other account.
+  // Another account with the same records, which no list may contain.
   await seedAll(await app.newClient(), setMinute)
   client = await app.newClient()
   seeded = await seedAll(client, setMinute)
-  for (const id of listIds) all[id] = (await list(id, 'page[size]=100')).body.data
+  for (const id of listIds) allRecords[id] = (await list(id, 'page[size]=100')).body.data
 })
 
-/** Compares texts by code point: JavaScript compares UTF-16 code units. */
+/** Compares texts by code point. JavaScript itself would compare UTF-16 code units. */
 const compare = (a: string | number, b: string | number): number =>
   typeof a === 'number' ? a - Number(b) : Buffer.compare(Buffer.from(a), Buffer.from(String(b)))
 
-function sorted(records: Body[], sorts: string[]): string[] {
+/** The IDs of the records in the order that a list must have with these sorts. */
+function sortedIds(records: Body[], sorts: string[]): string[] {
   const order = (a: Body, b: Body): number => {
     for (const sort of sorts) {
       const field = sort.replace('-', '')
@@ -68,13 +69,13 @@ describe.each(listIds)('%s', (id) => {
 
   test('no sort → ordered by creation', async () => {
     const answer = await list(id, 'page[size]=100')
-    expect(idsOf(answer)).toEqual(sorted(all[id] ?? [], []))
+    expect(idsOf(answer)).toEqual(sortedIds(allRecords[id] ?? [], []))
     expect(answer.body.meta.allowed_sorts).toEqual(operations[id].sorts)
   })
 
   test.each(directions)('sort=%s → by code point, null last, equal values by ID', async (sort) => {
     const answer = await list(id, `page[size]=100&sort=${sort}`)
-    expect(idsOf(answer)).toEqual(sorted(all[id] ?? [], [sort]))
+    expect(idsOf(answer)).toEqual(sortedIds(allRecords[id] ?? [], [sort]))
   })
 
   const [firstSort, secondSort] = operationOf(id).sorts
@@ -84,7 +85,7 @@ describe.each(listIds)('%s', (id) => {
       [`${firstSort}`, `-${secondSort}`],
     ])
       expect(idsOf(await list(id, `page[size]=100&sort=${sorts}`))).toEqual(
-        sorted(all[id] ?? [], sorts),
+        sortedIds(allRecords[id] ?? [], sorts),
       )
   })
 
@@ -99,7 +100,7 @@ describe.each(listIds)('%s', (id) => {
     async (sort) => {
       const query = sort && `&sort=${sort}`
       const walked: string[] = []
-      const total = all[id]?.length ?? 0
+      const total = allRecords[id]?.length ?? 0
       for (let page = 1; ; page++) {
         const answer = await list(id, `page[size]=2&page[number]=${page}${query}`)
         expect(answer.body.meta).toMatchObject({
@@ -111,7 +112,7 @@ describe.each(listIds)('%s', (id) => {
         walked.push(...idsOf(answer))
         if (page === answer.body.meta.last_page) break
       }
-      expect(walked).toEqual(sorted(all[id] ?? [], sort ? [sort] : []))
+      expect(walked).toEqual(sortedIds(allRecords[id] ?? [], sort ? [sort] : []))
     },
   )
 
@@ -162,7 +163,7 @@ async function statementsOf(id: OperationId, query: string): Promise<Statement[]
   return statements.filter(({ sql }) => /count\(|order by/.test(sql))
 }
 
-/** The query plan. PostgreSQL plans as for large tables: without scans and sorts where it can. */
+/** The query plan. PostgreSQL must plan as for large tables: without scans and sorts if possible. */
 async function planOf(sql: string, bindings: unknown[]): Promise<string> {
   const text = sql.replaceAll(/\$\d+/g, '?')
   // A connection of its own: on SQLite, EXPLAIN leaves its connection with a stale snapshot.
@@ -200,7 +201,7 @@ describe.each(listIds)('%s: the filters', (id) => {
     others,
   }))
   const matchesOf = ([, matches]: FilterCase): Body[] =>
-    (all[id] ?? []).filter((record) => matches(record, seeded))
+    (allRecords[id] ?? []).filter((record) => matches(record, seeded))
 
   test('each filter has test cases', () =>
     expect(cases.map(({ name }) => name).sort()).toEqual(
@@ -221,7 +222,7 @@ describe.each(listIds)('%s: the filters', (id) => {
         })
       }
       // A case that matches none or all of the records proves nothing: at least one matches some.
-      const total = all[id]?.length ?? 0
+      const total = allRecords[id]?.length ?? 0
       const counts = [first, ...others].map((filterCase) => matchesOf(filterCase).length)
       expect(counts.some((count) => count > 0 && count < total)).toBe(true)
     },
@@ -242,7 +243,7 @@ describe.each(listIds)('%s: the filters', (id) => {
           expect(answer.body.meta.total).toBe(matching.length)
           walked.push(...idsOf(answer))
         }
-        expect({ sort, walked }).toEqual({ sort, walked: sorted(matching, [sort]) })
+        expect({ sort, walked }).toEqual({ sort, walked: sortedIds(matching, [sort]) })
       }
     },
   )
@@ -277,13 +278,13 @@ describe('listParticipants, listJobs: search', () => {
     { search: '𝔄', text: '𝔄da' },
   ]
   test.each(searches)('$search → finds $text', async ({ search, text }) => {
-    const own = await app.newClient()
-    await newParticipant(own, { full_name: text })
-    await newParticipant(own, { full_name: 'Somebody else' })
-    await newJob(own, { title: text })
-    await newJob(own, { title: 'Something else', description: text })
+    const otherClient = await app.newClient()
+    await newParticipant(otherClient, { full_name: text })
+    await newParticipant(otherClient, { full_name: 'Somebody else' })
+    await newJob(otherClient, { title: text })
+    await newJob(otherClient, { title: 'Something else', description: text })
     const total = async (path: string): Promise<number> =>
-      (await own.get(`${path}?filter[search]=${encodeURIComponent(search)}`)).body.meta.total
+      (await otherClient.get(`${path}?filter[search]=${encodeURIComponent(search)}`)).body.meta.total
     expect([await total('/participants'), await total('/jobs')]).toEqual([1, 2])
   })
 })
@@ -293,11 +294,11 @@ test('listParticipants: several filters and a sort → all must match', async ()
     'listParticipants',
     'filter[status]=active,archived&filter[tag]=vip&filter[search]=a&sort=-email',
   )
-  const expected = (all.listParticipants ?? []).filter(
+  const expected = (allRecords.listParticipants ?? []).filter(
     ({ status, tags, full_name, email }) =>
       status !== 'inactive' && tags.includes('vip') && /a/i.test(`${full_name}${email}`),
   )
-  expect(idsOf(answer)).toEqual(sorted(expected, ['-email']))
+  expect(idsOf(answer)).toEqual(sortedIds(expected, ['-email']))
   expect(answer.body.meta.total).toBe(expected.length)
 })
 

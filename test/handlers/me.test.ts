@@ -30,13 +30,14 @@ describe('getMe', () => {
     const account = await app.newAccount()
     const { userId } = await app.newUser(account.accountId, { role: 'member', finance: 'read' })
     const key = await app.newKey({ accountId: account.accountId, userId }, 'read_only')
-    const [own, other] = [await app.as({ key }).get('/me'), await app.as(account).get('/me')]
-    expect(own.body).toMatchObject({
+    const member = await app.as({ key }).get('/me')
+    const owner = await app.as(account).get('/me')
+    expect(member.body).toMatchObject({
       api_key: { access_level: 'read_only' },
       user: { id: userId, role: 'member', finance_permission: 'read' },
       account: { id: account.accountId },
     })
-    expect(own.body.api_key.id).not.toBe(other.body.api_key.id)
+    expect(member.body.api_key.id).not.toBe(owner.body.api_key.id)
   })
 
   test('a change of the key or of its owner shows in the next response', async () => {

@@ -16,8 +16,7 @@ export function requestExample(name: RequestBody): Body {
   )
 }
 
-/** The contract's example of an operation's request body, or undefined when the operation takes
- *  none. */
+/** The contract's example of an operation's request body. Undefined if the operation takes none. */
 export function operationExample({ path, method }: { path: string; method: string }): Body {
   const paths: Record<string, object> = contract.paths
   const item = paths[path] as Record<string, { requestBody?: { $ref: string } }>
@@ -78,8 +77,8 @@ export async function eventsAbout(client: Client, id: string): Promise<string[]>
   return body.data.map((event: { event_type: string }) => event.event_type)
 }
 
-/** The status of an error response and the fields that it names, sorted. */
-export async function refused(
+/** The status of a response and the fields that its errors name, sorted. */
+export async function errorOf(
   response: Promise<Answer>,
 ): Promise<{ status: number; fields: string[] }> {
   const { status, body } = await response

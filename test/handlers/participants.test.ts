@@ -8,7 +8,7 @@ import {
   newParticipant,
   newPayment,
   newTask,
-  refused,
+  errorOf,
   requestExample,
 } from './new-records.ts'
 
@@ -24,7 +24,7 @@ beforeAll(async () => {
   client = app.as(account)
 })
 
-const tagged = async (tag: string): Promise<string[]> =>
+const idsWithTag = async (tag: string): Promise<string[]> =>
   (await client.get(`/participants?filter[tag]=${tag}`)).body.data.map(({ id }: Body) => id)
 
 describe('createParticipant', () => {
@@ -64,7 +64,7 @@ describe('createParticipant', () => {
     })
   })
 
-  const faults: { given: object; field: string }[] = [
+  const invalid: { given: object; field: string }[] = [
     { given: { full_name: undefined }, field: 'full_name' },
     { given: { full_name: '' }, field: 'full_name' },
     { given: { full_name: 'x'.repeat(201) }, field: 'full_name' },
@@ -79,8 +79,8 @@ describe('createParticipant', () => {
     { given: { tags: Array.from({ length: 51 }, (_, i) => `${i}`) }, field: 'tags' },
     { given: { external_id: '' }, field: 'external_id' },
   ]
-  test.each(faults)('$given → 422 on $field', async ({ given, field }) =>
-    expect(await refused(client.post('/participants', { full_name: 'A', ...given }))).toEqual({
+  test.each(invalid)('$given → 422 on $field', async ({ given, field }) =>
+    expect(await errorOf(client.post('/participants', { full_name: 'A', ...given }))).toEqual({
       status: 422,
       fields: [field],
     }),
@@ -90,11 +90,11 @@ describe('createParticipant', () => {
     await newParticipant(client, { email: 'Grace@Example.com', external_id: 'Navy-1' })
     const email = { full_name: 'A', email: 'gRACE@example.COM' }
     const externalId = { full_name: 'A', external_id: 'Navy-1' }
-    expect(await refused(client.post('/participants', email))).toEqual({
+    expect(await errorOf(client.post('/participants', email))).toEqual({
       status: 422,
       fields: ['email'],
     })
-    expect(await refused(client.post('/participants', externalId))).toEqual({
+    expect(await errorOf(client.post('/participants', externalId))).toEqual({
       status: 422,
       fields: ['external_id'],
     })
@@ -106,14 +106,14 @@ describe('createParticipant', () => {
   })
 
   test('concurrent requests with one email → one 201, 422 for the others, one event', async () => {
-    const own = await app.newClient()
+    const otherClient = await app.newClient()
     const answers = await Promise.all(
       Array.from({ length: 6 }, () =>
-        own.post('/participants', { full_name: 'A', email: 'race@example.com', tags: ['x'] }),
+        otherClient.post('/participants', { full_name: 'A', email: 'race@example.com', tags: ['x'] }),
       ),
     )
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 422, 422, 422, 422, 422])
-    expect((await own.get('/events')).body.meta.total).toBe(1)
+    expect((await otherClient.get('/events')).body.meta.total).toBe(1)
   })
 
   test('names with characters of SQL and LIKE → stored and found unchanged', async () => {
@@ -123,7 +123,7 @@ describe('createParticipant', () => {
       `/participants?filter[search]=${encodeURIComponent(full_name.toUpperCase())}`,
     )
     expect(found.body.data).toMatchObject([{ id, full_name }])
-    expect(await tagged("o'clock")).toEqual([id])
+    expect(await idsWithTag("o'clock")).toEqual([id])
   })
 })
 
@@ -154,13 +154,13 @@ describe('updateParticipant', () => {
   test('tags → found by the new tags only', async () => {
     const { id } = await newParticipant(client, { tags: ['red', 'green'] })
     await expectSuccess(client.patch(`/participants/${id}`, { tags: ['green', 'blue'] }))
-    expect([await tagged('red'), await tagged('green'), await tagged('blue')]).toEqual([
+    expect([await idsWithTag('red'), await idsWithTag('green'), await idsWithTag('blue')]).toEqual([
       [],
       [id],
       [id],
     ])
     await expectSuccess(client.patch(`/participants/${id}`, { tags: [] }))
-    expect(await tagged('green')).toEqual([])
+    expect(await idsWithTag('green')).toEqual([])
   })
 
   test('name and email → found by the new texts only', async () => {
@@ -188,7 +188,7 @@ describe('updateParticipant', () => {
     expect(cleared).toMatchObject({ email: null, phone: null, external_id: null })
     await newParticipant(client, given)
     expect(
-      await refused(
+      await errorOf(
         client.patch(`/participants/${id}`, { full_name: null, tags: null, status: null }),
       ),
     ).toMatchObject({
@@ -200,11 +200,11 @@ describe('updateParticipant', () => {
     await newParticipant(client, { email: 'first@example.com', external_id: 'first' })
     const second = await newParticipant(client, { email: 'second@example.com' })
     const patch = (body: object) => client.patch(`/participants/${second.id}`, body)
-    expect(await refused(patch({ full_name: 'New', email: 'FIRST@example.com' }))).toEqual({
+    expect(await errorOf(patch({ full_name: 'New', email: 'FIRST@example.com' }))).toEqual({
       status: 422,
       fields: ['email'],
     })
-    expect(await refused(patch({ tags: ['new'], external_id: 'first' }))).toEqual({
+    expect(await errorOf(patch({ tags: ['new'], external_id: 'first' }))).toEqual({
       status: 422,
       fields: ['external_id'],
     })
@@ -212,7 +212,7 @@ describe('updateParticipant', () => {
     expect((await patch({ email: 'Second@Example.com' })).body.email).toBe('Second@Example.com')
   })
 
-  test('each status → can change to each other', async () => {
+  test('each status → can change to each other status', async () => {
     const { id } = await newParticipant(client)
     for (const status of ['archived', 'inactive', 'active', 'inactive', 'archived', 'active'])
       expect((await client.patch(`/participants/${id}`, { status })).body.status).toBe(status)
@@ -226,6 +226,7 @@ describe('updateParticipant', () => {
       expect(changed.updated_at > updated_at).toBe(true)
       updated_at = changed.updated_at
     }
+    // The other tests need a clock that does not go back.
     clock += 3000
   })
 })
@@ -262,20 +263,20 @@ describe('deleteParticipant', () => {
     const other = await newTask(client, { participant_id: (await newParticipant(client)).id })
     expect((await client.delete(`/participants/${id}`)).status).toBe(204)
     for (const task of tasks) {
-      const left = (await client.get(`/tasks/${task.id}`)).body
-      expect(left).toEqual({ ...task, participant_id: null, updated_at: left.updated_at })
-      expect(left.updated_at > task.updated_at).toBe(true)
+      const remaining = (await client.get(`/tasks/${task.id}`)).body
+      expect(remaining).toEqual({ ...task, participant_id: null, updated_at: remaining.updated_at })
+      expect(remaining.updated_at > task.updated_at).toBe(true)
       expect(await eventsAbout(client, task.id)).toEqual(['task.created', 'task.updated'])
     }
     expect((await client.get(`/tasks/${other.id}`)).body).toEqual(other)
     expect(await eventsAbout(client, id)).toEqual(['participant.created', 'participant.deleted'])
-    expect(await tagged('leaving')).toEqual([])
+    expect(await idsWithTag('leaving')).toEqual([])
   })
 
   test('with thousands of tasks → 204, and an event for each', async () => {
-    const own = await app.newClient()
-    const { id } = await newParticipant(own)
-    const { id: taskId } = await newTask(own, { participant_id: id })
+    const otherClient = await app.newClient()
+    const { id } = await newParticipant(otherClient)
+    const { id: taskId } = await newTask(otherClient, { participant_id: id })
     const [row] = await app.db.read('tasks').where({ id: taskId })
     const copies = Array.from({ length: 5000 }, (_, i) => ({
       ...row,
@@ -283,13 +284,13 @@ describe('deleteParticipant', () => {
     }))
     for (let from = 0; from < copies.length; from += 500)
       await app.db.write('tasks').insert(copies.slice(from, from + 500))
-    expect((await own.delete(`/participants/${id}`)).status).toBe(204)
-    const updates = await own.get('/events?filter[event_type]=task.updated')
+    expect((await otherClient.delete(`/participants/${id}`)).status).toBe(204)
+    const updates = await otherClient.get('/events?filter[event_type]=task.updated')
     expect(updates.body.meta.total).toBe(1 + copies.length)
-    expect((await own.get(`/tasks?filter[participant_id]=${id}`)).body.meta.total).toBe(0)
+    expect((await otherClient.get(`/tasks?filter[participant_id]=${id}`)).body.meta.total).toBe(0)
   })
 
-  test('its email and external ID → can be used again', async () => {
+  test('the email and the external ID of a deleted participant → can be used again', async () => {
     const given = { email: 'gone@example.com', external_id: 'gone' }
     const { id } = await newParticipant(client, given)
     await client.delete(`/participants/${id}`)

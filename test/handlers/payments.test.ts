@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { CLOCK_DIFFERENCE_MS, sharedApp } from '../helpers.ts'
-import { expectMove, expectRead, expectUpdate, faults, pairsOf } from './checks.ts'
+import { expectMove, expectRead, expectUpdate, statusAndFields, pairsOf } from './checks.ts'
 import {
   eventsAbout,
   newParticipant,
@@ -91,7 +91,7 @@ describe('createPayment', () => {
       currency: 'EUR',
       [field]: value,
     }
-    expect(faults(await client.post('/payments', body))).toEqual([422, [field]])
+    expect(statusAndFields(await client.post('/payments', body))).toEqual([422, [field]])
     expect((await client.get('/payments')).body.meta.total).toBe(0)
   })
 })
@@ -133,7 +133,7 @@ describe('updatePayment', () => {
     },
   )
 
-  test('a task → 200', async () => {
+  test('a task in place of null → 200', async () => {
     const client = await app.newClient()
     const { id } = await newPayment(client)
     await expectUpdate(client, `/payments/${id}`, { task_id: (await newTask(client)).id })
@@ -151,7 +151,7 @@ describe('updatePayment', () => {
     const client = await app.newClient()
     const before = await newPayment(client)
     expect(
-      faults(await client.patch(`/payments/${before.id}`, { note: 'New', [field]: value })),
+      statusAndFields(await client.patch(`/payments/${before.id}`, { note: 'New', [field]: value })),
     ).toEqual([422, [field]])
     expect((await client.get(`/payments/${before.id}`)).body).toEqual(before)
   })
@@ -169,7 +169,7 @@ describe('updatePayment', () => {
     const client = await app.newClient()
     const { id } = await newPayment(client, { task_id: (await newTask(client)).id })
     const before = (await client.patch(`/payments/${id}`, { status })).body
-    expect(faults(await client.patch(`/payments/${id}`, given))).toEqual(want)
+    expect(statusAndFields(await client.patch(`/payments/${id}`, given))).toEqual(want)
     const { amount_minor, currency, paid_at } = before
     const after = (await client.get(`/payments/${id}`)).body
     expect(after).toMatchObject({ status, amount_minor, currency, paid_at })

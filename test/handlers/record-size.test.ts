@@ -16,6 +16,7 @@ beforeAll(async () => {
 })
 
 const bytesOf = (record: object): number => Buffer.byteLength(JSON.stringify(record))
+/** The response to a record that is larger than the limit by `excess` bytes. */
 const tooLarge = (field: string, excess: string) => ({
   status: 422,
   body: {
@@ -26,7 +27,7 @@ const tooLarge = (field: string, excess: string) => ({
   },
 })
 
-/** The fields of a task whose JSON has so many bytes. */
+/** The fields of a task whose JSON has `bytes` bytes. */
 async function fieldsOfSize(bytes: number): Promise<{ title: string; description: string }> {
   const { body: empty } = await client.post('/tasks', { title: 'T' })
   const length = bytes - bytesOf(empty)
@@ -34,7 +35,7 @@ async function fieldsOfSize(bytes: number): Promise<{ title: string; description
   return { title: 'T', description: `${wide}${'x'.repeat(length % 6)}` }
 }
 
-/** A task that was stored before there was a limit. */
+/** A task that exceeds the limit, as if it had been stored before there was one. */
 async function newLargeTask(): Promise<{ id: string }> {
   const { body } = await client.post('/tasks', { title: 'Large' })
   await app.db.write('tasks').where({ id: body.id }).update({ description: LONGEST })

@@ -9,7 +9,7 @@ import {
   newParticipant,
   newPayment,
   newTask,
-  refused,
+  errorOf,
   UNKNOWN_ID,
 } from './new-records.ts'
 
@@ -53,23 +53,23 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
   test(`create${name}, get${name}, update${name}, delete${name}: each response agrees with the next read, and each change emits one event`, async () => {
     const client = await app.newClient()
     const record = await create(client)
-    const own = `${path}/${record.id}`
-    expect((await client.get(own)).body).toEqual(record)
+    const recordPath = `${path}/${record.id}`
+    expect((await client.get(recordPath)).body).toEqual(record)
 
-    const changed = await client.patch(own, change)
+    const changed = await client.patch(recordPath, change)
     expect([changed.status, changed.body]).toEqual([
       200,
       { ...record, ...change, updated_at: changed.body.updated_at },
     ])
     expect(changed.body.updated_at > record.updated_at).toBe(true)
-    const read = await client.get(own)
+    const read = await client.get(recordPath)
     expect([read.text, read.headers.get('etag')]).toEqual([
       changed.text,
       changed.headers.get('etag'),
     ])
     expect((await client.get(path)).body.data).toEqual([changed.body])
 
-    const deleted = await client.delete(own)
+    const deleted = await client.delete(recordPath)
     expect([deleted.status, deleted.text]).toEqual([204, ''])
     expect((await client.get(path)).body.meta.total).toBe(0)
     expect(await eventsAbout(client, record.id)).toEqual([
@@ -82,33 +82,33 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
   test(`update${name}, delete${name}: If-Match with another or an unknown version → 412, and no change`, async () => {
     const client = await app.newClient()
     const record = await create(client)
-    const own = `${path}/${record.id}`
-    const { headers, text } = await client.get(own)
+    const recordPath = `${path}/${record.id}`
+    const { headers, text } = await client.get(recordPath)
     for (const tags of ['"other"', '', ' ', ',']) {
       const stale = { 'If-Match': tags }
       expect([
         tags,
-        (await client.patch(own, change, stale)).status,
-        (await client.delete(own, stale)).status,
+        (await client.patch(recordPath, change, stale)).status,
+        (await client.delete(recordPath, stale)).status,
       ]).toEqual([tags, 412, 412])
     }
-    expect((await client.get(own)).text).toBe(text)
+    expect((await client.get(recordPath)).text).toBe(text)
     expect(await eventsAbout(client, record.id)).toEqual([`${event}.created`])
 
     const current = { 'If-Match': headers.get('etag') ?? '' }
-    expect((await client.patch(own, change, current)).status).toBe(200)
-    expect((await client.delete(own, current)).status).toBe(412)
+    expect((await client.patch(recordPath, change, current)).status).toBe(200)
+    expect((await client.delete(recordPath, current)).status).toBe(412)
   })
 
   test(`get${name}, update${name}, delete${name}: an unknown ID, or one of another account → the same 404`, async () => {
     const [client, stranger] = [await app.newClient(), await app.newClient()]
     const { id } = await create(client)
     const texts = new Set<string>()
-    for (const own of [`${path}/${id}`, `${path}/${UNKNOWN_ID}`]) {
+    for (const recordPath of [`${path}/${id}`, `${path}/${UNKNOWN_ID}`]) {
       for (const answer of [
-        await stranger.get(own),
-        await stranger.patch(own, change),
-        await stranger.delete(own),
+        await stranger.get(recordPath),
+        await stranger.patch(recordPath, change),
+        await stranger.delete(recordPath),
       ]) {
         expect(answer.status).toBe(404)
         texts.add(answer.text)
@@ -132,7 +132,7 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
     const client = await app.newClient()
     const { id } = await create(client)
     const body = { ...change, id: UNKNOWN_ID, created_at: '2026-03-02T09:30:00.000Z', color: 'red' }
-    expect(await refused(client.patch(`${path}/${id}`, body))).toEqual({
+    expect(await errorOf(client.patch(`${path}/${id}`, body))).toEqual({
       status: 422,
       fields: ['color', 'created_at', 'id'],
     })
@@ -208,14 +208,14 @@ describe.each(references)('$operation: $field', ({ field, prepare }) => {
   test('an unknown ID, or one of another account → the same 422', async () => {
     const [client, stranger] = [await app.newClient(), await app.newClient()]
     const send = await prepare(client)
-    const foreign = await creators[field](stranger)
+    const ofStranger = await creators[field](stranger)
     const unknown = await send(UNKNOWN_ID)
     expect(unknown).toMatchObject({
       status: 422,
       body: { errors: { [field]: [expect.stringMatching(/^does not name a /)] } },
     })
-    expect((await send(foreign.id)).text).toBe(unknown.text)
-    expect(await refused(send('not-a-uuid'))).toEqual({ status: 422, fields: [field] })
+    expect((await send(ofStranger.id)).text).toBe(unknown.text)
+    expect(await errorOf(send('not-a-uuid'))).toEqual({ status: 422, fields: [field] })
   })
 
   test('an ID in upper case and as a URN → stored in lower case', async () => {
@@ -224,8 +224,8 @@ describe.each(references)('$operation: $field', ({ field, prepare }) => {
     const { id } = await creators[field](client)
     const accepted = await send(`urn:uuid:${id.toUpperCase()}`)
     expect(accepted.body[field]).toBe(id)
-    const own = accepted.headers.get('location')?.replace('/public/v1', '')
-    if (own) expect((await client.get(own)).text).toBe(accepted.text)
+    const recordPath = accepted.headers.get('location')?.replace('/public/v1', '')
+    if (recordPath) expect((await client.get(recordPath)).text).toBe(accepted.text)
     // An update to the same ID in another notation is no change.
     else expect((await send(id.toUpperCase())).text).toBe(accepted.text)
   })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { transaction } from '../../records/database/transaction.ts'
 import { sharedApp } from '../helpers.ts'
 import { expectUpdate } from './checks.ts'
-import { eventsAbout, newApplication, newJob, newParticipant, refused } from './new-records.ts'
+import { eventsAbout, newApplication, newJob, newParticipant, errorOf } from './new-records.ts'
 
 const app = sharedApp()
 
@@ -19,7 +19,7 @@ describe('createJobApplication: screening', () => {
     want: string | null
   }
   const both = { must: { french: true }, nice: { years: 5 } }
-  const table: Case[] = [
+  const cases: Case[] = [
     { answers: '{}', want: null },
     { answers: '{"french": true}', want: null },
     { ...both, answers: '{"french": true, "years": 5}', want: 'meets_all' },
@@ -50,6 +50,7 @@ describe('createJobApplication: screening', () => {
     // Equal values in other notations.
     { must: { a: 0.1 }, answers: '{"a": 0.10}', want: 'meets_all' },
     { must: { a: 100 }, answers: '{"a": 1e2}', want: 'meets_all' },
+    // Upper and lower case differ, in answers and in keys.
     { must: { a: 'Oui' }, answers: '{"a": "oui"}', want: 'missing_must_have' },
     { must: { a: 1 }, answers: '{"A": 1}', want: 'missing_must_have' },
     // Properties that every JavaScript object inherits.
@@ -81,11 +82,11 @@ describe('createJobApplication: screening', () => {
     ...toQuestions('must_have', must),
     ...toQuestions('nice_to_have', nice),
   ]
-  const named = table.map((row) => ({
+  const withTitles = cases.map((row) => ({
     ...row,
     questions: JSON.stringify({ must: row.must, nice: row.nice }),
   }))
-  test.each(named)(
+  test.each(withTitles)(
     '$questions answered with $answers → $want',
     async ({ answers, want, must, nice }) => {
       const client = await app.newClient()
@@ -146,21 +147,23 @@ describe('createJob: operators of screening questions', () => {
     expect((await client.get(`/jobs/${job.id}`)).body).toEqual(job)
   })
 
-  const [single, number, list] = ['a string or a number or true or false', 'a number', 'an array']
-  const faults: [given: object, field: string, message: string][] = [
+  const ONE_VALUE = 'a string or a number or true or false'
+  const NUMBER = 'a number'
+  const ARRAY = 'an array'
+  const invalid: [given: object, field: string, message: string][] = [
     [{ operator: 'more_than' }, 'operator', 'must be one of equals, at_least, at_most, one_of.'],
-    [{ operator: 'equals', expected: ['x'] }, 'expected', single],
-    [{ operator: undefined, expected: ['x'] }, 'expected', single],
-    [{ operator: 'at_least', expected: '5' }, 'expected', number],
-    [{ operator: 'at_least', expected: [5] }, 'expected', number],
-    [{ operator: 'at_most', expected: true }, 'expected', number],
-    [{ operator: 'one_of', expected: 'x' }, 'expected', list],
-    [{ operator: 'one_of', expected: 5 }, 'expected', list],
-    [{ operator: 'one_of', expected: [null] }, 'expected.0', single],
+    [{ operator: 'equals', expected: ['x'] }, 'expected', ONE_VALUE],
+    [{ operator: undefined, expected: ['x'] }, 'expected', ONE_VALUE],
+    [{ operator: 'at_least', expected: '5' }, 'expected', NUMBER],
+    [{ operator: 'at_least', expected: [5] }, 'expected', NUMBER],
+    [{ operator: 'at_most', expected: true }, 'expected', NUMBER],
+    [{ operator: 'one_of', expected: 'x' }, 'expected', ARRAY],
+    [{ operator: 'one_of', expected: 5 }, 'expected', ARRAY],
+    [{ operator: 'one_of', expected: [null] }, 'expected.0', ONE_VALUE],
     [{ operator: 'one_of', expected: [] }, 'expected', 'at least 1'],
     [{ operator: 'one_of', expected: Array.from({ length: 101 }, (_, i) => i) }, 'expected', '100'],
   ]
-  test.each(faults)('%j → 422 on %s: %s', async (given, field, message) => {
+  test.each(invalid)('%j → 422 on %s: %s', async (given, field, message) => {
     const client = await app.newClient()
     const name = `screening_questions.1.${field}`
     const bad = question({ key: 'second', ...given })
@@ -178,7 +181,7 @@ describe('createJob: operators of screening questions', () => {
       question({ operator: 'one_of' }),
     ]
     expect(
-      await refused(
+      await errorOf(
         (await app.newClient()).post('/jobs', { title: 'J', screening_questions: bad }),
       ),
     ).toEqual({
@@ -215,7 +218,7 @@ describe('createJob: operators of screening questions', () => {
     expect((await patch({ operator: 'at_least' })).body.screening_questions).toEqual([
       question({ operator: 'at_least' }),
     ])
-    expect(await refused(patch({ operator: 'one_of' }))).toEqual({
+    expect(await errorOf(patch({ operator: 'one_of' }))).toEqual({
       status: 422,
       fields: ['screening_questions.0.expected'],
     })

@@ -8,7 +8,7 @@ import {
   newParticipant,
   newPayment,
   newTask,
-  refused,
+  errorOf,
   requestExample,
 } from './new-records.ts'
 
@@ -69,7 +69,7 @@ describe('createTask', () => {
     expect((await client.get(`/tasks/${task.id}`)).body.due_at).toBe(want)
   })
 
-  const faults: { given: object; field: string }[] = [
+  const invalid: { given: object; field: string }[] = [
     { given: { title: undefined }, field: 'title' },
     { given: { title: '' }, field: 'title' },
     { given: { title: 'x'.repeat(201) }, field: 'title' },
@@ -87,8 +87,8 @@ describe('createTask', () => {
     { given: { participant_id: '' }, field: 'participant_id' },
     { given: { completed_at: NOON }, field: 'completed_at' },
   ]
-  test.each(faults)('$given → 422 on $field', async ({ given, field }) =>
-    expect(await refused(client.post('/tasks', { title: 'T', ...given }))).toEqual({
+  test.each(invalid)('$given → 422 on $field', async ({ given, field }) =>
+    expect(await errorOf(client.post('/tasks', { title: 'T', ...given }))).toEqual({
       status: 422,
       fields: [field],
     }),
@@ -145,7 +145,7 @@ describe('updateTask', () => {
   test('a forbidden status with other changes → 422, and no change', async () => {
     const { id } = await newTask(client)
     const done = await expectSuccess(client.patch(`/tasks/${id}`, { status: 'completed' }))
-    expect(await refused(client.patch(`/tasks/${id}`, { title: 'New', status: 'open' }))).toEqual({
+    expect(await errorOf(client.patch(`/tasks/${id}`, { title: 'New', status: 'open' }))).toEqual({
       status: 422,
       fields: ['status'],
     })
@@ -195,9 +195,9 @@ describe('deleteTask', () => {
     await expectSuccess(client.patch(`/payments/${payments[1].id}`, { status: 'paid' }))
     expect((await client.delete(`/tasks/${id}`)).status).toBe(204)
     for (const payment of payments) {
-      const left = (await client.get(`/payments/${payment.id}`)).body
-      expect(left.task_id).toBeNull()
-      expect(left.updated_at > payment.updated_at).toBe(true)
+      const remaining = (await client.get(`/payments/${payment.id}`)).body
+      expect(remaining.task_id).toBeNull()
+      expect(remaining.updated_at > payment.updated_at).toBe(true)
       expect((await eventsAbout(client, payment.id)).at(-1)).toBe('payment.updated')
     }
     expect(await eventsAbout(client, id)).toEqual(['task.created', 'task.deleted'])

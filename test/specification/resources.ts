@@ -69,7 +69,7 @@ export const resources: Section = {
       tests: [
         ENVELOPE,
         'test/contract/list-envelope.test.ts > sort accepts the fields of meta.allowed_sorts, with and without -, and no others',
-        'test/handlers/events.test.ts > %s → 422, because it has no parameters',
+        'test/handlers/events.test.ts > %s → 422, because the list has no sorts and filters',
       ],
     },
     // An error.
