@@ -17,7 +17,7 @@ import { createOneOfEach, fillPath, fixtureFor } from '../resources.ts'
 
 let account: TestAccount
 let client: Client
-/** A record of each resource of the account, by its type. */
+/** The ID of a record of each resource of the account, by type. */
 let ids: Record<string, string>
 const app = sharedApp()
 beforeAll(async () => {
@@ -41,11 +41,11 @@ describe('Full Access', () => {
     const path = `/${resource.slug}`
     const created = await client.post(path, await fixtureFor(resource).newBody(client))
     expect(created.status).toBe(201)
-    const own = `${path}/${created.body.id}`
+    const recordPath = `${path}/${created.body.id}`
     expect((await client.get(path)).status).toBe(200)
-    expect((await client.get(own)).status).toBe(200)
-    if (resource.operations.update) expect((await client.patch(own, {})).status).toBe(200)
-    expect((await client.delete(own)).status).toBe(204)
+    expect((await client.get(recordPath)).status).toBe(200)
+    if (resource.operations.update) expect((await client.patch(recordPath, {})).status).toBe(200)
+    expect((await client.delete(recordPath)).status).toBe(204)
   })
 })
 
@@ -57,11 +57,11 @@ describe('Read Only', () => {
   })
 
   test.each(operationsWith('write'))('%s: 403, and nothing changes', async (id) => {
-    const eventCount = async (): Promise<number> =>
+    const countEvents = async (): Promise<number> =>
       (await expectSuccess(client.get('/events'))).meta.total
-    const before = await eventCount()
+    const before = await countEvents()
     expect((await request(await app.newKey(account, 'read_only'), id)).status).toBe(403)
-    expect(await eventCount()).toBe(before)
+    expect(await countEvents()).toBe(before)
   })
 })
 
@@ -72,9 +72,9 @@ describe('the permissions of the key’s owner', () => {
     const permissions = Object.fromEntries(modules.map((module) => [module, 'none'] as const))
     const person = await newConsoleUser(app, account.accountId, { role: 'member', permissions })
     const key = await app.newKey(person)
-    const theirs = await visitor(app, person)
+    const personVisitor = await visitor(app, person)
     for (const { slug, type, operations } of resources) {
-      expect([slug, (await theirs.get(`/records/${slug}/${ids[type]}`)).status]).toEqual([
+      expect([slug, (await personVisitor.get(`/records/${slug}/${ids[type]}`)).status]).toEqual([
         slug,
         404,
       ])

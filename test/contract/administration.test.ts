@@ -46,11 +46,11 @@ describe('webhook update', () => {
     await receiver.received(2)
     expect(receiver.requests.map(({ path }) => path)).toEqual(['/webhooks', '/moved'])
 
-    const named = ['--description', 'Orders', '--ordering', 'by_resource']
-    expect((await run('webhook', 'update', webhookId, ...named)).stdout).toBe(
+    const otherFields = ['--description', 'Orders', '--ordering', 'by_resource']
+    expect((await run('webhook', 'update', webhookId, ...otherFields)).stdout).toBe(
       `Updated webhook ${webhookId}: description, ordering.\n`,
     )
-    expect((await run('webhook', 'update', webhookId, ...named)).stdout).toBe(
+    expect((await run('webhook', 'update', webhookId, ...otherFields)).stdout).toBe(
       `Webhook ${webhookId} has these values already.\n`,
     )
     const [listed] = await json('webhook', 'list', '--account', tenant.accountId)

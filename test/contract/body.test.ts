@@ -59,7 +59,7 @@ describe('body', () => {
         'The body is not valid JSON: look at position 18 (line 1 column 19).',
       ],
       ['{"full_name": ', 'The body is not valid JSON: look at its end.'],
-      // The message of the parser quotes the body instead.
+      // The parser quotes this body in its message, and names no position.
       ['x position 999', 'The body is not valid JSON.'],
     ]
     for (const [body, message] of cases)

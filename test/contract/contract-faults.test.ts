@@ -12,7 +12,7 @@ import {
   startFaultyProxy,
 } from '../../scripts/contract/prove/faulty-proxy.ts'
 import { newMuster } from '../cli/muster.ts'
-import { LONG_MS, type ReportedCase, startTarget, type Target } from './contract-target.ts'
+import { TEST_TIMEOUT_MS, type ReportedCase, startTarget, type Target } from './contract-target.ts'
 
 let target: Target
 beforeAll(async () => {
@@ -70,7 +70,7 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
         expect(text).not.toContain(target.restrictedKey)
       }
     },
-    LONG_MS,
+    TEST_TIMEOUT_MS,
   )
 
   const hasCurl = spawnSync('curl', ['--version']).status === 0
@@ -85,19 +85,19 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
       })
       const args = createTaskArgs(server.url, '--runs', '1')
       const { cases } = JSON.parse((await muster.run(args)).stdout)
-      const lines = (cases as ReportedCase[]).flatMap(({ failures }) =>
+      const commands = (cases as ReportedCase[]).flatMap(({ failures }) =>
         failures.map(({ curl }) => curl),
       )
-      expect(lines.some((line) => line.includes('$(seq 10000)'))).toBe(true)
-      for (const line of lines) {
-        expect(line.length).toBeLessThan(1000)
-        const answer = await promisify(execFile)('sh', ['-c', line], {
+      expect(commands.some((command) => command.includes('$(seq 10000)'))).toBe(true)
+      for (const command of commands) {
+        expect(command.length).toBeLessThan(1000)
+        const answer = await promisify(execFile)('sh', ['-c', command], {
           env: { ...process.env, KEY: target.account.key },
         })
         expect(answer.stdout).toMatch(/^(HTTP\/1\.1 100 Continue\r\n\r\n)?HTTP\/1\.1 500 /)
       }
     },
-    LONG_MS,
+    TEST_TIMEOUT_MS,
   )
 
   test(
@@ -127,7 +127,7 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
         /name="event task\.completed was seen" time="0\.000"><failure /,
       )
     },
-    LONG_MS,
+    TEST_TIMEOUT_MS,
   )
 
   test(
@@ -151,16 +151,16 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
       expect(shrunk(first.stdout)?.curl).toMatch(/--data-raw '\{"title":"[^"]{1,3}"\}'$/)
       expect(shrunk(again.stdout)).toEqual(shrunk(first.stdout))
     },
-    LONG_MS,
+    TEST_TIMEOUT_MS,
   )
 })
 
-/** Appends a counter to each version, and raises it before the first conditional request with each
- *  kind of header. */
+/** Imitates a record that changes between two requests: appends a counter to each version, and raises
+ *  the counter before the first conditional request with each kind of header. */
 function recordThatChanges(): ProxyHooks {
   let changes = 0
   const kinds = new Set<string>()
-  const current = () => `-${changes}"`
+  const currentEnd = () => `-${changes}"`
   return {
     changeRequest({ headers }) {
       const sent = headers['if-none-match']
@@ -168,11 +168,11 @@ function recordThatChanges(): ProxyHooks {
       const kind = sent.replace(/"[^"]+-\d+"/, 'current')
       if (kind !== sent && !kinds.has(kind)) changes += 1
       kinds.add(kind)
-      const known = sent.replaceAll(/-\d+"/g, (end) => (end === current() ? '"' : end))
-      return { headers: { ...headers, 'if-none-match': known } }
+      const forwarded = sent.replaceAll(/-\d+"/g, (end) => (end === currentEnd() ? '"' : end))
+      return { headers: { ...headers, 'if-none-match': forwarded } }
     },
     changeResponse: ({ headers }) =>
-      headers.etag ? { headers: { ...headers, etag: headers.etag.replace(/"$/, current) } } : {},
+      headers.etag ? { headers: { ...headers, etag: headers.etag.replace(/"$/, currentEnd) } } : {},
   }
 }
 
@@ -189,7 +189,7 @@ describe.runIf(inject('database') === 'sqlite')('a server that keeps the contrac
       const versions = (cases as ReportedCase[]).find(({ name }) => name === 'compares versions')
       expect(versions).toMatchObject({ failures: [] })
     },
-    LONG_MS,
+    TEST_TIMEOUT_MS,
   )
 })
 
@@ -209,6 +209,6 @@ describe.runIf(inject('database') === 'sqlite')('--prove finds a server that', (
         faults: [{ foundBy: expect.any(String) }],
       })
     },
-    LONG_MS,
+    TEST_TIMEOUT_MS,
   )
 })

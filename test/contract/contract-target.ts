@@ -1,7 +1,8 @@
 /** A service for tests of `muster contract`. */
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
 
-export const LONG_MS = 600_000
+/** The limit of a test that runs `muster contract`. */
+export const TEST_TIMEOUT_MS = 600_000
 
 export interface Target extends AsyncDisposable {
   app: TestApp

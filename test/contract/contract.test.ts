@@ -7,13 +7,14 @@ import { startFaultyProxy } from '../../scripts/contract/prove/faulty-proxy.ts'
 import { newMuster } from '../cli/muster.ts'
 import { operationIds } from '../helpers.ts'
 import { freePort } from '../postgres.ts'
-import { LONG_MS, type ReportedCase, startTarget, type Target } from './contract-target.ts'
+import { TEST_TIMEOUT_MS, type ReportedCase, startTarget, type Target } from './contract-target.ts'
 import { startSlowProxy } from './slow-proxy.ts'
 
 /** What must occur by the contract, for example a status of an operation. */
 interface Cell {
+  /** How often it occurred. */
   seen: number
-  /** Why it need not occur. */
+  /** Why it need not occur. Null if it must. */
   reason: string | null
 }
 
@@ -56,7 +57,7 @@ test(
     expect(junit).toContain('failures="0"')
     for (const text of [page, junit, stdout]) expect(text).not.toContain(target.account.key)
   },
-  LONG_MS,
+  TEST_TIMEOUT_MS,
 )
 
 onSqlite(
@@ -70,7 +71,7 @@ onSqlite(
     expect(stdout).toMatch(/task\.created 1\ngetTask /)
     expect(stdout).toMatch(/requests to http:\S+ with --seed \d+: the contract holds\.\n$/)
   },
-  LONG_MS,
+  TEST_TIMEOUT_MS,
 )
 
 onSqlite('wrong options: status 2 and a sentence that names the fault', async () => {
@@ -102,7 +103,7 @@ onSqlite(
     })
     expect(proxy.closed).toBeGreaterThan(50)
   },
-  LONG_MS,
+  TEST_TIMEOUT_MS,
 )
 
 onSqlite(
@@ -132,7 +133,7 @@ onSqlite(
       cases: [],
     })
   },
-  LONG_MS,
+  TEST_TIMEOUT_MS,
 )
 
 onSqlite(
@@ -165,7 +166,7 @@ onSqlite(
       /classname="getTask" name="is tested" time="0\.000"><skipped /,
     )
   },
-  LONG_MS,
+  TEST_TIMEOUT_MS,
 )
 
 onSqlite(
@@ -187,5 +188,5 @@ onSqlite(
     for (const file of [xml, html]) expect(await readFile(file as string, 'utf8')).toContain(reason)
     expect(JSON.parse(await readFile(har as string, 'utf8')).log.entries).toEqual([])
   },
-  LONG_MS,
+  TEST_TIMEOUT_MS,
 )

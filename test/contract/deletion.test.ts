@@ -18,7 +18,7 @@ import { newDatabase, startApp, type TestAccount, type TestApp, until } from '..
 import { createOneOfEach } from '../resources.ts'
 import { newSubscriber, type Subscriber } from '../webhooks/harness.ts'
 
-/** The tables without `account_id`: which of their rows belong to an account. */
+/** For each table without `account_id`, the condition for the rows of an account. */
 const ROWS_OF_ACCOUNT: Record<string, string> = {
   attempt_counts: 'webhook_id in (select id from webhooks where account_id = ?)',
   webhook_health: 'webhook_id in (select id from webhooks where account_id = ?)',
@@ -26,7 +26,7 @@ const ROWS_OF_ACCOUNT: Record<string, string> = {
   idempotency_keys: 'user_id in (select id from users where account_id = ?)',
 }
 
-async function tablesWithAccounts(db: Db): Promise<string[]> {
+async function listTablesWithAccountId(db: Db): Promise<string[]> {
   const schema = await readExpectedSchema(db.dialect)
   return Object.keys(schema).filter((table) => 'account_id' in (schema[table]?.columns ?? {}))
 }
@@ -38,7 +38,7 @@ async function countRows(db: Db, accountId: string): Promise<Record<string, numb
     const [row] = await db.read(table).whereRaw(where, [accountId]).count({ rows: '*' })
     return Number(row?.rows)
   }
-  const tables = [...(await tablesWithAccounts(db)), ...Object.keys(ROWS_OF_ACCOUNT)]
+  const tables = [...(await listTablesWithAccountId(db)), ...Object.keys(ROWS_OF_ACCOUNT)]
   return Object.fromEntries(
     await Promise.all(tables.map(async (table) => [table, await count(table)])),
   )
@@ -95,7 +95,7 @@ describe('account delete', () => {
     await using gone = await newFullAccount(app)
     await using other = await newFullAccount(app)
     expect(
-      (await tablesWithAccounts(app.db)).concat(Object.keys(ROWS_OF_ACCOUNT)).toSorted(),
+      (await listTablesWithAccountId(app.db)).concat(Object.keys(ROWS_OF_ACCOUNT)).toSorted(),
     ).toEqual(ERASED_TABLES.toSorted())
     const [before, otherBefore] = [
       await countRows(app.db, gone.account.accountId),
@@ -129,7 +129,7 @@ describe('account delete', () => {
       },
     ])
     const rows = Object.values(before).reduce((sum, count) => sum + count, 0)
-    // The suspension removes the sessions. The account itself counts, too.
+    // The suspension has removed the sessions before. The row of the account itself counts, too.
     expect(deletion.removed_rows).toBe(rows - (before.sessions ?? 0) + 1)
     expect(await muster.json(['account', 'list', '--deleted'], options)).toEqual([deletion])
     // A repeated command reports the same.
@@ -242,7 +242,7 @@ it.skipIf(inject('database') !== 'postgres')(
     await using app = await startApp({ role: 'all', environment })
     const { accountId } = await app.newAccount()
     // With large tables the deletion takes long, because PostgreSQL looks for references to the
-    // account in each of them. A trigger stands for that time.
+    // account in each of them. Here a trigger takes as long.
     await app.db.write.raw(`create function wait() returns trigger language plpgsql
       as 'begin perform pg_sleep(2); return old; end'`)
     await app.db.write.raw(

@@ -19,16 +19,16 @@ async function startRunning(options?: AppOptions): Promise<TestApp> {
 
 beforeAll(async () => {
   const app = await startRunning()
-  // Returns 429.
+  // Responds with 429.
   const limited = await startRunning({
     database: app.database,
     environment: { RATE_LIMIT_PER_MINUTE: '1' },
   })
-  // Returns 500.
+  // Responds with 500.
   const broken = await startRunning()
   const { key: brokenKey } = await broken.newAccount()
   await broken.db.write.raw('alter table api_keys rename to lost_keys')
-  // Returns 503.
+  // Responds with 503.
   const down = await startRunning()
   await down.db.close()
   servers = { app, limited, broken, brokenKey, down, changes: newDatabaseChanges(app.db) }

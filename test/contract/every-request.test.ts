@@ -5,10 +5,10 @@ import { describe, expect, test } from 'vitest'
 import { visitor } from '../console/visitors.ts'
 import { type Answer, sharedApp, type TestAccount, until } from '../helpers.ts'
 
-const LIMIT = 5
+const RATE_LIMIT = 5
 const PARTICIPANTS = '/public/v1/participants'
 
-const app = sharedApp({ environment: { RATE_LIMIT_PER_MINUTE: String(LIMIT) } })
+const app = sharedApp({ environment: { RATE_LIMIT_PER_MINUTE: String(RATE_LIMIT) } })
 
 /** The dashboard's rows of a request ID, as text. */
 async function findLoggedRows(account: TestAccount, requestId: string): Promise<string[]> {
@@ -36,11 +36,11 @@ describe.each(refused)('%s', (_, method, path, status) => {
     const first = await call()
     expect([first.status, first.headers.get('x-ratelimit-remaining')]).toEqual([
       status,
-      String(LIMIT - 1),
+      String(RATE_LIMIT - 1),
     ])
     const [row] = await findLoggedRows(account, requestId)
     expect(row).toContain(String(status))
-    for (let request = 2; request <= LIMIT; request++) expect((await call()).status).toBe(status)
+    for (let request = 2; request <= RATE_LIMIT; request++) expect((await call()).status).toBe(status)
     expect((await call()).status).toBe(429)
     expect((await app.as(account).get('/participants')).status).toBe(429)
   })
@@ -66,7 +66,7 @@ test('a revoked key: 401, in the dashboard of its account, and nothing of its ow
     .first('id')
   await app.db.write('api_keys').where({ id }).update({ revoked_at: Date.now() })
   const requestId = randomUUID()
-  for (let request = 0; request < LIMIT + 1; request++) {
+  for (let request = 0; request < RATE_LIMIT + 1; request++) {
     const { status, headers } = await app.call('GET', PARTICIPANTS, {
       key: revoked,
       headers: { 'X-Request-Id': requestId },
@@ -75,5 +75,5 @@ test('a revoked key: 401, in the dashboard of its account, and nothing of its ow
   }
   expect((await findLoggedRows(account, requestId))[0]).toContain('401')
   const { headers } = await app.as(account).get('/participants')
-  expect(headers.get('x-ratelimit-remaining')).toBe(String(LIMIT - 1))
+  expect(headers.get('x-ratelimit-remaining')).toBe(String(RATE_LIMIT - 1))
 })

@@ -48,20 +48,20 @@ function expectExample(answer: Answer, name: string): void {
 }
 
 describe('records: the examples of the requests lead to the examples of the responses', () => {
-  /** A client of a new account with a webhook: the event of the example has a delivery. */
+  /** A client of a new account with a webhook, because the event of the example has a delivery. */
   async function newClient(): Promise<Client> {
-    const own = await app.newAccount()
-    await subscribe(app, own, 'https://hooks.example.com/')
-    return app.as(own)
+    const freshAccount = await app.newAccount()
+    await subscribe(app, freshAccount, 'https://hooks.example.com/')
+    return app.as(freshAccount)
   }
 
-  async function createParticipant(own: Client): Promise<string> {
+  async function createParticipant(freshClient: Client): Promise<string> {
     const body = requestExample('ParticipantCreateBody')
-    return (await expectSuccess(own.post('/participants', body))).id
+    return (await expectSuccess(freshClient.post('/participants', body))).id
   }
 
-  async function createJob(own: Client): Promise<string> {
-    return (await expectSuccess(own.post('/jobs', requestExample('JobCreateBody')))).id
+  async function createJob(freshClient: Client): Promise<string> {
+    return (await expectSuccess(freshClient.post('/jobs', requestExample('JobCreateBody')))).id
   }
 
   type RecordName = 'Participant' | 'Job' | 'Task' | 'Payment' | 'JobApplication'
@@ -69,16 +69,16 @@ describe('records: the examples of the requests lead to the examples of the resp
   /** Creates the record and expects the examples `NameCreated`, `Name` and `NameList`. Returns its
    *  ID. */
   async function expectRecord(
-    own: Client,
+    freshClient: Client,
     path: string,
     name: RecordName,
     references: object = {},
   ): Promise<string> {
     const body = { ...requestExample(`${name}CreateBody`), ...references }
-    const created = await own.post(path, body)
+    const created = await freshClient.post(path, body)
     expectExample(created, `${name}Created`)
-    expectExample(await own.get(`${path}/${created.body.id}`), name)
-    expectExample(await own.get(path), `${name}List`)
+    expectExample(await freshClient.get(`${path}/${created.body.id}`), name)
+    expectExample(await freshClient.get(path), `${name}List`)
     return created.body.id
   }
 
@@ -91,47 +91,47 @@ describe('records: the examples of the requests lead to the examples of the resp
   })
 
   test('tasks', async () => {
-    const own = await newClient()
-    await expectRecord(own, '/tasks', 'Task', { participant_id: await createParticipant(own) })
+    const freshClient = await newClient()
+    await expectRecord(freshClient, '/tasks', 'Task', { participant_id: await createParticipant(freshClient) })
   })
 
   test('payments', async () => {
-    const own = await newClient()
-    const participant_id = await createParticipant(own)
-    await expectRecord(own, '/payments', 'Payment', { participant_id })
+    const freshClient = await newClient()
+    const participant_id = await createParticipant(freshClient)
+    await expectRecord(freshClient, '/payments', 'Payment', { participant_id })
   })
 
   test('job applications and their event', async () => {
-    const own = await newClient()
-    const participant_id = await createParticipant(own)
-    const job_id = await createJob(own)
+    const freshClient = await newClient()
+    const participant_id = await createParticipant(freshClient)
+    const job_id = await createJob(freshClient)
     const references = { participant_id, job_id }
-    const id = await expectRecord(own, '/job-applications', 'JobApplication', references)
-    const events = await own.get(`/events?filter[resource_id]=${id}`)
+    const id = await expectRecord(freshClient, '/job-applications', 'JobApplication', references)
+    const events = await freshClient.get(`/events?filter[resource_id]=${id}`)
     expectExample(events, 'EventList')
-    expectExample(await own.get(`/events/${events.body.data[0].id}`), 'Event')
+    expectExample(await freshClient.get(`/events/${events.body.data[0].id}`), 'Event')
   })
 
   test('exports: queued at first, then complete with the file of the example', async () => {
-    const own = await newClient()
-    await createParticipant(own)
-    const created = await own.post('/exports', requestExample('ExportCreateBody'))
+    const freshClient = await newClient()
+    await createParticipant(freshClient)
+    const created = await freshClient.post('/exports', requestExample('ExportCreateBody'))
     expectExample(created, 'ExportCreated')
     const { id } = created.body
-    expectExample(await own.get(`/exports/${id}/file`), 'ExportNotReady')
+    expectExample(await freshClient.get(`/exports/${id}/file`), 'ExportNotReady')
     const changes = newDatabaseChanges(app.db)
     await changes.finishExport(id, new Date())
-    expectExample(await own.get(`/exports/${id}`), 'Export')
-    expectExample(await own.get('/exports'), 'ExportList')
+    expectExample(await freshClient.get(`/exports/${id}`), 'Export')
+    expectExample(await freshClient.get('/exports'), 'ExportList')
     const { content } = contract.paths['/public/v1/exports/{export_id}/file'].get.responses['200']
-    const csv = await own.get(`/exports/${id}/file`)
+    const csv = await freshClient.get(`/exports/${id}/file`)
     expect(shapeOf(csv.text)).toBe(shapeOf(content['text/csv'].example))
-    const json = await own.post('/exports', {
+    const json = await freshClient.post('/exports', {
       ...requestExample('ExportCreateBody'),
       format: 'json',
     })
     await changes.finishExport(json.body.id, new Date())
-    const { body } = await own.get(`/exports/${json.body.id}/file`)
+    const { body } = await freshClient.get(`/exports/${json.body.id}/file`)
     expect(shapeOf(body)).toEqual(shapeOf(content['application/json'].example))
   })
 

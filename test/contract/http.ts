@@ -67,7 +67,7 @@ function sendRaw(url: string, text: string): Promise<string> {
   })
 }
 
-/** The shape that all errors share. */
+/** Asserts the status, and what all errors have in common. */
 export function assertError(answer: Answer, status: number): void {
   expect(answer.status).toBe(status)
   expect(answer.headers.get('content-type')).toBe('application/json')

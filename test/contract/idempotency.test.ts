@@ -51,7 +51,7 @@ describe('Idempotency-Key', () => {
     expect((await http.post({ full_name: 'A', external_id: 'free' }, headers)).status).toBe(201)
   })
 
-  test('eight requests at once → one record, and 409 or its response for the others', async () => {
+  test('eight requests at once → one record, whose response the others get, or 409', async () => {
     const before = await countEvents()
     const answers = await Promise.all(
       Array.from({ length: 8 }, () =>
@@ -94,7 +94,7 @@ describe('Idempotency-Key', () => {
   })
 
   test.skipIf(inject('database') !== 'postgres')(
-    'a repeat at another node → 409 while the first is in progress, and 201 after that has failed',
+    'a repeat at another node → 409 while the first is in progress, and 201 after it has failed',
     async () => {
       await using other = await startApp({ database: http.app.database })
       const { db } = http.app
@@ -106,14 +106,14 @@ describe('Idempotency-Key', () => {
         })
       const changes = await blockChanges(http)
       const lost = postSlow('key-8')
-      const blocked = "pg_locks where relation = 'participants'::regclass and not granted"
+      const waitingLocks = "pg_locks where relation = 'participants'::regclass and not granted"
       await until('the first request is blocked', async () => {
-        const { rows } = await db.read.raw(`select pid from ${blocked}`)
+        const { rows } = await db.read.raw(`select pid from ${waitingLocks}`)
         return rows.length > 0
       })
       expect((await repeat()).status).toBe(409)
       // The connection of the first request ends, as if its process had been killed.
-      await db.read.raw(`select pg_terminate_backend(pid) from ${blocked}`)
+      await db.read.raw(`select pg_terminate_backend(pid) from ${waitingLocks}`)
       expect((await lost).status).toBe(503)
       await changes.unblock()
       expect(await repeat()).toMatchObject({ status: 201, body: { full_name: 'Slow' } })

@@ -14,7 +14,7 @@ import { createOneOfEach } from '../resources.ts'
 
 const MINUTE_MS = 60_000
 /** One more than the default page size. */
-const PARTICIPANTS = 26
+const PARTICIPANT_COUNT = 26
 
 let clock = Date.parse('2026-03-02T09:00:00.000Z')
 let client: Client
@@ -23,7 +23,7 @@ beforeAll(async () => {
   client = await app.newClient()
   await createOneOfEach(client)
   const { total } = (await client.get('/participants')).body.meta
-  for (let count = total; count < PARTICIPANTS; count++)
+  for (let count = total; count < PARTICIPANT_COUNT; count++)
     await newParticipant(client, { status: count % 2 ? 'active' : 'inactive' })
   for (const resource of ['tasks', 'jobs']) {
     clock += MINUTE_MS
@@ -94,13 +94,13 @@ test('listParticipants: each page until current_page equals last_page has other 
     ids.push(...data.map(({ id }: { id: string }) => id))
     if (meta.current_page === meta.last_page) break
   }
-  expect([ids.length, new Set(ids).size]).toEqual([PARTICIPANTS, PARTICIPANTS])
+  expect([ids.length, new Set(ids).size]).toEqual([PARTICIPANT_COUNT, PARTICIPANT_COUNT])
 })
 
 test('listParticipants: filter[status]=active', async () => {
   const { data, meta } = (await client.get('/participants?filter[status]=active')).body
   expect(new Set(data.map(({ status }: { status: string }) => status))).toEqual(new Set(['active']))
-  expect(meta.total).toBeLessThan(PARTICIPANTS)
+  expect(meta.total).toBeLessThan(PARTICIPANT_COUNT)
 })
 
 test('listParticipants: each record has a UUID and a full_name', async () => {

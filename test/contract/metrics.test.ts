@@ -9,6 +9,7 @@ const DAY_MS = 86_400_000
 
 const isPostgres = inject('database') === 'postgres'
 
+/** The value of each sample by its name and labels. */
 async function readMetrics(app: TestApp): Promise<Map<string, number>> {
   const { text } = await app.call('GET', '/metrics')
   const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
@@ -86,6 +87,7 @@ test('a worker reports that it leads and listens, and how it uses its connection
     return current.get('muster_delivery_leader') === 1 && current
   })
   expect(metrics.get('muster_delivery_listen_connected')).toBe(isPostgres ? 1 : undefined)
+  // The default sizes.
   const pools = isPostgres ? { records: 12, queue: 6 } : { read: 4, write: 1 }
   for (const [pool, max] of Object.entries(pools)) {
     expect(metrics.get(`muster_database_pool_max{pool="${pool}"}`)).toBe(max)
@@ -134,7 +136,7 @@ test('retention reports its last run and the rows that it removed', async () => 
   await deliverOne(app, receiver.url)
   await untilDelivered(app)
   const inThreeMonths = new Date(Date.now() + 91 * DAY_MS)
-  // The jump puts the clock in doubt, and then nothing is deleted for a day.
+  // Without this, the jump would put the clock in doubt, and nothing would be deleted for a day.
   for (const time of [now, inThreeMonths]) await confirmClock(app.db, time)
   await app.stop()
   now = inThreeMonths

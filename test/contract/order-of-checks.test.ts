@@ -34,15 +34,15 @@ function send({ key, method = 'PATCH', path, body, headers }: Request): Promise<
   return app.call(method, path, { key: key && keys[key], body, headers })
 }
 
-const text = { 'Content-Type': 'text/plain' }
+const plainText = { 'Content-Type': 'text/plain' }
 const rows: Row[] = [
-  { fails: '1. no API key', path: `${UNKNOWN}?x=1`, body: '{', headers: text, status: 401 },
+  { fails: '1. no API key', path: `${UNKNOWN}?x=1`, body: '{', headers: plainText, status: 401 },
   {
     fails: '3. a URL that cannot be decoded',
     key: 'read_only',
     path: `${PARTICIPANTS}/%E0%A4%A`,
     body: '{',
-    headers: text,
+    headers: plainText,
     status: 400,
   },
   {
@@ -50,7 +50,7 @@ const rows: Row[] = [
     key: 'read_only',
     path: `${UNKNOWN}?x=${'x'.repeat(9_000)}`,
     body: '{',
-    headers: text,
+    headers: plainText,
     status: 414,
   },
   {
@@ -58,7 +58,7 @@ const rows: Row[] = [
     key: 'read_only',
     path: '/public/v1/nothing?x=1',
     body: '{',
-    headers: text,
+    headers: plainText,
     status: 404,
   },
   {
@@ -67,7 +67,7 @@ const rows: Row[] = [
     method: 'PUT',
     path: `${UNKNOWN}?x=1`,
     body: '{',
-    headers: text,
+    headers: plainText,
     status: 405,
   },
   {
@@ -75,7 +75,7 @@ const rows: Row[] = [
     key: 'read_only',
     path: `${UNKNOWN}?x=1`,
     body: '{',
-    headers: text,
+    headers: plainText,
     status: 403,
   },
   {
@@ -83,7 +83,7 @@ const rows: Row[] = [
     key: 'full_access',
     path: `${UNKNOWN}?x=1`,
     body: OVER_1_MIB,
-    headers: text,
+    headers: plainText,
     status: 415,
   },
   {

@@ -1,5 +1,4 @@
-/** Nodes behind PgBouncer. `REQUIRE_PGBOUNCER=1` makes these tests fail where it is not
- *  installed. */
+/** Nodes behind PgBouncer. With `REQUIRE_PGBOUNCER=1`, a test fails if PgBouncer is not installed. */
 import { describe, expect, inject, test } from 'vitest'
 import { newMuster } from '../cli/muster.ts'
 import { databaseUrlOf, newDatabase, startApp, type TestApp, until } from '../helpers.ts'
@@ -86,7 +85,7 @@ behindPgBouncer('ROLE=api through PgBouncer in transaction mode', () => {
 
   test('leaves nothing in the sessions of PgBouncer', async () => {
     await using database = await newPooledDatabase({ poolSize: 1 })
-    // A migration needs two connections.
+    // Through the pool of one connection, the migration could not run: it needs two.
     await using app = await api({ ...database.pooled, DATABASE_DIRECT_URL: database.directUrl })
     const client = await app.newClient()
     expect((await client.post('/participants', { full_name: 'Ada' })).status).toBe(201)

@@ -7,7 +7,7 @@ import { PARTICIPANTS, sharedHttp } from './http.ts'
 const http = sharedHttp()
 
 describe('query', () => {
-  const faults: [string, string][] = [
+  const invalid: [string, string][] = [
     ['page[number]=0', 'page[number]'],
     ['page[number]=-1', 'page[number]'],
     ['page[number]=99999999999999999999', 'page[number]'],
@@ -35,7 +35,7 @@ describe('query', () => {
     ['sort=--created_at', 'sort'],
     ['sort=', 'sort'],
   ]
-  test.each(faults)('%s → 422 on %s', async (query, field) => {
+  test.each(invalid)('%s → 422 on %s', async (query, field) => {
     const { status, body } = await http.get(`${PARTICIPANTS}?${query}`)
     expect([status, Object.keys(body.errors ?? {})]).toEqual([422, [field]])
   })

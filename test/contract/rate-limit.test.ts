@@ -40,7 +40,7 @@ test('by default each user has 60 requests per minute, over all their keys and a
   expect(status).toBe(200)
 })
 
-test('all keys of a user share the limit → its headers, then 429 with Retry-After', async () => {
+test('all keys of a user share the limit → headers with the rest, then 429 with Retry-After', async () => {
   await using limited = await startApp({ environment: { RATE_LIMIT_PER_MINUTE: '3' } })
   const owner = await limited.newAccount()
   const second = await limited.newKey(owner)
@@ -59,12 +59,13 @@ test('all keys of a user share the limit → its headers, then 429 with Retry-Af
   expect(Number(last?.get('x-ratelimit-reset')) * 1000).toBeGreaterThan(Date.now())
   expect(Number(last?.get('retry-after'))).toBeGreaterThanOrEqual(1)
   expect(last?.get('ratelimit-policy')).toBe('"default";q=3;w=60')
+  // Other users have their own limit, and OPTIONS needs no key.
   const other = await limited.newAccount()
   expect((await limited.as(other).get('/participants')).status).toBe(200)
   expect((await limited.call('OPTIONS', PARTICIPANTS)).status).toBe(204)
 })
 
-test('refused requests count against the limit', async () => {
+test('requests with an invalid body count against the limit', async () => {
   await using limited = await startApp({ environment: { RATE_LIMIT_PER_MINUTE: '2' } })
   const owner = await limited.newAccount()
   const statuses: number[] = []

@@ -16,7 +16,7 @@ async function setReadOnly({ db, database }: TestApp, value: 'on' | 'off'): Prom
   const name = new URL(databaseUrlOf(database)).pathname.slice(1)
   await using admin = await connectTo(inject('postgresUrl'))
   await admin.query(`alter database ${name} set default_transaction_read_only = ${value}`)
-  // New connections have the setting.
+  // Only new connections have the setting.
   await admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [
     name,
   ])

@@ -12,7 +12,7 @@ import { databaseUrlOf, newDatabase } from '../helpers.ts'
 interface State {
   state: string
   prepare(db: Db): Promise<unknown>
-  /** The URL has this user. By default it has the owner of the database. */
+  /** The user in the URL. The owner of the database by default. */
   user?: string
   sslmode?: string
   says: RegExp

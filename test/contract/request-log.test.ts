@@ -7,17 +7,17 @@ const http = sharedHttp()
 
 describe('request log', () => {
   test('stores each request with both bodies, and masks secrets', async () => {
-    const own = await http.app.newAccount()
+    const account = await http.app.newAccount()
     await http.app
-      .as(own)
+      .as(account)
       .post(
         '/participants',
-        { full_name: `Ada ${own.key} whsec_abcdefgh` },
+        { full_name: `Ada ${account.key} whsec_abcdefgh` },
         { 'X-Request-Id': 'logged-1' },
       )
-    await http.app.as(own).get('/participants?filter[search]=ada')
-    await http.app.as(own).post('/participants', '{broken')
-    const rows = await threeRequests(own.accountId)
+    await http.app.as(account).get('/participants?filter[search]=ada')
+    await http.app.as(account).post('/participants', '{broken')
+    const rows = await threeRequests(account.accountId)
     expect(rows.map(({ method, status }) => [method, status])).toEqual([
       ['POST', 201],
       ['GET', 200],
@@ -26,42 +26,42 @@ describe('request log', () => {
     expect(rows[0]).toMatchObject({
       request_id: 'logged-1',
       operation_id: 'createParticipant',
-      user_id: own.userId,
+      user_id: account.userId,
       ip: expect.stringContaining('127.0.0.1'),
     })
     expect(JSON.parse(rows[0]?.request_body ?? '').full_name).toMatch(/^Ada mst_.{4}… whsec_…$/)
-    expect(rows[0]?.response_body).not.toContain(own.key)
+    expect(rows[0]?.response_body).not.toContain(account.key)
     expect(rows[1]?.path).toBe('/public/v1/participants?filter[search]=ada')
-    const [key] = await http.app.db.read('api_keys').where({ user_id: own.userId })
+    const [key] = await http.app.db.read('api_keys').where({ user_id: account.userId })
     expect(key.last_used_at).toBeGreaterThan(0)
   })
 
   test('replaces NUL characters, and masks secrets that JSON or a URL escapes', async () => {
-    const own = await http.app.newAccount()
-    const rest = own.key.slice('mst_'.length)
+    const account = await http.app.newAccount()
+    const afterPrefix = account.key.slice('mst_'.length)
     const secret = 'whsec_ab+cd/TAIL='
-    await http.app.as(own).post('/participants', '\0')
+    await http.app.as(account).post('/participants', '\0')
     await http.app
-      .as(own)
-      .post('/participants', `{"full_name": "mst\\u005f${rest} whsec_ab+cd\\/TAIL="}`)
+      .as(account)
+      .post('/participants', `{"full_name": "mst\\u005f${afterPrefix} whsec_ab+cd\\/TAIL="}`)
     await http.app
-      .as(own)
-      .get(`/participants?filter[search]=mst%5F${rest}+${encodeURIComponent(secret)}`)
-    const rows = await threeRequests(own.accountId)
+      .as(account)
+      .get(`/participants?filter[search]=mst%5F${afterPrefix}+${encodeURIComponent(secret)}`)
+    const rows = await threeRequests(account.accountId)
     expect(rows[0]?.request_body).toBe('\uFFFD')
     const logged = JSON.stringify(rows)
     expect(logged).not.toContain('TAIL')
-    expect(logged).not.toContain(rest.slice(5))
+    expect(logged).not.toContain(afterPrefix.slice(5))
   })
 
   test('masks a whole key with an escaped letter in its middle', async () => {
-    const own = await http.app.newAccount()
-    const [start, rest] = [own.key.slice(0, 'mst_'.length + 6), own.key.slice('mst_'.length + 7)]
-    await http.app.as(own).post('/participants', `{"full_name": "${start}\\u0063${rest}"}`)
-    await http.app.as(own).get(`/participants?filter[search]=${start}%63${rest}`)
-    await http.app.as(own).post('/participants', { full_name: `${start}-${rest}` })
-    const [json, url, other] = await threeRequests(own.accountId)
-    const masked = `${own.key.slice(0, 'mst_'.length + 4)}…`
+    const account = await http.app.newAccount()
+    const [start, rest] = [account.key.slice(0, 'mst_'.length + 6), account.key.slice('mst_'.length + 7)]
+    await http.app.as(account).post('/participants', `{"full_name": "${start}\\u0063${rest}"}`)
+    await http.app.as(account).get(`/participants?filter[search]=${start}%63${rest}`)
+    await http.app.as(account).post('/participants', { full_name: `${start}-${rest}` })
+    const [json, url, other] = await threeRequests(account.accountId)
+    const masked = `${account.key.slice(0, 'mst_'.length + 4)}…`
     expect(json?.request_body).toBe(`{"full_name": "${masked}"}`)
     expect(url?.path).toBe(`/public/v1/participants?filter[search]=${masked}`)
     // A hyphen is in no key.
@@ -69,12 +69,13 @@ describe('request log', () => {
   })
 
   test('stores at most 64 KiB of a body', async () => {
-    const own = await http.app.newAccount()
+    const account = await http.app.newAccount()
     for (const character of ['\0', 'é', '😀'])
-      await http.app.as(own).post('/participants', character.repeat(70_000))
-    const sizes = (await threeRequests(own.accountId)).map(({ request_body }) =>
+      await http.app.as(account).post('/participants', character.repeat(70_000))
+    const sizes = (await threeRequests(account.accountId)).map(({ request_body }) =>
       Buffer.byteLength(request_body ?? ''),
     )
+    // A NUL character is stored as U+FFFD, which has three bytes.
     expect(sizes).toEqual([65_535, 65_536, 65_536])
   })
 

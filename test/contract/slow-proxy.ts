@@ -6,13 +6,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 const DELAY_MS = 2
 const PAUSE_MS = 300
-/** One response in so many has a pause before it, or the end of its connection after it. */
+/** The proxy pauses before every 50th response. */
 const PAUSE_EVERY = 50
+/** The proxy closes the connection after every third response. */
 const CLOSE_EVERY = 3
 
 export interface SlowProxy extends AsyncDisposable {
   url: string
-  /** The number of open connections that it closed. */
+  /** The number of open connections that the proxy has closed. */
   closed: number
 }
 
@@ -27,11 +28,11 @@ export async function startSlowProxy(target: string): Promise<SlowProxy> {
     forwarded.on('error', () => outgoing.headersSent || incoming.socket.destroy())
     forwarded.end(body).on('response', async (response) => {
       responses += 1
-      const isClosed = responses % CLOSE_EVERY === 0
+      const closesConnection = responses % CLOSE_EVERY === 0
       if (responses % PAUSE_EVERY === 0) await delay(PAUSE_MS)
       outgoing.writeHead(response.statusCode ?? 502, response.headers)
       response.pipe(outgoing).on('finish', () => {
-        if (!isClosed) return
+        if (!closesConnection) return
         proxy.closed += 1
         incoming.socket.destroySoon()
       })

@@ -115,7 +115,7 @@ describe('a suspended account', () => {
     expect((await guest.get(link)).status).toBe(200)
   })
 
-  it('deliveries: no attempt and no attempt number while suspended, then the next on the schedule', async () => {
+  it('deliveries: no attempt is made or counted while suspended, then the schedule continues', async () => {
     await using failing = await newSubscriber(app, { answers: [500, 204] })
     await using other = await newSubscriber(app)
     const { tenant } = failing

@@ -8,7 +8,7 @@ const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
 const PARENT_ID = 'b7ad6b7169203331'
 const VALID = `00-${TRACE_ID}-${PARENT_ID}-01`
 
-const lines: { msg: string; path: string; trace_id?: string }[] = []
+const logLines: { msg: string; path: string; trace_id?: string }[] = []
 let app: TestApp
 let receiver: Receiver
 let client: Client
@@ -28,7 +28,7 @@ beforeAll(async () => {
     role: 'all',
     environment: { WEBHOOK_RETRY_DELAYS: '0,0,0,0,0,0,0,0,0' },
     logLevel: 'info',
-    logTo: { write: (line) => void lines.push(JSON.parse(line)) },
+    logTo: { write: (line) => void logLines.push(JSON.parse(line)) },
   })
   const account = await app.newAccount()
   await subscribe(app, account, receiver.url)
@@ -66,7 +66,7 @@ test('both attempts have the trace of the request, and parent IDs of their own',
 test('the log line of the request has the trace ID', async () => {
   const traceId = TRACE_ID.replaceAll('0', 'e')
   await client.get('/participants', { traceparent: `00-${traceId}-${PARENT_ID}-00` })
-  expect(lines.find((line) => line.trace_id === traceId)).toMatchObject({
+  expect(logLines.find((line) => line.trace_id === traceId)).toMatchObject({
     msg: 'Request completed',
     path: '/public/v1/participants',
   })

@@ -51,7 +51,7 @@ export const limits: Section = {
       quote:
         'Clients must honour the response headers on 429, wait before retrying and avoid large bursts.',
       tests: [
-        'test/contract/rate-limit.test.ts > all keys of a user share the limit → its headers, then 429 with Retry-After',
+        'test/contract/rate-limit.test.ts > all keys of a user share the limit → headers with the rest, then 429 with Retry-After',
         'test/client/client.test.ts > wait for Retry-After of a %i, and send the same body and Idempotency-Key',
         'test/client/client.test.ts > know Retry-After of the rate limit of the service',
       ],
