@@ -31,30 +31,28 @@ describe('calls', () => {
     })
     const participant: Participant = created.data
     expect(created.response.status).toBe(201)
-    const at = { path: { participant: participant.id } }
-    const read = await muster.GET('/public/v1/participants/{participant}', { params: at })
+    const params = { path: { participant: participant.id } }
+    const read = await muster.GET('/public/v1/participants/{participant}', { params })
     expect(read.data).toEqual(participant)
     const etag = read.response.headers.get('ETag') ?? ''
     const unchanged = await muster.GET('/public/v1/participants/{participant}', {
-      params: { ...at, header: { 'If-None-Match': etag } },
+      params: { ...params, header: { 'If-None-Match': etag } },
     })
     expect([unchanged.response.status, unchanged.data]).toEqual([304, undefined])
     const changed = await muster.PATCH('/public/v1/participants/{participant}', {
-      params: at,
+      params,
       body: { status: 'archived' },
     })
     expect(changed.data.status).toBe('archived')
-    const late = muster.PATCH('/public/v1/participants/{participant}', {
-      params: { ...at, header: { 'If-Match': etag } },
+    const stale = muster.PATCH('/public/v1/participants/{participant}', {
+      params: { ...params, header: { 'If-Match': etag } },
       body: { tags: [] },
     })
-    expect((await catchError(late)).status).toBe(412)
-    const gone = await muster.DELETE('/public/v1/participants/{participant}', { params: at })
-    expect([gone.response.status, gone.data]).toEqual([204, undefined])
-    expect(
-      (await catchError(muster.GET('/public/v1/participants/{participant}', { params: at })))
-        .status,
-    ).toBe(404)
+    expect((await catchError(stale)).status).toBe(412)
+    const deleted = await muster.DELETE('/public/v1/participants/{participant}', { params })
+    expect([deleted.response.status, deleted.data]).toEqual([204, undefined])
+    const missing = muster.GET('/public/v1/participants/{participant}', { params })
+    expect((await catchError(missing)).status).toBe(404)
   })
 
   it('return a file as text', async () => {
@@ -197,8 +195,8 @@ interface Reply {
   body?: string
 }
 
-/** A server that responds with any status. It closes the connection if `respond` returns
- *  undefined. `count`: the number of requests so far, including this one. */
+/** A server that responds as `respond` says, and closes the connection if `respond` returns
+ *  undefined. `count` is the number of requests so far, including this one. */
 async function startServer(
   respond: (request: IncomingMessage, count: number) => Reply | undefined,
 ) {
@@ -248,7 +246,7 @@ describe('retries', () => {
   it('do not share an Idempotency-Key with another POST, unless the caller sets it', async () => {
     await using server = await startServer(() => OK)
     const client = createMuster({ baseUrl: server.url, apiKey: 'any' })
-    for (let time = 0; time < 2; time++)
+    for (let count = 0; count < 2; count++)
       await client.POST('/public/v1/tasks', { body: { title: 'Twice' } })
     await client.POST('/public/v1/tasks', {
       params: { header: { 'Idempotency-Key': 'mine' } },

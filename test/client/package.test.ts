@@ -45,15 +45,15 @@ beforeAll(async () => {
   samples = await readSamples()
   const { stdout } = await npm(['pack', '--json', '--pack-destination', project], source)
   const [{ filename }] = JSON.parse(stdout.slice(stdout.indexOf('['))) as [{ filename: string }]
-  const ours = (name: string): string => `file:${join(ROOT, 'node_modules', name)}`
+  const fileUrl = (name: string): string => `file:${join(ROOT, 'node_modules', name)}`
   const manifest = {
     private: true,
     type: 'module',
     dependencies: { '@muster/client': `file:${filename}` },
     // Installs without a registry.
     overrides: {
-      'openapi-fetch': ours('openapi-fetch'),
-      'openapi-typescript-helpers': ours('openapi-typescript-helpers'),
+      'openapi-fetch': fileUrl('openapi-fetch'),
+      'openapi-typescript-helpers': fileUrl('openapi-typescript-helpers'),
     },
   }
   await writeFile(join(project, 'package.json'), JSON.stringify(manifest))
@@ -63,11 +63,12 @@ beforeAll(async () => {
 }, TIMEOUT_MS)
 afterAll(() => rm(directory, { recursive: true, force: true }))
 
-/** The compiler's output for the files; empty without errors. */
-async function compileFiles(files: string[], more: string[]): Promise<string> {
-  const options = ['--noEmit', '--strict', '--target', 'es2022', '--types', 'node', ...more]
+/** The output of the compiler for the files. Empty without errors. */
+async function compileFiles(files: string[], moduleOptions: string[]): Promise<string> {
+  const options = ['--noEmit', '--strict', '--target', 'es2022', '--types', 'node']
   const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
-  return run(process.execPath, [tsc, ...options, ...files], { cwd: project }).then(
+  const args = [tsc, ...options, ...moduleOptions, ...files]
+  return run(process.execPath, args, { cwd: project }).then(
     () => '',
     ({ stdout }) => stdout,
   )
@@ -89,7 +90,7 @@ async function readSamples(): Promise<Record<string, string>> {
   return Object.fromEntries(await Promise.all(samples))
 }
 
-const MODULES = [
+const MODULE_OPTIONS = [
   ['--module', 'nodenext'],
   ['--module', 'esnext', '--moduleResolution', 'bundler', '--lib', 'es2022,dom,dom.iterable'],
 ]
@@ -110,10 +111,10 @@ describe('the package', () => {
       )
   })
 
-  it.each(MODULES)(
+  it.each(MODULE_OPTIONS)(
     'compiles with the documented code, and not with mistakes: %s %s',
     { timeout: TIMEOUT_MS },
-    async (...module) => {
+    async (...moduleOptions) => {
       const [calls = '', lists = '', errors = '', webhooks = '', ...others] =
         await codeIn('client/README.md')
       expect(others).toEqual([])
@@ -147,11 +148,15 @@ describe('the package', () => {
       const mistakesFile = [...start, ...mistakes].join('\n')
       for (const [file, code] of Object.entries({ ...files, 'mistakes.ts': mistakesFile }))
         await writeFile(join(project, file), code ?? '')
-      const output = await compileFiles([...Object.keys(files), 'mistakes.ts'], module)
-      const lines = output.split('\n').filter((line) => /^\S/.test(line))
-      expect(lines.filter((line) => !line.startsWith('mistakes.ts('))).toEqual([])
-      const found = lines.map((line) => Number(/^mistakes\.ts\((\d+),/.exec(line)?.[1]))
-      expect(new Set(found)).toEqual(new Set(mistakes.map((_, index) => start.length + index + 1)))
+      const output = await compileFiles([...Object.keys(files), 'mistakes.ts'], moduleOptions)
+      // Indented lines continue a message.
+      const messages = output.split('\n').filter((line) => /^\S/.test(line))
+      expect(messages.filter((message) => !message.startsWith('mistakes.ts('))).toEqual([])
+      const lineNumbers = messages.map((message) =>
+        Number(/^mistakes\.ts\((\d+),/.exec(message)?.[1]),
+      )
+      const expected = mistakes.map((_, index) => start.length + index + 1)
+      expect(new Set(lineNumbers)).toEqual(new Set(expected))
     },
   )
 

@@ -18,6 +18,7 @@ const EVENT = {
   data: { screening_outcome: 'meets_all' },
 }
 const secret = newSecret()
+/** Not the text of JSON.stringify: the signature is that of the bytes. */
 const body = ` ${JSON.stringify(EVENT).replace('created', 'cr\\u0065ated')}\n`
 const headers = signatureHeaders(signingKeys(secret), ID, Buffer.from(body), SIGNED_AT)
 const now = () => SIGNED_AT

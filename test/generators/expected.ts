@@ -5,13 +5,13 @@ import { NEW_EVENT_TYPE, NEW_STATUS } from './service.ts'
 import { screening_questions } from './typescript/report.ts'
 
 export interface Report {
-  /** The active and inactive participants, one on each page. */
+  /** The active and inactive participants, read from pages of one. */
   names: string[]
   /** The message of the 404. */
   not_found: string
   /** The errors of the 422 for an email that is taken. */
   invalid: Record<string, string[]>
-  /** Above 2^31. */
+  /** An amount above 2^31. */
   amount_minor: number
   event_types: string[]
   /** The screening questions of a new job, as the client read them. */
@@ -50,16 +50,16 @@ export function assertDelivery(report: DeliveryReport): void {
   })
 }
 
-/** Throws if the report of a client differs from what the service sent, or the guide lacks its
- *  error. */
+/** Throws if the report of a client differs from what the service sent, or if the guide lacks the
+ *  error of the client for a new value. */
 export function assertReport(
   report: Report,
   { name, newStatus = NEW_STATUS, newEventType = NEW_EVENT_TYPE }: Generator,
   guide: string,
 ): void {
-  const { headers, new_status, new_event_type, too_many_requests, ...rest } = report
+  const { headers, new_status, new_event_type, too_many_requests, ...others } = report
   assert.deepEqual(
-    { ...rest, event_types: new Set(report.event_types) },
+    { ...others, event_types: new Set(report.event_types) },
     {
       names: ['Ada', 'Grace'],
       not_found: 'There is no such participant.',
@@ -80,6 +80,7 @@ export function assertReport(
   assertNewValue('a new event type', new_event_type, newEventType, { name, guide })
 }
 
+/** `expected` is the value that the client must report, or a part of its error. */
 function assertNewValue(
   what: string,
   actual: string | { error: string },

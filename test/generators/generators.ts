@@ -1,5 +1,5 @@
-/** The generators of clients, their commands, and the value that their clients read for a value of
- *  an enumeration that the contract does not have. */
+/** The generators of clients, their commands, and what their clients read when the service sends a
+ *  value that an enumeration of the contract does not have. */
 import { type NEW_EVENT_TYPE, NEW_STATUS } from './service.ts'
 
 export interface Language {
@@ -32,9 +32,11 @@ export interface Generator {
   compile: string
   /** Prints a `Report`, or a `DeliveryReport` for a generator of AsyncAPI models. */
   run: string
-  /** The value that the client reads for `NEW_STATUS`, or a part of its error. */
+  /** The value that the client reads for `NEW_STATUS`, or a part of its error. Undefined for a
+   *  generator of AsyncAPI models. */
   newStatus?: typeof NEW_STATUS | 'unknown_default_open_api' | { error: string }
-  /** The value that the client reads for `NEW_EVENT_TYPE`, or a part of its error. */
+  /** The value that the client reads for `NEW_EVENT_TYPE`, which is this value by default, or a part
+   *  of its error. */
   newEventType?: typeof NEW_EVENT_TYPE | { error: string }
 }
 

@@ -20,7 +20,7 @@ import { type Service, startService } from './service.ts'
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 const GUIDE = fileURLToPath(new URL('../../docs/guides/generated-clients.md', import.meta.url))
 const CONTRACTS = ['openapi.yaml', 'openapi.json', 'asyncapi.yaml']
-const COMMAND_LIMIT_MS = 10 * 60_000
+const COMMAND_TIMEOUT_MS = 10 * 60_000
 
 interface Options {
   only: string[]
@@ -66,8 +66,8 @@ try {
 console.log(`\n${passed} passed, ${failed} failed, ${skipped} skipped`)
 if (failed > 0) process.exitCode = 1
 
-/** Copies the programs next to the contracts that the service serves, as a developer downloads
- *  them. */
+/** Copies the programs to the folder, with the contracts that a developer downloads from the service
+ *  and the body of a delivery. */
 async function copySources(service: Service): Promise<void> {
   for (const language of languageNames)
     await cp(join(HERE, language), join(folder, language), { recursive: true })
@@ -82,7 +82,7 @@ async function copySources(service: Service): Promise<void> {
 async function test(generator: Generator, service: Service): Promise<void> {
   const { name, language } = generator
   console.log(`\n${name} (${language})`)
-  if (!(await hasToolchain(language))) return
+  if (!(await checkToolchain(language))) return
   try {
     const { install }: Language = languages[language]
     if (install && !installed.has(language)) await step(language, 'install', install)
@@ -105,9 +105,9 @@ async function test(generator: Generator, service: Service): Promise<void> {
   }
 }
 
-/** Returns false, and counts a required language as failed, if a program of the toolchain is
- *  missing. */
-async function hasToolchain(language: LanguageName): Promise<boolean> {
+/** Returns false if a program of the toolchain is missing. Then also counts the generator: as failed
+ *  if its language is required, else as skipped. */
+async function checkToolchain(language: LanguageName): Promise<boolean> {
   const { probe } = languages[language]
   const isInstalled = await execute(language, probe).then(
     () => true,
@@ -121,6 +121,7 @@ async function hasToolchain(language: LanguageName): Promise<boolean> {
   return false
 }
 
+/** Runs a command, prints how long it took, and returns its standard output. */
 async function step(
   language: LanguageName,
   name: string,
@@ -143,7 +144,7 @@ async function execute(
   const child = spawn('sh', ['-c', command], {
     cwd: join(folder, language),
     env: { ...process.env, ...environment },
-    timeout: COMMAND_LIMIT_MS,
+    timeout: COMMAND_TIMEOUT_MS,
   })
   const output = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const)

@@ -41,7 +41,7 @@ export interface Demo {
   failingWebhookId: string
   deadWebhookId: string
   failedDeliveryId: string
-  deliveredId: string
+  deliveredDeliveryId: string
   requestId: string
   userId: string
   /** The ID of one record of each resource, by the resource's path segment. */
@@ -90,7 +90,7 @@ export async function startDemo(): Promise<Demo> {
   await transaction(db, (trx) => insertRequests(trx, [...dayOfRequests(traffic)]))
   await waitForDeliveries(db)
   await insertDeliveryHistory(db, now.getTime())
-  // The engine counts attempts in batches, and would count the last ones twice after this.
+  // The engine counts attempts in batches. After the recount, it would count the last ones again.
   await delay(ATTEMPTS_COUNTED_WITHIN_MS)
   await recountAttempts(db)
   const [webhookId = '', , failingWebhookId = '', deadWebhookId = ''] = webhookIds
@@ -116,7 +116,7 @@ export async function startDemo(): Promise<Demo> {
     failingWebhookId,
     deadWebhookId,
     failedDeliveryId: await findDelivery(scope, webhookId, 'failed'),
-    deliveredId: await findDelivery(scope, webhookId, 'delivered'),
+    deliveredDeliveryId: await findDelivery(scope, webhookId, 'delivered'),
     requestId: await findRequest(db, accountId),
     userId: analystId,
     records,
@@ -217,8 +217,8 @@ async function waitForDeliveries(db: Db): Promise<void> {
     const [row] = await db
       .read('deliveries')
       .whereIn('state', ['pending', 'retrying'])
-      .count({ open: '*' })
-    if (Number(row?.open) === 0) return
+      .count({ unfinished: '*' })
+    if (Number(row?.unfinished) === 0) return
     if (Date.now() > deadline) throw new Error('The deliveries of the demo do not end.')
     await delay(100)
   }
@@ -241,6 +241,7 @@ async function findDelivery(
   return delivery?.id ?? randomUUID()
 }
 
+/** The ID of the latest POST request. */
 async function findRequest(db: Db, accountId: string): Promise<string> {
   const request: { id: string } | undefined = await db
     .read('request_log')
@@ -263,8 +264,8 @@ async function startSessions(scope: WriteScope, userId: string, now: Date): Prom
   return token
 }
 
-/** The endpoint of the shop fails at times and rejects some event types; the warehouse always
- *  fails. */
+/** The endpoint of the shop fails at times and rejects some event types. Those of the warehouses
+ *  always fail. */
 async function startReceiver(): Promise<{ url: string; server: Server }> {
   let shopRequests = 0
   const server = createServer(async (request, response) => {

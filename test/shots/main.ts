@@ -12,10 +12,10 @@ const SCHEMES = ['light', 'dark'] as const
 
 interface Shot {
   name: string
-  /** Below the URL of the service. */
+  /** The path of the page, below the URL of the service. */
   path: string
   isGuest?: boolean
-  /** Taken while deliveries are paused. */
+  /** Whether to take the shot while deliveries are paused. */
   isPaused?: boolean
 }
 
@@ -76,7 +76,7 @@ function pagesOf({
   failingWebhookId,
   deadWebhookId,
   failedDeliveryId,
-  deliveredId,
+  deliveredDeliveryId,
   requestId,
   records,
   userId,
@@ -102,7 +102,7 @@ function pagesOf({
       name: 'delivery-failed',
       path: `/console/webhooks/${webhookId}/deliveries/${failedDeliveryId}`,
     },
-    { name: 'delivery', path: `/console/webhooks/${webhookId}/deliveries/${deliveredId}` },
+    { name: 'delivery', path: `/console/webhooks/${webhookId}/deliveries/${deliveredDeliveryId}` },
     { name: 'api-keys', path: '/console/api-keys' },
     { name: 'api-key-new', path: '/console/api-keys/new' },
     ...Object.entries(records).flatMap(([resource, id]) => [

@@ -118,7 +118,7 @@ async function createTasks(send: Send, participants: string[]): Promise<string[]
   return ids
 }
 
-/** Returns the ID of the last one. */
+/** Returns the ID of the last application. */
 async function createApplications(
   send: Send,
   job_id: string,
@@ -139,7 +139,7 @@ async function createApplications(
   return id
 }
 
-/** Returns the ID of the last one. */
+/** Returns the ID of the last payment. */
 async function createPayments(
   send: Send,
   participants: string[],

@@ -1,4 +1,4 @@
-/** A day of requests and deliveries, written to the tables. */
+/** A day of sample requests, and of deliveries in the tables. */
 import { randomUUID } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
 import { type OperationId, operations } from '../../generated/operations.ts'
@@ -10,7 +10,7 @@ import type { LoggedRequest } from '../../records/request-log.ts'
 const MINUTE = 60_000
 const MINUTES_OF_DAY = 24 * 60
 
-/** Copies deliveries over the last day, more of them by day than by night. */
+/** Spreads copies of the deliveries over the last day, the fewest of them around 12 hours ago. */
 export async function insertDeliveryHistory(db: Db, now: number): Promise<void> {
   const deliveries: { id: string }[] = await db.read('deliveries').orderBy('id')
   const attempts: { delivery_id: string }[] = await db.read('attempts')
@@ -54,13 +54,16 @@ export async function recountAttempts(db: Db): Promise<void> {
 
 export interface Traffic {
   accountId: string
+  /** The IDs of API keys. The third one belongs to the second user, the others to the first. */
   keys: string[]
+  /** The IDs of users. */
   users: string[]
+  /** Epoch milliseconds. */
   now: number
 }
 
-/** Requests of the last day, more of them by day than by night. From 33 to 26 minutes ago many
- *  fail. */
+/** Requests of the last day, most of them around 6 and 18 hours ago. Many of those from 33 to 26
+ *  minutes ago fail. */
 export function* dayOfRequests({ accountId, keys, users, now }: Traffic): Generator<LoggedRequest> {
   const operationIds = (Object.keys(operations) as OperationId[]).filter((id) =>
     ['get', 'post'].includes(operations[id].method),
@@ -80,10 +83,11 @@ export function* dayOfRequests({ accountId, keys, users, now }: Traffic): Genera
       const { method, path, success } = operations[operationId]
       const status = statusFor(random(), isOutage, success)
       const keyIndex = Math.floor(random() * keys.length)
+      const isSecondUser = keyIndex === 2
       yield {
         id: randomUUID(),
         accountId,
-        userId: users[keyIndex === 2 ? 1 : 0] ?? '',
+        userId: users[isSecondUser ? 1 : 0] ?? '',
         apiKeyId: keys[keyIndex] ?? '',
         requestId: randomUUID(),
         operationId,
@@ -91,7 +95,7 @@ export function* dayOfRequests({ accountId, keys, users, now }: Traffic): Genera
         path: path.replace(/\{.*?\}/g, () => randomUUID()),
         status,
         durationMs: Math.round((3 + random() ** 4 * (isOutage ? 900 : 120)) * 100) / 100,
-        ip: keyIndex === 2 ? '2001:db8::7' : '203.0.113.40',
+        ip: isSecondUser ? '2001:db8::7' : '203.0.113.40',
         requestBody:
           method === 'post'
             ? '{"full_name":"Ada Lovelace","email":"ada@example.com","tags":["vip"]}'

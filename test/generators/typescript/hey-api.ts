@@ -13,7 +13,7 @@ import {
   type NewParticipantStatus,
 } from './generated/hey-api'
 import { createClient } from './generated/hey-api/client'
-import { headers, proxyUrl, rateLimit, screening_questions, url } from './report'
+import { headers, proxyUrl, limitHeaders, screening_questions, url } from './report'
 
 const client = createClient({ baseUrl: url, headers })
 
@@ -65,8 +65,8 @@ const job = await createJob({
 })
 const events = await listEvents({ client })
 const proxy = createClient({ baseUrl: proxyUrl, headers })
-const changed = await listParticipants({ client: proxy })
-const changedEvents = await listEvents({ client: proxy })
+const fromProxy = await listParticipants({ client: proxy })
+const eventsFromProxy = await listEvents({ client: proxy })
 
 let limited = await listParticipants({ client })
 while (limited.response?.status !== 429) limited = await listParticipants({ client })
@@ -79,9 +79,9 @@ console.log(
     amount_minor: payments.data?.data[0]?.amount_minor,
     event_types: events.data?.data.map(({ event_type }) => event_type),
     questions: job.data?.screening_questions,
-    new_status: changed.data?.data[0]?.status,
-    new_event_type: changedEvents.data?.data[0]?.event_type,
+    new_status: fromProxy.data?.data[0]?.status,
+    new_event_type: eventsFromProxy.data?.data[0]?.event_type,
     too_many_requests: limited.error?.message,
-    headers: rateLimit(limited.response.headers),
+    headers: limitHeaders(limited.response.headers),
   }),
 )

@@ -14,7 +14,7 @@ import {
   listPayments,
   type NewParticipantStatus,
 } from './generated/kubb'
-import { headers, proxyUrl, rateLimit, screening_questions, url } from './report'
+import { headers, proxyUrl, limitHeaders, screening_questions, url } from './report'
 
 setConfig({ baseURL: url, headers: { ...headers, 'Content-Type': 'application/json' } })
 
@@ -57,8 +57,8 @@ const job = await createJob({
   screening_questions,
 })
 const events = await listEvents()
-const changed = await listParticipants({}, { baseURL: proxyUrl })
-const changedEvents = await listEvents({}, { baseURL: proxyUrl })
+const fromProxy = await listParticipants({}, { baseURL: proxyUrl })
+const eventsFromProxy = await listEvents({}, { baseURL: proxyUrl })
 
 let limited: { status: number; data: unknown; headers: Headers } = await listParticipants()
 while (limited.status !== 429) limited = await listParticipants()
@@ -71,9 +71,9 @@ console.log(
     amount_minor: payments.data.data[0]?.amount_minor,
     event_types: events.data.data.map(({ event_type }) => event_type),
     questions: job.data.screening_questions,
-    new_status: changed.data.data[0]?.status,
-    new_event_type: changedEvents.data.data[0]?.event_type,
+    new_status: fromProxy.data.data[0]?.status,
+    new_event_type: eventsFromProxy.data.data[0]?.event_type,
     too_many_requests: (limited.data as ApiError).message,
-    headers: rateLimit(limited.headers),
+    headers: limitHeaders(limited.headers),
   }),
 )

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import createClient from 'openapi-fetch'
 import type { components, paths } from './generated/openapi-fetch'
-import { headers, proxyUrl, rateLimit, screening_questions, url } from './report'
+import { headers, proxyUrl, limitHeaders, screening_questions, url } from './report'
 
 const client = createClient<paths>({ baseUrl: url, headers })
 
@@ -57,8 +57,8 @@ const job = await client.POST('/public/v1/jobs', {
 })
 const payments = await client.GET('/public/v1/payments')
 const proxy = createClient<paths>({ baseUrl: proxyUrl, headers })
-const changed = await proxy.GET('/public/v1/participants')
-const changedEvents = await proxy.GET('/public/v1/events')
+const fromProxy = await proxy.GET('/public/v1/participants')
+const eventsFromProxy = await proxy.GET('/public/v1/events')
 
 const events = await client.GET('/public/v1/events')
 
@@ -77,9 +77,9 @@ console.log(
     amount_minor: payments.data?.data[0]?.amount_minor,
     event_types: events.data?.data.map(({ event_type }) => event_type),
     questions: job.data?.screening_questions,
-    new_status: changed.data?.data[0]?.status,
-    new_event_type: changedEvents.data?.data[0]?.event_type,
+    new_status: fromProxy.data?.data[0]?.status,
+    new_event_type: eventsFromProxy.data?.data[0]?.event_type,
     too_many_requests: limited.error?.message,
-    headers: rateLimit(limited.response.headers),
+    headers: limitHeaders(limited.response.headers),
   }),
 )

@@ -11,7 +11,7 @@ import {
   listPayments,
   type NewParticipantStatus,
 } from './generated/orval'
-import { proxyUrl, rateLimit, screening_questions } from './report'
+import { proxyUrl, limitHeaders, screening_questions } from './report'
 
 async function create(full_name: string, status: NewParticipantStatus): Promise<string> {
   const email = `${full_name}@example.com`
@@ -52,10 +52,10 @@ const job = await createJob({
 assert(job.status === 201)
 const events = await listEvents()
 assert(events.status === 200)
-const changed = await listParticipants({}, { baseUrl: proxyUrl })
-assert(changed.status === 200)
-const changedEvents = await listEvents({}, { baseUrl: proxyUrl })
-assert(changedEvents.status === 200)
+const fromProxy = await listParticipants({}, { baseUrl: proxyUrl })
+assert(fromProxy.status === 200)
+const eventsFromProxy = await listEvents({}, { baseUrl: proxyUrl })
+assert(eventsFromProxy.status === 200)
 
 let limited = await listParticipants()
 while (limited.status !== 429) limited = await listParticipants()
@@ -68,9 +68,9 @@ console.log(
     amount_minor: payments.data.data[0]?.amount_minor,
     event_types: events.data.data.map(({ event_type }) => event_type),
     questions: job.data.screening_questions,
-    new_status: changed.data.data[0]?.status,
-    new_event_type: changedEvents.data.data[0]?.event_type,
+    new_status: fromProxy.data.data[0]?.status,
+    new_event_type: eventsFromProxy.data.data[0]?.event_type,
     too_many_requests: limited.data.message,
-    headers: rateLimit(limited.headers),
+    headers: limitHeaders(limited.headers),
   }),
 )

@@ -4,7 +4,7 @@ export const url = process.env.MUSTER_URL ?? ''
 export const proxyUrl = process.env.MUSTER_PROXY_URL ?? ''
 export const headers = { Authorization: `Bearer ${process.env.MUSTER_API_KEY}` }
 
-/** Their expected answers have different types. */
+/** Two questions whose expected answers have different types. */
 export const screening_questions = [
   {
     key: 'years',
@@ -22,8 +22,8 @@ export const screening_questions = [
   },
 ]
 
-/** The headers of a 429. */
-export function rateLimit(headers: Headers): Record<string, string | null> {
+/** The headers of a 429 that concern the rate limit. */
+export function limitHeaders(headers: Headers): Record<string, string | null> {
   const names = [
     'X-RateLimit-Limit',
     'X-RateLimit-Remaining',

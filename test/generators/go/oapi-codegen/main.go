@@ -43,7 +43,7 @@ func main() {
 	fmt.Println(string(must(json.Marshal(report))))
 }
 
-// createParticipants returns the ID of one of them.
+// createParticipants creates three participants and returns the ID of one of them.
 func createParticipants(ctx context.Context, client *muster.ClientWithResponses) (participant muster.Id) {
 	for name, status := range map[string]muster.NewParticipantStatus{
 		"Ada":   muster.NewParticipantStatusActive,

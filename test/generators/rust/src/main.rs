@@ -73,7 +73,8 @@ fn configure(url: &str) -> Outcome<Configuration> {
     })
 }
 
-/// The body of an error. The type that the generated function gives it does not follow the status.
+/// The body of an error as text. The generated function gives the error a type that does not follow
+/// the status.
 fn error_body<T, E>(result: Result<T, Error<E>>) -> Outcome<String> {
     match result {
         Err(Error::ResponseError(response)) => Ok(response.content),
@@ -174,7 +175,8 @@ async fn reach_limit(client: &Configuration) -> Outcome<ApiError> {
     }
 }
 
-/// The generated functions do not return headers: sends a request with the client below them.
+/// Sends a request with the HTTP client itself, because the generated functions do not return
+/// headers.
 async fn limit_headers(client: &Configuration) -> Outcome<Map<String, Value>> {
     let url = format!("{}/public/v1/participants", client.base_path);
     let token = client.bearer_access_token.as_deref().unwrap_or_default();

@@ -77,13 +77,14 @@ public final class Program {
             .amountMinor(3_000_000_000L)
             .currency(Currency.VND);
     payments.createPayment(payment, null);
-    report.put("amount_minor", listPayments(payments));
+    report.put("amount_minor", readAmount(payments));
     report.put("questions", ask(new JobsApi(client)));
     report.put("event_types", listEventTypes(new EventsApi(client)));
 
     ApiClient proxy = newClient(System.getenv("MUSTER_PROXY_URL"));
-    ParticipantsApi changed = new ParticipantsApi(proxy);
-    report.put("new_status", list(changed, null, null, null, null).getData().get(0).getStatus());
+    ParticipantsApi proxyParticipants = new ParticipantsApi(proxy);
+    ParticipantList fromProxy = list(proxyParticipants, null, null, null, null);
+    report.put("new_status", fromProxy.getData().get(0).getStatus());
     report.put("new_event_type", readNewEventType(new EventsApi(proxy)));
 
     ApiException limited =
@@ -143,7 +144,7 @@ public final class Program {
         number, size, statuses, null, null, null, null, null, null, sort);
   }
 
-  private static long listPayments(PaymentsApi payments) throws ApiException {
+  private static long readAmount(PaymentsApi payments) throws ApiException {
     return payments.listPayments(null, null, null, null, null, null).getData().get(0).getAmountMinor();
   }
 
