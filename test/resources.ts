@@ -1,4 +1,4 @@
-/** Test data of every resource of the contract. All tests that cover each resource read it here. */
+/** Test data of every resource of the contract, for the tests that cover all resources. */
 import { type OperationId, operations } from '../generated/operations.ts'
 import { type Resource, resources } from '../generated/resources.ts'
 import {
@@ -312,8 +312,8 @@ export function fillPath(path: string, ids: Record<string, string>): string {
   return path.replace(/\{(.*?)(_id)?\}/g, (_, type: string) => ids[type] ?? '')
 }
 
-/** Creates the seed records of each resource, two of them in each minute. Then updates some of them:
- *  the last one of each resource in the minute after `CHANGES_MINUTE`, the others in that minute. */
+/** Creates the seed records of each resource, two of them in each minute. Then makes the updates:
+ *  the last one of each resource a minute after `CHANGES_MINUTE`, the others in `CHANGES_MINUTE`. */
 export async function seedAll(
   client: Client,
   setMinute: (minute: number) => void,

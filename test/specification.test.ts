@@ -66,8 +66,8 @@ for (const { title, rows } of [...sections, beyond])
       })
   })
 
-/** Whether the file has a test, or a group of tests, with this title that is not skipped. `name` is
- *  `test/file.test.ts > title`, and omits a `${…}` at the start of the title. */
+/** Whether the file has a test, or a group of tests, with this title. Skipped ones do not count.
+ *  `name` is `test/file.test.ts > title`, and omits a `${…}` at the start of the title. */
 function testExists(name: string): boolean {
   const [path = '', title = ''] = name.split(/ > (.*)/)
   if (title === '' || !existsSync(new URL(path, root))) return false

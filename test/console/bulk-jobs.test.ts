@@ -15,15 +15,15 @@ describe('bulk jobs', () => {
     await using receiver = await startReceiver()
     const admin = await newWebhookAdmin(app)
     const id = await subscribeAndMiss(admin, receiver.url, 30)
-    const to = `/webhooks/${id}/send-missed`
-    expect(mainText((await admin.visitor.get(to)).text)).toContain(
+    const formPath = `/webhooks/${id}/send-missed`
+    expect(mainText((await admin.visitor.get(formPath)).text)).toContain(
       '30 deliveries , about 1 second.',
     )
-    expect(mainText((await admin.visitor.get(`${to}?since=&until=&rate=1`)).text)).toContain(
+    expect(mainText((await admin.visitor.get(`${formPath}?since=&until=&rate=1`)).text)).toContain(
       '30 deliveries , about 30 seconds.',
     )
 
-    const wrong = await admin.visitor.post(to, { since: 'yesterday', until: '', rate: '5000' })
+    const wrong = await admin.visitor.post(formPath, { since: 'yesterday', until: '', rate: '5000' })
     expect(wrong.status).toBe(422)
     expect(fieldErrors(wrong.text)).toEqual({
       since: 'Enter a date and time in UTC, for example 2026-11-21T09:30.',
@@ -31,7 +31,7 @@ describe('bulk jobs', () => {
     })
     expect(wrong.text).toContain('value="5000"')
 
-    const started = await admin.visitor.submit(to, { since: '', until: '', rate: '1' })
+    const started = await admin.visitor.submit(formPath, { since: '', until: '', rate: '1' })
     expect(started.text).toContain('Sending started.')
     const [job] = await admin.scope.rows('bulk_jobs').select('id', 'total', 'created_by')
     expect(job).toMatchObject({ total: 30, created_by: admin.manager.userId })
@@ -39,7 +39,7 @@ describe('bulk jobs', () => {
     expect(started.text).toContain('<progress max="30"')
     expect((await admin.visitor.get(`/webhooks/${id}`)).text).toContain('<progress max="30"')
     expect(mainText((await admin.visitor.get('/webhooks/jobs')).text)).toMatch(/Running \d+ of 30/)
-    const again = await admin.visitor.post(to, { rate: '500' })
+    const again = await admin.visitor.post(formPath, { rate: '500' })
     expect(again.status).toBe(422)
     expect(again.text).toContain('already does this and is running')
 
@@ -56,15 +56,15 @@ describe('bulk jobs', () => {
       ),
     )
 
-    await admin.visitor.post(to, { rate: '500' })
+    await admin.visitor.post(formPath, { rate: '500' })
     await until('all events have arrived', async () => receiver.requests.length === 30)
     await until('the job is completed', async () =>
       (await admin.visitor.get('/webhooks/jobs')).text.includes('Completed'),
     )
-    expect(mainText((await admin.visitor.get(to)).text)).toContain(
+    expect(mainText((await admin.visitor.get(formPath)).text)).toContain(
       'The webhook missed no events in this period.',
     )
-    expect((await admin.visitor.post(to, { rate: '500' })).status).toBe(422)
+    expect((await admin.visitor.post(formPath, { rate: '500' })).status).toBe(422)
   })
 
   it('continue when their disabled webhook is enabled again, unless a user has paused them', async () => {
@@ -96,26 +96,26 @@ describe('bulk jobs', () => {
     )
     expect(await first.loadJob()).toMatchObject({ total: 15, done: 15, stateReason: null })
     expect(await second.loadJob()).toMatchObject({ state: 'paused', stateReason: null })
-    const to = `/webhooks/${first.id}/send-missed`
-    const again = await first.admin.visitor.post(to, { rate: '500' })
+    const formPath = `/webhooks/${first.id}/send-missed`
+    const again = await first.admin.visitor.post(formPath, { rate: '500' })
     expect(again.text).not.toContain('already does this')
   })
 
   it('of missed events need “From” when the webhook was never disabled', async () => {
     const admin = await newWebhookAdmin(app)
     const id = await admin.subscribe('https://example.com/', { eventTypes: ['task.created'] })
-    const to = `/webhooks/${id}/send-missed`
-    const blank = await admin.visitor.get(to)
+    const formPath = `/webhooks/${id}/send-missed`
+    const blank = await admin.visitor.get(formPath)
     expect(blank.status).toBe(200)
     expect(fieldErrors(blank.text)).toEqual({})
     expect(
-      fieldErrors((await admin.visitor.post(to, { since: '', rate: '50' })).text),
+      fieldErrors((await admin.visitor.post(formPath, { since: '', rate: '50' })).text),
     ).toHaveProperty('since')
     const from = new Date(Date.now() - HOUR_MS).toISOString().slice(0, 16)
-    expect((await admin.visitor.post(to, { since: from, until: from, rate: '50' })).text).toContain(
+    expect((await admin.visitor.post(formPath, { since: from, until: from, rate: '50' })).text).toContain(
       'Choose a time after “From”.',
     )
-    expect((await admin.visitor.get(`${to}?since=${from}`)).text).toContain(
+    expect((await admin.visitor.get(`${formPath}?since=${from}`)).text).toContain(
       'The webhook missed no events in this period.',
     )
   })
@@ -134,17 +134,17 @@ describe('bulk jobs', () => {
     for (const delivery of await admin.deliveries())
       await admin.visitor.post(`/webhooks/${id}/deliveries/${delivery.id}/cancel`)
     isBroken = false
-    const to = `/webhooks/${id}/retry-failed`
-    expect((await admin.visitor.get(to)).text).toContain('<strong>5 deliveries</strong>')
-    expect((await admin.visitor.get(`${to}?type=task.created`)).text).toContain(
+    const formPath = `/webhooks/${id}/retry-failed`
+    expect((await admin.visitor.get(formPath)).text).toContain('<strong>5 deliveries</strong>')
+    expect((await admin.visitor.get(`${formPath}?type=task.created`)).text).toContain(
       '<strong>3 deliveries</strong>',
     )
     expect(
-      (await admin.visitor.get(`${to}?since=2020-01-01T00:00&until=2020-02-01T00:00`)).text,
+      (await admin.visitor.get(`${formPath}?since=2020-01-01T00:00&until=2020-02-01T00:00`)).text,
     ).toContain('No deliveries failed')
-    expect((await admin.visitor.get(`${to}?type=task.exploded`)).status).toBe(422)
+    expect((await admin.visitor.get(`${formPath}?type=task.exploded`)).status).toBe(422)
     const since = new Date(Date.now() - HOUR_MS).toISOString().slice(0, 16)
-    await admin.visitor.post(to, { since, until: '', type: 'task.created', rate: '500' })
+    await admin.visitor.post(formPath, { since, until: '', type: 'task.created', rate: '500' })
     const states = async () =>
       (await admin.deliveries()).map(({ eventType, state }) => `${eventType} ${state}`).sort()
     await until(

@@ -153,14 +153,14 @@ export function withValues(
   { fields }: PageForm,
   values: Values,
 ): Record<string, string | string[]> {
-  const all: Record<string, string | string[]> = {}
+  const submitted: Record<string, string | string[]> = {}
   for (const [name, value] of fields)
-    all[name] = name in all ? [all[name] ?? [], value].flat() : value
+    submitted[name] = name in submitted ? [submitted[name] ?? [], value].flat() : value
   for (const [name, value] of Object.entries(values)) {
-    if (value === undefined) delete all[name]
-    else all[name] = value
+    if (value === undefined) delete submitted[name]
+    else submitted[name] = value
   }
-  return all
+  return submitted
 }
 
 /** Opens the page of a form and submits it with these values. */

@@ -98,10 +98,10 @@ describe('a record form with too deep or too large JSON', () => {
     async (_, problem, input) => {
       const { visits, client } = await newOwner(app)
       const { id } = await newParticipant(client)
-      for (const to of ['/records/participants/new', `/records/participants/${id}/edit`]) {
-        const form = mainForm((await visits.get(to)).text)
+      for (const formPath of ['/records/participants/new', `/records/participants/${id}/edit`]) {
+        const form = mainForm((await visits.get(formPath)).text)
         const answer = await visits.post(
-          to,
+          formPath,
           withValues(form, { full_name: 'Ada Lovelace', ...input }),
         )
         expect(answer.status).toBe(422)

@@ -141,7 +141,7 @@ describe('the overview', () => {
     expect(text).not.toContain('Theirs')
   })
 
-  it('the number of waiting deliveries links to them, even before the first attempt', async () => {
+  it('the number of waiting deliveries links to them, also if they are pending', async () => {
     const account = await app.newAccount()
     const id = await newWebhook(account, 'Slow')
     await newAttempts(account, id, [{ succeeded: true, at: NOW, state: 'pending' }])

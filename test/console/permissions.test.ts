@@ -126,8 +126,8 @@ describe('permissions on each route', () => {
   const send = (user: Visitor, { method, path }: ConsoleRequest) =>
     method === 'GET' ? user.get(path) : user.post(path)
 
-  /** Expects that the page opens. The file of the export does not: the export needs the permission
-   *  for participants, and is still in progress. */
+  /** Expects that the page opens. The file of the export does not open: it needs the permission for
+   *  participants, and the export is still in progress. */
   function expectOpen({ path }: ConsoleRequest, status: number, permissions: Permissions): void {
     const fileStatus = permissions.participants === 'none' ? 403 : 409
     expect(status, `GET ${path}`).toBe(path.endsWith('/file') ? fileStatus : 200)

@@ -76,7 +76,7 @@ describe('the page of a record', () => {
     },
   )
 
-  it('shows the error of the API when a referenced record is deleted, and changes nothing', async () => {
+  it('the deletion of a record with references: shows the error of the API, and changes nothing', async () => {
     const { client, visits } = await newOwner(app)
     const ada = await newParticipant(client)
     await newApplication(client, { participant_id: ada.id })

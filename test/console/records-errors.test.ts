@@ -74,13 +74,13 @@ describe('invalid values', () => {
 
   /** Expects that the form shows the errors of the API at the field, and keeps the input. */
   async function expectRefusal(
-    to: string,
+    formPath: string,
     field: string,
     input: Values,
     api: Answer,
   ): Promise<void> {
-    const sent = withValues(mainForm((await owner.visits.get(to)).text), input)
-    const answer = await owner.visits.post(to, sent)
+    const sent = withValues(mainForm((await owner.visits.get(formPath)).text), input)
+    const answer = await owner.visits.post(formPath, sent)
     expect([answer.status, api.status]).toEqual([422, 422])
     const shown = fieldErrors(answer.text)[errorId(field)]
     for (const message of Object.values<string[]>(api.body.errors).flat())

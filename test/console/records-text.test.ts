@@ -59,10 +59,10 @@ describe('unusual text', () => {
       tasks: task,
       payments: payment,
     }
-    const all = { ...editable, exports: exported }
+    const records = { ...editable, exports: exported }
     const text = encodeURIComponent(HOSTILE)
     const paths = [
-      ...Object.entries(all).flatMap(([slug, { id }]) => [
+      ...Object.entries(records).flatMap(([slug, { id }]) => [
         `/${slug}`,
         `/${slug}/${id}`,
         `/${slug}/${id}/delete`,

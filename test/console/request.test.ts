@@ -83,7 +83,7 @@ describe('the page of an API request', () => {
     const { account, owner } = await newAccountOwner(app)
     const body = JSON.stringify({ title: 'x'.repeat(70_000) })
     expect((await app.as(account).post('/tasks', body)).status).toBe(422)
-    // Not from the list: the log has the real time, which the list at the time of the test may omit.
+    // Read from the table: the list at the time of the test may omit a request with the real time.
     const id = await until('the request is logged', async () => {
       const rows = await app.db
         .read('request_log')

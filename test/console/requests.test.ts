@@ -198,7 +198,7 @@ describe('the list of API requests', () => {
     expect(text).toContain('the newest 200,000')
     const earlier = pathOfLink(text, 'Search earlier requests') ?? ''
     expect(requestIdsIn((await owner.get(earlier)).text)).toEqual([older])
-    // The file searches all of them, in batches.
+    // The file searches all requests, in batches.
     expect((await owner.get('/requests.csv?status=404')).text.trimEnd().split('\r\n')).toHaveLength(
       3,
     )

@@ -18,7 +18,7 @@ export interface Site {
   visit(path: string, options?: VisitOptions): Promise<BrowserVisit>
 }
 
-/** Starts before the tests and stops after them. */
+/** The service and the browser start before the tests of the file, and stop after them. */
 export function newSite(options?: AppOptions): Site {
   const app = sharedApp(options)
   let browser: Browser

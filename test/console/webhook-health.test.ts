@@ -17,7 +17,7 @@ import { newSite, SCREENS } from './site.ts'
 import { visitor } from './visitors.ts'
 
 const HOUR_MS = 3_600_000
-/** An open page shows another health of a webhook this soon after the attempt that changed it. */
+/** An open page shows a change of the health this soon after the attempt that caused the change. */
 const VISIBLE_WITHIN_MS = 10_000
 
 let clockOffsetMs = 0
@@ -181,7 +181,7 @@ describe('webhook health', () => {
       failures: 0,
     })
     expect(health.get(id)?.hours).toHaveLength(24)
-    // The p95 is 400 ms, as exactly as the counts by duration have it.
+    // The p95 is 400 ms. The stored counts know it only within a range of durations.
     expect(health.get(id)?.p95Ms).toBeGreaterThan(350)
     expect(health.get(id)?.p95Ms).toBeLessThan(470)
     expect(health.get(quiet)).toMatchObject({ state: 'no_traffic', lastAttempt: null, p95Ms: null })

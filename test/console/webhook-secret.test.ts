@@ -38,20 +38,20 @@ describe('the signing secret', () => {
     const admin = await newWebhookAdmin(app)
     const id = await admin.subscribe('https://example.com/')
     const secret = await admin.secretOf(id)
-    const to = `/webhooks/${id}/secret`
+    const secretPath = `/webhooks/${id}/secret`
     for (const password of ['', 'guess 1', 'guess 2', 'guess 3']) {
-      const answer = await admin.visitor.post(to, { password })
+      const answer = await admin.visitor.post(secretPath, { password })
       expect(answer.status).toBe(422)
       expect(answer.text).not.toContain('whsec_')
     }
-    expect(readSecret(await admin.visitor.post(to, { password: PASSWORD }))).toBe(secret)
-    expect((await admin.visitor.get(to)).text).not.toContain(secret)
+    expect(readSecret(await admin.visitor.post(secretPath, { password: PASSWORD }))).toBe(secret)
+    expect((await admin.visitor.get(secretPath)).text).not.toContain(secret)
     expect(await admin.auditEntries()).toEqual([
       { action: 'webhook.secret_revealed', targetId: id, details: {} },
     ])
 
-    for (let count = 0; count < 5; count++) await admin.visitor.post(to, { password: 'guess' })
-    const locked = await admin.visitor.post(to, { password: PASSWORD })
+    for (let count = 0; count < 5; count++) await admin.visitor.post(secretPath, { password: 'guess' })
+    const locked = await admin.visitor.post(secretPath, { password: PASSWORD })
     expect(locked.status).toBe(422)
     expect(locked.text).toContain('Too many attempts.')
     expect(locked.text).not.toContain('whsec_')

@@ -23,8 +23,8 @@ onPostgres('several nodes', () => {
         }),
       ),
     )
-    const all = (await readMigrations()).map(({ name }) => name)
-    expect(migrations.toSorted((a, b) => a.length - b.length)).toEqual([[], [], all])
+    const names = (await readMigrations()).map(({ name }) => name)
+    expect(migrations.toSorted((a, b) => a.length - b.length)).toEqual([[], [], names])
   })
 
   test('count the requests of a user together, and refuse a revoked key immediately', async () => {

@@ -56,16 +56,17 @@ describe('request log', () => {
 
   test('masks a whole key with an escaped letter in its middle', async () => {
     const account = await http.app.newAccount()
-    const [start, rest] = [account.key.slice(0, 'mst_'.length + 6), account.key.slice('mst_'.length + 7)]
-    await http.app.as(account).post('/participants', `{"full_name": "${start}\\u0063${rest}"}`)
-    await http.app.as(account).get(`/participants?filter[search]=${start}%63${rest}`)
-    await http.app.as(account).post('/participants', { full_name: `${start}-${rest}` })
+    // An escaped letter takes the place of the letter between these two.
+    const [start, end] = [account.key.slice(0, 'mst_'.length + 6), account.key.slice('mst_'.length + 7)]
+    await http.app.as(account).post('/participants', `{"full_name": "${start}\\u0063${end}"}`)
+    await http.app.as(account).get(`/participants?filter[search]=${start}%63${end}`)
+    await http.app.as(account).post('/participants', { full_name: `${start}-${end}` })
     const [json, url, other] = await threeRequests(account.accountId)
     const masked = `${account.key.slice(0, 'mst_'.length + 4)}…`
     expect(json?.request_body).toBe(`{"full_name": "${masked}"}`)
     expect(url?.path).toBe(`/public/v1/participants?filter[search]=${masked}`)
     // A hyphen is in no key.
-    expect(other?.request_body).toBe(JSON.stringify({ full_name: `${masked}-${rest}` }))
+    expect(other?.request_body).toBe(JSON.stringify({ full_name: `${masked}-${end}` }))
   })
 
   test('stores at most 64 KiB of a body', async () => {
@@ -80,10 +81,10 @@ describe('request log', () => {
   })
 
   test('an entry that the database refuses does not block the others', async () => {
-    const lines: string[] = []
+    const logLines: string[] = []
     await using app = await startApp({
       logLevel: 'error',
-      logTo: { write: (line) => void lines.push(line) },
+      logTo: { write: (line) => void logLines.push(line) },
     })
     await app.db.write.raw('create unique index unique_request_id on request_log (request_id)')
     const client = await app.newClient()
@@ -94,7 +95,7 @@ describe('request log', () => {
       return rows.includes('third') && rows
     })
     expect(logged).toEqual(['first', 'second', 'third'])
-    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    expect(logLines.map((line) => JSON.parse(line))).toMatchObject([
       { requestId: 'second', msg: 'A request could not be logged' },
     ])
   })

@@ -81,7 +81,7 @@ describe('a parameter with several values', () => {
     }
   })
 
-  test('an export takes blanks after the commas of a filter', async () => {
+  test('an export accepts spaces after the commas of a filter', async () => {
     const filters = { status: 'active, archived' }
     const body = { resource: 'participants', format: 'csv', filters }
     expect(await client.post('/exports', body)).toMatchObject({ status: 201, body: { filters } })

@@ -128,10 +128,11 @@ describe.each(listIds)('%s', (id) => {
     const unsorted = await list(one, '')
     expect(unsorted.ids.length).toBeGreaterThan(0)
     for (const sort of sorts.flatMap((field) => [field, `-${field}`])) {
-      const [mine, theirs] = [await list(one, `sort=${sort}`), await list(other, `sort=${sort}`)]
-      expect(mine.ids.toSorted()).toEqual(unsorted.ids.toSorted())
-      expect([mine.total, theirs.total]).toEqual([unsorted.ids.length, unsorted.ids.length])
-      expect(mine.ids.filter((recordId) => theirs.ids.includes(recordId))).toEqual([])
+      const query = `sort=${sort}`
+      const [ofOne, ofOther] = [await list(one, query), await list(other, query)]
+      expect(ofOne.ids.toSorted()).toEqual(unsorted.ids.toSorted())
+      expect([ofOne.total, ofOther.total]).toEqual([unsorted.ids.length, unsorted.ids.length])
+      expect(ofOne.ids.filter((recordId) => ofOther.ids.includes(recordId))).toEqual([])
     }
   })
 
@@ -142,10 +143,10 @@ describe.each(listIds)('%s', (id) => {
       for (const [value] of filterCasesFor(id)[name] ?? []) {
         if (typeof value === 'string') {
           const query = `filter[${name}]=${value}`
-          const [mine, theirs] = [await list(one, query), await list(other, query)]
-          expect(mine.total).toBe(theirs.total)
-          expect(mine.ids.filter((recordId) => theirs.ids.includes(recordId))).toEqual([])
-          matched += mine.total
+          const [ofOne, ofOther] = [await list(one, query), await list(other, query)]
+          expect(ofOne.total).toBe(ofOther.total)
+          expect(ofOne.ids.filter((recordId) => ofOther.ids.includes(recordId))).toEqual([])
+          matched += ofOne.total
         } else {
           const query = `filter[${name}]=${value(other.seeded)}`
           expect(await list(one, query)).toEqual({ total: 0, ids: [] })
