@@ -71,10 +71,10 @@ const forms: Record<string, CreateForm> = {
 
 /** Opens the page with the form. Returns the fields to send. */
 async function fillForm(
-  visitor: Visitor,
+  user: Visitor,
   { path, values }: CreateForm,
 ): Promise<Record<string, string | string[]>> {
-  const page = await visitor.get(path)
+  const page = await user.get(path)
   return withValues(mainForm(page.text), await values())
 }
 

@@ -1,3 +1,4 @@
+/** Record forms without JavaScript, and the deletion of an export. */
 import { describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
 import { newJob, newParticipant, newTask } from '../handlers/new-records.ts'
