@@ -23,7 +23,8 @@ const FLAGS = [
 ]
 const LAUNCH_TIMEOUT_MS = 60_000
 
-/** Launches Chromium, which the caller must close. `BROWSER=/usr/bin/chromium` selects another browser. */
+/** Launches Chromium, which the caller must close. `BROWSER=/usr/bin/chromium` selects another
+ *  browser. */
 export async function openBrowser(): Promise<Browser> {
   const { BROWSER } = process.env
   if (BROWSER !== undefined)

@@ -223,9 +223,14 @@ describe('a malformed ID', () => {
     '/webhooks/jobs',
     '/webhooks/new',
   ]
-  const recordLists = ['participants', 'tasks', 'jobs', 'job-applications', 'exports', 'payments'].map(
-    (slug) => `/records/${slug}`,
-  )
+  const recordLists = [
+    'participants',
+    'tasks',
+    'jobs',
+    'job-applications',
+    'exports',
+    'payments',
+  ].map((slug) => `/records/${slug}`)
   const parameters = [
     'key',
     'user',
@@ -248,11 +253,14 @@ describe('a malformed ID', () => {
     '0'.repeat(36),
   ]
 
-  it.each([...pages, ...recordLists])('in any parameter of %s is not a server error', async (path) => {
-    for (const name of parameters)
-      for (const value of malformedIds)
-        await expectNoServerError(`${path}?${name}=${encodeURIComponent(value)}`)
-  })
+  it.each([...pages, ...recordLists])(
+    'in any parameter of %s is not a server error',
+    async (path) => {
+      for (const name of parameters)
+        for (const value of malformedIds)
+          await expectNoServerError(`${path}?${name}=${encodeURIComponent(value)}`)
+    },
+  )
 
   it('in any filter of a record list is not a server error', async () => {
     for (const path of recordLists)

@@ -23,7 +23,11 @@ describe('bulk jobs', () => {
       '30 deliveries , about 30 seconds.',
     )
 
-    const wrong = await admin.visitor.post(formPath, { since: 'yesterday', until: '', rate: '5000' })
+    const wrong = await admin.visitor.post(formPath, {
+      since: 'yesterday',
+      until: '',
+      rate: '5000',
+    })
     expect(wrong.status).toBe(422)
     expect(fieldErrors(wrong.text)).toEqual({
       since: 'Enter a date and time in UTC, for example 2026-11-21T09:30.',
@@ -112,9 +116,9 @@ describe('bulk jobs', () => {
       fieldErrors((await admin.visitor.post(formPath, { since: '', rate: '50' })).text),
     ).toHaveProperty('since')
     const from = new Date(Date.now() - HOUR_MS).toISOString().slice(0, 16)
-    expect((await admin.visitor.post(formPath, { since: from, until: from, rate: '50' })).text).toContain(
-      'Choose a time after “From”.',
-    )
+    expect(
+      (await admin.visitor.post(formPath, { since: from, until: from, rate: '50' })).text,
+    ).toContain('Choose a time after “From”.')
     expect((await admin.visitor.get(`${formPath}?since=${from}`)).text).toContain(
       'The webhook missed no events in this period.',
     )

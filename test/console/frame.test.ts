@@ -189,9 +189,9 @@ describe('the console', () => {
 
     it('from another site: 403, and nothing changes', async () => {
       const user = await visitor(app, account)
-      expect(
-        (await user.post('/sign-out', {}, { 'Sec-Fetch-Site': 'cross-site' })).status,
-      ).toBe(403)
+      expect((await user.post('/sign-out', {}, { 'Sec-Fetch-Site': 'cross-site' })).status).toBe(
+        403,
+      )
       expect((await user.get('')).status).toBe(200)
     })
 
@@ -232,10 +232,7 @@ describe('the console', () => {
   it('more than 120 forms of a user within a minute: 429', async () => {
     const { owner: user } = await newAccountOwner(app)
     const statuses = await Promise.all(
-      Array.from(
-        { length: 125 },
-        async () => (await user.post('/me', { full_name: '' })).status,
-      ),
+      Array.from({ length: 125 }, async () => (await user.post('/me', { full_name: '' })).status),
     )
     expect(statuses.toSorted()).toEqual([...Array(120).fill(422), ...Array(5).fill(429)])
     const refused = await user.post('/me', { full_name: 'Ann' })

@@ -173,9 +173,9 @@ describe('invitations', () => {
       status: 422,
       text: expect.stringContaining('This email cannot be used. Enter another one.'),
     })
-    expect((await owner.post('/people/invite', { ...input, email: teammate.email })).text).toContain(
-      'A user of your account already has this email.',
-    )
+    expect(
+      (await owner.post('/people/invite', { ...input, email: teammate.email })).text,
+    ).toContain('A user of your account already has this email.')
     expect(refused.text).toContain('value="Jonas &#60;Weber&#62;"')
     expect(refused.text).toContain('value="admin" checked')
     expect(refused.text).toContain('value="api_keys" checked')

@@ -112,16 +112,16 @@ describe('people', () => {
     expect((await personVisitor.get('/me')).status).toBe(303)
     expect((await app.as({ key }).get('/tasks')).status).toBe(401)
     const guest = await visitor(app)
-    expect(
-      (await guest.post('/sign-in', { email: person.email, password: PASSWORD })).status,
-    ).toBe(401)
+    expect((await guest.post('/sign-in', { email: person.email, password: PASSWORD })).status).toBe(
+      401,
+    )
 
     await owner.post(`/people/${person.userId}/reactivate`)
     expect((await app.as({ key }).get('/tasks')).status).toBe(200)
     expect((await personVisitor.get('/me')).status).toBe(303)
-    expect(
-      (await guest.post('/sign-in', { email: person.email, password: PASSWORD })).status,
-    ).toBe(303)
+    expect((await guest.post('/sign-in', { email: person.email, password: PASSWORD })).status).toBe(
+      303,
+    )
   })
 
   it('an action that is sent twice: is logged once', async () => {
@@ -169,14 +169,7 @@ describe('people', () => {
     const { userId } = stranger
     const before = await app.db.read('users').where({ id: userId })
     expect((await owner.get(`/people/${userId}`)).status).toBe(404)
-    for (const path of [
-      '',
-      '/link',
-      '/link/withdraw',
-      '/withdraw',
-      '/deactivate',
-      '/reactivate',
-    ]) {
+    for (const path of ['', '/link', '/link/withdraw', '/withdraw', '/deactivate', '/reactivate']) {
       const fields = { role: 'member', ...NO_ACCESS }
       expect((await owner.post(`/people/${userId}${path}`, fields)).status, path).toBe(404)
     }

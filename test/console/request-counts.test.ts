@@ -12,7 +12,10 @@ describe('stored counts of API requests', () => {
         app.as(account).get(index % 4 === 0 ? '/tasks/nothing' : '/tasks'),
       ),
     )
-    await until('all requests are logged', async () => (await readCounts(app, account)).requests === 20)
+    await until(
+      'all requests are logged',
+      async () => (await readCounts(app, account)).requests === 20,
+    )
     expect(await readCounts(app, account)).toEqual({
       requests: 20,
       ok: 15,

@@ -231,5 +231,8 @@ function inputTime(at: number): string {
 function expectNear(text: string | undefined, exactMs = Number.NaN): void {
   const [, value, unit] = /^([\d.]+) (ms|s)$/.exec(text ?? '') ?? []
   const milliseconds = Number(value) * (unit === 's' ? 1_000 : 1)
-  expect(Math.abs(milliseconds / exactMs - 1), `${text}, not within 5 % of ${exactMs} ms`).toBeLessThan(0.05)
+  expect(
+    Math.abs(milliseconds / exactMs - 1),
+    `${text}, not within 5 % of ${exactMs} ms`,
+  ).toBeLessThan(0.05)
 }

@@ -87,9 +87,7 @@ describe('API requests in a browser', () => {
     },
   ])('$path reloads by itself: $isReloading', async ({ path, isReloading }) => {
     const owner = await visitor(site.app, account)
-    expect((await owner.get(path)).text.includes('hx-trigger="every')).toBe(
-      isReloading,
-    )
+    expect((await owner.get(path)).text.includes('hx-trigger="every')).toBe(isReloading)
   })
 
   it('shows a tooltip at a bar of the chart', async () => {

@@ -84,7 +84,10 @@ describe('sign-in', () => {
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(14 * 60)
     expect((await attempt(other.email, PASSWORD)).status).toBe(303)
     expect(
-      await postFrom('127.0.0.9', isolated, '/sign-in', { email: person.email, password: PASSWORD }),
+      await postFrom('127.0.0.9', isolated, '/sign-in', {
+        email: person.email,
+        password: PASSWORD,
+      }),
     ).toBe(303)
     expect((await attempt(person.email, PASSWORD)).status).toBe(429)
     const scope = accountScope({ dialect: isolated.db.dialect, sql: isolated.db.read }, accountId)

@@ -117,7 +117,9 @@ describe('webhook health', () => {
       expect(badgeIn(text)).toBe('1 failing')
       expect(mainText(text)).toContain('Disabled')
     }
-    const [entry] = (await admin.auditEntries()).filter(({ action }) => action === 'webhook.disabled')
+    const [entry] = (await admin.auditEntries()).filter(
+      ({ action }) => action === 'webhook.disabled',
+    )
     expect(entry).toMatchObject({ targetId: id, details: { failing_since: expect.any(String) } })
     const owner = await visitor(app, admin.owner)
     expect(mainText((await owner.get('/audit-log')).text)).toMatch(
@@ -146,7 +148,9 @@ describe('webhook health', () => {
     const { accountId } = admin.owner
     await disableDeadWebhook(app.db, { id, accountId, failingSince }, now())
     const readPage = async () => mainText((await admin.visitor.get(`/webhooks/${id}`)).text)
-    expect(await readPage()).toMatch(/Disabled automatically .* No attempt has succeeded since .* UTC/)
+    expect(await readPage()).toMatch(
+      /Disabled automatically .* No attempt has succeeded since .* UTC/,
+    )
     await count('success', 204, Date.now())
     expect(await readPage()).toMatch(/Disabled automatically [^.]*\. Nothing is sent\./)
   })

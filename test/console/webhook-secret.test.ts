@@ -11,7 +11,6 @@ import { PASSWORD } from './visitors.ts'
 
 const app = sharedApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
-
 describe('the signing secret', () => {
   it('that cannot be read pauses the webhook until another one is activated', async () => {
     const admin = await newWebhookAdmin(app)
@@ -50,7 +49,8 @@ describe('the signing secret', () => {
       { action: 'webhook.secret_revealed', targetId: id, details: {} },
     ])
 
-    for (let count = 0; count < 5; count++) await admin.visitor.post(secretPath, { password: 'guess' })
+    for (let count = 0; count < 5; count++)
+      await admin.visitor.post(secretPath, { password: 'guess' })
     const locked = await admin.visitor.post(secretPath, { password: PASSWORD })
     expect(locked.status).toBe(422)
     expect(locked.text).toContain('Too many attempts.')

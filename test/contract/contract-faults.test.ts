@@ -12,7 +12,7 @@ import {
   startFaultyProxy,
 } from '../../scripts/contract/prove/faulty-proxy.ts'
 import { newMuster } from '../cli/muster.ts'
-import { TEST_TIMEOUT_MS, type ReportedCase, startTarget, type Target } from './contract-target.ts'
+import { type ReportedCase, startTarget, type Target, TEST_TIMEOUT_MS } from './contract-target.ts'
 
 let target: Target
 beforeAll(async () => {

@@ -7,7 +7,7 @@ import { startFaultyProxy } from '../../scripts/contract/prove/faulty-proxy.ts'
 import { newMuster } from '../cli/muster.ts'
 import { operationIds } from '../helpers.ts'
 import { freePort } from '../postgres.ts'
-import { TEST_TIMEOUT_MS, type ReportedCase, startTarget, type Target } from './contract-target.ts'
+import { type ReportedCase, startTarget, type Target, TEST_TIMEOUT_MS } from './contract-target.ts'
 import { startSlowProxy } from './slow-proxy.ts'
 
 /** What must occur by the contract, for example a status of an operation. */

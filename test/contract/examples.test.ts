@@ -92,7 +92,9 @@ describe('records: the examples of the requests lead to the examples of the resp
 
   test('tasks', async () => {
     const freshClient = await newClient()
-    await expectRecord(freshClient, '/tasks', 'Task', { participant_id: await createParticipant(freshClient) })
+    await expectRecord(freshClient, '/tasks', 'Task', {
+      participant_id: await createParticipant(freshClient),
+    })
   })
 
   test('payments', async () => {

@@ -57,7 +57,10 @@ describe('request log', () => {
   test('masks a whole key with an escaped letter in its middle', async () => {
     const account = await http.app.newAccount()
     // An escaped letter takes the place of the letter between these two.
-    const [start, end] = [account.key.slice(0, 'mst_'.length + 6), account.key.slice('mst_'.length + 7)]
+    const [start, end] = [
+      account.key.slice(0, 'mst_'.length + 6),
+      account.key.slice('mst_'.length + 7),
+    ]
     await http.app.as(account).post('/participants', `{"full_name": "${start}\\u0063${end}"}`)
     await http.app.as(account).get(`/participants?filter[search]=${start}%63${end}`)
     await http.app.as(account).post('/participants', { full_name: `${start}-${end}` })

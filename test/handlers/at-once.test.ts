@@ -150,7 +150,10 @@ describe('unique values', () => {
     const answers = await Promise.all(
       people.map(({ id }, i) => client.patch(`/participants/${id}`, { email: emails[i] })),
     )
-    expect(answers.map(statusAndFields).sort()).toEqual([[200, []], ...Array(2).fill([422, ['email']])])
+    expect(answers.map(statusAndFields).sort()).toEqual([
+      [200, []],
+      ...Array(2).fill([422, ['email']]),
+    ])
   })
 })
 

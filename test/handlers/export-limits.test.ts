@@ -55,7 +55,10 @@ test('a file above the limit of stored bytes: the export fails at once and says 
   await newTasks(client, MIB)
   const id = await requestExport(client, { resource: 'tasks', format: 'json' })
   await writeFile(app, id)
-  expect((await client.get(`/exports/${id}`)).body).toMatchObject({ status: 'failed', error: FILES_TOO_LARGE })
+  expect((await client.get(`/exports/${id}`)).body).toMatchObject({
+    status: 'failed',
+    error: FILES_TOO_LARGE,
+  })
   expect(await countChunks(app.db, id)).toBe(0)
   expect((await eventsAbout(client, id)).toSorted()).toEqual(['export.created', 'export.failed'])
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { sharedApp } from '../helpers.ts'
-import { expectMove, expectRead, expectUpdate, statusAndFields, pairsOf } from './checks.ts'
+import { expectMove, expectRead, expectUpdate, pairsOf, statusAndFields } from './checks.ts'
 import {
   type Body,
   eventsAbout,
@@ -99,10 +99,9 @@ describe('createJobApplication', () => {
       job_id: (await newJob(client)).id,
       participant_id: (await newParticipant(client)).id,
     }
-    expect(statusAndFields(await client.post('/job-applications', { ...ids, [name]: value }))).toEqual([
-      422,
-      [field],
-    ])
+    expect(
+      statusAndFields(await client.post('/job-applications', { ...ids, [name]: value })),
+    ).toEqual([422, [field]])
     expect((await client.get('/job-applications')).body.meta.total).toBe(0)
   })
 

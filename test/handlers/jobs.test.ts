@@ -2,11 +2,11 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { type Client, sharedApp } from '../helpers.ts'
 import { expectMove, pairsOf } from './checks.ts'
 import {
+  errorOf,
   eventsAbout,
   expectSuccess,
   newApplication,
   newJob,
-  errorOf,
   requestExample,
 } from './new-records.ts'
 

@@ -284,7 +284,8 @@ describe('listParticipants, listJobs: search', () => {
     await newJob(otherClient, { title: text })
     await newJob(otherClient, { title: 'Something else', description: text })
     const total = async (path: string): Promise<number> =>
-      (await otherClient.get(`${path}?filter[search]=${encodeURIComponent(search)}`)).body.meta.total
+      (await otherClient.get(`${path}?filter[search]=${encodeURIComponent(search)}`)).body.meta
+        .total
     expect([await total('/participants'), await total('/jobs')]).toEqual([1, 2])
   })
 })

@@ -2,13 +2,13 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { type Client, sharedApp, type TestAccount } from '../helpers.ts'
 import {
   type Body,
+  errorOf,
   eventsAbout,
   expectSuccess,
   newApplication,
   newParticipant,
   newPayment,
   newTask,
-  errorOf,
   requestExample,
 } from './new-records.ts'
 
@@ -109,7 +109,11 @@ describe('createParticipant', () => {
     const otherClient = await app.newClient()
     const answers = await Promise.all(
       Array.from({ length: 6 }, () =>
-        otherClient.post('/participants', { full_name: 'A', email: 'race@example.com', tags: ['x'] }),
+        otherClient.post('/participants', {
+          full_name: 'A',
+          email: 'race@example.com',
+          tags: ['x'],
+        }),
       ),
     )
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 422, 422, 422, 422, 422])

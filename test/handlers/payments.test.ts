@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { CLOCK_DIFFERENCE_MS, sharedApp } from '../helpers.ts'
-import { expectMove, expectRead, expectUpdate, statusAndFields, pairsOf } from './checks.ts'
+import { expectMove, expectRead, expectUpdate, pairsOf, statusAndFields } from './checks.ts'
 import {
   eventsAbout,
   newParticipant,
@@ -151,7 +151,9 @@ describe('updatePayment', () => {
     const client = await app.newClient()
     const before = await newPayment(client)
     expect(
-      statusAndFields(await client.patch(`/payments/${before.id}`, { note: 'New', [field]: value })),
+      statusAndFields(
+        await client.patch(`/payments/${before.id}`, { note: 'New', [field]: value }),
+      ),
     ).toEqual([422, [field]])
     expect((await client.get(`/payments/${before.id}`)).body).toEqual(before)
   })

@@ -3,13 +3,13 @@ import { describe, expect, test } from 'vitest'
 import { type Answer, type Client, sharedApp } from '../helpers.ts'
 import {
   type Body,
+  errorOf,
   eventsAbout,
   newApplication,
   newJob,
   newParticipant,
   newPayment,
   newTask,
-  errorOf,
   UNKNOWN_ID,
 } from './new-records.ts'
 

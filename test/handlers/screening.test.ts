@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { transaction } from '../../records/database/transaction.ts'
 import { sharedApp } from '../helpers.ts'
 import { expectUpdate } from './checks.ts'
-import { eventsAbout, newApplication, newJob, newParticipant, errorOf } from './new-records.ts'
+import { errorOf, eventsAbout, newApplication, newJob, newParticipant } from './new-records.ts'
 
 const app = sharedApp()
 

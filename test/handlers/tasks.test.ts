@@ -3,12 +3,12 @@ import { type Client, sharedApp } from '../helpers.ts'
 import { expectMove, pairsOf } from './checks.ts'
 import {
   type Body,
+  errorOf,
   eventsAbout,
   expectSuccess,
   newParticipant,
   newPayment,
   newTask,
-  errorOf,
   requestExample,
 } from './new-records.ts'
 

@@ -112,7 +112,10 @@ export const endpoints: Section = {
     { quote: '2. Parameters available differ by endpoint.', tests: [OTHER_FILTERS, SORT] },
     {
       quote: '3. When `meta.allowed_sorts` is an empty array, the endpoint offers no sorting.',
-      tests: [SORT, 'test/handlers/events.test.ts > %s → 422, because the list has no sorts and filters'],
+      tests: [
+        SORT,
+        'test/handlers/events.test.ts > %s → 422, because the list has no sorts and filters',
+      ],
     },
     {
       quote:

@@ -13,7 +13,7 @@ import {
   type NewParticipantStatus,
 } from './generated/hey-api'
 import { createClient } from './generated/hey-api/client'
-import { headers, proxyUrl, limitHeaders, screening_questions, url } from './report'
+import { headers, limitHeaders, proxyUrl, screening_questions, url } from './report'
 
 const client = createClient({ baseUrl: url, headers })
 

@@ -14,7 +14,7 @@ import {
   listPayments,
   type NewParticipantStatus,
 } from './generated/kubb'
-import { headers, proxyUrl, limitHeaders, screening_questions, url } from './report'
+import { headers, limitHeaders, proxyUrl, screening_questions, url } from './report'
 
 setConfig({ baseURL: url, headers: { ...headers, 'Content-Type': 'application/json' } })
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import createClient from 'openapi-fetch'
 import type { components, paths } from './generated/openapi-fetch'
-import { headers, proxyUrl, limitHeaders, screening_questions, url } from './report'
+import { headers, limitHeaders, proxyUrl, screening_questions, url } from './report'
 
 const client = createClient<paths>({ baseUrl: url, headers })
 

@@ -11,7 +11,7 @@ import {
   listPayments,
   type NewParticipantStatus,
 } from './generated/orval'
-import { proxyUrl, limitHeaders, screening_questions } from './report'
+import { limitHeaders, proxyUrl, screening_questions } from './report'
 
 async function create(full_name: string, status: NewParticipantStatus): Promise<string> {
   const email = `${full_name}@example.com`
