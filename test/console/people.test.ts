@@ -19,7 +19,8 @@ describe('people', () => {
     ;({ account, owner } = await newAccountOwner(app))
   })
 
-  /** Submits the form of access for an Admin without grants and permissions, except for `fields`. */
+  /** Submits the form of access for an Admin without grants and permissions, except for
+   *  `fields`. */
   const changeAccess = (userId: string, fields: Record<string, string | string[]>) =>
     owner.submit(`/people/${userId}`, { role: 'admin', ...NO_ACCESS, ...fields })
 

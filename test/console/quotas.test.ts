@@ -9,7 +9,8 @@ const app = sharedApp({
   environment: { EVENTS_PER_ACCOUNT_AND_DAY: '2', EXPORTS_UNFINISHED_PER_ACCOUNT: '1' },
 })
 
-/** The Owner of an account that has caused all events of its quota, and the ID of one of its tasks. */
+/** The Owner of an account that has caused all events of its quota, and the ID of one of its
+ *  tasks. */
 async function newAccountAtQuota() {
   const { client, visits } = await newOwner(app)
   await newTask(client)

@@ -43,8 +43,8 @@ async function newLinkedRecords(client: Client): Promise<Record<string, string>>
 }
 
 /** Requests for a resource: the permission that each needs, whether a resource has the page, and
- *  the status with the permission. The forms are empty. `/delete` is not posted: it would delete the
- *  record of all tests. */
+ *  the status with the permission. The forms are empty. `/delete` is not posted: it would delete
+ *  the record of all tests. */
 const ACTIONS = [
   { name: 'list', method: 'get', to: () => '', needs: 'read', exists: () => true, status: 200 },
   {

@@ -43,8 +43,8 @@ function findTarget(descriptor: string): string | undefined {
   }
 }
 
-/** When TCP will probe each of the connections, in ms from now. 02 is the timer of keep-alive, which
- *  the kernel shows in hundredths of a second. */
+/** When TCP will probe each of the connections, in ms from now. 02 is the timer of keep-alive,
+ *  which the kernel shows in hundredths of a second. */
 function keepAliveTimersMs(): number[] {
   return listConnections()
     .filter(({ timer }) => timer.startsWith('02:'))

@@ -155,8 +155,8 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
   )
 })
 
-/** Imitates a record that changes between two requests: appends a counter to each version, and raises
- *  the counter before the first conditional request with each kind of header. */
+/** Imitates a record that changes between two requests: appends a counter to each version, and
+ *  raises the counter before the first conditional request with each kind of header. */
 function recordThatChanges(): ProxyHooks {
   let changes = 0
   const kinds = new Set<string>()

@@ -1,4 +1,5 @@
-/** Nodes behind PgBouncer. With `REQUIRE_PGBOUNCER=1`, a test fails if PgBouncer is not installed. */
+/** Nodes behind PgBouncer. With `REQUIRE_PGBOUNCER=1`, a test fails if PgBouncer is not
+ *  installed. */
 import { describe, expect, inject, test } from 'vitest'
 import { newMuster } from '../cli/muster.ts'
 import { databaseUrlOf, newDatabase, startApp, type TestApp, until } from '../helpers.ts'

@@ -35,8 +35,8 @@ export interface Generator {
   /** The value that the client reads for `NEW_STATUS`, or a part of its error. Undefined for a
    *  generator of AsyncAPI models. */
   newStatus?: typeof NEW_STATUS | 'unknown_default_open_api' | { error: string }
-  /** The value that the client reads for `NEW_EVENT_TYPE`, which is this value by default, or a part
-   *  of its error. */
+  /** The value that the client reads for `NEW_EVENT_TYPE`, which is this value by default, or a
+   *  part of its error. */
   newEventType?: typeof NEW_EVENT_TYPE | { error: string }
 }
 

@@ -66,8 +66,8 @@ try {
 console.log(`\n${passed} passed, ${failed} failed, ${skipped} skipped`)
 if (failed > 0) process.exitCode = 1
 
-/** Copies the programs to the folder, with the contracts that a developer downloads from the service
- *  and the body of a delivery. */
+/** Copies the programs to the folder, with the contracts that a developer downloads from the
+ *  service and the body of a delivery. */
 async function copySources(service: Service): Promise<void> {
   for (const language of languageNames)
     await cp(join(HERE, language), join(folder, language), { recursive: true })
@@ -105,8 +105,8 @@ async function test(generator: Generator, service: Service): Promise<void> {
   }
 }
 
-/** Returns false if a program of the toolchain is missing. Then also counts the generator: as failed
- *  if its language is required, else as skipped. */
+/** Returns false if a program of the toolchain is missing. Then also counts the generator: as
+ *  failed if its language is required, else as skipped. */
 async function checkToolchain(language: LanguageName): Promise<boolean> {
   const { probe } = languages[language]
   const isInstalled = await execute(language, probe).then(

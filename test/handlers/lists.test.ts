@@ -163,7 +163,8 @@ async function statementsOf(id: OperationId, query: string): Promise<Statement[]
   return statements.filter(({ sql }) => /count\(|order by/.test(sql))
 }
 
-/** The query plan. PostgreSQL must plan as for large tables: without scans and sorts if possible. */
+/** The query plan. PostgreSQL must plan as for large tables: without scans and sorts if
+ *  possible. */
 async function planOf(sql: string, bindings: unknown[]): Promise<string> {
   const text = sql.replaceAll(/\$\d+/g, '?')
   // A connection of its own: on SQLite, EXPLAIN leaves its connection with a stale snapshot.

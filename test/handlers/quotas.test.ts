@@ -6,8 +6,8 @@ import { UNKNOWN_ID } from './new-records.ts'
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
-/** The next midnight (UTC). The service counts the events of a day by their IDs, which have the time
- *  of the machine, so `clock` must be on the day of the machine. */
+/** The next midnight (UTC). The service counts the events of a day by their IDs, which have the
+ *  time of the machine, so `clock` must be on the day of the machine. */
 const MIDNIGHT = Math.ceil(Date.now() / DAY_MS) * DAY_MS
 
 let clock = MIDNIGHT - 2 * HOUR_MS
