@@ -79,7 +79,7 @@ describe('a body that would grow by its indentation', () => {
       return delivery?.attempts === 1 && delivery.id
     })
     const { text } = await admin.visitor.get(`/webhooks/${webhookId}/deliveries/${id}`)
-    expect(text).toContain(body.slice(0, 10_000))
+    expect(text).toContain(body)
     expect(text.length).toBeLessThan(200_000)
   })
 })
