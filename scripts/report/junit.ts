@@ -25,13 +25,13 @@ ${cases.map(testCase).join('')}  </testsuite>
 
 function testCase({ classname, name, seconds, failures = [], skipped }: TestCase): string {
   const time = seconds === undefined ? '' : ` time="${seconds.toFixed(3)}"`
-  const results = failures.map(({ type, message, details }) => {
-    const attributes = `${type === undefined ? '' : `type="${type}" `}message="${escaped(message)}"`
+  const elements = failures.map(({ type, message, details }) => {
+    const attributes = `${type === undefined ? '' : `type="${escaped(type)}" `}message="${escaped(message)}"`
     return `<failure ${attributes}>${escaped(details)}</failure>`
   })
-  if (skipped !== undefined) results.push(`<skipped message="${escaped(skipped)}"></skipped>`)
+  if (skipped !== undefined) elements.push(`<skipped message="${escaped(skipped)}"></skipped>`)
   const attributes = `classname="${escaped(classname)}" name="${escaped(name)}"${time}`
-  return `    <testcase ${attributes}>${results.join('')}</testcase>\n`
+  return `    <testcase ${attributes}>${elements.join('')}</testcase>\n`
 }
 
 /** One test case for each result, which fails if the result is an error. Without results, one test
@@ -49,11 +49,12 @@ export function resultsJunit(name: string, results: Result[]): string {
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove.
-const CONTROL_CHARACTERS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g
+const NOT_IN_XML = /[\0-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu
 
-/** XML 1.0 §2.2 allows no control characters except tab and line ends. */
+/** Without the characters that XML 1.0 §2.2 does not allow: control characters except tab and line
+ *  ends, U+FFFE, U+FFFF, and surrogates without a partner. */
 export function escaped(text: string): string {
   return text
-    .replace(CONTROL_CHARACTERS, '')
+    .replace(NOT_IN_XML, '')
     .replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '')
 }
