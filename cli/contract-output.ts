@@ -24,7 +24,7 @@ export function formatReport(report: Report): string {
   const requestCount = cases.reduce((sum, { requests }) => sum + requests, 0)
   const hasResults = dredd !== null || cases.length > 0
   return [
-    ...(hasResults ? [formatMatrix(report), '', ...formatExcuses(report), ''] : []),
+    ...(hasResults ? [formatMatrix(report), '', ...formatExcuses(report)] : []),
     ...failures,
     ...untested.map(({ operation, reason }) => `SKIP  ${operation}: ${reason}`),
     ...unused.map((oracle) => `SKIP  ${oracle.name}: ${describeUnused(oracle)}`),
@@ -53,9 +53,10 @@ const indent = (text: string): string => text.replace(/^/gm, '      ')
 /** Explains the "-" of each column: the reason depends on the status alone. */
 function formatExcuses({ cells }: Report): string[] {
   const reasons = new Map(cells.filter(isExcused).map(({ name, reason }) => [name, reason]))
-  return [...reasons].map(
+  const lines = [...reasons].map(
     ([name, reason]) => `"-" under ${name}: not required, because this status ${reason}.`,
   )
+  return lines.length === 0 ? [] : [...lines, '']
 }
 
 /** A row for each operation: how often each documented status and event occurred. */
