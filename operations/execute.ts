@@ -88,13 +88,16 @@ interface Execution<Id extends OperationId> {
   isMatch?: (current: object) => boolean
   /** Only the first request with this key changes something. The others get the response of the
    *  first. */
-  once?: KeyedRequest
+  idempotency?: KeyedRequest
   /** Sends the response to the client. Returns the copy that is stored with the idempotency key. */
   respond?: (result: unknown) => StoredResponse
 }
 
-/** The result of the handler, or the stored response to an earlier request with the same key. */
-type ExecutionResult = { result: unknown; stored?: undefined } | { stored: StoredResponse }
+/** The result of the handler, or the response to an earlier request with the same key. Then `respond`
+ *  is not called. */
+type ExecutionResult =
+  | { result: unknown; earlierResponse?: undefined }
+  | { earlierResponse: StoredResponse }
 
 /** Throws StatusError or InvalidInput. */
 export async function execute<Id extends OperationId>(
@@ -103,7 +106,7 @@ export async function execute<Id extends OperationId>(
   execution: Execution<Id>,
 ): Promise<ExecutionResult> {
   if (operations[id].access === 'write')
-    return services.keysInUse.use(execution.once, () => change(services, id, execution))
+    return services.keysInUse.use(execution.idempotency, () => change(services, id, execution))
   const { db } = services
   const { accountId } = execution.caller
   const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
@@ -127,7 +130,7 @@ async function change<Id extends OperationId>(
   id: Id,
   execution: Execution<Id>,
 ): Promise<ExecutionResult> {
-  const { caller, traceparent, once, respond } = execution
+  const { caller, traceparent, idempotency, respond } = execution
   const now = services.now()
   const quota = await services.quotas.of(caller.accountId)
   const share = quota.newShare(operations[id])
@@ -136,8 +139,8 @@ async function change<Id extends OperationId>(
     // 1. With BEGIN: the state of the key, and the webhooks that want the event.
     opening(id, execution, now),
     async (trx, { key, subscriptions }) => {
-      const stored = once && key && (await takeKey(trx, once, key))
-      if (stored) return { stored }
+      const earlierResponse = idempotency && key && (await takeKey(trx, idempotency, key))
+      if (earlierResponse) return { earlierResponse }
       share.take(now)
       const scope = writeScope(trx, caller.accountId, { traceparent, subscriptions })
       // 2. The record, its events and their deliveries.
@@ -146,7 +149,8 @@ async function change<Id extends OperationId>(
       // 3. The response, before the commit: one that breaks the contract rolls the change back.
       const response = respond?.(result)
       // 4. The key with the response.
-      if (once && response) await insertIdempotencyKey(trx, once, response, now.getTime())
+      if (idempotency && response)
+        await insertIdempotencyKey(trx, idempotency, response, now.getTime())
       return { result }
     },
   ).catch((error: unknown) => {
@@ -155,7 +159,7 @@ async function change<Id extends OperationId>(
   })
   // 5. The commit has announced the deliveries, which starts them: see transaction.ts.
   // An earlier run of the transaction may have taken the share before it was rolled back.
-  if (outcome.stored) share.release()
+  if (outcome.earlierResponse) share.release()
   return outcome
 }
 
@@ -163,17 +167,17 @@ async function change<Id extends OperationId>(
  *  Other changes read their record first, and the webhooks later. */
 function opening<Id extends OperationId>(
   id: Id,
-  { caller, once }: Execution<Id>,
+  { caller, idempotency }: Execution<Id>,
   now: Date,
 ): Opening<{ key?: KeyState; subscriptions?: Subscription[] }> {
   const isCreate = operations[id].success === 201
   return {
     isIdentified: isCreate,
-    lock: once && lockOfKey(once),
+    lock: idempotency && lockOfKey(idempotency),
     async read(source) {
       const [key, subscriptions] = await runInOrder(
         source,
-        async () => once && findKeyState(source, once, now.getTime()),
+        async () => idempotency && findKeyState(source, idempotency, now.getTime()),
         async () => (isCreate ? listSubscriptions(source.sql, caller.accountId) : undefined),
       )
       return { key, subscriptions }

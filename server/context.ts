@@ -13,7 +13,7 @@ export interface RequestState {
   /** Set when the request is authenticated. */
   principal?: Principal
   /** The owner of a known API key that is not accepted, for example because it is revoked. */
-  rejected?: Principal
+  rejectedPrincipal?: Principal
   /** The suspension of the account is the only reason why the key is not accepted. */
   isSuspended?: boolean
   /** The JSON body of the request, as text. */

@@ -39,8 +39,8 @@ interface OperationServices {
 }
 
 const WINDOW_SECONDS = 60
-/** The most requests from one network with well-formed keys that are not accepted. */
-const REJECTED_KEYS_PER_MINUTE = 120
+/** The most requests that one network may send with keys that are well-formed but rejected. */
+const REJECTED_REQUESTS_PER_MINUTE = 120
 
 const operationIds = Object.keys(operations) as OperationId[]
 
@@ -85,8 +85,9 @@ function checkHandlersImplemented({ config, log }: OperationServices): void {
   )
 }
 
-/** Reads the API key and stores its owner in the request's state. Counts the request and throws 429
- *  above the limit. A request without a valid key is not refused here. */
+/** Reads the API key and stores its owner in the request's state. Throws 429 above the limit of the
+ *  owner, or above that of rejected keys from one network. Below these limits, a request without a
+ *  valid key passes: `assertAuthenticated` refuses it. */
 function newAuthentication({
   db,
   config,
@@ -97,7 +98,7 @@ function newAuthentication({
     maxRequests,
     windowSeconds: WINDOW_SECONDS,
   })
-  const rejectedKeys = newRateLimiter(db, limit('unknown_keys', REJECTED_KEYS_PER_MINUTE))
+  const rejectedKeys = newRateLimiter(db, limit('unknown_keys', REJECTED_REQUESTS_PER_MINUTE))
   const authenticate = countingAuthenticator(db, limit('requests', config.rateLimitPerMinute))
   return async (ctx) => {
     const token = /^Bearer +([^ ]+)$/i.exec(ctx.get('Authorization'))?.[1]
@@ -108,12 +109,12 @@ function newAuthentication({
       applyRateLimit(ctx, found.rateLimit, now())
       return
     }
-    // A malformed key costs no lookup, so it is not counted.
+    // Counts only keys that were looked up in the database.
     if (isWellFormed(token)) {
       const state = await rejectedKeys.consume(toNetwork(ctx.ip))
       if (!state.allowed) throwTooManyRequests(ctx, state)
     }
-    ctx.state.rejected = found?.rejected
+    ctx.state.rejectedPrincipal = found?.rejected
     ctx.state.isSuspended = found?.isSuspended
   }
 }
@@ -147,11 +148,11 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
   const ifMatch = ctx.headers['if-match']
   const key = operation.idempotent ? ctx.get('Idempotency-Key') : ''
   const { userId } = principal
-  const once =
+  const idempotency =
     key === ''
       ? undefined
       : { userId, key, fingerprint: idempotencyFingerprint(ctx.method, ctx.url, text) }
-  const { stored } = await execute(services, id, {
+  const { earlierResponse } = await execute(services, id, {
     input,
     caller: {
       ...principal,
@@ -164,11 +165,11 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
     traceparent: ctx.state.traceparent,
     mergePatch,
     isMatch: (current: object) => ifMatchHolds(ifMatch, etagOf(JSON.stringify(current))),
-    once,
+    idempotency,
     respond(result) {
       sendResult(services, id, ctx, result)
       return storableResponse(ctx)
     },
   })
-  if (stored) respondFromStore(ctx, stored)
+  if (earlierResponse) respondFromStore(ctx, earlierResponse)
 }

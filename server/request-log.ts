@@ -101,7 +101,7 @@ export function startRequestLog({ db, log, now, maxBytesPerDay }: RequestLogOpti
       const start = performance.now()
       const at = now().getTime()
       await next()
-      const principal: Principal | undefined = ctx.state.principal ?? ctx.state.rejected
+      const principal: Principal | undefined = ctx.state.principal ?? ctx.state.rejectedPrincipal
       if (principal === undefined) return
       const durationMs = Math.round((performance.now() - start) * 1000) / 1000
       const entry = toEntry(ctx, principal, at, durationMs)

@@ -6,7 +6,7 @@ import type { ResponseChecker } from '../operations/response-check.ts'
 import type { StoredResponse } from '../records/idempotency-keys.ts'
 import type { Context, Next } from './context.ts'
 
-/** Throws `ContractViolation` for a status or headers that break the contract, when violations are
+/** Throws `ContractViolation` for a status or headers that break the contract, when the contract is
  *  enforced. `execute` has checked the body. */
 export function sendResult(
   { checkResponse }: { checkResponse: ResponseChecker },
@@ -16,7 +16,7 @@ export function sendResult(
 ): void {
   const operation: OperationRow = operations[id]
   if (isFile(result)) {
-    // Before the body, or Koa adds a charset.
+    // Set before the body, or Koa sets a type itself.
     ctx.set(result.headers)
     ctx.status = operation.success
     ctx.body = result.stream
@@ -46,7 +46,7 @@ function isNotModified(ctx: Context): boolean {
 
 export function sendJson(ctx: Context, status: number, text: string): void {
   ctx.status = status
-  // Before the body, or Koa adds a charset, which JSON does not have (RFC 8259 §11).
+  // Set before the body, or Koa sets a type with a charset, which JSON does not have (RFC 8259 §11).
   ctx.set('Content-Type', 'application/json')
   ctx.body = text
 }
@@ -71,7 +71,7 @@ export function respondFromStore(ctx: Context, { status, headers, body }: Stored
 const NOT_IMPLEMENTED = 501
 
 /** Koa middleware around `respondToErrors`: checks error responses, too. Throws `ContractViolation`
- *  when violations are enforced. */
+ *  when the contract is enforced. */
 export function checkErrorResponses(checkResponse: ResponseChecker) {
   return async (ctx: Context, next: Next): Promise<void> => {
     await next()

@@ -22,7 +22,7 @@ interface OperationInput extends RawInput {
    *  changed after that. */
   updatedAt?: string
   /** Create a record only once. `call` throws `AlreadyCreated` for a repeated request. */
-  once?: KeyedRequest
+  idempotency?: KeyedRequest
 }
 
 /** A request to a page that needs no session. */

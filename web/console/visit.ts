@@ -64,7 +64,7 @@ export function newVisit(
       }),
     audit: (scope, action, target, details) =>
       insertAuditEntry(scope, { user, action, target, details, ip }, now),
-    async call(id, { updatedAt, once, ...raw }) {
+    async call(id, { updatedAt, idempotency, ...raw }) {
       assertStorable(raw.query)
       assertStorable(raw.body)
       const executed = execute({ db, now: () => now, checkResponse, keysInUse, quotas }, id, {
@@ -73,10 +73,10 @@ export function newVisit(
         traceparent: ctx.state.traceparent,
         isMatch: (current) =>
           updatedAt === undefined || (current as { updated_at?: string }).updated_at === updatedAt,
-        ...(once && { once, respond: toStoredForm }),
+        ...(idempotency && { idempotency, respond: toStoredForm }),
       })
       const outcome = await executed.catch(throwFormError)
-      if (outcome.stored) throw new AlreadyCreated(outcome.stored.body)
+      if (outcome.earlierResponse) throw new AlreadyCreated(outcome.earlierResponse.body)
       return outcome.result
     },
   }

@@ -56,8 +56,8 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<Pa
   try {
     const body = toRequestBody(operation, form.fields, form.draft, { isNew: true })
     assertCanExport(visit, body)
-    const once = formRequest(visit)
-    const { id } = (await visit.call(operation, { body, once })) as Item
+    const idempotency = formRequest(visit)
+    const { id } = (await visit.call(operation, { body, idempotency })) as Item
     return redirect(resourcePath(resource, id), `${capital(noun(resource))} created.`)
   } catch (error) {
     if (error instanceof AlreadyCreated && !error.hasDifferentInput)

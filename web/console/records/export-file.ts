@@ -6,7 +6,7 @@ import { type Html, html } from '../../shared/html.ts'
 import { count } from '../format.ts'
 import type { Visit } from '../page.ts'
 import { plural } from './labels.ts'
-import { convertQuery, filterName } from './list-query.ts'
+import { convertQuery, filterParameter } from './list-query.ts'
 import { listRecords } from './references.ts'
 import { canViewResource, type Item, resourceByOption } from './resources.ts'
 
@@ -55,7 +55,7 @@ export async function exportProgress(visit: Visit, item: Item): Promise<Html> {
 async function countMatching(visit: Visit, resource: Resource, filters: unknown): Promise<number> {
   const operation: OperationRow = operations[resource.operations.list]
   const pairs = Object.entries((filters ?? {}) as Record<string, string>).map(
-    ([name, value]): [string, string] => [filterName(name), value],
+    ([name, value]): [string, string] => [filterParameter(name), value],
   )
   const query = { ...convertQuery(operation, pairs), 'page[size]': 1 }
   return (await listRecords(visit, resource, query)).meta.total

@@ -10,7 +10,7 @@ import { toLocal } from './field-values.ts'
 import { toFormField } from './fields.ts'
 import { label } from './labels.ts'
 import {
-  filterName,
+  filterParameter,
   filtersIn,
   type Pairs,
   queryText,
@@ -41,7 +41,7 @@ export function recordFilters(context: FilterContext): Html {
     // The search comes first.
     .sort((a, b) => Number(b.name === 'search') - Number(a.name === 'search'))
   const collapsed = resource.filters.filter((filter) => !isAlwaysVisible(filter))
-  const isUsed = ({ name }: Filter): boolean => queryValue(pairs, filterName(name)) !== ''
+  const isUsed = ({ name }: Filter): boolean => queryValue(pairs, filterParameter(name)) !== ''
   const usedCount = collapsed.filter(isUsed).length
   const size = queryValue(pairs, 'page[size]')
   const title = visible.length > 0 ? 'More filters' : 'Filters'
@@ -55,7 +55,7 @@ export function recordFilters(context: FilterContext): Html {
     clear: Object.keys(filtersIn(pairs)).length > 0 && resourcePath(resource),
     more: collapsed.length > 0 && {
       title: `${title}${usedCount > 0 ? ` (${usedCount} used)` : ''}`,
-      isOpen: usedCount > 0 || collapsed.some(({ name }) => filterName(name) in errors),
+      isOpen: usedCount > 0 || collapsed.some(({ name }) => filterParameter(name) in errors),
       fields: collapsed.map((filter) => filterField(filter, context)),
     },
   })
@@ -68,7 +68,7 @@ function isAlwaysVisible({ name, schema }: Filter): boolean {
 
 function filterField({ name, description, schema }: Filter, context: FilterContext): Html {
   const { pairs, errors } = context
-  const parameter = filterName(name)
+  const parameter = filterParameter(name)
   const value = queryValue(pairs, parameter)
   const messages = errors[parameter]
   const common: FieldOptions = {
@@ -115,7 +115,7 @@ function referenceField(
   const labelHint = (item && recordName(referenced, item)) ?? 'name or ID'
   const label = html`${fieldLabel(name)} <small>${labelHint}</small>`
   const to = (id: string): string =>
-    `/console${resourcePath(resource)}${queryText(withValue(pairs, filterName(name), id))}`
+    `/console${resourcePath(resource)}${queryText(withValue(pairs, filterParameter(name), id))}`
   const choices = suggestions[name]?.items.map(
     (one) => html`<li><a href="${to(one.id)}">${recordName(referenced, one) ?? one.id}</a></li>`,
   )

@@ -6,15 +6,15 @@ import { toInstant } from './field-values.ts'
 
 export type Pairs = [name: string, value: string][]
 
-/** Converts a submitted filter form to an API query: drops empty and default values, joins options
- *  with commas, and converts `datetime-local` values to ISO 8601. If another parameter is repeated,
- *  its last value counts. */
+/** Converts a submitted filter form to an API query: drops empty and default values, joins the
+ *  values of a list with commas, and converts `datetime-local` values to ISO 8601. Of any other
+ *  parameter that is repeated, the last value counts. */
 export function normalizeQuery(resource: Resource, submitted: Iterable<[string, string]>): Pairs {
   const { query }: OperationRow = operations[resource.operations.list]
   const times = new Set(
     resource.filters
       .filter(({ schema }) => schema.format === 'date-time')
-      .map(({ name }) => filterName(name)),
+      .map(({ name }) => filterParameter(name)),
   )
   const values = new Map<string, string[]>()
   for (const [name, value] of submitted)
@@ -55,7 +55,7 @@ export function withValue(pairs: Pairs, name: string, value: string | undefined)
   return value === undefined ? others : [...others, [name, value]]
 }
 
-export const filterName = (name: string): string => `filter[${name}]`
+export const filterParameter = (name: string): string => `filter[${name}]`
 
 /** The filters by name: `filter[participant_id]` → `participant_id`. */
 export function filtersIn(pairs: Pairs): Record<string, string> {

@@ -32,7 +32,7 @@ import { noun, plural } from './labels.ts'
 import { type FilterContext, recordFilters } from './list-filters.ts'
 import {
   convertQuery,
-  filterName,
+  filterParameter,
   filtersIn,
   normalizeQuery,
   type Pairs,
@@ -121,7 +121,7 @@ function creationLink(resource: Resource): Html {
 /** Names the errors that no field of the filter form shows, or else points to the fields. */
 function errorNote({ resource, errors }: List): Content {
   if (Object.keys(errors).length === 0) return false
-  const shown = resource.filters.map(({ name }) => filterName(name))
+  const shown = resource.filters.map(({ name }) => filterParameter(name))
   const unshown = Object.entries(errors).filter(([name]) => !shown.includes(name))
   if (unshown.length === 0) return note('bad', 'Please fix the filters marked below.')
   return note('bad', unshown.map(([name, messages]) => `${name} ${messages.join(' ')}`).join(' '))

@@ -25,7 +25,7 @@ import {
 } from './export-file.ts'
 import { keyLabels } from './keyed-fields.ts'
 import { noun, option, plural } from './labels.ts'
-import { filterName, queryText } from './list-query.ts'
+import { filterParameter, queryText } from './list-query.ts'
 import {
   findKnownRecord,
   type KnownRecords,
@@ -174,12 +174,12 @@ async function relatedCard(
 ): Promise<Html> {
   const reference = `${resource.type}_id`
   const { data, meta } = await listRecords(visit, other, {
-    [filterName(reference)]: id,
+    [filterParameter(reference)]: id,
     ...newestFirst(other),
     'page[size]': MAX_RELATED_RECORDS,
   })
   const title = html`${plural(other)} <span class="muted">${count(meta.total)}</span>`
-  const allPath = `${resourcePath(other)}${queryText([[filterName(reference), id]])}`
+  const allPath = `${resourcePath(other)}${queryText([[filterParameter(reference), id]])}`
   const actions = [
     meta.total > data.length && buttonLink(allPath, 'See all', 'quiet'),
     canPerform(visit.user, other, 'create') &&
