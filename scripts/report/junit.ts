@@ -54,7 +54,5 @@ const NOT_IN_XML = /[\0-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogat
 /** Without the characters that XML 1.0 §2.2 does not allow: control characters except tab and line
  *  ends, U+FFFE, U+FFFF, and surrogates without a partner. */
 export function escaped(text: string): string {
-  return text
-    .replace(NOT_IN_XML, '')
-    .replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '')
+  return text.replace(NOT_IN_XML, '').replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '')
 }
