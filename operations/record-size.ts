@@ -31,7 +31,7 @@ export function assertRecordSize({ record, before, sent }: Write): void {
   throw new InvalidInput({
     [grownMost]: [
       `makes the record larger than ${MAX_RECORD_BYTES / 1024} KiB as JSON. ` +
-        `Shorten it by ${excess.toLocaleString('en')} bytes.`,
+        `Shorten it by ${excess.toLocaleString('en')} ${excess === 1 ? 'byte' : 'bytes'}.`,
     ],
   })
 }

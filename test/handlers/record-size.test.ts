@@ -16,13 +16,13 @@ beforeAll(async () => {
 })
 
 const bytesOf = (record: object): number => Buffer.byteLength(JSON.stringify(record))
-/** The response to a record that is larger than the limit by `excess` bytes. */
+/** The response to a record that is larger than the limit by `excess`. */
 const tooLarge = (field: string, excess: string) => ({
   status: 422,
   body: {
     message: 'The input is invalid.',
     errors: {
-      [field]: [`makes the record larger than 40 KiB as JSON. Shorten it by ${excess} bytes.`],
+      [field]: [`makes the record larger than 40 KiB as JSON. Shorten it by ${excess}.`],
     },
   },
 })
@@ -48,7 +48,7 @@ test('createTask: a record of 40 KiB → 201, and one byte more → 422 on the l
   expect([created.status, bytesOf(created.body)]).toEqual([201, MAX_BYTES])
   const { body: list } = await client.get('/tasks')
   expect(await client.post('/tasks', { ...task, title: 'TT' })).toMatchObject(
-    tooLarge('description', '1'),
+    tooLarge('description', '1 byte'),
   )
   expect((await client.get('/tasks')).body.meta.total).toBe(list.meta.total)
 })
@@ -57,7 +57,7 @@ test('updateTask: 422 on the field that has grown, and nothing changes', async (
   const { body } = await client.post('/tasks', await fieldsOfSize(MAX_BYTES))
   const path = `/tasks/${body.id}`
   expect(await client.patch(path, { title: 'x'.repeat(101) })).toMatchObject(
-    tooLarge('title', '100'),
+    tooLarge('title', '100 bytes'),
   )
   expect((await client.get(path)).body).toEqual(body)
   expect(await eventsAbout(client, body.id)).toEqual(['task.created'])
