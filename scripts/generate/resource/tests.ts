@@ -12,8 +12,10 @@ export function writeTest(resource: Resource): string {
   const checks = update ? 'expectRead, expectUpdate' : 'expectRead'
   const references = testedReferences(resource)
   const fromNewRecords = [
-    ...['eventsAbout', ...(references.length > 0 ? ['refused', 'UNKNOWN_ID'] : [])],
+    ...(references.length > 0 ? ['errorOf'] : []),
+    'eventsAbout',
     ...(update || references.length === 0 ? ['requestExample'] : []),
+    ...(references.length > 0 ? ['UNKNOWN_ID'] : []),
   ]
   const tests = [
     writeCreateTest(resource),
@@ -75,8 +77,8 @@ function writeReferenceTests(
 test('${reference.deletion?.id}: ${slug} refer to the ${reference.noun} → 422', async () => {
   const { id } = await newRecord(client, '${reference.type}')
   await newRecord(client, '${type}', { ${name}: id })
-  const answer = refused(client.delete(\`/${reference.slug}/\${id}\`))
-  expect(await answer).toEqual({ status: 422, fields: ['${reference.type}'] })
+  const error = errorOf(client.delete(\`/${reference.slug}/\${id}\`))
+  expect(await error).toEqual({ status: 422, fields: ['${reference.type}'] })
 })
 `
   return `
@@ -84,8 +86,8 @@ test('${create.id}: the ${reference.noun} of another account, or an unknown one 
   const other = app.as(await app.newAccount())
   for (const ${name} of [(await newRecord(other, '${reference.type}')).id, UNKNOWN_ID]) {
     const body = { ...(await newBody(client, '${type}')), ${name} }
-    const answer = refused(client.post('/${slug}', body))
-    expect(await answer).toEqual({ status: 422, fields: ['${name}'] })
+    const error = errorOf(client.post('/${slug}', body))
+    expect(await error).toEqual({ status: 422, fields: ['${name}'] })
   }
 })
 ${reference.deletion ? deletion : ''}`
