@@ -15,7 +15,7 @@ export function ifMatchHolds(header: string | undefined, etag: string): boolean 
 /** Does an `If-None-Match` header name this version, by weak comparison (RFC 9110 §13.1.2)? The
  *  request's Cache-Control is for caches only: the `fetch` of browsers adds `no-cache` to such
  *  requests by itself. */
-export function ifNoneMatchHolds(header: string, etag: string): boolean {
+export function ifNoneMatchNames(header: string, etag: string): boolean {
   return (
     header.trim() === '*' ||
     header.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag)

@@ -1,6 +1,6 @@
 /** Turns a handler's result into the HTTP response: status, headers, body. */
 import { type OperationId, type OperationRow, operations } from '../generated/operations.ts'
-import { etagOf, ifNoneMatchHolds } from '../operations/etag.ts'
+import { etagOf, ifNoneMatchNames } from '../operations/etag.ts'
 import { isFile } from '../operations/execute.ts'
 import type { ResponseChecker } from '../operations/response-check.ts'
 import type { StoredResponse } from '../records/idempotency-keys.ts'
@@ -41,7 +41,7 @@ export function sendResult(
 
 function isNotModified(ctx: Context): boolean {
   const header = ctx.get('If-None-Match')
-  return header !== '' && ifNoneMatchHolds(header, ctx.response.get('ETag'))
+  return header !== '' && ifNoneMatchNames(header, ctx.response.get('ETag'))
 }
 
 export function sendJson(ctx: Context, status: number, text: string): void {

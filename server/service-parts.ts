@@ -1,4 +1,4 @@
-import { etagOf, ifMatchHolds, ifNoneMatchHolds } from '../operations/etag.ts'
+import { etagOf, ifMatchHolds, ifNoneMatchNames } from '../operations/etag.ts'
 import { assertRecordSize } from '../operations/record-size.ts'
 import { ACCEPTED_HEADERS, crossOrigin } from './cross-origin.ts'
 import { respondToErrors } from './errors.ts'
@@ -17,6 +17,6 @@ export const serviceParts = {
   findOperation,
   identify,
   ifMatchHolds,
-  ifNoneMatchHolds,
+  ifNoneMatchNames,
   readInput,
 }

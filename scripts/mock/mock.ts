@@ -26,7 +26,7 @@ interface ServiceParts {
   ): OperationId | undefined
   identify: Middleware
   ifMatchHolds(header: string | undefined, etag: string): boolean
-  ifNoneMatchHolds(header: string, etag: string): boolean
+  ifNoneMatchNames(header: string, etag: string): boolean
   /** Throws the errors of the service for invalid input. */
   readInput(
     ctx: Context,
@@ -233,7 +233,7 @@ function currentExample(ctx: Context, { path }: OperationRow, examples: Examples
 
 /** 304 or 412 if the request has a condition that fails, otherwise undefined. */
 function conditionalStatus(
-  { etagOf, ifMatchHolds, ifNoneMatchHolds }: ServiceParts,
+  { etagOf, ifMatchHolds, ifNoneMatchNames }: ServiceParts,
   ctx: Context,
   { access, ifMatch }: OperationRow,
   current: Body | null,
@@ -241,7 +241,7 @@ function conditionalStatus(
   if (current === null) return undefined
   const etag = etagOf(current.text)
   const tags = ctx.get('If-None-Match')
-  if (access === 'read' && tags !== '' && ifNoneMatchHolds(tags, etag)) return 304
+  if (access === 'read' && tags !== '' && ifNoneMatchNames(tags, etag)) return 304
   return ifMatch && !ifMatchHolds(ctx.headers['if-match'], etag) ? 412 : undefined
 }
 

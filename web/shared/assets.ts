@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { Context } from 'koa'
-import { ifNoneMatchHolds } from '../../operations/etag.ts'
+import { ifNoneMatchNames } from '../../operations/etag.ts'
 
 export interface Asset {
   type: string
@@ -94,7 +94,7 @@ export async function sendAsset(ctx: Context, asset: Asset): Promise<void> {
   const { bytes, etag } = await encodeOnce(asset, encoding)
   ctx.vary('Accept-Encoding')
   ctx.set('ETag', etag)
-  if (ifNoneMatchHolds(ctx.get('If-None-Match'), etag)) {
+  if (ifNoneMatchNames(ctx.get('If-None-Match'), etag)) {
     ctx.status = 304
     return
   }
