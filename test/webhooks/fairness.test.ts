@@ -39,7 +39,7 @@ const normal = (inFlight: number) => endpoint({ inFlight })
 /** A normal endpoint of another account. */
 const ofOther = (inFlight: number) => endpoint({ accountId: 'other', inFlight })
 
-/** With one worker, the queue holds up to 1,536 due attempts. One account gets seven eighths. */
+/** With one worker, the queue holds 1,600 due attempts. One account gets at most seven eighths. */
 describe('queue quota', () => {
   const useOf = (accounts: QueueUse['accounts'], workers = 1): QueueUse => ({ accounts, workers })
   const accounts = (count: number, webhooks: number): QueueUse['accounts'] =>

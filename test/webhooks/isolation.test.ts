@@ -99,8 +99,8 @@ test('slow endpoints take at most seven eighths of the slots, and one slot each 
   await loneTenant.emit(40, 'task.created')
   await slowButAlone.received(16)
   await slowTenant.emit(40, 'task.created')
-  // The lone webhook has 16 of the 504 shared slots. The first request to each of the three receivers
-  // has ended at once.
+  // The lone webhook has 16 of the 504 shared slots. The first request to each of the three
+  // receivers has ended at once.
   await until('they have the other shared slots', () => requests() >= 504 - 16 + 3, 15_000)
   await quickTenant.emit()
   await quick.received(1, 4_000)
