@@ -32,7 +32,7 @@ const STATES: State[] = [
     state: 'a user who does not exist',
     prepare: async () => undefined,
     user: 'nobody_here',
-    says: /^PostgreSQL refuses the user or the password of DATABASE_URL: role "nobody_here" does not exist\. Correct it\.$/,
+    says: /^PostgreSQL refuses the user or the password of DATABASE_URL: role "nobody_here" does not exist\. Correct DATABASE_URL\.$/,
   },
   {
     state: 'a server without TLS',
