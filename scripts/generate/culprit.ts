@@ -1,5 +1,5 @@
-/** Ajv refuses a schema for a fault of a schema inside it or behind its references. These functions
- *  find the faulty schema. */
+/** When Ajv refuses a schema, the faulty schema may be one inside it, or one that it refers to. These
+ *  functions find it. */
 import { locate } from '../model/references.ts'
 import { listSubschemas, mapSubschemas, type Schema } from '../model/schema.ts'
 import {
@@ -16,7 +16,7 @@ import { CHECKING_CODE, newAjv, withoutAnnotations } from './ajv.ts'
 /** Throws `ContractError` at the keyword that is wrong, or at the place if no schema is wrong by
  *  itself. */
 export function failAtCulprit(sources: Sources, place: Place, error: Error): never {
-  // Parameters can be in the parent of the operation.
+  // The parameters of an operation can also be declared by the path item above it.
   const parent = { ...place, path: place.path.slice(0, -1) }
   for (const schema of [place, parent].flatMap((each) => listSchemas(sources, each))) {
     const reason = findReason(schema.value)
@@ -24,7 +24,11 @@ export function failAtCulprit(sources: Sources, place: Place, error: Error): nev
     const { path, problem } = describe(schema, reason)
     fail(schema.source, path, problem)
   }
-  fail(place.source, place.path, `is, or refers to, a schema that Ajv refuses: ${error.message}`)
+  fail(
+    place.source,
+    place.path,
+    `this is, or refers to, a schema that Ajv refuses: ${error.message}`,
+  )
 }
 
 /** All schemas below the place and behind references, the innermost first. */

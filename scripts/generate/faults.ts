@@ -1,7 +1,7 @@
 /** The faults for which `generate` refuses a contract. `lint` and `diff` list them. */
 import { findInconsistencies } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
-import { isMapOfNames, listNodes } from '../model/nodes.ts'
+import { hasNamesAsKeys, listNodes } from '../model/nodes.ts'
 import type { Schema } from '../model/schema.ts'
 import {
   ContractError,
@@ -87,7 +87,7 @@ interface Default {
 function listDefaults(root: unknown): Default[] {
   return listNodes(root).flatMap(({ path, value }) =>
     ['default', 'x-default']
-      .filter((keyword) => !isMapOfNames(path) && value[keyword] !== undefined)
+      .filter((keyword) => !hasNamesAsKeys(path) && value[keyword] !== undefined)
       .map((keyword) => ({ owner: value as Schema, keyword, path })),
   )
 }

@@ -14,8 +14,8 @@ import { type GenerateResult, generate } from './generate.ts'
 const PROGRAM = fileURLToPath(new URL('../../bin/muster.js', import.meta.url))
 
 /** Copies the document and the files that it refers to into `directory`, which must be empty or not
- *  exist yet. Throws `Refused` for another directory, and `UnsupportedDocument` with every finding.
- *  After an error, the directory is empty again or deleted. */
+ *  exist yet. Throws `Refused`, and changes nothing, for a directory with content. Throws
+ *  `UnsupportedDocument` with every finding: then the directory is empty again or deleted. */
 export async function init(directory: string, document: string): Promise<GenerateResult> {
   const target = statSync(directory, { throwIfNoEntry: false })
   if (target && (!target.isDirectory() || (await readdir(directory)).length > 0))
@@ -33,27 +33,27 @@ export async function init(directory: string, document: string): Promise<Generat
       await writeFile(join(directory, file), text)
     return await generate({ check: false, root: directory })
   } catch (error) {
-    const original = nameOriginal(error, document, findDocument(directory))
+    const aboutUserFiles = withUserFiles(error, document, findDocument(directory))
     // The directory must be empty when the user tries again with a corrected document.
     if (created === undefined) await empty(directory)
     else await rm(created, { recursive: true })
-    throw original
+    throw aboutUserFiles
   }
 }
 
 /** A copy of the error that names the files of the user instead of their copies. */
-function nameOriginal(error: unknown, document: string, copy: string | undefined): unknown {
-  const toOriginal = (file: string): string =>
+function withUserFiles(error: unknown, document: string, copy: string | undefined): unknown {
+  const toUserFile = (file: string): string =>
     file === copy ? document : join(dirname(document), file)
   if (error instanceof UnsupportedDocument)
     return new UnsupportedDocument(
       error.findings.map((finding) => ({
         ...finding,
-        source: { ...finding.source, file: toOriginal(finding.source.file) },
+        source: { ...finding.source, file: toUserFile(finding.source.file) },
       })),
     )
   if (error instanceof ContractError)
-    return new ContractError(toOriginal(error.file), error.position, error.problem, {
+    return new ContractError(toUserFile(error.file), error.position, error.problem, {
       cause: error.cause,
     })
   return error
@@ -64,7 +64,7 @@ async function empty(directory: string): Promise<void> {
 }
 
 function projectFiles(name: string, program: string): Record<string, string> {
-  const run = (command: string) => `node ${program} ${command} --root .`
+  const run = (command: string) => `node "${program}" ${command} --root .`
   return {
     'package.json': `${JSON.stringify(
       {

@@ -1,7 +1,7 @@
 /** Rules that keep the schemas readable for people and for the generators of other languages. */
 import { listComponents } from '../model/components.ts'
 import type { Contract } from '../model/contract.ts'
-import { isMapOfNames, listNodes } from '../model/nodes.ts'
+import { hasNamesAsKeys, listNodes } from '../model/nodes.ts'
 import { inlineReferences, listReferences } from '../model/references.ts'
 import { listSubschemas, mapSubschemas, type Schema, toJsonSchema } from '../model/schema.ts'
 import { type Finding, isObject, type Located, type Path, type Source } from '../model/source.ts'
@@ -14,7 +14,7 @@ interface Component extends Located<Schema> {
 export function findUnportableDefaults({ sources }: Contract): Finding[] {
   return Object.values(sources).flatMap((source) =>
     listNodes(source.root)
-      .filter(({ path, value }) => !isMapOfNames(path) && isObject(value.default))
+      .filter(({ path, value }) => !hasNamesAsKeys(path) && isObject(value.default))
       .map(({ path }) => ({
         source,
         path: [...path, 'default'],

@@ -1,7 +1,7 @@
 /** Mistyped `x-` keywords of the contract. Tools ignore unknown keywords without a message. */
 import type { Contract } from '../model/contract.ts'
 import { distanceBetween } from '../model/nearest.ts'
-import { isMapOfNames, listNodes } from '../model/nodes.ts'
+import { hasNamesAsKeys, listNodes } from '../model/nodes.ts'
 import type { Finding, Path, Source } from '../model/source.ts'
 
 /** The `x-` keywords that the toolchain reads. */
@@ -57,7 +57,7 @@ const MIN_LENGTH = 6
 export function findMistypedWords({ sources }: Contract): Finding[] {
   return Object.values(sources).flatMap((source) =>
     listNodes(source.root).flatMap(({ path, value }) =>
-      isMapOfNames(path)
+      hasNamesAsKeys(path)
         ? []
         : Object.keys(value).flatMap((key) => findMistyped(source, path, key)),
     ),

@@ -2,7 +2,7 @@
  *  them. */
 import type { Contract } from './contract.ts'
 import { findCrossedBounds } from './keyword-values.ts'
-import { isMapOfNames, listNodes } from './nodes.ts'
+import { hasNamesAsKeys, listNodes } from './nodes.ts'
 import { dereference } from './references.ts'
 import type { Schema } from './schema.ts'
 import {
@@ -110,7 +110,7 @@ export function findContradictions({ sources }: Contract): Finding[] {
 function listSchemaNodes(sources: Sources): Located<Schema>[] {
   return Object.values(sources).flatMap((source) =>
     listNodes(source.root)
-      .filter(({ path }) => !isMapOfNames(path))
+      .filter(({ path }) => !hasNamesAsKeys(path))
       .map(({ path, value }) => ({ source, path, value: value as Schema })),
   )
 }

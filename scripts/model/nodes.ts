@@ -13,13 +13,13 @@ const MAPS_OF_NAMES = [
 ]
 
 /** Whether the keys of the node at `path` are names, not keywords. */
-export function isMapOfNames(path: Path): boolean {
+export function hasNamesAsKeys(path: Path): boolean {
   return MAPS_OF_NAMES.includes(String(path.at(-1)))
 }
 
 /** Whether the value of the key is data. `path` leads to the node with the key. */
 export function isData(key: string, path: Path): boolean {
-  return !isMapOfNames(path) && (DATA_KEYS.includes(key) || key.startsWith('x-'))
+  return !hasNamesAsKeys(path) && (DATA_KEYS.includes(key) || key.startsWith('x-'))
 }
 
 export interface Node {

@@ -57,7 +57,7 @@ function findEqualPaths(openapi: Source): Finding[] {
 }
 
 /** Paths whose Path Item Object is a reference. `listOperationPaths` finds no operation in them. */
-export function findReferringPaths(openapi: Source): Finding[] {
+export function findPathItemReferences(openapi: Source): Finding[] {
   return Object.entries(valueAt(openapi.root, ['paths']) as object)
     .filter(([, item]) => isObject(item) && item.$ref !== undefined)
     .map(([path]) => ({

@@ -1,9 +1,9 @@
 /** Parts of OpenAPI and AsyncAPI that the toolchain does not support. `readContract` refuses a
  *  contract with such a part. */
 import type { Contract } from './contract.ts'
-import { isMapOfNames, listNodes } from './nodes.ts'
+import { hasNamesAsKeys, listNodes } from './nodes.ts'
 import type { Operation } from './operations.ts'
-import { findPathProblems, findReferringPaths, parameterNames } from './paths.ts'
+import { findPathItemReferences, findPathProblems, parameterNames } from './paths.ts'
 import { locate } from './references.ts'
 import { listSubschemas, type Schema } from './schema.ts'
 import { readServerPath } from './servers.ts'
@@ -22,10 +22,10 @@ const SUPPORTED_METHODS = ['get', 'post', 'patch', 'delete']
 export function findUnsupportedParts(contract: Contract): Finding[] {
   const { openapi, asyncapi, operations } = contract
   return [
-    ...findOtherVersion(openapi, 'openapi', '3.0.'),
-    ...findOtherVersion(asyncapi, 'asyncapi', '3.0.'),
+    ...findUnsupportedVersion(openapi, 'openapi', '3.0.'),
+    ...findUnsupportedVersion(asyncapi, 'asyncapi', '3.0.'),
     ...findServerPaths(openapi, []),
-    ...findReferringPaths(openapi),
+    ...findPathItemReferences(openapi),
     ...findPathProblems(openapi),
     ...operations.flatMap((operation) => findOperationProblems(contract, operation)),
     ...operations.flatMap((operation) => findParameterProblems(operation)),
@@ -67,7 +67,7 @@ function findCycle(
   return undefined
 }
 
-function findOtherVersion(source: Source, key: string, want: string): Finding[] {
+function findUnsupportedVersion(source: Source, key: string, want: string): Finding[] {
   const version = String(valueAt(source.root, [key]))
   if (version.startsWith(want)) return []
   const remedy = `write ${want}x`
@@ -79,7 +79,7 @@ function findOperationProblems(contract: Contract, operation: Operation): Findin
   const { source, path } = place
   const callbacks = [...path, 'callbacks']
   return [
-    ...findOtherMethod(operation),
+    ...findUnsupportedMethod(operation),
     ...(valueAt(source.root, callbacks) === undefined
       ? []
       : [
@@ -91,12 +91,12 @@ function findOperationProblems(contract: Contract, operation: Operation): Findin
         ]),
     ...findServerPaths(source, path.slice(0, -1)),
     ...findServerPaths(source, path),
-    ...findOtherSecurity(contract, operation),
+    ...findUnsupportedSecurity(contract, operation),
     ...findUnknownPermission(contract, operation),
   ]
 }
 
-function findOtherMethod({ id, method, place }: Operation): Finding[] {
+function findUnsupportedMethod({ id, method, place }: Operation): Finding[] {
   if (SUPPORTED_METHODS.includes(method)) return []
   const remedy =
     method === 'head'
@@ -121,7 +121,7 @@ function findServerPaths(source: Source, owner: Path): Finding[] {
 /** The only security scheme of the service. */
 const SCHEME = 'apiKey'
 
-function findOtherSecurity({ openapi }: Contract, { id, place }: Operation): Finding[] {
+function findUnsupportedSecurity({ openapi }: Contract, { id, place }: Operation): Finding[] {
   const ofOperation = [...place.path, 'security']
   const path = valueAt(openapi.root, ofOperation) === undefined ? ['security'] : ofOperation
   const requirements = (valueAt(openapi.root, path) ?? []) as Record<string, unknown>[]
@@ -138,7 +138,7 @@ function findOtherSecurity({ openapi }: Contract, { id, place }: Operation): Fin
   return [{ source: openapi, path: scheme, problem }]
 }
 
-/** `x-permission` must be one of `x-modules`. Without `x-modules`, it can be any. */
+/** `x-permission` names a module: one of `x-modules`, or any if the contract has no `x-modules`. */
 function findUnknownPermission(
   { modules }: Contract,
   { id, permission, place }: Operation,
@@ -175,7 +175,7 @@ function findParameterProblems({ id, path, place, parameters }: Operation): Find
 /** Keywords that OpenAPI 3.0 and JSON Schema define differently. */
 function findSchemaProblems(source: Source): Finding[] {
   return listNodes(source.root).flatMap(({ path, value }) => {
-    if (isMapOfNames(path)) return []
+    if (hasNamesAsKeys(path)) return []
     const refuse = (key: string, problem: string) => [{ source, path: [...path, key], problem }]
     if (Array.isArray(value.type))
       return refuse('type', 'type is a list: write one type, and nullable: true for null')
@@ -184,7 +184,10 @@ function findSchemaProblems(source: Source): Finding[] {
       return refuse('items', 'an array must have items with one schema: add it')
     const exclusive = ['exclusiveMinimum', 'exclusiveMaximum'].find((key) => key in value)
     if (exclusive !== undefined)
-      return refuse(exclusive, `${exclusive} is not supported: write minimum and maximum`)
+      return refuse(
+        exclusive,
+        `${exclusive} is not supported: write ${exclusive === 'exclusiveMinimum' ? 'minimum' : 'maximum'}`,
+      )
     if ('const' in value)
       return refuse('const', 'const is not in OpenAPI 3.0: write enum with one value')
     return []

@@ -344,7 +344,7 @@ export const REFUSED: RefusedChange[] = [
     name: 'exclusiveMinimum',
     change: [TITLE, 'title: { type: integer, minimum: 0, exclusiveMinimum: true }'],
     line: 'exclusiveMinimum',
-    want: 'exclusiveMinimum is not supported: write minimum and maximum',
+    want: 'exclusiveMinimum is not supported: write minimum',
   },
   {
     name: 'a discriminator without a target',

@@ -193,10 +193,9 @@ function findHeaderProblem(
     return `${name} is not the signature of the body`
   if (header['x-trace-of'] && !value.includes(`-${traceId}-`))
     return `${name} does not have the trace ID of the request`
-  if (
-    header['x-time-of'] &&
-    Math.abs(Number(value) * 1000 - attempt.receivedAt) > CLOCK_TOLERANCE_MS
-  )
+  const differenceMs = Math.abs(Number(value) * 1000 - attempt.receivedAt)
+  // NaN when the value is no number.
+  if (header['x-time-of'] && !(differenceMs <= CLOCK_TOLERANCE_MS))
     return `${name} is not the time of the attempt`
   return undefined
 }

@@ -2,7 +2,7 @@
 import { findWebhook, type Webhook, webhookName } from '../../../records/webhooks.ts'
 import type { ConsolePage, Visit } from '../page.ts'
 
-/** The webhook in the page's URL. Throws 404. */
+/** The webhook in the page's URL. Throws 404 if the account has no such webhook. */
 export async function loadWebhook({ scope, params, ctx }: Visit): Promise<Webhook> {
   return (await findWebhook(scope, params.webhook ?? '')) ?? ctx.throw(404)
 }

@@ -38,6 +38,7 @@ function writeFaults({ create, update }: Resource): SeededFault[] {
       'cuts text to 100 characters',
       create,
       onInput(create, (input) =>
+        // The service would refuse an email address without its end.
         mapTexts(input, (text) => (text.includes('@') ? text : [...text].slice(0, 100).join(''))),
       ),
     ),
@@ -47,7 +48,7 @@ function writeFaults({ create, update }: Resource): SeededFault[] {
       onInput(create, (input) => mapTexts(input, (text) => text.replaceAll('😀', '?'))),
     ),
     fault(
-      'leaves out an optional list',
+      'stores lists as empty',
       create,
       onInput(create, (input) =>
         mapValues(input, (value) => (Array.isArray(value) && value.length > 0 ? [] : value)),
@@ -90,9 +91,10 @@ function updateFaults(contract: Contract, { get, update }: Resource): SeededFaul
       },
     }),
     fault(
-      'sets the fields that are not sent to null',
+      'sets to null the fields that an update leaves out',
       update,
       onInput(update, (input) =>
+        // Leaves alone an update without any known field, which must be refused.
         Object.keys(input).some((name) => name in properties)
           ? { ...Object.fromEntries(nullable.map((name) => [name, null])), ...input }
           : input,
@@ -145,7 +147,7 @@ function readFaults(
   { create, get, update, remove }: Resource,
   key: string,
 ): SeededFault[] {
-  const [textField = ''] = requestSchema(contract, create).required ?? []
+  const [firstField = ''] = requestSchema(contract, create).required ?? []
   const firstBodies = new Map<string, string>()
   const deleted = new Set<string>()
   const authorization = `Bearer ${key}`
@@ -160,7 +162,7 @@ function readFaults(
     fault('stores other text than it returns', create, {
       changeResponse: ({ status, body }, request) =>
         status === 200 && isFor(get, request)
-          ? { body: body.replace(`"${textField}":"`, `"${textField}":"x`) }
+          ? { body: body.replace(`"${firstField}":"`, `"${firstField}":"x`) }
           : {},
     }),
     fault('deletes nothing', remove, {
@@ -177,6 +179,7 @@ function readFaults(
       async respond(request, forward) {
         if (deleted.has(request.path))
           return await forward({ ...request, path: withOtherId(request.path) })
+        // Only a deletion that the service would carry out.
         if (!isFor(remove, request) || request.headers['if-match'] !== undefined) return undefined
         const { status, headers } = await readRecord(request, forward)
         if (status !== 200 || request.headers.authorization !== authorization) return undefined
@@ -262,7 +265,7 @@ function valueFaults(contract: Contract, resources: Resource[]): SeededFault[] {
     ...faultIn(
       ({ type }) => type === 'integer',
       'stores numbers with 32 bits',
-      ifSent((value) => (Number(value) > 2 ** 31 ? 2 ** 31 - 1 : value)),
+      ifSent((value) => (Number(value) > 2 ** 31 - 1 ? 2 ** 31 - 1 : value)),
     ),
     ...faultIn(
       ({ additionalProperties, format }) => typeof additionalProperties === 'object' && !format,
@@ -291,13 +294,15 @@ function computedFaults(contract: Contract, resources: Resource[]): SeededFault[
         fault(`never sets ${name}`, update, replace(name, '"[^"]*"', 'null')),
         fault(`sets ${name} always`, update, replace(name, 'null', '"2026-01-01T00:00:00.000Z"')),
       ]),
-      ...Object.keys(initial).map((name) => {
+      ...Object.keys(initial).flatMap((name) => {
         const options = requestSchema(contract, update).properties?.[name]?.enum ?? []
-        const other = JSON.stringify(options.find((option) => option !== initial[name]))
-        return fault(
-          `creates records with another ${name}`,
-          create,
-          onBody(create, (record) => ({ ...record, [name]: JSON.parse(other) })),
+        const others = options.filter((option) => option !== initial[name])
+        return others.slice(0, 1).map((other) =>
+          fault(
+            `creates records with another ${name}`,
+            create,
+            onBody(create, (record) => ({ ...record, [name]: other })),
+          ),
         )
       }),
     ]
