@@ -80,7 +80,7 @@ describe.skipIf(inject('database') !== 'postgres')('deploys', () => {
       status: 1,
       stdout: '',
       stderr: expect.stringMatching(
-        /^PostgreSQL refuses the user or the password of DATABASE_URL: .*\. Correct it\.\n$/,
+        /^PostgreSQL refuses the user or the password of DATABASE_URL: .*\. Correct DATABASE_URL\.\n$/,
       ),
     })
   })
