@@ -75,6 +75,7 @@ export async function changes(bench: Bench): Promise<Result[]> {
       bench.progress(`${contender.name}, ${round === 0 ? 'warming up' : `round ${round}`}`)
       const figures = await measureRound(bench, sink, contender)
       if (round > 0) measured.get(contender.name)?.push(figures)
+      else await contender.analyze()
     }
   for (const contender of contenders.list) {
     bench.progress(`${contender.name}, counting`)

@@ -16,6 +16,7 @@ export interface Contender {
   token: string
   tokenWithoutWebhook: string
   counters(): Promise<Counters>
+  analyze(): Promise<void>
   countSocketWrites(work: () => Promise<unknown>): Promise<number | undefined>
 }
 
@@ -73,6 +74,7 @@ export async function startContenders(
       token,
       tokenWithoutWebhook,
       counters: counters.read,
+      analyze: counters.analyze,
       countSocketWrites: (work) => countSocketWrites(pid, work),
     })
   }

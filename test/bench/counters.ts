@@ -53,6 +53,9 @@ function readProcess(pid: number, file: string): string | undefined {
 
 export interface OpenCounters extends AsyncDisposable {
   read(): Promise<Counters>
+  /** Updates the statistics of the tables, as autovacuum does within a minute. Until then, a check
+   *  of a foreign key may scan a table that was empty when its plan was made. */
+  analyze(): Promise<void>
 }
 
 /** `databaseUrl`: a database of a server that only this service uses, with pg_stat_statements.
@@ -62,6 +65,7 @@ export async function startCounters(pid: number, databaseUrl?: string): Promise<
   if (databaseUrl === undefined)
     return {
       read: async () => ({ serviceMs: cpuMsOf(pid), ...none }),
+      analyze: async () => undefined,
       [Symbol.asyncDispose]: async () => undefined,
     }
   const client = new pg.Client(databaseUrl)
@@ -70,6 +74,9 @@ export async function startCounters(pid: number, databaseUrl?: string): Promise<
   const { rows } = await client.query('select pg_backend_pid() as pid')
   const postmaster = processStat(rows[0].pid)?.parent ?? 0
   return {
+    async analyze() {
+      await client.query('analyze')
+    },
     async read() {
       // A backend reports its transactions with a delay.
       await client.query('select pg_stat_force_next_flush()')
