@@ -1,10 +1,10 @@
 /** Compares how clients authenticate: the schemes and their combinations. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Contract } from '../model/contract.ts'
-import type { Operation } from '../model/operations.ts'
+import { type Operation, securityPath } from '../model/operations.ts'
 import { dereference } from '../model/references.ts'
 import type { SecurityScheme } from '../model/security-schemes.ts'
-import { type Path, valueAt } from '../model/source.ts'
+import { valueAt } from '../model/source.ts'
 import { type Change, type RuleId, type Subject, toChange } from './change.ts'
 
 /** A part of what a client sends to authenticate. */
@@ -22,7 +22,7 @@ type Alternative = Credential[]
 export function compareSecurity(subject: Subject, old: Operation, now: Operation): Change[] {
   const before = listAlternatives(subject.base, old)
   const after = listAlternatives(subject.revision, now)
-  const place = { source: now.place.source, path: findSecurity(subject.revision, now) }
+  const place = { source: now.place.source, path: securityPath(subject.revision.openapi, now) }
   const change = (id: RuleId, what: string): Change[] => [
     toChange(subject, { name: 'the authentication', place }, id, what),
   ]
@@ -53,15 +53,9 @@ function accepts(needed: Alternative, sent: Alternative): boolean {
   )
 }
 
-/** The path of the operation's `security`, or of the document's if the operation has none. */
-function findSecurity({ openapi }: Contract, { place }: Operation): Path {
-  const ofOperation = [...place.path, 'security']
-  return valueAt(openapi.root, ofOperation) === undefined ? ['security'] : ofOperation
-}
-
 function listAlternatives(contract: Contract, operation: Operation): Alternative[] {
   const { root } = contract.openapi
-  const list = (valueAt(root, findSecurity(contract, operation)) ?? []) as Record<
+  const list = (valueAt(root, securityPath(contract.openapi, operation)) ?? []) as Record<
     string,
     string[]
   >[]

@@ -148,6 +148,12 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
   }
 }
 
+/** The path of the operation's `security`, or of the document's if the operation has none. */
+export function securityPath({ root }: Source, { place }: Operation): Path {
+  const ofOperation = [...place.path, 'security']
+  return valueAt(root, ofOperation) === undefined ? ['security'] : ofOperation
+}
+
 /** `ofOperation` is the `security` of an operation. If undefined, that of the document counts. */
 export function readSecurity({ root }: Source, ofOperation: unknown): SecurityRequirement[] {
   const security = ofOperation ?? valueAt(root, ['security'])

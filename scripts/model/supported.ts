@@ -2,7 +2,7 @@
  *  contract with such a part. */
 import type { Contract } from './contract.ts'
 import { hasNamesAsKeys, listNodes } from './nodes.ts'
-import type { Operation } from './operations.ts'
+import { type Operation, securityPath } from './operations.ts'
 import { findPathItemReferences, findPathProblems, parameterNames } from './paths.ts'
 import { locate } from './references.ts'
 import { listSubschemas, type Schema } from './schema.ts'
@@ -121,13 +121,12 @@ function findServerPaths(source: Source, owner: Path): Finding[] {
 /** The only security scheme of the service. */
 const SCHEME = 'apiKey'
 
-function findUnsupportedSecurity({ openapi }: Contract, { id, place }: Operation): Finding[] {
-  const ofOperation = [...place.path, 'security']
-  const path = valueAt(openapi.root, ofOperation) === undefined ? ['security'] : ofOperation
+function findUnsupportedSecurity({ openapi }: Contract, operation: Operation): Finding[] {
+  const path = securityPath(openapi, operation)
   const requirements = (valueAt(openapi.root, path) ?? []) as Record<string, unknown>[]
   const isKeyOnly = requirements.every((names) => Object.keys(names).join() === SCHEME)
   if (requirements.length === 0 || !isKeyOnly) {
-    const owner = path === ofOperation ? id : 'the contract'
+    const owner = path.length === 1 ? 'the contract' : operation.id
     const problem = `${owner} must have security: [{ ${SCHEME}: [] }], the only authentication of the service`
     return [{ source: openapi, path, problem }]
   }
