@@ -58,7 +58,8 @@ export function addCommand(program: Command, shell: Shell): void {
       `${EXAMPLES}
 The log goes to standard error, as JSON lines.
 SIGTERM starts a drain: /readyz responds with 503, and the service serves requests for another DRAIN_MS. Then it stops
-within ${STOP_TIMEOUT_MS / SECOND} seconds. Ctrl-C or a second SIGTERM skips the drain. A further signal ends the process at once.
+within ${STOP_TIMEOUT_MS / SECOND} seconds. Ctrl-C or a second SIGTERM skips the drain. A further signal ends the process
+at once.
 With --json, the command prints one document {"url", "first_account"} when the service is ready.
 `,
     )

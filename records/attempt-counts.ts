@@ -11,8 +11,8 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from './time-units.ts'
 export const SHORT_SPAN_MS = 5 * MINUTE_MS
 /** The oldest count of the last 24 hours may begin an hour before them. */
 const KEPT_MS = DAY_MS + HOUR_MS
-/** Of the time between two failed attempts, at most this much counts as outage: the longest delay
- *  of the schedule. So a jump of the clock or a pause of deliveries adds no more. */
+/** At most this much of the time between two failed attempts counts as outage. It is the longest
+ *  delay of the schedule, so a jump of the clock or a pause of deliveries adds no more. */
 const MAX_GAP_MS = DAY_MS
 
 /** An attempt that has ended. Test events are not counted. */
