@@ -6,8 +6,8 @@ const plain = [
   'test/{auth,cli,client,deploy,docs,scripts,server}/**/*.test.ts',
 ]
 const onBoth = ['test/{console,handlers,records,webhooks,contract,crash,upgrade}/**/*.test.ts']
-// Long, for machines that run other work: tests wait for conditions, and these limits end a test
-// that hangs.
+// Long, because machines also run other work. The limits only end a test that hangs: tests wait for
+// conditions.
 const shared = {
   testTimeout: 60_000,
   hookTimeout: 90_000,

@@ -26,7 +26,7 @@ interface CountedKey extends AcceptedKey {
 type Authentication = CountedKey | RejectedKey
 
 /** Requests that arrive while a statement for their key runs share the next statement. The next
- *  statement begins this much later, so that more requests share it. */
+ *  statement begins this long after the running one has ended, so that more requests share it. */
 const GATHER_MS = 5
 
 /** As `authenticator`, but also counts each request against the rate limit of the owner. Requests

@@ -1,5 +1,5 @@
-/** Device cookies: a user's known devices can still sign in while failed sign-ins from other
- *  devices are blocked. See OWASP, "Slow Down Online Guessing Attacks with Device Cookies". */
+/** Device cookies: a user can still sign in on a known device when too many attempts have blocked
+ *  unknown devices. See OWASP, "Slow Down Online Guessing Attacks with Device Cookies". */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /** The value of the device cookie. It does not sign the user in. */

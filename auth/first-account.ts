@@ -19,9 +19,9 @@ export interface FirstAccount {
 const EMAIL = 'owner@muster.local'
 const NAME = 'My account'
 
-/** Creates the first account. Returns the password and the token once; only their hashes are
- *  stored. Returns undefined if an account exists or existed. Call it inside `withSetupLock`, so
- *  that two processes cannot both create one. */
+/** Creates the first account. Only the result has the password and the token: the database stores
+ *  their hashes. Returns undefined if an account exists or existed. Call it inside `withSetupLock`,
+ *  so that two processes cannot both create one. */
 export async function createFirstAccount(db: Db, now: Date): Promise<FirstAccount | undefined> {
   const isFirstStart =
     !(await hasAccounts(db.write)) && (await listAccountDeletions(db.write)).length === 0

@@ -8,7 +8,7 @@ const THREAD_LINK = '/proc/thread-self'
 
 lowerPriority()
 
-/** On busy cores, most of the time goes to requests. Sign-ins still get a share. */
+/** Lets requests have most of the processor time on busy cores. Hashing still gets a share. */
 function lowerPriority(): void {
   try {
     const thread = Number(readlinkSync(THREAD_LINK).split('/').at(-1))

@@ -12,7 +12,8 @@ const TAG_BYTES = 32
 export const MIN_PASSWORD_LENGTH = 8
 const MAX_LENGTH = 200
 const HASHING_THREADS = Math.max(1, availableParallelism() - 1)
-/** A hash takes about 60 ms, so the last one in the queue waits for about two seconds. */
+/** A hash takes about 60 ms, so with one thread, the last hash in the queue waits for about two
+ *  seconds. */
 const MAX_QUEUED_HASHES = 30
 const RETRY_AFTER_SECONDS = 5
 const IDLE_THREAD_MS = 30_000
@@ -86,9 +87,8 @@ export function newPassword(): string {
 
 let formsInProgress = 0
 
-/** Runs `work`, the part of a form that hashes a password. Throws 503 without running `work` when
- *  the queue has no room for its hash: a form that is refused so sends no statement, and does not
- *  count as a wrong password. */
+/** Runs `work`, the part of a form that hashes a password. Throws 503 when the queue has no room for
+ *  its hash, before `work` can query the database or count a wrong password. */
 export async function whileQueueHasRoom<T>(work: () => Promise<T>): Promise<T> {
   if (formsInProgress >= HASHING_THREADS + MAX_QUEUED_HASHES) throwBusy()
   formsInProgress++
@@ -107,8 +107,8 @@ function throwBusy(): never {
 
 type Cost = Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>
 
-/** NIST SP 800-63B, 5.1.1.2: normalised, because keyboards compose characters differently. Throws
- *  503 while the queue is full. */
+/** Normalises the password before the hash, because keyboards compose characters differently (NIST
+ *  SP 800-63B, 5.1.1.2). Throws 503 while the queue is full. */
 async function tagOf(password: string, salt: Buffer, cost: Cost): Promise<Buffer> {
   if (hashing.queueSize >= MAX_QUEUED_HASHES) throwBusy()
   const message = password.normalize('NFKC')

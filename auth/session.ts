@@ -46,8 +46,8 @@ const SYSTEMS: [RegExp, string][] = [
   [/\bLinux\b/, 'Linux'],
 ]
 
-/** For example `Firefox on Linux`. The first match counts, because most browsers also name other
- *  browsers. */
+/** For example `Firefox on Linux`. The first match counts: the user agent of most browsers also
+ *  names other browsers. */
 export function describeDevice(userAgent: string): string {
   const find = (names: [RegExp, string][]): string | undefined =>
     names.find(([pattern]) => pattern.test(userAgent))?.[1]

@@ -49,7 +49,8 @@ export function addDelete(account: Command, shell: Shell): void {
     )
 }
 
-/** Undefined: `account` is not the ID of an erased account. An erased account has no name. */
+/** Finds an erased account by its ID only, because its name is erased, too. Undefined: `account` is
+ *  not the ID of an erased account. */
 async function findCompletedDeletion(
   db: Db,
   account: string,

@@ -11,7 +11,8 @@ export function auditCommand(
   return insertAuditEntry(scope, { ...entry, user: null, ip: null }, now)
 }
 
-/** Records an operator's action on a webhook. `verb` ends its name, for example `deleted`. */
+/** Records an operator's action on a webhook. The verb `deleted` gives the action
+ *  `webhook.deleted`. */
 export async function auditWebhook(
   scope: WriteScope,
   webhook: Webhook,

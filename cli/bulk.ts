@@ -195,8 +195,8 @@ export interface BulkOptions {
   preview?: boolean
 }
 
-/** Adds the options that all commands that start a bulk job have in common. `--since` is not among
- *  them: its default differs. */
+/** Adds the options that the commands to start a bulk job share. Each command adds `--since`
+ *  itself: retry-failed requires it, send-missed has a default. */
 export function addBulkOptions(command: Command): Command {
   return command
     .option('--until <time>', 'end of the period (default: now)', parseTime)
@@ -225,7 +225,7 @@ export async function startOrPreview(
 /** A day, or a time with its offset from UTC. Seconds may be missing. */
 const DAY_OR_TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/i
 
-/** Parses a time, or a day in UTC, which stands for its first moment. */
+/** Parses a time, or a day. A day means its start in UTC. */
 export function parseTime(text: string): Date {
   const time = DAY_OR_TIME.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(time))
@@ -235,7 +235,7 @@ export function parseTime(text: string): Date {
   return new Date(time)
 }
 
-/** Throws `UsageError` unless the period ends after its start. */
+/** Throws `UsageError` if both times are set and the period does not end after its start. */
 export function assertPeriod({ since, until }: { since?: Date; until?: Date }): void {
   if (since && until && since >= until)
     throw new UsageError("option '--until <time>' must be later than '--since <time>'")

@@ -80,8 +80,8 @@ ${listTitles(false)}
 The rule next-secret is tested with --next-secret. For each broken rule, the output says what to change.
 
 The command cannot see how the receiver processes a delivery. It prints the number of deliveries
-that the receiver must have processed. Compare it with the receiver's data: a larger number means
-that the receiver processes repeats, or requests that it refused.
+that the receiver must have processed. Compare it with the receiver's data: if the data has more
+deliveries, the receiver processes repeats, or requests that it refused.
 ${examples(
   'muster check-receiver http://127.0.0.1:4000/ --secret whsec_…',
   'muster check-receiver http://127.0.0.1:4000/ --secret whsec_… --next-secret whsec_…',
@@ -114,8 +114,8 @@ async function checkReceiver(
   }
 }
 
-/** Sends the requests one after another, because some repeat an earlier one. Stops at the first
- *  request without a response. */
+/** Sends the requests one after another, because some repeat an earlier one. After a request
+ *  without a response, sends no more: the remaining checks get the error "not sent". */
 async function runRules(url: string, rules: Rule[]): Promise<RuleResult[]> {
   const finished: RuleResult[] = []
   let isResponding = true

@@ -90,8 +90,8 @@ function newTestUsers(db: Db): Pick<Server, 'newKey' | 'newAccount' | 'newUser'>
 
 type OwnTarget = Target & Required<Pick<Target, 'restrictedKey' | 'otherKey' | 'createWebhook'>>
 
-/** Starts the whole service, with an account for the tests and another one, whose key must not see
- *  its records. */
+/** Starts the whole service, with an account for the tests and a second account, whose key must not
+ *  see the records of the first. */
 export async function startOwnService(): Promise<OwnTarget & AsyncDisposable> {
   await using cleanup = new AsyncDisposableStack()
   const server = await startServer({ directory: await newDirectory(cleanup), role: 'all' })
@@ -110,7 +110,7 @@ export async function startOwnService(): Promise<OwnTarget & AsyncDisposable> {
   return withCleanup(target, cleanup)
 }
 
-/** Creates a webhook of the account for all events. Its disposal deletes it. */
+/** Creates a webhook of the account for all events. Disposing of the result deletes the webhook. */
 export async function createContractWebhook(
   { db, config }: { db: Db; config: Pick<Config, 'secretKeys'> },
   accountId: string,
@@ -185,8 +185,8 @@ export function newDatabaseChanges(db: Db): DatabaseChanges {
         .rows('exports')
         .update({ resource: 'payments' })
     },
-    // Only nodes of an older release store such a row, before the change of the request. This
-    // release takes it for a request in progress until `locked_until`.
+    // Only nodes of older releases store such a row: they commit the key before they execute the
+    // request. Until `locked_until`, this release takes the row for a request in progress.
     async claimIdempotencyKey(userId, key, { method, url, body }) {
       const fingerprint = idempotencyFingerprint(method, url, body)
       const inAMinute = Date.now() + 60_000

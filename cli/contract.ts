@@ -44,7 +44,7 @@ const OPERATION_IDS = Object.keys(operations)
 const DEFAULT_RUNS = 20
 const MAX_SEED = 2 ** 31 - 1
 const TARGET_DETAILS = ['restrictedKey', 'otherKey', 'webhookSecret', 'receiverPort', 'receiverUrl']
-/** The names of the options for tests that need Muster's own contract. */
+/** The names of the options that --root refuses: their tests need Muster's own contract. */
 const ONLY_WITHOUT_ROOT = [...TARGET_DETAILS, 'seed', 'runs', 'only', 'prove']
 /** The names of the options that --prove refuses: it measures the whole suite, on this copy of
  *  Muster. */
@@ -320,7 +320,7 @@ async function sendRequests(
     coverage,
     onCase: (testCase) => {
       results.cases.push(testCase)
-      // The run goes on.
+      // False: the run continues.
       return false
     },
     toCurl: (request) => toContractCurl(target.url, request, target.key),

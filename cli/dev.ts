@@ -107,8 +107,8 @@ function watchContract(work: () => Promise<void>): FSWatcher[] {
   ]
 }
 
-/** Watches the code: the files in the root folder and all folders of code. Node's own `--watch`
- *  stops seeing changes to a file after an editor replaces it. */
+/** Watches the code: the .ts files in the root folder, and CODE_FOLDERS with their subfolders.
+ *  Node's own `--watch` stops seeing changes to a file after an editor replaces it. */
 function watchCode(onChange: () => void): { close(): void } {
   const watchers = new Map<string, FSWatcher>()
   const watchFolder = (folder: string): void => {

@@ -63,7 +63,7 @@ export function checkConfiguration(config: Config): Findings {
 export async function checkDatabase({ db, config }: Installation): Promise<Findings> {
   const { database } = config
   if ('dataDir' in database) return checkSqlite(db)
-  // CockroachDB and YugabyteDB count their own versions.
+  // CockroachDB and YugabyteDB have version numbers that `assertVersion` does not know.
   if (hasComparableCatalogue(database))
     await assertVersion(async (text) => (await db.read.raw(text)).rows)
   const { settings } = await findPostgresState(db)

@@ -21,7 +21,7 @@ export async function checkAccounts({ db }: Installation): Promise<Findings> {
   return ok(`Accounts: ${accounts}, suspended: ${suspended}, being deleted: ${deleting}.`)
 }
 
-/** Finds webhooks whose signing secrets no key can read. */
+/** Finds enabled webhooks whose current signing secret no key can read. */
 export async function checkWebhooks({ db, config }: Installation): Promise<Findings> {
   const unreadable: string[] = []
   let count = 0

@@ -5,7 +5,7 @@ import type { Config } from '../server/config.ts'
 import { type Findings, type NamedFinding, runCheck, warning } from './doctor-findings.ts'
 import { examples, formatTable, type Output, type Shell } from './shell.ts'
 
-/** No check may wait longer for PostgreSQL. */
+/** PostgreSQL cancels a statement of a check after this time. */
 const STATEMENT_TIMEOUT_MS = 10_000
 
 export function addCommand(program: Command, shell: Shell): void {

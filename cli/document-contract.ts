@@ -1,5 +1,5 @@
 /** Tests the service or the mock of an OpenAPI document against the document. */
-import { writeHar } from '../scripts/contract/report/har.ts'
+import { toHar } from '../scripts/contract/report/har.ts'
 import { assertResponds } from '../scripts/contract/sender.ts'
 import type { Contract } from '../scripts/model/contract.ts'
 import { lineOf } from '../scripts/model/source.ts'
@@ -43,7 +43,7 @@ export async function testDocument({
     return {
       output: { document: toDocument(target, outcomes), text: format(outcomes), failed },
       results: outcomes.flatMap((outcome) => listResults(contract, outcome)),
-      har: writeHar(outcomes.flatMap(({ recordings }) => recordings)),
+      har: toHar(outcomes.flatMap(({ recordings }) => recordings)),
     }
   } finally {
     await server?.stop(GRACE_MS)

@@ -1,4 +1,5 @@
-/** Converts an embedded database of an earlier version, so that its file returns free space. */
+/** Converts the file of an embedded database of an earlier version, so that the file can shrink
+ *  when rows are deleted. */
 import {
   type ConversionSpace,
   convertFile,

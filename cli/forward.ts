@@ -30,7 +30,7 @@ const HOP_BY_HOP_HEADERS = [
 ]
 const RETURNED_HEADERS = ['content-type', 'retry-after']
 
-/** Sends the same bytes and headers to `url` and returns its response.
+/** Sends the same body and headers to `url`, without hop-by-hop headers, and returns the response.
  *  Does not follow redirects. Never throws. */
 export async function forward(
   url: string,

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { formatProblem, lint } from '../scripts/lint/lint.ts'
 import type { LintProblem } from '../scripts/lint/problem.ts'
-import { isPlain } from '../scripts/model/document-folder.ts'
+import { hasPlainDocument } from '../scripts/model/document-folder.ts'
 import { addReportOptions, type CheckReport, type ReportOptions, reportResults } from './reports.ts'
 import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
@@ -47,7 +47,7 @@ async function check(root: string | undefined): Promise<CheckReport> {
 }
 
 function formatProblems(problems: LintProblem[], root: string | undefined): string {
-  const isDocument = root !== undefined && isPlain(root)
+  const isDocument = root !== undefined && hasPlainDocument(root)
   if (problems.length === 0)
     return `${isDocument ? 'The document has' : 'openapi.yaml and asyncapi.yaml have'} no problems.`
   return [

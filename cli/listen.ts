@@ -109,7 +109,7 @@ async function receive(
   target: string | undefined,
 ): Promise<Receipt | undefined> {
   if (request.method !== 'POST') return void response.writeHead(405, { allow: 'POST' }).end()
-  // Only browsers send Origin: a page of any site may have sent the request, but not a webhook.
+  // Only browsers send Origin, so the request comes from a page of some site, not from a webhook.
   if (request.headers.origin !== undefined) return void response.writeHead(403).end()
   const body = await readBody(request, response)
   if (body === undefined) return undefined

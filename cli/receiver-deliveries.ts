@@ -11,16 +11,16 @@ export interface SignedRequest {
 }
 
 interface DeliveryOptions {
-  /** Serialises the payload. */
-  write?: (payload: object) => string
-  /** Signs instead of the secret of the signer. */
+  /** Default: `JSON.stringify`. */
+  serialize?: (payload: object) => string
+  /** The secret to sign with. Default: the secret of the signer. */
   secret?: string
-  /** The signed time. */
+  /** The time to sign. Default: now. */
   at?: Date
 }
 
-/** Returns two functions that sign with `secret`: `sign` a body, and `delivery` a new delivery,
- *  some of whose fields can be changed. */
+/** Returns two functions: `sign` signs a body, and `delivery` creates and signs a delivery. Its
+ *  payload is an example with the fields of `change` and a new ID. */
 export function newSigner(secret: string) {
   const sign = (id: string, body: Buffer, at: Date, key = secret): SignedRequest => ({
     headers: {
@@ -30,10 +30,10 @@ export function newSigner(secret: string) {
     body,
   })
   const delivery = (change: object = {}, options: DeliveryOptions = {}): SignedRequest => {
-    const { write = JSON.stringify, secret: key = secret, at = new Date() } = options
+    const { serialize = JSON.stringify, secret: key = secret, at = new Date() } = options
     const id = uuidv7()
     const payload = { ...eventTypes['participant.created'].example, ...change, id }
-    return sign(id, Buffer.from(write(payload)), at, key)
+    return sign(id, Buffer.from(serialize(payload)), at, key)
   }
   return { sign, delivery }
 }

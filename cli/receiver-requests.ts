@@ -7,8 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
 import type { SignedRequest } from './receiver-deliveries.ts'
 
-/** Returns the status of the response. Throws if there is none; a `Send` inside `tolerateClose`
- *  returns null instead if the receiver has closed the connection. */
+/** Returns the status of the response, and throws if there is none. Null: the receiver closed the
+ *  connection, and `tolerateClose` permits that. */
 export type Send = (
   url: string,
   delivery: SignedRequest,
@@ -16,7 +16,8 @@ export type Send = (
 ) => Promise<number | null>
 
 const CHUNK_BYTES = 256 * 1024
-/** The time in which a receiver crashes after an aborted upload. Then it refuses connections. */
+/** The pause after an aborted upload. A receiver that the upload crashes has ended by then, and
+ *  refuses connections. */
 const CRASH_MS = 500
 
 export async function post(
@@ -47,8 +48,8 @@ export async function postTwice(
   )
 }
 
-/** Returns null if the receiver closes the connection, which it may do before it has read a large
- *  body. */
+/** Returns a `Send` that returns null if the receiver closes the connection. A receiver may do so
+ *  before it has read a large body. */
 export function tolerateClose(send: Send): Send {
   return async (url, delivery, signal) => {
     try {

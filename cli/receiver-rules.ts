@@ -160,11 +160,11 @@ function rawBody({ delivery }: Signer): Rule {
       'Compute the signature over the raw body, before any parser changes it: express.raw(), ' +
       'request.body, request.raw_post. Then use a JSON parser: fields have no order.',
     checks: [
-      accepts('with unusual white space', () => delivery({}, { write: indent })),
-      accepts('with unusual escapes', () => delivery({}, { write: escapeLetters })),
-      accepts('with fields in another order', () => delivery({}, { write: reverseFields })),
+      accepts('with unusual white space', () => delivery({}, { serialize: indent })),
+      accepts('with unusual escapes', () => delivery({}, { serialize: escapeLetters })),
+      accepts('with fields in another order', () => delivery({}, { serialize: reverseFields })),
       accepts('another delivery about the same record', () =>
-        delivery({}, { write: reverseFields }),
+        delivery({}, { serialize: reverseFields }),
       ),
     ],
   }

@@ -2,7 +2,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { type Command, Option } from 'commander'
-import { writeHar } from '../scripts/contract/report/har.ts'
+import { toHar } from '../scripts/contract/report/har.ts'
 import { UnsupportedDocument } from '../scripts/model/document.ts'
 import { ContractError, lineOf } from '../scripts/model/source.ts'
 import { toAnnotations, toMarkdown, toPage } from '../scripts/report/formats.ts'
@@ -43,8 +43,9 @@ export function addReportOptions(command: Command): Command {
     )
 }
 
-/** Runs the check and writes its reports. If the check throws, its error is the only result, or each
- *  finding of `UnsupportedDocument` is one. Then the error is thrown again. */
+/** Runs the check and writes its reports. If the check throws an `UnsupportedDocument`, each of its
+ *  findings is a result. Any other error is the only result. Both are thrown again after the
+ *  reports are written. */
 export async function reportResults(
   title: string,
   options: ReportOptions,
@@ -99,7 +100,7 @@ async function writeReports(
   if (junit !== undefined) await writeReport(junit, texts.junit ?? resultsJunit(title, results))
   if (report !== undefined) await writeReport(report, texts.page ?? toPage(title, results))
   if (markdown !== undefined) await writeReport(markdown, toMarkdown(title, results))
-  if (har !== undefined) await writeReport(har, texts.har ?? writeHar([]))
+  if (har !== undefined) await writeReport(har, texts.har ?? toHar([]))
 }
 
 /** Creates the folder of the file if it is missing. */

@@ -2,22 +2,23 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { InvalidArgumentError } from 'commander'
-import { isPlain } from '../scripts/model/document-folder.ts'
+import { hasPlainDocument } from '../scripts/model/document-folder.ts'
 
 export const ROOT_OPTION = '--root <folder>'
 
 /** Returns the absolute path of a folder with a contract. */
 export function parseRoot(argument: string): string {
   const root = resolve(argument)
-  if (!isPlain(root) && !existsSync(join(root, 'openapi.yaml')))
+  if (!hasPlainDocument(root) && !existsSync(join(root, 'openapi.yaml')))
     throw new InvalidArgumentError('It has no openapi.yaml, openapi.yml or openapi.json.')
   return root
 }
 
-/** Like `parseRoot`, and refuses an installation: its commands run its service. */
+/** Like `parseRoot`, but refuses the folder of a copy of Muster: only the commands of that copy can
+ *  run its service. */
 export function parseDocumentRoot(argument: string): string {
   const root = parseRoot(argument)
-  if (!isPlain(root))
+  if (!hasPlainDocument(root))
     throw new InvalidArgumentError(
       'It has the contracts of an installation: run the command there, without --root.',
     )

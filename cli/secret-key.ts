@@ -57,8 +57,8 @@ ${examples('SECRET_KEY=… SECRET_KEY_PREVIOUS=… muster secret-key rotate')}`,
     )
 }
 
-/** Starts a rotation, unless an interrupted one has started already. The lock keeps two commands
- *  from each creating a key. */
+/** Starts a rotation, unless an interrupted one can continue. The lock prevents two commands from
+ *  creating a key each. */
 function prepareRotation({ db, config }: CommandDatabase): Promise<void> {
   const { secretKeys, secretKeyFiles } = config
   return withSetupLock(config.database, async () => {
@@ -70,7 +70,7 @@ function prepareRotation({ db, config }: CommandDatabase): Promise<void> {
           'SECRET_KEY encrypts all signing secrets already. To rotate it, set SECRET_KEY to a new key and ' +
             'SECRET_KEY_PREVIOUS to the present one, restart every node, and run this command again.',
         )
-      // `secretKeys` is the same object, so it has the new key from now on.
+      // `secretKeys` is the same object as `secretKeyFiles`, so it has the new key from now on.
       secretKeyFiles.replace()
     }
     await startRotation(db, secretKeys)

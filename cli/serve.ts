@@ -25,7 +25,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const SECOND = 1_000
 /** The server stops within this time after the drain. */
 const STOP_TIMEOUT_MS = 20 * SECOND
-/** The process exits this long after the drain, even if the server hangs while it stops. */
+/** The process exits at most this long after `drainMs`, even if the server hangs while it stops. */
 const EXIT_TIMEOUT_MS = STOP_TIMEOUT_MS + 5 * SECOND
 
 const EXAMPLES = examples(
@@ -87,7 +87,8 @@ With --json, the command prints one document {"url", "first_account"} when the s
     )
 }
 
-/** `npm start` of a folder that `muster init` created. It has no database. */
+/** Runs the service of a folder that `muster init` created, for its `npm start`. Needs no
+ *  database. */
 async function serveDocument(
   shell: Shell,
   root: string,
@@ -175,7 +176,7 @@ async function stopServer(
   clearTimeout(deadline)
 }
 
-/** Returns undefined if an account exists already. */
+/** Returns undefined if an account exists or existed. */
 async function migrateAndCreateFirstAccount({
   database,
 }: Config): Promise<FirstAccount | undefined> {

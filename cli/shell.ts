@@ -1,4 +1,4 @@
-/** The environment of a command: opens the database, prints the output, and parses arguments. */
+/** What the commands share: opens the database, prints output, and parses arguments. */
 import { readFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Db } from '../records/database/open.ts'

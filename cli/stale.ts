@@ -1,5 +1,5 @@
 /** The option `--allow-stale` of the commands that use generated/. */
-import { isPlain } from '../scripts/model/document-folder.ts'
+import { hasPlainDocument } from '../scripts/model/document-folder.ts'
 
 export const ALLOW_STALE_OPTION = '--allow-stale'
 
@@ -11,7 +11,7 @@ export function describeAllowStale(action: string): string {
 /** Throws `Refused` if a contract or document of the folder was changed after generated/ was
  *  written. */
 export async function assertFresh(root: string): Promise<void> {
-  if (!isPlain(root)) {
+  if (!hasPlainDocument(root)) {
     const { assertGenerated } = await import('../scripts/model/source-hashes.ts')
     return await assertGenerated(root)
   }

@@ -20,7 +20,7 @@ export interface StopSignals {
   stopping: AbortSignal
   /** Aborts when the drain must not begin, or must end: at SIGINT or a second SIGTERM. */
   skipDrain: AbortSignal
-  /** From now on, a signal ends the process. */
+  /** Call it after the drain: from then on, a signal ends the process. */
   endDrain(): void
 }
 

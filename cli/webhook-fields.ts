@@ -23,7 +23,8 @@ export function readDescription(text: string): string {
   return text.trim() === '' ? '' : parseName('The description', text)
 }
 
-/** Throws `Refused`. Tells the operator which setting permits a URL that is not public. */
+/** Throws `Refused` for an unusable URL. If a setting can permit the URL, the message names the
+ *  setting. */
 export function readWebhookUrl(text: string, { webhookAllowedRanges }: Config): string {
   try {
     return parseWebhookUrl(text, webhookAllowedRanges)

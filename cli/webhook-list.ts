@@ -88,7 +88,8 @@ function toHealthDocument(health: WebhookHealth) {
   }
 }
 
-/** At most `countedUpTo`: with that number, there may be more. */
+/** Counts the deliveries that have an attempt left, up to `countedUpTo`. If the result is
+ *  `countedUpTo`, there may be more. */
 function countWaiting({ undelivered }: WebhookHealth): number {
   return Math.min(undelivered.countedUpTo, undelivered.pending + undelivered.retrying)
 }

@@ -30,7 +30,8 @@ export async function updateJobApplication(
   return updated
 }
 
-/** Throws `InvalidInput` when a merge patch adds too many answers. */
+/** The fields to update. Merges the answers of a merge patch with those of the record, and throws
+ *  `InvalidInput` when the merged answers are too many. */
 function readUpdate(
   { body, mergePatch }: Call<'updateJobApplication'>,
   { answers }: JobApplication,

@@ -13,14 +13,14 @@ import {
 import { countNoun } from '../records/references.ts'
 
 const MAX_AGE_MS = 60_000
-/** Limits the memory. With more accounts, the counts of all are read again. */
+/** Limits the memory: when this many accounts are cached, the next account clears the cache. */
 const MAX_ACCOUNTS = 10_000
 const CREATED = 201
 
 interface QuotaServices {
   db: Db
   now: () => Date
-  /** The quotas of an account for which an operator has set no others. */
+  /** The default quotas: an operator can set others for an account. */
   quotas: Quotas
 }
 

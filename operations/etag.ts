@@ -13,8 +13,8 @@ export function ifMatchHolds(header: string | undefined, etag: string): boolean 
 }
 
 /** Does an `If-None-Match` header name this version, by weak comparison (RFC 9110 §13.1.2)? The
- *  request's Cache-Control is for caches only: the `fetch` of browsers adds `no-cache` to such
- *  requests by itself. */
+ *  Cache-Control of the request does not matter: `fetch` in browsers adds `no-cache` to requests
+ *  with `If-None-Match`. */
 export function ifNoneMatchNames(header: string, etag: string): boolean {
   return (
     header.trim() === '*' ||

@@ -89,12 +89,13 @@ interface Execution<Id extends OperationId> {
   /** Only the first request with this key changes something. The others get the response of the
    *  first. */
   idempotency?: KeyedRequest
-  /** Sends the response to the client. Returns the copy that is stored with the idempotency key. */
+  /** Prepares the response to the client. Returns the copy that is stored with the idempotency
+   *  key. */
   respond?: (result: unknown) => StoredResponse
 }
 
-/** The result of the handler, or the response to an earlier request with the same key. Then `respond`
- *  is not called. */
+/** The result of the handler, or the response to an earlier request with the same key. For an
+ *  earlier response, `respond` is not called. */
 type ExecutionResult =
   | { result: unknown; earlierResponse?: undefined }
   | { earlierResponse: StoredResponse }
@@ -123,8 +124,9 @@ export async function execute<Id extends OperationId>(
  *  loop. */
 const largePages = new LargePages()
 
-/** One transaction. On PostgreSQL a create takes two round trips, one with BEGIN and one with
- *  COMMIT: the inserts of the steps 2 to 4 are only collected, and sent with COMMIT. */
+/** Runs the operation in one transaction. On PostgreSQL a create that reads no record takes two
+ *  round trips, one with BEGIN and one with COMMIT: the inserts of the steps 2 to 4 are only
+ *  collected, and sent with COMMIT. */
 async function change<Id extends OperationId>(
   services: ExecuteServices,
   id: Id,
@@ -158,13 +160,13 @@ async function change<Id extends OperationId>(
     throw error
   })
   // 5. The commit has announced the deliveries, which starts them: see transaction.ts.
-  // An earlier run of the transaction may have taken the share before it was rolled back.
+  // An earlier run of the transaction, which was rolled back, may have taken the share.
   if (outcome.earlierResponse) share.release()
   return outcome
 }
 
-/** A create reads the webhooks with BEGIN, because it reads nothing else before it emits its event.
- *  Other changes read their record first, and the webhooks later. */
+/** A create reads the webhooks with BEGIN, so that a create that reads nothing else needs no more
+ *  round trips. Other changes read their record first, and the webhooks when they emit events. */
 function opening<Id extends OperationId>(
   id: Id,
   { caller, idempotency }: Execution<Id>,

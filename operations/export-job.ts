@@ -36,14 +36,15 @@ const CHUNK_BYTES = 256 * 1024
 const RENEWAL_MS = 15_000
 const RETRY_DELAY_MS = 5_000
 const FAILURE = 'An unexpected error occurred several times. Create a new export.'
-/** The exports of this process take turns, one batch of records each, so that a large one delays no
- *  other for long and all of them together do not slow down requests. */
+/** The exports of this process take turns, two at a time, and a turn ends with a `Part` of the
+ *  file. So a large export delays no other for long, and all of them together do not slow down
+ *  requests. */
 const turns = new Turns(2)
 
 interface ExportServices {
   db: Db
   now: () => Date
-  /** The quotas of an account for which an operator has set no others. */
+  /** The default quotas: an operator can set others for an account. */
   quotas: Pick<Quotas, 'export_mib'>
 }
 
@@ -53,7 +54,7 @@ class StorageFull extends Error {
 }
 
 /** Writes the file of one export, if the export is due. After an error, queues the export again or
- *  fails it. Then throws an unexpected error for the log. Stops when `signal` aborts, so that
+ *  fails it, and rethrows an unexpected error for the log. Stops when `signal` aborts, so that
  *  another process can write the file. */
 export async function makeExport(
   services: ExportServices,
@@ -187,8 +188,8 @@ async function* split(batches: AsyncIterable<object[]>): AsyncGenerator<object[]
 }
 
 /** RFC 4180 with a header line. As in PostgreSQL's COPY, null is an empty field and empty text is
- *  `""`. Lists and objects are JSON. A spreadsheet program must not run a text as a formula:
- *  CWE-1236. */
+ *  `""`. Lists and objects are JSON. The format `csv` escapes text that a spreadsheet program would
+ *  run as a formula (CWE-1236); `csv_raw` does not. */
 async function* csv(
   batches: AsyncIterable<object[]>,
   { resource, format }: Pick<ExportLease, 'resource' | 'format'>,
@@ -220,8 +221,8 @@ async function* json(batches: AsyncIterable<object[]>): AsyncGenerator<Part> {
   yield { text: '\n]\n', records: 0 }
 }
 
-/** Queues the export again, or fails it when another try is useless. Does nothing when another
- *  process has leased the export. */
+/** Queues the export again, or fails it after its last try or when the storage is full. Does
+ *  nothing when this process has lost the lease. */
 async function retryOrFail(
   services: ExportServices,
   lease: ExportLease,
@@ -239,8 +240,8 @@ async function retryOrFail(
   }
 }
 
-/** Deletes the chunks first: after a crash in between, the export is failed again and no chunks
- *  remain. */
+/** Deletes the chunks first. In the other order, a crash in between would leave the chunks of a
+ *  failed export stored. */
 async function fail({ db, now }: ExportServices, lease: ExportLease, error: string): Promise<void> {
   await deleteLeasedChunks(db, lease, now)
   await transaction(db, async (trx) => {

@@ -32,14 +32,14 @@ export function idempotencyFingerprint(method: string, url: string, body: string
   return createHash('sha256').update(`${method} ${url}\n${body}`).digest('base64url')
 }
 
-/** The keys of the requests in progress in this process. Repeated requests wait here without a
- *  connection to the database: many of them could occupy the pool. */
+/** The keys of the requests in progress in this process. Repeated requests wait here, without a
+ *  connection to the database. Otherwise many of them could occupy the pool. */
 export class KeysInUse {
   /** The end of the request by user and key. */
   readonly #ends = new Map<string, Promise<void>>()
 
-  /** Runs `work` once no other request uses the key. Throws `StillInProgress` when that takes
-   *  longer than `WAIT_MS`. */
+  /** Waits until no other request uses the key, then runs `work`. Throws `StillInProgress` when the
+   *  wait takes longer than `WAIT_MS`. Without a `request`, runs `work` at once. */
   async use<T>(request: KeyedRequest | undefined, work: () => Promise<T>): Promise<T> {
     if (!request) return work()
     const userAndKey = `${request.userId} ${request.key}`

@@ -27,8 +27,8 @@ export class LargePages {
     }
   }
 
-  /** A pause as long as the work on the page belongs to its turn, so that large pages take at most
-   *  half of the time of the event loop. The page itself does not wait for the pause. */
+  /** A turn ends with a pause that lasts as long as the work on the page, so that large pages take
+   *  at most half of the time of the event loop. The caller gets the page before the pause. */
   #build<T>(build: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       void this.#turns.take(async () => {

@@ -1,5 +1,5 @@
-/** Rules of requests that JSON Schema cannot say and that need no record. The service, the console
- *  and the mock check them with the schemas. */
+/** Rules of requests that JSON Schema cannot express, and that are checked without reading a
+ *  record. The service, the console and the mock check them together with the schemas. */
 import { InvalidInput } from '../errors.ts'
 import type { Body, OperationId } from '../generated/operations.ts'
 import { assertExportFilters } from '../records/exports.ts'
@@ -16,7 +16,7 @@ const BODY_RULES: BodyRules = {
   createExport: assertExportFilters,
 }
 
-/** Throws `InvalidInput`. The body is valid by its schema. */
+/** Throws `InvalidInput`. Call it with a body that its schema has accepted. */
 export function assertBodyRules<Id extends OperationId>(id: Id, body: unknown): void {
   BODY_RULES[id]?.(body as Body<Id>)
 }

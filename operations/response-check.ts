@@ -34,8 +34,9 @@ class ContractViolation extends Error {
   override name = 'ContractViolation'
 }
 
-/** Mode `log` checks no more once one of the limits is reached, in each second for each operation
- *  and part (headers or body). Checking a page takes as long as reading it. */
+/** Limits of mode `log`, for each second, operation and part (headers or body). After one of them
+ *  is reached, the mode checks no more in that second: checking a page takes as long as reading
+ *  it. */
 const CHECKS_PER_SECOND = 10
 const MAX_MS_PER_SECOND = 5
 

@@ -66,9 +66,9 @@ export function newViolations(): Violations {
   }
 }
 
-/** The parameters of a schema error that come from the contract. Others may contain the invalid
- *  value, for example the tag of a union. */
-const CONTRACT_PARAMETERS = [
+/** The parameters of a schema error that come from the contract or name a property. Others may
+ *  contain the invalid value, for example the tag of a union. */
+const VALUE_FREE_PARAMETERS = [
   'type',
   'limit',
   'allowedValue',
@@ -87,7 +87,7 @@ export const HEADERS = '/headers'
 export function problemIn(errors: SchemaError[] | null | undefined, root = ''): Problem {
   const { instancePath = '', message = 'is not valid', params = {} } = errors?.[0] ?? {}
   const details = Object.entries(params)
-    .filter(([name]) => CONTRACT_PARAMETERS.includes(name))
+    .filter(([name]) => VALUE_FREE_PARAMETERS.includes(name))
     // The message often names the property or the limit already.
     .filter(([, value]) => !message.includes(String(value)))
     .map(([, value]) => JSON.stringify(value))

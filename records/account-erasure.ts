@@ -13,7 +13,7 @@ const BATCH_CHUNKS = 64
 /** Between two batches, so that other writers get their turn. */
 const BATCH_PAUSE_MS = 50
 
-/** Removes at most one batch of a table, and returns the number of its rows. */
+/** Removes at most one batch of a table. Returns the number of removed rows. */
 type RemoveBatch = (trx: Trx, accountId: string) => Promise<number>
 
 /** By table, in the order of the removal: first the background work, then users and their requests.
@@ -73,8 +73,8 @@ function removeBatch(db: Db, id: string, remove: RemoveBatch): Promise<number> {
   })
 }
 
-/** Also removes rows that requests from before the suspension have stored meanwhile. The lock on
- *  the account prevents further rows. */
+/** Removes the account. First removes the rows that requests from before the suspension have stored
+ *  since `eraseAccount` began. The lock on the account prevents further rows. */
 async function removeAccount(db: Db, id: string, now: Date): Promise<void> {
   await transaction(db, async (trx) => {
     await lockAccount(writeScope(trx, id))

@@ -17,7 +17,7 @@ export interface ApiKey {
   userId: string
   name: string
   accessLevel: AccessLevel
-  /** The beginning of the token; only its hash is stored. */
+  /** The beginning of the token. The whole token is stored only as a hash. */
   tokenPrefix: string
   /** Epoch milliseconds, like all times of records. */
   lastUsedAt: number | null
@@ -125,7 +125,7 @@ export async function revokeApiKey(
 }
 
 /** Takes effect with the next request. Returns the key before the change; undefined when it does
- *  not exist or is revoked. */
+ *  not exist or is revoked. Throws `Refused` for an invalid name. */
 export async function updateApiKey(
   scope: Scope,
   id: string,

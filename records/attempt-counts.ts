@@ -12,7 +12,7 @@ export const SHORT_SPAN_MS = 5 * MINUTE_MS
 /** The oldest count of the last 24 hours may begin an hour before them. */
 const KEPT_MS = DAY_MS + HOUR_MS
 /** At most this much of the time between two failed attempts counts as outage. It is the longest
- *  delay of the schedule, so a jump of the clock or a pause of deliveries adds no more. */
+ *  default delay between attempts, so a jump of the clock or a pause of deliveries adds no more. */
 const MAX_GAP_MS = DAY_MS
 
 /** An attempt that has ended. Test events are not counted. */
@@ -32,7 +32,8 @@ const COUNTS: CountTable = {
   counts: ['succeeded', 'failed', ...binColumns],
 }
 
-/** Adds attempts, which are sorted by their ends. A webhook that was removed gets no outage. */
+/** Counts attempts, which must be sorted by `endedAt`. A webhook that was removed gets no
+ *  outage. */
 export async function countAttempts(trx: Trx, attempts: CountedAttempt[]): Promise<void> {
   const counts = new Counts(COUNTS)
   const outages: OutageRow[] = []
@@ -99,7 +100,8 @@ function outageAfter(last: CountedAttempt, attempts: CountedAttempt[]): OutageRo
   }
 }
 
-/** Several workers add to the same outage: its time is counted once. */
+/** Workers may add to the same outage at once: the time that their attempts have in common counts
+ *  only once. */
 async function storeOutages({ dialect, sql }: Trx, rows: OutageRow[]): Promise<void> {
   const columns = Object.keys(OUTAGE_COLUMNS)
   // From the last stored failure to the last failure of these attempts.

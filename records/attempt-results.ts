@@ -30,8 +30,8 @@ export const AFTER_SUCCESS: DeliveryProgress = {
 }
 
 /** Stores results, and assigns the final attempt numbers. Ignores a result that was stored before,
- *  even by another process. Returns the progress of the delivery after each other result, in any
- *  order. `decide` determines the progress after a failed or skipped attempt. */
+ *  even by another process. Returns the progress of the delivery for each new result, in any order.
+ *  `decide` determines the progress after a failed or skipped attempt. */
 export async function storeResults(
   trx: Trx,
   attempts: AttemptWith<'result'>[],

@@ -1,6 +1,7 @@
-/** The spans of time in which the clock ran steadily. A new span begins when the clock jumps, and
- *  when a node starts and finds the clock far from the last mark. Until a new span is steady for a
- *  day, the clock is in doubt, and no row is deleted by its age. */
+/** The spans of time between jumps of the clock. Nodes mark the time regularly (`markTime`). A new
+ *  span begins when the clock jumps, and when a node starts and finds the clock far from the last
+ *  mark. Until nodes have run for a day in the new span, the clock is in doubt, and no row is
+ *  deleted by its age. */
 import type { Db } from './database/open.ts'
 import { type Sql, select } from './database/statements.ts'
 import { type Trx, transaction } from './database/transaction.ts'
@@ -48,7 +49,8 @@ export async function listClockSpans(sql: Sql): Promise<ClockSpan[]> {
   return rows.map(fromRow)
 }
 
-/** How long the clock must still run steadily. 0: it is not in doubt. The first span never is. */
+/** How long the clock must still run steadily. 0: it is not in doubt. In the first span, the clock
+ *  is never in doubt. */
 export function doubtLeftMs(spans: ClockSpan[]): number {
   const newest = spans.at(-1)
   return newest === undefined || spans.length === 1 ? 0 : Math.max(0, STEADY_MS - newest.steadyMs)
@@ -139,9 +141,9 @@ export class DeletionTime {
     this.#spans = spans
   }
 
-  /** Rows created before this time are older than `ageMs`. A clock that was behind has stored times
-   *  that are too early. All rows from those times on stay until the next steady span has begun
-   *  more than `ageMs` ago. */
+  /** Rows created before this time are older than `ageMs`. In a span that never became steady, the
+   *  clock may have been behind and stored times that are too early. Rows from the start of such a
+   *  span on stay until the next steady span has begun more than `ageMs` ago. */
   createdBefore(ageMs: number): number {
     const limit = this.now - ageMs
     const wrong = this.#spans.filter((span) => {

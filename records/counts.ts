@@ -12,7 +12,7 @@ export interface CountTable {
 /** Counts that are not stored yet. */
 export class Counts {
   readonly #table: CountTable
-  /** The counts by column, by the key as JSON. */
+  /** By the key as JSON: the count of each column. */
   readonly #rows = new Map<string, Record<string, number>>()
 
   constructor(table: CountTable) {

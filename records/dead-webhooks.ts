@@ -37,8 +37,8 @@ export async function listDeadWebhooks(
   }))
 }
 
-/** Writes the audit log, too. Returns false when an attempt has succeeded meanwhile, or the webhook
- *  was disabled or deleted. */
+/** Disables the webhook and writes an entry to the audit log. Returns false and changes nothing
+ *  when an attempt has succeeded meanwhile, or the webhook was disabled or deleted. */
 export function disableDeadWebhook(
   db: Db,
   { id, accountId, failingSince }: DeadWebhook,

@@ -100,7 +100,7 @@ export interface NewDelivery {
   /** The exact bytes of every attempt. */
   body: Buffer
   trigger: Trigger
-  /** The resource, when the webhook wants its events in order. */
+  /** The ID of the resource. Undefined: the webhook wants no order. */
   orderingKey?: string
 }
 
@@ -165,9 +165,10 @@ export async function listDeliveries(scope: Scope, filter: DeliveryFilter): Prom
   return rows.map(deliveryFromRow)
 }
 
-/** A condition for a state, with which the database reads an index on undelivered deliveries in its
- *  order. SQLite uses such a partial index only if the query repeats its predicate. On PostgreSQL
- *  the predicate stays out: the planner would expect too few rows, and sort all of them. */
+/** A condition for a state, as SQL. With it, the database reads the rows in the order of an index
+ *  on undelivered deliveries. SQLite uses such a partial index only if the query repeats the
+ *  predicate of the index. On PostgreSQL the predicate stays out: with it, the planner would expect
+ *  too few rows, and sort all of them. */
 export function undeliveredCondition(
   { dialect }: Scope,
   state: Exclude<DeliveryState, 'delivered'>,
@@ -181,7 +182,7 @@ export interface Undelivered extends Delivery {
   lastError: string | null
 }
 
-/** Pending, retrying and failed deliveries of all webhooks, newest first, without tests. */
+/** Pending, retrying and failed deliveries, newest first, without tests. */
 export async function listUndelivered(
   scope: Scope,
   filter: Omit<DeliveryFilter, 'state'>,

@@ -85,8 +85,8 @@ async function scheduleManualAttempt(
   return current
 }
 
-/** Now, or 1 ms after the last update: the due time identifies an attempt, so it must be unique
- *  within the delivery. */
+/** The later of two times: now, and 1 ms after the last update. The due time identifies an attempt,
+ *  so it must be unique within the delivery. */
 function uniqueDueTime({ sql }: Scope, now: Date): ReturnType<Sql['raw']> {
   return sql.raw('case when updated_at < ? then cast(? as bigint) else updated_at + 1 end', [
     now.getTime(),
@@ -233,8 +233,8 @@ function blockingReasonOf(webhook: WebhookState | undefined): BlockingReason | u
   return webhook.enabled ? undefined : 'webhook_disabled'
 }
 
-/** Undefined: the webhook gets deliveries, at the latest when the account is no longer
- *  suspended. */
+/** Undefined: the webhook is enabled. Its account may be suspended, which is not a blocking
+ *  reason. */
 export async function findBlockingReason(
   scope: WriteScope,
   webhookId: string,
@@ -255,9 +255,9 @@ export async function assertNotPaused({ sql }: Scope): Promise<void> {
   if ((await findPausedAt(sql)) !== undefined) throw new DeliveryRefused('deliveries_paused')
 }
 
-/** Ends the pending and retrying deliveries of a webhook as failed. The engine ends manual
- *  attempts, which are due at once. */
-export async function endScheduledDeliveries(
+/** Ends the pending and retrying deliveries of a webhook as failed. Leaves out deliveries with a
+ *  scheduled manual attempt: the attempt is due at once, and the engine skips it. */
+export async function endUnfinishedDeliveries(
   scope: WriteScope,
   webhookId: string,
   reason: BlockingReason,

@@ -5,7 +5,7 @@ import { UNFINISHED_IN_ORDER } from './index-predicates.ts'
 
 interface OrderedDelivery {
   webhookId: string
-  /** The resource. Undefined: the webhook wants no order. */
+  /** The ID of the resource. Undefined: the webhook wants no order. */
   orderingKey?: string
 }
 

@@ -44,7 +44,7 @@ export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
   const rows: { id: string }[] = await db
     .read('exports')
     .whereRaw(UNFINISHED_EXPORTS)
-    .where(whereNotLeased(now.getTime()))
+    .where(whereDue(now.getTime()))
     .whereNotExists(
       db
         .read('exports as older')
@@ -57,9 +57,10 @@ export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Matches exports without a lease. A lease that expires too late to be a new one is from a clock
- *  that was ahead, and does not count. */
-function whereNotLeased(now: number): Knex.QueryCallback {
+/** Matches exports that have no lease and do not wait for another try: `lease_expires_at` is the
+ *  end of the lease, or the time of the next try. A time that is further away than that of a new
+ *  lease is from a clock that was ahead, and does not count. */
+function whereDue(now: number): Knex.QueryCallback {
   return (exports) =>
     exports
       .whereNull('lease_expires_at')
@@ -77,7 +78,7 @@ export async function leaseExport(
   const [row]: (ExportRow & { account_id: string; tries: number })[] = await sql('exports')
     .where({ id })
     .whereRaw(UNFINISHED_EXPORTS)
-    .where(whereNotLeased(at))
+    .where(whereDue(at))
     .update({
       status: 'processing',
       tries: sql.raw('tries + 1'),
@@ -91,8 +92,8 @@ export async function leaseExport(
   return { id, accountId: account_id, resource, format, filters: JSON.parse(filters), tries }
 }
 
-/** Throws `LeaseLost`. A try makes all its writes in transactions with this one, so that a process
- *  without the lease writes nothing. */
+/** Updates the export. Throws `LeaseLost`. Every other write of a try shares a transaction with
+ *  such an update, so that a process without the lease writes nothing. */
 async function updateLeased(
   sql: Sql,
   { id, tries }: ExportLease,

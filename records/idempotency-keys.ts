@@ -1,5 +1,5 @@
 /** Idempotency keys. A request inserts its key with the response in the transaction of its change,
- *  so that a rollback or the end of the process leaves neither. */
+ *  so that a rollback or the end of the process leaves neither the key nor the change. */
 import { IS_CLOCK_IN_DOUBT } from './clock-spans.ts'
 import { uniqueViolation } from './database/errors.ts'
 import { type Sql, select } from './database/statements.ts'

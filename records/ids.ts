@@ -4,7 +4,7 @@ import { NIL, v7 as uuidv7 } from 'uuid'
 export const LOWEST_ID: string = NIL
 
 const ZERO_BYTES = new Uint8Array(16)
-/** The IDs of a process keep their order when its clock goes back by less. */
+/** The IDs of a process keep their order when its clock goes back by at most this. */
 const MAX_STEP_BACK_MS = 60_000
 
 /** Module state: IDs are created in many places, and a process works on one database. */

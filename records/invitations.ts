@@ -89,7 +89,7 @@ export async function deleteInvitation(scope: Scope, userId: string): Promise<bo
   return (await scope.rows('invitations').where({ user_id: userId }).delete()) > 0
 }
 
-/** Deletes the links of all users. */
+/** Deletes the links of all users of the account. */
 export async function deleteInvitations(scope: Scope): Promise<void> {
   await scope.rows('invitations').delete()
 }

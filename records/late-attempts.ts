@@ -1,4 +1,5 @@
-/** Attempts that a clock which was ahead has scheduled too late. */
+/** Reschedules attempts that are scheduled too late: the clock was ahead, or the delays are shorter
+ *  now. */
 import type { Db } from './database/open.ts'
 import { type Condition, select } from './database/statements.ts'
 import { transaction } from './database/transaction.ts'
@@ -15,8 +16,9 @@ interface Schedule {
   delaysMs: readonly number[]
 }
 
-/** Reschedules each attempt that is scheduled later than its own delay from now, and each that has
- *  a queued mark in the future. Returns how many. Reads every scheduled attempt. */
+/** Reschedules the attempts whose time is later than now plus their own delay, and those with a
+ *  queued mark in the future. Returns the number of rescheduled attempts. Reads every scheduled
+ *  attempt. */
 export async function rescheduleLateAttempts(db: Db, schedule: Schedule): Promise<number> {
   const latest = schedule.now.getTime() + TOLERANCE_MS
   const isLate = `next_attempt_at > cast(? as bigint) + ${delayOf(schedule)}`
@@ -24,7 +26,8 @@ export async function rescheduleLateAttempts(db: Db, schedule: Schedule): Promis
     sql: `${UNQUEUED} and next_attempt_at > ? and ${isLate}`,
     bindings: [latest, latest],
   }
-  // While a mark is in the future, the repair does not add a lost job again.
+  // While the queued mark of an attempt is in the future, webhooks/engine/repair.ts does not add
+  // its lost job again.
   const queued = {
     sql: `queued_at is not null and next_attempt_at is not null and (${isLate} or queued_at > ?)`,
     bindings: [latest, latest],
@@ -32,8 +35,8 @@ export async function rescheduleLateAttempts(db: Db, schedule: Schedule): Promis
   return (await reschedule(db, schedule, unqueued)) + (await reschedule(db, schedule, queued))
 }
 
-/** Reschedules only attempts that are scheduled later than the longest delay from now. Returns how
- *  many. Normally reads no row. */
+/** Reschedules only attempts without a queued mark whose time is later than now plus the longest
+ *  delay. Returns the number of rescheduled attempts. Normally reads no row. */
 export function rescheduleAttemptsBeyondDelays(db: Db, schedule: Schedule): Promise<number> {
   const latest = schedule.now.getTime() + TOLERANCE_MS + Math.max(0, ...schedule.delaysMs)
   return reschedule(db, schedule, {
@@ -46,7 +49,8 @@ async function reschedule(db: Db, schedule: Schedule, late: Condition): Promise<
   const isPostgres = db.dialect === 'postgres'
   let rescheduled = 0
   for (;;) {
-    // Reads outside of the transaction: with SQLite, nobody else could write meanwhile.
+    // The read is outside of the transaction: inside, it would block all other writers of SQLite
+    // for as long as it takes.
     const rows = await select<{ id: string }>(
       db.read,
       `select id from deliveries where ${late.sql} limit ${BATCH_ROWS}`,

@@ -1,4 +1,5 @@
-/** Leases: work that one node does for all until its lease expires. PostgreSQL only. */
+/** Leases: the node that has the lease does the work of that name for all nodes, until the lease
+ *  expires. PostgreSQL only. */
 import { NOW_SQL } from './database/clock.ts'
 import type { Db } from './database/open.ts'
 import { hasEndedSql } from './worker-sessions.ts'

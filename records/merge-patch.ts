@@ -4,8 +4,8 @@
 /** A body with the media type application/merge-patch+json. */
 export type MergePatch = Record<string, unknown>
 
-/** The patch without the nulls inside objects, which remove entries: the schemas describe stored
- *  objects. A field that is null itself stays null. */
+/** The patch without the nulls inside objects, so that it fits the schemas, which describe stored
+ *  objects. Such a null removes an entry of the object. A field that is null itself stays null. */
 export function withoutRemovals(patch: MergePatch): MergePatch {
   if (!isObject(patch)) return patch
   return Object.fromEntries(

@@ -75,8 +75,8 @@ export async function insertPayment(
   return fromRow(row)
 }
 
-/** Throws `InvalidInput` for an impossible status, a change to the amount of a closed payment, or
- *  an unknown task. */
+/** Throws `InvalidInput` for a status that cannot follow the current one, a new amount or currency
+ *  of a payment that is not pending, or an unknown task. */
 export async function updatePaymentFields(
   scope: WriteScope,
   current: Payment,

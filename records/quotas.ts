@@ -41,7 +41,7 @@ export async function setQuota(scope: Scope, name: QuotaName, value: number | nu
     await scope.sql('account_quotas').insert({ account_id: scope.accountId, name, value })
 }
 
-/** The quotas that limit changes by the API and the console. */
+/** The use of the quotas that limit changes by the API and the console. */
 export type WriteUse = Pick<Quotas, 'records' | 'events_per_day'>
 
 /** Counts index entries: about 50 ms for a million records. */
@@ -59,7 +59,7 @@ export async function countWriteUse(scope: Scope, now: Date): Promise<WriteUse> 
   }
 }
 
-/** The use of each quota. For `keys_per_user`: the keys of the user with most of them. */
+/** The use of each quota. For `keys_per_user`: the most active keys that one user has. */
 export async function countUse(scope: Scope, now: Date): Promise<Quotas> {
   const id = scope.accountId
   const [use] = await select<Omit<Quotas, keyof WriteUse> & { export_bytes: number }>(
@@ -90,7 +90,7 @@ function startOfDay(now: Date): number {
   return now.getTime() - (now.getTime() % DAY_MS)
 }
 
-/** When the quota of the day begins again. */
+/** The next midnight in UTC, when the count for `events_per_day` starts again from 0. */
 export function endOfDay(now: Date): Date {
   return new Date(startOfDay(now) + DAY_MS)
 }

@@ -5,9 +5,9 @@ import { select } from './database/statements.ts'
 import { type RemovalRun, removeRows } from './removal-run.ts'
 import { HOUR_MS } from './time-units.ts'
 
-/** No window ends later than one that begins now, unless the clock of the database went back, or a
- *  node of an earlier release wrote the window by its own clock. A window that ends more than this
- *  much later counts as ended. */
+/** A stored window ends later than a window that begins now only if the clock of the database went
+ *  back, or if a node of an earlier release wrote the window by its own clock. A window that ends
+ *  later by more than this counts as ended. */
 const TOLERANCE_MS = 60_000
 
 export interface RateLimitWindow {
@@ -60,8 +60,8 @@ export async function deletePoints(db: Db, key: string): Promise<void> {
  *  clock, which may be behind. */
 const KEPT_MS = HOUR_MS
 
-/** Reads the whole table. It holds only the windows that ended within about the last hour, and each
- *  new window would have to update an index on `expire`. */
+/** Reads the whole table, which holds only open windows and those that ended within about the last
+ *  hour. An index on `expire` would avoid this, but each new window would have to update it. */
 export async function removeExpiredRateLimits(run: RemovalRun): Promise<void> {
   if (run.db.dialect === 'sqlite') return
   await removeRows(run, {

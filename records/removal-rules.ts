@@ -1,5 +1,5 @@
 /** When the rows of each table are removed. docs/operations.md repeats these rules for operators;
- *  test/records/removal-rules.test.ts compares both with the schema. */
+ *  test/records/removal-rules.test.ts compares the rules with docs/operations.md and the schema. */
 import { removeRevokedApiKeys } from './api-keys.ts'
 import { removeOldAttemptCounts } from './attempt-counts.ts'
 import { removeOldAuditEntries } from './audit-log.ts'
@@ -106,7 +106,7 @@ export const removalRules: RemovalRule[] = [
   {
     table: 'deliveries',
     every: 'hour',
-    rule: 'With its event, or a test delivery after the same time',
+    rule: 'With its event. A test delivery, which has no event: 90 days after its creation',
     setting: 'EVENT_RETENTION_DAYS',
     remove: removeDeliveries,
   },
@@ -158,7 +158,8 @@ export const permanentTables: Record<string, string> = {
     'One row for each deleted account, without personal data: the ID, two times and the number of rows',
   account_quotas: 'An operator sets them; deleted with the account',
   accounts: 'An operator deletes accounts',
-  users: 'Users are deactivated; they are deleted with their account',
+  users:
+    'Users are deactivated. They are deleted with their account, or when their invitation is withdrawn',
   participants: 'Clients and users delete records',
   participant_tags: 'Deleted with the participant',
   tasks: 'Clients and users delete records',
@@ -167,7 +168,7 @@ export const permanentTables: Record<string, string> = {
   payments: 'Clients and users delete records',
   clock_spans: 'One row for each jump of the clock',
   delivery_pauses: 'At most one row',
-  leases: 'One row for each kind of work that one node does for all',
+  leases: 'One row for each kind of work that one node does for all nodes',
   migrations: 'One row for each migration',
   secret_keys: 'The check values of at most two keys',
   webhook_health: 'Deleted with the webhook',

@@ -70,7 +70,8 @@ export function newRemovalRun(options: RemovalOptions): RemovalRun {
   }
 }
 
-/** Locks until the end of the transaction. SQLite has only one server. */
+/** Acquires the lock until the end of the transaction. False: another node has it. With SQLite
+ *  there is only one node. */
 async function acquireLock({ dialect, sql }: Trx, lockKey: number): Promise<boolean> {
   if (dialect === 'sqlite') return true
   const { rows } = await sql.raw('select pg_try_advisory_xact_lock(?) as locked', [lockKey])
@@ -96,7 +97,7 @@ interface OutdatedRows {
   batchRows?: number
 }
 
-/** Removes all rows that match the condition. */
+/** Removes the rows that match the condition, until none is left or the run ends. */
 export async function removeRows(
   run: RemovalRun,
   { table, key, condition, batchRows = BATCH_ROWS }: OutdatedRows,

@@ -40,7 +40,7 @@ export interface LoggedRequest {
   at: number
 }
 
-/** Logs and counts requests. Call it in a transaction, so that both agree. */
+/** Logs and counts requests. Call it in a transaction, so that the log and the counts agree. */
 export async function insertRequests(source: Source, requests: LoggedRequest[]): Promise<void> {
   const { sql } = source
   const stored = requests.filter(({ repeatOf }) => repeatOf === undefined)
@@ -123,7 +123,8 @@ export interface RequestEntry {
   ip: string
   user: { id: string; fullName: string }
   apiKey: { id: string; name: string; tokenPrefix: string }
-  /** How many requests with 429 came within a minute after this one, and are not stored. */
+  /** How many later requests with the same key got 429 within a minute, as this one did. They are
+   *  not stored. */
   repeats: number
   /** The size of bodies that are not stored because of the limit of the day. */
   omittedBytes: number

@@ -52,7 +52,7 @@ interface Removal {
   idColumn: string
   /** Rows with lower IDs are outdated. */
   below: string
-  /** Rows read, and nearly always removed, in one transaction. */
+  /** How many rows a batch reads. It removes nearly all of them in one transaction. */
   batchRows: number
   remove(trx: Trx, ids: string[]): Promise<RemovedRows>
 }
@@ -158,8 +158,8 @@ export function removeEndedBulkJobs(run: RemovalRun): Promise<void> {
 /** Concurrent transactions that have read the webhook before its deletion end within this time. */
 const DELETED_DAYS = 1
 
-/** Removes deleted webhooks without deliveries and bulk jobs, which show the name of their
- *  webhook. */
+/** Removes deleted webhooks. A webhook with deliveries or bulk jobs stays, because these show its
+ *  name. */
 export function removeDeletedWebhooks(run: RemovalRun): Promise<void> {
   return removeRows(run, {
     table: 'webhooks',

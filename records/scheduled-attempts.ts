@@ -52,7 +52,8 @@ interface FreeQuota {
 }
 
 /** The backlog up to `until`: of each webhook as many attempts as its quota allows, earliest first,
- *  without the deliveries in `skip`. Reads no row beyond the quota, however long a backlog is. */
+ *  without the deliveries in `skip`. However long the backlog of a webhook is, the query reads at
+ *  most as many of its rows as the highest quota, apart from those in `skip`. */
 export async function listUnqueuedWithinQuota(
   db: Db,
   until: Date,
@@ -139,7 +140,8 @@ export async function listOverdueQueued(
     .read('deliveries')
     .where('next_attempt_at', '<=', overdueAt.getTime())
     .where('queued_at', '<=', queuedUntil.getTime())
-    // Oldest mark first. The caller then renews the marks, so one round never returns a row twice.
+    // Oldest queued mark first. `repair` in repair.ts then renews the marks of these rows, so its
+    // next call gets other rows.
     .orderBy('queued_at')
     .limit(limit)
     .select(COLUMNS)
@@ -190,7 +192,8 @@ export async function clearQueuedMarks(db: Db): Promise<void> {
     .update({ queued_at: null })
 }
 
-/** The due time of the earliest queued attempt after `now`. */
+/** The earliest time after `now` for which an attempt with a queued mark is scheduled, in epoch
+ *  milliseconds. Undefined: there is none. */
 export async function findNextQueuedDueAt(db: Db, now: Date): Promise<number | undefined> {
   const row: { next_attempt_at: number } | undefined = await db
     .read('deliveries')
@@ -201,14 +204,14 @@ export async function findNextQueuedDueAt(db: Db, now: Date): Promise<number | u
   return row?.next_attempt_at
 }
 
-/** The number of due attempts in the queue. */
 interface QueuedCount {
   accountId: string
   webhookId: string
   count: number
 }
 
-/** The due attempts in the queue for each webhook, by the marks in the records. */
+/** The number of due attempts in the queue for each webhook that has some, by the queued marks in
+ *  the records. */
 export async function countQueued(db: Db, now: Date): Promise<QueuedCount[]> {
   // Materialised: otherwise SQLite groups by walking a whole index.
   const due = db

@@ -20,7 +20,8 @@ export function assertScreeningQuestions(questions: readonly ScreeningQuestionIn
   if (Object.keys(errors).length > 0) throw new InvalidInput(errors)
 }
 
-/** The question with its operator, in the order of the contract. */
+/** The question with its operator, by default `equals`. Its fields are in the order of the
+ *  contract. */
 export function withOperator(question: ScreeningQuestionInput): ScreeningQuestion {
   const { key, label, requirement, expected } = question
   const operator = 'operator' in question ? question.operator : 'equals'

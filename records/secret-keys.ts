@@ -1,10 +1,10 @@
-/** The keys that encrypt the signing secrets, by their check values. */
+/** The check values of the keys that encrypt the signing secrets. */
 import { type Sql, select } from './database/statements.ts'
 
 export interface SecretKeyState {
-  /** The key that encrypts. */
+  /** The check value of the key that encrypts new secrets. */
   current: string
-  /** The key that still encrypts some secrets, until a rotation has finished. */
+  /** The check value of the key that still encrypts some secrets, until a rotation has finished. */
   previous: string | undefined
 }
 

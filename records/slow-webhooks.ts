@@ -22,13 +22,14 @@ interface SlowRow {
 
 interface SlowRule {
   since: Date
-  /** Attempts are counted by duration in bins, so a little less may count as slow, too. */
+  /** An attempt that takes this long is slow. A slightly shorter one may count as slow, too:
+   *  durations are counted in bins. */
   slowMs: number
   /** The number of slow attempts that makes a webhook slow, if most of its attempts were. */
   slowAttempts: number
 }
 
-/** The webhooks whose attempts were slow, also deleted ones. */
+/** The webhooks that are slow by the rule, including deleted ones. */
 export async function listSlowWebhooks(db: Db, rule: SlowRule): Promise<SlowWebhook[]> {
   const slowCount = `sum(${binColumnsFrom(rule.slowMs).join(' + ')})`
   const rows = await select<SlowRow>(

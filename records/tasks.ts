@@ -50,7 +50,8 @@ export const taskListing: Listing<TaskRow, Task> = {
 }
 
 /** The contract accepts the years from 1000 to 2999, and the API returns times in UTC. A time with
- *  an offset may be in another year in UTC, and the API would not accept what it had returned. */
+ *  an offset may be in another year in UTC. Without these limits, the API could return a time that
+ *  it does not accept. */
 const FIRST_MILLIS = Date.UTC(1000, 0)
 const END_MILLIS = Date.UTC(3000, 0)
 
@@ -62,7 +63,7 @@ export function assertDueTime({ due_at }: { due_at?: string | null }): void {
     throw new InvalidInput({ due_at: ['must be in the years 1000 to 2999, in UTC.'] })
 }
 
-/** Throws InvalidInput for a participant that is not the account's. */
+/** Throws `InvalidInput` for an unknown participant. */
 export async function insertTask(scope: WriteScope, input: NewTask, now: Date): Promise<Task> {
   const { participant_id = null } = withStoredIds(input)
   await assertReference(scope, 'participant_id', 'participants', participant_id)
@@ -81,7 +82,8 @@ export async function insertTask(scope: WriteScope, input: NewTask, now: Date): 
   return fromRow(row)
 }
 
-/** Throws `InvalidInput` for an impossible status or an unknown participant. */
+/** Throws `InvalidInput` for a status that cannot follow the current one, or an unknown
+ *  participant. */
 export async function updateTaskFields(
   scope: WriteScope,
   current: Task,

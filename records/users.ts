@@ -300,8 +300,8 @@ export async function updateEmail(
     })
 }
 
-/** Deletes a user who has not set a password, which frees the email. False: there is no such user,
- *  or the user has API keys. */
+/** Deletes a user who has not set a password, which frees the email. False: the user has set a
+ *  password, has API keys, is the Owner or does not exist. */
 export async function deleteInvitedUser(scope: Scope, id: string): Promise<boolean> {
   const invited = scope
     .rows('users')

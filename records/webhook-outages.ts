@@ -1,4 +1,5 @@
-/** Changes of the outage of webhooks. Attempts change it, too: see attempt-counts.ts. */
+/** The changes to outages of webhooks that no attempt causes. attempt-counts.ts makes the changes
+ *  that attempts cause. */
 import type { Sql } from './database/statements.ts'
 
 /** The failed attempts so far do not count any more: the webhook has another URL, or was
@@ -13,8 +14,9 @@ export async function endOutage(sql: Sql, webhookId: string): Promise<void> {
   })
 }
 
-/** The time from the last failed attempt until now does not count as outage: no attempts were made.
- *  `accountId`: only the webhooks of this account. */
+/** Call it at the end of a pause of deliveries or of a suspension. No attempts were made meanwhile,
+ *  so the time from the last failed attempt until `now` does not count as outage. `accountId`: only
+ *  the webhooks of this account. */
 export async function excludePauseFromOutages(
   sql: Sql,
   now: Date,

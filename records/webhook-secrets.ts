@@ -54,7 +54,8 @@ interface SecretsPage {
   forUpdate?: boolean
 }
 
-/** The encrypted secrets of webhooks of all accounts, without deleted webhooks, by ID. */
+/** A page of the encrypted secrets of the webhooks of all accounts, in the order of their IDs,
+ *  without deleted webhooks. */
 export async function listSealedSecrets(
   sql: Sql,
   { afterId = LOWEST_ID, limit, forUpdate = false }: SecretsPage,

@@ -4,7 +4,7 @@ import type { AuditTarget } from './audit-log.ts'
 import { resumeInterruptedJobs } from './bulk-jobs.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { countFound, type Sql } from './database/statements.ts'
-import { endScheduledDeliveries } from './delivery-commands.ts'
+import { endUnfinishedDeliveries } from './delivery-commands.ts'
 import { newId } from './ids.ts'
 import { FIXED_DEFAULTS, findQuotas } from './quotas.ts'
 import { countNoun } from './references.ts'
@@ -20,7 +20,7 @@ export interface Webhook {
   eventTypes: string[]
   ordering: Ordering
   enabled: boolean
-  /** The last time it was disabled. It may be enabled again. */
+  /** When the webhook was last disabled. Stays when the webhook is enabled again. */
   disabledAt: number | null
   /** Since when the account is suspended, which stops all attempts. */
   suspendedAt: number | null
@@ -203,13 +203,13 @@ export async function disableWebhook(
   const before = await lockWebhook(scope, id)
   if (before?.enabled) {
     await updateColumns(scope, id, now, { enabled: false, disabled_at: now.getTime() })
-    await endScheduledDeliveries(scope, id, 'webhook_disabled', now)
+    await endUnfinishedDeliveries(scope, id, 'webhook_disabled', now)
   }
   return before
 }
 
-/** On PostgreSQL the webhook stays locked until the transaction ends, so that one of several
- *  concurrent changes finds what the others have changed. */
+/** On PostgreSQL the webhook stays locked until the transaction ends, so that a concurrent change
+ *  waits and then sees this change. */
 export async function lockWebhook(scope: WriteScope, id: string): Promise<Webhook | undefined> {
   const row: WebhookRow | undefined = await notDeleted(scope).where({ id }).forNoKeyUpdate().first()
   return row && webhookFromRow(row)
@@ -228,7 +228,7 @@ export async function deleteWebhook(
     secret_encrypted: '',
     next_secret_encrypted: null,
   })
-  if (webhook) await endScheduledDeliveries(scope, id, 'webhook_deleted', now)
+  if (webhook) await endUnfinishedDeliveries(scope, id, 'webhook_deleted', now)
   return webhook
 }
 
@@ -241,7 +241,7 @@ export async function updateSuspendedAt(
   await scope.rows('webhooks').update({ suspended_at: suspendedAt })
 }
 
-/** Leaves columns that are undefined as they are. Returns undefined when the webhook does not exist,
+/** Leaves columns that are undefined as they are. Returns undefined when the webhook does not exist
  *  or was deleted. */
 export async function updateColumns(
   scope: WriteScope,

@@ -36,7 +36,7 @@ export async function storeLeasedJobs(
   )
 }
 
-/** The leased jobs of the worker's earlier session belong to its new one. */
+/** Moves the leased jobs from the worker's earlier session to its new one. */
 export async function moveLeasedJobs(
   connection: SessionConnection,
   from: string,

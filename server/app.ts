@@ -1,4 +1,4 @@
-/** The Koa application: the order of the middleware, written once. */
+/** The Koa applications: all middleware in order, and the routes for the operator. */
 import Router from '@koa/router'
 import Koa from 'koa'
 import type { Logger } from 'pino'
@@ -13,7 +13,7 @@ import type { Config } from './config.ts'
 import type { Context, RequestState } from './context.ts'
 import { crossOrigin } from './cross-origin.ts'
 import { respondToErrors } from './errors.ts'
-import { identify, requireTls } from './identify.ts'
+import { identify, setStrictTransportSecurity } from './identify.ts'
 import type { Metrics } from './metrics.ts'
 import { serveOperations } from './operations.ts'
 import type { Readiness } from './readiness.ts'
@@ -49,13 +49,13 @@ export function createApp(services: AppServices): Koa<RequestState> {
   const { recordViolation: onViolation } = metrics
   const checkResponse = newResponseChecker({ mode: config.validateResponses, log, onViolation })
   app.use(identify)
-  if (config.baseUrl.startsWith('https:')) app.use(requireTls)
+  if (config.baseUrl.startsWith('https:')) app.use(setStrictTransportSecurity)
   app.use(traceRequests)
   app.use(logRequests(log))
   app.use(metrics.middleware)
   app.use(requestLog.middleware)
-  // The outer `respondToErrors` responds to an error response that breaks the contract, the inner
-  // one to all other errors.
+  // The inner `respondToErrors` responds to errors. If such a response breaks the contract,
+  // `checkErrorResponses` may throw, and the outer `respondToErrors` responds to that error.
   app.use(respondToErrors(log))
   app.use(checkErrorResponses(checkResponse))
   app.use(respondToErrors(log))

@@ -15,8 +15,8 @@ interface JsonBody {
 }
 
 /** Reads the JSON body, and stores its text for the request log. Throws, in this order: 400 without
- *  a body, 415, 413, 400 for JSON that is too complex or invalid, InvalidInput for text that cannot
- *  be stored. */
+ *  a body, 415, 413, 400 for a body that is truncated, not UTF-8, too complex or not JSON, and
+ *  InvalidInput for strings that cannot be stored. */
 export async function readJson(ctx: Context): Promise<JsonBody> {
   const hasBody = ctx.get('Transfer-Encoding') !== '' || Number(ctx.get('Content-Length') || 0) > 0
   if (!hasBody) ctx.throw(400, 'A JSON body is required.')

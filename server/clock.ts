@@ -15,7 +15,7 @@ import { useClockForIds } from '../records/ids.ts'
 /** How often the time is read. In embedded mode this needs no query. */
 const READ_EVERY_MS = { postgres: 10_000, sqlite: 1_000 }
 const MARK_EVERY_MS = 60_000
-/** A node whose own clock differs by more writes a warning. */
+/** A node logs a warning when its own clock differs from that of PostgreSQL by more than this. */
 const MAX_OFFSET_MS = 1_000
 const HOUR_MS = 60 * 60_000
 
@@ -32,7 +32,8 @@ export interface ServerClock {
 }
 
 /** Reads and marks the time, at once and then regularly. `now` replaces the clock of the database.
- *  Throws when SQLite cannot write: `muster serve` explains this error. */
+ *  Throws when the first reading fails, and when SQLite is read-only: `muster serve` explains these
+ *  errors. Only logs later failures. */
 export async function startClock(db: Db, log: Logger, now?: () => Date): Promise<ServerClock> {
   const clock = await Clock.open(db, now)
   if (now === undefined) useClockForIds(clock.now)
@@ -70,7 +71,7 @@ class ClockWatch {
   readonly #log: Logger
   readonly #clock: Clock
   spans: ClockSpan[] = []
-  /** By the monotonic clock. */
+  /** The time of the last mark by the monotonic clock. Undefined until the first mark. */
   #markedAtMs: number | undefined
   #loggedOffsetMs = 0
   #lastCheck: Promise<void> = Promise.resolve()

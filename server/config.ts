@@ -27,8 +27,8 @@ export interface Config {
   /** 0 lets the system choose. */
   port: number
   host: string
-  /** The port of `/metrics` and `/violations`. Undefined: `port`, but in production they are on no
-   *  port. */
+  /** The port of `/metrics` and `/violations`. Undefined: they are on `port`, or on no port in
+   *  production. */
   metricsPort: number | undefined
   /** The URL of this service for clients, without a trailing slash. */
   baseUrl: string
@@ -42,36 +42,37 @@ export interface Config {
   drainMs: number
   /** How long a connection may be idle between two requests. */
   keepAliveTimeoutMs: number
-  /** How long a client may take to send a request, and to read what has been written of its
-   *  response. */
+  /** How long a client may take to send a whole request, and to read each part of the response. */
   clientTimeoutMs: number
   /** The most open connections of clients to this node. */
   maxConnections: number
   /** The start pauses the deliveries of the installation. */
   pausesDeliveries: boolean
-  /** Encrypt webhook signing secrets at rest. */
+  /** The keys that encrypt the webhook signing secrets in the database. */
   secretKeys: SecretKeys
   /** Set when the keys are files of `DATA_DIR`. */
   secretKeyFiles: SecretKeyFiles | undefined
-  /** The start fails if an operation has no handler. */
+  /** NODE_ENV is `production`: for example, the start fails if an operation has no handler. */
   isProduction: boolean
   isSignUpOpen: boolean
   logLevel: string
   /** Requests per minute of one user, over all their keys. */
   rateLimitPerMinute: number
-  /** Requests of one user that a node works on at once. */
+  /** The most requests of one user that a node works on at once. */
   requestsInFlightPerUser: number
   /** The quotas of an account for which an operator has set no others. */
   quotas: Quotas
-  /** The bodies and paths of the requests of an account that a node stores in a day. */
+  /** The most bytes of paths and bodies that a node stores for one account in a day (UTC). Above
+   *  this limit, bodies are left out. */
   requestLogBytesPerDay: number
   /** Private IP ranges that webhooks may reach. */
   webhookAllowedRanges: Cidr[]
   /** The delay before each of the attempts 2 to 10, from the end of the attempt before. */
   webhookRetryDelaysMs: number[]
-  /** Time limit of one attempt, from connecting to the status of the response. */
+  /** Time limit of one attempt, from connecting to the end of the response. An attempt that has a
+   *  status by then ends with the outcome of this status, not as a timeout. */
   webhookTimeoutMs: number
-  /** A webhook without a success for this long is disabled. 0: never. */
+  /** A webhook is disabled when all its attempts have failed for this long. 0: never. */
   disableWebhooksAfterDays: number
   retentionDays: RetentionDays
   /** The reaction to a response that breaks the contract: nothing, a log line, or a 500. */

@@ -1,7 +1,8 @@
 import type { OperationRow } from '../generated/operations.ts'
 
-/** The headers of every response of a deprecated operation: RFC 9745 (since when) and RFC 8594
- *  (until when at least). */
+/** The headers of every response of a deprecated operation: `Deprecation` (RFC 9745), since when it
+ *  is deprecated, and `Sunset` (RFC 8594), from when on it may be removed. Other operations have
+ *  none. */
 export function deprecationHeaders({
   deprecation,
 }: Pick<OperationRow, 'deprecation'>): Record<string, string> {

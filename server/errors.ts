@@ -10,7 +10,7 @@ import { sendJson } from './respond.ts'
 const RETRY_AFTER_SECONDS = 5
 
 /** Koa middleware: responds to errors with `{ message, errors? }`, and to unknown paths with 404.
- *  Headers that were set before the error remain. */
+ *  Headers that were set before the error remain, except ETag, Location and Cache-Control. */
 export function respondToErrors(log: Logger) {
   return async (ctx: Context, next: Next): Promise<void> => {
     try {

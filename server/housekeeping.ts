@@ -10,8 +10,9 @@ import type { ServerClock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { RemovalMetrics } from './metrics-database.ts'
 
-/** `lockKey` is a PostgreSQL advisory lock that nothing else locks. A run ends when another one has
- *  its lock. Each schedule has its own, so that the many runs each minute do not end a long run. */
+/** `lockKey` is a PostgreSQL advisory lock that nothing else locks. A run ends when the run of
+ *  another node has the lock. With one lock for both schedules, the many runs of `minute` would end
+ *  a long run of `hour`. */
 const SCHEDULES = {
   minute: {
     kind: 'housekeeping',
@@ -27,7 +28,7 @@ const SCHEDULES = {
   },
 } as const
 
-/** The SQLite file of an earlier version keeps its size when rows are deleted. */
+/** Warns of a SQLite file of an earlier version, which keeps its size when rows are deleted. */
 export async function warnOfFixedSize(db: Db, log: Logger): Promise<void> {
   if (!(await isSpaceReturned(db)))
     log.warn(

@@ -25,8 +25,7 @@ interface ListenOptions {
   /** 0 lets the system choose. */
   port: number
   keepAliveTimeoutMs?: number
-  /** The time for a whole request to arrive, and for a client to read what has been written of its
-   *  response. */
+  /** The time for a whole request to arrive, and for a client to read each part of the response. */
   clientTimeoutMs?: number
   /** Further connections are closed at once. */
   maxConnections?: number
@@ -52,7 +51,7 @@ export async function listen(
   const server = createServer(
     {
       keepAliveTimeout: keepAliveTimeoutMs,
-      // These two begin with the connection or the request, and not while a connection is idle.
+      // These two timeouts do not run while a connection is idle between two requests.
       headersTimeout: clientTimeoutMs,
       requestTimeout: clientTimeoutMs,
       connectionsCheckingInterval: checkMs,
@@ -115,8 +114,9 @@ export async function listen(
   }
 }
 
-/** Returns a check that closes the connections of clients that read nothing for `timeoutMs`. A long
- *  download goes on: a file is written in chunks, each after the client has read the last one. */
+/** Returns a check that closes the connection of a client that has not read within `timeoutMs` what
+ *  was written to it. A long download goes on: a file is written in chunks, each after the client
+ *  has read the last one, and the time begins again with each chunk. */
 function newSlowReaderCheck(inFlight: Iterable<ServerResponse>, timeoutMs: number): () => void {
   const lastWrites = new WeakMap<ServerResponse, { bytes: number; atMs: number }>()
   return () => {
@@ -132,7 +132,7 @@ function newSlowReaderCheck(inFlight: Iterable<ServerResponse>, timeoutMs: numbe
   }
 }
 
-/** Node sends `Connection: close` and closes the connection after the response. */
+/** Makes Node close the connection after the response, unless the headers are already sent. */
 function closeAfter(response: ServerResponse): void {
   if (!response.headersSent) response.setHeader('Connection', 'close')
 }

@@ -16,9 +16,9 @@ export async function identify(ctx: Context, next: Next): Promise<void> {
   await next()
 }
 
-/** Koa middleware for a service with an https URL (RFC 6797): for a year, browsers use https
- *  only. */
-export async function requireTls(ctx: Context, next: Next): Promise<void> {
+/** Koa middleware for a service with an https URL: tells browsers to use https only, for a year
+ *  (RFC 6797). */
+export async function setStrictTransportSecurity(ctx: Context, next: Next): Promise<void> {
   ctx.set('Strict-Transport-Security', 'max-age=31536000')
   await next()
 }

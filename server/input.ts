@@ -16,8 +16,8 @@ interface ReadInput<Id extends OperationId> {
   mergePatch: MergePatch | undefined
 }
 
-/** Reads a request and validates it. Throws 415, 413 or 400 for the body as a whole, then what
- *  `readQuery` and `validate` throw. */
+/** Reads a request and validates it. Throws what `readJson`, `readQuery` and `validate` throw, in
+ *  this order. */
 export async function readInput<Id extends OperationId>(
   ctx: Context,
   id: Id,
@@ -38,8 +38,8 @@ interface Query {
   spellings: Map<string, string>
 }
 
-/** A list parameter may be repeated, also as `name[]`. Throws 400 for broken percent-encoding and
- *  InvalidInput for another repeated parameter, or an unstorable one. */
+/** A list parameter may be repeated, also as `name[]`. Throws 400 for broken percent-encoding, and
+ *  InvalidInput for a repeated parameter that is no list, or for text that cannot be stored. */
 function readQuery(ctx: Context, operation: OperationRow): Query {
   const values = new Map<string, unknown>()
   const spellings = new Map<string, string>()

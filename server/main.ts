@@ -36,7 +36,8 @@ import { newReadiness, type Readiness } from './readiness.ts'
 import { type RequestLog, startRequestLog } from './request-log.ts'
 import { checkSchema } from './schema-check.ts'
 
-/** Each is of another account. The exports take turns: see `makeExport`. */
+/** The most exports that a node writes at once, each of a different account. They take turns: see
+ *  operations/export-job.ts. */
 const CONCURRENT_EXPORTS = 8
 /** How long requests and attempts in flight may take at a stop. The whole stop may take 20 s. */
 const GRACE_MS = 18_000
@@ -50,7 +51,7 @@ export interface Running {
   /** Starts no more attempts, and responds with 503 on /readyz. Serves requests for `DRAIN_MS`, or
    *  until `skip` aborts. A worker has no clients to wait for. */
   drain(skip: AbortSignal): Promise<void>
-  /** Refuses new requests, finishes those in flight within 20 s, writes the request log, closes
+  /** Refuses new requests, gives those in flight up to `GRACE_MS`, writes the request log, closes
    *  everything. */
   stop(): Promise<void>
 }
@@ -79,8 +80,8 @@ interface Parts {
 }
 
 /** Starts a server on a migrated database. Throws when the port is in use, the database is not
- *  reachable, its schema does not fit this version, or SECRET_KEY does not fit the database. Closes
- *  everything before that. */
+ *  reachable, its schema does not fit this version, or SECRET_KEY does not fit the database. Before
+ *  it throws, it closes everything. */
 export async function start(config: Config, options: ServerOptions): Promise<Running> {
   const { log } = options
   const isWorker = config.role !== 'api'

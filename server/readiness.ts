@@ -15,7 +15,7 @@ const CHECK_TIMEOUT_MS = 3_000
 export interface Readiness {
   /** Why the node is not ready. Empty: it is ready. Never throws. */
   findReasons(): Promise<UnreadyReason[]>
-  /** The node is about to stop. */
+  /** From now on, the only reason is `draining`: the node is about to stop. */
   startDraining(): void
 }
 

@@ -4,13 +4,14 @@ const REPEAT_MS = 60_000
 const DAY_MS = 24 * 60 * 60_000
 const MAX_REMEMBERED_KEYS = 10_000
 
-/** Finds requests with 429 that follow another 429 for the same API key within a minute. */
+/** Finds requests with 429 that follow a stored request with 429 of the same API key within a
+ *  minute. */
 export class RepeatFinder {
   /** The last stored request with 429, by API key. */
   readonly #stored = new Map<string, { id: string; at: number }>()
 
-  /** The ID of the stored request that this one repeats. Undefined: it repeats none. Then this one
-   *  counts as stored if it has 429. */
+  /** The ID of the stored request that this one repeats. Undefined if it repeats none: the caller
+   *  stores this request, and later requests can repeat it if it has 429. */
   find({ id, apiKeyId, status, at }: RefusedRequest): string | undefined {
     if (status !== 429) return undefined
     const earlier = this.#stored.get(apiKeyId)

@@ -167,9 +167,11 @@ function toStoredPath(url: string): string {
 /** Removes API keys and signing secrets, and cuts the rest to 64 KiB of UTF-8. */
 function toStoredBody(text: string | undefined): string | null {
   if (text === undefined) return null
-  // A unit of UTF-16 has one to three bytes in UTF-8. PostgreSQL stores no NUL.
+  // Each UTF-16 unit takes at least one byte of UTF-8, so no more units can fit. PostgreSQL stores
+  // no NUL.
   const start = text.slice(0, MAX_BODY_BYTES).replaceAll('\0', '\uFFFD')
   const storable = maskSecrets(start)
+  // A unit takes at most three bytes.
   if (storable.length * 3 <= MAX_BODY_BYTES) return storable
   const cut = Buffer.from(storable).subarray(0, MAX_BODY_BYTES).toString()
   // A character that was cut in two has become U+FFFD.

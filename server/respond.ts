@@ -7,7 +7,7 @@ import type { StoredResponse } from '../records/idempotency-keys.ts'
 import type { Context, Next } from './context.ts'
 
 /** Throws `ContractViolation` for a status or headers that break the contract, when the contract is
- *  enforced. `execute` has checked the body. */
+ *  enforced. `execute` has checked the body. Responses with a file are not checked. */
 export function sendResult(
   { checkResponse }: { checkResponse: ResponseChecker },
   id: OperationId,

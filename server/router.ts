@@ -10,7 +10,7 @@ interface Route {
   parameters: string[]
   /** By method, in upper case. */
   operations: Map<string, OperationId>
-  /** The documented methods, with HEAD for GET, and OPTIONS. */
+  /** The documented methods, HEAD if GET is documented, and OPTIONS. */
   allow: string
 }
 

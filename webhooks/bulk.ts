@@ -109,7 +109,7 @@ export async function startBulkJob(
 const TURN_MS = 5_000
 /** At a low rate, there are fewer. A job is paused or cancelled between two batches. */
 const MAX_BATCHES_PER_SECOND = 4
-/** After a longer interruption, a job makes up for this much of the lost time. */
+/** After an interruption, a job makes up for at most this much of the lost time. */
 const MAX_CATCH_UP_MS = 1_000
 /** The longest time from one batch to the next, at the lowest rate. */
 const MAX_WAIT_MS = 1_000
@@ -131,7 +131,8 @@ export async function runBulkJob(
       await wait(COMMIT_POLL_MS, signal)
       continue
     }
-    // `nextAt` is further away only after the clock has gone back: then this batch runs early.
+    // `nextAt` is further away than MAX_WAIT_MS only after the clock has gone back. Then this batch
+    // does not wait until `nextAt`.
     await wait(Math.min(job.nextAt - now().getTime(), MAX_WAIT_MS), signal)
     const batch = await readBatch(db, job, Math.ceil(job.rate / MAX_BATCHES_PER_SECOND))
     if (!signal.aborted) await transaction(db, (trx) => doBatch(trx, job, batch, now()))

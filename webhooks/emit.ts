@@ -11,7 +11,7 @@ import { findWebhook, type Webhook } from '../records/webhooks.ts'
 
 export interface NewEvent<T extends EventType = EventType> {
   eventType: T
-  /** The changed record. */
+  /** The ID of the changed record. */
   resourceId: string
   data: EventData[T]
 }

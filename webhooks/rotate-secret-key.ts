@@ -18,7 +18,8 @@ import {
 /** The webhooks of a batch stay locked until the batch is committed, and their attempts wait. */
 const BATCH_SIZE = 100
 
-/** Whether the newest key encrypts all secrets. Throws `WrongSecretKey`. */
+/** Whether the newest key encrypts all secrets. Stores the check value of the first key if there is
+ *  none. Throws `WrongSecretKey`. */
 export async function isRotated(db: Db, keys: SecretKeys): Promise<boolean> {
   const { current, previous } = await transaction(db, (trx) => lockSecretKeys(trx, keys))
   return current === checkValueOf(keys.newest()) && previous === undefined
@@ -43,7 +44,7 @@ export interface Reencrypted {
 }
 
 /** Encrypts every secret with the newest key. Can be interrupted and repeated at any point.
- *  `onProgress` gets the number of webhooks so far, and of all. */
+ *  `onProgress` gets the number of webhooks that are done, and of all webhooks. */
 export async function reencryptSecrets(
   db: Db,
   keys: SecretKeys,

@@ -31,9 +31,9 @@ export async function findSecretKeyProblem(db: Db, keys: SecretKeys): Promise<st
   return state && describeProblem(state, keys)
 }
 
-/** The key that encrypts new secrets in this transaction. A process that already has the next key
- *  gets the previous one until `startRotation`, which waits for the end of this transaction. Throws
- *  `WrongSecretKey`. */
+/** The key that encrypts new secrets in this transaction. Until `startRotation`, a process that
+ *  already has the new key still gets the previous one. `startRotation` waits for the end of this
+ *  transaction. Throws `WrongSecretKey`. */
 export async function findSealingKey(trx: TrxSql, keys: SecretKeys): Promise<string> {
   const { current } = await lockSecretKeys(trx, keys)
   const key = findKey(keys, current)

@@ -51,9 +51,9 @@ type Call<M extends Method> = <
   ...init: InitParameter<Init>
 ) => Promise<ApiResponse<Extract<paths[Path][M], Record<string | number, unknown>>, Init>>
 
+/** `GET`, `POST`, `PATCH` and `DELETE` take a path of the contract with its parameters and body.
+ *  All methods throw `MusterError` for status 400 and above. */
 export interface Muster {
-  /** Each method takes a path of the contract with its parameters and body, and throws
-   *  `MusterError` for status 400 and above. */
   GET: Call<'get'>
   /** Sends a random `Idempotency-Key` unless you set one, so that a retry cannot create a second
    *  record. */

@@ -23,8 +23,8 @@ export class MusterError extends Error {
   }
 }
 
-/** The header has seconds or a date (RFC 9110 §10.2.3). Null for anything else. `now` is in epoch
- *  milliseconds. */
+/** Reads `Retry-After`, which has seconds or a date (RFC 9110 §10.2.3). Null for anything else.
+ *  `now` is in epoch milliseconds. */
 export function retryAfterSeconds({ headers }: Response, now: number): number | null {
   const header = headers.get('Retry-After')?.trim() ?? ''
   if (/^\d+$/.test(header)) return Number(header)

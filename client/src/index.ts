@@ -7,7 +7,7 @@ export type {
   EventType,
 } from '../../generated/asyncapi.ts'
 export type * from '../../generated/openapi.ts'
-// Programs that use this package already import some types by other names.
+// The names after `as` must stay: programs that use this package already import them.
 export {
   type ApiResponse as Answer,
   createMuster,

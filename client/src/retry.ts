@@ -13,8 +13,8 @@ const RETRYABLE_STATUSES = [409, 429, 503]
 const FIRST_PAUSE_MS = 250
 
 /** Retries after the pause that the service asks for, and after a lost connection if a repeat is
- *  safe. Without another retry, or if the next pause would exceed `maxWaitMs`, returns the response
- *  or throws the error immediately. */
+ *  safe. Returns the response or throws the error at once if no retry is left, or if the pauses
+ *  would add up to more than `maxWaitMs`. */
 export async function fetchWithRetries(
   request: Request,
   { fetch, maxRetries, maxWaitMs }: RetryOptions,

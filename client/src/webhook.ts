@@ -13,8 +13,8 @@ export type WebhookHeaders =
 export interface VerifyOptions {
   /** The largest difference between the signed time of a delivery and now. Default: 300. */
   toleranceSeconds?: number
-  /** Refuse a delivery without a signed time: an attacker could replay it without its `webhook-*`
-   *  headers. Muster always signs the time. */
+  /** Refuses deliveries without a signed time. Otherwise, an attacker could replay an old delivery
+   *  by leaving out its `webhook-*` headers. Muster always signs the time. Default: false. */
   requireTimestamp?: boolean
   /** Replaces the clock. */
   now?: () => Date

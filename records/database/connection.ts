@@ -6,7 +6,8 @@ export async function withConnection<T>(
   use: (client: pg.Client) => Promise<T>,
 ): Promise<T> {
   const client = new pg.Client(config)
-  // Without a listener, a lost connection would end the process. The running query fails, too.
+  // Without a listener, the error of a lost connection would end the process. The running query
+  // throws the error as well.
   client.on('error', () => undefined)
   await client.connect()
   return use(client).finally(() => client.end())

@@ -5,7 +5,7 @@ import { type DatabaseSchema, readExpectedSchema, readSchema } from './schema.ts
 import { type Sql, select } from './statements.ts'
 import { type Trx, transaction } from './transaction.ts'
 
-/** Each database has its own rows in these. */
+/** Tables in which each database has its own rows. */
 const NOT_COPIED = ['migrations', 'write_checks', 'leases']
 const ROWS_PER_BATCH = 200
 /** A chunk of an export has up to 256 KiB. */
@@ -32,8 +32,9 @@ export interface CopyProgress {
   rows: number
 }
 
-/** Copies all rows to a migrated, empty database, in one transaction: an interrupted copy leaves no
- *  rows. Returns the number of rows by table. Throws `Refused` when the target has rows. */
+/** Copies all rows, except those of `NOT_COPIED`, to a migrated, empty database. Uses one
+ *  transaction: an interrupted copy leaves no rows. Returns the number of rows by table. Throws
+ *  `Refused` when the target has rows. */
 export async function copyRows(
   source: Db,
   target: Db,
@@ -118,7 +119,7 @@ async function insertBatch(sql: Sql, table: string, batch: Row[]): Promise<void>
   )
 }
 
-/** Each table after those that its foreign keys reference. */
+/** The tables in an order in which each one follows those that its foreign keys reference. */
 function inOrderOfReferences(schema: DatabaseSchema): string[] {
   const ordered = new Set<string>()
   const add = (table: string): void => {

@@ -5,8 +5,8 @@ export function errorCode(error: unknown): string {
 }
 
 /** The violated unique index, or undefined for any other error. SQLite names the columns
- *  ("participants.account_id, participants.email_key"), PostgreSQL the index. Both texts contain
- *  the name of the column. */
+ *  ("participants.account_id, participants.email_key"), PostgreSQL the index
+ *  ("participants_email_key"). Compare with a part that both texts contain. */
 export function uniqueViolation(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   if (errorCode(error) === '23505')
@@ -15,7 +15,7 @@ export function uniqueViolation(error: unknown): string | undefined {
 }
 
 /** Codes of errors after which the same request may succeed later (503). PostgreSQL's are
- *  SQLSTATEs, "Appendix A". */
+ *  SQLSTATEs: see Appendix A of its manual. */
 const UNAVAILABLE_CODES: [codes: RegExp, reason: string][] = [
   [/^08...$/, 'PostgreSQL: connection exception'],
   [/^53[0-4]00$/, 'PostgreSQL: out of memory, disk, connections or another limit'],
@@ -26,7 +26,7 @@ const UNAVAILABLE_CODES: [codes: RegExp, reason: string][] = [
   [/^25P03$/, 'PostgreSQL: idle_in_transaction_session_timeout'],
   [/^3D000$/, 'PostgreSQL: the database does not exist, for example during a restore'],
   [/^25006$/, 'PostgreSQL: read-only, for example a standby before its promotion'],
-  [/^40P01$|^40001$/, 'PostgreSQL: deadlock or serialization failure, also in the last run'],
+  [/^40P01$|^40001$/, 'PostgreSQL: deadlock or serialization failure in all runs'],
   [/^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT)$/, 'network: no connection, or a lost one'],
   [/^(ENOTFOUND|EAI_AGAIN)$/, 'DNS: no IP address for the host'],
   [/^SQLITE_(BUSY|LOCKED)/, 'SQLite: another process holds the write lock'],

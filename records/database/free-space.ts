@@ -84,8 +84,8 @@ export async function findConversionSpace(db: Db, dataDir: string): Promise<Conv
 /** Writes the file anew, so that `returnFreeSpace` works from then on. An interruption leaves the
  *  file unchanged. Writers wait meanwhile, so no service may run. */
 export async function convertFile({ write }: Db, dataDir: string): Promise<void> {
-  // The default is a folder of all users, perhaps on another disk, which may be too small for the
-  // temporary copy.
+  // By default, SQLite writes the temporary copy to a folder of all users, perhaps on another disk
+  // that is too small for the copy.
   await write.raw(`pragma temp_store_directory = '${dataDir.replaceAll("'", "''")}'`)
   // `db.write` has one connection, so `vacuum` runs with the setting of the statement before it.
   await write.raw('pragma auto_vacuum = incremental')

@@ -71,7 +71,7 @@ export class TransactionConnection {
   /** The error of a collected insert. PostgreSQL refuses all later statements of the
    *  transaction. */
   failure: unknown
-  /** Has the transaction sent a statement? */
+  /** PostgreSQL: has the transaction sent a statement since its opening? */
   isUsed = false
 
   constructor(connection: PooledConnection) {
@@ -194,7 +194,7 @@ export class PreparingSqliteClient extends SqliteClient {
   }
 }
 
-/** SQLite: runs a statement without values and rows. */
+/** SQLite: runs a statement that has no values and returns no rows. */
 export function sendStatement(connection: PooledConnection, sql: string): Promise<void> {
   const { run } = withPreparedStatements(connection as unknown as SqliteConnection)
   return new Promise((resolve, reject) =>

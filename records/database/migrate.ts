@@ -45,8 +45,8 @@ function withAdvisoryLock<T>(database: PostgresPlace, work: () => Promise<T>): P
   })
 }
 
-/** Begins the transaction that holds the lock. Between two tries no transaction is open: behind a
- *  pooler, waiting nodes could occupy all connections to PostgreSQL. */
+/** Begins the transaction that holds the lock. Between two tries no transaction is open. Otherwise,
+ *  behind a pooler, waiting nodes could occupy all connections to PostgreSQL. */
 async function acquireAdvisoryLock(client: pg.Client): Promise<void> {
   const deadlineMs = performance.now() + LOCK_WAIT_MS
   while (performance.now() < deadlineMs) {

@@ -15,7 +15,7 @@ export class Notifier {
     this.#send = send
   }
 
-  /** Sends the message soon, once for all equal messages until then. */
+  /** Sends the message soon. Equal messages that wait at the same time are sent as one. */
   notify(message: string): void {
     this.#pending.add(message)
     this.#sending ??= this.#sendPending()

@@ -78,8 +78,8 @@ export async function assertOwnSessions(databaseUrl: string): Promise<void> {
     )
 }
 
-/** Has the second connection got the session of the first one, or the first one another session
- *  meanwhile? */
+/** Does the second connection run in the session of the first one, or does the first one change its
+ *  session? */
 async function haveSharedSession(first: pg.Client, second: pg.Client): Promise<boolean> {
   const id = await findBackendId(first)
   await second.query('begin')

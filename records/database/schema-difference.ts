@@ -46,7 +46,8 @@ export function hasComparableCatalogue(database: DatabaseOptions): boolean {
   return backend !== 'cockroachdb' && backend !== 'yugabytedb'
 }
 
-/** Definitions by name. Of a table that `other` lacks, only the table itself is listed. */
+/** Definitions by name. A table that `other` lacks is listed without its columns, keys and
+ *  indexes. */
 function namedObjects(schema: DatabaseSchema, other: DatabaseSchema): Map<string, string> {
   const objects = Object.entries(schema).flatMap(([table, contents]) => [
     [`table ${table}`, ''] as const,

@@ -8,8 +8,8 @@ import { select } from './statements.ts'
 export interface TableSchema {
   /** Type, nullability and default by name, in the order of the table. */
   columns: Record<string, string>
-  /** Primary, foreign and unique keys, as SQL. By name on PostgreSQL, by column on SQLite, where
-   *  they have no names. */
+  /** Keys as SQL. On PostgreSQL primary, foreign and unique keys, by name. On SQLite the primary
+   *  key as `primary`, and foreign keys by column; unique keys are indexes. */
   keys: Record<string, string>
   /** SQL by name, with the predicate. Without the indexes that belong to keys. */
   indexes: Record<string, string>

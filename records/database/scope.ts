@@ -8,8 +8,8 @@ const MAX_INSERTED_ROWS = 500
 /** SQLite accepts 32,766 in a statement. */
 const MAX_VARIABLES = 30_000
 
-/** All that a query of one account may use. Handlers get a scope and never a connection, so they
- *  cannot write a query without the account. */
+/** All that a query of one account may use. Handlers get a scope and never a connection. `rows`
+ *  limits a query to the account. A query that uses `sql` must do so itself. */
 export interface Scope {
   accountId: string
   dialect: Dialect
@@ -35,13 +35,12 @@ export function readScope(db: Db, accountId: string): Scope {
 /** The scope of an account in a transaction. */
 export interface WriteScope extends Scope {
   trx: Trx
-  /** The trace of the request, as in the header. */
+  /** The trace of the request, as in the header `traceparent`. */
   traceparent?: string
-  /** The enabled webhooks at the begin of the transaction. Undefined: they were not read. */
+  /** The enabled webhooks, read with BEGIN. Undefined: they were not read. */
   subscriptions?: Subscription[]
-  /** Adds the account ID to the rows. On PostgreSQL the rows are sent later, see `Trx.insert`:
-   *  their errors are thrown by a later statement or at the end of the transaction. `translate`
-   *  returns the error to throw. */
+  /** Inserts the rows with the account ID. On PostgreSQL the rows are sent later, see `Trx.insert`:
+   *  an error of the insert then ends the transaction. `translate`: see `Insert`. */
   insert(
     table: string,
     rows: object | object[],

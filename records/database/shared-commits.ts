@@ -1,6 +1,6 @@
 /** SQLite: transactions that wait for the only writing connection share a commit. A commit waits
- *  for the disk and writes each changed page, so one for many transactions costs about as much as
- *  one for each. */
+ *  for the disk and writes each changed page, so a commit of many transactions costs about as much
+ *  as a commit of one. */
 import type { Knex } from 'knex'
 import {
   acquireConnection,
@@ -12,16 +12,15 @@ import {
 } from './knex-internals.ts'
 
 const MAX_TRANSACTIONS = 64
-/** No transaction joins later than this after the begin: the first transaction waits for the
- *  commit. */
+/** Transactions can join a commit for this long. The first transaction waits meanwhile. */
 const JOIN_MS = 20
 /** A transaction that has not begun after this time is refused. */
 const MAX_WAIT_MS = 15_000
 
 type Work<T> = (connection: TransactionConnection) => Promise<T>
 
-/** Another transaction with the same commit has failed. The transaction was rolled back and may run
- *  again, alone. */
+/** One of the transactions with the same commit has failed, or the commit itself. All of them were
+ *  rolled back, and each may run again, alone. */
 export class SharedRollback extends Error {
   override name = 'SharedRollback'
 }

@@ -40,8 +40,8 @@ const MAX_RUNS = 3
 /** When a rollback takes longer, the connection counts as lost. */
 const ROLLBACK_TIMEOUT_MS = 5_000
 
-/** Runs `work` in one transaction and commits it. Rolls back when `work` throws. Runs `work` again
- *  after a deadlock, and after another transaction with the same commit has failed. */
+/** Runs `work` in one transaction and commits it. Rolls back when `work` throws. Runs `work` up to
+ *  `MAX_RUNS` times: again after an error of `RETRYABLE_CODES`, and after a `SharedRollback`. */
 export function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
   return transactionAfter(db, { read: async () => undefined }, work)
 }

@@ -1,4 +1,4 @@
-/** The queries of `muster doctor`: the server, its connections, and pending work. */
+/** The queries of `muster doctor` about the database, the leader and the accounts. */
 import { NOW_SQL } from '../database/clock.ts'
 import type { Db } from '../database/open.ts'
 import { countFound, type Sql, select } from '../database/statements.ts'

@@ -1,7 +1,7 @@
 import type { Scope } from '../database/scope.ts'
 import { select } from '../database/statements.ts'
 import { MINUTE_MS } from '../time-units.ts'
-import { findSearchableStart, toBucket } from './traffic.ts'
+import { bucketSql, findSearchableStart } from './traffic.ts'
 
 export interface RateLimitUse {
   user: { id: string; fullName: string }
@@ -11,7 +11,8 @@ export interface RateLimitUse {
   refusedRequests: number
 }
 
-/** The users with the most requests in one minute of the last hour, or of its searchable part. */
+/** The users with the most requests in one minute of the last hour. If the hour has too many
+ *  requests, only its newest part counts: see `findSearchableStart`. */
 export async function listRateLimitUse(
   scope: Scope,
   now: Date,
@@ -33,11 +34,11 @@ export async function listRateLimitUse(
          select user_id, minute, sum(requests) as requests,
            sum(case when status = 429 then requests else 0 end) as refused
          from (
-           select user_id, ${toBucket('created_at')} as minute, status, 1 as requests
+           select user_id, ${bucketSql('created_at')} as minute, status, 1 as requests
            from request_log
            where account_id = ? and created_at >= ?
            union all
-           select user_id, ${toBucket('created_at')}, status, repeats
+           select user_id, ${bucketSql('created_at')}, status, repeats
            from request_log
            where repeats > 0 and id in (
              select id from request_log where account_id = ? and created_at >= ? and status = 429

@@ -1,6 +1,6 @@
-/** Statistics of API requests: number, statuses, durations. Reads the log of up to some ten
- *  thousand requests, and the counts per minute of more requests. Filters need the log: of too many
- *  requests, they search only the newest. */
+/** Statistics of API requests: number, statuses, durations. Without a filter, they come from the
+ *  request log, or from the counts per minute and hour if the log has too many requests. With a
+ *  filter, they come from the log: of too many requests, the filter searches only the newest. */
 import type { Scope } from '../database/scope.ts'
 import { type Condition, select } from '../database/statements.ts'
 import { type Bin, binColumns, percentile, toBins } from '../duration-bins.ts'
@@ -13,9 +13,10 @@ import {
 import { HOUR_MS, MINUTE_MS } from '../time-units.ts'
 import { type StatusColumn, statusColumn } from './request-counts.ts'
 
-/** Requests read without a filter. Reading takes about 50 ms. */
+/** The most requests that are read from the log without a filter. Reading them takes about
+ *  50 ms. */
 const MAX_READ_REQUESTS = 50_000
-/** Requests searched with a filter. */
+/** The most requests that a filter searches, unless one minute has more. */
 export const MAX_SEARCHED_REQUESTS = 200_000
 
 export interface Bucket {
@@ -84,7 +85,8 @@ function isFiltered({ from, until, ...conditions }: RequestFilter): boolean {
   return Object.values(conditions).some((value) => value !== undefined)
 }
 
-/** The last bucket ends at `end` and includes all later requests. */
+/** The buckets reach from the start of the filter to `end`. The last one also counts later
+ *  requests. */
 export async function findTraffic(
   scope: Scope,
   filter: RequestFilter,
@@ -128,7 +130,7 @@ function sumBuckets(
 
 /** SQL for the index of a bucket. Its parameters are the start of the first bucket, and the length
  *  of each. The cast is for SQLite, where numbers from JavaScript are not integers. */
-export const toBucket = (column: string): string => `cast(floor((${column} - ?) / ?) as integer)`
+export const bucketSql = (column: string): string => `cast(floor((${column} - ?) / ?) as integer)`
 
 const BUCKET_FIELDS = {
   ok: 'ok',
@@ -173,7 +175,7 @@ async function countByMinutes(
     .join(', ')
   const rows = await select<MinuteRow>(
     scope.sql,
-    `select ${toBucket('minute')} as bucket, ${sums} from request_minutes where ${sql} group by 1`,
+    `select ${bucketSql('minute')} as bucket, ${sums} from request_minutes where ${sql} group by 1`,
     [range.from, range.bucketMs, ...bindings],
   )
   const counts = rows.flatMap((row) =>
@@ -242,7 +244,7 @@ async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
   const rows = await select<ReadRow>(
     scope.sql,
     `with found as materialized (
-       select ${toBucket('created_at')} as bucket, status, duration_ms, operation_id
+       select ${bucketSql('created_at')} as bucket, status, duration_ms, operation_id
        from request_log
        where ${sql}
      ), counted as (
@@ -250,7 +252,7 @@ async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
        from found
        group by bucket, status, operation_id
        union all
-       select ${toBucket('created_at')}, status, operation_id, repeats
+       select ${bucketSql('created_at')}, status, operation_id, repeats
        from request_log
        where repeats > 0 and id in (select id from request_log where ${sql} and status = 429)
      ), binned as (

@@ -35,7 +35,8 @@ export interface WebhookHealth {
   /** Null: there was none yet. `at`: epoch milliseconds, like all times of records. */
   lastAttempt: { at: number; outcome: Outcome; status: number | null } | null
   lastSuccessAt: number | null
-  /** Failed attempts since the last success. */
+  /** Failed attempts since the last success, or since the webhook got another URL or was
+   *  enabled. */
   failures: number
   failingSince: number | null
   lastHour: AttemptCounts
@@ -187,7 +188,7 @@ function firstHour(now: Date): number {
   return now.getTime() - (now.getTime() % HOUR_MS) - (HOURS - 1) * HOUR_MS
 }
 
-/** The rows of the last 24 hours, one for each hour with attempts. */
+/** The rows of the last 24 hours: one for each webhook and each hour in which it had attempts. */
 function hourRows({ sql }: Scope, webhookIds: string[], now: Date) {
   return sql('attempt_counts')
     .whereIn('webhook_id', webhookIds)
@@ -254,8 +255,8 @@ function sum(counts: AttemptCounts[], name: keyof AttemptCounts): number {
 const UNFINISHED_STATES = ['retrying', 'pending'] as const
 type UnfinishedState = (typeof UNFINISHED_STATES)[number]
 
-/** Filters by the account of the webhook: with the account of the deliveries, SQLite uses the wrong
- *  index. */
+/** Filters by the account of the webhook: with a filter by the account of the deliveries, SQLite
+ *  would use the wrong index. */
 async function countUndelivered(
   scope: Scope,
   webhookIds: string[],

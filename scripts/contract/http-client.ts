@@ -10,7 +10,8 @@ import type { ReceivedResponse, Request } from './request.ts'
 const TIMEOUT_MS = 30_000
 /** The longest `Retry-After` that the client waits for. */
 const MAX_WAIT_SECONDS = 90
-/** A service that always responds with 429 must not keep the tests for ever. */
+/** Without a limit, a service that always responds with 429 would keep the tests waiting
+ *  forever. */
 const MAX_REPEATS = 10
 
 /** RFC 9110 §9.2.2. */

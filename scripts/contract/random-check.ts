@@ -4,8 +4,8 @@ import type { Check, Run } from './run.ts'
 
 const MAX_SHRINKING_MS = 15_000
 
-/** A check that tries `runs` random values. fast-check shrinks the first value that fails, and
- *  `perform` throws the error of the shrunk value. */
+/** A check that tries `runs` random values. fast-check shrinks the first value for which `holds`
+ *  throws, and `perform` throws the error of the shrunk value. */
 export function randomCheck<T>(
   { options, records }: Run,
   { what, runs }: { what: string; runs: number },
@@ -17,7 +17,7 @@ export function randomCheck<T>(
     async perform() {
       let shrinksUntil = Number.POSITIVE_INFINITY
       const property = fc.asyncProperty(values, async (value) => {
-        // The shrinking ends because all further values pass.
+        // After the time limit, every value passes, which ends the shrinking.
         if (Date.now() > shrinksUntil) return
         try {
           await holds(value)

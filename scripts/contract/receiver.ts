@@ -104,8 +104,8 @@ async function readBody(incoming: IncomingMessage): Promise<string | undefined> 
   return Buffer.concat(chunks).toString()
 }
 
-/** Throws unless a request to the public URL arrives at the receiver, through the tunnel or proxy
- *  of its owner. */
+/** Throws unless a request to the public URL arrives at the receiver. The user runs a tunnel or
+ *  proxy from that URL to the receiver. */
 export async function assertReachable(
   { url, probes }: Pick<Receiver, 'url' | 'probes'>,
   publicUrl: string,

@@ -1,4 +1,5 @@
-/** Counts the refusals of data that the schema permits and that `x-refusals` explains. */
+/** Counts refusals that `x-refusals` explains: the schema permits the data, but the service refuses
+ *  it. */
 
 export interface Refusal {
   operation: string

@@ -17,7 +17,8 @@ import type { TestRecords } from './test-records.ts'
 const FINISH_TIMEOUT_MS = 30_000
 const POLL_MS = 100
 
-/** Tries of a check while the service itself changes the record, as it does with an export. */
+/** The most tries of a check. A try can fail because the service itself changes a record, such as
+ *  an export, between two requests. */
 export const MAX_TRIES = 20
 export const RETRY_DELAY_MS = 100
 
@@ -30,7 +31,7 @@ export interface Target {
   restrictedKey?: string
   /** A Full Access key of a user of another account. */
   otherKey?: string
-  /** Returns a webhook that sends all later events of the account to the receiver. */
+  /** Creates a webhook that sends all later events of the account to the receiver. */
   createWebhook?(receiver: Receiver): Promise<TestedWebhook>
   /** Gets the deliveries of the whole run. Undefined: each test of deliveries starts a receiver. */
   receiver?: Receiver
@@ -40,7 +41,7 @@ export interface Options {
   /** The tested operations. */
   ids: readonly string[]
   seed: number
-  /** To each operation: this many valid ones, and as many invalid ones. */
+  /** The number of random valid requests to each operation, and also of random invalid ones. */
   randomRequests: number
   /** The number of sequences for each kind of record. By default half of `randomRequests`. */
   sequences?: number
@@ -81,8 +82,9 @@ export interface Check {
 
 export type Checks = AsyncIterable<Check> | Iterable<Check>
 
-/** A request with the input, to `path` or to that of `preparePath`. References in the body lead to
- *  existing records. An input without a body gets a valid body if the operation takes one. */
+/** A request with the input. Without `path`, `preparePath` gives the path. References in the body
+ *  lead to existing records. Without a body, the input gets a valid one if the operation takes
+ *  one. */
 export async function prepareRequest(
   run: Run,
   operation: Operation,

@@ -27,8 +27,8 @@ interface FailedRecord {
 
 type Send = (request: Request) => Promise<ReceivedResponse>
 
-/** Creates a shared record of each kind, as far as the service permits. Requests that change no
- *  record share it. */
+/** Creates one record of each kind, as far as the service permits. Requests that change no record
+ *  share these records. */
 export async function prepareRecords(
   contract: Contract,
   send: Send,
@@ -224,7 +224,7 @@ export class TestRecords {
     return this.#shared.get(kind) ?? ''
   }
 
-  /** Creates a record below the shared ones. */
+  /** Creates a record. If its kind is nested, the records above it are the shared ones. */
   async #createNew(kind: Kind, values: JsonObject = {}): Promise<string> {
     return this.#create(kind, values, await this.sharedPath({ path: kind.collection }))
   }

@@ -5,8 +5,9 @@ import type { Schema } from '../model/schema.ts'
 import { isObject, type Located, type Place, valueAt } from '../model/source.ts'
 import { type Change, compareSchemaParts, type Subject, toChange } from './change.ts'
 
-/** Compares the requests that the service sends for an operation. The service writes their bodies,
- *  so they follow the rules of responses. Only their first media type is compared. */
+/** Compares the requests that the service sends for an operation. The rules of responses apply to
+ *  the bodies of these requests, because the service writes them. Compares only the first media
+ *  type of each body. */
 export function compareCallbacks(subject: Subject, old: Operation, now: Operation): Change[] {
   const [before, after] = [listRequests(subject.base, old), listRequests(subject.revision, now)]
   const removed = [...before].filter(([name]) => !after.has(name))
@@ -28,7 +29,8 @@ export function compareCallbacks(subject: Subject, old: Operation, now: Operatio
   ]
 }
 
-/** By name, method and URL, for example `paid: POST {$request.body#/url}`. */
+/** The requests by callback name, method and URL. A key is for example
+ *  `paid: POST {$request.body#/url}`. */
 function listRequests(contract: Contract, { place }: Operation): Map<string, Place> {
   const requests = listChildren(contract, place, 'callbacks').flatMap(([name, callback]) =>
     listChildren(contract, callback).flatMap(([url, item]) =>
@@ -41,7 +43,7 @@ function listRequests(contract: Contract, { place }: Operation): Map<string, Pla
   return new Map(requests)
 }
 
-/** The schemas of the request's body, by media type. */
+/** The schemas of the request's body, one for each media type. */
 function listSchemas(contract: Contract, request: Place): Located<Schema>[] {
   return listChildren(contract, request, 'requestBody')
     .filter(([key]) => key === 'content')

@@ -8,7 +8,7 @@ import { type Level, RULES } from './rules.ts'
 import { type Comparison, compareSchemas } from './schemas.ts'
 
 export interface Change {
-  /** A rule of oasdiff. */
+  /** The name of the rule, see rules.ts. */
   id: string
   level: Level
   /** In the revision, or in the base if the part is gone. */
@@ -25,7 +25,7 @@ export interface Change {
 export interface Editions {
   base: Contract
   revision: Contract
-  /** For example `2026-03-01`. Parts may be removed from the day of their sunset on. */
+  /** For example `2026-03-01`. A part may be removed on the day of its sunset, or later. */
   today: string
 }
 
@@ -59,7 +59,7 @@ export function toRemoval(
   if (!isDeprecated)
     return toChange(subject, gone, `${prefix}-removed-without-deprecation`, 'is gone')
   if (sunset === undefined || sunset > subject.today) {
-    const what = `is gone before its sunset: ${sunset ?? 'it has none'}`
+    const what = sunset ? `is gone before its sunset of ${sunset}` : 'is gone, but had no sunset'
     return toChange(subject, gone, `${prefix}-removed-before-sunset`, what)
   }
   const what = `is gone, after its sunset of ${sunset}`

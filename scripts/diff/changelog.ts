@@ -1,4 +1,4 @@
-/** Writes CHANGELOG.md: one entry for each release of the contract, the newest first. */
+/** The text of CHANGELOG.md: one entry for each release of the contract, the newest first. */
 import type { Difference, ListedChange } from './diff.ts'
 import type { Level } from './rules.ts'
 

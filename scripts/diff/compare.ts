@@ -45,8 +45,8 @@ function merge(changes: Change[]): ListedChange {
     line: lineOf(place),
     isGone,
     concerns: [...new Set(changes.map(({ concerns }) => concerns))],
-    // The name of a part by its operation can differ between the operations that share a component.
-    // Its name by the component is the same for all.
+    // Operations that share a component can name its part differently. They all share the name of
+    // the part in the component.
     part: changes.every((change) => change.part === part) ? part : nameInComponent(place.path),
     what,
   }
@@ -61,7 +61,7 @@ const COMPONENT_NOUNS: Record<string, string> = {
   callbacks: 'callback',
 }
 
-/** The part by the name of its component, for example ``` `owner.name` of the schema Pet ```. */
+/** The name of a part in its component, for example ``` `owner.name` of the schema Pet ```. */
 function nameInComponent([, kind, name, ...steps]: Path): string {
   const component = `the ${COMPONENT_NOUNS[String(kind)] ?? 'component'} ${name}`
   const owner = steps[0] === 'headers' ? `the header ${steps[1]} of ${component}` : component

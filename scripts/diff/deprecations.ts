@@ -7,12 +7,12 @@ type DeprecationChange =
   | 'sunset-date-changed-too-small'
   | 'sunset-date-too-small'
 
-/** Each change of the part's deprecation, with its predicate. */
+/** Each change of the part's deprecation, with the predicate of the sentence about it. */
 export function compareDeprecations(before: Place, after: Place): [DeprecationChange, string][] {
   const [old, now] = [readDeprecationMarks(before), readDeprecationMarks(after)]
   const changes: [DeprecationChange, string][] = []
-  if (!old.isDeprecated && now.isDeprecated)
-    changes.push(['deprecated', `is deprecated, until ${now.sunset ?? 'further notice'}`])
+  const removal = now.sunset === undefined ? '' : `, and can be removed on ${now.sunset}`
+  if (!old.isDeprecated && now.isDeprecated) changes.push(['deprecated', `is deprecated${removal}`])
   if (old.isDeprecated && !now.isDeprecated)
     changes.push(['reactivated', 'is no longer deprecated'])
   if (now.sunset === undefined || now.sunset === old.sunset) return changes

@@ -8,7 +8,7 @@ import { type Fault, findFaults } from '../generate/faults.ts'
 import { buildContract, type Contract } from '../model/contract.ts'
 import { copyDocument } from '../model/copy-document.ts'
 import { UnsupportedDocument } from '../model/document.ts'
-import { findDocument, isPlain } from '../model/document-folder.ts'
+import { findDocument, hasPlainDocument } from '../model/document-folder.ts'
 import { ContractError, lineOf, type Source, valueAt } from '../model/source.ts'
 import { parseYaml, readModel } from '../model/yaml.ts'
 import { readAnyBase, readAnyContract } from '../service/read.ts'
@@ -64,7 +64,7 @@ export async function diff({
     from: before === undefined ? null : readVersion(before),
     to: readVersion(revision),
     changes: before === undefined ? [] : compareContracts({ ...editions, base: before }),
-    problems: isPlain(root) ? [] : findFaults(revision).map(toProblem),
+    problems: hasPlainDocument(root) ? [] : findFaults(revision).map(toProblem),
     warnings: revision.missing.map((finding) => ({
       file: finding.source.file,
       line: lineOf(finding),
@@ -77,10 +77,11 @@ function toProblem({ file, position, problem }: Fault): Problem {
   return { file, line: position.line, problem }
 }
 
-/** Copies the files of `root` to `RELEASED`. */
+/** Copies the contract or document of `root` to `RELEASED`. */
 export async function keepReleased(root = ROOT): Promise<void> {
   const released = join(root, RELEASED)
-  if (isPlain(root)) return copyDocument(join(root, findDocument(root) as string), released)
+  if (hasPlainDocument(root))
+    return copyDocument(join(root, findDocument(root) as string), released)
   await mkdir(released, { recursive: true })
   await Promise.all(CONTRACTS.map((file) => copyFile(join(root, file), join(released, file))))
 }
@@ -113,7 +114,7 @@ function isFolder(name: string): Promise<boolean> {
 }
 
 async function readRevision(root: string, revision: string): Promise<Contract> {
-  if (isPlain(root))
+  if (hasPlainDocument(root))
     throw new Refused(
       `${revision} is no folder: name the folder of the earlier ${findDocument(root)}. ` +
         `For a git revision, first run "git worktree add ../earlier ${revision}".`,

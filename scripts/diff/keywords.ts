@@ -53,7 +53,7 @@ const COMPARED_KEYWORDS = [
 /** Keywords that `compareOthers` leaves out: other functions compare them, or they only describe. */
 const SKIPPED_KEYWORDS = new Set([...COMPARED_KEYWORDS, ...ANNOTATIONS])
 
-/** Calls `add` for each keyword that differs. */
+/** Calls `add` for each change of a keyword. schemas.ts compares the subschemas. */
 export function compareKeywords(old: Schema, now: Schema, add: Add): void {
   compareTypes(old, now, add)
   compareEnums(old, now, add)
@@ -84,7 +84,7 @@ function comparePatterns(old: Schema, now: Schema, add: Add): void {
   else compareText('pattern', old, now, add)
 }
 
-/** Compares the constants of both revisions. `compareEnums` reports a constant in one of them. */
+/** Compares the constants of both revisions. `compareEnums` reports a constant in only one. */
 function compareConstants(old: Schema, now: Schema, add: Add): void {
   const isInBoth = old.const !== undefined && now.const !== undefined
   if (isInBoth && !isDeepStrictEqual(old.const, now.const))
@@ -132,7 +132,7 @@ function compareOthers(old: Schema, now: Schema, add: Add): void {
     else if (!isDeepStrictEqual(before, after))
       add('constraint-changed', `has ${keyword}: ${show(after)} instead of ${show(before)}`)
   }
-  // schemas.ts compares the schemas that both revisions have.
+  // schemas.ts compares the schemas of `allOf` and `items` that both revisions have.
   const [count, newCount] = [old.allOf?.length ?? 0, now.allOf?.length ?? 0]
   if (newCount > count) add('constraint-added', 'has a further schema in allOf')
   if (newCount < count) add('constraint-removed', 'has fewer schemas in allOf')

@@ -1,5 +1,5 @@
-/** The level of each change, by the rule names of oasdiff. Our own rules for events, permissions
- *  and rate limits follow its pattern. */
+/** The level of each change, by the rule names of oasdiff. The names of our own rules, for events,
+ *  permissions and rate limits, follow the pattern of oasdiff. */
 
 /** The worst first. Breaking: clients or receivers that follow the contract fail. Risky: clients or
  *  receivers that rely on more than the contract promises may fail. Code: generated code changes,
@@ -121,7 +121,7 @@ export const SCHEMA_RULES = {
   'min-properties-increased': { request: 'breaking', response: 'safe' },
   'min-properties-decreased': { request: 'safe', response: 'breaking' },
   'pattern-added': { request: 'breaking', response: 'safe' },
-  // The only exception in docs/versioning.md: nobody sends blank text on purpose.
+  // docs/versioning.md permits this change: nobody sends blank text on purpose.
   'blank-text-refused': { request: 'risky', response: 'safe' },
   // No version accepts NUL in text: the pattern only says so.
   'nul-refused': { request: 'safe', response: 'safe' },
@@ -139,7 +139,7 @@ export const SCHEMA_RULES = {
   'additional-properties-disallowed': { request: 'breaking', response: 'safe' },
   'additional-properties-allowed': { request: 'safe', response: 'safe' },
   'one-of-added': { request: 'safe', response: 'breaking' },
-  // Only objects with a new option of an enumeration have the new type.
+  // The new alternative is only for values of the tag that the base does not have.
   'dependent-one-of-added': { request: 'safe', response: 'risky' },
   // An object is split into alternatives, each of which narrows it.
   'one-of-split': { request: 'breaking', response: 'safe' },

@@ -54,7 +54,8 @@ export function compareSchemas(
     revision: { ...revision, schema: after },
   }
   const [alternatives, newAlternatives] = [listAlternatives(before), listAlternatives(after)]
-  // A single schema that replaces alternatives is compared with one of them, which is no recursion.
+  // A single schema that replaces alternatives is compared with one of them. If it were its own
+  // ancestor, it would count as a recursion, and that comparison would find nothing.
   const isJoined = alternatives !== undefined && newAlternatives === undefined
   const innerAncestors = isJoined ? ancestors : [...ancestors, after.value]
   const compare: Compare = (old, now, overrides = {}) => {
@@ -80,7 +81,7 @@ type Compare = (
   overrides?: Partial<Comparison>,
 ) => SchemaFinding[]
 
-/** The name of a component becomes the name of a type. */
+/** Compares the names of components: generated code names types after them. */
 function compareNames(here: Comparison, old: Schema, now: Schema): SchemaFinding[] {
   const [oldName, newName] = [old, now].map(({ $ref }) => $ref?.split('/').at(-1))
   if (oldName === newName) return []
@@ -103,7 +104,7 @@ function compareSplit(
   return [finding(here, 'one-of-split', `is one of ${names}`)]
 }
 
-/** The schemas of properties, of items, of other properties and of `allOf`. */
+/** Compares the schemas of properties, of items, of undeclared properties and of `allOf`. */
 function compareParts(here: Comparison, compare: Compare): SchemaFinding[] {
   const { subject, propertySubject, path } = here
   const [before, after] = [here.base.schema, here.revision.schema]
@@ -114,13 +115,13 @@ function compareParts(here: Comparison, compare: Compare): SchemaFinding[] {
       subject: childSubject,
     })
   const shared = Object.keys(now.properties ?? {}).filter((name) => old.properties?.[name])
-  const haveSchemaOfOthers =
+  const haveSchemaOfUndeclared =
     isObject(old.additionalProperties) && isObject(now.additionalProperties)
   return [
     ...compareProperties(here, old, now),
     ...shared.flatMap((name) => compareChild(['properties', name], name, propertySubject)),
     ...(old.items && now.items ? compareChild(['items'], '[]', subject) : []),
-    ...(haveSchemaOfOthers ? compareChild(['additionalProperties'], '*', subject) : []),
+    ...(haveSchemaOfUndeclared ? compareChild(['additionalProperties'], '*', subject) : []),
     ...(now.allOf ?? [])
       .slice(0, old.allOf?.length ?? 0)
       .flatMap((_, index) =>

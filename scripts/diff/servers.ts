@@ -12,8 +12,8 @@ interface Server {
 export function compareServers(subject: Subject, old: Operation, now: Operation): Change[] {
   const [base, revision] = [subject.base, subject.revision]
   const [before, after] = [listUrls(base, old), listUrls(revision, now)]
-  const oldPlace = { source: base.openapi, path: findServers(base, old) }
-  const newPlace = { source: revision.openapi, path: findServers(revision, now) }
+  const oldPlace = { source: base.openapi, path: serversPath(base, old) }
+  const newPlace = { source: revision.openapi, path: serversPath(revision, now) }
   return [
     ...before
       .filter((url) => !after.includes(url))
@@ -32,7 +32,7 @@ export function compareServers(subject: Subject, old: Operation, now: Operation)
 
 /** The path of the servers that count for the operation. OpenAPI 3.0.3: the servers of an operation
  *  override those of its path, which override those of the document. */
-function findServers({ openapi }: Contract, { place: { path } }: Operation): Path {
+function serversPath({ openapi }: Contract, { place: { path } }: Operation): Path {
   const candidates = [path, path.slice(0, -1), []].map((owner) => [...owner, 'servers'])
   const isThere = (candidate: Path): boolean => valueAt(openapi.root, candidate) !== undefined
   return candidates.find(isThere) ?? ['servers']
@@ -40,7 +40,7 @@ function findServers({ openapi }: Contract, { place: { path } }: Operation): Pat
 
 /** The URLs without the slash at their end, except `/`. */
 function listUrls(contract: Contract, operation: Operation): string[] {
-  const servers = valueAt(contract.openapi.root, findServers(contract, operation)) as
+  const servers = valueAt(contract.openapi.root, serversPath(contract, operation)) as
     | Server[]
     | undefined
   return (servers ?? [{ url: '/' }])

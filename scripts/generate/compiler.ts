@@ -128,8 +128,8 @@ function close(schema: Schema): Schema {
   return isObjectSchema(schema) ? { additionalProperties: false, ...schema } : schema
 }
 
-/** Validates the entries of a list only if there are not too many: Ajv takes quadratic time for
- *  their errors. */
+/** Validates the entries of a list only if there are not too many: Ajv takes quadratic time for the
+ *  errors of many entries. */
 function boundItems({ items, uniqueItems, ...others }: Schema): Schema {
   const entries = { ...(items && { items }), ...(uniqueItems !== undefined && { uniqueItems }) }
   const { maxItems } = others

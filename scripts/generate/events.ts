@@ -2,7 +2,7 @@ import type { Contract } from '../model/contract.ts'
 import { HEADER, literal } from './typescript-text.ts'
 
 /** generated/events.ts: the subscribable event types of asyncapi.yaml as data. */
-export function writeEvents(contract: Contract): string {
+export function renderEvents(contract: Contract): string {
   const subscribable = contract.events.filter(({ isSubscribable }) => isSubscribable)
   const entries = subscribable.map(
     ({ type, summary, description, resourceType, dataSchema, example }) => [

@@ -13,9 +13,9 @@ import {
 import { findUnsupportedParts } from '../model/supported.ts'
 import { CHECKING_CODE } from './ajv.ts'
 import { newCompiler } from './compiler.ts'
-import { writeOperations } from './operations.ts'
-import { writeResources } from './resources.ts'
-import { writeValidators } from './validators.ts'
+import { renderOperations } from './operations.ts'
+import { renderResources } from './resources.ts'
+import { renderValidators } from './validators.ts'
 
 export interface Fault {
   file: string
@@ -38,11 +38,11 @@ function toFault({ source, path, problem }: Finding): Fault {
   return { file: source.file, position: source.position(path), problem }
 }
 
-/** The faults that the writers throw: at most one for each writer. */
+/** The faults for which a file of generated/ cannot be rendered: at most one for each file. */
 export function findUngenerated(contract: Contract): Fault[] {
-  return [writeOperations, writeValidators, writeResources].flatMap((write) => {
+  return [renderOperations, renderValidators, renderResources].flatMap((render) => {
     try {
-      write(contract)
+      render(contract)
       return []
     } catch (error) {
       if (!(error instanceof ContractError)) throw error

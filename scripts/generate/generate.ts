@@ -4,24 +4,24 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Contract } from '../model/contract.ts'
-import { isPlain } from '../model/document-folder.ts'
+import { hasPlainDocument } from '../model/document-folder.ts'
 import { fail } from '../model/source.ts'
-import { writeHashes } from '../model/source-hashes.ts'
+import { renderHashes } from '../model/source-hashes.ts'
 import { type Remark, toRemark } from '../report/result.ts'
 import { readAnyContract } from '../service/read.ts'
-import { writeEvents } from './events.ts'
+import { renderEvents } from './events.ts'
 import { findFaultyDefaults } from './faults.ts'
 import { listNames } from './files.ts'
-import { listHandlers, writeHandlerIndex } from './handlers.ts'
+import { listHandlers, renderHandlerIndex } from './handlers.ts'
 import { findMissingColumns } from './missing-columns.ts'
 import { toOpenapi31 } from './openapi-31.ts'
-import { writeOperations } from './operations.ts'
+import { renderOperations } from './operations.ts'
 import { findOrphanHandlers, findOrphans } from './orphans.ts'
-import { writePlainOutputs, writePlainStubs } from './plain.ts'
-import { writeResources } from './resources.ts'
-import { writeStubs } from './stubs.ts'
-import { writeAsyncapiTypes, writeOpenapiTypes } from './types.ts'
-import { writeValidators, writeValidatorTypes } from './validators.ts'
+import { renderPlainOutputs, renderPlainStubs } from './plain.ts'
+import { renderResources } from './resources.ts'
+import { renderStubs } from './stubs.ts'
+import { renderAsyncapiTypes, renderOpenapiTypes } from './types.ts'
+import { renderValidators, renderValidatorTypes } from './validators.ts'
 
 export { ContractError } from '../model/source.ts'
 
@@ -48,17 +48,18 @@ export interface GenerateResult {
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Writes the files that differ, and never changes a file that is written by hand. Throws
- *  `ContractError` or `UnsupportedDocument` before it writes anything. */
+/** Writes the files of generated/ that differ, deletes other files there, creates missing stubs.
+ *  Never changes a file that is written by hand. Throws `ContractError` or `UnsupportedDocument`
+ *  before it writes anything. */
 export async function generate({ check, root = ROOT }: GenerateOptions): Promise<GenerateResult> {
-  const isDocument = isPlain(root)
+  const isDocument = hasPlainDocument(root)
   const contract = await readAnyContract(root)
   if (!isDocument) assertDefaults(contract)
   const handlers = await listHandlers(root)
   const outputs = await (isDocument
-    ? writePlainOutputs(contract)
-    : writeOutputs(contract, handlers))
-  const stubs = isDocument ? writePlainStubs(contract, handlers) : writeStubs(contract, handlers)
+    ? renderPlainOutputs(contract)
+    : renderOutputs(contract, handlers))
+  const stubs = isDocument ? renderPlainStubs(contract, handlers) : renderStubs(contract, handlers)
   const directory = join(root, 'generated')
   const differences = await compareOutputs(directory, outputs)
   const orphans = await (isDocument ? findOrphanHandlers : findOrphans)(root, contract)
@@ -152,23 +153,23 @@ async function createFiles(root: string, files: Record<string, string>): Promise
   return created.flat()
 }
 
-async function writeOutputs(
+async function renderOutputs(
   contract: Contract,
   handlers: string[],
 ): Promise<Record<string, string>> {
   return {
     'asyncapi.json': `${JSON.stringify(contract.asyncapi.root, null, 2)}\n`,
-    'asyncapi.ts': await writeAsyncapiTypes(contract),
-    'events.ts': writeEvents(contract),
-    'handlers.ts': writeHandlerIndex(contract, handlers),
+    'asyncapi.ts': await renderAsyncapiTypes(contract),
+    'events.ts': renderEvents(contract),
+    'handlers.ts': renderHandlerIndex(contract, handlers),
     // The service reads JSON at each start: JSON.parse takes 1.5 ms, the YAML parser 130 ms.
     'openapi.json': `${JSON.stringify(contract.openapi.root, null, 2)}\n`,
     'openapi-3.1.json': `${JSON.stringify(toOpenapi31(contract), null, 2)}\n`,
-    'openapi.ts': await writeOpenapiTypes(contract),
-    'operations.ts': writeOperations(contract),
-    'resources.ts': writeResources(contract),
-    'sources.json': writeHashes(contract),
-    'validators.d.ts': writeValidatorTypes(),
-    'validators.js': writeValidators(contract),
+    'openapi.ts': await renderOpenapiTypes(contract),
+    'operations.ts': renderOperations(contract),
+    'resources.ts': renderResources(contract),
+    'sources.json': renderHashes(contract),
+    'validators.d.ts': renderValidatorTypes(),
+    'validators.js': renderValidators(contract),
   }
 }

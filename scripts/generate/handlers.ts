@@ -5,7 +5,7 @@ import { HEADER } from './typescript-text.ts'
 
 /** generated/handlers.ts: every handler by operationId. It does not compile if a handler is
  *  missing, of the wrong type, or without an operation. `files` are names without `.ts`. */
-export function writeHandlerIndex({ operations }: Contract, files: string[]): string {
+export function renderHandlerIndex({ operations }: Contract, files: string[]): string {
   const names = [...new Set([...operations.map(({ id }) => id), ...files])].sort()
   return `${HEADER}import type { Handler } from '../handlers/call.ts'
 import type { OperationId } from './operations.ts'
@@ -22,7 +22,7 @@ ${names.map((name) => `  ${name},`).join('\n')}
 /** The file in handlers/ with the types of handlers. It serves no operation. */
 const TYPES_FILE = 'call.ts'
 
-/** The handlers that are written, by operationId. */
+/** The names of the existing files of handlers, without `.ts`. */
 export async function listHandlers(root: string): Promise<string[]> {
   const files = await listNames(join(root, 'handlers'))
   return files

@@ -13,9 +13,10 @@ import { type GenerateResult, generate } from './generate.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/muster.js', import.meta.url))
 
-/** Copies the document and the files that it refers to into `directory`, which must be empty or not
- *  exist yet. Throws `Refused`, and changes nothing, for a directory with content. Throws
- *  `UnsupportedDocument` with every finding: then the directory is empty again or deleted. */
+/** Copies the document and the files that it refers to into `directory`, and generates the service
+ *  there. Throws `Refused`, and changes nothing, if `directory` has content or there is no
+ *  document. Throws `UnsupportedDocument` with every finding. After this and any later error,
+ *  `directory` is empty again or deleted. */
 export async function init(directory: string, document: string): Promise<GenerateResult> {
   const target = statSync(directory, { throwIfNoEntry: false })
   if (target && (!target.isDirectory() || (await readdir(directory)).length > 0))

@@ -1,5 +1,5 @@
-/** Finds the filters and sorts that the database has no column for: their requests would get
- *  500. */
+/** Finds the filters and sorts that the database has no column for: requests that use them would
+ *  get 500. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Contract } from '../model/contract.ts'
@@ -15,8 +15,8 @@ const SCHEMA_FILE = 'records/schema.sqlite.json'
 
 type Tables = Record<string, { columns: Record<string, string> } | undefined>
 
-/** A remark for each such filter and sort. Leaves out lists whose table does not exist yet: without
- *  records/, all of them. */
+/** A remark for each filter and sort without a column. Leaves out filters that a file of records/
+ *  defines, and lists whose table does not exist yet. Without records/, no table exists. */
 export async function findMissingColumns(root: string, contract: Contract): Promise<Remark[]> {
   const tables: Tables = JSON.parse(await readText(root, SCHEMA_FILE, '{}'))
   const remarks = contract.operations

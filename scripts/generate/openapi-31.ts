@@ -1,5 +1,6 @@
 /** generated/openapi-3.1.json: openapi.yaml as OpenAPI 3.1, with a `webhooks` section from
- *  asyncapi.yaml, from which generators that read only OpenAPI get the types of deliveries. */
+ *  asyncapi.yaml. Generators that read only OpenAPI need that section for the types of
+ *  deliveries. */
 import type { Contract } from '../model/contract.ts'
 import type { EventMessage } from '../model/events.ts'
 import { dereference } from '../model/references.ts'

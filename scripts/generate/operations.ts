@@ -7,12 +7,12 @@ import { fail, type Located, type Sources } from '../model/source.ts'
 import { filterName } from './resources.ts'
 import { HEADER, literal, union } from './typescript-text.ts'
 
-export function writeOperations(contract: Contract): string {
+export function renderOperations(contract: Contract): string {
   const { sources } = contract
   const rows = Object.fromEntries(
     contract.operations.map((operation) => [operation.id, toRow(sources, operation)]),
   )
-  const defaults = contract.operations.map((operation) => writeBodyDefaults(sources, operation))
+  const defaults = contract.operations.map((operation) => renderBodyDefaults(sources, operation))
   return `${HEADER}import type { Readable } from 'node:stream'
 import type { EventType } from './asyncapi.ts'
 import type { operations as Types } from './openapi.ts'
@@ -198,7 +198,7 @@ function listOptions(sources: Sources, { schema }: Parameter): string[] | null {
   return (options as string[] | undefined) ?? null
 }
 
-function writeBodyDefaults(sources: Sources, { id, body }: Operation): string {
+function renderBodyDefaults(sources: Sources, { id, body }: Operation): string {
   const { properties = {} } = body ? inlineReferences(sources, body.schema) : {}
   const names = Object.keys(properties).filter(
     (name) => readDefault(properties[name] ?? {}) !== undefined,

@@ -8,7 +8,7 @@ import { mapSubschemas, readDefault, type Schema } from '../model/schema.ts'
 import { type Finding, fail, type Located, type Sources } from '../model/source.ts'
 import { HEADER, literal, union } from './typescript-text.ts'
 
-export function writeResources(contract: Contract): string {
+export function renderResources(contract: Contract): string {
   for (const { source, path, problem } of findUnknownModules(contract)) fail(source, path, problem)
   const rows = contract.tags.flatMap(({ name, module, description }) => {
     if (module === undefined || module === NO_MODULE) return []
@@ -63,7 +63,7 @@ export const resources: readonly Resource[] = ${literal(rows)}
 `
 }
 
-/** \`x-module\` of a tag without console pages. */
+/** `x-module` of a tag without console pages. */
 const NO_MODULE = 'none'
 
 function findUnknownModules({ openapi, tags, modules }: Contract): Finding[] {
@@ -77,7 +77,8 @@ function findUnknownModules({ openapi, tags, modules }: Contract): Finding[] {
     }))
 }
 
-/** Tags that have a list but no valid module: the console cannot decide who may see the list. */
+/** Tags with an unknown module, and tags with a list but no module: the console cannot decide who
+ *  may see the list. */
 export function findMissingModules(contract: Contract): Finding[] {
   const { openapi, tags, modules, operations } = contract
   const listed = operations.filter((operation) => isList(contract, operation)).map(({ tag }) => tag)

@@ -39,7 +39,7 @@ function withNullAlternative(schemas: Schemas, schema: Schema): Schema {
   }
 }
 
-/** Adds the rule for text to the names of properties, in objects that allow any name. */
+/** In objects that declare no property but allow any name: makes the names match `TEXT_PATTERN`. */
 function withNamePatterns(schema: Schema): Schema {
   const whole = mapSubschemas(schema, withNamePatterns)
   return isObject(whole.additionalProperties) && whole.properties === undefined

@@ -4,19 +4,19 @@ import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { literal } from './typescript-text.ts'
 
-/** For each operation without a handler, by path: handlers/<operationId>.ts and
- *  test/handlers/<operationId>.test.ts. */
-export function writeStubs({ operations }: Contract, handlers: string[]): Record<string, string> {
+/** The texts of the stubs by path: handlers/<operationId>.ts and
+ *  test/handlers/<operationId>.test.ts for each operation whose ID is not in `handlers`. */
+export function renderStubs({ operations }: Contract, handlers: string[]): Record<string, string> {
   const missing = operations.filter(({ id }) => !handlers.includes(id))
   return Object.fromEntries(
     missing.flatMap((operation) => [
-      [`handlers/${operation.id}.ts`, writeHandler(operation)],
-      [`test/handlers/${operation.id}.test.ts`, writeTest(operation)],
+      [`handlers/${operation.id}.ts`, renderHandler(operation)],
+      [`test/handlers/${operation.id}.test.ts`, renderTest(operation)],
     ]),
   )
 }
 
-function writeHandler({ id, method, path, summary, emits }: Operation): string {
+function renderHandler({ id, method, path, summary, emits }: Operation): string {
   return `import { notImplemented } from './call.ts'
 
 /** ${method.toUpperCase()} ${path}: ${summary}.${emits.length > 0 ? ` Emits ${emits.join(', ')}.` : ''}
@@ -26,13 +26,14 @@ export const ${id} = notImplemented('${id}')
 `
 }
 
-/** The first test case is the contract's example. */
-function writeTest({ id, method, path, parameters, body, success }: Operation): string {
-  const names = parameters.filter((parameter) => parameter.in === 'path')
-  const url = names.reduce((text, { name, example }) => {
+/** A test with one case: a request with the example of the contract. */
+function renderTest({ id, method, path, parameters, body, success }: Operation): string {
+  const pathParameters = parameters.filter((parameter) => parameter.in === 'path')
+  const url = pathParameters.reduce((text, { name, example }) => {
     return text.replace(`{${name}}`, String(example ?? name))
   }, path)
-  const hint = names.length > 0 ? '  // Create the record first and use its ID in the path.\n' : ''
+  const hint =
+    pathParameters.length > 0 ? '  // Create the record first and use its ID in the path.\n' : ''
   const example = body && (body.example ?? {})
   const bodyLine = example === null ? '' : `  const body = ${literal(example, '  ')}\n`
   const options = example === null ? '{ key }' : '{ key, body }'

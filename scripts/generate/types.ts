@@ -7,16 +7,16 @@ import { type Schema, toJsonSchema } from '../model/schema.ts'
 import { fail, type Located, lineOf } from '../model/source.ts'
 import { HEADER, union } from './typescript-text.ts'
 
-/** generated/openapi.ts: `paths`, `components`, `operations`, and each component schema by its
- *  name. Fields with a default are optional, as in requests. generated/operations.ts has the types
- *  after validation. */
-export async function writeOpenapiTypes({ openapi }: Contract): Promise<string> {
-  return HEADER + (await writeTypes(openapi.root as object, { defaultNonNullable: false }))
+/** The text of generated/openapi.ts: `paths`, `components`, `operations`, and each component schema
+ *  by its name. Fields with a default are optional, as in requests. generated/operations.ts has the
+ *  types after validation. */
+export async function renderOpenapiTypes({ openapi }: Contract): Promise<string> {
+  return HEADER + (await renderTypes(openapi.root as object, { defaultNonNullable: false }))
 }
 
-/** generated/asyncapi.ts: `EventType`, `DeliveredType`, `EventPayloads`, `EventData`, and each
- *  payload by its name. */
-export async function writeAsyncapiTypes(contract: Contract): Promise<string> {
+/** The text of generated/asyncapi.ts: `EventType`, `DeliveredType`, `EventPayloads`, `EventData`,
+ *  and each payload by its name. */
+export async function renderAsyncapiTypes(contract: Contract): Promise<string> {
   // openapi-typescript does not read AsyncAPI: give it an OpenAPI document that has only the
   // schemas.
   const document = {
@@ -26,7 +26,7 @@ export async function writeAsyncapiTypes(contract: Contract): Promise<string> {
     components: { schemas: listPayloadSchemas(contract) },
   }
   const emptyTypes = ['paths', 'webhooks', 'operations', '$defs']
-  const types = await writeTypes(document, { arrayLength: true }, emptyTypes)
+  const types = await renderTypes(document, { arrayLength: true }, emptyTypes)
   const subscribable = contract.events.filter(({ isSubscribable }) => isSubscribable)
   const members = contract.events
     .map(({ type, payloadName }) => `\n  '${type}': ${payloadName}`)
@@ -71,7 +71,7 @@ export function listPayloadSchemas({ sources, events }: Contract): Record<string
 }
 
 /** The types of an OpenAPI document. `omitted` are names of types to leave out. */
-export async function writeTypes(
+export async function renderTypes(
   document: object,
   options: OpenAPITSOptions,
   omitted: string[] = [],
@@ -83,8 +83,8 @@ export async function writeTypes(
   return library.astToString(nodes.filter((node) => !isOmitted(node)))
 }
 
-/** Does what the default export of openapi-typescript does, but without the check and the bundling
- *  by Redocly, which take twice as long. The document is checked already, and refers to no other
+/** Does what the default export of openapi-typescript does, except that Redocly does not check and
+ *  bundle the document, which is slow. The document is checked already, and refers to no other
  *  file. */
 function toNodes(
   { transformSchema, scanDiscriminators, resolveRef }: OpenapiTypescript,

@@ -1,4 +1,4 @@
-/** The text of values in the TypeScript files of generated/. */
+/** Turns values into TypeScript source text. */
 import { isObject } from '../model/source.ts'
 
 export const HEADER =

@@ -7,8 +7,8 @@ import { MODULE_CODE } from './ajv.ts'
 import { type Compiler, newCompiler, type Openness } from './compiler.ts'
 import { HEADER, literal } from './typescript-text.ts'
 
-/** generated/validators.js: tables of functions by operation and event. */
-export function writeValidators({ sources, operations, events }: Contract): string {
+/** The text of generated/validators.js: tables of functions by operation and event. */
+export function renderValidators({ sources, operations, events }: Contract): string {
   const compiler = newCompiler(sources, MODULE_CODE)
   const tables = {
     params: table(operations, (operation) => ({
@@ -57,8 +57,8 @@ export function writeValidators({ sources, operations, events }: Contract): stri
   )
 }
 
-/** generated/validators.d.ts */
-export function writeValidatorTypes(): string {
+/** The text of generated/validators.d.ts. */
+export function renderValidatorTypes(): string {
   return `${HEADER}import type { ErrorObject } from 'ajv'
 import type { DeliveredType } from './asyncapi.ts'
 import type { OperationId } from './operations.ts'
@@ -115,8 +115,8 @@ function compile(
   return compiler.add(name, compiler.prepare(placed, openness), placed)
 }
 
-/** Compiles the schema of an object with all parameters of one place. Unknown headers are allowed,
- *  other unknown parameters are not. */
+/** Compiles the schema of an object with all parameters of one place, and returns the name of its
+ *  function. The schema allows unknown headers, but no other unknown parameters. */
 function compileParameters(
   compiler: Compiler,
   { id, place, parameters }: Operation,

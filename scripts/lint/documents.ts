@@ -77,8 +77,8 @@ function onlyCode(line: string): string {
     .join('`')
 }
 
-/** Returns a check: whether a word looks like an operation ID, but is none. Its verb and its noun
- *  are those of operations. */
+/** Returns a check: whether a word looks like an operation ID, but is none. A word looks like one
+ *  if an operation has its verb, and an operation has its noun. */
 function newStaleCheck(ids: string[]): (word: string) => boolean {
   const verbs = new Set(ids.map((id) => partsOf(id).verb))
   const nouns = new Set(ids.map((id) => partsOf(id).noun))
@@ -88,7 +88,7 @@ function newStaleCheck(ids: string[]): (word: string) => boolean {
   }
 }
 
-/** Whether the code of the guide declares the operation. Then it belongs to the guide's example. */
+/** Whether the guide declares the operation itself, in the code of an example. */
 function isDeclared(word: string, { code }: Document): boolean {
   return code.some((line) => line.trim() === `operationId: ${word}`)
 }
@@ -131,7 +131,7 @@ function findBrokenLinks(root: string, documents: Document[]): LintProblem[] {
 }
 
 /** Relative links and their columns: `[text](href)`, and `[text]: href` at the start of a line.
- *  Links with a scheme lead to other sites. */
+ *  Leaves out links with a scheme, because they lead to other sites. */
 function linksIn(line: string): { href: string; column: number }[] {
   const withoutCode = line.replace(/`[^`]*`/g, (code) => ' '.repeat(code.length))
   return [...withoutCode.matchAll(/\]\(([^()\s]+)\)|^\[[^\]]+\]: (\S+)/g)]
@@ -142,8 +142,8 @@ function linksIn(line: string): { href: string; column: number }[] {
     .filter(({ href }) => !/^[a-z]+:/.test(href))
 }
 
-/** Says why a link in `file` is broken, and what to do. Returns undefined if it leads to a file or
- *  heading. */
+/** Says why a link in `file` is broken, and what to do. Returns undefined if the link is not
+ *  broken. */
 function describeBreak(
   root: string,
   documents: Document[],

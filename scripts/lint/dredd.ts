@@ -74,7 +74,7 @@ function findUnquotedUrls(source: Source): Finding[] {
 }
 
 /** Whether a line has a `{` that another line closes, or a `{` and a URL without a quote before the
- *  URL. Other files need not be parsed with their positions, which is slow. */
+ *  URL. A file without such a line is not parsed with positions, which is slow. */
 function mayHaveUnquotedUrl(text: string): boolean {
   return text.split('\n').some((line) => {
     const isOpen = line.split('{').length > line.split('}').length

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { type Fault, findUngenerated } from '../generate/faults.ts'
 import { buildContract } from '../model/contract.ts'
 import { UnsupportedDocument } from '../model/document.ts'
-import { findDocument, isPlain } from '../model/document-folder.ts'
+import { findDocument, hasPlainDocument } from '../model/document-folder.ts'
 import { ContractError, type Finding } from '../model/source.ts'
 import { isGenerated } from '../model/source-hashes.ts'
 import { readYaml } from '../model/yaml.ts'
@@ -16,18 +16,18 @@ import { rules } from './rules.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The problems of openapi.yaml, asyncapi.yaml and the Markdown files in `root`, by file and line.
- *  Of a document of another team, only the problems of the document. Throws `Refused` if
- *  @redocly/cli is not installed. */
+/** The problems of openapi.yaml, asyncapi.yaml and the Markdown files in `root`, sorted by file and
+ *  line. If `root` has a document of another team, only the problems of that document. Throws
+ *  `Refused` if @redocly/cli is not installed. */
 export async function lint(root = ROOT): Promise<LintProblem[]> {
   try {
-    if (isPlain(root)) return await lintDocument(root)
+    if (hasPlainDocument(root)) return await lintDocument(root)
     // Redocly runs in another process while our rules run. If both fail, only our error is thrown.
     const ofRedocly = lintByRedocly(root)
     ofRedocly.catch(() => undefined)
     const problems = [...(await findOwnProblems(root)), ...(await ofRedocly)]
     const unique = new Map(problems.map((problem) => [formatProblem(problem), problem]))
-    // By file from Z to A: openapi.yaml comes first.
+    // By file from Z to A, so that openapi.yaml comes before asyncapi.yaml.
     return [...unique.values()].sort(
       (a, b) => b.file.localeCompare(a.file) || a.line - b.line || a.column - b.column,
     )
@@ -43,7 +43,7 @@ async function lintDocument(root: string): Promise<LintProblem[]> {
   try {
     const { missing } = await readAnyContract(root)
     const problems = missing.map((finding) => ofFinding('complete', finding))
-    // Redocly also reports an absent part, in other words.
+    // Redocly also reports the absent parts, with messages of its own.
     const isReported = ({ file, line, column, message }: LintProblem): boolean =>
       / must be present /.test(message) &&
       problems.some(

@@ -5,7 +5,8 @@ import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import { type Finding, valueAt } from '../model/source.ts'
 
-/** Lists that do not declare their pages, sorts and filters, or whose examples have other sorts. */
+/** Finds lists that lack parameters for pages, sort or filters, or that name them wrongly. Also
+ *  finds sorts in the wrong order, and examples that show other sorts than the list declares. */
 export function findListProblems(contract: Contract): Finding[] {
   return contract.operations
     .filter((operation) => isList(contract, operation))
@@ -47,7 +48,7 @@ function checkList(contract: Contract, { id, place, parameters, success }: Opera
   if (exampleSorts && exampleSorts.join() !== fields.join())
     findings.push({
       source: success.place.source,
-      path: [...success.place.path, ...ALLOWED_SORTS],
+      path: [...success.place.path, ...ALLOWED_SORTS_PATH],
       problem:
         `the example of ${id} must show the allowed_sorts that its sort declares: ` +
         (fields.join(', ') || 'none'),
@@ -55,10 +56,11 @@ function checkList(contract: Contract, { id, place, parameters, success }: Opera
   return findings
 }
 
-const ALLOWED_SORTS = ['content', 'application/json', 'example', 'meta', 'allowed_sorts']
+/** From a response to the sorts in its example. */
+const ALLOWED_SORTS_PATH = ['content', 'application/json', 'example', 'meta', 'allowed_sorts']
 
 function readExampleSorts({ place }: Operation['success']): string[] | undefined {
-  return valueAt(place.source.root, [...place.path, ...ALLOWED_SORTS]) as string[] | undefined
+  return valueAt(place.source.root, [...place.path, ...ALLOWED_SORTS_PATH]) as string[] | undefined
 }
 
 function listOptions({ sources }: Contract, { schema }: Parameter): string[] {

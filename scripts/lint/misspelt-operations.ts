@@ -10,11 +10,11 @@ interface Guide {
   file: string
   /** The code within each line. Empty for a line of a code block. */
   inlineCode: string[]
-  /** Whether another rule reports the word, or the guide declares it. */
+  /** Whether findStaleOperations in documents.ts reports the word, or the guide declares it. */
   isExempt(word: string): boolean
 }
 
-/** The most wrong letters of a misspelt word. A word with more is a word of its own. */
+/** A misspelt word has at most this many wrong letters. A word with more is another word. */
 const MAX_DISTANCE = 2
 /** A shorter word may have only one wrong letter: with two, it is often another word. */
 const MIN_LONG_WORD_LENGTH = 8

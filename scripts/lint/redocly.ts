@@ -6,7 +6,8 @@ import type { LintProblem } from './problem.ts'
 
 const CONFIG = fileURLToPath(new URL('redocly.yaml', import.meta.url))
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
-/** Redocly silently leaves out further problems. So many would exceed `MAX_OUTPUT_BYTES`. */
+/** Redocly silently leaves out the problems above this number. That never happens: with so many
+ *  problems, the output exceeds `MAX_OUTPUT_BYTES`, and `run` throws. */
 const MAX_PROBLEMS = 1_000_000
 
 interface Report {
@@ -71,7 +72,8 @@ async function lintFiles(
  *  threads takes more processor time than it saves. */
 const BRIEF_FLAGS = ['--no-turbofan', '--single-threaded-gc']
 
-/** Ignores the exit status: the report has the problems. Throws if Redocly is killed or missing. */
+/** Ignores the exit status: the report has the problems. Throws if Redocly is killed, or if it
+ *  writes more than `MAX_OUTPUT_BYTES`. */
 function run(
   args: string[],
   options: { cwd: string; env: NodeJS.ProcessEnv },

@@ -64,7 +64,8 @@ function findOperationIdsWithoutVerb({ operations }: Contract): Finding[] {
     }))
 }
 
-/** Amounts whose currency is not a property. The console would show them in minor units: cents. */
+/** Amounts whose `x-currency` names no property beside them. The console would show such an amount
+ *  in minor units, for example cents. */
 function findCurrencyProblems({ sources }: Contract): Finding[] {
   const source = sources['openapi.yaml']
   if (!source) return []

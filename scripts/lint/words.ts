@@ -49,7 +49,7 @@ const WORDS = [
   'x-when-deleted',
 ]
 
-/** The most wrong letters of a mistyped word. A word with more is the author's own. */
+/** A mistyped word has at most this many wrong letters. A word with more is the author's own. */
 const MAX_DISTANCE = 2
 /** Shorter words, such as `x-id` and `x-at`, differ in few letters anyway. */
 const MIN_LENGTH = 6

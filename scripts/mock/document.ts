@@ -6,7 +6,7 @@ import type { Call, Result, Tools } from '../service/service.ts'
 import { MockRecords } from './records.ts'
 
 /** The handler of a mock with state, for an OpenAPI document of another team. The handler responds
- *  with the records that requests create, and with examples where the document has no records. */
+ *  with the records that requests create, and with examples where there are no such records. */
 export function newRecordHandler(
   contract: Contract,
 ): (call: Call, tools: Tools) => Promise<Result> {

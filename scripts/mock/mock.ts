@@ -83,7 +83,7 @@ export async function createMock({
     onResponse?.(ctx)
   })
   app.use(service.crossOrigin(() => '*', `${service.acceptedHeaders}, Prefer`))
-  app.use((ctx, next) => withDeclaredHeaders(ctx, next, examples))
+  app.use((ctx, next) => withRequiredHeaders(ctx, next, examples))
   app.use(service.respondToErrors(log))
   app.use(async (ctx) => {
     const id = service.findOperation(ctx, assertAuthenticated)
@@ -102,8 +102,8 @@ function ownDocument(): unknown {
   return JSON.parse(readFileSync(new URL('../../generated/openapi.json', import.meta.url), 'utf8'))
 }
 
-/** Adds the declared headers that the mock has not set, for example the rate limit. */
-async function withDeclaredHeaders(ctx: Context, next: Next, examples: Examples): Promise<void> {
+/** Adds the required headers that the mock has not set, for example the rate limit. */
+async function withRequiredHeaders(ctx: Context, next: Next, examples: Examples): Promise<void> {
   await next()
   const id: OperationId | undefined = ctx.state.operationId
   if (id === undefined) return
@@ -221,7 +221,8 @@ function refusePreference(
   throw new InvalidInput({ Prefer: [`${id} does not have ${what}: ${advice}.`] })
 }
 
-/** The example of GET for the same path. Null if the response of GET has no ETag. */
+/** The example of GET for the same path. Null if there is no such GET, or if its response has no
+ *  ETag. */
 function currentExample(ctx: Context, { path }: OperationRow, examples: Examples): Body | null {
   const id = operationIds.find(
     (other) => operations[other].path === path && operations[other].method === 'get',

@@ -43,7 +43,8 @@ interface Outcome {
   change?: Change
 }
 
-/** Operations that are about one kind of record, if the records have an ID. */
+/** The operations that create and get the records of a path. The records are of a `Kind` if they
+ *  have an ID. */
 interface Candidate {
   /** The last path parameter. */
   idParameter: string
@@ -55,14 +56,16 @@ interface Kind extends RecordRules {
   get: Operation
 }
 
-/** The body of the success response. The discriminators of `like` choose its alternatives. */
+/** Returns an example of the body of the success response. The discriminators of `like` choose the
+ *  alternatives in the body. */
 type ExampleOf = (operation: Operation, like?: Json) => unknown
 
 export class MockRecords {
   readonly #contract: Contract
   readonly #exampleOf: ExampleOf
-  /** By the path templates of a collection and of its records. */
+  /** By the path template of a collection. */
   readonly #collections = new Map<string, Candidate>()
+  /** By the path template of a record. */
   readonly #items = new Map<string, Candidate>()
   /** Undefined: the records have no ID. */
   readonly #kinds = new Map<Candidate, Kind | undefined>()
@@ -204,8 +207,8 @@ function filterBy(records: unknown[], filter: Filter, value: unknown): unknown[]
   return value === undefined ? records : applyFilter(records, filter, [value].flat().map(String))
 }
 
-/** The example with the records in the place of its only list. An example with several lists stays
- *  unchanged. */
+/** An object with the records in place of its only list. If it has no list or several, it stays
+ *  unchanged. Any other example is replaced by the records. */
 function replaceList(example: unknown, records: unknown[]): unknown {
   if (!isObject(example) || Array.isArray(example)) return records
   const lists = Object.keys(example).filter((name) => Array.isArray(example[name]))

@@ -26,7 +26,7 @@ export interface RecordRules {
   record: Schema
 }
 
-/** The schemas have no references. Records with a recursive schema have no rules. */
+/** The schemas of the rules have no references. A recursive schema leads to empty rules. */
 export function readRules(
   contract: Contract,
   { idField, create, get }: { idField: string; create: Operation; get: Operation },
@@ -43,7 +43,8 @@ export function readRules(
   }
 }
 
-/** Fields that the service computes have the values of the example, whose times move to now. */
+/** A record with the sent values, and with the initial values, defaults and nulls of the contract.
+ *  All other fields come from the example, whose times move so that the record is created now. */
 export function newRecord(
   { idField, words, creation, record }: RecordRules,
   example: Json,
@@ -72,7 +73,7 @@ export function newFinishedRecord(rules: RecordRules, example: Json, sent: Json)
 interface Update {
   sent: Json
   isMergePatch: boolean
-  /** Returns an example of the alternative that the value is of. */
+  /** Returns an example of the same alternative as `value`. */
   exampleLike(value: Json): unknown
 }
 
@@ -177,7 +178,8 @@ function nullsOf({ properties = {} }: Schema): Json {
   return Object.fromEntries(nullable.map(([name]) => [name, null]))
 }
 
-/** Moves all times of the example by the same duration, so that its creation is `now`. */
+/** Moves the times in the fields of the example by the same duration, so that its creation is
+ *  `now`. Without the time of its creation, the example stays unchanged. */
 function moveTimes(
   example: Json,
   properties: Properties,

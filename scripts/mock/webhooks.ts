@@ -77,7 +77,7 @@ function newDelivery(
   return delivery
 }
 
-/** The payload of the example with a new ID, and with the ID and the fields of the record. */
+/** The example payload with a new ID, and with the ID and the fields of the record. */
 function payloadOf({ example }: EventMessage, record: Json): Json & { id: string } {
   const { data, resource, ...rest } = example as Json
   return {

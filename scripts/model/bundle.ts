@@ -1,5 +1,6 @@
-/** Joins the files of an OpenAPI document. The targets of references in other files become
- *  components, except path items and media types, which are copied in place. */
+/** Joins the files of an OpenAPI document into the main file. The target of a reference to another
+ *  file becomes a component. A path item, operation or media type replaces the reference
+ *  instead. */
 import { posix } from 'node:path'
 import { isData } from './nodes.ts'
 import { listExampleReferences, locate } from './references.ts'
@@ -77,7 +78,8 @@ class Bundler {
     )
   }
 
-  /** Keeps the targets that are names of schemas, and renames those that are references. */
+  /** Copies the mapping of a discriminator. Keeps targets that are names of schemas. Replaces
+   *  targets that are references by references within the bundle. */
   private copyMapping(mapping: unknown, place: NodePlace): unknown {
     const targets = Object.entries((mapping ?? {}) as Record<string, string>)
     return Object.fromEntries(
@@ -161,8 +163,8 @@ class Bundler {
   }
 }
 
-/** Whether OpenAPI 3.0 has no components for the node: for a path item, an operation or a media
- *  type. In some public documents, all three can be references. */
+/** Whether the node is a path item, an operation or a media type: OpenAPI 3.0 has no kind of
+ *  component for them. Some public documents have references in their places. */
 function hasNoComponent(at: Path): boolean {
   return (at.length <= 3 && at[0] === 'paths') || at.at(-2) === 'content'
 }

@@ -3,7 +3,8 @@ import type { Contract } from './contract.ts'
 import { locate } from './references.ts'
 import { type Finding, isObject, type Located, type Source, valueAt } from './source.ts'
 
-/** Component kinds that are used by name, or that are themselves the content of the file. */
+/** Kinds of components that need no `$ref` to be used. Security schemes are used by name. Messages
+ *  are the events themselves. */
 const USED_WITHOUT_REFERENCE = ['securitySchemes', 'messages']
 
 /** The steps are `components`, the kind and the name. */

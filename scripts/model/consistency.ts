@@ -95,7 +95,7 @@ function hasProperty(
   )
 }
 
-/** Schemas that refuse every value. */
+/** Schemas with a lower bound above the upper bound. */
 export function findContradictions({ sources }: Contract): Finding[] {
   return listSchemaNodes(sources).flatMap(({ source, path, value }) =>
     findCrossedBounds(value).map(({ steps, problem }) => ({

@@ -20,14 +20,15 @@ export interface Contract {
   openapi: Source
   asyncapi: Source
   tags: Tag[]
-  /** The permissions that `x-module` of a tag can name. */
+  /** `x-modules`: the names that `x-module` of tags and `x-permission` of operations can have. */
   modules: string[]
   operations: Operation[]
   /** In the order of asyncapi.yaml. */
   events: EventMessage[]
   /** Event types that no request causes. */
   emittedBySystem: string[]
-  /** Only of a document: absent parts that OpenAPI requires and the toolchain does not need. */
+  /** Only of a document of another team: absent parts that OpenAPI requires and the toolchain does
+   *  not need. */
   missing: Finding[]
 }
 
@@ -35,7 +36,7 @@ export interface Contract {
 export interface Tag {
   name: string
   description: string
-  /** `x-module`: the permission that guards the resource's console pages. */
+  /** `x-module`: the module whose permission guards the resource's console pages. */
   module: string | undefined
   path: Path
 }

@@ -41,15 +41,15 @@ function isDay(text: string): boolean {
   )
 }
 
-/** What a part says about its deprecation. The days are not checked. */
+/** The deprecation as the document declares it. The days are not validated. */
 interface DeprecationMarks {
   isDeprecated: boolean
   since: string | undefined
   sunset: string | undefined
 }
 
-/** A part is deprecated by `deprecated: true`, or by `x-deprecated-since` where the format has no
- *  `deprecated`. */
+/** A part is deprecated by `deprecated: true`, or by `x-deprecated-since` alone: messages of
+ *  AsyncAPI have no `deprecated`. */
 export function readDeprecationMarks({ source, path }: Place): DeprecationMarks {
   const read = (key: string): unknown => valueAt(source.root, [...path, key])
   return {

@@ -22,8 +22,8 @@ export interface Discriminator {
 /** Follows the references of a schema. */
 export type Resolve = (schema: Schema) => Schema
 
-/** Undefined if the schema has no discriminator, or if it leaves open which value chooses an
- *  alternative. Then `oneOf` or `anyOf` alone decides. */
+/** Undefined if the schema has no discriminator, or if the discriminator leaves open which value
+ *  chooses an alternative. In both cases, `oneOf` or `anyOf` alone decides. */
 export function readDiscriminator(schema: Schema, resolve: Resolve): Discriminator | undefined {
   const { propertyName, mapping } = readNames(schema)
   const keyword = schema.oneOf ? 'oneOf' : 'anyOf'

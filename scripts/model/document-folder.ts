@@ -11,7 +11,7 @@ export const DOCUMENT_FILES = ['openapi.yaml', 'openapi.yml', 'openapi.json']
 const OWN_KEYWORD = /^x-rate-limit:/m
 
 /** Whether the folder has an OpenAPI document of another team. */
-export function isPlain(root: string): boolean {
+export function hasPlainDocument(root: string): boolean {
   const file = findDocument(root)
   if (file === undefined || existsSync(join(root, 'asyncapi.yaml'))) return false
   return file.endsWith('.json') || !OWN_KEYWORD.test(readFileSync(join(root, file), 'utf8'))

@@ -35,7 +35,7 @@ export class UnsupportedDocument extends Refused {
   }
 }
 
-/** Checks a document without references to other files. */
+/** Checks a document that refers to no other file. */
 export type DocumentCheck = (openapi: Source) => {
   /** Parts that the toolchain does not support. */
   refused: Finding[]
@@ -81,8 +81,8 @@ function byFileAndLine(findings: Finding[]): Finding[] {
   )
 }
 
-/** generated/openapi.json: the document in one file. */
-export function writeDocument({ openapi }: Contract): string {
+/** The text of generated/openapi.json: the document in one file. */
+export function renderDocument({ openapi }: Contract): string {
   return `${JSON.stringify(openapi.root, null, 2)}\n`
 }
 
@@ -90,7 +90,7 @@ export function writeDocument({ openapi }: Contract): string {
 export async function assertDocumentGenerated(root: string, document: Contract): Promise<void> {
   const file = join(root, 'generated/openapi.json')
   const generated = await readFile(file, 'utf8').catch(() => undefined)
-  if (generated === writeDocument(document)) return
+  if (generated === renderDocument(document)) return
   throw new Refused(
     `generated/ was not written from ${document.openapi.file} as it is now. Run "npm run generate" first.`,
   )
@@ -146,8 +146,9 @@ export async function readSource(root: string, file: string): Promise<Source> {
     : parseYaml(file, text)
 }
 
-/** `sources` are `main` and all files that it leads to. `findings` are the references to URLs and
- *  to files that cannot be read. */
+/** `sources` are `main` and the files that it refers to, directly or through other files.
+ *  `findings` are the references to URLs and to files that cannot be read. Throws `ContractError`
+ *  for a file that is not YAML or JSON. */
 export async function readReferencedFiles(root: string, main: Source) {
   const sources: Record<string, Source> = { [main.file]: main }
   const findings: Finding[] = []

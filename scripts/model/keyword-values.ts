@@ -3,7 +3,7 @@
 import type { Schema } from './schema.ts'
 import { isObject } from './source.ts'
 
-/** The keyword that is wrong, the steps that lead to it, and a sentence with the remedy. */
+/** The steps that lead to the wrong value, and a sentence that ends with how to correct it. */
 export interface KeywordFault {
   steps: (string | number)[]
   problem: string

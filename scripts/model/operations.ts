@@ -284,7 +284,7 @@ export function readResponseParts(
 /** A cache by Response Object: most operations refer to the same ones. */
 const partsOfResponses = new WeakMap<object, ResponseParts>()
 
-/** The Header Objects of the mapping at the place, by name. */
+/** The headers that the mapping of names to Header Objects at the place declares. */
 export function readHeaders(
   sources: Sources,
   { source, path }: Place,

@@ -101,9 +101,9 @@ export function toOperationId(operationId: unknown, method: string, path: string
 const OK = 200
 const NOT_MODIFIED = 304
 
-/** The first of these that is declared: the lowest 2xx, `2XX`, the lowest redirection, `default`.
- *  Beside a redirection, `default` describes errors. An operation that declares errors only
- *  succeeds with an empty 200. */
+/** The first of these that is declared: the lowest 2xx, `2XX`, the lowest redirection, `default`. A
+ *  redirection precedes `default`, because `default` beside it describes errors. If none of them is
+ *  declared, the success is an empty 200. */
 function chooseSuccess(responses: OperationResponse[], ranges: RangeResponse[]): OperationResponse {
   const sorted = responses
     .filter(({ status }) => status !== NOT_MODIFIED)

@@ -52,7 +52,8 @@ function findTarget(sources: Sources, from: Source, ref: string): Located {
   return { source, path, value }
 }
 
-/** Every `$ref` of the file with its path. Of data, only those of named examples. */
+/** Every `$ref` of the file with its path. Skips data, except named examples that are
+ *  references. */
 export function listReferences({ root }: Source): { path: Path; ref: string }[] {
   const nodes = listNodes(root).flatMap((node) => [node, ...listExampleNodes(node)])
   return nodes.flatMap(({ path, value: { $ref } }) =>
@@ -68,7 +69,7 @@ function listExampleNodes({ path, value }: Node): Node[] {
   }))
 }
 
-/** Named examples can be references to Example Objects. */
+/** The named examples that are references to Example Objects, with their names. */
 export function listExampleReferences(examples: unknown): [string, Node['value']][] {
   if (!isObject(examples) || Array.isArray(examples)) return []
   return Object.entries(examples).filter(

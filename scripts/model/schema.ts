@@ -110,7 +110,8 @@ export function listSubschemas(
   return found
 }
 
-/** Some public documents have `required: true` of JSON Schema draft 3: no names. */
+/** The required names. Empty for `required: true` of JSON Schema draft 3, which some public
+ *  documents have. */
 export function listRequired({ required }: Schema): readonly string[] {
   return Array.isArray(required) ? required : []
 }

@@ -1,7 +1,8 @@
 import { valueAt } from './source.ts'
 
 const LOCALHOST = 'http://localhost'
-/** Scheme and host of a URL. Both can still have variables without a default. */
+/** Scheme and host of a URL. In either, the name of a variable without a default can be invalid, so
+ *  `LOCALHOST` replaces both. */
 const ORIGIN = /^([^/?#]*:)?\/\/[^/?#]*/
 
 /** The path of a Server Object's URL with the defaults of its variables. Empty for `/`. */

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { Refused } from '../../errors.ts'
 import type { Contract } from './contract.ts'
 
-export function writeHashes({ openapi, asyncapi }: Contract): string {
+/** The text of generated/sources.json. */
+export function renderHashes({ openapi, asyncapi }: Contract): string {
   const hashes = [openapi, asyncapi].map(({ file, text }) => [file, hash(text)])
   return `${JSON.stringify(Object.fromEntries(hashes), null, 2)}\n`
 }
@@ -14,7 +15,7 @@ export function writeHashes({ openapi, asyncapi }: Contract): string {
  *  the contract. */
 export async function isGenerated(root: string, contract: Contract): Promise<boolean> {
   const text = await readFile(join(root, 'generated/sources.json'), 'utf8').catch(() => undefined)
-  return text === writeHashes(contract)
+  return text === renderHashes(contract)
 }
 
 /** Throws `Refused` if a contract in `root` was changed after generated/ was written. */

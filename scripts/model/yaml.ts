@@ -69,8 +69,8 @@ const YAML_SCHEMA = CORE_SCHEMA.extend({
 })
 
 /** `parse` reads the values. The parser that knows the positions takes six times as long, so it
- *  runs only to locate a problem, or if `parse` reads no mapping. Then it reads the values or
- *  throws `ContractError`. */
+ *  runs only to locate a problem, or if `parse` reads no mapping. In the second case, the slow
+ *  parser reads the values or throws `ContractError`. */
 export function newSource(file: string, text: string, parse: () => unknown): Source {
   let tree: Tree | undefined
   const readTree = (): Tree => {

@@ -21,7 +21,8 @@ interface DocumentFiles {
   others: TextFile[]
 }
 
-/** Throws `Refused` for an unknown name, and for a new name that is taken or no function name. */
+/** Throws `Refused` for an unknown name, for a new name that is taken or cannot name a function,
+ *  and for an operation without an operationId. */
 export function renameDocumentOperation(
   { contract, documents, others }: DocumentFiles,
   name: string,
@@ -76,9 +77,9 @@ function operationIdPattern(documentId: string): RegExp {
   return new RegExp(`(?<=\\boperationId["']?\\s*:\\s*["']?)${id}(?=["']?\\s*([,}#]|$))`, 'gm')
 }
 
-/** Finds the name where it means the operation. A name of several words does so everywhere. A
- *  single word does so only in imports of the handler, and in the handler as the name of the
- *  function and in its types. */
+/** Finds the name where it means the operation. A name of several words means the operation
+ *  everywhere. A single word means it only in imports of the handler, and in the handler as the
+ *  name of the function and in the types. */
 function mentionPattern(name: string, isHandler: boolean): RegExp {
   if (/[a-z0-9][A-Z]/.test(name)) return wordPattern(name)
   const inImport = `(?<=/)${name}(?=\\.ts['"])`

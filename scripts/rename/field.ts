@@ -1,6 +1,6 @@
-/** Renames a field in the contracts, in the code of its resource, and in the table. Other schemas
- *  or code can use the same name. Then mentions in other files about the record are left for a
- *  person. */
+/** Renames a field in the contracts, in the code of its resource, and in the table. If other
+ *  schemas or code use the same name, a person must check the mentions in other files about the
+ *  record. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Refused } from '../../errors.ts'

@@ -50,7 +50,8 @@ export function assertOperationIds(
     throw new Refused(`${openapi.file} has ${newName} already: choose another name`)
 }
 
-/** The new path of each file with the name. Throws `Refused` if a file with a new path exists. */
+/** The new path of each file that is named after the operation. Throws `Refused` if a file with a
+ *  new path exists. */
 export function movesOf(files: TextFile[], name: string, newName: string): Map<string, string> {
   const moves = files.flatMap(({ file }): [string, string][] => {
     const moved = file.replace(new RegExp(`/${name}(?=(\\.test)?\\.ts$)`), `/${newName}`)

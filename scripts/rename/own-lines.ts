@@ -14,8 +14,9 @@ interface Usage extends Place {
   isOwn: boolean
 }
 
-/** The numbers of these lines, by file: the lines of the schemas, of the operations, of messages
- *  that use the schemas, of components that no other operation or message uses, and of `places`. */
+/** The numbers of the lines, by file. They are the lines of the schemas, of the operations, of
+ *  messages that use the schemas, of components that only these operations and messages use, and of
+ *  `places`. */
 export function findOwnLines(
   contract: Contract,
   schemas: string[],

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { formatFiles } from '../generate/format.ts'
 import { generate } from '../generate/generate.ts'
 import { readReferencedFiles, readSource } from '../model/document.ts'
-import { isPlain } from '../model/document-folder.ts'
+import { hasPlainDocument } from '../model/document-folder.ts'
 import { readContract } from '../model/yaml.ts'
 import { formatRemark } from '../report/result.ts'
 import { readAnyContract } from '../service/read.ts'
@@ -20,7 +20,8 @@ import {
 import { assertCleanWorkTree } from './work-tree.ts'
 
 export interface RenameOptions {
-  /** Whether to rename in a work tree with changes, and a field of a released contract. */
+  /** Whether to rename even if the work tree has changes, and even if a released contract has the
+   *  field. */
   force: boolean
   root?: string
 }
@@ -43,11 +44,11 @@ export async function rename(
   { force, root = ROOT }: RenameOptions,
 ): Promise<Renamed> {
   if (!force) await assertCleanWorkTree(root)
-  const { files, changes } = isPlain(root)
+  const { files, changes } = hasPlainDocument(root)
     ? await renameInDocumentService(root, name, newName)
     : await renameInMuster(root, name, newName, force)
   const changed = await writeChanges(root, files, changes)
-  if (!isPlain(root)) await formatFiles(root, changed)
+  if (!hasPlainDocument(root)) await formatFiles(root, changed)
   const { written, orphans, missingColumns } = await generate({ check: false, root })
   const { moves, left, madeUp = [] } = changes
   const remarks = [...orphans, ...missingColumns].filter(

@@ -66,7 +66,8 @@ function readAll(root: string, files: string[]): Promise<TextFile[]> {
   )
 }
 
-/** The lines that contain the word, for example `docs/errors.md:4,17`. At most one text. */
+/** The lines that contain the word, in one text: for example `docs/errors.md:4,17`. Empty if there
+ *  are none. */
 export function findMentions({ file, text }: TextFile, word: string): string[] {
   const lines = text
     .split('\n')

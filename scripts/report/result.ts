@@ -13,7 +13,7 @@ export interface Result {
   line: number | null
 }
 
-/** A result without its rule, for commands whose results all have the same one. */
+/** A result without `level` and `rule`, which the command adds. */
 export type Remark = Pick<Result, 'file' | 'line' | 'message'>
 
 export function toRemark(finding: Finding): Remark {

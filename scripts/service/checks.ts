@@ -11,7 +11,7 @@ import { mapValues } from '../model/schema.ts'
 import { readSecuritySchemes } from '../model/security-schemes.ts'
 import { chooseMedia } from './bodies.ts'
 import { listParameters } from './parameters.ts'
-import { type Draft, draftRequest, type PlannedRequest, writeRequest } from './requests.ts'
+import { type Draft, draftRequest, type PlannedRequest, renderRequest } from './requests.ts'
 import { newSampler } from './samples.ts'
 import { newValidation } from './schemas.ts'
 import { findResponse, type Tools } from './service.ts'
@@ -131,28 +131,28 @@ const expectRefused: Planned['expect'] = (status) =>
 function planRequests({ contract }: CheckOptions, tools: Tools, operation: Operation): Planned[] {
   const { openapi } = contract
   const draft = draftRequest(tools, readSecuritySchemes(openapi), operation, KEY)
-  const write = (change: Partial<Draft> = {}) => writeRequest({ ...draft, ...change })
+  const render = (change: Partial<Draft> = {}) => renderRequest({ ...draft, ...change })
   const refused = (what: string, request: PlannedRequest): Planned => ({
     what,
     request,
     expect: expectRefused,
   })
   const planned: Planned[] = [
-    { what: 'a valid request', request: write(), expect: expectAccepted(operation) },
+    { what: 'a valid request', request: render(), expect: expectAccepted(operation) },
   ]
   if (!operation.isPublic && operation.security.every((one) => Object.keys(one).length > 0))
-    planned.push(refused('no credentials', write({ credentials: { headers: {}, query: {} } })))
+    planned.push(refused('no credentials', render({ credentials: { headers: {}, query: {} } })))
   for (const [parameter, parameters] of withoutEachParameter(draft))
-    planned.push(refused(`no ${parameter.name}`, write({ parameters })))
+    planned.push(refused(`no ${parameter.name}`, render({ parameters })))
   for (const [parameter, parameters] of withInvalidParameters(tools, contract, draft))
-    planned.push(refused(`an invalid ${parameter.name}`, write({ parameters })))
+    planned.push(refused(`an invalid ${parameter.name}`, render({ parameters })))
   if (draft.mediaType !== undefined && isJson(draft.mediaType))
     for (const [what, body] of listInvalidBodies(tools, contract, draft))
-      planned.push(refused(what, write({ body })))
+      planned.push(refused(what, render({ body })))
   const unknown = 'application/x-unknown'
   if (draft.mediaType !== undefined && !chooseMedia(operation.bodies, unknown))
-    planned.push(refused('another media type', write({ mediaType: unknown })))
-  return [...planned, ...planUnknownMethod(contract, operation, write())]
+    planned.push(refused('another media type', render({ mediaType: unknown })))
+  return [...planned, ...planUnknownMethod(contract, operation, render())]
 }
 
 function planUnknownMethod(
@@ -178,8 +178,8 @@ function planUnknownMethod(
   ]
 }
 
-/** Each parameter, with the parameters of the draft that remain without it. A draft has required
- *  parameters only. */
+/** Each parameter outside the path, with the parameters of the draft that remain without it. A
+ *  draft has required parameters only. */
 function* withoutEachParameter({ parameters }: Draft): Iterable<[Parameter, Draft['parameters']]> {
   for (const place of ['query', 'header', 'cookie'] as const)
     for (const [parameter] of parameters[place]) {
@@ -192,8 +192,8 @@ function* withoutEachParameter({ parameters }: Draft): Iterable<[Parameter, Draf
 
 const INVALID_TEXT = 'not/valid'
 
-/** Each parameter whose schema refuses `INVALID_TEXT`, with the parameters of the draft in which it
- *  has this text. */
+/** Each path or query parameter whose schema refuses `INVALID_TEXT`, with the parameters of the
+ *  draft in which it has this text. Skips lists and parameters with a media type. */
 function* withInvalidParameters(
   { validation }: Tools,
   { openapi }: Contract,

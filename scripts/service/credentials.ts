@@ -10,8 +10,8 @@ import { findCookie, type RawParameters } from './parameters.ts'
 /** The credential of each scheme, for example a token without `Bearer`. */
 export type Credentials = Readonly<Record<string, string>>
 
-/** Returns the credentials of the first alternative that the request satisfies. Undefined if it
- *  satisfies none. */
+/** Returns the credentials of the alternative that the request satisfies. If there are several, the
+ *  one with the most schemes counts. Undefined if there is none. */
 export function findCredentials(
   schemes: SecuritySchemes,
   { security }: Operation,

@@ -64,7 +64,7 @@ function findWrongParameters(openapi: Source, path: OperationPath): Finding[] {
 function findPathParameterFaults(openapi: Source, path: OperationPath): Finding[] {
   const [, template] = path
   const declared = listParameters(openapi, path)
-  // Other checks find parameters without a name.
+  // `findInParameter` in unsupported.ts reports parameters without a name.
   if (declared.some(({ name }) => name === undefined)) return []
   const inPath = declared.filter((parameter) => parameter.in === 'path')
   const names = parameterNames(template)
@@ -140,7 +140,7 @@ function findKeywordFaults(schema: Schema, is31: boolean): KeywordFault[] {
 
 /** Defaults that their schema refuses: each request without the value would be refused. */
 function findFaultyDefaults(openapi: Source, schemas: Located<Schema>[]): Finding[] {
-  // Many published documents have an empty default for the format of a URL.
+  // Formats are not checked: many published documents have an empty default for a URL.
   const validation = newValidation(openapi, { validateFormats: false })
   // Many operations have equal parameters and properties, which are checked once.
   const reasonsBySchema = new Map<string, string[]>()

@@ -1,4 +1,4 @@
-/** Finds parts that OpenAPI requires and the generated code does not need. */
+/** Finds absent parts that OpenAPI requires and the generated code does not need. */
 import { listOperationPaths } from '../model/paths.ts'
 import { type Finding, isObject, type Path, type Source, valueAt } from '../model/source.ts'
 

@@ -24,7 +24,7 @@ export interface ParameterReader {
   read(raw: RawParameters): { values: Record<PlaceName, Values>; problems: Problem[] }
 }
 
-/** OpenAPI 3.0.3: parameters with these names are ignored. */
+/** OpenAPI 3.0.3: header parameters with these names are ignored. */
 const IGNORED_HEADERS = ['accept', 'content-type', 'authorization']
 
 export function listParameters({ parameters }: Operation, place: PlaceName): Parameter[] {

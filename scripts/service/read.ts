@@ -1,30 +1,30 @@
 /** Reads the contract of any folder. */
 import type { Contract } from '../model/contract.ts'
 import { type DocumentCheck, readDocument } from '../model/document.ts'
-import { isPlain } from '../model/document-folder.ts'
+import { hasPlainDocument } from '../model/document-folder.ts'
 import type { Source } from '../model/source.ts'
 import { readContract } from '../model/yaml.ts'
 import { findFaults } from './faults.ts'
 import { findMissingParts } from './missing-parts.ts'
-import { findOtherVersion, findUnsupported, unique } from './unsupported.ts'
+import { findUnsupported, findVersionProblem, unique } from './unsupported.ts'
 
-/** Reads the contract of a folder: our own contract with `readOwnContract`, or without our rules an
- *  OpenAPI document of another team (see `isPlain`). Throws `UnsupportedDocument` or
+/** Reads the contract of a folder. `readOwnContract` reads our own contract. An OpenAPI document of
+ *  another team (see `hasPlainDocument`) need not follow our rules. Throws `UnsupportedDocument` or
  *  `ContractError`. */
 export function readAnyContract(root: string, readOwnContract = readContract): Promise<Contract> {
-  return isPlain(root) ? readDocument(root, checkDocument) : readOwnContract(root)
+  return hasPlainDocument(root) ? readDocument(root, checkDocument) : readOwnContract(root)
 }
 
 /** Like `readAnyContract`, for the base of `muster diff`. Accepts the faults of another team's
  *  document, because its revision may correct them. */
 export function readAnyBase(root: string, readOwnContract: typeof readContract): Promise<Contract> {
-  return isPlain(root)
+  return hasPlainDocument(root)
     ? readDocument(root, (openapi) => ({ refused: findUnsupported(openapi), missing: [] }))
     : readOwnContract(root)
 }
 
 function checkDocument(openapi: Source): ReturnType<DocumentCheck> {
-  const version = findOtherVersion(openapi)
+  const version = findVersionProblem(openapi)
   if (version.length > 0) return { refused: version, missing: [] }
   return {
     refused: unique([...findUnsupported(openapi), ...findFaults(openapi)]),

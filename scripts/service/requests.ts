@@ -13,7 +13,7 @@ export interface PlannedRequest {
   body?: string
 }
 
-/** A request before it is written. Its values have the types of their schemas. */
+/** A request whose values are not text yet: they have the types of their schemas. */
 export interface Draft {
   operation: Operation
   parameters: Record<PlaceName, Map<Parameter, unknown>>
@@ -77,14 +77,14 @@ function credentialsFor(
   return { headers, query }
 }
 
-export function writeRequest(draft: Draft): PlannedRequest {
+export function renderRequest(draft: Draft): PlannedRequest {
   const { operation, parameters, credentials, mediaType, body } = draft
   const path = [...parameters.path].reduce(
     (text, [{ name }, value]) => text.replace(`{${name}}`, encodeURIComponent(toText(value))),
     operation.path,
   )
   const query = [
-    ...[...parameters.query].flatMap(([parameter, value]) => writeQuery(parameter, value)),
+    ...[...parameters.query].flatMap(([parameter, value]) => renderQuery(parameter, value)),
     ...Object.entries(credentials.query),
   ]
   const cookies = [...parameters.cookie].map(([{ name }, value]) => `${name}=${toText(value)}`)
@@ -99,7 +99,7 @@ export function writeRequest(draft: Draft): PlannedRequest {
     method: operation.method.toUpperCase(),
     path: search === '' ? path : `${path}?${search}`,
     headers,
-    body: mediaType === undefined ? undefined : writeBody(headers['Content-Type'] ?? '', body),
+    body: mediaType === undefined ? undefined : renderBody(headers['Content-Type'] ?? '', body),
   }
 }
 
@@ -110,10 +110,10 @@ function contentType(mediaType: string): string {
 
 const BOUNDARY = 'part-of-the-form'
 
-function writeQuery(parameter: Parameter, value: unknown): [string, string][] {
+function renderQuery(parameter: Parameter, value: unknown): [string, string][] {
   const { name, mediaType, style = 'form', explode = style === 'form' } = parameter
   if (mediaType !== undefined) return [[name, JSON.stringify(value)]]
-  if (style === 'deepObject') return writeNested(name, value)
+  if (style === 'deepObject') return renderNested(name, value)
   if (Array.isArray(value))
     return explode
       ? value.map((item) => [name, toText(item)])
@@ -123,15 +123,15 @@ function writeQuery(parameter: Parameter, value: unknown): [string, string][] {
   return [[name, toText(value)]]
 }
 
-function writeNested(name: string, value: unknown): [string, string][] {
+function renderNested(name: string, value: unknown): [string, string][] {
   if (typeof value !== 'object' || value === null) return [[name, toText(value)]]
-  return Object.entries(value).flatMap(([key, part]) => writeNested(`${name}[${key}]`, part))
+  return Object.entries(value).flatMap(([key, part]) => renderNested(`${name}[${key}]`, part))
 }
 
 /** Writes an object with nested names, and an empty object as JSON (OpenAPI 3.0.3, Encoding
  *  Object). */
-function writeField(name: string, value: unknown): [string, string][] {
-  const nested = writeNested(name, value)
+function renderField(name: string, value: unknown): [string, string][] {
+  const nested = renderNested(name, value)
   return nested.length === 0 ? [[name, JSON.stringify(value)]] : nested
 }
 
@@ -142,12 +142,12 @@ function toText(value: unknown): string {
   return Object.entries(value).flat().map(String).join(',')
 }
 
-function writeBody(type: string, value: unknown): string {
+function renderBody(type: string, value: unknown): string {
   if (isJson(type)) return JSON.stringify(value)
   if (typeof value !== 'object' || value === null) return String(value)
   const fields = Object.entries(value)
   if (type === 'application/x-www-form-urlencoded')
-    return new URLSearchParams(fields.flatMap(([name, part]) => writeField(name, part))).toString()
+    return new URLSearchParams(fields.flatMap(([name, part]) => renderField(name, part))).toString()
   if (!type.startsWith('multipart/')) return JSON.stringify(value)
   const parts = fields.flatMap(([name, part]) =>
     [part].flat().map((item) => {

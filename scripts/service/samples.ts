@@ -33,8 +33,8 @@ export function newSampler(openapi: Source, validation: Validation): Sampler {
         hasTags(value, tags) &&
         validation.check(schema, direction, structuredClone(value)).length === 0
       if (fits(example)) return example
-      for (const attempt of ATTEMPTS) {
-        const value = new Sampling(resolve, direction, attempt, tags).value(schema.value)
+      for (const strategy of STRATEGIES) {
+        const value = new Sampling(resolve, direction, strategy, tags).value(schema.value)
         if (fits(value)) return value
       }
       const isLikeUsed = Object.keys(tags).length > 0
@@ -58,7 +58,7 @@ function hasTags(value: unknown, tags: Tags): boolean {
 }
 
 /** One way to make up a value. */
-interface Attempt {
+interface Strategy {
   usesExamples: boolean
   /** The index of the alternative of `oneOf` and `anyOf`. */
   choice: number
@@ -69,7 +69,7 @@ interface Attempt {
 const MAX_CHOICES = 8
 /** The alternatives of some documents can be told apart only with all their properties, or without
  *  examples. */
-const ATTEMPTS: Attempt[] = [2, 6].flatMap((fullDepth) =>
+const STRATEGIES: Strategy[] = [2, 6].flatMap((fullDepth) =>
   Array.from({ length: MAX_CHOICES }).flatMap((_, choice) =>
     [true, false].map((usesExamples) => ({ usesExamples, choice, fullDepth })),
   ),
@@ -102,7 +102,7 @@ const MAX_DEPTH = 12
 class Sampling {
   private readonly resolve: Resolve
   private readonly direction: Direction
-  private readonly attempt: Attempt
+  private readonly strategy: Strategy
   /** The values of the discriminators of the whole value. */
   private readonly tags: Tags
   /** The schemas that contain the present one. */
@@ -110,15 +110,15 @@ class Sampling {
   /** The number of values that contain the present one. */
   private depth = 0
 
-  constructor(resolve: Resolve, direction: Direction, attempt: Attempt, tags: Tags) {
+  constructor(resolve: Resolve, direction: Direction, strategy: Strategy, tags: Tags) {
     this.resolve = resolve
     this.direction = direction
-    this.attempt = attempt
+    this.strategy = strategy
     this.tags = tags
   }
 
-  /** Undefined if the schema is one of its own ancestors, or too deep. `index` makes the items of a
-   *  list distinct. */
+  /** If the schema is one of its own ancestors or too deep: null if the schema allows it, otherwise
+   *  undefined. `index` makes the items of a list distinct. */
   value(schema: Schema, index = 0): unknown {
     const target = this.resolve(schema)
     if (this.ancestors.includes(target) || this.ancestors.length > MAX_DEPTH)
@@ -133,7 +133,7 @@ class Sampling {
   }
 
   /** One schema with the keywords of all parts: `allOf`, and the alternative that the tags or the
-   *  attempt choose. */
+   *  strategy choose. */
   private merge(schema: Schema): Schema {
     const { allOf = [], oneOf, anyOf, ...rest } = schema
     const alternatives = oneOf ?? anyOf ?? []
@@ -144,7 +144,7 @@ class Sampling {
     const tags = this.depth === 0 ? this.tags : {}
     const wanted = discriminator && findChoice(discriminator, tags)
     const chosen =
-      wanted?.alternative ?? possible[this.attempt.choice % possible.length] ?? alternatives[0]
+      wanted?.alternative ?? possible[this.strategy.choice % possible.length] ?? alternatives[0]
     const tag = discriminator && chosen && tagSchema(discriminator, chosen, tags)
     return [...allOf, ...(chosen ? [chosen] : [])]
       .map((part) => this.mergeUnlessRecursive(part))
@@ -162,7 +162,7 @@ class Sampling {
   }
 
   private ofWhole(schema: Schema, index: number): unknown {
-    if (this.attempt.usesExamples) {
+    if (this.strategy.usesExamples) {
       const examples = Array.isArray(schema.examples) ? schema.examples : []
       const [example] = [schema.example, ...examples].filter((value) => value !== undefined)
       if (example !== undefined) return example
@@ -194,7 +194,7 @@ class Sampling {
     const { properties = {}, additionalProperties, minProperties = 0 } = schema
     const required = listRequired(schema)
     const hidden = this.direction === 'request' ? 'readOnly' : 'writeOnly'
-    const isFull = this.direction === 'response' && this.ancestors.length <= this.attempt.fullDepth
+    const isFull = this.direction === 'response' && this.ancestors.length <= this.strategy.fullDepth
     const result: Record<string, unknown> = {}
     for (const name of new Set([...Object.keys(properties), ...required])) {
       const isWanted = isFull || required.includes(name)

@@ -8,7 +8,7 @@ import { dereference, locate } from '../model/references.ts'
 import { ANNOTATIONS, chooseSchema, mapSubschemas, type Schema } from '../model/schema.ts'
 import { isObject, type Located, type Source, valueAt } from '../model/source.ts'
 
-/** A field that is `readOnly` is not required in requests. One that is `writeOnly` is not in
+/** A `readOnly` field is not required in requests. A `writeOnly` field is not required in
  *  responses. */
 export type Direction = 'request' | 'response'
 
@@ -143,7 +143,7 @@ function withChoices(
     : { ...rest, allOf }
 }
 
-/** Unlike `anyOf`, without an error about null for other values. */
+/** The schema, or null. Unlike `anyOf`, adds no error about null for values other than null. */
 function nullOr(schema: Schema): Schema {
   return chooseSchema([[{ type: 'null' }, {}]], schema)
 }
@@ -194,7 +194,7 @@ function toJsonSchemaOf(
   return schema.nullable === true ? orNull(result) : result
 }
 
-/** OpenAPI 3.0: `exclusiveMinimum: true` beside `minimum`. */
+/** Converts `exclusiveMinimum: true` beside `minimum`, of OpenAPI 3.0, to JSON Schema. */
 function applyExclusive(schema: Schema): void {
   for (const [exclusive, limit] of [
     ['exclusiveMinimum', 'minimum'],
@@ -207,8 +207,8 @@ function applyExclusive(schema: Schema): void {
   }
 }
 
-/** Also accepts null if the schema has no `type`: public documents write `nullable` beside `allOf`,
- *  for example. */
+/** Lets the schema accept null, even without a `type`: public documents write `nullable` beside
+ *  `allOf`, for example. */
 function orNull(schema: Schema): Schema {
   return Object.keys(schema).length === 0 ? schema : { anyOf: [schema, { type: 'null' }] }
 }

@@ -1,8 +1,9 @@
-/** Writes a text that matches a regular expression, for examples that a document does not have. The
- *  examples should be readable, and servers run without fast-check, which is a development
- *  package. */
+/** Writes a text that matches a regular expression, as an example where a document has none.
+ *  fast-check would not do: its texts are hard to read, and it is a development package, which
+ *  servers do not have. */
 
-/** Undefined if the expression uses something that `Writer` does not support, like a lookahead. */
+/** Undefined if the pattern is invalid, or if `Writer` finds no text that matches, for example
+ *  because it does not support lookaheads. */
 export function textOfPattern(pattern: string): string | undefined {
   try {
     const text = new Writer(pattern).alternatives()
@@ -35,7 +36,7 @@ class Writer {
     this.pattern = pattern
   }
 
-  /** The first alternative, up to `)` or the end. */
+  /** Reads all alternatives, up to `)` or the end. Returns a text for the first one. */
   alternatives(): string {
     const first = this.sequence()
     while (this.peek() === '|') {
@@ -102,7 +103,8 @@ class Writer {
     return found
   }
 
-  /** Reads the quantifier. The least number of repetitions, but one rather than none if allowed. */
+  /** Reads the quantifier. Returns the least number of repetitions, but 1 instead of 0 if the
+   *  quantifier allows 1. */
   private count(): number {
     const rest = this.pattern.slice(this.at)
     const quantifier = /^([*+?]|\{(\d+)(,(\d*))?\})\??/.exec(rest)

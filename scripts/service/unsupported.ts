@@ -1,5 +1,5 @@
-/** Finds everything in a document that the toolchain does not support. docs/documents.md has the
- *  table. */
+/** Finds everything in a document that the toolchain does not support. docs/documents.md lists what
+ *  is supported. */
 import { locateParameters } from '../model/operations.ts'
 import { findPathProblems, listOperationPaths, type OperationPath } from '../model/paths.ts'
 import { toOperationId } from '../model/plain-operations.ts'
@@ -15,7 +15,7 @@ import {
 } from '../model/source.ts'
 
 export function findUnsupported(openapi: Source): Finding[] {
-  const version = findOtherVersion(openapi)
+  const version = findVersionProblem(openapi)
   if (version.length > 0) return version
   return unique([
     ...findOperationProblems(openapi),
@@ -24,8 +24,9 @@ export function findUnsupported(openapi: Source): Finding[] {
   ])
 }
 
-/** At most one finding: without a supported version and paths, other checks make no sense. */
-export function findOtherVersion(openapi: Source): Finding[] {
+/** Finds an unsupported version or dialect, or a document without paths. Returns at most one
+ *  finding: no other check makes sense for such a document. */
+export function findVersionProblem(openapi: Source): Finding[] {
   const { swagger, openapi: version, jsonSchemaDialect } = openapi.root as Record<string, unknown>
   const refuse = (key: string, problem: string) => [{ source: openapi, path: [key], problem }]
   if (swagger !== undefined)
@@ -115,7 +116,7 @@ function findInParameter({ source, path, value }: Located): Finding[] {
 
 function findSecurityProblems(openapi: Source): Finding[] {
   const schemes = (valueAt(openapi.root, ['components', 'securitySchemes']) ?? {}) as object
-  const found = Object.entries(schemes).flatMap(([name, scheme]) => {
+  const schemeProblems = Object.entries(schemes).flatMap(([name, scheme]) => {
     const { type, scheme: http } = (scheme ?? {}) as Record<string, unknown>
     const isKnown =
       ['apiKey', 'oauth2', 'openIdConnect'].includes(String(type)) ||
@@ -127,7 +128,7 @@ function findSecurityProblems(openapi: Source): Finding[] {
     return isKnown ? [] : [{ source: openapi, path, problem }]
   })
   const owners: Path[] = [[], ...listOperationPaths(openapi)]
-  const undefinedNames = owners.flatMap((owner) => {
+  const requirementProblems = owners.flatMap((owner) => {
     const list = valueAt(openapi.root, [...owner, 'security'])
     const requirements: unknown[] = Array.isArray(list) ? list : []
     const names = requirements.filter(isObject).flatMap(Object.keys)
@@ -145,7 +146,7 @@ function findSecurityProblems(openapi: Source): Finding[] {
         problem: `names the security scheme ${name}: add it to components.securitySchemes`,
       }))
   })
-  return [...found, ...undefinedNames]
+  return [...schemeProblems, ...requirementProblems]
 }
 
 /** The schemas of the document, without the schemas inside them. */

@@ -8,7 +8,7 @@ import { valueAt } from '../model/source.ts'
 /** `x-signature` of a header. */
 export interface SignatureWords {
   hmac: 'sha256'
-  /** How the signing secret becomes the key: without its prefix, decoded. */
+  /** The key is the signing secret without `prefix`, decoded from `encoding`. */
   key: { encoding: 'utf8' | 'base64'; prefix?: string }
   encoding: 'hex' | 'base64'
   /** Text before the signature. */

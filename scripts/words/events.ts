@@ -8,9 +8,10 @@ import type { Operation } from '../model/operations.ts'
 import { readWord } from './read.ts'
 import { type Condition, meetsCondition, readRecordWords } from './records.ts'
 
-/** `x-event-list`: the operation lists all events. JSON Pointers lead into an event. */
+/** `x-event-list`: the operation lists all events. The JSON Pointers lead into one event. */
 export interface EventList {
   operation: Operation
+  /** Pointer to the ID of the event. */
   id: string
   /** Pointer to the event type. */
   type: string
@@ -42,8 +43,9 @@ export function readEmitConditions(operation: Operation): Record<string, EmitCon
 }
 
 /** The events that a change emits about the changed record: those with the resource type of the
- *  operation's first event. An update has `before` and `after`. Any other change emits all of these
- *  events. */
+ *  operation's first event. An update has `before` and `after`. It emits only those of these
+ *  events whose condition it meets, and none if it changes no field except the time of the update.
+ *  Any other change emits all of these events. */
 export function listOwnEvents(
   contract: Contract,
   operation: Operation,

@@ -1,5 +1,5 @@
-/** The words of openapi.yaml that describe headers: `x-response-headers` of the document, and those
- *  of a Header Object. */
+/** The words of openapi.yaml that describe headers: `x-response-headers` of the document, and the
+ *  words of Header Objects. */
 import type { Contract } from '../model/contract.ts'
 import type { OperationResponse } from '../model/operations.ts'
 import type { Schema } from '../model/schema.ts'
@@ -17,7 +17,8 @@ interface CommonHeader {
 export interface ParameterMeaning {
   /** A value, or the name of a header with the same value. */
   equals?: string | number
-  /** The name of a header with a time in seconds since 1970. */
+  /** The name of a header with a time in seconds since 1970. The value is the number of seconds
+   *  until that time. */
   seconds_until?: string
 }
 

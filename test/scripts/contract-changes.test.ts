@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { diff } from '../../scripts/diff/diff.ts'
 import { findOwnProblems } from '../../scripts/lint/lint.ts'
-import { assertGenerated, writeHashes } from '../../scripts/model/source-hashes.ts'
+import { assertGenerated, renderHashes } from '../../scripts/model/source-hashes.ts'
 import { readContract } from '../../scripts/model/yaml.ts'
 import { formatRemark } from '../../scripts/report/result.ts'
 import { ACCEPTED } from './accepted-changes.ts'
@@ -33,7 +33,7 @@ async function outputs({ root, generate }: ContractTree) {
 test.each(REFUSED)('refuses $name', async (refused) => {
   const { file = 'openapi.yaml', change, reportedIn = file, line, want } = refused
   await using tree = await newContractTree()
-  await tree.write('generated/sources.json', writeHashes(await readContract(NOTES)))
+  await tree.write('generated/sources.json', renderHashes(await readContract(NOTES)))
   await tree.replace(file, ...change)
   const text = await readFile(tree.path(reportedIn), 'utf8')
   expect(text).toContain(line)

@@ -141,7 +141,7 @@ export const SENTENCES: Sentence[] = [
     ],
     forward: [
       'breaking request-parameter-sunset-date-too-small: the query parameter page can be removed on 2026-05-01, less than a year after its deprecation on 2026-03-01',
-      'safe request-parameter-deprecated: the query parameter page is deprecated, until 2026-05-01',
+      'safe request-parameter-deprecated: the query parameter page is deprecated, and can be removed on 2026-05-01',
     ],
     backward: [
       'safe request-parameter-reactivated: the query parameter page is no longer deprecated',

@@ -6,7 +6,7 @@ import type { Attempt, AttemptWith } from '../../records/attempt.ts'
 import { migrate } from '../../records/database/migrate.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { sessionClient } from '../../webhooks/queue/boss.ts'
+import { sessionClientFactory } from '../../webhooks/queue/boss.ts'
 import { type Queue, startQueue } from '../../webhooks/queue/queue.ts'
 import { createDatabase } from '../postgres.ts'
 
@@ -95,7 +95,7 @@ test.runIf(inject('database') === 'postgres')(
   'the session of a worker reads the queue by index and does not wait for the disk',
   async () => {
     const databaseUrl = await createDatabase(inject('postgresUrl'))
-    const client = sessionClient({ databaseUrl })?.()
+    const client = sessionClientFactory({ databaseUrl })?.()
     if (!client) throw new Error('PostgreSQL has sessions')
     await client.connect()
     const { rows } = await client.query(

@@ -136,7 +136,7 @@ export function textArea(options: FieldOptions & { rows?: number; isCode?: boole
   return labelledField(
     options,
     (attributes) =>
-      // HTML ignores the first line break after the tag: without \n, it would be one of `value`.
+      // Without this \n, HTML would drop a line break at the start of `value`.
       html`<textarea ${attributes} rows="${rows}"${codeAttributes}>\n${value}</textarea>`,
   )
 }

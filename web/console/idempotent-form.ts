@@ -70,7 +70,7 @@ export function toStoredForm(created: unknown): StoredResponse {
   return { status: 303, headers: {}, body: (created as { id: string }).id }
 }
 
-/** Throws the error. An error about an Idempotency-Key becomes the one about the form. */
+/** Throws the error. An error about an Idempotency-Key becomes an error about the form. */
 export function throwFormError(error: unknown): never {
   if (error instanceof StillInProgress)
     throw new StatusError(409, 'This form is still being sent. Try again in a few seconds.')

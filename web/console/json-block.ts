@@ -46,7 +46,7 @@ export function prettyJson(text: string): string | undefined {
   return pretty
 }
 
-/** A string (a key has its colon), a word or a number. */
+/** A string (with the colon after it if it is a key), a word or a number. */
 const KEY_OR_VALUE =
   /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 /** The most elements for colours. More would make the page many times as large as the JSON. */

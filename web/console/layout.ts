@@ -178,9 +178,9 @@ function link({ label, to, icon: name, badge }: NavigationItem, path: string): H
 
 /** The element exists also while the count is 0, because open pages reload it. */
 function badgeElement({ id, count, label }: NavigationBadge): Html {
-  const noun = html`<span class="visually-hidden"> ${label}</span>`
+  const hiddenLabel = html`<span class="visually-hidden"> ${label}</span>`
   return html`<span id="${id}">
-    ${count > 0 && html`<span class="badge">${count}${noun}</span>`}
+    ${count > 0 && html`<span class="badge">${count}${hiddenLabel}</span>`}
   </span>`
 }
 

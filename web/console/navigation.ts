@@ -17,7 +17,7 @@ export interface NavigationBadge {
   /** The ID of the badge's element, which open pages reload. */
   id: string
   count: number
-  /** The noun of the count, for screen readers. */
+  /** The word after the count, for screen readers. */
   label: string
 }
 

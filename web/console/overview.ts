@@ -206,7 +206,8 @@ function urgencyOf({ health, isSecretUnreadable }: WebhookRow): number {
 function webhookCells({ webhook, health, isSecretUnreadable }: WebhookRow): Content[] {
   const { failed, pending, retrying, countedUpTo } = health.undelivered
   const to = `/webhooks/${webhook.id}`
-  // The linked log filters by one state. Retrying deliveries have failed attempts to look at.
+  // The linked log filters by one state only. Retrying deliveries come first, because they have
+  // failed attempts to look at.
   const waitingState = retrying > 0 ? 'retrying' : 'pending'
   return [
     html`<a class="clipped" href="/console${to}"><bdi>${webhookName(webhook)}</bdi></a>

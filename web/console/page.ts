@@ -21,7 +21,8 @@ interface OperationInput extends RawInput {
   /** `updated_at` of the record when the form was shown. `call` throws 412 when the record has
    *  changed after that. */
   updatedAt?: string
-  /** Create a record only once. `call` throws `AlreadyCreated` for a repeated request. */
+  /** If set, `call` creates the record only once. It throws `AlreadyCreated` for a repeated
+   *  request. */
   idempotency?: KeyedRequest
 }
 

@@ -1,7 +1,7 @@
 /** IDs, filters and pages of lists, as written in URLs. */
 import { validate as isUuid } from 'uuid'
 
-/** In lower case. Undefined for any other text. */
+/** The ID in lower case. Undefined if the text is no UUID. */
 export function parseId(text: string | null | undefined): string | undefined {
   return text && isUuid(text) ? text.toLowerCase() : undefined
 }

@@ -32,7 +32,7 @@ export async function respond(
 
 /** Redirects, and stores the notice for the page that follows. */
 async function redirectWithNotice(ctx: Context, db: Db, { to, notice }: Redirect): Promise<void> {
-  // Signing in has started a new session, which the next page belongs to.
+  // After a sign-in, the next page belongs to the new session.
   const sessionId = ctx.state.startedSessionId ?? ctx.state.visitor?.session.id
   if (notice && sessionId) await storeNotice(db, sessionId, notice)
   sendRedirect(ctx, `/console${to}`)

@@ -31,7 +31,7 @@ export const routes: Route[] = [
   ...requestsRoutes,
   ...requestRoutes,
   ...apiKeyRoutes,
-  // Before the routes of one webhook: `jobs` would be an ID.
+  // Before the routes of one webhook, which would take `jobs` for the ID of a webhook.
   ...bulkJobRoutes,
   ...bulkStartRoutes,
   ...webhooksRoutes,
@@ -41,7 +41,7 @@ export const routes: Route[] = [
   ...webhookSecretRoutes,
   ...deliveryRoutes,
   ...peopleRoutes,
-  // Before the routes of one user: `invite` would be an ID.
+  // Before the routes of one user, which would take `invite` for the ID of a user.
   ...inviteRoutes,
   ...personRoutes,
   ...recordRoutes,

@@ -19,7 +19,8 @@ export const hasTls = ({ baseUrl }: ConsoleServices['config']): boolean =>
 const COOKIE_LIFETIME_MS = 30 * 86_400_000
 
 export interface Sessions {
-  /** Also stores the time as the last request of the session. Undefined for guests. */
+  /** The signed-in user. Undefined for guests. Also stores the time of this request in the session,
+   *  at most once a minute. */
   find(ctx: Context): Promise<SignedIn | undefined>
   /** Starts a session for `user`, and then ends the current one.
    *  `beforeStart` runs first, in the transaction of the start. If it throws, no session starts. */

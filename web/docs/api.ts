@@ -2,7 +2,7 @@
  *  other. */
 import { type Contract, readGeneratedContract } from '../../scripts/model/contract.ts'
 import { readBasePath, readGeneratedDocument } from '../../scripts/model/document.ts'
-import { isPlain } from '../../scripts/model/document-folder.ts'
+import { hasPlainDocument } from '../../scripts/model/document-folder.ts'
 import type { EventMessage } from '../../scripts/model/events.ts'
 import { type Operation, type ResponseHeader, readHeaders } from '../../scripts/model/operations.ts'
 import { recordTypeOf } from '../../scripts/model/paths.ts'
@@ -62,7 +62,7 @@ export interface Api extends ApiInfo {
 
 /** Reads generated/openapi.json and generated/asyncapi.json of `root`. */
 export function readApi(root: string): Api {
-  const isPlainDocument = isPlain(root)
+  const isPlainDocument = hasPlainDocument(root)
   const contract = isPlainDocument ? readGeneratedDocument(root) : readGeneratedContract(root)
   const { openapi, asyncapi, sources } = contract
   const resources = listResources(contract)

@@ -13,7 +13,7 @@ interface Layout {
   folder: string
   /** The end of the URL of every page: empty or `.html`. */
   suffix: string
-  /** The file of the page's Markdown, in the same folder. */
+  /** The file of the page's Markdown, in the same folder. Undefined if the page has no Markdown. */
   markdownName: string | undefined
 }
 

@@ -21,7 +21,7 @@ export interface Heading {
 
 export interface Rendered {
   body: Html
-  /** The first heading of level 1. It is not part of `body`. */
+  /** The heading of level 1 at the start of the text. It is not part of `body`. */
   title: string | undefined
   headings: Heading[]
 }
@@ -89,8 +89,9 @@ function addHeadingIds(tokens: Token[]): Heading[] {
   })
 }
 
-/** Links with a scheme and links within the page stay unchanged. `meta` keeps the original text of
- *  the others, for `readSample`. */
+/** Replaces the URL of each relative link by the one that `resolve` returns. If there is none, only
+ *  the text of the link stays. `meta` keeps the original URL for `readSample`. Links with a scheme
+ *  and links within the page do not change. */
 function resolveLinks(tokens: Token[], { resolve }: MarkdownOptions): void {
   for (const { children } of tokens)
     for (const [index, token] of (children ?? []).entries()) {

@@ -6,8 +6,8 @@ import { CONTRACT_FILES } from './assets.ts'
 import type { Site } from './site.ts'
 
 const MINUTE_S = 60
-/** No page has a path of more steps. Longer paths get the plain 404 of the API. */
-const MAX_PATH_STEPS = 3
+/** No page has a path of more segments. Longer paths get the plain 404 of the API. */
+const MAX_PATH_SEGMENTS = 3
 
 interface DocsOptions {
   /** The URL at which clients reach the service. */
@@ -56,7 +56,7 @@ class DocsServer {
     }
     const id = path === '' ? 'index' : path
     const hasPage = path !== 'index' && site.pages.includes(id)
-    if (!hasPage && path.split('/').length > MAX_PATH_STEPS) return
+    if (!hasPage && path.split('/').length > MAX_PATH_SEGMENTS) return
     ctx.set('Content-Security-Policy', `${DOCS_POLICY}; frame-ancestors 'none'`)
     ctx.set('Referrer-Policy', 'same-origin')
     ctx.set('Cross-Origin-Opener-Policy', 'same-origin')

@@ -12,9 +12,9 @@ import { exampleRequest } from './samples/request.ts'
 import { ruby } from './samples/ruby.ts'
 import { typescript } from './samples/typescript.ts'
 
-/** In the order of the tabs. The operations of a plain document have curl only: the other languages
- *  are written for an API key and JSON. */
-export function writeSamples(operation: ApiOperation, baseUrl: string, api: Api): CodeSample[] {
+/** The samples of a request, in the order of the tabs. The operations of a plain document have curl
+ *  only: the other languages are written for an API key and JSON. */
+export function codeSamples(operation: ApiOperation, baseUrl: string, api: Api): CodeSample[] {
   const request = exampleRequest(api, operation, baseUrl)
   if (api.isPlain) return [{ language: 'curl', code: plainCurl(api, operation, request) }]
   return Object.entries({ curl, client, typescript, python, php, go, ruby }).map(

@@ -21,8 +21,9 @@ export interface SchemaContext {
   schemaLink(name: string): string | undefined
 }
 
-/** The fields of an object, or of the items of an array. Returns undefined for other schemas.
- *  `ancestors` ends the recursion of schemas that contain themselves. */
+/** The fields of an object, of the items of an array, or of each branch of a `oneOf`, `anyOf` or
+ *  `allOf`. Undefined: there are none, or they are below `maxDepth`. `ancestors` ends the recursion
+ *  of schemas that contain themselves. */
 export function fieldList(
   context: SchemaContext,
   reference: Schema,
@@ -50,7 +51,7 @@ export function listBranches({ oneOf = [], anyOf = [], allOf = [] }: Schema): Sc
   return [...oneOf, ...anyOf, ...allOf]
 }
 
-/** The fields of one alternative. The fields of a component are folded below its name. */
+/** The fields of a branch. If the branch is a component, they are folded below its name. */
 function branchFields(context: SchemaContext, branch: Schema, path: Schema[]): Content {
   const fields = fieldList(context, branch, path)
   const name = componentName(branch)
@@ -133,7 +134,8 @@ export function constraintList(context: SchemaContext, reference: Schema): Conte
   )
 }
 
-/** The constraints of a schema and of its items. */
+/** The constraints of a schema and of its items. Leaves out items with fields: `fieldList` shows
+ *  them. */
 export function listConstraints(context: SchemaContext, reference: Schema): Content[] {
   const { additionalProperties, items } = context.api.follow(reference)
   const hasFields = items !== undefined && context.api.follow(items).properties !== undefined

@@ -107,7 +107,7 @@ function guideEntries({ id, title, text, group }: Guide): Omit<Entry, 'id'>[] {
       target: id,
       kind,
       title,
-      // Without the marks of code, bold text and links, and without the targets of links.
+      // Without the Markdown syntax of code, bold text and links, and without the targets of links.
       hint: summary.replace(/[`*]|\]\(.*?\)|\[/g, ''),
       names: id,
       text: withoutMarkup(intro),

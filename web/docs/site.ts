@@ -43,7 +43,8 @@ export interface Site {
   contracts: ReadonlyMap<string, Asset>
 }
 
-/** The most levels of fields for a plain document: in some, objects refer to nearly all others. */
+/** The most levels of fields for a plain document: in some documents, nearly every object refers to
+ *  nearly every other one. */
 const MAX_PLAIN_DEPTH = 3
 
 interface Page {
@@ -66,8 +67,8 @@ export function openSite(options: SiteOptions): Site {
     const markdownName = pages.has(id) ? `${id.split('/').at(-1)}.md` : undefined
     return renderLayout({ id, page: render(context), context, folder, suffix, markdownName })
   }
-  const writeAt = (id: string, write: Page['markdown']): string =>
-    write(markdownContext(newPageContext(content, id, '.md')))
+  const markdownAt = (id: string, markdown: Page['markdown']): string =>
+    markdown(markdownContext(newPageContext(content, id, '.md')))
   return {
     pages: [...pages.keys()],
     page(id) {
@@ -75,10 +76,10 @@ export function openSite(options: SiteOptions): Site {
       return page && renderAt(id, page.render)
     },
     texts: new Map([
-      ['llms.txt', () => toAsset('llms.txt', writeAt('index', siteIndex))],
+      ['llms.txt', () => toAsset('llms.txt', markdownAt('index', siteIndex))],
       ...[...pages].map(([id, { markdown }]): [string, () => Asset] => [
         `${id}.md`,
-        () => toAsset(`${id}.md`, writeAt(id, markdown)),
+        () => toAsset(`${id}.md`, markdownAt(id, markdown)),
       ]),
     ]),
     notFound: (path) => renderAt(path, notFoundPage),

@@ -36,7 +36,7 @@ const TYPES: Record<string, string> = {
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const FONTS = 'node_modules/@fontsource-variable'
 
-/** The assets of all pages, and the files that each consists of. */
+/** The assets that all pages share, and the files that each asset consists of. */
 export const SHARED_FILES: Record<string, string[]> = {
   'icon.svg': ['web/shared/icon.svg'],
   'geist.woff2': [`${FONTS}/geist/files/geist-latin-wght-normal.woff2`],

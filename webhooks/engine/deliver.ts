@@ -97,7 +97,7 @@ async function startAttempts(
       else if (!request.webhook.enabled) skip(options, attempt, request, request.webhook)
       else {
         const keys = openKeysUnlessSuspended(options, request.webhook)
-        if (keys && inFlight.requestStart(attempt, request.webhook.host))
+        if (keys && inFlight.askToStart(attempt, request.webhook.host))
           batch.started.push(
             makeAttempt(options, attempt, request, { webhook: request.webhook, keys }),
           )

@@ -24,8 +24,8 @@ export class Deliveries {
     return this.#stopping.signal.aborted
   }
 
-  /** Takes slots for leased attempts, and starts those that were not in flight. Resolves when the
-   *  requests of the first batch have started. */
+  /** Takes slots for leased attempts, and starts those that were not in flight. Resolves when
+   *  `deliver` has loaded requests for the first time and started those that may start. */
   async startLeased(attempts: AttemptWith<'lease'>[]): Promise<void> {
     const added = this.#options.inFlight.add(attempts)
     if (added.length > 0) await this.start(added)

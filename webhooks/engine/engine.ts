@@ -40,7 +40,7 @@ export interface EngineConfig {
   webhookRetryDelaysMs: number[]
   /** The longest time of one attempt, from the start of connecting to the end of the body. */
   webhookTimeoutMs: number
-  /** Encrypt webhook signing secrets at rest. */
+  /** The keys that encrypt signing secrets at rest. */
   secretKeys: SecretKeys
 }
 
@@ -81,7 +81,7 @@ export interface Engine {
 }
 
 const HORIZON_MS = 5 * 60_000
-/** A webhook whose attempts within this time before the start were slow begins as slow. */
+/** A webhook begins as slow if its attempts were slow within this time before the start. */
 const SLOW_WITHIN_MS = 15 * 60_000
 /** Part of the grace time that is reserved for storing results and closing. */
 const CLOSING_MS = 2_000

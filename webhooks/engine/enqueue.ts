@@ -1,5 +1,5 @@
 /** Adds scheduled attempts to the queue shortly before they are due. Only the enqueuer of the
- *  leader does. In other processes, the enqueuer wakes the worker when attempts are due. */
+ *  leader adds them. In other processes, the enqueuer wakes the worker when attempts are due. */
 import type { Logger } from 'pino'
 import type { Attempt } from '../../records/attempt.ts'
 import type { Db } from '../../records/database/open.ts'
@@ -32,7 +32,8 @@ export interface EnqueueOptions {
   workers: Workers | undefined
   /** How far ahead attempts are enqueued. Later ones stay in the records. */
   horizonMs: number
-  /** The delays before attempts 2, 3 and so on, by which late attempts are found. */
+  /** The delays before attempts 2, 3 and so on. `Realignment` reschedules attempts that are
+   *  scheduled later than their delay from now. */
   delaysMs: number[]
   now: () => Date
   log: Logger
@@ -147,8 +148,8 @@ export class Enqueuer {
     await this.#repair()
   }
 
-  /** Leases in this process, once the leader has enqueued what was announced: the leader may have
-   *  no free slots. */
+  /** Wakes the worker of this process when the leader has probably enqueued the announced attempts:
+   *  the leader may have no free slots for them. */
   #leaseSoon(): void {
     if (this.#timers.has('lease')) return
     const lease = (): void => {
@@ -185,7 +186,8 @@ export class Enqueuer {
     if (hasRemaining) this.#search = 'all'
     if (selected.attempts.length === 0) return
     await this.#filler.add(selected, at)
-    // While a webhook has attempts in the queue, its next announced attempts cannot start at once.
+    // The next announced attempts of a webhook cannot start at once while it has attempts in the
+    // queue.
     await worker.leaseNow()
   }
 
@@ -237,8 +239,9 @@ export class Enqueuer {
     this.#timers.set('refill', setTimeout(refill, REFILL_MS))
   }
 
-  /** Wakes the worker when the first attempt that is queued for a time after `since` is due, and
-   *  then searches again. That attempt may be due already: queueing takes time. */
+  /** Sets a timer for the earliest queued attempt that is scheduled after `since`. When that
+   *  attempt is due, wakes the worker and searches again. The attempt may be due already: queueing
+   *  takes time. */
   async #setDueTimer(since: Date): Promise<void> {
     const { db, now, horizonMs, worker } = this.#options
     const nextAt = await findNextQueuedDueAt(db, since)
@@ -254,8 +257,8 @@ export class Enqueuer {
   }
 }
 
-/** Whether it is a first attempt that has been due for less than `minAgeMs`. A first attempt in the
- *  future comes from a node whose clock is ahead, and has been announced. */
+/** Whether this is a first attempt that has been due for less than `minAgeMs`. A first attempt in
+ *  the future comes from a node whose clock is ahead, and has been announced. */
 function isAwaitingAnnouncement(
   { number, scheduledAt }: Attempt,
   at: Date,

@@ -6,7 +6,7 @@ import { PausedWebhooks } from './paused.ts'
 const WAIT_MS = 2_000
 const MAX_PROVEN_HOSTS = 10_000
 
-/** How many attempts this process sends to each host, by account, and which webhooks wait. */
+/** How many slots of a host each account holds in this process, and which webhooks wait for one. */
 export class HostSlots {
   /** The webhooks whose host has no slot for their account. */
   readonly waiting = new PausedWebhooks(WAIT_MS)

@@ -79,7 +79,8 @@ export class ImmediateAttempts {
     await this.#loop.stop()
   }
 
-  /** Adds jobs for all attempts without one: the next leader enqueues attempts that have no job. */
+  /** Adds jobs for all attempts in flight that have none. Otherwise the next leader would enqueue
+   *  these attempts, and they would be made twice. */
   async handOver(): Promise<void> {
     const { inFlight, leaseTurns } = this.#options
     await leaseTurns.take(() => this.#addJobsOf(inFlight.listWithoutJob()))

@@ -51,7 +51,7 @@ export class InFlight {
   #leasedCount = 0
   #onSlotFree: SlotListener = () => undefined
 
-  /** The one signal to the stages above: a slot is free, or a concurrency limit has risen. */
+  /** Sets the only listener. It is called when a slot is free or a concurrency limit has risen. */
   onSlotFree(listener: SlotListener): void {
     this.#onSlotFree = listener
   }
@@ -128,7 +128,7 @@ export class InFlight {
 
   /** Call this when the host of a leased attempt is known. Returns whether the attempt may start.
    *  If the host has no free slot, the webhook waits for one. */
-  requestStart(attempt: AttemptWith<'lease'>, host: string): boolean {
+  askToStart(attempt: AttemptWith<'lease'>, host: string): boolean {
     const entry = this.#entries.get(attempt.lease.jobId)
     if (entry) entry.host = host
     this.endpoints.assumeHealthOfHost(attempt, host)
@@ -149,7 +149,7 @@ export class InFlight {
     if (attempt.result && this.#record(attempt, attempt.result, entry?.host)) this.#onSlotFree(true)
   }
 
-  /** The results are stored. `progress`: that of the deliveries since. */
+  /** The results are stored. `progress`: of their deliveries, after these results. */
   finish(attempts: AttemptWith<'lease'>[], progress: DeliveryProgress[]): void {
     const nowMs = performance.now()
     let limitReleased = false

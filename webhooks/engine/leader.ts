@@ -8,7 +8,7 @@ import type { QueueContents } from './queue-contents.ts'
 /** Stored: nodes of older releases compete for the same lease. */
 const LEASE_NAME = 'dispatch'
 /** Another worker leads at once when the session of the leader has ended. The lease expires when
- *  the leader hangs, or cannot reach PostgreSQL and PostgreSQL has not noticed. */
+ *  the leader hangs, or when it has lost its connection and PostgreSQL has not noticed that. */
 const LEASE_MS = 4_000
 const RENEWAL_MS = 1_000
 /** How often the other workers try to acquire the lease. */

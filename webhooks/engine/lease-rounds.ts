@@ -21,7 +21,8 @@ export interface LeaseRoundsOptions {
 
 /** Lease when at least this many shared slots are free, so that each query is worth its cost. */
 export const MIN_FREE_SLOTS = 128
-/** Lease anyway after this long: slow attempts may keep fewer than `MIN_FREE_SLOTS` slots free. */
+/** Lease anyway after this long: while slow attempts hold most slots, `MIN_FREE_SLOTS` may never be
+ *  free. */
 export const MAX_LEASE_PAUSE_MS = 100
 /** One lease for the slots that are not shared takes at most this many attempts. */
 const RESERVE_BATCH = 8

@@ -40,8 +40,9 @@ export class PausedWebhooks {
     return [...this.#foundAtMs.keys()].filter((id) => this.has(id))
   }
 
+  /** Forgets webhooks that were last found paused long ago. Only an attempt can show the end of a
+   *  pause, so a webhook without due attempts would count as paused for ever. */
   #forget(): void {
-    // Only an attempt can show that a webhook is no longer paused, and it may have no due attempts.
     const since = performance.now() - 3 * this.#retryMs
     for (const [id, foundAtMs] of this.#foundAtMs) if (foundAtMs < since) this.#foundAtMs.delete(id)
   }

@@ -66,7 +66,7 @@ export class QueueContents {
     for (const attempt of attempts) this.#unmarked.set(attempt.deliveryId, { attempt, queuedAtMs })
   }
 
-  /** These attempts are finished, but not later ones of the same deliveries. */
+  /** Forgets attempts that are finished or marked, but not later ones of the same deliveries. */
   remove(attempts: Attempt[]): void {
     for (const { deliveryId, scheduledAt } of attempts)
       if (this.#unmarked.get(deliveryId)?.attempt.scheduledAt === scheduledAt)
@@ -132,7 +132,8 @@ export class QueueContents {
     return !marked || marked.size > 0 || this.#listElsewhere().next().value !== undefined
   }
 
-  /** The webhooks that may have such attempts. Undefined before the first count. */
+  /** The webhooks that may have due attempts in the queue that are not in flight in this process.
+   *  Undefined before the first count. */
   webhooksWithDue(): ReadonlySet<string> | undefined {
     const { marked } = this.#count
     return marked?.union(new Set(this.#listElsewhere().map(({ webhookId }) => webhookId)))

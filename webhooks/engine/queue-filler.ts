@@ -40,7 +40,7 @@ const COUNT_VALID_MS = 500
 /** When more attempts are in the queue without a queued mark, all of them get one. */
 const MAX_UNMARKED = 8_192
 
-/** Returns the listed attempts without those that need no search, because they are announced. */
+/** Returns the listed attempts without those that are announced or may still be announced. */
 type LeaveOut = (listed: Attempt[], at: Date) => Attempt[]
 
 export class QueueFiller {

@@ -21,8 +21,9 @@ const MAX_STEP_BACK_MS = 1_000
  *  again and recorded their attempts in flight, they may still schedule attempts too late. */
 const THOROUGH_MS = 30_000
 
-/** Reschedules attempts after the clock went back. An attempt that was scheduled before the step
- *  would wait until the clock shows its time, for as long as the step was. */
+/** Reschedules attempts after the clock went back. Otherwise an attempt that was scheduled before
+ *  the step back would be late by the size of the step. Once the delays are shorter, reschedules
+ *  the attempts that are later than the longest delay from now. */
 export class Realignment {
   readonly #options: RealignOptions
   readonly #loop: RunLoop

@@ -27,7 +27,8 @@ export interface StoreOptions {
 
 /** A result waits at most this long for others. */
 const GATHER_MS = 10
-/** A result of an attempt without a job can wait longer: no other attempt waited for its slot. */
+/** A result of an attempt without a job can wait longer: such an attempt starts only while slots
+ *  are free and no other attempt of its webhook is due. */
 const GATHER_WITHOUT_JOB_MS = 30
 /** Once this many results are waiting, they are stored at once. */
 const GATHER_COUNT = 256
@@ -102,8 +103,8 @@ export class ResultStore {
     }
   }
 
-  /** Retries until it succeeds or `stop` gives up: a result that is not stored leads to a second
-   *  attempt. */
+  /** Retries while the database is unavailable, until `stop` gives up: a result that is not stored
+   *  leads to a second attempt. After any other error, stores each result separately. */
   async #store(batch: AttemptWith<'lease'>[]): Promise<void> {
     const { signal } = this.#stopDeadline
     while (batch.length > 0 && !signal.aborted) {
@@ -166,7 +167,8 @@ export class ResultStore {
   }
 
   /** Completes the jobs of attempts whose results are stored. If this fails, the jobs stay in the
-   *  queue until they are leased: then the delivery no longer waits for their attempts. */
+   *  queue until a worker leases them: `deliver` makes no attempt that the delivery no longer waits
+   *  for, and completes the job. */
   async #completeJobs(attempts: AttemptWith<'lease'>[]): Promise<void> {
     const { jobs, log } = this.#options
     await jobs
@@ -198,8 +200,8 @@ function track(promises: Set<Promise<void>>, promise: Promise<void>): void {
   promise.finally(() => promises.delete(promise))
 }
 
-/** Whether nothing waits for the result. When the webhook wants its events in order, the next event
- *  of the resource waits for it. */
+/** Whether the result can wait for `GATHER_WITHOUT_JOB_MS`. With an ordering key, the next event of
+ *  the resource waits for the result. */
 function mayWait(attempt: AttemptWith<'lease'>): boolean {
   return !hasJob(attempt) && attempt.result?.orderingKey === null
 }

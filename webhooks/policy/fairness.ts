@@ -48,9 +48,9 @@ export interface QueueUse {
   workers: number
 }
 
-/** The most due attempts that each webhook of the account may have in the queue. All accounts with
- *  attempts in the queue have equal parts of it, and all webhooks of an account with attempts in
- *  the queue have equal parts of that. */
+/** The most due attempts that each webhook of the account may have in the queue. The accounts with
+ *  attempts in the queue share the queue equally. The webhooks with attempts in the queue share the
+ *  part of their account equally. */
 export function queueQuota({ accounts, workers }: QueueUse, accountId: string): number {
   const webhooks = accounts.get(accountId)?.size ?? 1
   const accountCount = accounts.size + (accounts.has(accountId) ? 0 : 1)
@@ -165,8 +165,8 @@ export function spareRound(
   return { limit: NORMAL_LIMIT, skip: listSlow(endpoints) }
 }
 
-/** The round after that: more attempts of quick endpoints that have reached the normal limit.
- *  Undefined: there is no such endpoint. */
+/** The round after a spare one that found nothing: more attempts of quick endpoints that have
+ *  reached the normal limit. Undefined: there is no such endpoint. */
 export function quickRound(endpoints: Endpoints, nowMs: number): LeaseRound | undefined {
   const isQuick = (health: EndpointHealth) => concurrencyLimit(health, nowMs) === QUICK_LIMIT
   const full = [...endpoints].filter(([, { inFlight }]) => inFlight >= NORMAL_LIMIT)
@@ -175,15 +175,17 @@ export function quickRound(endpoints: Endpoints, nowMs: number): LeaseRound | un
   return { limit: QUICK_LIMIT, skip: [...notQuick, ...listSlow(endpoints)] }
 }
 
-/** The round after that: one attempt to each slow endpoint. Undefined: each has one in flight. */
+/** The round after the normal, spare and quick ones: one attempt to each slow endpoint. Undefined:
+ *  each has one in flight. */
 export function probeRound(endpoints: Endpoints): LeaseRound | undefined {
   const slow = listSlow(endpoints)
   const isProbed = slow.every((webhookId) => endpoints.get(webhookId)?.inFlight)
   return isProbed ? undefined : { limit: PROBE_LIMIT, skip: [] }
 }
 
-/** The last round: more attempts to slow endpoints that succeed, while those of their account hold
- *  few slots together. Undefined: there is no such endpoint, or half of all slots are taken. */
+/** The last round: more attempts to slow endpoints that succeed, while the slow endpoints of their
+ *  account hold few slots together. Undefined: there is no such endpoint, or half of all slots are
+ *  taken. */
 export function slowRound(endpoints: Endpoints): LeaseRound | undefined {
   if (sum(slotsByAccount(endpoints.values())) >= MAX_IN_FLIGHT / 2) return undefined
   const slow = [...endpoints].filter(([, health]) => isSlow(health))
@@ -216,8 +218,8 @@ function listAtSlotQuota(endpoints: Endpoints, othersMayHaveDue: boolean): strin
     .map(([webhookId]) => webhookId)
 }
 
-/** Whether the account holds less than its equal part of the shared slots. `slots`: those of each
- *  account that holds any. */
+/** Whether the account holds less than its equal part of the shared slots. `slots`: the number that
+ *  each account holds, without accounts that hold none. */
 export function isBelowSlotQuota(
   slots: ReadonlyMap<string, number>,
   accountId: string,

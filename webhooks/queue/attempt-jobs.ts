@@ -18,8 +18,8 @@ const MAX_PRIORITY = 2 ** 31 - 1
 const NO_RETRY_LIMIT = 2_000_000_000
 /** Time to store the result of an attempt before another process may repeat the attempt. */
 const RESULT_STORAGE_SECONDS = 45
-/** Larger batch sizes are multiples of this: PostgreSQL plans the lease statement for each batch
- *  size. */
+/** Batch sizes above this are multiples of it, so that there are few of them: PostgreSQL plans the
+ *  lease statement for each batch size. */
 const LEASE_STEP = 16
 
 /** The field names are stored: an older release may have queued the job. */
@@ -131,7 +131,8 @@ export class AttemptJobs {
     return { ...attempt, lease: { jobId: id, retryCount: NO_JOB } }
   }
 
-  /** Renews the leases. Returns the IDs of the jobs that this process still owns. */
+  /** Renews the leases, except those whose jobs a transaction is completing. Returns the job IDs of
+   *  the renewed leases and of the leases without a job. */
   renew(attempts: AttemptWith<'lease'>[]): Promise<Set<string>> {
     const renewal = this.#renewal.then(async () => {
       const owned = new Set(attempts.filter((attempt) => !hasJob(attempt)).map(idOf))
@@ -224,7 +225,7 @@ function leasedAttempt({
 }: Job<JobData>): AttemptWith<'lease'> {
   return {
     ...data,
-    // Without its account, the webhook counts as an account of its own.
+    // If the job does not name the account, its webhook counts as an account of its own.
     accountId: data.accountId ?? data.webhookId,
     scheduledAt: dueAt,
     lease: { jobId: id, retryCount },

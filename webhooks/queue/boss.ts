@@ -89,7 +89,7 @@ const PIPELINED: object = { pipeline: true }
 export async function startBoss(options: BossOptions): Promise<Boss> {
   const { databaseUrl, backend = 'postgres', thread, log } = options
   const queues = new Map<string, QueueSettings>()
-  // The pg-boss of `jobs` does not notice a restart, so a temporary one creates tables and queues.
+  // The pg-boss of `jobs` does not notice a restart, so a temporary one creates the queues again.
   const rebuild = async (fresh: Pglite): Promise<void> => {
     const rebuilding = createBoss({ db: fromPglite(fresh), backend: 'pglite' }, log)
     try {
@@ -159,9 +159,9 @@ function applySettings(client: pg.Client, settings: Record<string, unknown>): Pr
 }
 
 /** Returns a function that creates clients for the sessions of workers, each with a connection of
- *  its own to the database of the queue. Undefined: that database has no advisory locks that end
- *  with a session. */
-export function sessionClient(place: QueuePlace): (() => pg.Client) | undefined {
+ *  its own to the database of the queue. Undefined: the database is embedded, or has no advisory
+ *  locks that end with a session. */
+export function sessionClientFactory(place: QueuePlace): (() => pg.Client) | undefined {
   const { databaseUrl, backend = 'postgres' } = place
   if (databaseUrl === undefined || !/^(postgres|citus)$/.test(backend)) return undefined
   return () => {

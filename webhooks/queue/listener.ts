@@ -28,7 +28,8 @@ export class Listener {
     this.#subscription = await this.#database.listen?.(this.#channel, receive, () => onNotify())
   }
 
-  /** Sends a notification to this node and waits for it. Rejects if it cannot be sent. */
+  /** Sends a notification to this node and waits for it. False: it has not arrived in time. Rejects
+   *  if it cannot be sent. */
   isConnected(): Promise<boolean> {
     this.#probing ??= this.#sendProbe().finally(() => {
       this.#probing = undefined

@@ -22,8 +22,7 @@ interface PgliteStart {
   settings: Record<string, string>
   /** A thread that was started before. Restarts use threads of their own. */
   thread?: Promise<Thread>
-  /** Creates the tables of the queue after a restart. After the first start the caller creates
-   *  them. */
+  /** Creates the queues again after a restart. After the first start, the caller creates them. */
   rebuild(fresh: Pglite): Promise<void>
   log: Logger
 }

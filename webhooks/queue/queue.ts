@@ -7,7 +7,7 @@ import {
   type BackgroundQueue,
   startBackgroundQueue,
 } from './background-jobs.ts'
-import { type BossOptions, sessionClient, startBoss } from './boss.ts'
+import { type BossOptions, sessionClientFactory, startBoss } from './boss.ts'
 import { Listener } from './listener.ts'
 import { WorkerSession } from './session.ts'
 import { startVacuum } from './vacuum.ts'
@@ -57,7 +57,7 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
   const { attemptTimeoutMs, log } = options
   const boss = await startBoss(options)
   const vacuum = startVacuum(boss, options.backend ?? 'postgres', log)
-  const newClient = sessionClient(options)
+  const newClient = sessionClientFactory(options)
   const session = newClient && new WorkerSession(newClient, log)
   const attempts = new AttemptJobs(boss, session, (count) => vacuum.countCompleted(count))
   const stopping = new AbortController()

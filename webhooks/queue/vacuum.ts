@@ -15,7 +15,8 @@ export interface QueueVacuum {
   stop(): void
 }
 
-/** Vacuums the jobs of the queue as they are completed, and an embedded queue also every minute. */
+/** Vacuums the table of jobs after every `VACUUM_AFTER_JOBS` completed jobs, unless the backend has
+ *  no vacuum. Vacuums an embedded queue also every minute. */
 export function startVacuum(boss: Boss, backend: QueueBackend, log: Logger): QueueVacuum {
   const { embedded } = boss
   const isPossible = embedded !== undefined || BACKENDS_WITH_VACUUM.includes(backend)

@@ -44,8 +44,8 @@ export function judgeAddress(address: string, allow: Cidr[]): Verdict {
   return ip.match(GLOBAL_UNICAST) ? 'public' : 'blocked'
 }
 
-/** In a public range, but virtual machines on Azure reach their platform and its metadata through
- *  it. */
+/** This IP address is in a public range, but virtual machines on Azure reach their platform and its
+ *  metadata through it. */
 const AZURE_PLATFORM = '168.63.129.16'
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3')
 

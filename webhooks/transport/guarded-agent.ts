@@ -10,9 +10,10 @@ import { type Lookup, newNameLookup } from './name-lookup.ts'
 const KEEP_ALIVE_MS = 4_000
 const MAX_HEADER_BYTES = 16 * 1024
 
-/** An agent that checks each connection twice: before it is opened, the IP literal or every IP
- *  address of the name, and once it is open, its IP address. A `Trace` in `opaque` of a request
- *  receives the connection that carries the request. */
+/** An agent that checks each connection twice. Before the connection is opened, the agent checks
+ *  the IP literal or every IP address of the name. Once the connection is open, the agent checks
+ *  its IP address. A `Trace` in `opaque` of a request receives the connection that carries the
+ *  request. */
 export function guardedAgent(
   allow: Cidr[],
   { lookup = newNameLookup() }: { lookup?: Lookup } = {},
@@ -103,7 +104,8 @@ export class Connection {
     this.isSecure = protocol === 'https:'
   }
 
-  /** Calls `onConnect` with the IP address, before anything is sent. */
+  /** Records the IP address, and the times of the look-up and of connecting. Calls `onConnect` with
+   *  the IP address, before anything is sent. */
   watch(socket: Socket, onConnect: (address: string) => void): void {
     this.#socket = socket
     socket.once('lookup', (error) => {
@@ -122,7 +124,7 @@ export class Connection {
   }
 }
 
-/** Returns undefined after it has called back with an error, for a blocked IP literal. */
+/** For a blocked IP literal, calls back with an error and returns undefined. */
 type GuardedConnector = (
   target: buildConnector.Options,
   callback: buildConnector.Callback,

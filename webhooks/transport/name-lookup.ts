@@ -26,7 +26,7 @@ const TIMEOUT_MS = 2_000
 const TRIES = 3
 /** How long a look-up waits for the other family when it has the IP addresses of one. */
 const OTHER_FAMILY_MS = 1_000
-/** A new resolver reads resolv.conf again. */
+/** After this time, a new resolver replaces the old one, and reads resolv.conf again. */
 const RESOLVER_LIFETIME_MS = 30_000
 /** The hosts file is read again after this time. */
 const HOSTS_LIFETIME_MS = 5_000

@@ -165,9 +165,10 @@ function deriveKey(secretKey: string): Buffer {
   return key
 }
 
-/** Stored in the database, so that each start can prove that it has the same key. HKDF cannot be
- *  reversed, and values for different purposes are independent: the check value reveals neither the
- *  secret key nor the key that `deriveKey` derives from it. */
+/** A value that identifies a secret key. The database stores it, so that each start can prove that
+ *  the process has the same key. HKDF cannot be reversed, and values for different purposes are
+ *  independent: the check value reveals neither the secret key nor the key that `deriveKey` derives
+ *  from it. */
 export function checkValueOf(secretKey: string): string {
   const cached = checkValues.get(secretKey)
   if (cached !== undefined) return cached

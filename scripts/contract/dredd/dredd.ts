@@ -63,8 +63,9 @@ function mendBracketedNames(): void {
   if (cached) cached.exports = mended
 }
 
-/** Runs every transaction of openapi.yaml against the URL `endpoint`. First, `prepare` changes each
- *  transaction so that its declared status occurs. `passed` has the IDs of transactions. */
+/** Runs every transaction of openapi.yaml against the URL `endpoint`. Before each transaction,
+ *  `prepare` changes it so that its declared status occurs, or skips it. `passed` has the IDs of
+ *  transactions. */
 export async function runDredd(
   endpoint: string,
   prepare: (transaction: Transaction) => Promise<void>,
@@ -127,8 +128,8 @@ const ACCEPTED_TYPES: Record<string, string> = {
   PATCH: 'application/json, application/merge-patch+json',
 }
 
-/** Makes Dredd expect a body of the whole schema, without undeclared properties, and the required
- *  headers only. */
+/** Makes Dredd expect a JSON body that matches the whole schema and has no undeclared properties,
+ *  and the required headers only. */
 export function expectSchema(
   contract: Contract,
   transaction: Transaction,
@@ -153,7 +154,7 @@ export function expectSchema(
   }
 }
 
-/** The schema for Dredd: without undeclared properties, and without formats that Dredd does not
+/** The schema for Dredd: forbids undeclared properties, and omits formats that Dredd does not
  *  know. */
 function toDreddSchema(schema: Schema): Schema {
   const copy: Schema = { ...schema }

@@ -149,7 +149,7 @@ export async function provokeStatus(
 }
 
 /** Uses a key of a user without the Finance permission if the operation, or the exported records,
- *  need it. Other operations get a Read Only key of the Account Owner. */
+ *  need that permission. Other operations get a Read Only key of the Account Owner. */
 async function provokeForbidden(situation: Situation): Promise<void> {
   const { servers, account, isFile, transaction } = situation
   const { permission } = situation.declared.operation

@@ -66,8 +66,8 @@ export async function* conditionChecks(run: Run, operation: Operation): AsyncGen
     }
 }
 
-/** Sends the header for the current tag. Tries again if the service itself changed the record
- *  between the two requests. */
+/** Reads the current tag and sends the header for it. Tries again if the service itself has changed
+ *  the record meanwhile. */
 async function sendVersion(
   run: Run,
   operation: Operation,

@@ -35,7 +35,8 @@ async function assertGone(run: Run, operation: Operation, path: string): Promise
   })
 }
 
-/** Reads only the first page: an account without other activity has no more records. */
+/** Reads only the first page: an account without other activity has no more records than fit on
+ *  it. */
 async function assertNotListed(run: Run, { path: template }: Operation, path: string) {
   const words = readListWords(run.contract)
   const list = findOperation(run.contract, 'get', collectionOf(template))

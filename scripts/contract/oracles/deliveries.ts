@@ -95,7 +95,8 @@ async function prepareTraced(
   return { request: { ...request, headers: { ...request.headers, traceparent } }, traceId }
 }
 
-/** A body that changes a text field, so that the update emits an event. Undefined without one. */
+/** A body that changes a text field, so that the update emits an event. Undefined if the operation
+ *  has no text field. */
 function changeOf({ contract }: Run, operation: Operation): JsonObject | undefined {
   const { properties = {} } = requestSchema(contract, operation)
   const [name, schema] =
@@ -193,8 +194,8 @@ function findHeaderProblem(
     return `${name} is not the signature of the body`
   if (header['x-trace-of'] && !value.includes(`-${traceId}-`))
     return `${name} does not have the trace ID of the request`
+  // NaN if the value is no number.
   const differenceMs = Math.abs(Number(value) * 1000 - attempt.receivedAt)
-  // NaN when the value is no number.
   if (header['x-time-of'] && !(differenceMs <= CLOCK_TOLERANCE_MS))
     return `${name} is not the time of the attempt`
   return undefined

@@ -151,7 +151,8 @@ interface Call {
   dependents: string[]
 }
 
-/** A request for a new record. For a deletion, other new records refer to that record. */
+/** Prepares a request whose path has the IDs of new records. For a deletion, also creates records
+ *  that refer to the record to delete. */
 export async function prepareCall(
   run: Run,
   operation: Operation,
@@ -203,7 +204,7 @@ async function readEvents(run: Run, list: EventList): Promise<ListedEvent[]> {
 }
 
 interface Change {
-  /** Undefined unless an update changed the record. */
+  /** The record before an update. Undefined for other operations. */
   before: JsonObject | undefined
   after: JsonObject
   /** The ID of the changed record. */
@@ -218,8 +219,8 @@ interface ExpectedEvent {
   resource: string
 }
 
-/** The events about the changed record. For each record that refers to it, also each other event
- *  that the operation declares. */
+/** The events about the changed record, and the operation's events of other resource types about
+ *  each record that refers to it. */
 function listExpected(
   { contract }: Run,
   operation: Operation,

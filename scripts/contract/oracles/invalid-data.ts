@@ -66,7 +66,8 @@ export function* randomInvalidChecks(run: Run, operation: Operation): Generator<
   )
 }
 
-/** Throws unless the invalid request is refused, and the errors name the invalid field. */
+/** Throws unless the invalid request is refused. If `field` is set and the contract says where
+ *  errors name fields, a 422 must also name `field`. */
 async function sendInvalid(
   run: Run,
   operation: Operation,

@@ -108,7 +108,7 @@ async function* otherListChecks(
     }
 }
 
-/** Filters by references and texts of the records of the run's account. */
+/** Queries that each filter the list so that records of the run's account match. */
 function listOwnFilters(
   operation: Operation,
   { json }: ReceivedResponse,
@@ -206,7 +206,7 @@ async function assertOwnKeys(
   })
   const [ownId] = idsIn(ownResponse)
   if (ownId !== undefined && idsIn(otherResponse).has(ownId))
-    throw broken(probe, 'the response to the other account was repeated')
+    throw broken(probe, "the other account got the response to the run's account")
 }
 
 function broken(request: Request, message: string): ContractBroken {

@@ -1,4 +1,4 @@
-/** The values with which the test of a list tries its filters. */
+/** Chooses the values of the filters with which a list is tested. */
 import type { Schema } from '../../model/schema.ts'
 import type { FilterParameter } from '../../words/lists.ts'
 import { readField } from '../../words/read.ts'

@@ -72,7 +72,7 @@ function candidatesOf({ type, format, enum: options, items }: Schema, index: num
     case 'integer':
       return [NUMBERS[index % NUMBERS.length], index]
     case 'array':
-      // The second text is in every record, so that a filter finds several.
+      // 'all' is in each of these lists, so that a filter finds several records.
       return items?.type === 'string' ? [[text, 'all']] : []
     default:
       return []

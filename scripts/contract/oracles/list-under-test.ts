@@ -40,7 +40,7 @@ export class ListUnderTest {
     this.maxSize = readMaxPageSize(run.contract, operation, words)
   }
 
-  /** The schema of a query parameter. Undefined if the list does not have it. */
+  /** The schema of a query parameter. Undefined if the list does not have the parameter. */
   schemaOf(name: string): Schema | undefined {
     const parameter = this.operation.parameters.find((candidate) => candidate.name === name)
     return parameter && inlineReferences(this.#run.contract.sources, parameter.schema)
@@ -62,7 +62,8 @@ export class ListUnderTest {
     return { request, response, items }
   }
 
-  /** All records, in the order without `sort`. */
+  /** The records of the list, or of the part that `narrow` has chosen, in the order without `sort`.
+   *  Reads at most `MAX_PAGES` pages. */
   async readAll(): Promise<unknown[]> {
     const { page } = this.words
     const all: unknown[] = []
@@ -178,7 +179,8 @@ export class ListUnderTest {
     return new ContractBroken('list_contents', this.#request({}), message)
   }
 
-  /** Throws unless the last entries of the list have the same fields as their records. */
+  /** Throws unless each of the last three entries has the same values as its record. Skips records
+   *  that no longer exist, and records that the service itself changes. */
   async assertSameAsRecords(): Promise<void> {
     const get = findItemOperation(this.#run.contract, 'get', this.operation.path)
     if (get === undefined) return

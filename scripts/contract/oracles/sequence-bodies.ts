@@ -1,4 +1,4 @@
-/** The updates that sequences of requests make. */
+/** The bodies of the updates in sequences of requests. */
 import type { Contract } from '../../model/contract.ts'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
@@ -27,7 +27,7 @@ export function listUpdateBodies(contract: Contract, { update, words }: LinkedKi
   return [...changes, ...others, ...both]
 }
 
-/** Fields with text or a number that `x-refusals` does not name. */
+/** The fields with text or a number, except IDs and the fields that `x-refusals` names. */
 function listSimpleFields(contract: Contract, update: Operation): [string, Schema][] {
   const { properties = {} } = requestSchema(contract, update)
   return Object.entries(properties).filter(

@@ -206,7 +206,8 @@ export class RecordModel {
     )
   }
 
-  /** Throws unless the deletion has set the reference of the record to null. */
+  /** Throws unless the deletion of the other record has set this reference to null. Puts the new
+   *  version of the record into the model. */
   async #clear(record: ModelRecord, { field }: Reference): Promise<void> {
     const { request, response } = await this.#read(record)
     this.#assertFields(request, record, { ...record.fields, [field]: null }, response)

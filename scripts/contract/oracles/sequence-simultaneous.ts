@@ -7,7 +7,9 @@ import { listUpdateBodies } from './sequence-bodies.ts'
 import { type LinkedKind, listNeighbours, type Reference } from './sequence-kinds.ts'
 import { type ModelRecord, type RecordModel, withModel } from './sequence-model.ts'
 
-const TRIES = 3
+/** By chance, the service may handle simultaneous requests one after the other, and a fault would
+ *  not show. */
+const REPETITIONS = 3
 
 export function* simultaneousChecks(
   run: Run,
@@ -18,7 +20,7 @@ export function* simultaneousChecks(
   const check = (what: string, work: (model: RecordModel) => Promise<void>): Check => ({
     what,
     async perform() {
-      for (let tries = 0; tries < TRIES; tries += 1)
+      for (let count = 0; count < REPETITIONS; count += 1)
         await withModel(run, { kinds: neighbours, begin: neighbours }, work)
     },
   })

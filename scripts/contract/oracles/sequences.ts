@@ -66,7 +66,7 @@ function listSteps(contract: Contract, kind: LinkedKind) {
     fc
       .record({ kind: fc.nat(), record: fc.nat(), body: fc.nat() })
       .map((choice) => new Step(contract, kind, { action, ...choice }))
-  // Updates are half of all steps.
+  // Half of all steps are updates of the current version.
   const actions: Action[] = ['update', 'update', 'update', 'create', 'delete']
   const steps = [...actions, 'update an older version' as const].map(step)
   return fc.commands(steps, { maxCommands: MAX_STEPS, size: 'medium' })
@@ -115,7 +115,8 @@ class Step implements fc.AsyncCommand<RecordModel, RecordModel> {
     return records[this.#choice.record % records.length]
   }
 
-  /** Undefined if the record has no older version, or the update is refused for another reason. */
+  /** Undefined if the record has no older version, if the update takes no If-Match, or if the
+   *  service must refuse the update for another reason. */
   #findOldTag(model: RecordModel, record: ModelRecord): string | undefined {
     const takesTag = record.kind.update.parameters.some(
       ({ name }) => name.toLowerCase() === 'if-match',

@@ -59,7 +59,7 @@ function assertReturned(
   }
 }
 
-/** Throws unless the fields that the service sets itself agree with each other. */
+/** Throws unless each field in `set_when` has a value exactly if the record meets its condition. */
 export function assertRules(
   { set_when = {} }: RecordWords,
   request: Request,
@@ -104,8 +104,8 @@ function assertNew(
       throw broken(request, `${name} of a new record is ${show(record[name])}`)
 }
 
-/** Throws unless a GET returns the same record with the same ETag. Only the fields that were sent
- *  must be the same in a record that the service has not finished. */
+/** Throws unless a GET returns the same record with the same ETag. If the service has not finished
+ *  the record, only the fields that were sent must be the same. */
 async function assertReadable(
   run: Run,
   operation: Operation,
@@ -187,7 +187,8 @@ export function findDifference(
   return sent === stored ? undefined : differs
 }
 
-/** A map has no other entries. An object may have fields that were not sent. */
+/** A schema without `properties` is a map: the service must not add entries to it. To another
+ *  object, the service may add fields. */
 function findFieldDifference(
   { properties, additionalProperties }: Schema,
   sent: JsonObject,

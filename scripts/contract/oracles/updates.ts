@@ -22,7 +22,8 @@ export async function* updateChecks(run: Run, operation: Operation): AsyncGenera
   if (get === undefined) return
   const { properties = {} } = requestSchema(contract, operation)
   const path = await records.newPath(operation)
-  // One of the options may be a final state, after which other fields cannot change.
+  // Enumerations come last: one of their options may be a final state, after which other fields
+  // cannot change.
   const ordered = Object.entries(properties).sort(
     ([, a], [, b]) => Number(a.enum !== undefined) - Number(b.enum !== undefined),
   )

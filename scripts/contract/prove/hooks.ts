@@ -140,7 +140,8 @@ export function queryOf(path: string): URLSearchParams {
   return new URLSearchParams(path.split('?')[1] ?? '')
 }
 
-/** The path or ID with another end, so that its ID is that of no record. */
+/** Replaces the end of the ID with which the path ends, so that no record has the new ID. `path`
+ *  can also be the ID alone. */
 export function withOtherId(path: unknown): string {
   return `${String(path).slice(0, -4)}0000`
 }

@@ -56,7 +56,8 @@ const LIKELY_ORACLES: Partial<Record<Category, OracleName>> = {
 /** Enough to find a fault that needs several requests. */
 const SEQUENCES = 20
 
-/** The first failure in the tests of the operation that must find the fault. Null: no failure. */
+/** Tests the fault's operation. Returns the first failure, or else a status, event or field that
+ *  never occurred. Null: the tests do not find the fault. */
 async function testFault(
   { contract, validators, target }: Tested,
   { category, operation, hooks, deliveryHook }: SeededFault,

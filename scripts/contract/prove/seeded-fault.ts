@@ -24,7 +24,7 @@ export type Category =
 
 export interface SeededFault {
   category: Category
-  /** What the service does wrong, for example `answers 200 to a create`. */
+  /** What the service does wrong, for example `returns 200 for a create`. */
   what: string
   /** The operation whose tests must find the fault. */
   operation: Operation
@@ -61,7 +61,7 @@ export function listResources(contract: Contract): Resource[] {
   return listCrudKinds(contract).filter((kind): kind is Resource => kind.list !== undefined)
 }
 
-/** Throws `Refused` if the contract has no such kind. */
+/** The first of `listResources`. Throws `Refused` if the contract has none. */
 export function firstResource(contract: Contract): Resource {
   const [first] = listResources(contract)
   if (!first)

@@ -12,7 +12,7 @@ export interface Recording {
 }
 
 export function contractHar({ url, cases }: Report): string {
-  return writeHar(
+  return toHar(
     cases.flatMap(({ operation, name, failures }) =>
       failures.flatMap(({ exchanges, what, message }) =>
         exchanges.map((exchange) => ({
@@ -25,7 +25,7 @@ export function contractHar({ url, cases }: Report): string {
   )
 }
 
-export function writeHar(recordings: Recording[]): string {
+export function toHar(recordings: Recording[]): string {
   const entries = recordings.map(({ url, exchange, comment }) => ({
     ...toEntry(url, exchange),
     comment,

@@ -57,7 +57,7 @@ ${rows.join('\n')}
 ${reasonList(cells)}
 <h2>Not tested</h2>
 <ul>${[...untested.map(untestedItem), ...unused.map(unusedItem)].join('') || '<li>None.</li>'}</ul>
-<h2>Rules beside the schemas</h2>
+<h2>Rules that the schemas do not express</h2>
 <ul>${refusals.map(refusalItem).join('') || '<li>None.</li>'}</ul>
 <h2>Failures</h2>
 ${failureBlocks.join('\n') || '<p>None.</p>'}

@@ -7,8 +7,8 @@ import { describeMissing, isMissing } from '../coverage.ts'
 import { describeRefusal } from '../refusals.ts'
 import { describeUnused, type Report } from './report.ts'
 
-/** What failed or was not tested, and the rules that the schemas do not express. Each result is at
- *  the line of its operation, if it has one. */
+/** What failed or was not tested, and the rules that the schemas do not express. A result about an
+ *  operation has the line of that operation. */
 export function listResults(
   contract: Contract,
   { error, dredd, cases, cells, untested, unused, refusals }: Report,

@@ -137,8 +137,8 @@ export function toEmail(length: number): string {
 /** Six bytes as JSON. */
 const ESCAPED_CHARACTER = '\u0001'
 
-/** A valid object of more than `bytes` bytes as JSON: the required fields, and the largest other
- *  fields. Undefined if the largest values of all fields are not enough. */
+/** A valid object of more than `bytes` bytes as JSON: the required fields, and as many fields with
+ *  their largest value as needed. Undefined if the largest values of all fields are not enough. */
 export function objectLargerThan(bytes: number, schema: Schema): object | undefined {
   const largestFirst = (one: unknown, other: unknown): number => jsonBytes(other) - jsonBytes(one)
   const fields = Object.entries(schema.properties ?? {}).map(([name, property]) => {

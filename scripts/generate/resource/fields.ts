@@ -151,8 +151,9 @@ function referenceOf(contract: Contract, place: Place, type: string): Reference 
   return reference
 }
 
-/** `initial` of the field: the default, null, or the first value of an enumeration. Undefined for a
- *  required field without a default. Throws `ContractError` in `owner` for any other field. */
+/** `initial` of the field: the default, null, or the first value of an enumeration that create
+ *  requests cannot have. Undefined for a required field without a default. Throws `ContractError`
+ *  in `owner` for any other field. */
 function initialOf(owner: Located<Schema>, field: Field, { value }: Located<Schema>): unknown {
   const { name, creation, isRequired, nullable, options } = field
   const byDefault = readDefault(creation ?? {}) ?? readDefault(value)

@@ -25,15 +25,15 @@ interface SeededId {
   index: number
 }
 
-export function writeFixture(resource: Resource): string {
+export function renderFixture(resource: Resource): string {
   const { type } = resource
   const change = changeOf(resource)
   const types = seededFields(resource).flatMap(({ reference }) => reference?.type ?? [])
   const seeded = [...new Set(types)].map((name) => `${name} = []`)
-  const cases = filtersOf(resource).map((name) => `      ${name}: ${writeCases(resource, name)},`)
+  const cases = filtersOf(resource).map((name) => `      ${name}: ${renderCases(resource, name)},`)
   return `  ${type}: {
-    newBody: ${writeNewBody(resource)},
-    seed: (${seeded.length > 0 ? `{ ${seeded.join(', ')} }` : ''}) => [${seedsOf(resource).map(writeSeed).join(', ')}],
+    newBody: ${renderNewBody(resource)},
+    seed: (${seeded.length > 0 ? `{ ${seeded.join(', ')} }` : ''}) => [${seedsOf(resource).map(renderSeed).join(', ')}],
 ${change === undefined ? '' : `    changes: [[${CHANGED_SEED}, ${literal(change)}]],\n`}    filterCases: {
 ${cases.join('\n')}
     },
@@ -51,9 +51,9 @@ function decidingField({ search }: Resource, filter: string): string {
 }
 
 /** The code of the example. The IDs of new records replace the references of the example. */
-function writeNewBody({ fields, create: { body } }: Resource): string {
+function renderNewBody({ fields, create: { body } }: Resource): string {
   const lines = Object.entries(body.example as Body).map(
-    ([name, value]) => writeNewId(fields, body, name) ?? `${name}: ${literal(value)}`,
+    ([name, value]) => renderNewId(fields, body, name) ?? `${name}: ${literal(value)}`,
   )
   const creates = lines.some((line) => line.includes('await newRecord('))
   return `${creates ? 'async (client)' : '()'} => ({ ${lines.join(', ')} })`
@@ -61,7 +61,7 @@ function writeNewBody({ fields, create: { body } }: Resource): string {
 
 /** The code that creates the record to which the field refers. Undefined if the field of the
  *  example has no reference. */
-export function writeNewId(
+export function renderNewId(
   fields: Field[],
   { example }: MediaType,
   name: string,
@@ -77,7 +77,7 @@ function seedsOf(resource: Resource): Body[] {
   )
 }
 
-/** The required fields, and those of filters and sorts. */
+/** The fields of create requests that are required, or that a filter, the search or a sort uses. */
 function seededFields(resource: Resource): Field[] {
   const listed = listedFields(resource)
   return resource.fields.filter(
@@ -104,9 +104,9 @@ function seedOf(resource: Resource, variant: number, isEmpty: boolean): Body {
   )
 }
 
-function writeSeed(seed: Body): string {
+function renderSeed(seed: Body): string {
   const entries = Object.entries(seed).map(
-    ([name, value]) => `${name}: ${isSeededId(value) ? writeSeededId(value) : literal(value)}`,
+    ([name, value]) => `${name}: ${isSeededId(value) ? renderSeededId(value) : literal(value)}`,
   )
   return `{ ${entries.join(', ')} }`
 }
@@ -115,7 +115,7 @@ function isSeededId(value: unknown): value is SeededId {
   return isObject(value) && typeof value.type === 'string' && typeof value.index === 'number'
 }
 
-function writeSeededId({ type, index }: SeededId): string {
+function renderSeededId({ type, index }: SeededId): string {
   return `${type}[${index}].id`
 }
 
@@ -136,7 +136,7 @@ function vary({ kind, options, creation = {} }: Field, value: unknown, variant: 
     : number - variant
 }
 
-/** Text with a format or pattern does not vary, except for an email. */
+/** Varies an email and plain text. Text with another format or with a pattern stays the same. */
 function varyText(schema: Schema, value: unknown, variant: number): unknown {
   if (variant === 0 && value !== undefined && value !== null) return value
   if (schema.format === 'email') return `${variant}${value ?? '@example.com'}`
@@ -173,25 +173,25 @@ export function filtersWithoutCases(resource: Resource): string[] {
   })
 }
 
-function writeCases(resource: Resource, filter: string): string {
+function renderCases(resource: Resource, filter: string): string {
   if (filtersWithoutCases(resource).includes(filter)) return '[]'
   const seed = seedsOf(resource)[CHANGED_SEED]
   const time = /_(after|before)$/.exec(filter)?.[1]
-  if (time) return writeTimeCase(fieldOf(filter), time === 'after' ? '>' : '<', seed)
+  if (time) return renderTimeCase(fieldOf(filter), time === 'after' ? '>' : '<', seed)
   const field = decidingField(resource, filter)
   const value = changeOf(resource)?.[field] ?? seed?.[field]
-  if (isSeededId(value)) return writeReferenceCase(field, value)
+  if (isSeededId(value)) return renderReferenceCase(field, value)
   const text = filter === 'search' ? String(value).toUpperCase() : String(value)
   return `[[${literal(encodeURIComponent(text))}, ({ ${field} }) => ${field} === ${literal(value)}]]`
 }
 
-function writeReferenceCase(field: string, value: SeededId): string {
-  const id = writeSeededId(value)
+function renderReferenceCase(field: string, value: SeededId): string {
+  const id = renderSeededId(value)
   const seeded = `{ ${value.type} = [] }`
   return `[[(${seeded}) => ${id}, ({ ${field} }, ${seeded}) => ${field} === ${id}]]`
 }
 
-function writeTimeCase(field: string, comparison: string, seed: Body | undefined): string {
+function renderTimeCase(field: string, comparison: string, seed: Body | undefined): string {
   const value = seed?.[field]
   const limit = typeof value === 'string' ? literal(value) : 'at(1)'
   return `[[${limit}, ({ ${field} }) => ${field} !== null && ${field} ${comparison} ${limit}]]`

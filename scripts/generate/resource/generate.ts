@@ -3,23 +3,23 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Refused } from '../../../errors.ts'
-import { isPlain } from '../../model/document-folder.ts'
+import { hasPlainDocument } from '../../model/document-folder.ts'
 import { readContract } from '../../model/yaml.ts'
 import { listNames, newMigrationFile } from '../files.ts'
 import { formatFiles } from '../format.ts'
-import { writeStubs } from '../stubs.ts'
+import { renderStubs } from '../stubs.ts'
 import { filtersWithoutCases } from './fixture.ts'
-import { writeHandlers } from './handlers.ts'
-import { insertionsFor, insertLines } from './insertions.ts'
-import { writeMigration } from './migration.ts'
-import { writeRecords } from './records.ts'
+import { renderHandlers } from './handlers.ts'
+import { insertionsFor, prepareInsertions } from './insertions.ts'
+import { renderMigration } from './migration.ts'
+import { renderRecords } from './records.ts'
 import { type Resource, readResource } from './resource.ts'
-import { writeTest } from './tests.ts'
+import { renderTest } from './tests.ts'
 
 /** Paths are relative to the root. */
 export interface ResourceFiles {
   written: string[]
-  /** Files of all resources, to which lines for this resource were added. */
+  /** Files that all resources share, and that got lines for this resource. */
   changed: string[]
   /** Stubs of tests that the new test replaces. */
   removed: string[]
@@ -30,10 +30,10 @@ export interface ResourceFiles {
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
 /** Writes the handlers, records file, migration, test and fixture of a resource. Throws
- *  `ContractError` if the contract does not describe the resource as needed, and `Refused` if a
- *  file exists that is not an unchanged stub. In both cases, nothing is written. */
+ *  `ContractError` if the contract does not describe the resource as needed, and `Refused` for
+ *  example if a file exists that is not an unchanged stub. In both cases, nothing is written. */
 export async function generateResource(slug: string, root = ROOT): Promise<ResourceFiles> {
-  if (isPlain(root))
+  if (hasPlainDocument(root))
     throw new Refused(
       'This service is made from an OpenAPI document and stores nothing: ' +
         `write the handlers of ${slug} in handlers/ by hand`,
@@ -41,16 +41,16 @@ export async function generateResource(slug: string, root = ROOT): Promise<Resou
   const contract = await readContract(root)
   const resource = readResource(contract, slug)
   const files: Record<string, string> = {
-    ...writeHandlers(resource),
-    [`records/${slug}.ts`]: writeRecords(resource),
-    [await newMigrationFile(root, resource.table)]: writeMigration(resource),
-    [`test/handlers/${slug}.test.ts`]: writeTest(resource),
+    ...renderHandlers(resource),
+    [`records/${slug}.ts`]: renderRecords(resource),
+    [await newMigrationFile(root, resource.table)]: renderMigration(resource),
+    [`test/handlers/${slug}.test.ts`]: renderTest(resource),
   }
-  const stubs = writeStubs(contract, [])
+  const stubs = renderStubs(contract, [])
   await assertReplaceable(root, Object.keys(files), stubs)
   await assertNoMigration(root, resource)
   await assertReferencesKept(root, resource)
-  const insertions = await insertLines(root, insertionsFor(resource))
+  const insertions = await prepareInsertions(root, insertionsFor(resource))
   const removed = await findUnchangedStubs(root, resource, stubs)
 
   for (const [file, text] of [...Object.entries(files), ...insertions.changed]) {

@@ -1,19 +1,20 @@
-/** Writes the source of the handlers of a resource, by file path. */
+/** The source text of the handlers of a resource. */
 import type { Operation } from '../../model/operations.ts'
 import type { Resource } from './resource.ts'
 
-export function writeHandlers(resource: Resource): Record<string, string> {
+/** The source text by file path. */
+export function renderHandlers(resource: Resource): Record<string, string> {
   const files: [Operation | undefined, (resource: Resource, id: string, emit: string) => string][] =
     [
-      [resource.list, writeList],
-      [resource.create, writeCreate],
-      [resource.get, writeGet],
-      [resource.update, writeUpdate],
-      [resource.delete, writeDelete],
+      [resource.list, renderList],
+      [resource.create, renderCreate],
+      [resource.get, renderGet],
+      [resource.update, renderUpdate],
+      [resource.delete, renderDelete],
     ]
   return Object.fromEntries(
-    files.flatMap(([operation, write]) =>
-      operation ? [[pathOf(operation), write(resource, operation.id, eventOf(operation))]] : [],
+    files.flatMap(([operation, render]) =>
+      operation ? [[pathOf(operation), render(resource, operation.id, eventOf(operation))]] : [],
     ),
   )
 }
@@ -37,7 +38,7 @@ const emitLine = (type: string, id: string): string =>
 
 const withEmit = (type: string, names: string): string => (type === '' ? names : `${names}, emit`)
 
-function writeList({ slug, typeName, variable }: Resource, id: string): string {
+function renderList({ slug, typeName, variable }: Resource, id: string): string {
   return `import { operations } from '../generated/operations.ts'
 import { type ListPage, listPage } from '../records/list.ts'
 import { type ${typeName}, ${variable}Listing } from '../records/${slug}.ts'
@@ -50,7 +51,7 @@ export async function ${id}(call: Call<'${id}'>): Promise<ListPage<${typeName}>>
 `
 }
 
-function writeCreate({ slug, typeName, variable }: Resource, id: string, event: string): string {
+function renderCreate({ slug, typeName, variable }: Resource, id: string, event: string): string {
   return `import { insert${typeName}, type ${typeName} } from '../records/${slug}.ts'
 import type { Call } from './call.ts'
 
@@ -62,7 +63,7 @@ export async function ${id}(call: Call<'${id}'>): Promise<${typeName}> {
 `
 }
 
-function writeGet(resource: Resource, id: string): string {
+function renderGet(resource: Resource, id: string): string {
   const { slug, typeName, variable, idParameter, noun } = resource
   return `import { assertFound } from '../errors.ts'
 import { findRecord } from '../records/list.ts'
@@ -82,7 +83,7 @@ const findForUpdate = ({ variable, idParameter, noun }: Resource): string =>
   assertFound(current, '${noun}')
   assertMatch(current)`
 
-function writeUpdate(resource: Resource, id: string, event: string): string {
+function renderUpdate(resource: Resource, id: string, event: string): string {
   const { slug, typeName, variable } = resource
   return `import { assertFound } from '../errors.ts'
 import { findChanges } from '../records/changes.ts'
@@ -102,7 +103,7 @@ export async function ${id}(call: Call<'${id}'>): Promise<${typeName}> {
 `
 }
 
-function writeDelete(resource: Resource, id: string, event: string): string {
+function renderDelete(resource: Resource, id: string, event: string): string {
   const { slug, typeName, variable } = resource
   return `import { assertFound } from '../errors.ts'
 import { findRecord } from '../records/list.ts'

@@ -1,8 +1,8 @@
-/** The lines that a generated resource adds to files of all resources. */
+/** The lines that a generated resource adds to files that all resources share. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Field } from './fields.ts'
-import { writeFixture } from './fixture.ts'
+import { renderFixture } from './fixture.ts'
 import type { Resource } from './resource.ts'
 
 /** A text to insert after the last match of `after`. */
@@ -21,10 +21,10 @@ export function insertionsFor(resource: Resource): Insertion[] {
   const removal = resource.delete ? 'Clients and users delete records' : 'Deleted with the account'
   return [
     {
-      // At the end, because a resource stands below those that its seeds refer to.
+      // At the end of FIXTURES: a resource stands below those that its seeds refer to.
       file: 'test/resources.ts',
       after: /^const FIXTURES: [\s\S]*?\n(?=\}\n)/gm,
-      text: writeFixture(resource),
+      text: renderFixture(resource),
       task: `add ${type} to FIXTURES`,
     },
     {
@@ -91,8 +91,8 @@ function newImport(file: string, name: string, from: string, task: string): Inse
   }
 }
 
-/** The new texts of the files, and the tasks that are left for a person. */
-export async function insertLines(
+/** Returns the new texts of the files and the tasks that are left for a person. Writes nothing. */
+export async function prepareInsertions(
   root: string,
   insertions: Insertion[],
 ): Promise<{ changed: [file: string, text: string][]; left: string[] }> {

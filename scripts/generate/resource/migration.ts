@@ -6,13 +6,13 @@ import type { Resource } from './resource.ts'
 const IS_POSTGRES = "  const postgres = knex.client.config.client === 'pg'\n"
 const TEXT_TYPE = "  const textType = postgres ? 'text collate \"C\"' : 'text'\n"
 
-export function writeMigration(resource: Resource): string {
+export function renderMigration(resource: Resource): string {
   const { table, fields, search } = resource
   const hasText = fields.some(({ kind }) => kind === 'text')
   const indexes = [
-    ...fields.flatMap((field) => (field.reference ? [writeReferenceIndex(table, field)] : [])),
-    ...indexedColumns(resource).map((column) => writeIndex(table, column)),
-    ...nullableSorts(resource).map((column) => writeDescendingIndex(table, column)),
+    ...fields.flatMap((field) => (field.reference ? [renderReferenceIndex(table, field)] : [])),
+    ...indexedColumns(resource).map((column) => renderIndex(table, column)),
+    ...nullableSorts(resource).map((column) => renderDescendingIndex(table, column)),
   ]
   const dependsOnDatabase = hasText || nullableSorts(resource).length > 0
   const constants = (dependsOnDatabase ? IS_POSTGRES : '') + (hasText ? TEXT_TYPE : '')
@@ -61,15 +61,15 @@ function indexedColumns({ fields, filters, sorts }: Resource): string[] {
   return names.filter((name) => !fields.some((field) => field.name === name && field.reference))
 }
 
-/** The ID comes first, so the index also finds what refers to a record that is to be deleted. */
-const writeReferenceIndex = (table: string, { name, reference }: Field): string =>
+/** The reference comes first, so the index also finds the records that refer to a given record. */
+const renderReferenceIndex = (table: string, { name, reference }: Field): string =>
   `  await knex.raw('create index ${table}_by_${reference?.type} on ${table} (${name}, account_id, id)')`
 
-const writeIndex = (table: string, name: string): string =>
+const renderIndex = (table: string, name: string): string =>
   `  await knex.raw('create index ${table}_by_${name} on ${table} (account_id, ${name}, id)')`
 
 /** Nulls come last in both directions, for which PostgreSQL needs a second index. */
-const writeDescendingIndex = (table: string, name: string): string =>
+const renderDescendingIndex = (table: string, name: string): string =>
   `  if (postgres)
     await knex.raw(
       'create index ${table}_by_${name}_desc on ${table} (account_id, ${name} desc nulls last, id desc)',

@@ -1,13 +1,13 @@
-/** Writes the records file of a resource. */
+/** The source text of the records file of a resource. */
 import { literal } from '../typescript-text.ts'
 import type { ColumnKind, Field } from './fields.ts'
 import { isNullableColumn, nullableSorts } from './migration.ts'
 import type { Resource } from './resource.ts'
 
-export function writeRecords(resource: Resource): string {
+export function renderRecords(resource: Resource): string {
   const { table, typeName, variable, create, fields, update } = resource
   const row = `${typeName}Row`
-  return `${writeImports(resource)}
+  return `${renderImports(resource)}
 export type ${typeName} = components['schemas']['${typeName}']
 type New${typeName} = Body<'${create.id}'>
 
@@ -29,25 +29,25 @@ ${linesFor(fields, (field) => `    ${field.name}: ${contractValue(field)},`)}
 
 export const ${variable}Listing: Listing<${row}, ${typeName}> = {
   table: '${table}',
-  fromRow,${writeSearchFilter(resource)}${writeNullable(resource)}
+  fromRow,${renderSearchFilter(resource)}${renderNullable(resource)}
 }
 
-${writeSearchText(resource)}${throwsComment(createdReferences(resource))}export async function insert${typeName}(
+${renderSearchText(resource)}${throwsComment(createdReferences(resource))}export async function insert${typeName}(
   scope: WriteScope,
   input: New${typeName},
   now: Date,
 ): Promise<${typeName}> {
-${writeCreationChecks(resource)}  const row: ${row} = {
+${renderCreationChecks(resource)}  const row: ${row} = {
     id: newId(),
 ${linesFor(fields, (field) => `    ${insertedProperty(field)},`)}
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
-${writeInsertion(resource)}}
-${update ? writeUpdate(resource) : ''}${resource.delete ? writeDelete(resource) : ''}`
+${renderInsertion(resource)}}
+${update ? renderUpdate(resource) : ''}${resource.delete ? renderDelete(resource) : ''}`
 }
 
-function writeImports(resource: Resource): string {
+function renderImports(resource: Resource): string {
   const { fields, search, update } = resource
   const fromLists = [
     ...(search.length > 0 ? ['containing', 'foldText'] : []),
@@ -79,7 +79,7 @@ const linesFor = (fields: Field[], line: (field: Field) => string): string =>
 
 const isTime = ({ kind }: Field): boolean => kind === 'time'
 
-/** Whether the code converts a time of a request or of the default. */
+/** Whether the generated code converts a time of a request or of the default. */
 function needsToMillis(field: Field): boolean {
   return isTime(field) && (field.creation ?? field.change ?? field.initial ?? null) !== null
 }
@@ -110,7 +110,7 @@ function contractValue({ name, kind, nullable }: Field): string {
   return `row.${name}`
 }
 
-/** A reference of the create request is a variable: `writeCreationChecks` declares it. */
+/** A reference of the create request is a variable: `renderCreationChecks` declares it. */
 function insertedProperty(field: Field): string {
   return field.reference && field.creation ? field.name : `${field.name}: ${insertedValue(field)}`
 }
@@ -131,12 +131,12 @@ function storedValue(kind: ColumnKind, value: string): string {
   return kind === 'time' && value !== 'null' ? `toMillis(${value})` : value
 }
 
-function writeNullable(resource: Resource): string {
+function renderNullable(resource: Resource): string {
   const names = nullableSorts(resource)
   return names.length === 0 ? '' : `\n  nullable: ${literal(names)},`
 }
 
-function writeUpdate(resource: Resource): string {
+function renderUpdate(resource: Resource): string {
   const { table, typeName, fields, search } = resource
   const changed = fields.filter(({ change }) => change !== undefined)
   const converted = changed.flatMap(({ name, kind }) => {
@@ -147,7 +147,7 @@ function writeUpdate(resource: Resource): string {
   })
   if (search.length > 0) converted.push('search_text: searchText({ ...current, ...changes }), ')
   const references = changed.filter(({ reference }) => reference)
-  const checks = references.map((field) => writeCheck(field, `changes.${field.name}`)).join('')
+  const checks = references.map((field) => renderCheck(field, `changes.${field.name}`)).join('')
   return `
 ${throwsComment(references)}export async function update${typeName}Fields(
   scope: WriteScope,
@@ -162,7 +162,7 @@ ${checks}  const row = { ...changes, ${converted.join('')}updated_at: nextUpdate
 `
 }
 
-function writeDelete({ table, typeName }: Resource): string {
+function renderDelete({ table, typeName }: Resource): string {
   return `
 export async function delete${typeName}Row(scope: WriteScope, id: string): Promise<void> {
   await scope.rows('${table}').where({ id }).delete()
@@ -181,19 +181,19 @@ function throwsComment(references: Field[]): string {
   return `/** Throws \`InvalidInput\` for an unknown ${others === '' ? '' : `${others} or `}${nouns.at(-1)}. */\n`
 }
 
-function writeCreationChecks(resource: Resource): string {
+function renderCreationChecks(resource: Resource): string {
   const references = createdReferences(resource)
   if (references.length === 0) return ''
   const names = references.map(({ name, isRequired }) => (isRequired ? name : `${name} = null`))
-  const checks = references.map((field) => writeCheck(field, field.name))
+  const checks = references.map((field) => renderCheck(field, field.name))
   return `  const { ${names.join(', ')} } = withStoredIds(input)\n${checks.join('')}`
 }
 
-function writeCheck({ name, reference }: Field, value: string): string {
+function renderCheck({ name, reference }: Field, value: string): string {
   return `  await assertReference(scope, '${name}', '${reference?.table}', ${value})\n`
 }
 
-function writeInsertion({ table, search, variable }: Resource): string {
+function renderInsertion({ table, search, variable }: Resource): string {
   if (search.length === 0)
     return `  await scope.insert('${table}', row)
   return fromRow(row)
@@ -204,12 +204,12 @@ function writeInsertion({ table, search, variable }: Resource): string {
 `
 }
 
-function writeSearchFilter({ table, search }: Resource): string {
+function renderSearchFilter({ table, search }: Resource): string {
   if (search.length === 0) return ''
   return `\n  filters: { search: (value) => containing('${table}.search_text', value) },`
 }
 
-function writeSearchText({ typeName, fields, search }: Resource): string {
+function renderSearchText({ typeName, fields, search }: Resource): string {
   if (search.length === 0) return ''
   const values = search.map((name) =>
     fields.some((field) => field.name === name && field.nullable) ? `${name} ?? ''` : name,

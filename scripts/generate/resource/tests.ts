@@ -2,12 +2,12 @@
 import type { MediaType, Operation } from '../../model/operations.ts'
 import { fail } from '../../model/source.ts'
 import { literal } from '../typescript-text.ts'
-import { writeNewId } from './fixture.ts'
+import { renderNewId } from './fixture.ts'
 import { eventOf } from './handlers.ts'
 import type { Reference } from './references.ts'
 import type { Resource } from './resource.ts'
 
-export function writeTest(resource: Resource): string {
+export function renderTest(resource: Resource): string {
   const { update } = resource
   const checks = update ? 'expectRead, expectUpdate' : 'expectRead'
   const references = testedReferences(resource)
@@ -18,10 +18,10 @@ export function writeTest(resource: Resource): string {
     ...(references.length > 0 ? ['UNKNOWN_ID'] : []),
   ]
   const tests = [
-    writeCreateTest(resource),
-    ...references.map((field) => writeReferenceTests(resource, field)),
-    writeUpdateTest(resource),
-    writeDeleteTest(resource),
+    renderCreateTest(resource),
+    ...references.map((field) => renderReferenceTests(resource, field)),
+    renderUpdateTest(resource),
+    renderDeleteTest(resource),
   ]
   return `import { beforeAll, expect, test } from 'vitest'
 import { type Client, sharedApp } from '../helpers.ts'
@@ -50,7 +50,7 @@ interface TestedReference {
   reference: Reference
 }
 
-function writeCreateTest(resource: Resource): string {
+function renderCreateTest(resource: Resource): string {
   const { create, get, slug, fields, type } = resource
   const initial = fields
     .filter(({ creation, initial }) => creation === undefined && initial !== undefined)
@@ -69,7 +69,7 @@ test('${create.id}, ${get.id}: the example of the contract → 201, and a GET re
 `
 }
 
-function writeReferenceTests(
+function renderReferenceTests(
   { create, type, slug }: Resource,
   { name, reference }: TestedReference,
 ): string {
@@ -93,13 +93,13 @@ test('${create.id}: the ${reference.noun} of another account, or an unknown one 
 ${reference.deletion ? deletion : ''}`
 }
 
-function writeUpdateTest(resource: Resource): string {
+function renderUpdateTest(resource: Resource): string {
   const { create, update, slug, type } = resource
   if (!update) return ''
   return `
 test('${update.id}: the example of the contract changes only its fields, with one event', async () => {
   const { id } = await newRecord(client, '${type}')
-  await expectUpdate(client, \`/${slug}/\${id}\`, ${writeUpdateBody(update.body, resource)})
+  await expectUpdate(client, \`/${slug}/\${id}\`, ${renderUpdateBody(update.body, resource)})
   expect((await client.patch(\`/${slug}/\${id}\`, {})).status).toBe(200)
   expect(await eventsAbout(client, id)).toEqual(${events(create, update)})
 })
@@ -107,15 +107,15 @@ test('${update.id}: the example of the contract changes only its fields, with on
 }
 
 /** The code of the example. The IDs of new records replace the references of the example. */
-function writeUpdateBody(body: MediaType, { fields }: Resource): string {
+function renderUpdateBody(body: MediaType, { fields }: Resource): string {
   const example = exampleOf(body)
   const ids = Object.keys(body.example as object)
-    .map((name) => writeNewId(fields, body, name))
+    .map((name) => renderNewId(fields, body, name))
     .filter((line) => line !== undefined)
   return ids.length === 0 ? example : `{ ...${example}, ${ids.join(', ')} }`
 }
 
-function writeDeleteTest({ create, delete: deletion, slug, type }: Resource): string {
+function renderDeleteTest({ create, delete: deletion, slug, type }: Resource): string {
   if (!deletion) return ''
   return `
 test('${deletion.id}: the record is no longer there', async () => {

@@ -1,6 +1,6 @@
-/** The page of a one-time link, of an invitation or for a new password: the user chooses a password
- *  and is signed in. Opening the page does not use up the link, because mail programs preview
- *  links. */
+/** The page of a one-time link, which is an invitation or a password link: the user chooses a
+ *  password and is signed in. Opening the page does not use up the link, because mail programs
+ *  preview links. */
 import { assertPassword, hashPassword } from '../../../auth/password.ts'
 import { hashOfToken } from '../../../auth/session.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'

@@ -202,7 +202,7 @@ async function transfer(visit: Visit): Promise<PageResult> {
   if (passwordErrors) return transferPage(visit, passwordErrors)
   await visit.change(async (scope) => {
     await transferOwnership(scope, user.id, newOwner.id, now)
-    // The former owner has seen the links of all users, and could sign in with one as that user.
+    // The former owner may have copied one-time links of users, and could sign in as these users.
     await deleteInvitations(scope)
     const changes = { owner: { from: user.fullName, to: newOwner.fullName } }
     await visit.audit(scope, 'account.ownership_transferred', accountTarget(visit), { changes })

@@ -203,7 +203,7 @@ async function signOut({ sessions, ctx }: GuestVisit): Promise<PageResult> {
   return { to: '/sign-in?signed-out' }
 }
 
-/** In a cookie, so that pages are never painted in the wrong theme first. */
+/** Stores the theme in a cookie, so that no page is first painted in the wrong theme. */
 function chooseTheme({ form: input, ctx }: GuestVisit): PageResult {
   ctx.cookies.set('muster-theme', parseTheme(input.get('theme')), {
     httpOnly: true,

@@ -111,7 +111,7 @@ async function emailTakenErrors({ scope }: Visit, email: string): Promise<Errors
     : UNUSABLE_EMAIL
 }
 
-/** The only page that shows a one-time link, of an invitation or for a new password. */
+/** The only page that shows a one-time link, which is an invitation or a password link. */
 export function linkPage(
   { config }: Visit,
   user: Pick<User, 'id' | 'fullName'> & { hasJoined: boolean },

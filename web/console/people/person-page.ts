@@ -38,10 +38,10 @@ import {
 } from '../ui.ts'
 import { accessFields, flattenAccess, readAccess } from './access-form.ts'
 import { linkPage } from './invite.ts'
-import { CRUMBS, findPerson, type Person, personStatus } from './person.ts'
+import { CRUMBS, loadPerson, type Person, personStatus } from './person.ts'
 
 export const personRoutes: Route[] = [
-  get('/people/:user', isOwner, async (visit) => personPage(visit, await findPerson(visit))),
+  get('/people/:user', isOwner, async (visit) => personPage(visit, await loadPerson(visit))),
   post('/people/:user', isOwner, changeAccess),
   post('/people/:user/link', isOwner, createLink),
   post('/people/:user/withdraw', isOwner, withdrawInvitation),
@@ -169,7 +169,7 @@ function deactivateButton({ id, fullName }: Person): Html {
 }
 
 async function changeAccess(visit: Visit): Promise<PageResult> {
-  const person = await findPerson(visit)
+  const person = await loadPerson(visit)
   const { access, errors } = readAccess(visit.form)
   // For the Owner, `updateAccess` refuses every change, whatever the fields contain.
   if (hasErrors(errors) && person.role !== 'owner') return personPage(visit, person, errors)
@@ -185,7 +185,7 @@ async function changeAccess(visit: Visit): Promise<PageResult> {
 }
 
 async function createLink(visit: Visit): Promise<PageResult> {
-  const person = await findPerson(visit)
+  const person = await loadPerson(visit)
   const link = await visit.change(async (scope) => {
     // Checked in the transaction: a link for a user who has just become the Account Owner would
     // give the account away.
@@ -206,7 +206,7 @@ async function createLink(visit: Visit): Promise<PageResult> {
 }
 
 async function withdrawInvitation(visit: Visit): Promise<PageResult> {
-  const person = await findPerson(visit)
+  const person = await loadPerson(visit)
   const { id, fullName, email } = person
   await visit.change(async (scope) => {
     if (!(await deleteInvitedUser(scope, id)))
@@ -217,7 +217,7 @@ async function withdrawInvitation(visit: Visit): Promise<PageResult> {
 }
 
 async function withdrawPasswordLink(visit: Visit): Promise<PageResult> {
-  const person = await findPerson(visit)
+  const person = await loadPerson(visit)
   await visit.change(async (scope) => {
     if (await deleteInvitation(scope, person.id))
       await visit.audit(scope, 'user.password_link_withdrawn', userTarget(person))
@@ -226,7 +226,7 @@ async function withdrawPasswordLink(visit: Visit): Promise<PageResult> {
 }
 
 async function switchStatus(visit: Visit, status: User['status']): Promise<PageResult> {
-  const person = await findPerson(visit)
+  const person = await loadPerson(visit)
   const { id, fullName } = person
   const isActive = status === 'active'
   await visit.change(async (scope) => {

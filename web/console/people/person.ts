@@ -29,7 +29,7 @@ export async function listPeople({ scope }: Visit): Promise<Person[]> {
 }
 
 /** The user in the URL. Throws 404. */
-export async function findPerson(visit: Visit): Promise<Person> {
+export async function loadPerson(visit: Visit): Promise<Person> {
   const person = (await listPeople(visit)).find(({ id }) => id === visit.params.user)
   return person ?? visit.ctx.throw(404)
 }

@@ -91,8 +91,8 @@ function inlineValue(
   return html`<span class="clip">${toText(value)}</span>`
 }
 
-/** `€125.00`. `x-currency` names the field of `item` with the currency. Undefined for a value that
- *  is no amount of money, and without a currency. */
+/** The value with its currency: `€125.00`. `x-currency` of the schema names the field of `item`
+ *  with the currency. Undefined if there is no currency or the value is not a number. */
 export function amountOf(
   schema: Schema,
   value: unknown,
@@ -118,7 +118,8 @@ function money(minor: number, currency: string): string {
   return format.format(`${minor}e-${digits}` as `${number}`)
 }
 
-/** Amounts are stored in minor units, but shown in the currency: drops `_minor`. */
+/** The name of an amount without `_minor`: amounts are stored in minor units, but shown in major
+ *  units. */
 export function shownName(name: string, schema: Schema): string {
   return schema['x-currency'] === undefined ? name : name.replace(/_minor$/, '')
 }

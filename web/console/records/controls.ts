@@ -176,7 +176,7 @@ function optionElement({ value, label }: Choice, isSelected: boolean): Html {
   return html`<option value="${value}"${isSelected && html` selected`}>${label}</option>`
 }
 
-/** A list of objects. Starts with one empty group. */
+/** A list of objects. An empty list shows one empty group. */
 function groups(field: FormField, context: ControlContext): Html {
   const { path, schema } = field
   const count = Math.max(1, groupCount(context.draft, field))
@@ -248,7 +248,7 @@ function scalar(field: FormField, context: ControlContext): Html {
 /** A type and a text with one value per line. */
 function scalars(field: FormField, context: ControlContext): Html {
   const kind = context.draft.get(kindName(field.path)) ?? 'text'
-  // JSON only shows a list that already has another form.
+  // JSON is offered only for a list that is JSON already: lines cannot represent such a list.
   const kinds = Object.entries(LIST_KINDS)
     .filter(([value]) => value !== 'json' || kind === 'json')
     .map(([value, label]) => ({ value, label }))

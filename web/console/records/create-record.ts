@@ -39,7 +39,8 @@ function startDraft(schema: Schema, query: URLSearchParams): Draft {
   for (const field of schemaFields('', schema)) {
     const value = query.get(field.path)
     if (value !== null) draft.set(field.path, value)
-    // A default in a `json` field would count as JSON that the user typed: see `withKeyedFields`.
+    // A default in a `json` field would count as JSON that the user typed: see `withKeyedFields`
+    // in keyed-fields.ts.
     else if (field.schema.default !== undefined && field.kind !== 'json')
       writeField(draft, field, field.schema.default)
   }

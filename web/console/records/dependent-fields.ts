@@ -3,7 +3,8 @@
 import type { Draft } from './draft.ts'
 import type { FormField } from './field.ts'
 
-/** Connects the fields of an object by `x-depends-on`. */
+/** Links each dependent field to its driver: the field of the same object that its `x-depends-on`
+ *  names. A driver reloads the form when its value changes. */
 export function withDrivers(fields: FormField[]): FormField[] {
   const driverOf = ({ schema }: FormField): FormField | undefined =>
     fields.find(({ name }) => name === schema['x-depends-on'])

@@ -31,7 +31,8 @@ export function convertText(value: unknown, convert: (text: string) => unknown):
   return typeof value === 'string' && value !== '' ? convert(value) : value
 }
 
-/** The option with this text. Options can be numbers or booleans. */
+/** The option with this text. Options can be numbers or booleans. Returns the text if no option has
+ *  it. */
 export function optionFor(text: string, { enum: options = [] }: Schema): unknown {
   return options.find((one) => String(one) === text) ?? text
 }
@@ -42,7 +43,7 @@ export function toBoolean(text: string): unknown {
   return text === 'false' ? false : text
 }
 
-/** Returns the text if it is not a number; the contract then rejects it. */
+/** Returns the text if it is not a number, so that the contract or the caller rejects it. */
 export function toNumber(text: string, { type }: Schema): unknown {
   if (type === 'integer') return convertParameter(text.trim(), 'integer')
   return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text.trim()) && Number.isFinite(Number(text))
@@ -71,7 +72,8 @@ export function fitsTimeInput(text: string): boolean {
   return text === '' || DATE_TIME_LOCAL.test(text)
 }
 
-/** JSON if a text is empty or has a line break, so that it is not one line. */
+/** Writes one text per line, or JSON if a text is empty or has a line break: such a text cannot be
+ *  one line. */
 export function writeLines(draft: Draft, { path }: FormField, value: unknown): void {
   const lines = listOf(value).map(String)
   const fitsLines = lines.every((line) => line !== '' && !/[\r\n]/.test(line))

@@ -110,7 +110,7 @@ const KINDS: Record<FieldKind, KindRules> = {
     write: writeParts,
     read: readParts,
   },
-  /** An object whose keys another record decides: see keyed-fields.ts. */
+  /** An object whose keys another field decides: see keyed-fields.ts. */
   keyed: { fits: () => false, write: writeParts, read: readKeyedParts },
   /** A text, a number or a boolean. */
   scalar: {

@@ -25,7 +25,7 @@ export interface RecordForm {
   problem?: string
   /** Search results for the reference at this path. */
   suggestions?: { path: string; result: SearchResult }
-  /** The current values by field path, after a conflict. */
+  /** After a conflict: the stored values of the fields that the user changed, by field path. */
   stored?: Record<string, Content>
   hidden?: Record<string, string>
 }

@@ -139,7 +139,8 @@ interface QuestionList {
   expected: string
 }
 
-/** `names`: the fields that may refer to the record. `schema`: of the answers. */
+/** Finds the first field in `names` that refers to a record with questions. `schema` is the schema
+ *  of the object with the answers. */
 function findQuestions(names: string[], schema: Schema): Questions | undefined {
   for (const reference of names) {
     const resource = referencedResource(reference)
@@ -149,8 +150,9 @@ function findQuestions(names: string[], schema: Schema): Questions | undefined {
   return undefined
 }
 
-/** The list whose entries have a `key` and an expected answer: a property with `x-by-option`, where
- *  one option has the same types (`oneOf`) as an answer. */
+/** Finds the list of questions: its entries have a `key` and an expected answer. The expected
+ *  answer is the property whose `x-by-option` has an option with the same types (`oneOf`) as an
+ *  answer to the questions. */
 function findQuestionList(resource: Resource, answerSchema: Schema): QuestionList | undefined {
   for (const [listField, { items }] of recordFields(resource)) {
     const properties = items?.properties ?? {}
@@ -165,8 +167,8 @@ function findQuestionList(resource: Resource, answerSchema: Schema): QuestionLis
   return undefined
 }
 
-/** The labels of the questions in the loaded records, by key. Empty if a value with this schema
- *  contains no answers. */
+/** The labels of the questions, by key. Empty if `schema` is not the schema of answers, or the
+ *  record with the questions is not in `known`. */
 export function keyLabels(schema: Schema, item: Item, known: KnownRecords): Record<string, string> {
   const source = findQuestions(Object.keys(item), schema)
   if (!source) return {}
@@ -197,9 +199,9 @@ function questionPart(
   }
 }
 
-/** The schema of one answer. `schema`: of all answers. Permits only the type of the expected
- *  answers, unless these have several types, or the stored answer has another type and would be
- *  lost. */
+/** The schema of one answer. `schema` is the schema of the object with all answers. Permits only
+ *  the type of the expected answers. Permits all types if the expected answers have several types,
+ *  or the stored answer has another type: otherwise the form would lose the stored answer. */
 function chooseAnswerSchema(schema: Schema, expected: unknown, answer: unknown): Schema {
   const anyAnswer = valueSchema(schema)
   const types = new Set([expected].flat().map((one) => typeof one))

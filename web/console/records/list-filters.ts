@@ -31,7 +31,7 @@ export interface FilterContext {
 
 type Filter = Resource['filters'][number]
 
-/** A filter with more options, or without a list of options, is collapsed under "More filters". */
+/** Filters with more options, or without a list of options, are collapsed. The search is not. */
 const MAX_VISIBLE_OPTIONS = 8
 
 export function recordFilters(context: FilterContext): Html {

@@ -196,7 +196,8 @@ function fileLink({ resource, visit }: List, item: Item): Content {
 /** A text field that permits more characters has no column. */
 const MAX_COLUMN_CHARACTERS = 500
 
-/** Short fields that users write, fields to sort or filter by, and all integers and enums. */
+/** Returns the fields that users write, except long texts. Adds other fields that are integers or
+ *  enums, or that the list can be sorted or filtered by. Leaves out `id` and objects. */
 function listColumns({ resource, operation: { sorts, filters } }: List): [string, Schema][] {
   const { creation, change } = resource
   const writable = { ...creation?.properties, ...change?.properties }

@@ -88,17 +88,17 @@ export function recordTitle(resource: Resource, item: Item, known: KnownRecords)
 function partName(
   { record: { properties = {} } }: Resource,
   field: string,
-  record: Item,
+  item: Item,
   known: KnownRecords,
 ): string | undefined {
-  const value = record[field]
+  const value = item[field]
   const referenced = referencedResource(field)
-  const item = typeof value === 'string' ? findKnownRecord(known, field, value) : undefined
-  if (referenced) return (item && recordName(referenced, item)) ?? capital(noun(referenced))
+  const target = typeof value === 'string' ? findKnownRecord(known, field, value) : undefined
+  if (referenced) return (target && recordName(referenced, target)) ?? capital(noun(referenced))
   // The text of an amount includes its currency.
   if (Object.values(properties).some((other) => other['x-currency'] === field)) return undefined
   const schema = properties[field] ?? {}
-  const amount = amountOf(schema, value, record)
+  const amount = amountOf(schema, value, item)
   if (amount !== undefined) return amount
   if (schema.enum) return option(value)
   return typeof value === 'number' ? count(value) : String(value ?? '')

@@ -116,8 +116,9 @@ const MAX_SEARCH_CHARACTERS = 200
 /** In a list without `filter[search]`, only the names of this many newest records are searched. */
 const MAX_COMPARED_NAMES = 100
 
-/** Records that match the text, the newest first. An empty text matches all. `others` are the other
- *  references of the form, by field: a payment can only choose tasks of its participant. */
+/** Records that match the text, the newest first. An empty text matches all. `others` are the IDs
+ *  in the other references of the form, by field. An ID restricts the search if the list can be
+ *  filtered by its field: a payment can only choose tasks of its participant. */
 export async function searchRecords(
   visit: Visit,
   resource: Resource,

@@ -168,7 +168,8 @@ async function searchFor(
   return { path, result: await searchRecords(visit, resource, text, others) }
 }
 
-/** The request body. Throws InvalidInput with all errors at once. */
+/** The request body. Throws `InvalidInput` if a text cannot be converted, with the errors of the
+ *  contract, too. Otherwise the body is not validated. */
 export function toRequestBody(
   id: OperationId,
   fields: FormField[],

@@ -42,7 +42,7 @@ export const requestsRoutes: Route[] = [
 ]
 
 const REQUESTS_PER_PAGE = 50
-/** One request more than the page shows whether there is another page. */
+/** The list reads one more request than it shows, to find out whether there is another page. */
 const LIMIT = REQUESTS_PER_PAGE + 1
 const REFRESH_SECONDS = 5
 
@@ -109,8 +109,8 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   </div>`
 }
 
-/** The first page. Searches back to the bucket that completes the page. Searches the whole period,
- *  which is slow when few requests match, only if that finds too few. */
+/** The first page. Starts with the newest buckets that have enough requests for the page. If they
+ *  have too few stored requests, searches the whole period: slow when few requests match. */
 async function listNewest(
   { scope }: Visit,
   filter: RequestFilter,

@@ -53,7 +53,7 @@ export const bulkJobRoutes: Route[] = [
 const JOBS_PER_PAGE = 25
 const REFRESH_SECONDS = 1
 
-/** The job in the page's URL. Throws 404. */
+/** The job in the page's URL. Throws 404 if the account has no such job. */
 async function loadJob({ scope, params, ctx }: Visit): Promise<BulkJob> {
   return (await findBulkJob(scope, params.job ?? '')) ?? ctx.throw(404)
 }

@@ -100,7 +100,7 @@ function sendPart(url: string, headers: Record<string, string>, text: string): H
   </details>`
 }
 
-/** Undefined: the secret cannot be read. */
+/** Undefined if the secret cannot be read, or the webhook was deleted meanwhile. */
 async function readSigningKeys(
   { scope, config }: Visit,
   webhookId: string,
@@ -115,7 +115,8 @@ async function readSigningKeys(
   }
 }
 
-/** Prints the value of `X-Service-Signature` for the body. The reader inserts the secret. */
+/** A command that prints the value of `X-Service-Signature` for the body. The user inserts the
+ *  secret. */
 function opensslCommand(body: string): string {
   return [
     `SIGNING_SECRET='whsec_…'  # your secret`,

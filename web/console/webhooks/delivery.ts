@@ -36,7 +36,7 @@ export const deliveryRoutes: Route[] = [
   post(`${PATH}/cancel`, canManageWebhooks, (visit) => changeDelivery(visit, 'cancel')),
 ]
 
-/** The delivery in the page's URL. Throws 404. */
+/** The delivery in the page's URL. Throws 404 if the webhook has no such delivery. */
 async function loadDelivery({ scope, params, ctx }: Visit, webhook: Webhook): Promise<Delivery> {
   const delivery = await findDelivery(scope, params.delivery ?? '')
   return delivery?.webhookId === webhook.id ? delivery : ctx.throw(404)

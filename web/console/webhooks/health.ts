@@ -78,7 +78,8 @@ function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealt
   </aside>`
 }
 
-/** `since` is null if an attempt that was in flight when the webhook was disabled has succeeded. */
+/** `since` is null if an attempt has succeeded after the service disabled the webhook: the attempt
+ *  was in flight at that time. */
 function outageText(since: number | null): Content {
   return since !== null && html`No attempt has succeeded since ${moment(since)}.`
 }

@@ -23,8 +23,8 @@ export async function findUnreadableSecrets({ scope, config }: Visit): Promise<S
 export function unreadableSecretNote(webhookId: string, canManage: boolean): Html {
   return html`<div class="note warn note-with-action">
     <span>
-      Deliveries are paused: the signing secret cannot be read. None is lost. Rotate the secret to
-      resume.
+      Deliveries are paused: the signing secret cannot be read. No delivery is lost. Rotate the
+      secret to resume.
     </span>
     ${canManage && buttonLink(`/webhooks/${webhookId}/secret`, 'Rotate the secret')}
   </div>`

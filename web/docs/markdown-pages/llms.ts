@@ -1,11 +1,12 @@
-/** The list of all pages for language models, in the format of https://llmstxt.org. */
+/** The list of pages for language models, in the format of https://llmstxt.org. */
 import type { Guide } from '../guides.ts'
 import type { PageContext } from '../page.ts'
 import { firstSentence } from '../parts.ts'
 import { operationLines } from './pages.ts'
 import { eventLines, joinBlocks, listItem, section } from './text.ts'
 
-/** A title, a sentence, and links to the Markdown of each page with a description. */
+/** A title, a sentence, and links to the Markdown of pages, each with a description. A resource is
+ *  a section with links to its operations, without a link to its own page. */
 export function siteIndex(context: PageContext): string {
   const { api, link, contractNames, contractLink } = context
   const contracts = contractNames.map((name) => {
@@ -31,7 +32,7 @@ export function siteIndex(context: PageContext): string {
           `\n${eventLines(context, api.events)}`,
       ),
     section('Contracts', contracts.join('\n')),
-    // In this format, readers with little room leave out a section with the name Optional.
+    // In this format, readers that need a shorter context skip the section named Optional.
     section('Optional', guideLines(context, 'internals'), guideLines(context, 'changelog')),
   ])
 }

@@ -11,7 +11,7 @@ import type { PageContext } from '../page.ts'
 import { listFacts, PARAMETER_SECTIONS } from '../pages/operation.ts'
 import { COMMON_HEADERS } from '../pages/reference.ts'
 import { deprecationNote } from '../parts.ts'
-import { writeSamples } from '../samples.ts'
+import { codeSamples } from '../samples.ts'
 import { formatType } from '../schema.ts'
 import { describeField, fieldLines } from './fields.ts'
 import {
@@ -26,7 +26,7 @@ import {
 
 export function operationMarkdown(context: PageContext, operation: ApiOperation): string {
   const { summary, description, method, path, responses, ranges, events } = operation
-  const [sample] = writeSamples(operation, context.options.baseUrl, context.api)
+  const [sample] = codeSamples(operation, context.options.baseUrl, context.api)
   return joinBlocks([
     `# ${summary}`,
     `\`${method} ${path}\``,

@@ -22,7 +22,7 @@ import {
 
 /** An item of a list that is only a link to a source file. */
 const SOURCE_FILE_ITEM = /^- \[([^\]]*)\]\((\S*\/receivers\/\S*)\)$/gm
-/** A link without a scheme that leaves the page. */
+/** A link to another page or file: its URL begins with neither a scheme nor `#`. */
 const RELATIVE_LINK = /\[([^\]]*)\]\((?![a-z]+:|#)([^)\s]*)\)/g
 
 /** The text of the guide. Its links lead to the Markdown of other pages. Linked source files are

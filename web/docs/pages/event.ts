@@ -55,7 +55,7 @@ function receiverGuide(context: PageContext): Html {
 
 const SYSTEM_NOTE = html`<p>The system itself, in the background. No request triggers it directly.</p>`
 const TEST_NOTE = html`<p>
-  A user who tests a webhook in the web interface. Webhooks cannot subscribe to it.
+  A user who tests a webhook in the web interface. Webhooks cannot subscribe to this event.
 </p>`
 
 function triggers(context: PageContext, event: ApiEvent): Html {

@@ -1,4 +1,5 @@
-/** A hand-written page, followed by a reference that is generated from the contracts. */
+/** The page of a guide, which is written by hand. Below the text of some guides, the page has a
+ *  reference that is generated from the contracts. */
 import { readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { type Html, html } from '../../shared/html.ts'

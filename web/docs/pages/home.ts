@@ -5,7 +5,7 @@ import { highlightedCode } from '../code.ts'
 import type { Guide } from '../guides.ts'
 import type { DocsPage, PageContext } from '../page.ts'
 import { firstSentence } from '../parts.ts'
-import { writeSamples } from '../samples.ts'
+import { codeSamples } from '../samples.ts'
 
 export function homePage(context: PageContext): DocsPage {
   const { api, guides } = context
@@ -47,7 +47,7 @@ function firstRequest({ api, options }: PageContext): Content {
   const operation = api.operations.find(
     ({ method, parameters }) => method === 'GET' && parameters.every(({ required }) => !required),
   )
-  const sample = operation && writeSamples(operation, options.baseUrl, api)[0]
+  const sample = operation && codeSamples(operation, options.baseUrl, api)[0]
   return sample && highlightedCode(sample.code, sample.language, 'A first request')
 }
 

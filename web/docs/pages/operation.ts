@@ -14,7 +14,7 @@ import {
   methodBadge,
   statusBadge,
 } from '../parts.ts'
-import { writeSamples } from '../samples.ts'
+import { codeSamples } from '../samples.ts'
 import { fieldItem, fieldList, formatType, joinContent } from '../schema.ts'
 import { tryIt } from './try-it.ts'
 
@@ -58,7 +58,7 @@ export function operationPage(context: PageContext, operation: ApiOperation): Do
         </div>
         <aside class="column samples" aria-label="Samples">
           <h2 id="request">Request</h2>
-          ${languageTabs('request', 'Request', writeSamples(operation, context.options.baseUrl, context.api))}
+          ${languageTabs('request', 'Request', codeSamples(operation, context.options.baseUrl, context.api))}
           ${exampleResponse(success)}
           ${isServer && tryIt(context, operation)}
         </aside>
@@ -66,7 +66,7 @@ export function operationPage(context: PageContext, operation: ApiOperation): Do
   }
 }
 
-/** A long path can break before each slash. */
+/** A long path can break after each slash. */
 function breakablePath(path: string): Content {
   return path
     .split('/')
@@ -164,8 +164,8 @@ function bodySection(context: PageContext, { body, bodies }: Operation): Content
   </section>`
 }
 
-/** `range` is the name of a response for several statuses. The samples beside the responses have
- *  the example of `success`. */
+/** `range` is the name of a response for several statuses. Leaves out the example of `success`,
+ *  because `exampleResponse` shows it beside the responses. */
 function responseDetails(
   context: PageContext,
   response: OperationResponse,

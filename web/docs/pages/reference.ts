@@ -1,4 +1,4 @@
-/** The reference sections of all statuses, rate-limit headers and lists, made from the
+/** The references below the guides to errors, rate limits and lists, generated from the
  *  contracts. */
 import { STATUS_CODES } from 'node:http'
 import type { Operation, OperationResponse, Parameter } from '../../../scripts/model/operations.ts'
@@ -8,7 +8,7 @@ import type { PageContext } from '../page.ts'
 import { headerList, scrollableTable, statusBadge } from '../parts.ts'
 import { constraintList, joinContent } from '../schema.ts'
 
-/** Headers that every response has. */
+/** Headers of nearly all responses: the reference of a status does not repeat them. */
 export const COMMON_HEADERS = /^(x-request-id|x-ratelimit-.*|ratelimit.*)$/i
 
 /** Every status that is not a success, with the operations that return it. */

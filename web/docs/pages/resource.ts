@@ -56,7 +56,8 @@ function recordSection(context: PageContext, record: MediaType | undefined): Con
   </section>`
 }
 
-/** The response of the operation that gets one record. Undefined if it has no fields. */
+/** The response of the operation that gets one record. Undefined if there is no such operation, or
+ *  if the response has no fields. */
 export function findRecord(api: Api, { operations }: ApiResource): MediaType | undefined {
   const get = operations.find(({ method, path }) => method === 'GET' && path.endsWith('}'))
   const [media] = Object.values(get?.success.content ?? {})

@@ -3,7 +3,8 @@ import { singleQuoted, valueWriter } from './notation.ts'
 import { listPreparations, type SampleRequest } from './request.ts'
 import { typescriptNotation } from './typescript.ts'
 
-/** TypeScript allows no `undefined` for an ID. */
+/** The types of the client do not allow `undefined` for an ID, and a variable of `process.env` may
+ *  be undefined. */
 const write = valueWriter({
   ...typescriptNotation,
   variable: (name) => `process.env.${name} ?? ''`,

@@ -62,7 +62,7 @@ export function singleQuoted(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\n', '\\n')}'`
 }
 
-/** For text without `#{`, which Ruby would run as code. No example contains it; a test runs all
+/** Does not escape `#{`, which Ruby would run as code. No example contains `#{`; a test runs all
  *  samples. */
 export function doubleQuoted(text: string): string {
   return JSON.stringify(text)

@@ -61,7 +61,7 @@ export function exampleRequest(api: Api, operation: ApiOperation, baseUrl: strin
   }
 }
 
-/** The path with its values. `write` writes a variable. */
+/** The path with its values. `write` returns the code that stands for a variable. */
 export function fillPath(
   { template, pathValues }: SampleRequest,
   write: (variable: IdVariable) => string,

@@ -25,7 +25,7 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
         ),
       ) ?? create
   const isFromOther = ({ headers }: ProxyRequest) => headers.authorization === `Bearer ${otherKey}`
-  /** Replaces the key of the request by the key of the run. */
+  /** Replaces the key of the request with the key of the run. */
   const asRun = ({ headers }: ProxyRequest) => ({
     headers: { ...headers, authorization: `Bearer ${key}` },
   })
@@ -50,7 +50,7 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
     ),
     fault('lists the records of another account', list, confuseAccounts(list)),
     fault(
-      'filters the records of all accounts',
+      'filters the records of another account',
       list,
       confuseAccounts(list, ({ path }) => path.includes('filter')),
     ),
@@ -76,18 +76,18 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
   ]
 }
 
-/** Repeats the response to the first request with an idempotency key, also for another account. */
+/** Repeats the body of the first 201 for an idempotency key, also for another account. */
 function sharedKeys(path: string): ProxyHooks {
   const stored = new Map<string, string>()
   return {
     async respond(request, forward) {
-      const name = request.headers['idempotency-key']
-      if (name === undefined || pathOf(request.path) !== path) return undefined
+      const idempotencyKey = request.headers['idempotency-key']
+      if (idempotencyKey === undefined || pathOf(request.path) !== path) return undefined
       const response = await forward(request)
-      const first = stored.get(name)
+      const first = stored.get(idempotencyKey)
       if (response.status !== 201) return response
       if (first === undefined) {
-        stored.set(name, response.body)
+        stored.set(idempotencyKey, response.body)
         return response
       }
       return {

@@ -57,7 +57,8 @@ function filterFaults(lists: Operation[], words: ListWords): SeededFault[] {
   }
   const ignore = ({ list, filter }: ListFilter) =>
     onQuery(list, (query) => query.delete(filter.parameter.name))
-  /** Keeps the records for which `keeps` is true of the field and the value of the filter. */
+  /** Keeps the records of which at least one field of the filter passes `keeps`. `value` is the
+   *  value of the filter in the query. */
   const narrow =
     (keeps: (field: string, value: string) => boolean) =>
     ({ list, filter }: ListFilter) =>
@@ -132,7 +133,7 @@ function sortFaults(lists: Operation[], words: ListWords): SeededFault[] {
       const value = query.get(sort.parameter)
       if (value !== null) query.set(sort.parameter, change(value))
     })
-  const hasNull = (record: object) => Number(Object.values(record).includes(null))
+  const nullRank = (record: object) => Number(Object.values(record).includes(null))
   return [
     fault(
       'ignores sort',
@@ -153,7 +154,7 @@ function sortFaults(lists: Operation[], words: ListWords): SeededFault[] {
       'lists records without a value first',
       nullable,
       onItems(nullable, words, (records, request) =>
-        isSorted(request) ? records.toSorted((a, b) => hasNull(b) - hasNull(a)) : records,
+        isSorted(request) ? records.toSorted((a, b) => nullRank(b) - nullRank(a)) : records,
       ),
     ),
     fault(
@@ -173,7 +174,8 @@ function sortFaults(lists: Operation[], words: ListWords): SeededFault[] {
   ]
 }
 
-/** Records with equal values are neighbours in a sorted list. */
+/** Swaps the records of each pair of neighbours. In a sorted list, records with equal values are
+ *  neighbours. */
 function swapNeighbours<T>(records: T[]): T[] {
   return records.flatMap((record, index) => {
     if (index % 2 === 1) return []

@@ -132,7 +132,8 @@ export function protocolFaults(contract: Contract): SeededFault[] {
   ]
 }
 
-/** At most one fault: the first optional field that operations declare is never sent. */
+/** At most one fault: the service never sends the first optional field at the top level of a
+ *  response. */
 export function optionalFieldFaults(contract: Contract): SeededFault[] {
   return contract.operations
     .flatMap((operation) =>

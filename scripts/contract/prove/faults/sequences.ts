@@ -81,7 +81,8 @@ const changesFixed =
   (sent) =>
     Object.keys(sent).every((name) => name in fixed_when)
 
-/** Refused updates that fit seem to succeed. All later responses have the fields of the updates. */
+/** Refused updates that fit seem to succeed. Later GETs and updates of the record return the fields
+ *  of the refused updates. */
 function acceptRefused({ get, update, words }: LinkedKind, fits: Fits): ProxyHooks {
   const changes = new Map<string, JsonObject>()
   let versions = 0

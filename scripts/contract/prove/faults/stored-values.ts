@@ -179,7 +179,7 @@ function readFaults(
       async respond(request, forward) {
         if (deleted.has(request.path))
           return await forward({ ...request, path: withOtherId(request.path) })
-        // Only a deletion that the service would carry out.
+        // The service itself handles a deletion that it could refuse.
         if (!isFor(remove, request) || request.headers['if-match'] !== undefined) return undefined
         const { status, headers } = await readRecord(request, forward)
         if (status !== 200 || request.headers.authorization !== authorization) return undefined
