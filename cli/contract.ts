@@ -185,6 +185,8 @@ function addRunOptions(command: Command): void {
 async function run(options: Options): Promise<CheckReport> {
   const { root, key } = options
   if (root !== undefined) {
+    if (options.mock && options.url !== undefined)
+      throw new UsageError("option '--mock' starts a mock: do not use it with '--url'")
     const { testDocument } = await import('./document-contract.ts')
     return await testDocument({ ...options, root, key: key && readSecret(key) })
   }

@@ -194,23 +194,20 @@ async function migrateAndCreateFirstAccount({
   }
 }
 
-/** Returns undefined if HOST and PORT did not cause the error. */
+/** Returns undefined if no setting of the address caused the error. */
 function toListenError(error: unknown, { host, port, metricsPort }: Config): Refused | undefined {
   if (!(error instanceof Error) || !('syscall' in error) || !('code' in error)) return undefined
-  if (error.code === 'EADDRINUSE') {
-    const isMetricsPort = 'port' in error && error.port === metricsPort
-    const [used, setting] = isMetricsPort ? [metricsPort, 'METRICS_PORT'] : [port, 'PORT']
+  const isMetricsPort = 'port' in error && error.port === metricsPort
+  const [used, setting] = isMetricsPort ? [metricsPort, 'METRICS_PORT'] : [port, 'PORT']
+  if (error.code === 'EADDRINUSE')
     return new Refused(
       `Port ${used} of ${host} is already in use. Set ${setting} to another port.`,
       { cause: error },
     )
-  }
   if (error.syscall !== 'listen' && error.syscall !== 'getaddrinfo') return undefined
   return new Refused(
-    `Cannot listen on HOST ${host} and PORT ${port}: ${error.message}. Change HOST or PORT.`,
-    {
-      cause: error,
-    },
+    `Cannot listen on HOST ${host} and ${setting} ${used}: ${error.message}. Change HOST or ${setting}.`,
+    { cause: error },
   )
 }
 

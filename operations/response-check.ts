@@ -19,11 +19,13 @@ interface ResponseParts {
   body?: unknown
 }
 
-interface Sample {
+/** The checks of one second. */
+interface Tally {
   /** Seconds since 1970. */
   second: number
   checks: number
-  ms: number
+  /** The time that they took. */
+  spentMs: number
 }
 
 /** Throws `ContractViolation` in mode `enforce`. */
@@ -35,8 +37,8 @@ class ContractViolation extends Error {
 }
 
 /** Limits of mode `log`, for each second, operation and part (headers or body). After one of them
- *  is reached, the mode checks no more in that second: checking a page takes as long as reading
- *  it. */
+ *  is reached, the mode checks no more in that second: to check a page of a list takes as long as
+ *  to read it from the database. */
 const CHECKS_PER_SECOND = 10
 const MAX_MS_PER_SECOND = 5
 
@@ -45,31 +47,31 @@ export function newResponseChecker({
   log,
   onViolation,
 }: ResponseCheckOptions): ResponseChecker {
-  const samples = new Map<string, Sample>()
+  const tallies = new Map<string, Tally>()
 
   /** The checks of the current second. */
-  function currentSample(key: string): Sample {
+  function currentTally(key: string): Tally {
     const second = Math.floor(Date.now() / 1000)
-    let sample = samples.get(key)
-    if (sample?.second !== second) sample = { second, checks: 0, ms: 0 }
-    samples.set(key, sample)
-    return sample
+    let tally = tallies.get(key)
+    if (tally?.second !== second) tally = { second, checks: 0, spentMs: 0 }
+    tallies.set(key, tally)
+    return tally
   }
 
-  /** Checks the response if it belongs to the sample. */
-  function findSampledProblem(id: OperationId, response: ResponseParts): Problem | undefined {
-    const sample = currentSample(`${id} ${'body' in response ? 'body' : 'headers'}`)
-    if (sample.checks >= CHECKS_PER_SECOND || sample.ms >= MAX_MS_PER_SECOND) return undefined
+  /** Checks the response unless a limit of this second is reached. */
+  function findProblemWithinLimits(id: OperationId, response: ResponseParts): Problem | undefined {
+    const tally = currentTally(`${id} ${'body' in response ? 'body' : 'headers'}`)
+    if (tally.checks >= CHECKS_PER_SECOND || tally.spentMs >= MAX_MS_PER_SECOND) return undefined
     const startedAt = performance.now()
     const problem = findProblem(id, response)
-    sample.checks++
-    sample.ms += performance.now() - startedAt
+    tally.checks++
+    tally.spentMs += performance.now() - startedAt
     return problem
   }
 
   return (id, response, requestId) => {
     if (mode === 'off') return
-    const found = mode === 'log' ? findSampledProblem(id, response) : findProblem(id, response)
+    const found = mode === 'log' ? findProblemWithinLimits(id, response) : findProblem(id, response)
     if (found === undefined) return
     const { status } = response
     const { pointer, problem } = found

@@ -63,21 +63,23 @@ export async function listUnqueuedWithinQuota(
   const { dialect } = db
   const skipped = idIn(dialect, skip)
   const free = [...byWebhook].map(([webhook_id, count]) => ({ webhook_id, free: count }))
-  const eligible = `
+  const eligible = (limit: string | number): string => `
     select id, attempts, next_attempt_at from deliveries
     where webhook_id = below_quota.webhook_id and queued_at is null and next_attempt_at <= ?
       and not (${skipped.sql})
-    order by next_attempt_at, id`
+    order by next_attempt_at, id limit ${limit}`
+  const eligibleBindings = [until.getTime(), ...skipped.bindings]
   // In SQLite, a limit cannot refer to a column.
-  const highestQuota = Math.max(ofOthers, ...byWebhook.values())
+  const dueInSqlite = (limit: number): string => `
+    (select json_group_array(json_array(id, attempts, next_attempt_at))
+     from (select *, row_number() over () as position from (${eligible(limit)}))
+     where position <= below_quota.free)`
   const due =
     dialect === 'postgres'
       ? `select json_agg(json_build_array(id, attempts, next_attempt_at))
-         from (${eligible} limit below_quota.free) as candidates`
-      : `select json_group_array(json_array(id, attempts, next_attempt_at))
-         from (
-           select *, row_number() over () as position from (${eligible} limit ${highestQuota})
-         ) where position <= below_quota.free`
+         from (${eligible('below_quota.free')}) as candidates`
+      : `select iif(below_quota.is_in_queue, ${dueInSqlite(Math.max(0, ...byWebhook.values()))},
+           ${dueInSqlite(ofOthers)})`
   // The recursion steps from each webhook to the next by index.
   const text = `
     with recursive backlog(webhook_id) as (
@@ -92,12 +94,17 @@ export async function listUnqueuedWithinQuota(
     select webhook_id, (select account_id from webhooks where webhooks.id = below_quota.webhook_id) as account_id,
       (${due}) as due
     from (
-      select backlog.webhook_id, coalesce(input.free, ?) as free
+      select backlog.webhook_id, coalesce(input.free, ?) as free,
+        input.webhook_id is not null as is_in_queue
       from backlog left join ${jsonRows(dialect, { webhook_id: 'uuid', free: 'integer' })}
         on input.webhook_id = backlog.webhook_id
       where backlog.webhook_id is not null
     ) as below_quota where free > 0`
-  const bindings = [until.getTime(), ...skipped.bindings, ofOthers, JSON.stringify(free)]
+  const bindings = [
+    ...(dialect === 'postgres' ? eligibleBindings : [...eligibleBindings, ...eligibleBindings]),
+    ofOthers,
+    JSON.stringify(free),
+  ]
   const list = (sql: Sql): Promise<BacklogRow[]> => select<BacklogRow>(sql, text, bindings)
   const listByIndex = async ({ sql }: Trx): Promise<BacklogRow[]> => {
     await sql.raw(FORCE_INDEX_ORDER)

@@ -170,8 +170,8 @@ export async function updateWebhook(
   { url, description, eventTypes, ordering }: WebhookChange,
   now: Date,
 ): Promise<Webhook | undefined> {
-  if (url !== undefined && (await findWebhook(scope, id))?.url !== url)
-    await endOutage(scope.sql, id)
+  const before = url === undefined ? undefined : await findWebhook(scope, id)
+  if (before && before.url !== url) await endOutage(scope.sql, id)
   const event_types = eventTypes && JSON.stringify(eventTypes)
   return updateColumns(scope, id, now, { url, description, event_types, ordering })
 }

@@ -44,7 +44,7 @@ export async function startClock(db: Db, log: Logger, now?: () => Date): Promise
       'The time could not be read or marked. No row is deleted by its age meanwhile.',
     )
   await watch.check().catch((error: unknown) => {
-    if (errorCode(error) === 'SQLITE_READONLY') throw error
+    if (errorCode(error).startsWith('SQLITE_READONLY')) throw error
     reportFailure(error)
   })
   const timer = setInterval(

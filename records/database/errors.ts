@@ -26,7 +26,10 @@ const UNAVAILABLE_CODES: [codes: RegExp, reason: string][] = [
   [/^25P03$/, 'PostgreSQL: idle_in_transaction_session_timeout'],
   [/^3D000$/, 'PostgreSQL: the database does not exist, for example during a restore'],
   [/^25006$/, 'PostgreSQL: read-only, for example a standby before its promotion'],
-  [/^40P01$|^40001$/, 'PostgreSQL: deadlock or serialization failure in all runs'],
+  [
+    /^40P01$|^40001$/,
+    'PostgreSQL: deadlock or serialization failure, even after the transaction was repeated',
+  ],
   [/^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT)$/, 'network: no connection, or a lost one'],
   [/^(ENOTFOUND|EAI_AGAIN)$/, 'DNS: no IP address for the host'],
   [/^SQLITE_(BUSY|LOCKED)/, 'SQLite: another process holds the write lock'],
@@ -73,7 +76,8 @@ export function isStorageFailure(error: unknown): boolean {
   return STORAGE_CODES.test(errorCode(error))
 }
 
-/** Is the database unreachable or overloaded, so that the same request may succeed later (503)? */
+/** Can the database not serve the request now, although the same request may succeed later (503)?
+ *  Includes most failures of the storage. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = errorCode(error)

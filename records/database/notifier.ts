@@ -3,9 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 /** Between two notifications of a node. Announcements of many transactions share one. */
 const INTERVAL_MS = 5
 
-/** Notifies the other nodes after the commits of this one. From NOTIFY to the end of its commit,
- *  PostgreSQL locks out every other transaction with a NOTIFY in the database. If each change sent
- *  NOTIFY in its own transaction, only one change could commit at a time. */
+/** Notifies the other nodes after the commits of this one. In PostgreSQL, transactions of a database
+ *  that use NOTIFY commit one after the other. If each change sent NOTIFY in its own transaction,
+ *  only one change could commit at a time. */
 export class Notifier {
   readonly #send: (messages: string[]) => Promise<unknown>
   readonly #pending = new Set<string>()

@@ -1,6 +1,7 @@
 /** Statistics of API requests: number, statuses, durations. Without a filter, they come from the
  *  request log, or from the counts per minute and hour if the log has too many requests. With a
- *  filter, they come from the log: of too many requests, the filter searches only the newest. */
+ *  filter, they come from the log. If the range has too many requests to search, `toSearchable`
+ *  leaves only the newest of them. */
 import type { Scope } from '../database/scope.ts'
 import { type Condition, select } from '../database/statements.ts'
 import { type Bin, binColumns, percentile, toBins } from '../duration-bins.ts'
@@ -195,14 +196,14 @@ async function countOperations(
   { from, until }: RequestFilter,
 ): Promise<OperationCount[]> {
   const end = until ?? Number.MAX_SAFE_INTEGER
-  const firstHour = Math.ceil(from / HOUR_MS) * HOUR_MS
-  const lastHour = until === null ? end : Math.floor(until / HOUR_MS) * HOUR_MS
+  const hoursStart = Math.ceil(from / HOUR_MS) * HOUR_MS
+  const hoursEnd = until === null ? end : Math.floor(until / HOUR_MS) * HOUR_MS
   const parts =
-    firstHour < lastHour
+    hoursStart < hoursEnd
       ? [
-          [MINUTE_MS, from, firstHour],
-          [HOUR_MS, firstHour, lastHour],
-          [MINUTE_MS, lastHour, end],
+          [MINUTE_MS, from, hoursStart],
+          [HOUR_MS, hoursStart, hoursEnd],
+          [MINUTE_MS, hoursEnd, end],
         ]
       : [[MINUTE_MS, from, end]]
   const countsInPart = `select operation_id, status, requests from request_counts
@@ -237,7 +238,8 @@ interface ReadRow {
   high: number
 }
 
-/** Reads the log once for all parts. */
+/** Reads all parts in one statement, from the same requests. Only the repeats of status 429 are
+ *  counted by reading the log again. */
 async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
   const { sql, bindings } = matchingRequests(scope, range)
   const none = 'cast(null as double precision)'
@@ -298,8 +300,8 @@ async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
 
 const BATCH_ROWS = 1_000
 
-/** All matching requests in batches, newest first. No statement searches more than the searchable
- *  part. */
+/** All matching requests in batches, newest first. Searches the range part by part, so that no
+ *  statement searches too many requests. */
 export async function* eachMatch(
   scope: Scope,
   filter: RequestFilter,
@@ -312,7 +314,7 @@ export async function* eachMatch(
   }
 }
 
-/** Does the log have any request of the account? */
+/** Are any requests of the account counted in `request_minutes`? */
 export async function hasRequests(scope: Scope): Promise<boolean> {
   return (await scope.rows('request_minutes').first('minute')) !== undefined
 }

@@ -1,4 +1,4 @@
-/** Compares two revisions of the contract. */
+/** Compares a revision of the contract with its base. */
 import { COMPONENT_PATH_LENGTH } from '../model/components.ts'
 import { lineOf, type Path } from '../model/source.ts'
 import type { Change, Editions } from './change.ts'
@@ -23,8 +23,8 @@ export function compareContracts(editions: Editions): ListedChange[] {
     .sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level))
 }
 
-/** Equal for changes that are listed as one: the same change of a component, or changes with the
- *  same sentence at the same position. */
+/** Equal for changes that are listed as one: the same change of a component, or changes at the same
+ *  position with the same `part` and `what`. */
 function toKey({ id, isGone, place, part, what }: Change): string {
   const { source, path } = place
   const { line, column } = source.position(path)
@@ -45,8 +45,8 @@ function merge(changes: Change[]): ListedChange {
     line: lineOf(place),
     isGone,
     concerns: [...new Set(changes.map(({ concerns }) => concerns))],
-    // Operations that share a component can name its part differently. They all share the name of
-    // the part in the component.
+    // Operations that share a component can have different names for its part. Then the name of the
+    // part within the component is used.
     part: changes.every((change) => change.part === part) ? part : nameInComponent(place.path),
     what,
   }

@@ -150,8 +150,10 @@ function describeBreak(
   file: string,
   href: string,
 ): string | undefined {
-  const [path = '', heading] = href.split('#')
-  const target = path === '' ? file : posix.join(posix.dirname(file), decodeURIComponent(path))
+  const [encodedPath = '', heading] = href.split('#')
+  const path = decodePath(encodedPath)
+  if (path === undefined) return `${encodedPath} has a % that begins no escape: write %25`
+  const target = path === '' ? file : posix.join(posix.dirname(file), path)
   const document = documents.find((other) => other.file === target)
   if (document === undefined) {
     if (existsSync(posix.join(root, target))) return undefined
@@ -161,6 +163,15 @@ function describeBreak(
   const ids = headingIdsOf(document)
   if (heading === undefined || ids.includes(heading)) return undefined
   return `${target} has no heading #${heading}: link to #${nearest(heading, ids)}, or add the heading`
+}
+
+/** Undefined: the text has an escape that is not valid. */
+function decodePath(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
 }
 
 /** The IDs of all headings but the title: the documentation gives the title of a page no ID. */

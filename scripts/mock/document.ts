@@ -6,7 +6,8 @@ import type { Call, Result, Tools } from '../service/service.ts'
 import { MockRecords } from './records.ts'
 
 /** The handler of a mock with state, for an OpenAPI document of another team. The handler responds
- *  with the records that requests create, and with examples where there are no such records. */
+ *  with the records that requests have created, and with the example of an operation that does not
+ *  return such records. */
 export function newRecordHandler(
   contract: Contract,
 ): (call: Call, tools: Tools) => Promise<Result> {
@@ -16,7 +17,9 @@ export function newRecordHandler(
     const example = () => respondWithExample(call, tools, body)
     const prefersStatus = /\bcode=/.test(String(request.headers.prefer ?? ''))
     if (prefersStatus) return example()
-    records ??= new MockRecords(contract, (other, like) => sampleOf(tools, other, like))
+    records ??= new MockRecords(contract, (sampledOperation, like) =>
+      sampleOf(tools, sampledOperation, like),
+    )
     records.assertFound(operation, path)
     const sent = isObject(body) && !Array.isArray(body) ? body : {}
     const isMergePatch = /merge-patch\+json/.test(request.headers['content-type'] ?? '')

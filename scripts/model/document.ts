@@ -58,13 +58,15 @@ export async function readDocument(root: string, check: DocumentCheck): Promise<
   const toOriginal = ({ path, problem }: Finding): Finding => ({ ...joined.origin(path), problem })
   const { refused, missing } = check(openapi)
   // A reference into an unreadable file has no target either, but is reported once.
-  const reported = new Set(unreadable.map(({ path }) => path.join('/')))
-  const broken = joined.findings.filter(({ path }) => !reported.has(path.join('/')))
+  const reported = new Set(unreadable.map(placeKey))
+  const broken = joined.findings.filter((finding) => !reported.has(placeKey(finding)))
   const others = refused.map(toOriginal).filter((finding) => !isBelowAny(joined.findings, finding))
   const all = [...unreadable, ...broken, ...others]
   if (all.length > 0) throw new UnsupportedDocument(byFileAndLine(all))
   return { ...buildPlainContract(openapi), missing: byFileAndLine(missing.map(toOriginal)) }
 }
+
+const placeKey = ({ source, path }: Finding): string => JSON.stringify([source.file, ...path])
 
 /** Whether the finding is in a mapping that has one of the broken references. */
 function isBelowAny(broken: Finding[], { source, path }: Finding): boolean {

@@ -26,7 +26,7 @@ export interface Operation {
   description: string
   isPublic: boolean
   permission: string | null
-  /** Null if the document has none. */
+  /** Null only in documents of other teams: openapi.yaml must have one. */
   rateLimit: RateLimit | null
   /** Alternatives: one of them is enough. */
   security: SecurityRequirement[]
@@ -36,7 +36,8 @@ export interface Operation {
   bodies: MediaType[]
   isBodyRequired: boolean
   responses: OperationResponse[]
-  /** Responses for several statuses: `default`, or for example `4XX`. */
+  /** Responses for several statuses: `default`, or for example `4XX`. Empty for openapi.yaml, which
+   *  must not have any. */
   ranges: RangeResponse[]
   /** The response to a request that succeeds. */
   success: OperationResponse
@@ -284,7 +285,8 @@ export function readResponseParts(
 /** A cache by Response Object: most operations refer to the same ones. */
 const partsOfResponses = new WeakMap<object, ResponseParts>()
 
-/** The headers that the mapping of names to Header Objects at the place declares. */
+/** Reads the object at the place, whose keys are names of headers and whose values are Header
+ *  Objects. */
 export function readHeaders(
   sources: Sources,
   { source, path }: Place,

@@ -217,11 +217,11 @@ function findPropertyProblems({ source, path, value }: Located<Schema>): Finding
     ]
   return Object.entries(properties)
     .filter(([, property]) => !isObject(property) && typeof property !== 'boolean')
-    .map(([name, property]) => ({
+    .map(([name]) => ({
       source,
       path: [...at, name],
       problem:
-        typeof property === 'string'
+        name === '$ref'
           ? `property ${name} is no schema: a reference stands in place of a schema, not of all properties`
           : `property ${name} is no schema: write its schema, for example { type: string }`,
     }))

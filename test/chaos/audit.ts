@@ -6,7 +6,7 @@ import { keyOf, type Load } from './load.ts'
 import { type Arrival, type ChaosReceiver, digestOf } from './receivers.ts'
 
 /** The most attempts that one process has in flight. */
-export const MAX_REPEATS_PER_WORKER = 576
+export const MAX_REPEATS_PER_WORKER = 640
 
 export interface Audit {
   acknowledged: number

@@ -219,7 +219,7 @@ describe('a delivery', () => {
     })
     const page = async (id: string): Promise<string> =>
       mainText((await admin.visitor.get(`/webhooks/${webhookId}/deliveries/${id}`)).text)
-    expect(await page(old)).toContain('3 attempts. Responses are no longer stored.')
+    expect(await page(old)).toContain('3 attempts. Their details have been deleted.')
     const shown = await page(busy)
     expect(shown).toContain('Attempt 30 204')
     expect(shown).not.toContain('Attempt 10 204')

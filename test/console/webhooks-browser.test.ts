@@ -120,7 +120,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     const dialog = page.getByRole('dialog')
     await dialog.getByText('Scheduled retries are cancelled and marked failed.').waitFor()
     await assertReadable(page, 'the confirmation')
-    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    await dialog.getByRole('button', { name: 'Close' }).click()
     expect((await loadWebhook(admin, id)).enabled).toBe(true)
     await page.getByRole('button', { name: 'Disable' }).click()
     await dialog.getByRole('button', { name: 'Disable webhook' }).click()

@@ -83,7 +83,7 @@ test('reports unknown operation IDs and broken links in guides and READMEs', asy
   await writeFile(join(contract.root, 'docs/example.md'), EXAMPLE)
   await mkdir(join(contract.root, 'handlers'))
   await writeFile(join(contract.root, 'handlers/getTask.ts'), 'const getTask2 = 1\n')
-  await writeFile(join(contract.root, 'CHANGELOG.md'), '`getTasks`: [why](docs/guide.md#one)\n')
+  await writeFile(join(contract.root, 'CHANGELOG.md'), '`getTasks`: [why](docs/guide.md#one) [100%](100%.md)\n')
   expect((await lint(contract.root)).map(formatProblem)).toEqual([
     'docs/guide.md:4:11 broken-link — docs/none.md does not exist: link to another file, for example docs/guide.md',
     'docs/guide.md:4:34 broken-link — docs/guide.md has no heading #two-word: link to #two-words, or add the heading',
@@ -93,6 +93,7 @@ test('reports unknown operation IDs and broken links in guides and READMEs', asy
     'docs/guide.md:10:7 unknown-operation — openapi.yaml has no operation getTsk: did you mean getTask?',
     'docs/guide.md:10:19 unknown-operation — openapi.yaml has no operation gettask: did you mean getTask?',
     'CHANGELOG.md:1:19 broken-link — docs/guide.md has no heading #one: link to #two-words, or add the heading',
+    'CHANGELOG.md:1:45 broken-link — 100%.md has a % that begins no escape: write %25',
   ])
 })
 

@@ -39,7 +39,7 @@ const normal = (inFlight: number) => endpoint({ inFlight })
 /** A normal endpoint of another account. */
 const ofOther = (inFlight: number) => endpoint({ accountId: 'other', inFlight })
 
-/** With one worker, the queue holds 1,600 due attempts. One account gets at most seven eighths. */
+/** With one worker, the queue holds 2,688 due attempts. One account gets at most seven eighths. */
 describe('queue quota', () => {
   const useOf = (accounts: QueueUse['accounts'], workers = 1): QueueUse => ({ accounts, workers })
   const accounts = (count: number, webhooks: number): QueueUse['accounts'] =>
@@ -50,12 +50,12 @@ describe('queue quota', () => {
       ]),
     )
   it.each([
-    { accountsInQueue: 0, webhooks: 0, quota: 1_400, ofNew: 1_400 },
-    { accountsInQueue: 1, webhooks: 1, quota: 1_400, ofNew: 800 },
-    { accountsInQueue: 1, webhooks: 50, quota: 28, ofNew: 800 },
-    { accountsInQueue: 2, webhooks: 1, quota: 800, ofNew: 533 },
-    { accountsInQueue: 2, webhooks: 50, quota: 16, ofNew: 533 },
-    { accountsInQueue: 10, webhooks: 50, quota: 4, ofNew: 145 },
+    { accountsInQueue: 0, webhooks: 0, quota: 2_352, ofNew: 2_352 },
+    { accountsInQueue: 1, webhooks: 1, quota: 2_352, ofNew: 1_344 },
+    { accountsInQueue: 1, webhooks: 50, quota: 47, ofNew: 1_344 },
+    { accountsInQueue: 2, webhooks: 1, quota: 1_344, ofNew: 896 },
+    { accountsInQueue: 2, webhooks: 50, quota: 26, ofNew: 896 },
+    { accountsInQueue: 10, webhooks: 50, quota: 5, ofNew: 244 },
     { accountsInQueue: 5_000, webhooks: 1, quota: 16, ofNew: 16 },
   ])(
     '$accountsInQueue accounts with $webhooks webhooks each in the queue: $quota attempts of each, $ofNew of a new one',
@@ -67,10 +67,10 @@ describe('queue quota', () => {
   )
 
   it.each([
-    { workers: 0, quota: 1_400 },
-    { workers: 1, quota: 1_400 },
-    { workers: 2, quota: 1_904 },
-    { workers: 8, quota: 4_928 },
+    { workers: 0, quota: 2_352 },
+    { workers: 1, quota: 2_352 },
+    { workers: 2, quota: 2_912 },
+    { workers: 8, quota: 6_272 },
   ])('$workers workers: $quota attempts of the only webhook', ({ workers, quota }) => {
     expect(queueQuota(useOf(new Map(), workers), 'new')).toBe(quota)
   })
@@ -80,11 +80,11 @@ describe('queue quota', () => {
       [
         'one',
         new Map([
-          ['below', 399],
-          ['at', 400],
+          ['below', 671],
+          ['at', 672],
         ]),
       ],
-      ['other', new Map([['above', 832]])],
+      ['other', new Map([['above', 1_376]])],
     ])
     expect(freeQuota(useOf(use))).toEqual(
       new Map([
@@ -102,10 +102,10 @@ describe('queue quota', () => {
     scheduledAt,
   })
   const later = (accountId: string, number: number) => due(accountId, number, NOW_MS + 1)
-  /** Three accounts in the queue have a quota of 533 attempts each. */
+  /** Three accounts in the queue have a quota of 896 attempts each. */
   const withFree = (free: number, accountId: string): [string, Map<string, number>] => [
     accountId,
-    new Map([[`${accountId}-1`, 533 - free]]),
+    new Map([[`${accountId}-1`, 896 - free]]),
   ]
   it.each([
     {
@@ -199,12 +199,12 @@ it.each([
 
 it.each([
   { slots: {}, othersMayHaveDue: true, expected: true },
-  { slots: { own: 503 }, othersMayHaveDue: false, expected: true },
-  { slots: { own: 504 }, othersMayHaveDue: false, expected: false },
-  { slots: { own: 251 }, othersMayHaveDue: true, expected: true },
-  { slots: { own: 252 }, othersMayHaveDue: true, expected: false },
-  { slots: { own: 252, other: 1 }, othersMayHaveDue: false, expected: false },
-  { slots: { other: 504 }, othersMayHaveDue: true, expected: true },
+  { slots: { own: 559 }, othersMayHaveDue: false, expected: true },
+  { slots: { own: 560 }, othersMayHaveDue: false, expected: false },
+  { slots: { own: 279 }, othersMayHaveDue: true, expected: true },
+  { slots: { own: 280 }, othersMayHaveDue: true, expected: false },
+  { slots: { own: 280, other: 1 }, othersMayHaveDue: false, expected: false },
+  { slots: { other: 560 }, othersMayHaveDue: true, expected: true },
 ])(
   'an account "own" is below its quota: slots $slots, others may have due attempts $othersMayHaveDue: $expected',
   ({ slots, othersMayHaveDue, expected }) => {
@@ -287,7 +287,7 @@ describe('lease rounds', () => {
     },
     {
       situation: 'a slow endpoint while half of all slots are free',
-      endpoints: { n: ofOther(286), s: slow(1) },
+      endpoints: { n: ofOther(318), s: slow(1) },
       normal: ['s', 'n'],
       spare: ['s'],
       slow: [],
@@ -295,7 +295,7 @@ describe('lease rounds', () => {
     },
     {
       situation: 'a slow endpoint while fewer are free',
-      endpoints: { n: ofOther(287), s: slow(1) },
+      endpoints: { n: ofOther(319), s: slow(1) },
       normal: ['s', 'n'],
       spare: ['s'],
       reserve: ['n', 's'],
@@ -316,7 +316,7 @@ describe('lease rounds', () => {
     },
     {
       situation: 'an account with all shared slots',
-      endpoints: { one: normal(200), two: normal(304) },
+      endpoints: { one: normal(200), two: normal(360) },
       normal: ['one', 'two'],
       spare: [],
       reserve: ['one', 'two'],
@@ -356,7 +356,7 @@ describe('lease rounds', () => {
 })
 
 test('while other accounts may have due attempts, an account with half of the slots is skipped first', () => {
-  const map = new Map(Object.entries({ one: normal(200), two: normal(52), idle: normal(0) }))
+  const map = new Map(Object.entries({ one: normal(200), two: normal(80), idle: normal(0) }))
   expect(normalRound(map, true)).toEqual({ limit: 16, skip: ['one', 'two', 'idle'] })
   expect(spareRound(map, true)).toEqual({ limit: 16, skip: [] })
   expect(spareRound(map, false)).toBe(undefined)

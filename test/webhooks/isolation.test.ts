@@ -99,16 +99,16 @@ test('slow endpoints take at most seven eighths of the slots, and one slot each 
   await loneTenant.emit(40, 'task.created')
   await slowButAlone.received(16)
   await slowTenant.emit(40, 'task.created')
-  // The lone webhook has 16 of the 504 shared slots. The first request to each of the three
+  // The lone webhook has 16 of the 560 shared slots. The first request to each of the three
   // receivers has ended at once.
-  await until('they have the other shared slots', () => requests() >= 504 - 16 + 3, 15_000)
+  await until('they have the other shared slots', () => requests() >= 560 - 16 + 3, 15_000)
   await quickTenant.emit()
   await quick.received(1, 4_000)
   // An endpoint is slow after 16 slow attempts, which take up to three rounds.
   await until('all of them are slow', () => engine.stats().inFlight <= 80, 30_000)
   await quickTenant.emit(500, 'task.created')
   await quick.received(501, 10_000)
-  expect(open.most).toBeLessThanOrEqual(504)
+  expect(open.most).toBeLessThanOrEqual(560)
   expect(requests()).toBeLessThan(48 * 40)
   // This endpoint is slow, too. It gets more slots, because it is the only slow endpoint of its
   // account, and most slots are free.
@@ -184,7 +184,7 @@ test.runIf(inject('database') === 'postgres')(
       webhooks.push(...(await subscribeTimes(16, slowTenant, url)))
     await quickTenant.subscribe(quick.url)
     await slowTenant.emit(16, 'task.created')
-    await until('the shared slots are used', () => full.stats().inFlight === 504, 15_000)
+    await until('the shared slots are used', () => full.stats().inFlight === 560, 15_000)
     await installation.start({ timeoutMs: 25_000 })
     await quickTenant.emit(900, 'task.created')
     await quick.received(900, 20_000)

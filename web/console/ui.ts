@@ -275,7 +275,7 @@ export function confirmButton(
           class="button quiet"
           popovertarget="${id}"
           popovertargetaction="hide"
-        >Cancel</button>
+        >Close</button>
       </div>
     </div>`
 }

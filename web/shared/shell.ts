@@ -11,7 +11,7 @@ export function quoteForShell(text: string): string {
     : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-const SPECIAL_IN_DOUBLE_QUOTES = /["`\\!$\n]/
+const SPECIAL_IN_DOUBLE_QUOTES = /["`\\!$\p{Cc}]/u
 
 /** Quotes text in which `$NAME` stands for the value of one of the variables. */
 export function quoteWithVariables(text: string, variables: string[]): string {

@@ -1,7 +1,7 @@
 /** Fairness: accounts share the slots and the queue first, then the webhooks of each account. */
 
 /** Slots of one process. When it is killed, at most this many attempts are made twice. */
-export const MAX_IN_FLIGHT = 576
+export const MAX_IN_FLIGHT = 640
 /** Slots that all attempts share. The others are for accounts that hold few slots. */
 export const SHARED_SLOTS = (MAX_IN_FLIGHT * 7) / 8
 /** An account that holds fewer slots than this may use slots that are not shared. */
@@ -13,9 +13,9 @@ const HOST_SLOTS = 256
  *  process. */
 const NEW_HOST_SLOTS = 16
 
-/** About how many due attempts the queue holds beside those that may be in flight. More would only
- *  slow down every lease. */
-const QUEUE_AHEAD = 1_024
+/** About how many due attempts the queue holds beside those that may be in flight. With half as
+ *  many, the queue is sometimes empty before the next refill; more would slow down every lease. */
+const QUEUE_AHEAD = 2_048
 /** The parts of the queue for one account and one webhook are never smaller than these. */
 const MIN_ACCOUNT_QUOTA = 16
 const MIN_WEBHOOK_QUOTA = 4

@@ -14,7 +14,8 @@ import { startVacuum } from './vacuum.ts'
 
 export interface Queue {
   attempts: AttemptJobs
-  /** Undefined: no other process can see whether this one lives. Its leases expire. */
+  /** Undefined for an embedded queue, or with a backend without sessions: if this process dies, its
+   *  leases end only when they expire. */
   session: Pick<WorkerSession, 'id'> | undefined
   /** How often embedded PostgreSQL has restarted. After each restart, the queue is empty. */
   restarts(): number
@@ -29,8 +30,8 @@ export interface Queue {
   isReady(): Promise<boolean>
   /** The connection pools by name. Embedded PostgreSQL has none. */
   pools(): Record<string, PoolUse>
-  /** Corrects the times of jobs, of leases and of pg-boss's own rounds that lie in the future,
-   *  after the clock of the queue went back. */
+  /** Call this after the clock of the queue went back. Sets times that are now in the future to the
+   *  current time: those of jobs, of leases, and of the monitoring and maintenance of pg-boss. */
   realign(): Promise<void>
   stop(graceMs: number): Promise<void>
 }
@@ -40,8 +41,8 @@ interface QueueOptions extends BossOptions {
   attemptTimeoutMs: number
 }
 
-/** The statements of `realign`. The time `start_after` of a job is the time when the job was added,
- *  or the time of its attempt if that is later. */
+/** The statements of `realign`. `start_after` is the time when the job was added, or `dueAt` if that
+ *  is later. Only the former comes from the wrong clock, so a job that waits for `dueAt` stays. */
 const REALIGNMENT = [
   `update pgboss.job set start_after = now()
    where state in ('created', 'retry') and start_after > now() + interval '1 second'

@@ -36,8 +36,8 @@ export async function* updateChecks(run: Run, operation: Operation): AsyncGenera
   for (const [name, { nullable }] of ordered) if (nullable) yield check(name, 'null', null)
 }
 
-/** Two different values or the first options, and the value at the last limit: the longest text or
- *  list, or the largest number. */
+/** The first options of an enum, or two different values of another schema. Then the value at the
+ *  upper limit, if there is one: the longest text or list, or the largest number. */
 function chooseValues(schema: Schema): NamedValue[] {
   const values = schema.enum ? schema.enum.slice(0, MAX_OPTIONS) : variants(schema, 2)
   const last = limitValues(schema)
@@ -83,5 +83,8 @@ function assertOthersUnchanged(
     )
   if (updated === undefined || changed.every((name) => name === updated)) return
   if (!(Date.parse(String(after[updated])) > Date.parse(String(before[updated]))))
-    throw broken(request, `${updated} stayed ${show(after[updated])}, but the record changed`)
+    throw broken(
+      request,
+      `${updated} is ${show(after[updated])}, not later than before, but the record changed`,
+    )
 }

@@ -8,8 +8,8 @@ import { type Field, MANAGED_FIELDS } from './fields.ts'
 import { fieldOf } from './query.ts'
 import type { Resource } from './resource.ts'
 
-/** The variant of each seed. Six seeds, because the tests create two in each minute and filters by
- *  time need three minutes. */
+/** The variant of each seed. Two seeds each have the same minute of creation, and the tests of
+ *  filters by time need three different minutes. */
 const SEED_VARIANTS = [0, 1, 0, 2, 1, 0]
 /** The indexes of seeds without a value in nullable fields. */
 const SEEDS_WITHOUT_VALUE = [2, 5]
@@ -136,7 +136,8 @@ function vary({ kind, options, creation = {} }: Field, value: unknown, variant: 
     : number - variant
 }
 
-/** Varies an email and plain text. Text with another format or with a pattern stays the same. */
+/** Varies an email and plain text. Text with another format, or with a pattern that plain text does
+ *  not have, stays the same. */
 function varyText(schema: Schema, value: unknown, variant: number): unknown {
   if (variant === 0 && value !== undefined && value !== null) return value
   if (schema.format === 'email') return `${variant}${value ?? '@example.com'}`

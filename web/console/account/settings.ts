@@ -82,7 +82,7 @@ const QUOTAS: Record<QuotaName, string> = {
   events_per_day: 'Events today (UTC)',
   webhooks: 'Webhooks',
   users: 'Users',
-  keys_per_user: 'Most API keys of one user',
+  keys_per_user: 'API keys per user (highest)',
   export_mib: 'Export files (MiB)',
   unfinished_exports: 'Unfinished exports',
 }

@@ -7,8 +7,8 @@ import { toInstant } from './field-values.ts'
 export type Pairs = [name: string, value: string][]
 
 /** Converts a submitted filter form to an API query: drops empty and default values, joins the
- *  values of a list with commas, and converts `datetime-local` values to ISO 8601. If any other
- *  parameter is repeated, its last value counts. */
+ *  values of a list with commas, keeps only the last value of any other repeated parameter, and
+ *  converts `datetime-local` values to ISO 8601. */
 export function normalizeQuery(resource: Resource, submitted: Iterable<[string, string]>): Pairs {
   const { query }: OperationRow = operations[resource.operations.list]
   const times = new Set(

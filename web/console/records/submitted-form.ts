@@ -37,7 +37,7 @@ export async function loadForm(
   return { fields, draft, known: await loadReferences(visit, [...references, current ?? {}]) }
 }
 
-/** Includes references inside other fields, except groups. */
+/** Includes the references in the parts of other fields. Groups have no `parts`. */
 function referencesIn(fields: FormField[]): FormField[] {
   return fields.flatMap((field) =>
     field.kind === 'reference' ? [field] : referencesIn(field.parts ?? []),

@@ -132,7 +132,7 @@ function attemptList({ attempts: total }: Delivery, attempts: RecordedAttempt[],
   const hiddenCount = total - attempts.length
   const hiddenText =
     attempts.length === 0
-      ? `${counted(total, 'attempt')}. Responses are no longer stored.`
+      ? `${counted(total, 'attempt')}. Their details have been deleted.`
       : `${counted(hiddenCount, 'earlier attempt')} not shown.`
   return html`
     <ol class="attempts" reversed>

@@ -1,5 +1,5 @@
-/** The references below the guides to errors, rate limits and lists, generated from the
- *  contracts. */
+/** References that are generated from the contracts: error statuses (below the guide to errors),
+ *  headers of rate limits, and filters and sorts of lists (below the guides to these). */
 import { STATUS_CODES } from 'node:http'
 import type { Operation, OperationResponse, Parameter } from '../../../scripts/model/operations.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
@@ -47,7 +47,7 @@ function operationList(context: PageContext, operations: Operation[]): Html {
     ({ id }) => html`<a href="${context.link(`operations/${id}`)}"><code>${id}</code></a>`,
   )
   return html`<details class="children">
-    <summary>${operations.length} operations</summary>
+    <summary>Operations (${operations.length})</summary>
     <p>${joinContent(links, ', ')}</p>
   </details>`
 }
