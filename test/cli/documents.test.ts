@@ -78,6 +78,13 @@ describe('the Petstore', () => {
     })
   })
 
+  it('is tested at a URL or as a mock, not both', async () => {
+    await using muster = await newMuster()
+    const target = ['--mock', '--url', 'http://127.0.0.1:1']
+    const { status, stderr } = await muster.run(['contract', '--root', pets, ...target])
+    expect([status, stderr]).toEqual([2, expect.stringMatching(/'--mock' starts a mock: do not/)])
+  })
+
   it('has no problems for lint', async () => {
     await using muster = await newMuster()
     const { status, stdout } = await muster.run(['lint', '--root', pets])

@@ -1,6 +1,5 @@
 /** `muster contract` against a service that keeps its contract, and with wrong arguments. */
 import { readFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { createContractWebhook } from '../../cli/contract-service.ts'
@@ -82,7 +81,6 @@ onSqlite('wrong options: status 2 and a sentence that names the fault', async ()
     [['--only', 'createCat'], /"createCat" is not one of/],
     [['--seed', '-1'], /whole number/],
     [['--mock'], /'--mock' needs option '--root <folder>'/],
-    [['--root', tmpdir(), '--mock', '--url', target.app.url], /'--mock' starts a mock: do not use it/],
     [['--receiver-url', 'https://example.com'], /needs option '--receiver-port <port>'/],
     [['--url', 'ftp://example.com', '--key', 'x'], /http or https/],
   ] as const) {

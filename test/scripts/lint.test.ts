@@ -83,7 +83,10 @@ test('reports unknown operation IDs and broken links in guides and READMEs', asy
   await writeFile(join(contract.root, 'docs/example.md'), EXAMPLE)
   await mkdir(join(contract.root, 'handlers'))
   await writeFile(join(contract.root, 'handlers/getTask.ts'), 'const getTask2 = 1\n')
-  await writeFile(join(contract.root, 'CHANGELOG.md'), '`getTasks`: [why](docs/guide.md#one) [100%](100%.md)\n')
+  await writeFile(
+    join(contract.root, 'CHANGELOG.md'),
+    '`getTasks`: [why](docs/guide.md#one) [100%](100%.md)\n',
+  )
   expect((await lint(contract.root)).map(formatProblem)).toEqual([
     'docs/guide.md:4:11 broken-link — docs/none.md does not exist: link to another file, for example docs/guide.md',
     'docs/guide.md:4:34 broken-link — docs/guide.md has no heading #two-word: link to #two-words, or add the heading',
