@@ -5,6 +5,7 @@ import {
   freeQuota,
   healthAfter,
   isAtLimit,
+  isBelowLimit,
   isBelowSlotQuota,
   type LeaseRound,
   mayStart,
@@ -147,6 +148,17 @@ describe('queue quota', () => {
     const { urgent } = selectWithinQuota(attempts, useOf(use), NOW_MS)
     expect([...urgent].map(({ number }) => number)).toEqual(Array.from({ length: 14 }, (_, n) => n))
   })
+})
+
+it.each([
+  { situation: 'nothing is known', health: undefined, expected: true },
+  { situation: '15 in flight', health: normal(15), expected: true },
+  { situation: '16 in flight', health: normal(16), expected: false },
+  { situation: 'quick, 127 in flight', health: quick(127), expected: true },
+  { situation: 'quick, 128 in flight', health: quick(128), expected: false },
+  { situation: 'slow, none in flight', health: slow(0), expected: false },
+])('an attempt may start without a job: $situation: $expected', ({ health, expected }) => {
+  expect(isBelowLimit(health, NOW_MS)).toBe(expected)
 })
 
 describe('concurrency limit', () => {
