@@ -228,11 +228,16 @@ const DAY_OR_TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:
 /** Parses a time, or a day. A day means its start in UTC. */
 export function parseTime(text: string): Date {
   const time = DAY_OR_TIME.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(time))
+  if (Number.isNaN(time) || !isRealDay(text.slice(0, 10)))
     throw new InvalidArgumentError(
       'Use a time or a day, for example 2026-11-21T09:30:00Z or 2026-11-21.',
     )
   return new Date(time)
+}
+
+/** `Date.parse` reads 30 February as 2 March. */
+function isRealDay(day: string): boolean {
+  return new Date(day).toISOString().startsWith(day)
 }
 
 /** Throws `UsageError` if both times are set and the period does not end after its start. */

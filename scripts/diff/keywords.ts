@@ -153,15 +153,18 @@ function listTypes({ type, nullable }: Schema): { types: string[]; isNullable: b
 
 function compareTypes(old: Schema, now: Schema, add: Add): void {
   const [before, after] = [listTypes(old), listTypes(now)]
+  // A schema without a type accepts values of any type.
   const isWidened = (wide: string[], narrow: string[]): boolean =>
     wide.length === 0 ||
-    narrow.every((type) => wide.includes(type) || (type === 'integer' && wide.includes('number')))
+    (narrow.length > 0 &&
+      narrow.every(
+        (type) => wide.includes(type) || (type === 'integer' && wide.includes('number')),
+      ))
   if (before.types.join() !== after.types.join()) {
     const format = ({ types }: typeof before): string => types.join(' or ') || 'of any type'
     const what = `is ${format(after)} instead of ${format(before)}`
     if (isWidened(after.types, before.types)) add('type-generalized', what)
-    else if (isWidened(before.types, after.types) && before.types.length > 0)
-      add('type-specialized', what)
+    else if (isWidened(before.types, after.types)) add('type-specialized', what)
     else add('type-changed', what)
   }
   if (!before.isNullable && after.isNullable) add('became-nullable', 'can be null')

@@ -6,7 +6,11 @@ import { findDevelopmentProgram } from '../model/development-program.ts'
 export async function formatFiles(root: string, files: string[]): Promise<void> {
   const code = files.filter((file) => /\.[cm]?[jt]s$/.test(file))
   if (code.length === 0) return
-  const biome = findDevelopmentProgram('@biomejs/biome', 'bin/biome')
-  const args = [biome, 'check', '--write', '--vcs-enabled=false', '--linter-enabled=false', ...code]
+  const args = [findFormatter(), 'check', '--write', '--vcs-enabled=false', '--linter-enabled=false', ...code]
   await promisify(execFile)(process.execPath, args, { cwd: root })
+}
+
+/** Throws `Refused` if it is not installed. */
+export function findFormatter(): string {
+  return findDevelopmentProgram('@biomejs/biome', 'bin/biome')
 }

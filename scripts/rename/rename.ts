@@ -1,6 +1,6 @@
 /** `muster rename`: renames an operation or a field in the contracts, the code and the guides. */
 import { fileURLToPath } from 'node:url'
-import { formatFiles } from '../generate/format.ts'
+import { findFormatter, formatFiles } from '../generate/format.ts'
 import { generate } from '../generate/generate.ts'
 import { readReferencedFiles, readSource } from '../model/document.ts'
 import { hasPlainDocument } from '../model/document-folder.ts'
@@ -43,6 +43,8 @@ export async function rename(
   newName: string,
   { force, root = ROOT }: RenameOptions,
 ): Promise<Renamed> {
+  // Before anything is written.
+  if (!hasPlainDocument(root)) findFormatter()
   if (!force) await assertCleanWorkTree(root)
   const { files, changes } = hasPlainDocument(root)
     ? await renameInDocumentService(root, name, newName)

@@ -150,6 +150,10 @@ describe('wrong usage', () => {
       ['webhook', 'send-missed', 'x', '--since', 'yesterday'],
       /option '--since <time>'.*2026-11-21/,
     ],
+    [
+      ['webhook', 'send-missed', 'x', '--since', '2026-02-30'],
+      /option '--since <time>' argument '2026-02-30' is invalid/,
+    ],
     [['webhook', 'send-missed', 'x', '--rate', '501'], /option '--rate <n>'.*from 1 to 500/],
     [
       ['webhook', 'send-missed', 'x', '--since', '2026-11-21', '--until', '2026-11-21'],

@@ -181,6 +181,11 @@ export const REQUEST_CASES: Record<string, Case[]> = {
       backward: ['breaking request-property-type-specialized'],
     },
     {
+      edit: ['size: { type: integer }', 'size: {}'],
+      forward: ['safe request-property-type-generalized'],
+      backward: ['breaking request-property-type-specialized'],
+    },
+    {
       edit: ['size: { type: integer }', 'size: { type: integer, format: int64 }'],
       forward: ['code request-property-number-format-added'],
       backward: ['code request-property-number-format-removed'],

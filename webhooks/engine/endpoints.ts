@@ -135,7 +135,8 @@ export class Endpoints {
       this.#slowHosts.delete(key)
       return
     }
-    if (this.#slowHosts.size >= MAX_SLOW_HOSTS) this.#slowHosts.clear()
+    const isNew = !this.#slowHosts.has(key)
+    if (isNew && this.#slowHosts.size >= MAX_SLOW_HOSTS) this.#slowHosts.clear()
     this.#slowHosts.set(key, slowness)
   }
 

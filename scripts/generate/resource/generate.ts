@@ -6,7 +6,7 @@ import { Refused } from '../../../errors.ts'
 import { hasPlainDocument } from '../../model/document-folder.ts'
 import { readContract } from '../../model/yaml.ts'
 import { listNames, newMigrationFile } from '../files.ts'
-import { formatFiles } from '../format.ts'
+import { findFormatter, formatFiles } from '../format.ts'
 import { renderStubs } from '../stubs.ts'
 import { filtersWithoutCases } from './fixture.ts'
 import { renderHandlers } from './handlers.ts'
@@ -38,6 +38,8 @@ export async function generateResource(slug: string, root = ROOT): Promise<Resou
       'This service is made from an OpenAPI document and stores nothing: ' +
         `write the handlers of ${slug} in handlers/ by hand`,
     )
+  // Before anything is written.
+  findFormatter()
   const contract = await readContract(root)
   const resource = readResource(contract, slug)
   const files: Record<string, string> = {
