@@ -92,7 +92,7 @@ const PATTERNS: Record<string, string> = {
   '^[\\x21-\\x7e]+$': 'must contain printable ASCII characters only, without spaces.',
 }
 
-/** Does the error name the type that one alternative of a `oneOf` accepts? The error about the
+/** Whether the error names the type that one alternative of a `oneOf` accepts. The error about the
  *  whole `oneOf` comes later. */
 function isTypeOfAlternative({ keyword, schemaPath }: ErrorObject): boolean {
   return keyword === 'type' && /\/oneOf\/\d+\/type$/.test(schemaPath)

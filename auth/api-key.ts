@@ -32,7 +32,7 @@ export function hashApiKey(token: string): string {
   return hash('sha256', token)
 }
 
-/** Creates an API key of a user. Only the hash of the token is stored. */
+/** Creates an API key of a user. Stores the hash and the prefix of the token, not the token. */
 export async function issueApiKey(
   scope: WriteScope,
   key: { userId: string; name: string; accessLevel: AccessLevel },

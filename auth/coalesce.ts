@@ -15,8 +15,8 @@ interface Batch<T> {
 }
 
 /** While `work` runs for a key, further calls with this key wait and then share the next run. So no
- *  call gets the result of a run that began before the call, and a client with many concurrent
- *  requests costs few queries. The next run waits `gatherMs` longer for more calls. */
+ *  call gets the result of a run that began before the call, and many concurrent calls need few
+ *  runs. The next run waits `gatherMs` longer for more calls. */
 export function coalesce<T>(
   work: (key: string, calls: number) => Promise<T>,
   gatherMs = 0,

@@ -3,10 +3,10 @@ import { deleteInvitation } from '../records/invitations.ts'
 import { deleteSessions } from '../records/sessions.ts'
 import { type User, updateUserStatus } from '../records/users.ts'
 
-/** Stops the sign-in, the sessions, the one-time link and the API keys of a user at once. Deletes
- *  the sessions and the link even if the user is already deactivated: if they were kept, they would
- *  work again after a reactivation. Returns the user before the change. Undefined: the user does
- *  not exist. Throws `Refused` for the Account Owner. */
+/** Stops the sign-in, the sessions and the API keys of a user at once, and the one-time link to set
+ *  a password. Deletes the sessions and the link even if the user is already deactivated: if they
+ *  were kept, they would work again after a reactivation. Returns the user before the change.
+ *  Undefined: the user does not exist. Throws `Refused` for the Account Owner. */
 export async function deactivateUser(
   scope: WriteScope,
   id: string,

@@ -1,4 +1,4 @@
-/** Runs in a thread of the pool of password.ts. */
+/** Hashes passwords, in each thread of the pool of password.ts. */
 import { type Argon2Parameters, argon2Sync } from 'node:crypto'
 import { readlinkSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'

@@ -18,8 +18,9 @@ const MAX_QUEUED_HASHES = 30
 const RETRY_AFTER_SECONDS = 5
 const IDLE_THREAD_MS = 30_000
 
-/** Leaves one core for requests. The threads of libuv are not used: SQLite needs them, and each one
- *  that ran argon2 would keep its memory. There is one pool for the process. */
+/** Leaves one core for requests, if there are several. The threads of libuv are not used: SQLite
+ *  needs them, and each one that ran argon2 would keep the memory of argon2. There is one pool for
+ *  the process. */
 const hashing = new Piscina<Argon2Parameters, Uint8Array>({
   filename: fileURLToPath(new URL('./password-worker.ts', import.meta.url)),
   minThreads: 0,
@@ -31,9 +32,9 @@ const hashing = new Piscina<Argon2Parameters, Uint8Array>({
 /** Passwords of published leaks, in lower case. */
 const COMMON_PASSWORDS = new Set(dictionary['passwords-common'])
 
-/** Throws `Refused` for a password that is too short, too long or easy to guess: a common one, or
- *  one of `names`, such as the user's email. There are no other rules (NIST SP 800-63B,
- *  5.1.1.2). */
+/** Throws `Refused` for a password that is too short, too long or easy to guess: a common one, one
+ *  repeated character, or one of `names`, such as the user's email. There are no other rules (NIST
+ *  SP 800-63B, 5.1.1.2). */
 export function assertPassword(password: string, names: string[] = []): void {
   const length = [...password].length
   if (length < MIN_PASSWORD_LENGTH)
@@ -87,8 +88,9 @@ export function newPassword(): string {
 
 let formsInProgress = 0
 
-/** Runs `work`, the part of a form that hashes a password. Throws 503 when the queue has no room for
- *  its hash, before `work` can query the database or count a wrong password. */
+/** Runs `work`, which handles a submitted form and hashes its password. Throws 503 when the forms
+ *  in progress fill the threads and the queue, before `work` queries the database or counts a wrong
+ *  password. */
 export async function whileQueueHasRoom<T>(work: () => Promise<T>): Promise<T> {
   if (formsInProgress >= HASHING_THREADS + MAX_QUEUED_HASHES) throwBusy()
   formsInProgress++

@@ -15,7 +15,8 @@ export class TooOften extends Refused {
   }
 }
 
-/** The state of one key in the current window. */
+/** The state of one key in the current window. A key is a text that identifies whose requests are
+ *  counted, for example a user ID or a network. It is not an API key. */
 export interface RateLimitState {
   allowed: boolean
   limit: number
@@ -62,8 +63,8 @@ export function newRateLimiter(
     db.dialect === 'postgres'
       ? sharedCounts(db, name, windowSeconds * 1_000)
       : memoryCounts(maxRequests, windowSeconds)
-  // Concurrent requests of a client would wait for the same row one by one, so they are counted in
-  // one statement.
+  // In PostgreSQL, concurrent requests of one key would wait for the same row one by one, so one
+  // statement counts them.
   const addCoalesced = coalesce(counts.add)
   return {
     async consume(key) {
@@ -105,7 +106,8 @@ function memoryCounts(maxRequests: number, windowSeconds: number): Counts {
   }
 }
 
-/** The state after one of the calls that were counted together. */
+/** The state after one of the `calls` that were counted together: the one at `index`, from 0.
+ *  `points` includes all of them. */
 export function stateAfter(
   limit: number,
   { points, msLeft }: RateLimitWindow,

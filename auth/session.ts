@@ -12,7 +12,7 @@ export function hashOfToken(token: string): string | undefined {
   return TOKEN_FORM.test(token) ? hash('sha256', token) : undefined
 }
 
-/** 256 random bits in base64url, and their hash. */
+/** 256 random bits as base64url text, and the hash of this text. */
 export function newToken(): { token: string; tokenHash: string } {
   const token = randomBytes(TOKEN_BYTES).toString('base64url')
   return { token, tokenHash: hash('sha256', token) }

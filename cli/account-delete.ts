@@ -112,7 +112,7 @@ function describe({ id, completedAt, removedRows }: AccountDeletion): string {
   ].join('\n')
 }
 
-/** The entries that remain of deleted accounts. */
+/** Formats deletions of accounts, finished or not. */
 export function formatDeletions(deletions: AccountDeletion[]): Output {
   const text = formatTable(
     ['ID', 'REQUESTED', 'ERASED', 'ROWS'],

@@ -195,8 +195,8 @@ export interface BulkOptions {
   preview?: boolean
 }
 
-/** Adds the options that the commands to start a bulk job share. Each command adds `--since`
- *  itself: retry-failed requires it, send-missed has a default. */
+/** Adds the options of every command that starts a bulk job. Each command adds `--since` itself:
+ *  retry-failed requires it, send-missed has a default. */
 export function addBulkOptions(command: Command): Command {
   return command
     .option('--until <time>', 'end of the period (default: now)', parseTime)
@@ -209,7 +209,7 @@ export function addBulkOptions(command: Command): Command {
     .option('--preview', 'only count the deliveries')
 }
 
-/** Starts a bulk job, or counts its deliveries. */
+/** Starts a bulk job. With `preview`, only counts the deliveries that the job would send. */
 export async function startOrPreview(
   { db, accountId, now }: { db: Db; accountId: string; now: () => Date },
   selection: BulkSelection,

@@ -123,7 +123,7 @@ async function runRules(url: string, rules: Rule[]): Promise<RuleResult[]> {
     const checks: CheckResult[] = []
     for (const check of rule.checks) {
       const result = isResponding ? await runCheck(url, check) : skipCheck(check)
-      // A closed connection passes where `tolerateClose` permits it.
+      // A closed connection passes where `tolerateClose` (receiver-requests.ts) permits it.
       if (result.status === null && !result.passed) isResponding = false
       checks.push(result)
     }
@@ -257,7 +257,8 @@ function isUnresponsive(results: RuleResult[]): boolean {
   return results.some(({ checks }) => checks.some(({ passed }) => passed === null))
 }
 
-/** One line for a rule that passed; for a broken one also the failed requests and the advice. */
+/** One line for a rule that passed or was not tested. For a broken one also the failed requests and
+ *  the advice. */
 function formatRule({ rule, checks }: RuleResult): string {
   if (checks.every(({ passed }) => passed === null)) return `-     ${rule.title}: not tested`
   const slowestMs = Math.max(...checks.map(({ durationMs }) => durationMs))

@@ -2,39 +2,39 @@
 import type { Request } from '../scripts/contract/request.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
 
-/** A line for a POSIX shell. `$KEY` stands for `runKey`, the API key of the run, and `$OTHER_KEY`
- *  for any other, because keys must not appear in reports. */
+/** A line for a POSIX shell. `$KEY` stands for `mainKey`, the Full Access key of the tested
+ *  account, and `$OTHER_KEY` for every other API key, because keys must not appear in reports. */
 export function toContractCurl(
   url: string,
   { method, path, headers, body, key }: Request,
-  runKey: string,
+  mainKey: string,
 ): string {
   const options = [`-X ${method}`, quoteForShell(url + path)]
   if (key !== null) {
-    const variable = key === runKey ? '$KEY' : '$OTHER_KEY'
+    const variable = key === mainKey ? '$KEY' : '$OTHER_KEY'
     options.push(`-H "Authorization: Bearer ${variable}"`)
   }
   for (const [name, value] of Object.entries(headers))
     options.push(`-H ${quoteForShell(value === '' ? `${name};` : `${name}: ${value}`)}`)
   const curl = `curl -sS -i --globoff ${options.join(' ')}`
   if (body === undefined) return curl
-  const pieces = body.split(LONG_RUN).filter((piece) => piece !== '')
-  const hasLongRun = pieces.some(isLongRun)
-  if (!hasLongRun) return `${curl} --data-raw ${quoteForShell(body)}`
+  const pieces = body.split(LONG_REPEAT).filter((piece) => piece !== '')
+  const hasLongRepeat = pieces.some(isLongRepeat)
+  if (!hasLongRepeat) return `${curl} --data-raw ${quoteForShell(body)}`
   return `{ ${pieces.map(toPrintf).join(' ')} } | ${curl} --data-binary @-`
 }
 
-/** A run of one character that the shell generates, to keep the command short. The tests repeat
- *  these characters. The outer group makes `split` keep the runs. */
-const LONG_RUN = /(x{100,}|a{100,}|(?:\u{1F600}){100,})/u
+/** One character, repeated at least 100 times. The shell generates such text, to keep the command
+ *  short. The tests repeat these characters. The outer group makes `split` keep the matches. */
+const LONG_REPEAT = /(x{100,}|a{100,}|(?:\u{1F600}){100,})/u
 
-function isLongRun(text: string): boolean {
-  return LONG_RUN.exec(text)?.[0] === text
+function isLongRepeat(text: string): boolean {
+  return LONG_REPEAT.exec(text)?.[0] === text
 }
 
 function toPrintf(piece: string): string {
-  if (!isLongRun(piece)) return `printf %s ${quoteForShell(piece)};`
+  if (!isLongRepeat(piece)) return `printf %s ${quoteForShell(piece)};`
   const characters = [...piece]
-  // Prints the character once for each number.
+  // Prints the character once for each number of `seq`: `%.0s` prints nothing of the number.
   return `printf '${characters[0]}%.0s' $(seq ${characters.length});`
 }

@@ -1,4 +1,5 @@
-/** `muster contract --prove`: which of the seeded faults do the contract tests find? */
+/** `muster contract --prove`: gives this service faults, one at a time, and reports which of them
+ *  the contract tests find. */
 import { Refused } from '../errors.ts'
 import * as validators from '../generated/validators.js'
 import { listSeededFaults } from '../scripts/contract/prove/faults.ts'
@@ -14,8 +15,8 @@ export interface ProveOptions {
   seed?: number
 }
 
-/** Starts this service on temporary databases, and puts the faults between it and the contract
- *  tests. */
+/** Starts this service on temporary databases. For each fault, runs the contract tests of its
+ *  operation through a proxy that has the fault. */
 export async function proveContract(
   contract: Contract,
   { prove: part, seed = 1 }: ProveOptions,

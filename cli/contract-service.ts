@@ -32,7 +32,7 @@ interface ServerOptions {
 }
 
 /** Starts the service on a free loopback port. The service does not validate its own responses,
- *  because the suite does. */
+ *  because the contract tests do. */
 async function startServer({
   directory,
   role,

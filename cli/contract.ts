@@ -44,7 +44,8 @@ const OPERATION_IDS = Object.keys(operations)
 const DEFAULT_RUNS = 20
 const MAX_SEED = 2 ** 31 - 1
 const TARGET_DETAILS = ['restrictedKey', 'otherKey', 'webhookSecret', 'receiverPort', 'receiverUrl']
-/** The names of the options that --root refuses: their tests need Muster's own contract. */
+/** The names of the options that --root refuses: only the tests of Muster's own contract have
+ *  them. */
 const ONLY_WITHOUT_ROOT = [...TARGET_DETAILS, 'seed', 'runs', 'only', 'prove']
 /** The names of the options that --prove refuses: it measures the whole suite, on this copy of
  *  Muster. */

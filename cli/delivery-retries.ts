@@ -52,8 +52,8 @@ export function addRetry(deliveries: Command, shell: Shell): void {
 type AttemptTrigger = 'schedule' | 'retry' | 'resend'
 
 /** Schedules an attempt and returns its trigger. Throws `Refused` if the delivery does not exist,
- *  or waits for an earlier event of its resource. Throws `DeliveryRefused` if the webhook, the
- *  account or a pause of all deliveries forbids the attempt. */
+ *  or waits for an earlier event of its resource. Throws `DeliveryRefused` (delivery-commands.ts)
+ *  if the webhook, the account or a pause of all deliveries forbids the attempt. */
 async function attemptByState(scope: WriteScope, id: string, now: Date): Promise<AttemptTrigger> {
   const delivery = await findDelivery(scope, id)
   if (!delivery) throw new Refused(`There is no delivery ${id}`)

@@ -60,8 +60,8 @@ Ctrl-C stops the service and the command.
     )
 }
 
-/** Returns a function that runs the generator. It prints an error in a contract and does not throw:
- *  the service continues with the files of the last successful run. */
+/** Returns a function that runs the generator. The function prints errors and does not throw: the
+ *  service continues with the files that the generator wrote last. */
 function newGenerator(print: (text: string) => void): () => Promise<void> {
   let printedRemarks = ''
   return async () => {
@@ -93,7 +93,7 @@ function debounce(work: () => Promise<void>): () => void {
   }
 }
 
-/** Watches the two contracts, and which handlers exist: the generator lists them. */
+/** Watches the two contracts, and which handlers exist: the generator lists the handlers. */
 function watchContract(work: () => Promise<void>): FSWatcher[] {
   const schedule = debounce(work)
   return [

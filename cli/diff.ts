@@ -112,7 +112,7 @@ const RESULT_LEVELS = {
   safe: 'notice',
 } as const
 
-/** A part that is gone gets no file and line, because it is only in the base. */
+/** A part of the contract that is gone has no file and line, because only the base has it. */
 function toResult({ level, id, file, line, isGone, concerns, part, what }: ListedChange): Result {
   return {
     level: RESULT_LEVELS[level],

@@ -1,5 +1,5 @@
-/** The checks of the settings, the database and the machine. An error that a check throws is
- *  reported as a problem. */
+/** The checks of the settings, the database and the machine for `muster doctor`. An error that a
+ *  check throws is reported as a problem. */
 import { constants, existsSync } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { doubtLeftMs, listClockSpans } from '../records/clock-spans.ts'

@@ -1,4 +1,5 @@
-/** The checks of accounts and of pending work: webhooks, deliveries and bulk jobs. */
+/** The checks of accounts and of pending work for `muster doctor`: webhooks, deliveries and bulk
+ *  jobs. */
 import { Clock } from '../records/database/clock.ts'
 import { findPausedAt } from '../records/delivery-pause.ts'
 import { countPausedBulkJobs, countUndelivered } from '../records/reports/database-state.ts'

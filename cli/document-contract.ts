@@ -21,7 +21,7 @@ interface DocumentTarget {
   allowStale?: boolean
 }
 
-/** How long requests in flight may take at the end. */
+/** How long requests in flight may take once the tests have ended. */
 const GRACE_MS = 1_000
 
 export async function testDocument({

@@ -28,7 +28,7 @@ interface MockOptions extends LocalOptions {
   onResponse?(ctx: Context): void
 }
 
-/** Serves the handlers of the folder, and the documentation at /docs/. */
+/** Serves the handlers in the folder `root`, and the documentation at /docs/. */
 export async function startHandlers(root: string, options: HandlersOptions): Promise<LocalService> {
   const { host, port, baseUrl = urlOf(host, port), allowStale = false } = options
   if (!allowStale)

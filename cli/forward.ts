@@ -6,7 +6,7 @@ export interface ForwardedResponse {
   status: number
   /** Only the headers that the sender uses or shows. */
   headers: Record<string, string>
-  /** At most `MAX_BODY_BYTES`: parts beyond are left out. */
+  /** At most `MAX_BODY_BYTES`: the chunk that exceeds them and all later ones are left out. */
   body: Buffer
   durationMs: number
   /** Why there is no response. Null: there is one. */
@@ -30,8 +30,8 @@ const HOP_BY_HOP_HEADERS = [
 ]
 const RETURNED_HEADERS = ['content-type', 'retry-after']
 
-/** Sends the same body and headers to `url`, without hop-by-hop headers, and returns the response.
- *  Does not follow redirects. Never throws. */
+/** Sends a received delivery on to `url`: its body, and its headers without the hop-by-hop ones.
+ *  Returns the response. Does not follow redirects. Never throws. */
 export async function forward(
   url: string,
   rawHeaders: string[],

@@ -39,7 +39,7 @@ interface Receipt extends Inspection {
 const DEFAULT_PORT = 4000
 const HOST = '127.0.0.1'
 const MAX_BODY_BYTES = 1024 * 1024
-/** With more IDs, the command forgets all of them. */
+/** The command remembers the IDs of this many deliveries. With one more, it forgets all of them. */
 const MAX_SEEN_IDS = 10_000
 /** Standard Webhooks 1.0.0, "Verifying webhook authenticity": an older delivery may be a replay. */
 const TOLERANCE_MS = 5 * 60_000
@@ -101,7 +101,8 @@ async function listen(
   await server.stop(0)
 }
 
-/** Responds to a request. Returns undefined if the request is no delivery. */
+/** Responds to a request. Returns undefined if the request is no delivery, or if its body is too
+ *  large. */
 async function receive(
   request: IncomingMessage,
   response: ServerResponse,
@@ -167,7 +168,8 @@ function newInspect(secret: string | undefined): Inspect {
   }
 }
 
-/** Signs the body again and compares. Both signatures must be present and correct. */
+/** Signs the body again and compares. Both signature headers must be correct, and the signed time
+ *  within the tolerance. */
 function isVerified(headers: Headers, body: Buffer, keys: SigningKeys, now: Date): boolean {
   const signedAt = new Date(Number(headers['webhook-timestamp']) * 1000)
   const ageMs = Math.abs(now.getTime() - signedAt.getTime())
@@ -212,7 +214,7 @@ function listErrors(part: string, validator: Validator, data: unknown): string[]
   )
 }
 
-/** The value that Ajv's message does not contain. */
+/** What Ajv's message leaves out: the allowed values, or the name of an additional property. */
 function formatDetail({
   allowedValue,
   allowedValues,
@@ -256,7 +258,8 @@ function formatVerdict(verified: Inspection['verified']): string {
   return verified ? 'valid' : 'INVALID'
 }
 
-/** A sender must not control the terminal. The escapes are valid in JSON, too. */
+/** Escapes control characters, so that a sender cannot control the terminal. The escapes are valid
+ *  in JSON, too. */
 function escapeControls(text: string): string {
   return text.replace(
     /\p{Cc}/gu,

@@ -1,4 +1,5 @@
-/** The servers of `muster mock` and `muster listen`, and those of an OpenAPI document. */
+/** Starts the servers of `muster mock` and `muster listen`, and of a service that `muster init`
+ *  created. */
 import type { RequestListener } from 'node:http'
 import { Refused } from '../errors.ts'
 import { type HttpServer, listen, urlOf } from '../server/http.ts'
@@ -7,7 +8,7 @@ export interface LocalService extends HttpServer {
   url: string
 }
 
-interface Place {
+interface ListenOptions {
   host: string
   port: number
   /** The option or the setting that chooses the port. */
@@ -17,7 +18,7 @@ interface Place {
 /** Throws `Refused` when it cannot listen, for example because the port is in use. */
 export async function listenLocally(
   handle: RequestListener,
-  { host, port, portName = '--port' }: Place,
+  { host, port, portName = '--port' }: ListenOptions,
 ): Promise<LocalService> {
   try {
     const server = await listen(handle, { host, port })

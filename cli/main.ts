@@ -92,7 +92,8 @@ Start with:
 `,
     )
   for (const [name, [summary, load]] of Object.entries(COMMANDS)) {
-    // The help shows only the names and the summaries of the other commands.
+    // Loads only the commands that the arguments name. For the others, the help needs just the name
+    // and the summary.
     if (args.includes(name)) (await load()).addCommand(program, shell)
     else program.command(name)
     program.commands.at(-1)?.summary(summary)

@@ -29,7 +29,7 @@ then on, the file shrinks when rows are deleted. The conversion needs free space
     )
 }
 
-/** Checks the schema and converts the database file. */
+/** Checks the schema. In embedded mode, also converts the database file if it needs that. */
 async function finishMigration(
   shell: Shell,
   { db, config: { database }, appliedMigrations: migrations }: CommandDatabase,

@@ -116,7 +116,7 @@ function readWebhook({ root, stateful, webhook, secret }: MockOptions): MockWebh
   return { url: webhook, secret: secret ?? newSecret() }
 }
 
-/** The mock of this copy of Muster. It follows generated/, not the contracts. */
+/** Starts the mock of this copy of Muster. The mock follows generated/, not the contracts. */
 async function startOwnMock(
   { port, host, stateful, allowStale = false }: MockOptions,
   webhook: MockWebhook | undefined,
@@ -181,7 +181,8 @@ function formatReady(url: string, webhook: MockWebhook | undefined): string {
   return `The mock listens at ${url} (press Ctrl-C to stop).${secret}`
 }
 
-/** One line for the response, and one for each fault of the request. */
+/** One line for the response. For an error, also one for each invalid field, or one for the
+ *  message. */
 function formatResponse({ method, url, status, state, body }: Context): string {
   const line = `${status}  ${method} ${url}  ${state.operationId ?? ''}`.trimEnd()
   if (status < 400 || typeof body !== 'string') return line

@@ -19,8 +19,8 @@ interface DeliveryOptions {
   at?: Date
 }
 
-/** Returns two functions: `sign` signs a body, and `delivery` creates and signs a delivery. Its
- *  payload is an example with the fields of `change` and a new ID. */
+/** Returns two functions: `sign` signs a body, and `delivery` creates and signs a delivery. The
+ *  payload of the delivery is an example with the fields of `change` and a new ID. */
 export function newSigner(secret: string) {
   const sign = (id: string, body: Buffer, at: Date, key = secret): SignedRequest => ({
     headers: {

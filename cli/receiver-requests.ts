@@ -16,8 +16,8 @@ export type Send = (
 ) => Promise<number | null>
 
 const CHUNK_BYTES = 256 * 1024
-/** The pause after an aborted upload. A receiver that the upload crashes has ended by then, and
- *  refuses connections. */
+/** The pause after an aborted upload. If the abort crashes the receiver, its process has ended
+ *  after this pause, and connections are refused. */
 const CRASH_MS = 500
 
 export async function post(
@@ -28,7 +28,8 @@ export async function post(
   return await sendBody(url, headers, body, signal)
 }
 
-/** With `Transfer-Encoding: chunked` and without `Content-Length`, in at least two chunks. */
+/** Posts the delivery with `Transfer-Encoding: chunked` and without `Content-Length`, in at least
+ *  two chunks. */
 export async function postChunked(
   url: string,
   { headers, body }: SignedRequest,
@@ -37,7 +38,7 @@ export async function postChunked(
   return await sendBody(url, headers, Readable.from(splitBody(body)), signal)
 }
 
-/** Returns the status of the worse response. */
+/** Posts the delivery twice at the same time. Returns the higher status. */
 export async function postTwice(
   url: string,
   delivery: SignedRequest,

@@ -21,10 +21,10 @@ export interface ReportOptions {
 }
 
 export interface CheckReport {
-  /** `results` is added to its document. */
+  /** `reportResults` adds `results` to the document. */
   output: Output
   results: Result[]
-  /** Contents for --junit and --report, if `results` alone would say less. */
+  /** The contents for --junit and --report. Default: the `results`. */
   junit?: string
   page?: string
   /** The content for --har. Default: an archive without requests. */
@@ -43,9 +43,9 @@ export function addReportOptions(command: Command): Command {
     )
 }
 
-/** Runs the check and writes its reports. If the check throws an `UnsupportedDocument`, each of its
- *  findings is a result. Any other error is the only result. Both are thrown again after the
- *  reports are written. */
+/** Runs the check and writes its reports. If the check throws an `UnsupportedDocument`, the reports
+ *  have one result for each of its findings. If it throws another error, they have one result. The
+ *  error is thrown again after the reports are written. */
 export async function reportResults(
   title: string,
   options: ReportOptions,

@@ -5,8 +5,8 @@ import { acquireFileLock, type FileLock, FileLocked } from '../records/database/
 
 const LOCK_TIMEOUT_MS = 500
 
-/** The lock that a service holds while it runs on the folder. Throws `Refused` with the remedy when
- *  a service runs. */
+/** Acquires the lock that `muster serve` holds while it runs on the folder. Throws `Refused` with
+ *  the remedy when a service runs. */
 export async function acquireServeLock(dataDir: string, remedy: string): Promise<FileLock> {
   const lock = await tryServeLock(dataDir)
   if (lock === undefined)
@@ -14,7 +14,7 @@ export async function acquireServeLock(dataDir: string, remedy: string): Promise
   return lock
 }
 
-/** Undefined while a service runs on the folder. */
+/** As `acquireServeLock`, but returns undefined when a service runs on the folder. */
 export async function tryServeLock(
   dataDir: string,
   timeoutMs = LOCK_TIMEOUT_MS,

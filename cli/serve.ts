@@ -25,7 +25,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const SECOND = 1_000
 /** The server stops within this time after the drain. */
 const STOP_TIMEOUT_MS = 20 * SECOND
-/** The process exits at most this long after `drainMs`, even if the server hangs while it stops. */
+/** Even if the server hangs, the process exits at most `drainMs` plus this time after the stop
+ *  begins. */
 const EXIT_TIMEOUT_MS = STOP_TIMEOUT_MS + 5 * SECOND
 
 const EXAMPLES = examples(
@@ -106,9 +107,9 @@ async function serveDocument(
 }
 
 async function serve(shell: Shell, config: Config, json: boolean): Promise<void> {
-  // The thread starts while the modules load, which takes about as long.
+  // The thread of the queue starts while the modules load. Both take about as long.
   const queueThread = 'dataDir' in config.database ? startThread() : undefined
-  // The engine reports the error.
+  // `startPglite` throws the error. Unhandled until then, the error would end the process.
   queueThread?.catch(() => undefined)
   // Imported here, because the help must not wait for the modules of the server.
   const { start } = await import('../server/main.ts')
@@ -123,7 +124,8 @@ async function serve(shell: Shell, config: Config, json: boolean): Promise<void>
   const server = await whenReachable(config, { log, stopping }, () =>
     start(config, { log, queueThread }),
   ).catch((error: unknown) => {
-    // With --json, there is only one document, which could not be printed before the start.
+    // With --json, nothing was printed before the start, because the command prints only one
+    // document.
     if (first && json) shell.print(JSON.stringify(readyDocument(null, first)))
     if (stopping.aborted) return undefined
     throw toListenError(error, config) ?? error
@@ -194,7 +196,7 @@ async function migrateAndCreateFirstAccount({
   }
 }
 
-/** Returns undefined if no setting of the address caused the error. */
+/** Returns undefined unless HOST, PORT or METRICS_PORT caused the error. */
 function toListenError(error: unknown, { host, port, metricsPort }: Config): Refused | undefined {
   if (!(error instanceof Error) || !('syscall' in error) || !('code' in error)) return undefined
   const isMetricsPort = 'port' in error && error.port === metricsPort

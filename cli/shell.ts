@@ -1,4 +1,4 @@
-/** What the commands share: opens the database, prints output, and parses arguments. */
+/** Functions that the commands share, to open the database, print output and parse arguments. */
 import { readFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Db } from '../records/database/open.ts'
@@ -136,7 +136,7 @@ export function readSecret(argument: string): string {
   return secret
 }
 
-/** Parses a signing secret. The prefix is part of the key of X-Service-Signature. */
+/** Parses a signing secret. Keeps its prefix, which is part of the key of X-Service-Signature. */
 export function parseSigningSecret(text: string): string {
   const secret = readSecret(text)
   if (!/^whsec_[A-Za-z0-9+/]+={0,2}$/.test(secret))

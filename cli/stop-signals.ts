@@ -8,11 +8,12 @@ export function nextStopSignal(): Promise<NodeJS.Signals> {
   })
 }
 
-/** The terminal and npm each forward Ctrl-C, and a service manager may signal every process. Such
- *  duplicates arrive within this time. */
+/** A second SIGTERM within this time is a duplicate: a service manager may signal every process,
+ *  and npm forwards its signal. */
 const DUPLICATE_MS = 250
-/** A signal this soon after the last handled one does not end the process: the operator cannot have
- *  seen that the stop takes too long. */
+/** A signal this soon after the last handled one does not end the process. It may be a duplicate:
+ *  the terminal and npm each send Ctrl-C. If not, the operator cannot have seen yet that the stop
+ *  takes too long. */
 const EXIT_AFTER_MS = 1_000
 
 export interface StopSignals {

@@ -18,7 +18,8 @@ export function newOrderingOption(): Option {
   ).choices(orderings)
 }
 
-/** Returns the description trimmed; it may be empty. Throws `Refused`. */
+/** Returns the description trimmed; it may be empty. Throws `Refused` when it is too long or
+ *  contains control characters. */
 export function readDescription(text: string): string {
   return text.trim() === '' ? '' : parseName('The description', text)
 }

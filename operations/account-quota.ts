@@ -60,8 +60,8 @@ export class AccountQuotas {
 
 /** The part of an account's quotas that one change takes. */
 interface QuotaShare {
-  /** Throws `InvalidInput` for a record above the quota, and 429 for an event above it. The second
-   *  call does nothing: a transaction may run more than once. */
+  /** Throws `InvalidInput` when the quota of records is used up, and 429 when that of events is.
+   *  Further calls do nothing: a transaction may run more than once. */
   take(now: Date): void
   /** Gives the share back, because the change was not committed. */
   release(): void

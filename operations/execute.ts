@@ -114,7 +114,8 @@ export async function execute<Id extends OperationId>(
   const query: Record<string, unknown> = execution.input.query
   return largePages.run(accountId, query['page[size]'], async () => {
     const result = await handle(services, id, execution, { scope, now: services.now() })
-    // Only changes have an idempotency key to store the copy with.
+    // The copy that it returns is not needed: only changes have an idempotency key to store it
+    // with.
     execution.respond?.(result)
     return { result }
   })
@@ -160,7 +161,7 @@ async function change<Id extends OperationId>(
     throw error
   })
   // 5. The commit has announced the deliveries, which starts them: see transaction.ts.
-  // An earlier run of the transaction, which was rolled back, may have taken the share.
+  // The transaction may have run before: that run took the share, and was rolled back.
   if (outcome.earlierResponse) share.release()
   return outcome
 }

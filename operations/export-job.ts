@@ -1,6 +1,6 @@
 /** Writes the files of exports in the background, with one batch of records and one chunk of the
  *  file in memory. Transactions are as short as one write. After a crash the file is written again
- *  from the start, or the export fails. */
+ *  from the start. After too many tries, the export fails. */
 import { createHash } from 'node:crypto'
 import { stringify } from 'csv-stringify/sync'
 import type { Db } from '../records/database/open.ts'
@@ -32,11 +32,12 @@ import { emit } from '../webhooks/emit.ts'
 import { Turns } from '../webhooks/turns.ts'
 
 const CHUNK_BYTES = 256 * 1024
-/** How often the lease is renewed while no chunk is full. A fraction of the lease. */
+/** How often the lease is renewed while no chunk is full. A fraction of the duration of the
+ *  lease. */
 const RENEWAL_MS = 15_000
 const RETRY_DELAY_MS = 5_000
 const FAILURE = 'An unexpected error occurred several times. Create a new export.'
-/** The exports of this process take turns, two at a time, and a turn ends with a `Part` of the
+/** The exports of this process take turns, two at a time, and each turn writes one `Part` of a
  *  file. So a large export delays no other for long, and all of them together do not slow down
  *  requests. */
 const turns = new Turns(2)
@@ -221,8 +222,8 @@ async function* json(batches: AsyncIterable<object[]>): AsyncGenerator<Part> {
   yield { text: '\n]\n', records: 0 }
 }
 
-/** Queues the export again, or fails it after its last try or when the storage is full. Does
- *  nothing when this process has lost the lease. */
+/** Queues the export again, but fails it if the storage is full or no try is left. Never fails it
+ *  after `signal` has aborted. Does nothing when this process has lost the lease. */
 async function retryOrFail(
   services: ExportServices,
   lease: ExportLease,

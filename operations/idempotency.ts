@@ -35,7 +35,7 @@ export function idempotencyFingerprint(method: string, url: string, body: string
 /** The keys of the requests in progress in this process. Repeated requests wait here, without a
  *  connection to the database. Otherwise many of them could occupy the pool. */
 export class KeysInUse {
-  /** The end of the request by user and key. */
+  /** By user and key: resolves when the request in progress ends. */
   readonly #ends = new Map<string, Promise<void>>()
 
   /** Waits until no other request uses the key, then runs `work`. Throws `StillInProgress` when the
@@ -67,7 +67,8 @@ async function endsBefore(end: Promise<void>, deadline: number): Promise<boolean
   }
 }
 
-/** Runs `work` again while a request of another node has locked the key. */
+/** Runs `work`, and runs it again while a request of another node has locked the key. Throws
+ *  `StillInProgress` at the deadline. */
 async function untilUnlocked<T>(work: () => Promise<T>, deadline: number): Promise<T> {
   for (;;) {
     try {

@@ -5,7 +5,8 @@ import { Turns } from '../webhooks/turns.ts'
 
 /** The most records of a small page: the default size. */
 const MAX_SMALL_PAGE = 25
-/** The longest pause after a page. A page that takes longer has mostly waited for the database. */
+/** The longest pause after a page. The work on a page that takes longer than this is mostly a wait
+ *  for the database, which leaves the event loop free. */
 const MAX_PAUSE_MS = 200
 
 export class LargePages {

@@ -16,8 +16,9 @@ interface Write {
   sent: object
 }
 
-/** Throws `InvalidInput` for the sent field that has grown most. A record that was stored before
- *  there was a limit may be larger. It can be updated as long as its large fields do not grow. */
+/** If the record is too large, throws `InvalidInput` for the sent field that has grown most. A
+ *  record that was stored before there was a limit may be larger. It can be updated as long as its
+ *  large fields do not grow. */
 export function assertRecordSize({ record, before, sent }: Write): void {
   const excess = jsonBytes(record) - MAX_RECORD_BYTES
   if (excess <= 0) return

@@ -19,7 +19,7 @@ interface ResponseParts {
   body?: unknown
 }
 
-/** The checks of one second. */
+/** The checks of one operation and part (headers or body) within one second. */
 interface Tally {
   /** Seconds since 1970. */
   second: number

@@ -4,7 +4,7 @@ import type { Sql } from './database/statements.ts'
 import { JOBS_DUE } from './due-work.ts'
 
 export interface AccountDeletion {
-  /** The ID that the account has or had. */
+  /** The ID of the account, even after the account is removed. */
   id: string
   /** Epoch milliseconds, like all times of records. */
   requestedAt: number

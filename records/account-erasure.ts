@@ -8,7 +8,7 @@ import { type Trx, transaction } from './database/transaction.ts'
 import { HOUR_MS } from './time-units.ts'
 
 const BATCH_ROWS = 500
-/** 16 MiB of files. */
+/** Chunks of export files, 16 MiB together. */
 const BATCH_CHUNKS = 64
 /** Between two batches, so that other writers get their turn. */
 const BATCH_PAUSE_MS = 50
@@ -96,7 +96,7 @@ async function deleteAccountRow({ dialect, sql }: Trx, id: string): Promise<numb
   return sql('accounts').where({ id }).delete().options({ query_timeout: MAX_DELETE_MS })
 }
 
-/** Rows with an account ID. `key`: the columns of the primary key. */
+/** Removes rows that have an account ID. `key`: the columns of the primary key. */
 function ownRows(table: string, ...key: string[]): RemoveBatch {
   return ({ sql }, accountId) => {
     const batch = sql(table).where({ account_id: accountId }).limit(BATCH_ROWS).select(key)
@@ -104,7 +104,8 @@ function ownRows(table: string, ...key: string[]): RemoveBatch {
   }
 }
 
-/** Rows without an account ID: the first column of their key refers to a row of `parent`. */
+/** Removes rows that have no account ID: the first column of their `key` refers to a row of
+ *  `parent`. */
 function rowsOf(
   parent: string,
   table: string,

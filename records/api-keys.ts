@@ -225,8 +225,8 @@ export const FIND_PRINCIPAL = `
   from api_keys join users on users.id = api_keys.user_id join accounts on accounts.id = users.account_id
   where api_keys.token_hash = ?`
 
-/** Undefined: there is no such key. Runs on every API request, and no result is cached: a
- *  revocation or suspension takes effect with the next request, on every node. */
+/** Undefined: there is no such key. No result is cached: a revocation or suspension takes effect
+ *  with the next request, on every node. */
 export async function findPrincipal(sql: Sql, tokenHash: string): Promise<KeyStatus | undefined> {
   // Named, so that PostgreSQL plans it only once: planning is half of the time of this statement.
   const [row] = await select<PrincipalRow>(sql, FIND_PRINCIPAL, [tokenHash], 'find_principal')
@@ -257,8 +257,8 @@ export async function updateLastUsed(sql: Sql, uses: { id: string; at: number }[
   }
 }
 
-/** A revoked key stays as long as the audit log or the request log may name it. Requests with a
- *  revoked key are logged, too. */
+/** A revoked key stays as long as the audit log or the request log may name it. A request with a
+ *  revoked key is logged, too, and updates `last_used_at`. */
 export function removeRevokedApiKeys(run: RemovalRun): Promise<void> {
   return removeRows(run, {
     table: 'api_keys',

@@ -9,7 +9,8 @@ import { type RemovalRun, removeRows } from './removal-run.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from './time-units.ts'
 
 export const SHORT_SPAN_MS = 5 * MINUTE_MS
-/** The oldest count of the last 24 hours may begin an hour before them. */
+/** How long a count is kept. The oldest count of the last 24 hours may begin an hour before
+ *  them. */
 const KEPT_MS = DAY_MS + HOUR_MS
 /** At most this much of the time between two failed attempts counts as outage. It is the longest
  *  default delay between attempts, so a jump of the clock or a pause of deliveries adds no more. */
@@ -106,7 +107,8 @@ async function storeOutages({ dialect, sql }: Trx, rows: OutageRow[]): Promise<v
   const columns = Object.keys(OUTAGE_COLUMNS)
   // From the last stored failure to the last failure of these attempts.
   const gap = 'excluded.failing_until - coalesce(stored.failing_until, excluded.failing_since)'
-  // Without a success, these columns continue the stored outage. A success replaces them.
+  // If no new attempt is a success, these columns continue the stored outage. Otherwise their new
+  // values replace the stored ones.
   const continued: Record<string, string> = {
     last_success_at: 'stored.last_success_at',
     failures: 'stored.failures + excluded.failures',

@@ -167,7 +167,7 @@ async function storeFailedOrSkipped(
         number,
       })
     const progress = decide(delivery, attempt)
-    // The same attempt may be in a batch twice.
+    // `attempts` may have the same attempt twice: the second one is compared with the new progress.
     Object.assign(delivery, progress, { attempts: number })
     stored.push(progress)
     progressRows.push({
@@ -199,7 +199,8 @@ async function updateProgress(
 ): Promise<void> {
   if (rows.length === 0) return
   const columns = Object.keys(PROGRESS_COLUMNS).filter((column) => column !== 'id')
-  // Keep queued_at only if the next attempt is unchanged: a new next attempt must be queued, too.
+  // `queued_at` marks an attempt that is in the queue. The mark stays only if the next attempt is
+  // unchanged: a new next attempt must be queued, too.
   await sql.raw(
     `update deliveries set ${columns.map((column) => `${column} = input.${column}`).join(', ')},
        queued_at = case when deliveries.next_attempt_at = input.next_attempt_at then queued_at end

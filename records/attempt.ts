@@ -1,7 +1,7 @@
 export type Outcome = 'success' | 'http_error' | 'timeout' | 'unreachable' | 'blocked'
 
-/** Why an attempt is made. 'schedule': it is the first attempt of a delivery, or an automatic retry.
- *  The others: a person asked for this one attempt. */
+/** Why an attempt is made. 'schedule': it is the first attempt of a delivery, or an automatic
+ *  retry. The others: a person asked for this one attempt. */
 export type Trigger = 'schedule' | 'retry' | 'resend' | 'test'
 
 /** One HTTP request of a delivery, on its way through the delivery engine. Delivery ID and
@@ -26,8 +26,8 @@ export interface Attempt {
 /** An attempt that has these parts. */
 export type AttemptWith<Part extends 'lease' | 'result'> = Attempt & Required<Pick<Attempt, Part>>
 
-/** The `retryCount` of a lease without a job: the leader started the attempt as soon as it was
- *  scheduled. */
+/** The `retryCount` of a lease without a job of pg-boss: the leader can start an attempt as soon as
+ *  it is scheduled, without the queue. */
 export const NO_JOB = -1
 
 /** Temporary ownership of an attempt by one process. */
@@ -44,8 +44,8 @@ type AttemptResult = {
   trigger: Trigger
   /** Null: the webhook does not ask for order. */
   orderingKey: string | null
-  /** The event is a test event, whatever the trigger. Such events do not count for the health of the
-   *  webhook. */
+  /** The event is a test event, whatever the trigger. Such events do not count for the health of
+   *  the webhook. */
   isTest: boolean
   /** Epoch milliseconds. */
   endedAt: number

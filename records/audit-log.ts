@@ -10,7 +10,7 @@ export interface AuditTarget {
 }
 
 export interface NewAuditEntry {
-  /** Null: the command line. With the ID null: the service itself. */
+  /** Null: the command line. A user with the ID null: the service itself. */
   user: { id: string | null; fullName: string } | null
   /** `noun.verbed`, such as `api_key.revoked`. */
   action: string

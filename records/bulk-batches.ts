@@ -18,7 +18,7 @@ import { UNDELIVERED } from './index-predicates.ts'
 /** Which rows a stage works on. */
 interface ItemQuery {
   table: 'deliveries' | 'events'
-  /** An index finds these rows in the order of IDs. */
+  /** A condition whose rows an index finds in the order of IDs. */
   range: Condition
   /** Filters the rows of the range. */
   filter: Condition
@@ -85,7 +85,7 @@ function failedDeliveriesQuery(
   }
 }
 
-/** The selected event types. Empty: all types. */
+/** The condition for the selected event types. None if all types are selected. */
 function ofTypes({ eventTypes }: BulkSelection): Condition[] {
   if (eventTypes === null) return []
   const placeholders = eventTypes.map(() => '?').join(', ')

@@ -21,7 +21,8 @@ export interface BulkSelection {
   webhookId: string | null
   /** Null: all. */
   eventTypes: string[] | null
-  /** Epoch milliseconds, inclusive. Selects events by creation and deliveries by failure. */
+  /** Epoch milliseconds, inclusive. Selects events by the time of their creation, and deliveries by
+   *  the time of their failure. */
   since: number
   /** Exclusive. */
   until: number
@@ -232,7 +233,7 @@ export function pauseBulkJob(
 
 const RESUMED = { state: 'running', state_reason: null }
 
-/** Does nothing to a running job. Returns undefined when the job does not exist. Throws `Refused`
+/** A running job keeps running. Returns undefined when the job does not exist. Throws `Refused`
  *  when it has ended. Throws `DeliveryRefused` while deliveries are paused, and when the webhook of
  *  a paused job is disabled or deleted. */
 export async function resumeBulkJob(
@@ -268,7 +269,7 @@ export async function resumeInterruptedJobs(
   if (resumed > 0) scope.trx.announce(JOBS_DUE)
 }
 
-/** Ends a job; attempts that it has scheduled stay scheduled. Does nothing to a cancelled job.
+/** Ends a job; attempts that it has scheduled stay scheduled. A cancelled job stays cancelled.
  *  Throws `Refused` when it is completed. */
 export function cancelBulkJob(
   scope: WriteScope,

@@ -19,9 +19,9 @@ const LOCK_KEY = 7_305_518_843
 
 export interface ClockSpan {
   number: number
-  /** The lowest time of the span, in epoch milliseconds. */
+  /** The lowest time that was marked in the span, in epoch milliseconds. */
   startsAt: number
-  /** The latest mark. */
+  /** The time of the last mark. */
   markedAt: number
   /** For how long nodes ran in this span. */
   steadyMs: number

@@ -26,7 +26,7 @@ interface CountedRequests {
   requests: number
 }
 
-/** Finds the owner of a key and counts requests against their rate limit, unless the key is
+/** Finds the owner of a key and counts requests against the owner's rate limit, unless the key is
  *  rejected. Undefined: there is no such key. No result is cached: see `findPrincipal`. */
 export async function findCountedPrincipal(
   db: Db,

@@ -14,7 +14,7 @@ export type DeliveryState = (typeof deliveryStates)[number]
 export type FailureReason =
   /** The last attempt of the schedule failed. */
   | 'attempts_exhausted'
-  /** An attempt that a person asked for failed. It is not repeated. */
+  /** A retry, resend or test that a person requested has failed. It is not repeated. */
   | 'attempt_failed'
   | 'webhook_disabled'
   | 'webhook_deleted'
@@ -105,7 +105,7 @@ export interface NewDelivery {
 }
 
 /** Stores the deliveries. Their first attempts are due now, except those that must wait for an
- *  earlier event of the same resource. */
+ *  earlier delivery of the same resource. */
 export async function insertDeliveries(
   scope: WriteScope,
   deliveries: NewDelivery[],

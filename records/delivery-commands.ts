@@ -1,4 +1,5 @@
-/** Commands on deliveries: retry, resend, attempt now, cancel, and their bulk forms. */
+/** Commands on deliveries: retry, resend, attempt now and cancel, and changes to many deliveries at
+ *  once. */
 import { Refused } from '../errors.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
@@ -256,7 +257,8 @@ export async function assertNotPaused({ sql }: Scope): Promise<void> {
 }
 
 /** Ends the pending and retrying deliveries of a webhook as failed. Leaves out deliveries with a
- *  scheduled manual attempt: the attempt is due at once, and the engine skips it. */
+ *  scheduled manual attempt: the attempt is due at once, and the engine skips it because the
+ *  webhook is disabled or deleted. */
 export async function endUnfinishedDeliveries(
   scope: WriteScope,
   webhookId: string,

@@ -40,7 +40,8 @@ const MAX_ROWS_READ = 10_000
 /** The limit for undelivered rows: each may cost one read of the disk. */
 const MAX_UNDELIVERED_ROWS_READ = 2_000
 
-/** A page of a webhook's log. Takes as long with a million deliveries as with ten thousand. */
+/** A page of a webhook's deliveries. Takes as long with a million deliveries as with ten
+ *  thousand. */
 export async function searchDeliveries(
   scope: Scope,
   search: DeliverySearch,

@@ -3,7 +3,7 @@
 
 const BINS = 64
 const LAST_BIN_FROM_MS = 10_000
-/** The logarithm of the upper end of a bin relative to its lower end. */
+/** The logarithm of the factor from the lower to the upper end of a bin. */
 const LOG_GROWTH = Math.log(LAST_BIN_FROM_MS) / (BINS - 2)
 
 /** From the shortest to the longest durations. */

@@ -26,7 +26,7 @@ function eventFromRow(row: EventRow): PublicEvent {
     data: JSON.parse(row.data),
     created_at: toTimestamp(row.created_at),
   }
-  // `emit` writes only events whose resource and data fit their type.
+  // `emit` (webhooks/emit.ts) writes only events whose resource and data fit their type.
   return event as PublicEvent
 }
 

@@ -58,8 +58,8 @@ export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
 }
 
 /** Matches exports that have no lease and do not wait for another try: `lease_expires_at` is the
- *  end of the lease, or the time of the next try. A time that is further away than that of a new
- *  lease is from a clock that was ahead, and does not count. */
+ *  end of the lease, or the time of the next try. A time more than two lease durations ahead is
+ *  from a clock that was ahead, and does not count. */
 function whereDue(now: number): Knex.QueryCallback {
   return (exports) =>
     exports
@@ -241,7 +241,7 @@ export function removeOldExports(run: RemovalRun): Promise<void> {
   return removeRows(run, {
     table: 'exports',
     key: ['id'],
-    // The IDs are in the order of time, and indexed.
+    // IDs are in the order of creation, so the first condition finds the rows in the primary key.
     condition: (rows) =>
       rows
         .where('id', '<', lowestIdAt(until))

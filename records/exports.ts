@@ -80,8 +80,8 @@ export function assertExportPermitted(
 const UNFINISHED_RETRY_SECONDS = 10
 
 /** Throws 429 when the account has too many unfinished exports, and InvalidInput when its files
- *  take too much space. On PostgreSQL, other transactions that call this wait until the end of this
- *  one. */
+ *  take too much space. On PostgreSQL, other transactions that call this for the same account wait
+ *  until this one ends. */
 export async function assertExportQuotas(
   scope: Scope,
   { unfinished_exports, export_mib }: Quotas,

@@ -30,7 +30,7 @@ export type KeyState =
   | { kind: 'other_request' }
   | { kind: 'completed'; response: StoredResponse }
 
-/** The name that a transaction locks: see `Opening`. */
+/** The name that a transaction locks: see `Opening` in database/transaction.ts. */
 export function lockOfKey({ userId, key }: KeyedRequest): string {
   return `idempotency key ${userId} ${key}`
 }
@@ -115,7 +115,7 @@ export async function insertIdempotencyKey(
     table: 'idempotency_keys',
     columns: Object.keys(row),
     rows: [row],
-    // Nodes of older releases do not lock keys.
+    // Nodes of older releases do not lock keys, so one of them may have inserted the same key.
     translate: (error) =>
       uniqueViolation(error)?.includes('idempotency_keys') ? new LockTaken() : error,
   })

@@ -1,5 +1,5 @@
-/** Predicates of partial indexes. The databases use such an index only for a query that repeats its
- *  predicate; test/records/schema.test.ts compares these with the catalogues. */
+/** Predicates of partial indexes. A query that repeats the predicate can use the index in both
+ *  databases. test/records/schema.test.ts compares the predicates with the catalogues. */
 
 /** `deliveries_undelivered` and `deliveries_undelivered_by_webhook` */
 export const UNDELIVERED = "state <> 'delivered'"

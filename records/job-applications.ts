@@ -86,7 +86,7 @@ function toTaken(error: unknown): unknown {
     : error
 }
 
-/** Throws `InvalidInput` for an impossible status. */
+/** Throws `InvalidInput` for a status that cannot follow the current one. */
 export async function updateJobApplicationFields(
   scope: WriteScope,
   current: JobApplication,

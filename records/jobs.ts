@@ -65,7 +65,7 @@ export async function insertJob(scope: WriteScope, input: NewJob, now: Date): Pr
   return job
 }
 
-/** Throws `InvalidInput` for an impossible status. */
+/** Throws `InvalidInput` for a status that cannot follow the current one. */
 export async function updateJobFields(
   scope: WriteScope,
   current: Job,

@@ -17,8 +17,8 @@ interface Schedule {
 }
 
 /** Reschedules the attempts whose time is later than now plus their own delay, and those with a
- *  queued mark in the future. Returns the number of rescheduled attempts. Reads every scheduled
- *  attempt. */
+ *  queued mark (`queued_at`) in the future. Returns the number of rescheduled attempts. Reads every
+ *  scheduled attempt. */
 export async function rescheduleLateAttempts(db: Db, schedule: Schedule): Promise<number> {
   const latest = schedule.now.getTime() + TOLERANCE_MS
   const isLate = `next_attempt_at > cast(? as bigint) + ${delayOf(schedule)}`

@@ -1,5 +1,5 @@
-/** Leases: the node that has the lease does the work of that name for all nodes, until the lease
- *  expires. PostgreSQL only. */
+/** Leases: each is named after a kind of work. The node that has the lease does this work for all
+ *  nodes, until the lease expires. PostgreSQL only. */
 import { NOW_SQL } from './database/clock.ts'
 import type { Db } from './database/open.ts'
 import { hasEndedSql } from './worker-sessions.ts'
@@ -10,8 +10,8 @@ export interface LeaseHolder {
   isSession: boolean
 }
 
-/** A lease that ends this much later than a new one is from a clock that was ahead, and does not
- *  count. */
+/** A lease that ends later than a new one by more than this is from a clock that was ahead, and
+ *  does not count. */
 const TOLERANCE_MS = 60_000
 
 /** Acquires or renews a lease for `durationMs` by the database's clock. False: another holder has

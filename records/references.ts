@@ -74,14 +74,14 @@ export function countRows(
   return countFound(scope.rows(table).where(where))
 }
 
-/** Sets a reference to null in all records that have it. Returns their IDs. */
+/** Sets a reference to null in all records that have it. Returns the IDs of these records. */
 export async function clearReferences(
   scope: Scope,
   { table, column }: { table: string; column: string },
   id: string,
   now: Date,
 ): Promise<string[]> {
-  // The rule of `nextUpdatedAt`.
+  // The rule of `nextUpdatedAt` in changes.ts.
   const updated_at = scope.sql.raw('case when updated_at < ? then ? else updated_at + 1 end', [
     now.getTime(),
     now.getTime(),

@@ -21,7 +21,7 @@ import { removeExpiredSessions } from './sessions.ts'
 
 export interface RemovalRule {
   table: string
-  /** `minute`: rows expire all the time. `hour`: all other tables. */
+  /** `minute` for tables whose rows expire all the time, `hour` for all others. */
   every: 'minute' | 'hour'
   /** When a row is removed. */
   rule: string

@@ -32,7 +32,8 @@ export interface LoggedRequest {
   ip: string
   requestBody: string | null
   responseBody: string | null
-  /** The size of bodies that are left out because the account has reached its limit of the day. */
+  /** The size of bodies that are left out: with them, the account would exceed its daily limit of
+   *  logged bytes. */
   omittedBytes: number
   /** The ID of an earlier request, which counts this one: this one is not stored. */
   repeatOf?: string
@@ -70,7 +71,7 @@ async function countRepeats(sql: Sql, requests: LoggedRequest[]): Promise<void> 
   const counts = new Map<string, number>()
   for (const { repeatOf } of requests)
     if (repeatOf !== undefined) counts.set(repeatOf, (counts.get(repeatOf) ?? 0) + 1)
-  // Each node counts for its own rows only, so two nodes cannot deadlock.
+  // Each node updates only rows that it has inserted, so two nodes cannot deadlock.
   for (const [id, count] of counts)
     await sql('request_log').where({ id }).increment('repeats', count)
 }
@@ -126,14 +127,14 @@ export interface RequestEntry {
   /** How many later requests with the same key got 429 within a minute, as this one did. They are
    *  not stored. */
   repeats: number
-  /** The size of bodies that are not stored because of the limit of the day. */
+  /** The size of bodies that were left out: see `LoggedRequest`. */
   omittedBytes: number
   /** The time of its arrival, in epoch milliseconds. */
   createdAt: number
 }
 
 export interface RequestDetail extends RequestEntry {
-  /** At most 64 KiB. Null: no body. */
+  /** At most 64 KiB. Null: there was no body, or it was left out. */
   requestBody: string | null
   responseBody: string | null
 }
@@ -246,7 +247,7 @@ export function matchingRequests({ accountId, dialect }: Scope, filter: RequestF
   }
 }
 
-/** The request before or after a page. */
+/** The request next to a page, from which the page is read in either direction. */
 export interface RequestCursor {
   createdAt: number
   id: string

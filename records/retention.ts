@@ -1,7 +1,7 @@
-/** Removes outdated events with their deliveries, outdated attempts, and the rows that only they
- *  refer to. IDs are UUIDv7, so outdated rows are the lower end of a primary key. This needs no
- *  index of its own, and a run that finds nothing reads almost nothing. An unfinished delivery
- *  stays, with its event and its attempts. */
+/** Removes outdated events with their deliveries, outdated attempts, ended bulk jobs and deleted
+ *  webhooks. IDs are UUIDv7, so outdated events, deliveries and attempts are the lower end of a
+ *  primary key. Finding them needs no index of its own, and a run that finds nothing reads almost
+ *  nothing. An unfinished delivery stays, with its event and its attempts. */
 import type { Knex } from 'knex'
 import type { Trx } from './database/transaction.ts'
 import { LOWEST_ID, lowestIdAt } from './ids.ts'
@@ -33,7 +33,7 @@ export function removeEvents(run: RemovalRun): Promise<void> {
   })
 }
 
-/** Removes the deliveries that `removeEvents` leaves. */
+/** Removes the outdated deliveries without an event, which `removeEvents` leaves. */
 export function removeDeliveries(run: RemovalRun): Promise<void> {
   return removeBelow(run, {
     table: 'deliveries',
@@ -57,7 +57,8 @@ interface Removal {
   remove(trx: Trx, ids: string[]): Promise<RemovedRows>
 }
 
-/** Reads every row below the limit once, since some of them stay. */
+/** Goes through the rows once, in the order of their IDs. Some rows stay, so reading from the start
+ *  again would find them again. */
 async function removeBelow(
   { db, batch }: RemovalRun,
   { table, idColumn, below, batchRows, remove }: Removal,
@@ -146,7 +147,8 @@ export function removeEndedBulkJobs(run: RemovalRun): Promise<void> {
   return removeRows(run, {
     table: 'bulk_jobs',
     key: ['id'],
-    // The IDs are in the order of time, and indexed. `ended_at` is null for unfinished jobs.
+    // IDs are in the order of creation, so the first condition finds the rows in the primary key.
+    // `ended_at` is null for unfinished jobs.
     condition: (rows) =>
       rows
         .where('id', '<', lowestIdAt(until))

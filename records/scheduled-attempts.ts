@@ -1,5 +1,6 @@
-/** Scheduled attempts of all accounts: the backlog, and the attempts that are in the queue. These
- *  rows are the source of truth: everything in the queue can be rebuilt from them. */
+/** Scheduled attempts of all accounts: the backlog, and the attempts that are in the queue. The
+ *  rows of `deliveries` are the source of truth: everything in the queue can be rebuilt from
+ *  them. */
 import type { Attempt } from './attempt.ts'
 import type { Db } from './database/open.ts'
 import { idIn, jsonRows, type Sql, select } from './database/statements.ts'
@@ -135,20 +136,20 @@ function attemptsOfWebhook({ due, ...webhook }: BacklogRow): Attempt[] {
  *  Without this setting, PostgreSQL may read and sort all deliveries of a webhook. */
 const FORCE_INDEX_ORDER = 'set local enable_sort = off'
 
-/** Attempts overdue at `overdueAt` that were queued at or before `queuedUntil`: their jobs may be
- *  lost. */
+/** Attempts scheduled at or before `scheduledUntil`, and queued at or before `queuedUntil`: their
+ *  jobs may be lost. */
 export async function listOverdueQueued(
   db: Db,
-  overdueAt: Date,
+  scheduledUntil: Date,
   queuedUntil: Date,
   limit: number,
 ): Promise<Attempt[]> {
   const rows: ScheduledRow[] = await db
     .read('deliveries')
-    .where('next_attempt_at', '<=', overdueAt.getTime())
+    .where('next_attempt_at', '<=', scheduledUntil.getTime())
     .where('queued_at', '<=', queuedUntil.getTime())
-    // Oldest queued mark first. `repair` in repair.ts then renews the marks of these rows, so its
-    // next call gets other rows.
+    // Oldest queued mark first. `repair` in webhooks/engine/repair.ts then renews the marks of
+    // these rows, so its next call gets other rows.
     .orderBy('queued_at')
     .limit(limit)
     .select(COLUMNS)

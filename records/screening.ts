@@ -1,5 +1,5 @@
-/** The policy of screening: what each operator expects, and which outcome the answers have. Nothing
- *  is converted: "5" is not 5. */
+/** Screening of job applications: compares the answers with what the questions of the job expect.
+ *  Values are not converted: "5" is not 5. */
 import { type FieldErrors, InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 

@@ -1,4 +1,5 @@
-/** The check values of the keys that encrypt the signing secrets. */
+/** The check values of the secret keys, which encrypt the signing secrets. A check value identifies
+ *  a key without revealing it. */
 import { type Sql, select } from './database/statements.ts'
 
 export interface SecretKeyState {

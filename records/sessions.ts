@@ -1,3 +1,4 @@
+/** The sessions of users who have signed in to the console. */
 import type { Db } from './database/open.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'

@@ -25,7 +25,8 @@ interface SlowRule {
   /** An attempt that takes this long is slow. A slightly shorter one may count as slow, too:
    *  durations are counted in bins. */
   slowMs: number
-  /** The number of slow attempts that makes a webhook slow, if most of its attempts were. */
+  /** A webhook is slow if at least this many of its attempts, and more than half of them, were
+   *  slow. */
   slowAttempts: number
 }
 

@@ -5,7 +5,7 @@ import { type Sql, select } from './database/statements.ts'
 export const orderings = ['none', 'by_resource'] as const
 export type Ordering = (typeof orderings)[number]
 
-/** An enabled webhook, as `emit` needs it. */
+/** An enabled webhook, as `emit` (webhooks/emit.ts) needs it. */
 export interface Subscription {
   id: string
   /** `['*']`: all types, including future ones. */

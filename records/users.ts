@@ -244,9 +244,9 @@ export async function updateAccess(
   }
 }
 
-/** Makes another user the Owner, and the Owner an Admin with both grants. Throws `Refused` when
- *  `fromId` is not the Owner, or the other user is deactivated or has not set a password. Call it
- *  in a transaction, so that it refuses one of two concurrent transfers. */
+/** Makes another user the Owner, and the former Owner an Admin with both grants. Throws `Refused`
+ *  when `fromId` is not the Owner, or the other user is deactivated or has not set a password. Call
+ *  it in a transaction, so that it refuses one of two concurrent transfers. */
 export async function transferOwnership(
   scope: Scope,
   fromId: string,

@@ -1,5 +1,5 @@
-/** The changes to outages of webhooks that no attempt causes. attempt-counts.ts makes the changes
- *  that attempts cause. */
+/** Ends the outages of webhooks, and leaves pauses out of them. The changes that attempts cause are
+ *  in attempt-counts.ts. */
 import type { Sql } from './database/statements.ts'
 
 /** The failed attempts so far do not count any more: the webhook has another URL, or was

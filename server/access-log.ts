@@ -13,7 +13,7 @@ export function isOperatorPath(path: string): boolean {
   return OPERATOR_PATHS.includes(path)
 }
 
-/** The path without secrets, and not longer than a log line may be. */
+/** The path without secrets, cut to `MAX_PATH_LENGTH`. */
 export function loggablePath(path: string): string {
   return maskSecrets(maskInvitation(path)).slice(0, MAX_PATH_LENGTH)
 }

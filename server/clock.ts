@@ -1,4 +1,6 @@
-/** The clock of a server, and whether rows may be deleted by their age. */
+/** The clock of a server, and whether rows may be deleted by their age. The server regularly stores
+ *  a mark: the time that it has read. Marks show jumps of the clock, which divide the time into
+ *  spans: see records/clock-spans.ts. */
 import type { Logger } from 'pino'
 import {
   type ClockSpan,
@@ -23,7 +25,7 @@ export interface ServerClock {
   now(): Date
   /** How far the clock of this machine is ahead of `now`. */
   offsetMs(): number
-  /** Whether the clock may be wrong: see records/clock-spans.ts. */
+  /** Whether the clock may be wrong. */
   isInDoubt(): boolean
   /** The time for deletions by age. Undefined: the clock is in doubt, and nothing may be deleted.
    *  Call it at the start of each deletion by age, and use its result until the end. */
@@ -31,9 +33,9 @@ export interface ServerClock {
   stop(): Promise<void>
 }
 
-/** Reads and marks the time, at once and then regularly. `now` replaces the clock of the database.
- *  Throws when the first reading fails, and when SQLite is read-only: `muster serve` explains these
- *  errors. Only logs later failures. */
+/** Reads the time and stores marks, at once and then regularly. `now` replaces the clock of the
+ *  database. Throws when the first reading fails, and when SQLite is read-only: `muster serve`
+ *  explains these errors. Only logs later failures. */
 export async function startClock(db: Db, log: Logger, now?: () => Date): Promise<ServerClock> {
   const clock = await Clock.open(db, now)
   if (now === undefined) useClockForIds(clock.now)

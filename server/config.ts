@@ -27,8 +27,8 @@ export interface Config {
   /** 0 lets the system choose. */
   port: number
   host: string
-  /** The port of `/metrics` and `/violations`. Undefined: they are on `port`, or on no port in
-   *  production. */
+  /** The port of `/metrics` and `/violations`. Undefined: they are on `port`, but in production on
+   *  no port. */
   metricsPort: number | undefined
   /** The URL of this service for clients, without a trailing slash. */
   baseUrl: string

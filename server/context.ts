@@ -2,10 +2,10 @@ import type { ParameterizedContext } from 'koa'
 import type { OperationId } from '../generated/operations.ts'
 import type { Principal } from '../records/api-keys.ts'
 
-/** State that middleware stores for the middleware after it. */
+/** State of a request that middleware stores for other middleware. */
 export interface RequestState {
   requestId: string
-  /** `traceparent` of the request's span, or the client's. Undefined: the request has neither. */
+  /** `traceparent` of the request's span, or without a span, of the client. Undefined: neither. */
   traceparent?: string
   /** Set when the path and method match an operation of the contract. */
   operationId?: OperationId

@@ -21,8 +21,8 @@ const EXPOSED_HEADERS = [
 export const ACCEPTED_HEADERS =
   'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, traceparent, X-Request-Id'
 
-/** Lets browsers of other origins call the API. `allowed` returns the Access-Control-Allow-Origin
- *  of an origin: the origin, `*`, or an empty string for none. */
+/** Lets pages of other origins call the API from a browser. `allowed` returns the
+ *  Access-Control-Allow-Origin of an origin: the origin, `*`, or an empty string for none. */
 export function crossOrigin(
   allowed: (origin: string) => string,
   acceptedHeaders = ACCEPTED_HEADERS,

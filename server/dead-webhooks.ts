@@ -20,7 +20,7 @@ interface BackgroundOptions extends Options {
   clock: Pick<ServerClock, 'findDeletionTime'>
 }
 
-/** Looks for dead webhooks every minute, unless the clock is in doubt or `afterDays` is 0. */
+/** Disables dead webhooks every minute, unless the clock is in doubt or `afterDays` is 0. */
 export function startDisablingDeadWebhooks({
   clock,
   ...options

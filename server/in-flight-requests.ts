@@ -5,7 +5,7 @@ import type { Context } from './context.ts'
 const RETRY_AFTER_SECONDS = 1
 
 /** Returns middleware that throws 429 for a request of a user above the limit. A request counts
- *  until its response has been sent; a file counts only until its download begins. */
+ *  until its response has been sent. A request for a file counts only until the download begins. */
 export function limitInFlight(
   limit: number,
 ): (ctx: Context, serve: () => Promise<void>) => Promise<void> {

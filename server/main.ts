@@ -45,7 +45,7 @@ const GRACE_MS = 18_000
 export interface Running {
   /** For example `http://127.0.0.1:3000`. */
   url: string
-  /** The port of `/metrics` and `/violations`. */
+  /** The port of `/metrics` and `/violations` if METRICS_PORT is set, otherwise that of `url`. */
   metricsPort: number
   db: Db
   /** Starts no more attempts, and responds with 503 on /readyz. Serves requests for `DRAIN_MS`, or
@@ -140,7 +140,7 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
       hourly.wake()
       await warnOfFixedSize(db, log)
     } else {
-      // The engine of a worker writes this line itself.
+      // In a worker, the engine warns of the pause itself.
       const pausedAt = await findPausedAt(db.read)
       if (pausedAt !== undefined) warnOfPause(log, pausedAt)
     }
@@ -220,7 +220,7 @@ function startDelivery(options: DeliveryOptions): Promise<Engine> {
     run: (id: string, signal: AbortSignal) => eraseAccount(db, id, now, signal),
   }
   return startEngine({
-    // The queue is in the PostgreSQL of the records, or without `databaseUrl` in an embedded one.
+    // The queue is in the PostgreSQL of the records. Without `databaseUrl`, it is embedded.
     ...withoutPooler(config.database),
     ...options,
     backgroundJobs: { exports, bulk, deletions },

@@ -100,7 +100,7 @@ export function reportClock(registry: Registry, db: Db, clock: ServerClock): voi
 
 export interface RemovalMetrics {
   onRemoved(table: string, rows: number): void
-  /** A run has removed everything that was due. */
+  /** The rules of one kind have removed all rows that were due. */
   onRun(kind: 'housekeeping' | 'retention', at: Date): void
 }
 

@@ -16,7 +16,8 @@ import { type OperationId, operations } from '../generated/operations.ts'
 import type { Context } from './context.ts'
 
 /** Finds an operation by its method and path template: router.ts has matched the request already.
- *  `OpenAPIRouter` lists all operations for each request, and for each handler at the start. */
+ *  Lists the operations only once. `OpenAPIRouter` itself lists them for each request, and for each
+ *  handler at the start. */
 class CompiledRouter extends OpenAPIRouter {
   readonly #byTemplate: Map<string, Operation>
   readonly #byId: Map<string, Operation>

@@ -36,8 +36,8 @@ interface RequestLogOptions {
   db: Db
   log: Logger
   now: () => Date
-  /** The most bytes of bodies and paths of one account on this node. Above this limit, bodies are
-   *  left out. */
+  /** The most bytes of bodies and paths of one account in a day (UTC) on this node. Above this
+   *  limit, bodies are left out. */
   maxBytesPerDay: number
 }
 
@@ -164,7 +164,7 @@ function toStoredPath(url: string): string {
   return path.length <= MAX_PATH_CHARACTERS ? path : `${path.slice(0, MAX_PATH_CHARACTERS)}${CUT}`
 }
 
-/** Removes API keys and signing secrets, and cuts the rest to 64 KiB of UTF-8. */
+/** Masks API keys and signing secrets, and cuts the text to 64 KiB of UTF-8. */
 function toStoredBody(text: string | undefined): string | null {
   if (text === undefined) return null
   // Each UTF-16 unit takes at least one byte of UTF-8, so no more units can fit. PostgreSQL stores

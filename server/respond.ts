@@ -46,7 +46,7 @@ function isNotModified(ctx: Context): boolean {
 
 export function sendJson(ctx: Context, status: number, text: string): void {
   ctx.status = status
-  // Set before the body, or Koa sets a type with a charset, which JSON does not have (RFC 8259 §11).
+  // Set before the body, or Koa adds a charset, which JSON does not have (RFC 8259 §11).
   ctx.set('Content-Type', 'application/json')
   ctx.body = text
 }

@@ -16,7 +16,8 @@ import { basename, join } from 'node:path'
 import { Refused } from '../errors.ts'
 import type { SecretKeys } from '../webhooks/transport/secret.ts'
 
-/** For messages. Has no path of the folder, because users of the console may read the messages. */
+/** Names the file of the key in messages. Hides the path of the folder, because users of the
+ *  console may read the messages. */
 const PLACE = 'DATA_DIR/secret.key'
 const KEY_BYTES = 32
 const MIN_LENGTH = 32
@@ -100,8 +101,8 @@ function readText(file: string): string {
   }
 }
 
-/** A linked draft is complete, so no process reads half a key. When two processes start at once,
- *  both use the key of the first link. */
+/** Writes a draft and links it when it is complete, so no process reads half a key. When two
+ *  processes start at once, both use the key that was linked first. */
 function createKey(dataDir: string, file: string): void {
   if (existsSync(file)) return
   const draft = `${file}.${process.pid}`

@@ -107,7 +107,8 @@ export async function startBulkJob(
 
 /** How long a job runs before other jobs run. */
 const TURN_MS = 5_000
-/** At a low rate, there are fewer. A job is paused or cancelled between two batches. */
+/** At a low rate, there are fewer batches. A job is paused or cancelled only between two
+ *  batches. */
 const MAX_BATCHES_PER_SECOND = 4
 /** After an interruption, a job makes up for at most this much of the lost time. */
 const MAX_CATCH_UP_MS = 1_000
@@ -159,8 +160,8 @@ async function doBatch(
   await storeProgress(trx, job, { doneCount, nextAt, next }, now)
 }
 
-/** The time at which the current batch counts as begun: when it was due, or later after an
- *  interruption, or earlier after the clock has gone back. */
+/** The time at which the current batch counts as begun: `nextAt`, but at most `MAX_CATCH_UP_MS` ago
+ *  (after an interruption) and at most `MAX_WAIT_MS` ahead (after the clock has gone back). */
 function startOf({ nextAt }: RunningBulkJob, now: Date): number {
   const at = now.getTime()
   return Math.min(Math.max(nextAt, at - MAX_CATCH_UP_MS), at + MAX_WAIT_MS)

@@ -18,8 +18,8 @@ import {
 /** The webhooks of a batch stay locked until the batch is committed, and their attempts wait. */
 const BATCH_SIZE = 100
 
-/** Whether the newest key encrypts all secrets. Stores the check value of the first key if there is
- *  none. Throws `WrongSecretKey`. */
+/** Whether the newest key encrypts all secrets. If the database has no check value of a key yet,
+ *  stores one. Throws `WrongSecretKey` if the keys do not fit the database. */
 export async function isRotated(db: Db, keys: SecretKeys): Promise<boolean> {
   const { current, previous } = await transaction(db, (trx) => lockSecretKeys(trx, keys))
   return current === checkValueOf(keys.newest()) && previous === undefined
@@ -102,8 +102,8 @@ async function reencryptBatch(
   return { count: rows.length, lastId: rows.at(-1)?.id, unreadable }
 }
 
-/** Gives up a lost key: the secrets that it encrypted stay unreadable. Throws `Refused` when no key
- *  is lost. */
+/** Gives up a lost key: the newest key encrypts new secrets, and the secrets that the lost key
+ *  encrypted stay unreadable. Throws `Refused` when no key is lost. */
 export async function abandonLostKey(db: Db, keys: SecretKeys): Promise<void> {
   if ((await findSecretKeyProblem(db, keys)) === undefined)
     throw new Refused(`${keys.place} fits the database. No key is lost.`)

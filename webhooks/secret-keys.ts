@@ -32,8 +32,8 @@ export async function findSecretKeyProblem(db: Db, keys: SecretKeys): Promise<st
 }
 
 /** The key that encrypts new secrets in this transaction. Until `startRotation`, a process that
- *  already has the new key still gets the previous one. `startRotation` waits for the end of this
- *  transaction. Throws `WrongSecretKey`. */
+ *  already has the new key still gets the previous one. `startRotation` (rotate-secret-key.ts)
+ *  waits for the end of this transaction. Throws `WrongSecretKey` when the keys do not fit. */
 export async function findSealingKey(trx: TrxSql, keys: SecretKeys): Promise<string> {
   const { current } = await lockSecretKeys(trx, keys)
   const key = findKey(keys, current)
@@ -41,9 +41,9 @@ export async function findSealingKey(trx: TrxSql, keys: SecretKeys): Promise<str
   return key
 }
 
-/** Locks the state until the end of the transaction, and returns it if the keys fit. Stores the
- *  check value of the first key if there is none. With `for share`, other transactions can encrypt
- *  secrets meanwhile. Throws `WrongSecretKey`. */
+/** Locks the state until the end of the transaction, and returns it if the keys fit. Otherwise
+ *  throws `WrongSecretKey`. If no check value is stored, stores that of `findFirstKey`. With `for
+ *  share`, other transactions can encrypt secrets meanwhile. */
 export async function lockSecretKeys(
   { dialect, sql }: TrxSql,
   keys: SecretKeys,

@@ -20,10 +20,11 @@ export interface MusterOptions {
   baseUrl: string
   /** Begins with `mst_`. A secret: use it on servers only. */
   apiKey: string
-  /** The most retries of a call after 429, 503 or a lost connection. Default: 3. */
+  /** The most retries of a call. A call is retried after 409, 429 or 503 with `Retry-After`, and
+   *  after a lost connection if a repeat is safe. Default: 3. */
   maxRetries?: number
-  /** The longest sum of the pauses of one call. Default: one minute, the window of the rate
-   *  limit. */
+  /** The longest time that one call waits between its attempts, in total. Default: one minute, the
+   *  window of the rate limit. */
   maxWaitMs?: number
   /** Replaces the global `fetch`. */
   fetch?: (request: Request) => Promise<Response>

@@ -3,7 +3,7 @@ import { retryAfterSeconds } from './error.ts'
 interface RetryOptions {
   fetch(request: Request): Promise<Response>
   maxRetries: number
-  /** The longest sum of the pauses of one call. */
+  /** The longest time that one call waits between its attempts, in total. */
   maxWaitMs: number
 }
 

@@ -13,8 +13,8 @@ export type WebhookHeaders =
 export interface VerifyOptions {
   /** The largest difference between the signed time of a delivery and now. Default: 300. */
   toleranceSeconds?: number
-  /** Refuses deliveries without a signed time. Otherwise, an attacker could replay an old delivery
-   *  by leaving out its `webhook-*` headers. Muster always signs the time. Default: false. */
+  /** Refuses deliveries without a signed time. If false, an attacker can replay an old delivery by
+   *  leaving out its `webhook-*` headers. Muster always signs the time. Default: false. */
   requireTimestamp?: boolean
   /** Replaces the clock. */
   now?: () => Date
@@ -55,7 +55,8 @@ export async function verifyWebhook(
 const PREFIX = 'whsec_'
 const TOLERANCE_SECONDS = 300
 
-/** Verifies `X-Service-Signature`, and if a time was sent, also the signature of the time. */
+/** Verifies `X-Service-Signature`. If the request has a `webhook-timestamp`, also verifies
+ *  `webhook-signature`, which signs the timestamp and the body. */
 async function isSignedWith(
   secret: string,
   body: Uint8Array<ArrayBuffer>,

@@ -54,9 +54,9 @@ export class Clock {
     return Date.now() - this.now().getTime()
   }
 
-  /** Reads the time again. Calls `accept` with the new time, and its difference to the time so far.
-   *  `now` returns the new time once `accept` has resolved. A difference below the accuracy of the
-   *  reading is 0. */
+  /** Reads the time again. Calls `accept` with the difference of the new time to the time so far,
+   *  and with the new time. `now` returns the new time once `accept` has resolved. A difference
+   *  below the accuracy of the reading is 0. */
   async read(accept: (differenceMs: number, now: Date) => Promise<void>): Promise<void> {
     const { earliest, latest, takenAtMs } = await this.#read()
     const expected = this.#timeAt(takenAtMs)

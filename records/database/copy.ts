@@ -103,7 +103,7 @@ async function copyTable(
 }
 
 /** PostgreSQL converts each value to the type of its column, for example 1 to true, and ignores
- *  names that are no columns. */
+ *  names that are no columns, such as `copied_rowid`. */
 async function insertBatch(sql: Sql, table: string, batch: Row[]): Promise<void> {
   const rows = batch.map((row) =>
     Object.fromEntries(

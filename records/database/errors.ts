@@ -6,7 +6,7 @@ export function errorCode(error: unknown): string {
 
 /** The violated unique index, or undefined for any other error. SQLite names the columns
  *  ("participants.account_id, participants.email_key"), PostgreSQL the index
- *  ("participants_email_key"). Compare with a part that both texts contain. */
+ *  ("participants_email_key"). Search it for a text that both contain, such as `email_key`. */
 export function uniqueViolation(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   if (errorCode(error) === '23505')
@@ -36,7 +36,7 @@ const UNAVAILABLE_CODES: [codes: RegExp, reason: string][] = [
   [/^SQLITE_(FULL|IOERR|CANTOPEN|READONLY)/, 'SQLite: the disk is full, faulty or read-only'],
 ]
 
-/** The same for errors that have no code. */
+/** Messages of such errors that have no code. */
 const UNAVAILABLE_MESSAGES: [messages: RegExp, reason: string][] = [
   [/Connection terminated|is not queryable/, 'pg: the connection was lost'],
   [/timeout expired|Query read timeout|timeout exceeded when trying to connect/, 'pg: timeouts'],
@@ -52,8 +52,8 @@ export function isLoginRefused(error: unknown): boolean {
   return /^28...$/.test(errorCode(error))
 }
 
-/** Has TLS to PostgreSQL failed? The message is of pg; the codes are of Node.js, for
- *  certificates. */
+/** Has TLS to PostgreSQL failed? The message is of pg. The codes are of Node.js, for certificates
+ *  and TLS. */
 export function isTlsFailure(error: unknown): boolean {
   return (
     /^(CERT_|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_|ERR_(TLS|SSL)_)/.test(
@@ -76,7 +76,7 @@ export function isStorageFailure(error: unknown): boolean {
   return STORAGE_CODES.test(errorCode(error))
 }
 
-/** Can the database not serve the request now, although the same request may succeed later (503)?
+/** Is the database unable to serve the request now, while the same request may succeed later (503)?
  *  Includes most failures of the storage. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false

@@ -1,19 +1,20 @@
 /** Returns the space of deleted rows to the file system: SQLite moves pages from the end of its
- *  file to free ones, and cuts the end off. A file of an earlier version must be converted once
- *  before (`convertFile`). */
+ *  file to free ones, and cuts the end off. A file that an earlier version of Muster created must
+ *  first be converted once (`convertFile`). */
 import { stat, statfs } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, sqliteFile } from './open.ts'
 import { select } from './statements.ts'
 
-/** 1 MiB, which blocks other writers for some milliseconds. */
+/** Pages that one step returns: 1 MiB by default. A step blocks other writers for some
+ *  milliseconds. */
 const STEP_PAGES = 256
 /** Between two steps, so that other writers get their turn. */
 const STEP_PAUSE_MS = 50
-/** This share of the pages stays free for new rows. Otherwise the file would shrink and grow all the
- *  time. */
+/** This share of the pages stays free for new rows. Otherwise the file would shrink and grow all
+ *  the time. */
 const FREE_SHARE = 0.1
-/** The number of the mode: sqlite.org/pragma.html#pragma_auto_vacuum */
+/** The number of this mode of `auto_vacuum`: sqlite.org/pragma.html#pragma_auto_vacuum */
 const INCREMENTAL = 2
 
 interface Pages {
@@ -84,8 +85,8 @@ export async function findConversionSpace(db: Db, dataDir: string): Promise<Conv
 /** Writes the file anew, so that `returnFreeSpace` works from then on. An interruption leaves the
  *  file unchanged. Writers wait meanwhile, so no service may run. */
 export async function convertFile({ write }: Db, dataDir: string): Promise<void> {
-  // By default, SQLite writes the temporary copy to a folder of all users, perhaps on another disk
-  // that is too small for the copy.
+  // By default, SQLite writes the temporary copy to a folder that all users share, perhaps on
+  // another disk that is too small for the copy.
   await write.raw(`pragma temp_store_directory = '${dataDir.replaceAll("'", "''")}'`)
   // `db.write` has one connection, so `vacuum` runs with the setting of the statement before it.
   await write.raw('pragma auto_vacuum = incremental')

@@ -13,12 +13,12 @@ export interface Insert {
 export interface NamedStatement {
   text: string
   values: unknown[]
-  /** PostgreSQL plans the statement once per connection. */
+  /** With a name, PostgreSQL plans the statement once per connection. */
   name?: string
 }
 
-/** This many collected rows are sent without waiting for the next statement. The last insert may
- *  exceed the number. */
+/** From this many collected rows on, the inserts are sent at once, and not with the next
+ *  statement. */
 const MANY_ROWS = 500
 /** Statements with up to this many rows are frequent, so they get a name. */
 const MAX_NAMED_ROWS = 8

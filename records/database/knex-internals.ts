@@ -1,5 +1,6 @@
 /** Prepared statements for SQLite, and connections of knex. The only file that relies on private
- *  parts of knex and sqlite3; test/records/knex-internals.test.ts fails when an update changes them.
+ *  parts of knex and sqlite3; test/records/knex-internals.test.ts fails when an update changes
+ *  them.
  *  - The SQLite client prepares each statement once per connection. Without this, knex and sqlite3
  *    would prepare it for each query, which takes about as long as a small query itself.
  *  - Transactions use a connection of the pool directly. knex.transaction() creates a Knex instance
@@ -29,7 +30,7 @@ interface SqliteConnection {
 /** A connection of knex's pool, of pg or sqlite3. */
 export interface PooledConnection {
   query?(...args: unknown[]): unknown
-  /** knex's pool closes a connection with this mark instead of reusing it. */
+  /** knex's pool closes a connection with this property instead of reusing it. */
   __knex__disposed?: string
 }
 
@@ -71,7 +72,7 @@ export class TransactionConnection {
   /** The error of a collected insert. PostgreSQL refuses all later statements of the
    *  transaction. */
   failure: unknown
-  /** PostgreSQL: has the transaction sent a statement since its opening? */
+  /** PostgreSQL: has the transaction sent a statement after its `Opening` (transaction.ts)? */
   isUsed = false
 
   constructor(connection: PooledConnection) {

@@ -2,8 +2,8 @@
 export interface ConnectionLimits {
   /** The most connections of a process for the records. */
   poolSize: number
-  /** The most connections of a worker for the queue, without the one that listens and the one of
-   *  its session. */
+  /** The most connections of a worker for the queue, not counting the one for notifications and the
+   *  one for its session (webhooks/queue/session.ts). */
   queuePoolSize: number
   /** How long a statement may wait for a lock. */
   lockTimeoutMs: number

@@ -65,7 +65,8 @@ async function acquireAdvisoryLock(client: pg.Client): Promise<void> {
 }
 
 /** Runs the pending migrations and returns their names. Call it inside `withSetupLock`. Throws
- *  `Refused` when the database or a file of a migration differs from what was released. */
+ *  `Refused` when the file of a migration has changed or is missing, when the database ran a
+ *  different migration, and when a version before 1.1.0 created the database. */
 export async function migrate(db: Db): Promise<string[]> {
   await createMigrationsTable(db)
   const pending = await listPending(db)

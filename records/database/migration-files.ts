@@ -1,5 +1,5 @@
-/** The files in records/migrations/. records/migration-checksums.json freezes each one that has
- *  landed. */
+/** The files in records/migrations/. One that has landed must not change: its checksum is in
+ *  records/migration-checksums.json. */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import type { Knex } from 'knex'

@@ -75,8 +75,8 @@ const PIPELINED: object = { pipeline: true }
 const ACQUIRE_TIMEOUT_MS = 5_000
 /** A node that hangs must not keep its rows locked. */
 const IDLE_IN_TRANSACTION_MS = 20_000
-/** A node gives up a statement this much later than PostgreSQL. The server may be gone, and behind
- *  a pooler a statement outside a transaction has no `statement_timeout`. */
+/** A node gives up a statement this much later than PostgreSQL cancels it. The server may be gone,
+ *  and behind a pooler a statement outside a transaction has no `statement_timeout`. */
 const QUERY_TIMEOUT_MARGIN_MS = 1_000
 
 /** `statementTimeoutMs`: PostgreSQL only; no timeout by default. */
@@ -148,8 +148,8 @@ function openPostgres(
   }
 }
 
-/** Does not wait for the disk. If a crash of PostgreSQL loses a notification, the sweeps of the
- *  nodes find what it announced. */
+/** Does not wait for the disk. A crash of PostgreSQL may lose a notification. The nodes also search
+ *  the database regularly, and so find what it announced. */
 function notify(pool: Knex, messages: string[]): Promise<unknown> {
   return pool.raw(
     `select set_config('synchronous_commit', 'off', true), pg_notify('${NOTIFY_CHANNEL}', message)
@@ -160,8 +160,8 @@ function notify(pool: Knex, messages: string[]): Promise<unknown> {
 
 /** The first pragma, because the others may wait for a lock. */
 const BUSY_TIMEOUT = 'busy_timeout = 10000'
-/** Only for an empty file. In a file with tables, the mode changes only with `convertFile`, and
- *  this pragma would lock the file for writing. */
+/** Only for an empty file. In a file with tables, the mode changes only with `convertFile`
+ *  (free-space.ts), and this pragma would lock the file for writing. */
 const AUTO_VACUUM = 'auto_vacuum = INCREMENTAL'
 
 function openSqlite(filename: string): Db {

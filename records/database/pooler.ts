@@ -6,10 +6,11 @@ import { Refused } from '../../errors.ts'
 import { withConnection } from './connection.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
-/** In transaction mode, nearly every round finds a shared session. */
+/** How often `assertOwnSessions` looks for a shared session. With a pooler in transaction mode,
+ *  nearly every round finds one. */
 const ROUNDS = 10
 
-/** Leaves nothing in the session of a pooler: statements get no names, and settings belong to a
+/** Behind a pooler, leaves nothing in a session: statements get no names, and settings belong to a
  *  transaction. */
 export class PoolerTolerantConnection extends pg.Client {
   /** Declared here, because pg's types lack it. The server sends it at the start of a
@@ -42,8 +43,8 @@ export class PoolerTolerantConnection extends pg.Client {
     return query.call(this, { ...statement, name: undefined, text }, ...others)
   }
 
-  /** Collects the statements that are sent in a row: half of the CPU time of a small statement is
-   *  the system call that writes to the socket. */
+  /** Collects the statements of one tick of the event loop, and sends them together: half of the
+   *  CPU time of a small statement is the system call that writes to the socket. */
   #cork(): void {
     if (this.#isCorked) return
     const { stream } = this.connection

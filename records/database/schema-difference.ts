@@ -31,7 +31,7 @@ export function describeSchemaProblem(
 }
 
 /** Throws `Refused` when this version cannot use the database. Returns the names of additional
- *  objects; none where catalogues are not comparable. */
+ *  objects. Checks nothing and returns none unless `hasComparableCatalogue`. */
 export async function assertSchema(db: Db, database: DatabaseOptions): Promise<string[]> {
   if (!hasComparableCatalogue(database)) return []
   const difference = await findSchemaDifference(db)

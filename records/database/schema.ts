@@ -6,7 +6,8 @@ import type { Db, Dialect } from './open.ts'
 import { select } from './statements.ts'
 
 export interface TableSchema {
-  /** Type, nullability and default by name, in the order of the table. */
+  /** Type, nullability and default by column name, in the order of the table. On PostgreSQL also
+   *  the collation. */
   columns: Record<string, string>
   /** Keys as SQL. On PostgreSQL primary, foreign and unique keys, by name. On SQLite the primary
    *  key as `primary`, and foreign keys by column; unique keys are indexes. */

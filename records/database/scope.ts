@@ -37,7 +37,7 @@ export interface WriteScope extends Scope {
   trx: Trx
   /** The trace of the request, as in the header `traceparent`. */
   traceparent?: string
-  /** The enabled webhooks, read with BEGIN. Undefined: they were not read. */
+  /** The enabled webhooks, as read when the transaction began. Undefined: they were not read. */
   subscriptions?: Subscription[]
   /** Inserts the rows with the account ID. On PostgreSQL the rows are sent later, see `Trx.insert`:
    *  an error of the insert then ends the transaction. `translate`: see `Insert`. */

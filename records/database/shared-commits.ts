@@ -49,8 +49,8 @@ export class SharedCommits {
     return this.#waiting.length
   }
 
-  /** Runs `work` in a transaction and resolves after the commit. Without `isAlone`, may throw
-   *  `SharedRollback`. */
+  /** Runs `work` in a transaction and resolves after the commit. `isAlone`: shares the commit with
+   *  no other transaction. Otherwise, may throw `SharedRollback`. */
   run<T>(work: Work<T>, isAlone: boolean): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     const waiting: Waiting = {
@@ -104,7 +104,8 @@ export class SharedCommits {
       for (const { reject } of group) reject(reason)
       return
     }
-    // After the commit, even for failed work: it may have read what others of the group wrote.
+    // Reports even failed work only after the commit: it may have read what others of the group
+    // wrote.
     for (const [index, outcome] of outcomes.entries()) {
       if ('error' in outcome) group[index]?.reject(outcome.error)
       else group[index]?.resolve(outcome.value)

@@ -59,7 +59,8 @@ export function inBatches<Item>(items: Item[], size: number): Item[][] {
   )
 }
 
-/** A condition for rows with one of the IDs. One parameter for any number of IDs keeps one plan. */
+/** A condition for rows with one of the IDs. It has one parameter for any number of IDs, so the
+ *  statement and its plan stay the same. */
 export function idIn(dialect: Dialect, ids: string[]): Condition {
   return dialect === 'postgres'
     ? { sql: 'id = any (?::uuid[])', bindings: [`{${ids.join(',')}}`] }
@@ -67,7 +68,7 @@ export function idIn(dialect: Dialect, ids: string[]): Condition {
 }
 
 /** A `from` item named `input`: the rows of one JSON parameter. `columns` maps names to PostgreSQL
- *  types. One parameter for any number of rows keeps one plan. */
+ *  types. With one parameter for any number of rows, the statement and its plan stay the same. */
 export function jsonRows(dialect: Dialect, columns: Record<string, string>): string {
   const names = Object.keys(columns)
   if (dialect === 'postgres') {

@@ -24,8 +24,8 @@ export interface Trx extends Source {
    *  transaction or with COMMIT, which saves round trips. An error of the insert then ends the
    *  transaction. */
   insert(insert: Insert): Promise<void>
-  /** Are the results of the opening still current? PostgreSQL: until the transaction sends another
-   *  statement. SQLite: always, because no other transaction writes. */
+  /** Are the results of `Opening.read` still current? PostgreSQL: until the transaction sends
+   *  another statement. SQLite: always, because no other transaction writes. */
   isOpeningCurrent(): boolean
   /** Calls `listener` after the commit or rollback. */
   onEnd(listener: () => void): void
@@ -52,10 +52,10 @@ export interface Opening<Result> {
    *  BEGIN fails, PostgreSQL commits every write that was sent after it. */
   read(source: Source): Promise<Result>
   /** PostgreSQL: gives the transaction its ID before it reads anything, so that
-   *  `areEventsCommitted` sees whether the transaction has ended. */
+   *  `areEventsCommitted` (bulk-batches.ts) sees whether the transaction has ended. */
   isIdentified?: boolean
-  /** PostgreSQL: locks this name until the end of the transaction. Throws `LockTaken`. With SQLite
-   *  only one transaction writes. */
+  /** PostgreSQL: locks this name until the end of the transaction. Throws `LockTaken`. SQLite needs
+   *  no lock, because only one transaction writes at a time. */
   lock?: string
 }
 

@@ -53,14 +53,14 @@ export interface Traffic {
   operations: OperationCount[]
 }
 
-/** The filter with its range cut to the newest part that can be searched. A filter without other
+/** The filter with its range cut to start at `findSearchableStart`. A filter without other
  *  conditions than its range stays as it is. */
 export async function toSearchable(scope: Scope, filter: RequestFilter): Promise<RequestFilter> {
   return isFiltered(filter) ? { ...filter, from: await findSearchableStart(scope, filter) } : filter
 }
 
-/** The start of the newest part of the range that can be searched. The part has at least one
- *  minute. */
+/** The start of the newest part of the range that has at most `MAX_SEARCHED_REQUESTS` requests. The
+ *  part has at least one minute, even if that minute has more. */
 export async function findSearchableStart(scope: Scope, filter: RequestFilter): Promise<number> {
   const { sql, bindings } = minutesInRange(scope, filter)
   const [found] = await select<{
@@ -227,7 +227,8 @@ const DURATION_BIN = `cast(floor(
   ln(cast(case when duration_ms < 0.01 then 0.01 else duration_ms end as double precision)) * 25
 ) as integer)`
 
-/** Columns that a part does not have are null. */
+/** A row of one of the three parts that `readTraffic` selects. Columns that a part does not have
+ *  are null. */
 interface ReadRow {
   part: 'buckets' | 'durations' | 'operations'
   bucket: number
@@ -238,8 +239,8 @@ interface ReadRow {
   high: number
 }
 
-/** Reads all parts in one statement, from the same requests. Only the repeats of status 429 are
- *  counted by reading the log again. */
+/** Reads all parts in one statement, from the same requests. Only requests with 429 that the log
+ *  counts in `repeats` instead of storing them need a second read of the log. */
 async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
   const { sql, bindings } = matchingRequests(scope, range)
   const none = 'cast(null as double precision)'

@@ -1,6 +1,6 @@
 /** The health of webhooks. The console and the metrics show the states that this file decides.
- *  Reads counts of attempts and a limited number of deliveries, so the cost does not grow with
- *  either. */
+ *  Reads counts of attempts and a limited number of deliveries, so the cost does not grow with the
+ *  number of attempts or deliveries. */
 import type { Outcome } from '../attempt.ts'
 import { SHORT_SPAN_MS } from '../attempt-counts.ts'
 import type { Db } from '../database/open.ts'
@@ -16,8 +16,8 @@ const FAILING_ATTEMPTS = 3
 /** A webhook is degraded when more than this share of its attempts in the last hour failed. */
 const DEGRADED_SHARE = 0.05
 const HOURS = 24
-/** Undelivered rows that are read for one view: each may be in another block of the database
- *  file. */
+/** `countUndelivered` reads about this many rows of each state at most, for all webhooks together:
+ *  each row may be in another block of the database file. */
 const MAX_ROWS_READ = 5_000
 const MAX_ROWS_READ_PER_WEBHOOK = 1_000
 
@@ -35,8 +35,8 @@ export interface WebhookHealth {
   /** Null: there was none yet. `at`: epoch milliseconds, like all times of records. */
   lastAttempt: { at: number; outcome: Outcome; status: number | null } | null
   lastSuccessAt: number | null
-  /** Failed attempts since the last success, or since the webhook got another URL or was
-   *  enabled. */
+  /** Failed attempts since the last success. Another URL, or enabling the webhook, sets the count
+   *  to 0. */
   failures: number
   failingSince: number | null
   lastHour: AttemptCounts
@@ -48,7 +48,8 @@ export interface WebhookHealth {
   undelivered: Undelivered
 }
 
-/** Deliveries. A count that reaches `countedUpTo` means "this many or more". */
+/** Numbers of undelivered deliveries. A count that reaches `countedUpTo` means "this many or
+ *  more". */
 export interface Undelivered {
   countedUpTo: number
   /** In the last 24 hours. */
@@ -68,7 +69,7 @@ const NONE_UNDELIVERED: Undelivered = {
   oldestWaitingSince: null,
 }
 
-/** By webhook ID, without the webhooks of other accounts. */
+/** By webhook ID, without deleted webhooks and those of other accounts. */
 export async function findWebhookHealth(
   scope: Scope,
   webhookIds: string[],

@@ -1,4 +1,4 @@
-/** The failures that the tests report. */
+/** The failures that the contract tests report. */
 import type { Request } from './request.ts'
 
 /** The kinds of failures. Where Schemathesis has the same check, the name is the same. */

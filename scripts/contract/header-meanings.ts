@@ -1,4 +1,5 @@
-/** Tests that the headers of every response mean what the contract says. */
+/** Tests that the headers of a response have the values that the contract describes with `x-`
+ *  words, such as `x-epoch-seconds`. */
 import type { Contract } from '../model/contract.ts'
 import type { OperationResponse } from '../model/operations.ts'
 import {
@@ -14,8 +15,8 @@ import { isValid } from './values/validity.ts'
 /** `Date` has whole seconds, and a response takes time. */
 const CLOCK_TOLERANCE_SECONDS = 5
 
-/** Throws ContractBroken unless each header of the response has a value that the words of the
- *  contract allow. */
+/** Throws ContractBroken unless the headers of the response have values that
+ *  `x-response-headers`, and the `x-` words of the `declared` headers, allow. */
 export function assertHeaderMeanings(
   contract: Contract,
   declared: OperationResponse | undefined,
@@ -72,7 +73,8 @@ function findProblem(
   return undefined
 }
 
-/** The value that the parameter must have. Undefined if it depends on a header that is missing. */
+/** The value that a parameter of a header must have, for example `t` in `"default";r=59;t=42`.
+ *  Undefined if the value depends on a header that is missing. */
 function expectedParameter(
   { equals, seconds_until }: ParameterMeaning,
   headers: Headers,

@@ -31,7 +31,8 @@ export class HttpClient {
   /** Keeps connections open. */
   readonly #agent: http.Agent
 
-  /** A request with one of the headers `repeatHeaders` can be repeated, also a POST. */
+  /** If the connection breaks, a request with one of the headers `repeatHeaders` may be sent twice,
+   *  also a POST. */
   constructor(url: string, repeatHeaders: string[]) {
     this.#url = url
     this.#repeatHeaders = repeatHeaders
@@ -65,8 +66,9 @@ export class HttpClient {
     await this.#sendOnNewConnection({ method: 'GET', path: '/', headers: {}, key: null })
   }
 
-  /** The server may close an idle connection at any time, so a request that cannot be repeated gets
-   *  a new connection. Other requests get one only after an open connection broke. */
+  /** The server may close an idle connection at any time, so a request that must not be sent twice
+   *  gets a new connection. Other requests use an open connection. If that connection breaks, they
+   *  are sent again on a new one. */
   async #exchangeOnce(request: Request): Promise<ReceivedResponse> {
     if (!this.#isRepeatable(request)) return await this.#sendOnNewConnection(request)
     return await this.#send(request, this.#agent).catch((error) => {

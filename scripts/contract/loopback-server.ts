@@ -1,4 +1,5 @@
-/** Servers of the contract tests: the receiver of deliveries, and proxies. */
+/** Starts an HTTP server on this computer. The contract tests use such servers as receiver of
+ *  deliveries and as proxies. */
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

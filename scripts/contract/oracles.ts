@@ -24,8 +24,8 @@ export interface Oracle {
   /** A sentence for the help. */
   promise: string
   isFor(operation: Operation, target: Target): boolean
-  /** What the contract and the target must have. Completes "it needs …". Undefined: every contract
-   *  has it. */
+  /** What the contract and the target must have, so that the oracle has something to check.
+   *  Completes "it needs …". Undefined if every contract is enough. */
   needs?: string
   listChecks(run: Run, operation: Operation): Checks
 }

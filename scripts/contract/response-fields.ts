@@ -24,7 +24,7 @@ export function listOptionalFields(contract: Contract, operation: Operation): st
   return [...found]
 }
 
-/** `field` is one of `listOptionalFields`. */
+/** Whether the body has `field`, one of `listOptionalFields`. */
 export function hasField(body: unknown, field: string): boolean {
   const [name = '', ...rest] = field.split('.')
   if (typeof body !== 'object' || body === null) return false

@@ -71,7 +71,7 @@ export class Sender {
   }
 }
 
-/** Throws `Refused` if no response arrives. Without this test, each request of a run would fail. */
+/** Throws `Refused` if no response arrives, so that no run begins whose requests would all fail. */
 export async function assertResponds(url: string): Promise<void> {
   const client = new HttpClient(url, [])
   await client.assertResponds().catch((cause) => {

@@ -25,7 +25,7 @@ export interface Failure {
   /** What is special about the request. */
   what: string
   message: string
-  /** Shell commands that repeat the requests, one a line. Empty if no request failed. */
+  /** Shell commands that repeat the requests, one a line. Empty if the failure has no request. */
   curl: string
   /** The requests that led to the failure, the failed one last. Their keys are the names of
    *  variables in `curl`, not API keys. */

@@ -45,7 +45,7 @@ export class TestRecords {
   readonly #send: Send
   readonly #key: string
   readonly #kinds: Kind[]
-  /** By the name of a field of the request bodies. */
+  /** The kind to which a field of the request bodies refers, by the name of the field. */
   readonly #referredKinds: Map<string, Kind>
   /** Values that a record needs before another one can refer to it: `x-refers-with` of the
    *  references. */

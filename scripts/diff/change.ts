@@ -1,4 +1,4 @@
-/** One change of an operation or event between two revisions of the contract. */
+/** One change of an operation or event from the base, an earlier contract, to the revision. */
 import type { Contract } from '../model/contract.ts'
 import { readDeprecationMarks } from '../model/deprecations.ts'
 import { dereference } from '../model/references.ts'
@@ -16,9 +16,10 @@ export interface Change {
   isGone: boolean
   /** The operationId or event type. */
   concerns: string
-  /** The changed part, for example ``` `data.[].note` of the response 200 ```. */
+  /** The changed part, for example ``` `data.[].note` of the response 200 ```: the subject of a
+   *  sentence. */
   part: string
-  /** The predicate of the sentence, for example `is gone`. */
+  /** The predicate of that sentence, for example `is gone`. */
   what: string
 }
 
@@ -36,7 +37,7 @@ export interface Subject extends Editions {
 
 export type RuleId = keyof typeof RULES
 
-/** A part of the contract, and its name in the sentence. */
+/** A part of the contract. `name` becomes the `part` of a Change. */
 export interface Part {
   name: string
   place: Place

@@ -42,7 +42,7 @@ function formatEntry(heading: string, notes: string, { changes }: Difference): s
   ].join('\n\n')
 }
 
-/** If a change concerns more names, the entry has their number only. */
+/** If a change concerns more operations or events, the entry has only their number. */
 const MAX_LISTED_NAMES = 4
 
 function formatChange({ id, concerns, part, what }: ListedChange): string {

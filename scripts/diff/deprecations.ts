@@ -7,7 +7,7 @@ type DeprecationChange =
   | 'sunset-date-changed-too-small'
   | 'sunset-date-too-small'
 
-/** Each change of the part's deprecation, with the predicate of the sentence about it. */
+/** Each change of the deprecation of a part, with the predicate of a sentence about the part. */
 export function compareDeprecations(before: Place, after: Place): [DeprecationChange, string][] {
   const [old, now] = [readDeprecationMarks(before), readDeprecationMarks(after)]
   const changes: [DeprecationChange, string][] = []

@@ -1,4 +1,4 @@
-/** Compares the contract with an earlier revision. */
+/** Compares the contract, called the revision, with an earlier contract, called the base. */
 import { execFile } from 'node:child_process'
 import { copyFile, mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -39,7 +39,7 @@ export interface DiffOptions {
   /** A git revision of the repository of `root`, or the folder of another contract. Default: the
    *  folder `RELEASED`. */
   base?: string
-  /** The folder of the changed files. */
+  /** The folder of the revision. */
   root?: string
   today?: Date
 }
@@ -77,7 +77,7 @@ function toProblem({ file, position, problem }: Fault): Problem {
   return { file, line: position.line, problem }
 }
 
-/** Copies the contract or document of `root` to `RELEASED`. */
+/** Copies the contract of `root`, or the document of another team, to `RELEASED`. */
 export async function keepReleased(root = ROOT): Promise<void> {
   const released = join(root, RELEASED)
   if (hasPlainDocument(root))
@@ -96,7 +96,7 @@ async function readBase(root: string, name: string): Promise<Contract> {
   try {
     return (await isFolder(name))
       ? await readAnyBase(name, readModel)
-      : await readRevision(root, name)
+      : await readGitRevision(root, name)
   } catch (error) {
     if (error instanceof ContractError || error instanceof UnsupportedDocument)
       throw new Refused(`The contract of ${name} cannot be read: ${error.message}`, {
@@ -113,29 +113,29 @@ function isFolder(name: string): Promise<boolean> {
   )
 }
 
-async function readRevision(root: string, revision: string): Promise<Contract> {
+async function readGitRevision(root: string, gitRevision: string): Promise<Contract> {
   if (hasPlainDocument(root))
     throw new Refused(
-      `${revision} is no folder: name the folder of the earlier ${findDocument(root)}. ` +
-        `For a git revision, first run "git worktree add ../earlier ${revision}".`,
+      `${gitRevision} is no folder: name the folder of the earlier ${findDocument(root)}. ` +
+        `For a git revision, first run "git worktree add ../earlier ${gitRevision}".`,
     )
   const [openapi, asyncapi] = await Promise.all(
-    CONTRACTS.map(async (file) => parseYaml(file, await show(root, revision, file))),
+    CONTRACTS.map(async (file) => parseYaml(file, await showFile(root, gitRevision, file))),
   )
   return buildContract(openapi as Source, asyncapi as Source)
 }
 
-/** The file at the revision. `./` is relative to `root`, which need not be the root of the
- *  repository. */
-function show(root: string, revision: string, file: string): Promise<string> {
+/** The text of the file at the git revision. `./` is relative to `root`, which need not be the root
+ *  of the repository. */
+function showFile(root: string, gitRevision: string, file: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    const args = ['show', '--end-of-options', `${revision}:./${file}`]
+    const args = ['show', '--end-of-options', `${gitRevision}:./${file}`]
     execFile('git', args, { cwd: root, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
       if (error === null) return resolve(stdout)
       const reason = stderr.trim().split('\n')[0] || error.message
       reject(
         new Refused(
-          `${revision} is neither a folder nor a git revision with ${file} in ${root}: ${reason}`,
+          `${gitRevision} is neither a folder nor a git revision with ${file} in ${root}: ${reason}`,
           { cause: error },
         ),
       )

@@ -11,7 +11,7 @@ import type { SchemaChange } from './rules.ts'
 
 interface Bound {
   keyword: string
-  /** In the names of rules, for example `max-length-increased`. */
+  /** The keyword in the names of rules, for example `max-length` in `max-length-increased`. */
   name: string
   /** Whether a higher value allows more. */
   isUpper: boolean
@@ -84,7 +84,8 @@ function comparePatterns(old: Schema, now: Schema, add: Add): void {
   else compareText('pattern', old, now, add)
 }
 
-/** Compares the constants of both revisions. `compareEnums` reports a constant in only one. */
+/** Compares constants if both revisions have one. `compareEnums` reports a constant that only one
+ *  revision has. */
 function compareConstants(old: Schema, now: Schema, add: Add): void {
   const isInBoth = old.const !== undefined && now.const !== undefined
   if (isInBoth && !isDeepStrictEqual(old.const, now.const))
@@ -117,7 +118,8 @@ function compareAccess(old: Schema, now: Schema, add: Add): void {
   if (old.writeOnly && !now.writeOnly) add('became-not-write-only', 'can be returned')
 }
 
-/** Compares keywords without a comparison of their own. Any such keyword refuses values. */
+/** Compares the keywords that no other function compares. Each of them refuses values. Also reports
+ *  added and removed schemas of `allOf` and `items`. */
 function compareOthers(old: Schema, now: Schema, add: Add): void {
   const keywords = new Set(
     [...Object.keys(old), ...Object.keys(now)].filter(
@@ -195,8 +197,8 @@ function compareEnums(old: Schema, now: Schema, add: Add): void {
     add('enum-names-changed', 'has other names for its values in generated code')
 }
 
-/** The values of `enum`. A constant counts as an `enum` with one value, except if `other` has a
- *  constant, too: `compareConstants` reports that. */
+/** The values of `enum`. `other` is the same schema in the other revision. A constant counts as an
+ *  `enum` with one value, unless `other` has a constant, too: `compareConstants` compares them. */
 function listValues(schema: Schema, other: Schema): readonly unknown[] | undefined {
   const isOnlyHere = schema.const !== undefined && other.const === undefined
   return isOnlyHere ? [schema.const] : schema.enum
@@ -221,7 +223,8 @@ function compareBounds(
 
 const INT32_LIMIT = 2 ** 31
 
-/** A number format that allows every value of the schema changes only generated code. */
+/** An added or removed number format changes only generated code if the format allows every value
+ *  of the schema. */
 function compareFormats(old: Schema, now: Schema, add: Add): void {
   if (old.format === undefined && isWideFormat(now.format, now))
     add('number-format-added', `has the format ${now.format}`)

@@ -49,7 +49,7 @@ export function compareOperations(editions: Editions): Change[] {
   ]
 }
 
-/** Clients do not see the names of path parameters. */
+/** Without the names of path parameters: clients do not see them. */
 function toKey({ method, path }: Operation): string {
   return `${method} ${shapeOf(path)}`
 }
@@ -62,7 +62,7 @@ function toPart({ method, path, place }: Operation): Part {
   return { name: `${method.toUpperCase()} ${path}`, place }
 }
 
-/** `api-path`: the path has no operation in the revision. */
+/** `prefix` is `api-path` if the revision has no operation with the path. */
 function toRemovedOperation(
   editions: Editions,
   operation: Operation,

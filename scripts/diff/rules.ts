@@ -100,7 +100,7 @@ export const SCHEMA_RULES = {
   'enum-unset': { request: 'safe', response: 'breaking' },
   'enum-value-removed': { request: 'breaking', response: 'safe' },
   'enum-value-added': { request: 'safe', response: 'breaking' },
-  // The base marks the enumeration with `x-extensible-enum`.
+  // The older revision marks the enumeration with `x-extensible-enum`.
   'extensible-enum-value-added': { request: 'safe', response: 'risky' },
   'became-extensible-enum': { request: 'safe', response: 'breaking' },
   'enum-names-changed': { request: 'code', response: 'code' },
@@ -139,14 +139,15 @@ export const SCHEMA_RULES = {
   'additional-properties-disallowed': { request: 'breaking', response: 'safe' },
   'additional-properties-allowed': { request: 'safe', response: 'safe' },
   'one-of-added': { request: 'safe', response: 'breaking' },
-  // The new alternative is only for values of the tag that the base does not have.
+  // The tag is the property that tells the alternatives apart. The new alternative is only for
+  // values of the tag that the older revision does not have.
   'dependent-one-of-added': { request: 'safe', response: 'risky' },
-  // An object is split into alternatives, each of which narrows it.
+  // A single schema becomes alternatives. Each alternative alone would be `safe` or `code`.
   'one-of-split': { request: 'breaking', response: 'safe' },
   'one-of-removed': { request: 'breaking', response: 'safe' },
   'discriminator-changed': { request: 'code', response: 'code' },
   'schema-renamed': { request: 'code', response: 'code' },
-  // Other keywords: each refuses values.
+  // Keywords without rules of their own: each refuses values.
   'constraint-added': { request: 'breaking', response: 'safe' },
   'constraint-removed': { request: 'safe', response: 'breaking' },
   'constraint-changed': { request: 'breaking', response: 'breaking' },
@@ -165,7 +166,7 @@ export const SCHEMA_RULES = {
 
 export type SchemaChange = keyof typeof SCHEMA_RULES
 
-/** Rule names of oasdiff that do not follow the pattern. */
+/** The names in oasdiff of rules for which `toRuleId` would build another name. */
 const NAMES: Record<string, string> = {
   'request-required-property-added': 'new-required-request-property',
   'request-optional-property-added': 'new-optional-request-property',
@@ -177,7 +178,7 @@ const NAMES: Record<string, string> = {
  *  name only the first word of the subject: `response-required-property-removed`. */
 export function toRuleId(subject: string, change: SchemaChange): string {
   const [, side = subject] = /^(\w+)-(?:body|property|payload)$/.exec(subject) ?? []
-  // oasdiff has one rule for all enumerations.
+  // oasdiff has the same rule for extensible and other enumerations.
   const name = change.replace(/^extensible-/, '')
   const id = /-property-(added|removed)$/.test(name) ? `${side}-${name}` : `${subject}-${name}`
   return NAMES[id] ?? id

@@ -1,4 +1,5 @@
-/** Compares two revisions of a schema and follows their references. */
+/** Compares a schema in the base, the older contract, with the same schema in the revision, the
+ *  newer contract. Follows references. */
 import { isDeepStrictEqual } from 'node:util'
 import { findTag, listOptions } from '../model/alternatives.ts'
 import { dereference } from '../model/references.ts'
@@ -8,7 +9,7 @@ import { compareDeprecations } from './deprecations.ts'
 import { compareKeywords, show } from './keywords.ts'
 import { type Direction, type Level, SCHEMA_RULES, type SchemaChange, toRuleId } from './rules.ts'
 
-/** A schema of one revision of the contract. */
+/** A schema of the base or of the revision. */
 interface PlacedSchema {
   sources: Sources
   schema: Located<Schema>
@@ -37,8 +38,8 @@ interface SchemaFinding {
   isGone: boolean
 }
 
-/** All changes between the two revisions of the schema. `ancestors` are the schemas of the revision
- *  that contain it. */
+/** All changes of the schema from the base to the revision. `ancestors` are the schemas of the
+ *  revision that contain it. */
 export function compareSchemas(
   comparison: Comparison,
   ancestors: readonly Schema[] = [],
@@ -89,17 +90,18 @@ function compareNames(here: Comparison, old: Schema, now: Schema): SchemaFinding
   return [finding(here, 'schema-renamed', what)]
 }
 
-/** A single schema becomes alternatives. That is one change if each alternative narrows it. */
+/** A single schema becomes alternatives. That is one change if each alternative alone would be a
+ *  change of level `safe` or `code`. */
 function compareSplit(
   here: Comparison,
   old: Located<Schema>,
   alternatives: Located<Schema>[],
   compare: Compare,
 ): SchemaFinding[] {
-  const isNarrowed = alternatives
+  const isHarmless = alternatives
     .flatMap((now) => compare(old, now))
     .every(({ level }) => level === 'safe' || level === 'code')
-  if (!isNarrowed) return compareAlternatives(here, [old], alternatives, compare)
+  if (!isHarmless) return compareAlternatives(here, [old], alternatives, compare)
   const names = alternatives.map(({ value }) => formatSchema(value)).join(' or ')
   return [finding(here, 'one-of-split', `is one of ${names}`)]
 }
@@ -198,8 +200,8 @@ function compareProperties(here: Comparison, old: Schema, now: Schema): SchemaFi
   ]
 }
 
-/** Pairs equal alternatives first, then those of the same type that are compatible, then others of
- *  the same type. */
+/** Pairs equal alternatives first. Then pairs each other new alternative with the first unpaired
+ *  old one of its type. New alternatives that do not break all unpaired old ones come first. */
 function compareAlternatives(
   here: Comparison,
   before: Located<Schema>[],
@@ -236,8 +238,9 @@ function compareAlternatives(
   return findings
 }
 
-/** Returns a check of an alternative in `after`: whether it is only for options of the tag that the
- *  base does not have. */
+/** Returns a function that checks whether an alternative of `after` is only for values of the tag
+ *  that no alternative of `before` lists. The tag is the property that tells the alternatives
+ *  apart. */
 function newOptionCheck(
   { base, revision }: Comparison,
   before: Located<Schema>[],

@@ -5,7 +5,7 @@ import { ANNOTATIONS, type Schema } from '../model/schema.ts'
 /** Keywords that do not affect validation. */
 const WITHOUT_EFFECT = [
   ...ANNOTATIONS,
-  // `oneOf` alone validates.
+  // `oneOf` validates without it.
   'discriminator',
   // `prepareProperty` of compiler.ts adds the default again where it applies.
   'default',

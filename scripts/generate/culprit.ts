@@ -13,7 +13,7 @@ import {
 } from '../model/source.ts'
 import { CHECKING_CODE, newAjv, withoutAnnotations } from './ajv.ts'
 
-/** Throws `ContractError` at the keyword that is wrong, or at the place if no schema is wrong by
+/** Throws `ContractError` at the keyword that is wrong, or at `place` if no schema is wrong by
  *  itself. */
 export function failAtCulprit(sources: Sources, place: Place, error: Error): never {
   // The parameters of an operation can also be declared by the path item above it.

@@ -55,7 +55,7 @@ export function findUngenerated(contract: Contract): Fault[] {
 /** Defaults that their schema refuses: each request without the value would get 422. */
 export function findFaultyDefaults({ sources }: Contract): Finding[] {
   const compiler = newCompiler(sources, CHECKING_CODE)
-  // A cache: many operations have the same parameters and properties.
+  // A cache of the valid defaults: many operations have the same parameters and properties.
   const validKeys = new Set<string>()
   const check = (source: Source, { owner, keyword, path }: Default): Finding[] => {
     const key = JSON.stringify([source.file, keyword, owner])

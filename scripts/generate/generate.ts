@@ -28,7 +28,8 @@ export { ContractError } from '../model/source.ts'
 export interface GenerateOptions {
   /** Whether to write nothing, and to report the differences. */
   check: boolean
-  /** The folder of the contract or document, of handlers/ and of generated/. */
+  /** The folder with handlers/, generated/ and either the contract (openapi.yaml and asyncapi.yaml)
+   *  or an OpenAPI document of another team. */
   root?: string
 }
 
@@ -48,9 +49,9 @@ export interface GenerateResult {
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Writes the files of generated/ that differ, deletes other files there, creates missing stubs.
- *  Never changes a file that is written by hand. Throws `ContractError` or `UnsupportedDocument`
- *  before it writes anything. */
+/** Writes the files of generated/ that differ, deletes files there that it did not render, and
+ *  creates missing stubs. Never changes a file that is written by hand. Throws `ContractError` or
+ *  `UnsupportedDocument` before it writes anything. */
 export async function generate({ check, root = ROOT }: GenerateOptions): Promise<GenerateResult> {
   const isDocument = hasPlainDocument(root)
   const contract = await readAnyContract(root)

@@ -33,7 +33,7 @@ export function toOpenapi31(contract: Contract): object {
   }
 }
 
-/** The Path Item Object with the rule for the sort of its list. */
+/** Adds the rule of `withDistinctFields` to the parameter `sort` of the path's GET. */
 function withListRules(item: object, schemas: Schemas): object {
   const { get } = item as { get?: { parameters?: object[] } }
   if (!get?.parameters) return item

@@ -165,7 +165,8 @@ function toRow(sources: Sources, operation: Operation): object {
   }
 }
 
-/** One pair of the filter's name and row. Empty for a parameter that is not a filter. */
+/** One pair for `filters` of the row: the filter's name and its value. Empty for a parameter that
+ *  is not a filter. */
 function toFilter(sources: Sources, parameter: Parameter): [string, object][] {
   const name = filterName(parameter.name)
   if (name === undefined) return []

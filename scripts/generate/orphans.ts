@@ -34,8 +34,8 @@ export async function findOrphans(root: string, contract: Contract): Promise<Rem
   ]
 }
 
-/** A remark for each handler without an operation. Leaves out unused components, which documents of
- *  other teams often have. */
+/** For a service that is made from an OpenAPI document of another team: a remark for each handler
+ *  without an operation. Leaves out unused components, which such documents often have. */
 export async function findOrphanHandlers(root: string, contract: Contract): Promise<Remark[]> {
   const ids = new Set(contract.operations.map(({ id }) => id))
   return (await listOrphanHandlers(root, ids)).map(describeHandler)

@@ -1,5 +1,5 @@
-/** The types of handlers in generated/operations.ts of a service that is made from an OpenAPI
- *  document. */
+/** The types of handlers, for a service that is made from an OpenAPI document. They are a part of
+ *  its generated/operations.ts. */
 export const HANDLER_TYPES = `
 type Group<Id extends OperationId, Name extends string> = Operations[Id] extends {
   parameters: { [N in Name]?: infer Values }

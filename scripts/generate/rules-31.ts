@@ -65,7 +65,7 @@ function withFiltersOfResource(operations: Operation[], schemas: Schemas, schema
   return { ...schema, ...chooseSchema(cases, {}) }
 }
 
-/** The names of the filters of the list, for example `status` for `filter[status]`. */
+/** The names of the filters of the resource's list, for example `status` for `filter[status]`. */
 function listFilters(operations: Operation[], resource: unknown): string[] {
   const path = `/${String(resource).replaceAll('_', '-')}`
   const list = operations.find((one) => one.method === 'get' && one.path.endsWith(path))

@@ -83,8 +83,8 @@ export async function renderTypes(
   return library.astToString(nodes.filter((node) => !isOmitted(node)))
 }
 
-/** Does what the default export of openapi-typescript does, except that Redocly does not check and
- *  bundle the document, which is slow. The document is checked already, and refers to no other
+/** Does what the default export of openapi-typescript does, but without Redocly, which takes long
+ *  to check and bundle the document. The document is checked already, and refers to no other
  *  file. */
 function toNodes(
   { transformSchema, scanDiscriminators, resolveRef }: OpenapiTypescript,

@@ -115,7 +115,7 @@ function compile(
   return compiler.add(name, compiler.prepare(placed, openness), placed)
 }
 
-/** Compiles the schema of an object with all parameters of one place, and returns the name of its
+/** Compiles the schema of an object with all parameters in `where`, and returns the name of its
  *  function. The schema allows unknown headers, but no other unknown parameters. */
 function compileParameters(
   compiler: Compiler,

@@ -77,8 +77,8 @@ function onlyCode(line: string): string {
     .join('`')
 }
 
-/** Returns a check: whether a word looks like an operation ID, but is none. A word looks like one
- *  if an operation has its verb, and an operation has its noun. */
+/** Returns a function that checks whether a word looks like an operation ID, but is none. A word
+ *  looks like one if an operation has its verb, and the same or another operation has its noun. */
 function newStaleCheck(ids: string[]): (word: string) => boolean {
   const verbs = new Set(ids.map((id) => partsOf(id).verb))
   const nouns = new Set(ids.map((id) => partsOf(id).noun))

@@ -56,7 +56,7 @@ function checkList(contract: Contract, { id, place, parameters, success }: Opera
   return findings
 }
 
-/** From a response to the sorts in its example. */
+/** The path from a response to the sorts in its example. */
 const ALLOWED_SORTS_PATH = ['content', 'application/json', 'example', 'meta', 'allowed_sorts']
 
 function readExampleSorts({ place }: Operation['success']): string[] | undefined {

@@ -19,8 +19,8 @@ interface Report {
   }[]
 }
 
-/** The problems of both files of `root` by the rules of redocly.yaml. Throws `Refused` if Redocly
- *  is not installed. */
+/** The problems of openapi.yaml and asyncapi.yaml in `root` by the rules of redocly.yaml. Throws
+ *  `Refused` if Redocly is not installed. */
 export function lintByRedocly(root: string): Promise<LintProblem[]> {
   return lintFiles(root, ['openapi.yaml', 'asyncapi.yaml'], `--config=${CONFIG}`)
 }

@@ -49,8 +49,8 @@ export function findDifferentSchemas({ sources, openapi, asyncapi }: Contract): 
   })
 }
 
-/** The schema without annotations. The two files write constants and `null` in different keywords.
- *  In the copy, both have one form: `enum`, and the type `null`. */
+/** A copy of the schema without annotations. The two files write constants and `null` in different
+ *  keywords. The copy always has `enum` for a constant, and the type `null`. */
 function normalize(schema: Schema): Schema {
   const {
     description: _description,

@@ -1,10 +1,11 @@
-/** Mistyped `x-` keywords of the contract. Tools ignore unknown keywords without a message. */
+/** Mistyped words of the contract. A word is a keyword that begins with `x-`. Tools ignore unknown
+ *  keywords without a message. */
 import type { Contract } from '../model/contract.ts'
 import { distanceBetween } from '../model/nearest.ts'
 import { hasNamesAsKeys, listNodes } from '../model/nodes.ts'
 import type { Finding, Path, Source } from '../model/source.ts'
 
-/** The `x-` keywords that the toolchain reads. */
+/** The words that the toolchain reads. */
 const WORDS = [
   'x-at-most',
   'x-counts-down',

@@ -1,4 +1,4 @@
-/** The examples of openapi.yaml. */
+/** The examples of the responses in openapi.yaml. */
 import { Refused } from '../../errors.ts'
 import { type OperationId, operations } from '../../generated/operations.ts'
 import { responses } from '../../generated/validators.js'
@@ -58,7 +58,8 @@ function findExamples(document: unknown): Examples {
     names: (id, status) =>
       Object.values(contentOf(id, status)).flatMap(({ examples = {} }) => Object.keys(examples)),
     find(id, status, { name, mediaType = Object.keys(contentOf(id, status))[0] } = {}) {
-      // An optional header would be wrong here, for example Idempotent-Replayed.
+      // Only required headers: an optional one, for example Idempotent-Replayed, would be wrong in
+      // most responses.
       const headers = Object.entries(responseOf(id, status).headers ?? {})
         .map(([header, value]) => [header, follow<DeclaredHeader>(value)] as const)
         .filter(([, { required }]) => required)

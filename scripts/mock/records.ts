@@ -43,8 +43,8 @@ interface Outcome {
   change?: Change
 }
 
-/** The operations that create and get the records of a path. The records are of a `Kind` if they
- *  have an ID. */
+/** The operations that create and get the records of a path. `#readKind` makes a `Kind` of them if
+ *  the records have an ID. */
 interface Candidate {
   /** The last path parameter. */
   idParameter: string
@@ -56,7 +56,7 @@ interface Kind extends RecordRules {
   get: Operation
 }
 
-/** Returns an example of the body of the success response. The discriminators of `like` choose the
+/** Returns an example of the operation's success body. The discriminators of `like` choose the
  *  alternatives in the body. */
 type ExampleOf = (operation: Operation, like?: Json) => unknown
 
@@ -147,7 +147,8 @@ export class MockRecords {
     const record = newRecord(kind, isRecord(kind, ofCreate) ? ofCreate : ofGet, sent)
     const id = record[kind.idField]
     const key = `${fillTemplate(operation.path, path)}/${id}`
-    // The service finishes such a record in the background. The mock finishes it at once.
+    // The service finishes a record with `finished_when` in the background, for example an export.
+    // The mock responds with the unfinished record, and stores the finished one at once.
     const stored = kind.words.finished_when
       ? newFinishedRecord(kind, ofGet, { ...sent, [kind.idField]: id })
       : record
@@ -207,15 +208,15 @@ function filterBy(records: unknown[], filter: Filter, value: unknown): unknown[]
   return value === undefined ? records : applyFilter(records, filter, [value].flat().map(String))
 }
 
-/** An object with the records in place of its only list. If it has no list or several, it stays
- *  unchanged. Any other example is replaced by the records. */
+/** The example with the records in place of its only list. An object without a list, or with
+ *  several, stays unchanged. An example that is no object is replaced by the records. */
 function replaceList(example: unknown, records: unknown[]): unknown {
   if (!isObject(example) || Array.isArray(example)) return records
   const lists = Object.keys(example).filter((name) => Array.isArray(example[name]))
   return lists.length === 1 ? { ...example, [lists[0] ?? '']: records } : example
 }
 
-/** Writes nothing without a pointer: the contract has no such value. */
+/** Without a pointer, writes nothing: the contract does not say where the value is. */
 function writeAt(target: unknown, pointer: string | undefined, value: unknown): void {
   if (pointer === undefined) return
   const parent = readPointer(target, posix.dirname(pointer)) ?? target

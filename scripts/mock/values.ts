@@ -73,7 +73,7 @@ export function newFinishedRecord(rules: RecordRules, example: Json, sent: Json)
 interface Update {
   sent: Json
   isMergePatch: boolean
-  /** Returns an example of the same alternative as `value`. */
+  /** Returns an example of the alternative that the discriminators of `value` choose. */
   exampleLike(value: Json): unknown
 }
 
@@ -197,7 +197,7 @@ function moveTimes(
   return Object.fromEntries(Object.entries(example).map(move))
 }
 
-/** The latest ID of a record whose IDs are numbers. */
+/** The latest new ID, for records whose IDs are numbers. */
 let lastNumber = Date.now()
 
 function newId(example: unknown): unknown {

@@ -39,7 +39,7 @@ export async function deliverEvents(
 ): Promise<MockAttempt[]> {
   const record = change.after ?? change.before ?? {}
   return await Promise.all(
-    // The mock changes no other records, so no other events occur.
+    // The mock changes only this record, so there are no events about other records.
     listOwnEvents(contract, operation, change).map(async (event) => {
       const delivery = newDelivery(contract, { event, record, secret, traceparent })
       const { method, headers, body } = delivery
@@ -71,7 +71,7 @@ function newDelivery(
   for (const header of headers)
     if (!header['x-signature'])
       delivery.headers[header.name] = headerValue(header, ids, traceparent)
-  // The signatures cover other headers, so they come last.
+  // Signatures come last, because they cover other headers.
   for (const { name, 'x-signature': words } of headers)
     if (words) delivery.headers[name] = signDelivery(words, secret, delivery)
   return delivery

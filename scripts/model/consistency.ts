@@ -64,8 +64,8 @@ export function findEmitMismatches(contract: Contract): Finding[] {
 
 const COMPOSITIONS = ['allOf', 'anyOf', 'oneOf'] as const
 
-/** Names in `required` without a property of that name. In a composition, another part can have the
- *  property. */
+/** Names in `required` without a property of that name. In a composition, another of its schemas
+ *  can have the property. */
 export function findUndefinedRequired({ sources }: Contract): Finding[] {
   return listSchemaNodes(sources).flatMap(({ source, path, value: { required } }) => {
     if (!Array.isArray(required)) return []

@@ -27,8 +27,8 @@ export interface Contract {
   events: EventMessage[]
   /** Event types that no request causes. */
   emittedBySystem: string[]
-  /** Only of a document of another team: absent parts that OpenAPI requires and the toolchain does
-   *  not need. */
+  /** Absent parts that OpenAPI requires and the toolchain does not need. Only a document of another
+   *  team may lack such parts: always empty for openapi.yaml with asyncapi.yaml. */
   missing: Finding[]
 }
 

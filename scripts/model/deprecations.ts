@@ -1,9 +1,9 @@
 /** The deprecations of operations, events and their parts. */
 import { fail, type Place, valueAt } from './source.ts'
 
-/** Two days, for example `2026-03-01`. */
+/** Days have the form `2026-03-01`. */
 export interface Deprecation {
-  /** Null if the document does not name the day. */
+  /** The day of the deprecation. Null only for a document of another team, which names none. */
   since: string | null
   /** The earliest day of removal. Null if the document does not name one. */
   sunset: string | null

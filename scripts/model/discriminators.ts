@@ -32,8 +32,8 @@ export function readDiscriminator(schema: Schema, resolve: Resolve): Discriminat
   const alternatives = all.filter((alternative) => !isNull(resolve(alternative)))
   const named = alternatives.map((alternative) => namesOf(alternative, mapping))
   const listed = alternatives.map((alternative) => listValues(alternative, propertyName, resolve))
-  // The values that an alternative lists count more than its names. If they are not distinct, only
-  // the names count.
+  // The values that an alternative lists count more than its names. If the values are not distinct,
+  // only the names count.
   const preferred = listed.map((values, index) => values ?? named[index] ?? [])
   const values = [preferred, named].find(areDistinct)
   if (values === undefined) return undefined

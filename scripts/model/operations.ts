@@ -31,7 +31,7 @@ export interface Operation {
   /** Alternatives: one of them is enough. */
   security: SecurityRequirement[]
   parameters: Parameter[]
-  /** The JSON body, or the first of `bodies`. */
+  /** The first of `bodies` with JSON. If none has JSON, the first of all. Null without a body. */
   body: MediaType | null
   bodies: MediaType[]
   isBodyRequired: boolean
@@ -50,7 +50,8 @@ export interface RateLimit {
   windowSeconds: number
 }
 
-/** The scopes of each scheme that the request needs. */
+/** By the name of a security scheme: the scopes that a request needs. A request must satisfy every
+ *  scheme. */
 export type SecurityRequirement = Readonly<Record<string, readonly string[]>>
 
 export interface Parameter {
@@ -95,7 +96,7 @@ export interface MediaType {
   mediaType: string
   place: Place
   schema: Located<Schema>
-  /** `example`, or the first of `examples`. */
+  /** `example`. Without it, the first of `examples`. */
   example: unknown
 }
 
@@ -314,7 +315,7 @@ export function readContent(
   })
 }
 
-/** `example`, or the first of `examples`. */
+/** `example`. Without it, the first of `examples`. */
 export function readExample(sources: Sources, { source, path, value }: Located): unknown {
   const { example, examples } = (value ?? {}) as { example?: unknown; examples?: object }
   const [name] = Object.keys(examples ?? {})

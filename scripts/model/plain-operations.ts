@@ -1,5 +1,5 @@
 /** Operations of an OpenAPI document of another team. Such a document may lack parts that our
- *  contract must have, and use every feature that scripts/service/unsupported.ts accepts. */
+ *  contract must have, and may use every feature that scripts/service/unsupported.ts accepts. */
 import {
   isJson,
   type Operation,
@@ -77,7 +77,7 @@ const RESERVED = new Set(
   ).split(' '),
 )
 
-/** Words with a meaning of their own in TypeScript, though variables can have their names. */
+/** Words of TypeScript's syntax that can also be names of variables. */
 const CONTEXTUAL = ['as', 'async', 'declare', 'from', 'get', 'of', 'satisfies', 'set', 'type']
 
 /** Whether the word can be a part of the syntax of TypeScript. */
@@ -101,9 +101,9 @@ export function toOperationId(operationId: unknown, method: string, path: string
 const OK = 200
 const NOT_MODIFIED = 304
 
-/** The first of these that is declared: the lowest 2xx, `2XX`, the lowest redirection, `default`. A
- *  redirection precedes `default`, because `default` beside it describes errors. If none of them is
- *  declared, the success is an empty 200. */
+/** The first of these that is declared: the lowest status from 200 to 299, the range `2XX`, the
+ *  lowest redirection except 304, `default`. A redirection precedes `default`, because `default`
+ *  beside it describes errors. If none of them is declared, the success is an empty 200. */
 function chooseSuccess(responses: OperationResponse[], ranges: RangeResponse[]): OperationResponse {
   const sorted = responses
     .filter(({ status }) => status !== NOT_MODIFIED)

@@ -1,4 +1,4 @@
-/** `$ref`, within and between files. */
+/** Resolves, lists and replaces `$ref`, within and between files. */
 import { posix } from 'node:path'
 import { keepChoices } from './discriminators.ts'
 import { isData, listNodes, type Node } from './nodes.ts'
@@ -52,8 +52,8 @@ function findTarget(sources: Sources, from: Source, ref: string): Located {
   return { source, path, value }
 }
 
-/** Every `$ref` of the file with its path. Skips data, except named examples that are
- *  references. */
+/** Every `$ref` of the file with its path. Skips data, such as the value of an example, but not
+ *  named examples that are references. */
 export function listReferences({ root }: Source): { path: Path; ref: string }[] {
   const nodes = listNodes(root).flatMap((node) => [node, ...listExampleNodes(node)])
   return nodes.flatMap(({ path, value: { $ref } }) =>
@@ -78,8 +78,8 @@ export function listExampleReferences(examples: unknown): [string, Node['value']
   )
 }
 
-/** The file of a reference, relative to the folder of the main document. Empty for a reference
- *  within its file. */
+/** The file that `ref` leads to, relative to the folder of the main document. Empty if `ref` stays
+ *  within its own file, `from`. */
 export function fileOf(ref: string, from: Source): string {
   const [file = ''] = ref.split('#')
   return file === '' ? '' : posix.join(posix.dirname(from.file), decodeURIComponent(file))
@@ -116,7 +116,7 @@ function listTargets(node: Record<string, unknown>): { ref: string; steps: Path 
     ref: String(ref),
     steps: ['discriminator', 'mapping', value],
   }))
-  // A value without # is the name of a schema.
+  // In `mapping`, a `ref` without # is the name of a schema.
   return [...ofNode, ...mapping.filter(({ ref }) => ref.includes('#'))]
 }
 

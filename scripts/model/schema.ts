@@ -47,17 +47,19 @@ export interface Schema {
   /** Only in generated/resources.ts: the property beside this one whose value selects the schema of
    *  this one. */
   'x-depends-on'?: string
-  /** Only beside `x-depends-on`: the schema for each value. */
+  /** Only beside `x-depends-on`: the schema of this property for each value of the other one. */
   'x-by-option'?: Readonly<Record<string, Schema>>
   /** A sentence for each value of `enum`. */
   'x-enum-descriptions'?: readonly string[]
   [keyword: string]: unknown
 }
 
-/** Text without the NUL character. This pattern and those below have no lookahead, which some
- *  languages lack, and no two ways to match one text, which would take quadratic time. */
+/** Text without the NUL character. This pattern and those below need no lookahead, because some
+ *  languages do not support it. They match each text in one way only: trying several ways can take
+ *  quadratic time. */
 export const TEXT_PATTERN = '^[^\\x00]*$'
-/** Like `TEXT_PATTERN`, but without text of white space only. Only the second allows empty text. */
+/** Like `TEXT_PATTERN`, but these refuse text of white space only. The first one also refuses empty
+ *  text. */
 const NOT_BLANK_PATTERNS: readonly string[] = [
   '^\\s*[^\\s\\x00][^\\x00]*$',
   '^(\\s*[^\\s\\x00][^\\x00]*)?$',

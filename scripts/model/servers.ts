@@ -1,8 +1,8 @@
 import { valueAt } from './source.ts'
 
 const LOCALHOST = 'http://localhost'
-/** Scheme and host of a URL. In either, the name of a variable without a default can be invalid, so
- *  `LOCALHOST` replaces both. */
+/** Scheme and host of a server's URL. The name of a variable without a default stays in the URL,
+ *  and can be invalid there. So `LOCALHOST` replaces scheme and host. */
 const ORIGIN = /^([^/?#]*:)?\/\/[^/?#]*/
 
 /** The path of a Server Object's URL with the defaults of its variables. Empty for `/`. */

@@ -6,7 +6,7 @@ import { locate } from '../model/references.ts'
 import { isObject, type Place, type Source, type Sources, valueAt } from '../model/source.ts'
 
 export interface SharedField {
-  /** The schemas that have the field, `schema` among them. */
+  /** The schemas that have the field, including the `schema` of `findSharedField`. */
   schemas: string[]
   /** Where discriminators name the field. */
   places: Place[]
@@ -16,7 +16,7 @@ export function findSharedField({ sources }: Contract, schema: string, field: st
   const schemas = new Set([schema])
   const places = new Set<Place>()
   const unions = Object.values(sources).flatMap((source) => listUnions(source, sources, field))
-  // A schema that was added can be an alternative of a further discriminator, so this repeats until
+  // A schema that was added can be an alternative of another discriminator, so this repeats until
   // nothing is added.
   for (let size = 0; size < schemas.size; ) {
     size = schemas.size
@@ -32,7 +32,8 @@ export function findSharedField({ sources }: Contract, schema: string, field: st
 interface Union {
   /** The place of `propertyName`. */
   place: Place
-  /** The schemas of the alternatives and of their parts, and the schema with the discriminator. */
+  /** The names of the schema with the discriminator, of its alternatives, and of the schemas that
+   *  these combine, for example with `allOf`. */
   members: Set<string>
 }
 

@@ -78,8 +78,8 @@ function operationIdPattern(documentId: string): RegExp {
 }
 
 /** Finds the name where it means the operation. A name of several words means the operation
- *  everywhere. A single word means it only in imports of the handler, and in the handler as the
- *  name of the function and in the types. */
+ *  everywhere. A single word means it only in imports of the handler and, in the handler, as the
+ *  name of the function and in types such as `Call<'login'>`. */
 function mentionPattern(name: string, isHandler: boolean): RegExp {
   if (/[a-z0-9][A-Z]/.test(name)) return wordPattern(name)
   const inImport = `(?<=/)${name}(?=\\.ts['"])`
@@ -87,8 +87,9 @@ function mentionPattern(name: string, isHandler: boolean): RegExp {
   return new RegExp(inImport + (isHandler ? inHandler : ''), 'g')
 }
 
-/** Throws `Refused` for an unknown field, for a new name that is taken, and for a document of
- *  several files or of one line. */
+/** Throws `Refused` for an unknown field, for a new name that is taken, for an old or new name with
+ *  other characters than letters, digits and `_`, and for a document of several files or of one
+ *  line. */
 export function renameDocumentField(
   { contract, documents, others }: DocumentFiles,
   name: FieldName,
@@ -130,7 +131,7 @@ export function renameDocumentField(
   }
 }
 
-/** Words of every handler. In a handler, they do not mean a field. */
+/** Words that can mean something other than a field in every handler. */
 const PARTS_OF_HANDLERS = ['path', 'query', 'headers', 'cookies', 'body', 'caller', 'status']
 
 /** The handlers of operations that use one of the schemas. Empty if the old or the new name can

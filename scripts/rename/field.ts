@@ -1,6 +1,6 @@
-/** Renames a field in the contracts, in the code of its resource, and in the table. If other
- *  schemas or code use the same name, a person must check the mentions in other files about the
- *  record. */
+/** Renames a field in the contracts, in the code of its resource, in the table, and in other files
+ *  about the record, such as guides. If other schemas or other code use the name, a person must
+ *  change these other files. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Refused } from '../../errors.ts'
@@ -26,7 +26,8 @@ export interface FieldName {
   newField: string
 }
 
-/** Throws `Refused` for an unknown field, and for a new name that is taken or has another form. */
+/** Throws `Refused` for an unknown field, and for a new name that is taken, is not written like
+ *  `created_at`, or lacks `_at` although the old name has it. */
 export async function renameField(
   root: string,
   contract: Contract,
@@ -82,7 +83,8 @@ function renameInContracts(
   ])
 }
 
-/** The field. For a time such as `opens_at`, also its filters `opens_after` and `opens_before`. */
+/** The renames of the field and, for a time such as `opens_at`, of its filters `opens_after` and
+ *  `opens_before`. */
 function renamesFor({ field, newField }: FieldName): Renames {
   const [stem, newStem] = [field, newField].map((name) => /^(.+)_at$/.exec(name)?.[1])
   if (stem === undefined) return new Map([[field, newField]])
@@ -115,7 +117,8 @@ function findOwner(contract: Contract, schema: string): Owner {
   return { slug: undefined, type: schema, operations: [], schemas: [schema] }
 }
 
-/** Throws `Refused` for an unknown schema or field, and for a new name that `schemas` have. */
+/** Throws `Refused` for an unknown schema or field, and if one of `schemas` has a field of the new
+ *  name. */
 export function assertNames(contract: Contract, schemas: string[], name: FieldName): void {
   const { schema, field, newField } = name
   const all = Object.values(contract.sources).flatMap((source) => Object.keys(schemasOf(source)))

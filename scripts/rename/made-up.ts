@@ -1,5 +1,6 @@
-/** docs/new-resource.md adds a made-up resource. The help of commands and the tests of the
- *  toolchain use it, too. A rename does not change it, even if the contract has the same names. */
+/** Finds the files in which a name means the made-up resource that docs/new-resource.md adds as an
+ *  example. The code and the tests of the toolchain use this example, too. A rename does not change
+ *  these files, even if the contract has the same name. */
 import { findMentions, type TextFile } from './text-files.ts'
 
 const GUIDE = 'docs/new-resource.md'

@@ -1,12 +1,13 @@
-/** Renames an operation. Its ID is one word that means the same in every file, except in files
- *  about a made-up resource. */
+/** Renames an operation. Its ID is one word that means the same in every file, except in the files
+ *  that `splitMadeUp` finds: there it means an example. */
 import { Refused } from '../../errors.ts'
 import type { Contract } from '../model/contract.ts'
 import { suggest } from '../model/nearest.ts'
 import { describeMadeUp, splitMadeUp } from './made-up.ts'
 import { type Changes, findMentions, HISTORY, type TextFile, wordPattern } from './text-files.ts'
 
-/** Throws `Refused` for an unknown name, and for a new name that is taken or has another form. */
+/** Throws `Refused` for an unknown name, and for a new name that is taken or is not written like
+ *  `listParticipants`. */
 export function renameOperation(
   contract: Contract,
   files: TextFile[],

@@ -82,7 +82,8 @@ function linesOf(places: Place[]): Map<string, Set<number>> {
   return lines
 }
 
-/** The number of the line of the key at the path, and of the lines below with a deeper indent. */
+/** The numbers of the line with the key at the path, and of the lines below it that are indented
+ *  deeper. */
 function blockAt(source: Source, path: Path): number[] {
   const lines = source.text.split('\n')
   const first = source.position(path).line

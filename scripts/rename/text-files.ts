@@ -1,4 +1,4 @@
-/** The files that a person writes, and the changes to them. */
+/** The files that people write by hand, and the changes that a rename makes to them. */
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CODE_FOLDERS, listNames, listPathsBelow } from '../generate/files.ts'
@@ -16,7 +16,7 @@ export interface Changes {
   moves: Map<string, string>
   /** What a person must still do, one sentence each. */
   left: string[]
-  /** The files in which the old name means the made-up resource. */
+  /** The files in which the old name means the example of docs/new-resource.md: see made-up.ts. */
   madeUp?: string[]
 }
 
@@ -36,7 +36,8 @@ export async function readTextFiles(root: string): Promise<TextFile[]> {
   )
 }
 
-/** Folders of a document's service that nobody writes by hand. */
+/** The folders, in a service that is made from an OpenAPI document, whose files nobody writes by
+ *  hand. */
 const IS_OUTPUT = /^(node_modules|generated|\..*)$/
 
 /** The files of a service that is made from an OpenAPI document. Leaves out `documents`, the files
@@ -79,7 +80,8 @@ export function wordPattern(word: string): RegExp {
   return new RegExp(`\\b${word}\\b`, 'g')
 }
 
-/** Returns the new paths of the files whose text differs. */
+/** Writes the files whose text differs, then moves files. Returns the paths that the written files
+ *  have after the moves. */
 export async function writeChanges(
   root: string,
   files: TextFile[],

@@ -1,4 +1,5 @@
-/** Renames fields in the text of a contract where they are names. All other text stays as it is. */
+/** Renames fields in the text of a contract, only where the text names the field: in keys, values
+ *  and code. The same word elsewhere stays as it is. */
 import { isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml'
 import type { Path } from '../model/source.ts'
 import { toPath } from '../model/yaml.ts'

@@ -1,6 +1,6 @@
 import { type Finding, lineOf } from '../model/source.ts'
 
-/** One result of lint, diff, generate --check or contract. */
+/** One result of `muster lint`, `diff`, `generate --check` or `contract`. */
 export interface Result {
   /** Only an error fails the command. */
   level: 'error' | 'warning' | 'notice'

@@ -132,7 +132,8 @@ function checkForm(
   return { body: values, problems }
 }
 
-/** OpenAPI 3.0.3, Encoding Object: an object in a form is JSON. Other text stays unchanged. */
+/** OpenAPI 3.0.3, Encoding Object: an object in a form is JSON. Text that is not JSON stays
+ *  unchanged. */
 function toJson(text: string): unknown {
   const value = parseJson(text)
   return value === undefined ? text : value

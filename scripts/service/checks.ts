@@ -112,7 +112,8 @@ interface Planned {
 }
 
 const NOT_IMPLEMENTED = 501
-/** Other errors, such as 404 and 409, are right: the samples name no real records. */
+/** A valid request must not get these. It may get others from 400 to 499, such as 404 and 409: its
+ *  values name no real records. */
 const REFUSING_STATUSES = [400, 401, 403, 405, 415, 422]
 
 function expectAccepted(operation: Operation): Planned['expect'] {

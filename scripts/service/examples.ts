@@ -8,8 +8,8 @@ import {
 } from '../model/operations.ts'
 import { type Call, concreteType, findResponse, type Result, type Tools } from './service.ts'
 
-/** `Prefer: code=404` chooses another response of the operation. The discriminators of `like`
- *  choose the alternatives in the body of the response. */
+/** `Prefer: code=404` chooses another response of the operation. `like` is a value that the body of
+ *  the response should resemble, such as the body of the request: see `Sampler` in samples.ts. */
 export async function respondWithExample(
   { operation, request }: Call,
   tools: Tools,

@@ -1,5 +1,5 @@
 /** Finds what makes the generated code wrong or useless, although the toolchain supports each
- *  construct. docs/documents.md has the rule. */
+ *  construct. docs/documents.md says which faults are refused. */
 import {
   findCrossedBounds,
   findMistypedOptions,
@@ -161,7 +161,7 @@ function findReasons(validation: Validation, schema: Located<Schema>): string[] 
     const check = (direction: 'request' | 'response') =>
       validation.check(schema, direction, structuredClone(schema.value.default))
     const problems = check('request')
-    // The schema may be for responses only. Then its default need not have what requests must have.
+    // The schema may be for responses only. Then its default may lack what only requests need.
     if (problems.length > 0 && check('response').length === 0) return []
     return problems.map(({ field, message }) => `${field} ${message}`.trim())
   } catch {

@@ -35,7 +35,7 @@ export async function loadHandlers(root: string): Promise<(call: Call) => Promis
 }
 
 /** Undefined: the request has no credentials, and the operation allows that. Throws `StatusError`
- *  401, or 501 without a check. */
+ *  401 for credentials that are not valid, and 501 if nobody has written the check yet. */
 async function findCaller(verify: Verify, credentials: Credentials): Promise<unknown> {
   if (Object.keys(credentials).length === 0) return undefined
   const verified = await verify(credentials)

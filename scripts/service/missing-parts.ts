@@ -11,7 +11,7 @@ export function findMissingParts(openapi: Source): Finding[] {
   ]
 }
 
-/** A response that is a reference has its description at the target. */
+/** The paths of all responses except references, whose description is at the target. */
 function listResponses(openapi: Source): Path[] {
   const owners: Path[] = [
     ...listOperationPaths(openapi).map((path) => [...path, 'responses']),

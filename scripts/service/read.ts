@@ -15,8 +15,8 @@ export function readAnyContract(root: string, readOwnContract = readContract): P
   return hasPlainDocument(root) ? readDocument(root, checkDocument) : readOwnContract(root)
 }
 
-/** Like `readAnyContract`, for the base of `muster diff`. Accepts the faults of another team's
- *  document, because its revision may correct them. */
+/** Like `readAnyContract`, for the base of `muster diff`: the older of the two contracts. Accepts
+ *  the faults of another team's document, because the newer one may correct them. */
 export function readAnyBase(root: string, readOwnContract: typeof readContract): Promise<Contract> {
   return hasPlainDocument(root)
     ? readDocument(root, (openapi) => ({ refused: findUnsupported(openapi), missing: [] }))

@@ -1,4 +1,4 @@
-/** Values that are valid by a schema, where a document has no example. */
+/** Makes up values that are valid by a schema, where a document has no example. */
 import {
   type Discriminator,
   findChoice,
@@ -14,8 +14,9 @@ import { textOfPattern } from './text-of-pattern.ts'
 
 export interface Sampler {
   /** The first valid one of: the example, values with the examples of the schema's parts, values by
-   *  its types alone. Undefined if none of them is valid. The discriminators of `like` choose the
-   *  alternatives, unless no value with these alternatives is valid. */
+   *  its types alone. Undefined if none of them is valid. If `like` has properties that
+   *  discriminators name, the result has the same values there, and so the same alternatives. If no
+   *  such result is valid, `like` does not count. */
   sample(schema: Located<Schema>, direction: Direction, example?: unknown, like?: unknown): unknown
 }
 
@@ -62,7 +63,8 @@ interface Strategy {
   usesExamples: boolean
   /** The index of the alternative of `oneOf` and `anyOf`. */
   choice: number
-  /** Deeper objects have only their required properties. */
+  /** In responses, objects down to this depth have all their properties. All other objects have
+   *  only the required ones. */
   fullDepth: number
 }
 
@@ -103,7 +105,7 @@ class Sampling {
   private readonly resolve: Resolve
   private readonly direction: Direction
   private readonly strategy: Strategy
-  /** The values of the discriminators of the whole value. */
+  /** The discriminator properties that the whole value must have. */
   private readonly tags: Tags
   /** The schemas that contain the present one. */
   private readonly ancestors: Schema[] = []

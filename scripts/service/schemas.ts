@@ -137,7 +137,7 @@ function withChoices(
   const chosen = chooseSchema(cases, accept(choices.flatMap(({ values }) => values)))
   const { [keyword]: _alternatives, nullable, ...rest } = schema
   const allOf = [...(schema.allOf ?? []), hasNull ? nullOr(chosen) : chosen]
-  // Ajv applies the defaults of properties, not those below `else`.
+  // Ajv reads the default of a property from the schema of the property, not from an `else` in it.
   return nullable === true
     ? { default: schema.default, ...nullOr({ ...rest, allOf }) }
     : { ...rest, allOf }

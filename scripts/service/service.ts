@@ -34,7 +34,8 @@ export interface Call {
 export interface Result {
   status: number
   headers?: Readonly<Record<string, string>>
-  /** JSON is written as text. Text, a Buffer and a stream are sent as they are. */
+  /** For a JSON media type: any value. For other media types: text, a Buffer or a stream, which is
+   *  sent as it is. */
   body?: unknown
   /** Default: the first media type that the document declares for the response. */
   mediaType?: string

@@ -1,4 +1,4 @@
-/** The words of asyncapi.yaml that describe deliveries. */
+/** The words (keys that begin with `x-`) of asyncapi.yaml that describe deliveries. */
 import { createHmac } from 'node:crypto'
 import type { Contract } from '../model/contract.ts'
 import { inlineReferences } from '../model/references.ts'

@@ -13,7 +13,8 @@ interface CommonHeader {
   schema: Schema
 }
 
-/** The value of a parameter of the header, for example `t` in `"default";r=59;t=42`. */
+/** `x-parameters` of a header: what the value of one parameter is, for example that of `t` in the
+ *  header `"default";r=59;t=42`. */
 export interface ParameterMeaning {
   /** A value, or the name of a header with the same value. */
   equals?: string | number
@@ -30,7 +31,7 @@ interface HeaderWords {
   /** A time in seconds since 1970, at most this many seconds ahead. */
   'x-epoch-seconds'?: { at_most_ahead: number }
   'x-parameters'?: Record<string, ParameterMeaning>
-  /** The largest number. */
+  /** The largest number that the header may have. */
   'x-at-most'?: number
 }
 

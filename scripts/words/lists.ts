@@ -21,8 +21,8 @@ export interface ListWords {
     /** Pointer to the field that orders records with equal values, and all records without
      *  `sort`. */
     ties: string
-    /** `last`: records with equal values are in the direction of the last option of `sort`. Without
-     *  this word, they ascend. */
+    /** `last`: `ties` orders in the direction of the last option of `sort`. Without this word,
+     *  `ties` always ascends. */
     ties_follow?: 'last'
   }
   /** Pointers into the response. */
@@ -34,7 +34,7 @@ export interface Filter {
   /** `has`: the field is a list that contains the value. `after` and `before` exclude the time
    *  itself. */
   match: 'equals' | 'has' | 'contains' | 'after' | 'before'
-  /** Names, with dots between those of nested objects. */
+  /** Names of fields. Dots in a name lead into nested objects. */
   fields: string[]
   ignore_case?: boolean
 }

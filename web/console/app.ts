@@ -52,7 +52,8 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
   const nextTurn = oneEachTurn()
   return async (ctx, next) => {
     if (ctx.path !== '/console' && !ctx.path.startsWith('/console/')) return next()
-    // Hundreds of sign-ins at once must not delay requests to the API.
+    // Each request to the console begins in its own turn of the event loop, so that hundreds of
+    // sign-ins at once do not delay requests to the API.
     await nextTurn()
     ctx.set(HEADERS)
     ctx.cookies.secure = hasTls(config)

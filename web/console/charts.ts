@@ -205,10 +205,10 @@ export function meter(share: number, tone: ChartTone): Html {
 
 const NEAR_LIMIT = 0.8
 
-/** A `meter` for the used share of a limit, with a warning colour near the limit. */
-export function limitMeter(share: number, isExceeded: boolean): Html {
+/** A `meter` for the used share of a limit. Its colour warns near the limit and at the limit. */
+export function limitMeter(share: number, isReached: boolean): Html {
   if (share < NEAR_LIMIT) return meter(share, 'first')
-  return meter(share, isExceeded ? 'third' : 'second')
+  return meter(share, isReached ? 'third' : 'second')
 }
 
 export function sum(values: number[]): number {
@@ -224,7 +224,7 @@ function compact(value: number): string {
     : value.toLocaleString('en', { notation: 'compact' }).replace('K', 'k')
 }
 
-/** About five round whole numbers. The first is 0, and the last is at least `highest`. */
+/** At most five round whole numbers. The first is 0, and the last is at least `highest`. */
 function ticksUpTo(highest: number): number[] {
   const smallestStep = Math.max(1, highest / 4)
   const power = 10 ** Math.floor(Math.log10(smallestStep))
@@ -250,7 +250,7 @@ function chooseLabels(startsAt: number[], bucketMs: number): { index: number; te
   const labels: { index: number; text: string }[] = []
   for (let at = Math.ceil(first / step) * step; at < first + length; at += step) {
     const index = Math.floor((at - first) / bucketMs)
-    // The edge would cut off half of the label.
+    // Leave out a label at an edge of the chart: the edge would cut off half of it.
     if (index / startsAt.length > 0.02 && index / startsAt.length < 0.98)
       labels.push({ index, text: step < DAY ? formatTimeOrDay(at) : formatDay(at) })
   }
@@ -262,7 +262,8 @@ function formatTimeOrDay(at: number): string {
   return at % DAY === 0 ? formatDay(at) : formatTimeOfDay(at)
 }
 
-/** `21 Nov 14:30`, `21 Nov 14:00–14:15`, or `21 Nov 09:00–23 Nov 09:00`. */
+/** `21 Nov 14:30` for up to a minute, `21 Nov 14:00–14:15` for less than a day, and
+ *  `21 Nov 09:00–23 Nov 09:00` for a longer time. */
 function formatSpan(start: number, lengthMs: number): string {
   const begin = formatMoment(start)
   if (lengthMs <= MINUTE) return begin

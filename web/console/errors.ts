@@ -9,8 +9,8 @@ import { type ConsolePage, type PageResult, redirect } from './page.ts'
 import { errorText } from './records/labels.ts'
 import { refererPath } from './return-path.ts'
 
-/** The texts for the errors of the console itself, by status. The errors of operations have other
- *  texts. */
+/** The texts for errors that bring no text for users, by status. `Refused`, `InvalidInput` and
+ *  `StatusError` bring their own. */
 const TEXTS: Record<number, [title: string, text: string]> = {
   403: [
     'Request from another site',
@@ -31,7 +31,7 @@ const TEXTS: Record<number, [title: string, text: string]> = {
 }
 const OTHER_ERROR = 'This did not work'
 
-/** Logs server errors. A refused action of a signed-in user becomes a notice on the page of the
+/** Logs unexpected errors. A refused action of a signed-in user becomes a notice on the page of the
  *  form. */
 export function toErrorResult(log: Logger, ctx: Context, error: unknown): PageResult {
   if (error instanceof Refused || error instanceof InvalidInput) {

@@ -1,4 +1,4 @@
-/** The form above a list. */
+/** The form above a list, with the filters of the list. */
 import { type Content, type Html, html } from '../shared/html.ts'
 import { button, buttonLink, hiddenInput } from './ui.ts'
 

@@ -4,7 +4,7 @@ import { type Content, type Html, html } from '../shared/html.ts'
 import type { ConsolePage } from './page.ts'
 import { button, buttonLink, card, note } from './ui.ts'
 
-/** Sentences, by the name of a field. */
+/** The errors of a form: sentences, by the name of the field. */
 export type Errors = Record<string, string[]>
 
 /** The outcome of a submitted form, which its page shows. */
@@ -222,7 +222,7 @@ interface FormOptions {
   errors?: Errors
 }
 
-/** A form with the errors at its top and at each field. */
+/** A form. If it has errors, a note at its top says so; `fields` show their own errors. */
 export function form(
   { to, submit, style = 'primary', cancel, problem, errors = {} }: FormOptions,
   fields: Content,

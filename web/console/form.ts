@@ -1,4 +1,4 @@
-/** The body of a POST from a form. */
+/** Reads the body of a POST from a form. */
 import type { Context } from 'koa'
 import getRawBody from 'raw-body'
 import { isStorable } from '../../operations/storable.ts'
@@ -6,7 +6,8 @@ import { isStorable } from '../../operations/storable.ts'
 export const MAX_FORM_BYTES = 1024 * 1024
 /** For visitors who are not signed in. */
 export const MAX_GUEST_FORM_BYTES = 16 * 1024
-/** The time to parse a form grows with the square of its number of fields. */
+/** The time to read every field grows with the square of their number: each `get` searches all
+ *  fields. */
 const MAX_FIELDS = 5_000
 
 /** The fields of a POST; none for a GET. Throws 415 for another media type, 413 for a form that is

@@ -1,5 +1,5 @@
-/** Attributes of HTML with which htmx replaces an element by the element of a response that has the
- *  same ID. */
+/** HTML attributes for htmx: it loads a response, finds the element with the same ID in it, and
+ *  replaces the element of the page by that one. */
 import { type Html, html } from '../shared/html.ts'
 
 interface Replacement {
@@ -26,8 +26,8 @@ export function replace(
     ${also && html`hx-select-oob="${also}"`}`
 }
 
-/** Reloads the element from `path`. Because of the header, the response leaves the notice to the
- *  next page that the user opens. */
+/** Reloads the element from `path`. Because of the header, the response does not show the notice of
+ *  the session: the next page that the user opens shows it. */
 export function reloadEvery(seconds: number, path: string, elementId: string, also?: string): Html {
   const trigger = `every ${seconds}s`
   return html`${replace(elementId, { path, trigger, swap: 'outerMorph', also })}

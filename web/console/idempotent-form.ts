@@ -13,11 +13,11 @@ import {
 import type { Visit } from './page.ts'
 import { parseId } from './query.ts'
 
-/** The contract has no field with a colon in its name. */
+/** No field of the contract has a colon in its name, so none has this name. */
 export const FORM_KEY = 'form:key'
 
-/** The key for the next submission of the form: the key of the last one, or a new key. After
- *  `RESENT_WITH_CHANGES` the key is new, so that the form creates another record. */
+/** The key for the next submission of the form: the key in `form`, or a new key if it has none.
+ *  After `RESENT_WITH_CHANGES` the key is new, so that the form creates another record. */
 export function formKey({ form }: Pick<Visit, 'form'>, problem?: string): string {
   const key = problem === RESENT_WITH_CHANGES ? undefined : parseId(form.get(FORM_KEY))
   return key ?? randomUUID()
@@ -65,7 +65,8 @@ export async function createOnce<T extends { id: string }>(
   return created
 }
 
-/** The response to a form redirects to the record, so its body stores the ID of the record. */
+/** What is stored as the response to a form. The console redirects to the record, so the body is
+ *  only the ID of the record. */
 export function toStoredForm(created: unknown): StoredResponse {
   return { status: 303, headers: {}, body: (created as { id: string }).id }
 }

@@ -49,7 +49,8 @@ export function prettyJson(text: string): string | undefined {
 /** A string (with the colon after it if it is a key), a word or a number. */
 const KEY_OR_VALUE =
   /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
-/** The most elements for colours. More would make the page many times as large as the JSON. */
+/** The most HTML elements for colours. More of them would make the page many times as large as the
+ *  JSON. */
 const MAX_HIGHLIGHTED = 5_000
 
 export function highlightJson(pretty: string): Content {

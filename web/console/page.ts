@@ -113,8 +113,8 @@ export type Route = { method: 'GET' | 'POST'; path: string } & (
   | { access: Access; handle: Handle<Visit> }
 )
 
-/** `path` is below /console, for example `/webhooks/:webhook`. Its parameters are IDs, except the
- *  names that app.ts lists. */
+/** `path` is below /console, for example `/webhooks/:webhook`. Its parameters are IDs, except those
+ *  in `NAME_PARAMS` of app.ts. */
 export function get(path: string, access: Access, handle: Handle<Visit>): Route {
   return { method: 'GET', path, access, handle }
 }

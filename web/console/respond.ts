@@ -69,13 +69,13 @@ async function sendPage(
   })
 }
 
-/** False when the database cannot be reached: then the page is an error page. */
+/** False if the database cannot be reached: the page is an error page anyway. */
 async function areDeliveriesPaused({ read }: Db): Promise<boolean> {
   const pausedAt = await findPausedAt(read).catch(() => undefined)
   return pausedAt !== undefined
 }
 
-/** 0 if the count fails: the page matters more than its badge. */
+/** 0 if the count fails, so that the page is shown without the count. */
 function countTroubled({ dialect, read }: Db, { account }: SignedIn): Promise<number> {
   return countTroubledWebhooks(accountScope({ dialect, sql: read }, account.id)).catch(() => 0)
 }

@@ -12,7 +12,7 @@ import {
 import type { User } from '../../records/users.ts'
 import type { ConsoleServices } from './services.ts'
 
-/** The public URL decides, because TLS may end at a proxy. */
+/** Whether clients use TLS. The public URL tells, because TLS may end at a proxy. */
 export const hasTls = ({ baseUrl }: ConsoleServices['config']): boolean =>
   baseUrl.startsWith('https:')
 

@@ -48,7 +48,7 @@ export function withCode(text: string): Content {
   return text.split('`').map((part, index) => (index % 2 === 1 ? code(part) : part))
 }
 
-/** Copies a text. Hidden without JavaScript. */
+/** A button that copies `text`. Hidden without JavaScript. */
 export function copyButton(text: string, what: string): Html {
   return html`<button
     type="button"
@@ -58,13 +58,13 @@ export function copyButton(text: string, what: string): Html {
   >${icon('copy')}</button>`
 }
 
-/** Code with a button that copies `text`. `label` names it for screen readers; `content` may be
- *  marked up. */
+/** Shows `content`, which may be HTML, as code with a button that copies `text`. `label` names both
+ *  for screen readers. */
 export function codeBlock(text: string, label: string, content: Content = text): Html {
   return codeFrame(label, content, copyButton(text, label))
 }
 
-/** In place of a missing value. */
+/** Shown in place of a missing value. */
 export const NO_VALUE = html`<span class="muted">–</span>`
 
 /** A relative time, with the exact time in UTC as tooltip. */
@@ -163,7 +163,7 @@ export function twoLines(first: Content, second: Content, className = ''): Html 
   </span>`
 }
 
-/** An empty list: its purpose, and how to start. */
+/** Shown in place of an empty list, for example with its purpose and how to start. */
 export function empty(title: string, text: Content, action?: Content): Html {
   return html`<div class="empty"><h2>${title}</h2><p>${text}</p>${action}</div>`
 }

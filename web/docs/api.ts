@@ -1,4 +1,4 @@
-/** The contract for the documentation: resources, operations and events, which refer to each
+/** The contract as the documentation uses it: resources, operations and events that refer to each
  *  other. */
 import { type Contract, readGeneratedContract } from '../../scripts/model/contract.ts'
 import { readBasePath, readGeneratedDocument } from '../../scripts/model/document.ts'
@@ -83,8 +83,8 @@ export function readApi(root: string): Api {
     schemas: new Map(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1))),
     securitySchemes: readSecuritySchemes(openapi),
     headers,
-    // Generated references name their file, so the source that they are followed from does not
-    // matter.
+    // References in generated files name the file of their target, so it does not matter that
+    // `source` is always openapi.
     follow: (schema) => dereference(sources, { source: openapi, path: [], value: schema }).value,
   }
 }
@@ -98,7 +98,7 @@ function readInfo({ root }: Source): ApiInfo {
   return { title: title ?? '', version: version ?? '', description: description ?? '' }
 }
 
-/** The name of the resource of operations without a tag. */
+/** The name of the resource to which operations without a tag belong. */
 const UNTAGGED = 'Operations'
 
 function listResources({ tags }: Contract): ApiResource[] {

@@ -37,7 +37,7 @@ export function readContracts(root: string, baseUrl: string): ReadonlyMap<string
   )
 }
 
-/** Our contracts name no host: their server is `/`. Other servers stay. */
+/** Our contracts name no host: their server is `/`. Servers other than `/` stay as they are. */
 function replaceServer(text: string, baseUrl: string): string {
   return text
     .replace('servers:\n  - url: /\n', () => `servers:\n  - url: ${baseUrl}\n`)

@@ -162,8 +162,8 @@ function navigation(currentId: string, context: PageContext): Html {
     ])}`
 }
 
-/** Selects the contracts of the navigation: the files that people write, or for a plain document
- *  the file that has all its parts. */
+/** Selects the contracts that the navigation links to: the YAML files, which people write. For a
+ *  plain document, openapi.json, which contains all parts of the document. */
 function isMainFile({ api }: PageContext): (name: string) => boolean {
   return (name) => (api.isPlain ? name === 'openapi.json' : name.endsWith('.yaml'))
 }

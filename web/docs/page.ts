@@ -1,4 +1,4 @@
-/** A page of the documentation, and the context that renders it. */
+/** A page of the documentation, and the data and functions for rendering it. */
 import type { Html } from '../shared/html.ts'
 import type { Guide } from './guides.ts'
 import type { Heading, MarkdownOptions, Rendered } from './markdown.ts'
@@ -9,7 +9,7 @@ export interface SiteOptions {
   baseUrl: string
   /** `server`: on the API's host, with forms to try operations. `static`: for any host. */
   edition: 'server' | 'static'
-  /** The folder of the repository. */
+  /** The folder with the contracts, docs/ and CHANGELOG.md. Default: this copy of Muster. */
   root?: string
 }
 

@@ -148,7 +148,7 @@ export function listConstraints(context: SchemaContext, reference: Schema): Cont
   ].filter((constraint) => constraint !== false)
 }
 
-/** A component with more values is linked instead of repeated. */
+/** If the `enum` of a component has more values, a link to the component replaces them. */
 const MAX_LISTED_VALUES = 20
 
 function describeConstraints(context: SchemaContext, reference: Schema): Content[] {

@@ -56,7 +56,7 @@ export function searchIndex(api: Api, guides: Guide[]): string {
   return JSON.stringify(index)
 }
 
-/** The statuses in the reference of the guide to errors. */
+/** An entry for each error status. It links to the status on the page of the guide to errors. */
 function statusEntries({ operations }: Api, guides: Guide[]): Omit<Entry, 'id'>[] {
   if (!guides.some(({ id }) => id === 'guides/errors')) return []
   const errors = operations.flatMap(({ responses }) =>
@@ -93,7 +93,7 @@ function fieldNames({ properties = {} }: Schema): string[] {
   return Object.keys(properties)
 }
 
-/** One entry for each section, so that results link to sections. */
+/** One entry for the guide, and one for each section, so that results can link to sections. */
 function guideEntries({ id, title, text, group }: Guide): Omit<Entry, 'id'>[] {
   const kind: Entry['kind'] = group === 'internals' ? 'Internals' : 'Guide'
   const { headings } = renderMarkdown(text)

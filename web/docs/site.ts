@@ -126,7 +126,7 @@ function listPages(api: Api, guides: Guide[], root: string): Map<string, Page> {
   ])
 }
 
-/** The description of a whole contract. */
+/** The page with the description of a whole contract. */
 function contractPage({ title, description }: Api['webhooks']): Page {
   return {
     render: (context) => overviewPage(context, title, description),
@@ -134,7 +134,7 @@ function contractPage({ title, description }: Api['webhooks']): Page {
   }
 }
 
-/** For pages in Markdown: descriptions stay Markdown. */
+/** The context for pages in Markdown. Its `markdown` does not render the text as HTML. */
 function markdownContext(context: PageContext): PageContext {
   return { ...context, markdown: (text) => html`${text}` }
 }

@@ -32,7 +32,8 @@ export function apiCurlCommand(request: ApiRequest): string {
   ])
 }
 
-/** A delivery, as the service sends it. Prints the status and headers of the response. */
+/** A command that sends a delivery as the service does. Besides the body of the response, it prints
+ *  the status and headers. */
 export function deliveryCurlCommand(
   url: string,
   headers: Record<string, string>,

@@ -4,7 +4,7 @@ const FORMAT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?)?$/
 
 export const DATE_TIME_ERROR = 'Enter a date and time in UTC, for example 2026-11-21T09:30.'
 
-/** Epoch milliseconds. Undefined for any other text. */
+/** Returns epoch milliseconds, or undefined if the text is not in this format. */
 export function parseDateTimeInput(text: string): number | undefined {
   if (!FORMAT.test(text)) return undefined
   const time = Date.parse(text.includes('T') ? `${text}Z` : text)

@@ -1,6 +1,6 @@
 /** Counts the attempts of this process for the health of webhooks. The counts are stored in the
- *  background, so that storing a result takes no further statement. A crash loses the counts of the
- *  last seconds. */
+ *  background, so that storing a result needs no additional SQL statement. A crash loses the counts
+ *  of the last seconds. */
 import type { Logger } from 'pino'
 import type { AttemptWith } from '../../records/attempt.ts'
 import { type CountedAttempt, countAttempts } from '../../records/attempt-counts.ts'
@@ -10,7 +10,7 @@ import { transaction } from '../../records/database/transaction.ts'
 import { RunLoop } from '../run-loop.ts'
 
 const STORE_EVERY_MS = 1_000
-/** Attempts are counted in batches, so that requests get their turn between two batches. */
+/** Attempts are counted in batches, so that this process does other work between two batches. */
 const MAX_BATCH = 5_000
 
 export class AttemptCounter {
@@ -43,11 +43,12 @@ export class AttemptCounter {
     clearTimeout(this.#timer)
     this.#loop.wake()
     await this.#loop.stop()
-    // The last run sets the timer again if it could not store all attempts.
+    // The last `#store` has set the timer again if the database was unavailable.
     clearTimeout(this.#timer)
   }
 
-  /** While the database is unavailable, the attempts wait for the next run. */
+  /** While the database is unavailable, the attempts stay in `#waiting`, and a timer tries
+   *  again. */
   async #store(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined

@@ -18,8 +18,8 @@ export interface BackgroundSweep {
   stop(): Promise<void>
 }
 
-/** Makes this process run the jobs of the queue `name`. Adds a job for each row that needs work,
- *  every second and on `wake`. */
+/** Makes this process run the jobs of the queue `name`. Every second and on `wake`, adds a job for
+ *  each row that `jobs.due` lists. */
 export async function startBackgroundSweep({
   queue,
   name,

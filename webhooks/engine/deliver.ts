@@ -88,8 +88,8 @@ async function startAttempts(
     batch.remaining = []
     for (const attempt of attempts) {
       const request = requests.get(attempt.deliveryId)
-      // The delivery no longer waits for this attempt. As the attempt has no result, the store only
-      // completes its job.
+      // If the delivery no longer waits for this attempt, the store only completes the job, because
+      // the attempt has no result.
       if (request?.nextAttemptAt !== attempt.scheduledAt) store.add(attempt)
       else if (!request.webhook || inFlight.isSending(attempt.deliveryId))
         batch.remaining.push(attempt)
@@ -119,8 +119,8 @@ async function startAttempts(
   return batch
 }
 
-/** Renews the leases, and returns the attempts whose lease this process still has: all of them if
- *  the renewal fails. Attempts without a job belong to the leader. */
+/** Renews the leases, and returns the attempts whose lease this process still has, or all attempts
+ *  if the renewal fails. An attempt without a job is kept only while this process is the leader. */
 async function keepLeased(
   { jobs, inFlight, leader }: DeliverOptions,
   attempts: AttemptWith<'lease'>[],

@@ -34,9 +34,9 @@ export class Deliveries {
   /** Starts attempts that have slots. Resolves like `startLeased`. */
   start(attempts: AttemptWith<'lease'>[]): Promise<void> {
     const started = Promise.withResolvers<void>()
-    const delivery = deliver(this.#options, attempts, started.resolve, this.#stopping.signal)
-    this.#running.add(delivery)
-    delivery.finally(() => this.#running.delete(delivery))
+    const call = deliver(this.#options, attempts, started.resolve, this.#stopping.signal)
+    this.#running.add(call)
+    call.finally(() => this.#running.delete(call))
     return started.promise
   }
 

@@ -58,7 +58,7 @@ export class Endpoints {
       }
       Object.assign(this.#healthOf(webhook), slowness, { hasResult: true })
       const key = slowHostKey(webhook.accountId, webhook.host)
-      // A host hangs only if no attempt to it has succeeded.
+      // The host keeps 0 slow failures if an attempt of any of its webhooks has succeeded.
       if (this.#slowHosts.get(key)?.slowFailuresInARow !== 0) this.#rememberHost(key, slowness)
     }
   }
@@ -87,8 +87,8 @@ export class Endpoints {
     if (!health.hasResult) Object.assign(health, slowness)
   }
 
-  /** Returns whether a row of slow attempts has ended: the concurrency limit may have risen.
-   *  `host`: undefined if the attempt has ended before its host was known. */
+  /** Returns whether a series of slow attempts has ended, so that the concurrency limit may have
+   *  risen. `host`: undefined if the attempt has ended before its host was known. */
   recordResult(attempt: OfWebhook, host: string | undefined, sent: SendResult): boolean {
     if (host !== undefined) {
       const key = slowHostKey(attempt.accountId, host)
@@ -100,8 +100,8 @@ export class Endpoints {
     return health.slowInARow < before.slowInARow
   }
 
-  /** The attempt was not made, because its webhook is disabled or deleted. That ends a row of slow
-   *  attempts. Returns whether there was such a row. */
+  /** The attempt was not made, because its webhook is disabled or deleted. That ends a series of
+   *  slow attempts. Returns whether there was such a series. */
   recordSkip(attempt: OfWebhook): boolean {
     const health = this.#healthOf(attempt)
     const hadSlowAttempts = hasSlowAttempts(health)
@@ -141,8 +141,8 @@ export class Endpoints {
   }
 
   /** Forgets the webhooks of accounts without slots, but webhooks with slow attempts only after
-   *  `REMEMBER_MS`. While an account holds slots, lease rounds need the health of all its webhooks
-   *  to decide which of them to skip. */
+   *  `REMEMBER_MS`. While an account holds slots, `LeaseRounds` needs the health of all its
+   *  webhooks to decide which of them to skip. */
   #forgetIdle(): void {
     const forgetBefore = this.#nowMs() - REMEMBER_MS
     for (const [webhookId, health] of this.#health) {
@@ -152,8 +152,8 @@ export class Endpoints {
   }
 }
 
-/** Whether any attempt since the last response in time was slow. The endpoint counts as slow only
- *  after `SLOW_AFTER` such attempts. */
+/** Whether an attempt was slow since the last response within `SLOW_ATTEMPT_MS` (fairness.ts). The
+ *  endpoint counts as slow only after `SLOW_AFTER` such attempts. */
 const hasSlowAttempts = ({ slowInARow }: EndpointHealth): boolean => slowInARow > 0
 
 const slowHostKey = (accountId: string, host: string): string => `${accountId} ${host}`

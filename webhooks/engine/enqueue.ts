@@ -143,7 +143,7 @@ export class Enqueuer {
     await this.#releaseAttemptsOfEndedWorkers()
     await this.#enqueueBacklog(search)
     await this.#setDueTimer(startedAt)
-    // Marks and repairs come last, so that they do not delay attempts that are due.
+    // Queued marks and `#repair` come last, so that they do not delay attempts that are due.
     await contents.mark(performance.now() - MARK_AFTER_MS)
     await this.#repair()
   }
@@ -171,7 +171,7 @@ export class Enqueuer {
   }
 
   /** Starts the announced attempts that can start at once, and enqueues other due ones within the
-   *  quotas of their webhooks. The run then searches the records for the remaining ones. */
+   *  quotas of their webhooks. `#run` then searches the records for the remaining ones. */
   async #enqueueAnnounced(): Promise<void> {
     const { contents, immediate, now, worker } = this.#options
     const at = now()
@@ -208,7 +208,7 @@ export class Enqueuer {
   async #releaseAttemptsOfEndedWorkers(): Promise<void> {
     const { db, worker, workers, log } = this.#options
     const released = await workers?.releaseAttempts().catch((error: unknown) => {
-      // If no later run releases these attempts, their leases expire.
+      // If no later `#run` releases these attempts, their leases expire.
       log.warn({ err: error }, 'The attempts of ended workers could not be released; trying again')
     })
     if (!released) return

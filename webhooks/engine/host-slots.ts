@@ -1,8 +1,8 @@
 import { mayUseHost } from '../policy/fairness.ts'
 import { PausedWebhooks } from './paused.ts'
 
-/** A webhook that waits for a slot of its host is read again after this long: its URL may have
- *  changed. */
+/** After this long, attempts of a webhook that waits for a slot of its host are leased again: its
+ *  URL may name another host by now. */
 const WAIT_MS = 2_000
 const MAX_PROVEN_HOSTS = 10_000
 
@@ -45,7 +45,7 @@ export class HostSlots {
     return this.#endWaiting(host, this.#hosts.has(host) ? 1 : Number.POSITIVE_INFINITY) > 0
   }
 
-  /** The host has responded with 2xx. Returns whether webhooks have waited for that. */
+  /** The host has responded with 2xx. Returns whether webhooks have waited for a slot of it. */
   prove(host: string): boolean {
     if (this.#proven.has(host)) return false
     for (const oldest of this.#proven) {
@@ -56,7 +56,7 @@ export class HostSlots {
     return this.#endWaiting(host, Number.POSITIVE_INFINITY) > 0
   }
 
-  /** Forgets the attempts in flight, and the order of the waiting webhooks. */
+  /** Frees all slots, and forgets the order of the waiting webhooks. */
   clear(): void {
     this.#hosts.clear()
     this.#queues.clear()

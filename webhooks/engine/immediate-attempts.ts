@@ -63,9 +63,9 @@ export class ImmediateAttempts {
     })
   }
 
-  /** Adds and leases jobs for immediate attempts that are still in flight, so that other processes
-   *  see them, and pg-boss counts them: it counts the jobs of each webhook. Call this in a turn of
-   *  `leaseTurns`. */
+  /** Adds and leases jobs for immediate attempts that are still in flight. Without a job, other
+   *  processes do not see such an attempt, and pg-boss does not count it towards the concurrency
+   *  limit of its webhook. Call this in a turn of `leaseTurns`. */
   async addJobs(): Promise<void> {
     const { inFlight } = this.#options
     // An attempt with a result needs no job while this process leads.

@@ -32,7 +32,7 @@ export interface EngineCounts {
 /** `limitReleased`: a webhook that was at its concurrency limit may have another attempt. */
 export type SlotListener = (limitReleased: boolean) => void
 
-/** The attempts in flight in this process. The stages of the engine share this ledger, and an
+/** The attempts in flight in this process. The parts of the engine share this object, and an
  *  attempt changes its phase only here. */
 export class InFlight {
   readonly endpoints = new Endpoints()
@@ -143,13 +143,14 @@ export class InFlight {
     if (entry?.host !== undefined) this.#hostSlots.take(entry.host, attempt.accountId)
   }
 
-  /** The attempt has ended. With a result, the health of its endpoint changes. */
+  /** Call this when the attempt has ended. With a result, the health of its endpoint changes. */
   startStoring(attempt: AttemptWith<'lease'>): void {
     const entry = this.#setPhase(attempt, 'storing')
     if (attempt.result && this.#record(attempt, attempt.result, entry?.host)) this.#onSlotFree(true)
   }
 
-  /** The results are stored. `progress`: of their deliveries, after these results. */
+  /** Call this when the results of the attempts are stored. `progress`: that of their deliveries
+   *  after these results. */
   finish(attempts: AttemptWith<'lease'>[], progress: DeliveryProgress[]): void {
     const nowMs = performance.now()
     let limitReleased = false
@@ -164,7 +165,7 @@ export class InFlight {
   }
 
   /** Frees the slot of an attempt that has ended, or that this process no longer owns. Returns
-   *  whether another webhook has waited for a slot of the host. */
+   *  whether a webhook has waited for the slot of the host that is free now. */
   remove(attempt: AttemptWith<'lease'>): boolean {
     const { lease, deliveryId, accountId } = attempt
     const entry = this.#entries.get(lease.jobId)

@@ -5,7 +5,7 @@ import { acquireLease, type LeaseHolder, releaseLease } from '../../records/leas
 import type { Queue } from '../queue/queue.ts'
 import type { QueueContents } from './queue-contents.ts'
 
-/** Stored: nodes of older releases compete for the same lease. */
+/** Must not change: nodes of older releases compete for the lease of this name. */
 const LEASE_NAME = 'dispatch'
 /** Another worker leads at once when the session of the leader has ended. The lease expires when
  *  the leader hangs, or when it has lost its connection and PostgreSQL has not noticed that. */

@@ -26,8 +26,8 @@ export const MIN_FREE_SLOTS = 128
 export const MAX_LEASE_PAUSE_MS = 100
 /** One lease for the slots that are not shared takes at most this many attempts. */
 const RESERVE_BATCH = 8
-/** After a lease has found no due attempts of accounts that hold no slots, leases leave no slots to
- *  such accounts during this time. */
+/** When a lease has found no due attempt of an account that holds no slots, the next leases keep no
+ *  slots free for such accounts for this long. */
 const OTHERS_INTERVAL_MS = 200
 /** The shortest time between two leases for slow endpoints. */
 const SLOW_INTERVAL_MS = 200
@@ -46,7 +46,7 @@ export class LeaseRounds {
     this.#options = options
   }
 
-  /** The queue has urgent attempts. */
+  /** Call this when urgent attempts were queued. */
   onUrgent(): void {
     this.#mayHaveUrgent = true
   }

@@ -46,7 +46,7 @@ export class PauseWatch {
     this.#onResume = listener
   }
 
-  /** An attempt has read that deliveries are paused. */
+  /** Call this when an attempt has read that deliveries are paused. */
   readonly onPaused = (): void => {
     this.#isPaused = true
     this.#loop.wake()

@@ -27,7 +27,8 @@ export class Peers {
     return performance.now() - this.#activeAtMs <= ACTIVE_MS
   }
 
-  /** Removes the unmarked attempts that peers have finished. */
+  /** Removes the attempts that peers have finished from those that `QueueContents` remembers. While
+   *  no peer is active, polls at most every `IDLE_POLL_MS`. */
   async removeFinished(): Promise<void> {
     if (this.#db.dialect === 'sqlite') return
     if (!this.areActive && performance.now() - this.#polledAtMs < IDLE_POLL_MS) return

@@ -20,7 +20,8 @@ interface Count {
   queued: Map<string, Map<string, number>>
   /** Webhooks that have reached their quota. */
   full: ReadonlySet<string>
-  /** Webhooks with attempts that are marked in the records. Undefined: not counted yet. */
+  /** Webhooks with attempts in the queue that have a queued mark in the records: see
+   *  `QueueContents`. Undefined: not counted yet. */
   marked: Set<string> | undefined
   countedAtMs: number
 }
@@ -60,7 +61,7 @@ export class QueueContents {
       .map(({ attempt }) => attempt)
   }
 
-  /** Attempts were queued. */
+  /** Call this when attempts were queued. */
   add(attempts: Attempt[]): void {
     const queuedAtMs = performance.now()
     for (const attempt of attempts) this.#unmarked.set(attempt.deliveryId, { attempt, queuedAtMs })
@@ -79,7 +80,8 @@ export class QueueContents {
     this.#count = notCounted()
   }
 
-  /** Marks in the records what was queued up to `untilMs`. */
+  /** Gives the unmarked attempts that were queued up to `untilMs` of the monotonic clock a queued
+   *  mark in the records. */
   async mark(untilMs: number): Promise<void> {
     const { db, now } = this.#options
     const attempts = this.listUnmarked(untilMs)
@@ -118,7 +120,7 @@ export class QueueContents {
     return freeQuota(this.#use)
   }
 
-  /** Selects the attempts that fit into the quotas, and adds those that are due to the count. */
+  /** Selects the attempts that fit into the quotas, and counts the due ones as queued. */
   takeQuota(attempts: Attempt[], at: Date): Selected<Attempt> {
     const selected = selectWithinQuota(attempts, this.#use, at.getTime())
     for (const attempt of selected.attempts)

@@ -37,10 +37,12 @@ const BATCH_SIZE = 1_000
 const MAX_PER_UNQUEUED_WEBHOOK = 64
 /** A count of the attempts in the queue is valid for this long. */
 const COUNT_VALID_MS = 500
-/** When more attempts are in the queue without a queued mark, all of them get one. */
+/** When more attempts are in the queue without a queued mark (`queued_at` of the delivery), all of
+ *  them get one. */
 const MAX_UNMARKED = 8_192
 
-/** Returns the listed attempts without those that are announced or may still be announced. */
+/** Returns the listed attempts without those that were announced to `Enqueuer.onScheduled`
+ *  (enqueue.ts), or may still be: the enqueuer adds announced attempts without this search. */
 type LeaveOut = (listed: Attempt[], at: Date) => Attempt[]
 
 export class QueueFiller {
@@ -50,7 +52,7 @@ export class QueueFiller {
     this.#options = options
   }
 
-  /** Adds attempts that have taken their quota. */
+  /** Adds attempts that `QueueContents.takeQuota` has selected. */
   async add({ attempts, urgent }: Selected<Attempt>, at: Date): Promise<void> {
     const { db, queue, contents, worker, immediate, leaseTurns } = this.#options
     if (attempts.length === 0) return
@@ -101,7 +103,7 @@ export class QueueFiller {
     const selected = contents.takeQuota(backlog, at)
     const later = selected.attempts.filter((attempt) => !isDue(attempt, at))
     await this.add(selected, at)
-    // Attempts that are not due yet stay in the queue for long.
+    // Attempts that are not due yet stay in the queue for long, so they get a queued mark at once.
     if (later.length > 0) await transaction(db, (trx) => markQueued(trx, later, at))
     // Attempts that are not due yet take no quota, so the next list may have further attempts.
     if (isLimitedToQuotas) return later.length > 0

@@ -17,13 +17,16 @@ export interface RealignOptions {
 
 /** A smaller step back of the clock is ignored: it delays attempts by no more than this. */
 const MAX_STEP_BACK_MS = 1_000
-/** Runs are thorough for this long after a step back: until the other workers have read the clock
- *  again and recorded their attempts in flight, they may still schedule attempts too late. */
+/** How long the runs of `Realignment` are thorough after a step back of the clock: until the other
+ *  workers have read the clock again and recorded the results of their attempts in flight, they may
+ *  still schedule attempts too late. */
 const THOROUGH_MS = 30_000
 
-/** Reschedules attempts after the clock went back. Otherwise an attempt that was scheduled before
- *  the step back would be late by the size of the step. Once the delays are shorter, reschedules
- *  the attempts that are later than the longest delay from now. */
+/** Reschedules attempts that are scheduled too late. Runs are thorough after the clock went back:
+ *  they compare each attempt with its own delay, and correct the times in the queue. Otherwise an
+ *  attempt that was scheduled before the step back would be late by the size of the step. Other
+ *  runs find the attempts that are later than the longest delay from now, as after `delaysMs` was
+ *  shortened. */
 export class Realignment {
   readonly #options: RealignOptions
   readonly #loop: RunLoop

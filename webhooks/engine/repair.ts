@@ -15,9 +15,10 @@ const QUEUED_FOR_MS = 15_000
 const OVERDUE_MS = 5_000
 const BATCH_SIZE = 500
 
-/** Schedules the next deliveries of ordering keys that are stuck. Then adds the jobs of overdue
- *  attempts again. Jobs are lost with the tables of the queue, or when a process is killed after it
- *  has written to only one of queue and records. Returns how many jobs it added. */
+/** Schedules the first pending delivery of each ordering key that has no scheduled delivery. Then
+ *  adds the jobs of overdue attempts again. Jobs are lost with the tables of the queue, or when a
+ *  process is killed after it has written to the queue or the records, but not to both. Returns how
+ *  many jobs it added. */
 export async function repair(
   { db, jobs, log }: { db: Db; jobs: AttemptJobs; log: Logger },
   now: Date,

@@ -27,8 +27,8 @@ export interface StoreOptions {
 
 /** A result waits at most this long for others. */
 const GATHER_MS = 10
-/** A result of an attempt without a job can wait longer: such an attempt starts only while slots
- *  are free and no other attempt of its webhook is due. */
+/** A result of an attempt without a job can wait longer, because nothing waits for its slot: such
+ *  an attempt starts only while slots are free and no other attempt of its webhook is due. */
 const GATHER_WITHOUT_JOB_MS = 30
 /** Once this many results are waiting, they are stored at once. */
 const GATHER_COUNT = 256
@@ -141,8 +141,9 @@ export class ResultStore {
     if (db.dialect === 'postgres') {
       const { owned, progress } = await transaction(db, async (trx) => {
         const completed = await jobs.complete(batch, trx)
-        // After the operating system has stopped this process for a while, another one may have its
-        // leases and lead. Then only a success is stored: the other process repeats the attempt.
+        // After the operating system has stopped this process for a while, another process may own
+        // its leases and be the leader. Then only a success is stored: the other process repeats
+        // the attempt.
         const mayStore = (attempt: AttemptWith<'lease' | 'result'>): boolean =>
           hasSucceeded(attempt) ||
           completed.has(attempt.lease.jobId) ||
@@ -167,8 +168,8 @@ export class ResultStore {
   }
 
   /** Completes the jobs of attempts whose results are stored. If this fails, the jobs stay in the
-   *  queue until a worker leases them: `deliver` makes no attempt that the delivery no longer waits
-   *  for, and completes the job. */
+   *  queue until a worker leases them: `deliver` (deliver.ts) then makes no attempt, because the
+   *  delivery no longer waits for it, and completes the job. */
   async #completeJobs(attempts: AttemptWith<'lease'>[]): Promise<void> {
     const { jobs, log } = this.#options
     await jobs
@@ -189,7 +190,8 @@ export class ResultStore {
     const { db, inFlight, contents } = this.#options
     contents.remove(batch)
     inFlight.finish(batch, progress)
-    // `publish` reaches only this process. The sweep of a leader elsewhere finds retries in time.
+    // `publish` reaches only this process. A leader in another process finds retries in time: its
+    // `Enqueuer` (enqueue.ts) often searches the records.
     if (progress.some(({ nextAttemptAt }) => nextAttemptAt !== null))
       db.publish(ATTEMPTS_SCHEDULED.name)
   }

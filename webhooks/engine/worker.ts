@@ -41,16 +41,16 @@ export class Worker {
     this.#poll = setInterval(this.#loop.wake, POLL_MS)
   }
 
-  /** The queue may have due attempts. */
+  /** Call this when the queue may have due attempts. */
   readonly wake = (): void => this.#loop.wake()
 
-  /** The queue has urgent attempts. */
+  /** Call this when urgent attempts were queued. */
   readonly onUrgent = (): void => {
     this.#options.rounds.onUrgent()
     this.#loop.wake()
   }
 
-  /** Slots are free, or a concurrency limit has risen. */
+  /** Call this when slots are free or a concurrency limit has risen. */
   readonly onSlotFree = (limitReleased: boolean): void => {
     const { db, inFlight, leader, contents } = this.#options
     if (leader.isLeader && !contents.mayHaveDue()) return
@@ -60,7 +60,8 @@ export class Worker {
     if (limitReleased || canContinue || db.dialect === 'postgres') this.#loop.wake()
   }
 
-  /** Leases due attempts. Resolves when they have started, or at the limit of `untilStarted`. */
+  /** Leases due attempts. Resolves when they have started, or at the time limit of
+   *  `untilStarted`. */
   leaseNow(): Promise<void> {
     return untilStarted(this.#loop.run())
   }

@@ -3,8 +3,8 @@ import type { Db } from '../../records/database/open.ts'
 import { deleteWorkerSession, listWorkerSessions } from '../../records/worker-sessions.ts'
 import type { AttemptJobs } from '../queue/attempt-jobs.ts'
 
-/** A worker that has lost its connection opens another session within this time, and keeps its
- *  attempts. */
+/** A worker that has lost its connection has this long to open another session. If it does, it
+ *  keeps its attempts. */
 const GRACE_MS = 400
 
 /** The workers on one PostgreSQL, as the leader sees their sessions. */

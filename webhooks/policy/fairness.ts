@@ -262,13 +262,13 @@ export function mayUseHost(
   return sum(use) < (isBelowPart ? HOST_SLOTS : (HOST_SLOTS * 7) / 8)
 }
 
-/** Whether another attempt of the webhook may start, if no other attempt is due. `health`:
- *  undefined if nothing is known of the endpoint. */
+/** Whether another attempt of the webhook may start. Only for a webhook that has no other due
+ *  attempt. `health`: undefined if nothing is known of the endpoint. */
 export function isBelowLimit(health: EndpointHealth | undefined, nowMs: number): boolean {
   return !health || (!isSlow(health) && health.inFlight < concurrencyLimit(health, nowMs))
 }
 
-/** Whether the next round leases no more attempts of the webhook until one in flight ends. */
+/** Whether normal rounds lease no more attempts of the webhook until one in flight ends. */
 export function isAtLimit(health: EndpointHealth, nowMs: number): boolean {
   return health.inFlight >= Math.min(NORMAL_LIMIT, concurrencyLimit(health, nowMs))
 }
@@ -315,7 +315,7 @@ export function slownessAfter(
       slowInARow: before.slowInARow + 1,
       slowFailuresInARow: outcome === 'success' ? 0 : before.slowFailuresInARow + 1,
     }
-  // A quick failure without a response says nothing: while a failed look-up is remembered, attempts
-  // fail at once.
+  // A failure that is not slow and has no response says nothing about the endpoint: while a failed
+  // look-up is remembered, attempts fail at once.
   return status === null ? before : NOT_SLOW
 }

@@ -18,8 +18,8 @@ const MAX_PRIORITY = 2 ** 31 - 1
 const NO_RETRY_LIMIT = 2_000_000_000
 /** Time to store the result of an attempt before another process may repeat the attempt. */
 const RESULT_STORAGE_SECONDS = 45
-/** Batch sizes above this are multiples of it, so that there are few of them: PostgreSQL plans the
- *  lease statement for each batch size. */
+/** Batch sizes above this are multiples of it, so that few different sizes occur: PostgreSQL plans
+ *  the lease statement for each batch size. */
 const LEASE_STEP = 16
 
 /** The field names are stored: an older release may have queued the job. */
@@ -92,8 +92,8 @@ export class AttemptJobs {
     inFlight: AttemptWith<'lease'>[],
   ): Promise<AttemptWith<'lease'>[]> {
     if (attempts.length === 0) return []
-    // Marks the jobs of this call: a job that an earlier call added may have lost its lease, and
-    // must not be leased here.
+    // The random priority marks the jobs of this call: a job that an earlier call added may have
+    // lost its lease, and must not be leased here.
     const priority = randomInt(MIN_IN_FLIGHT_PRIORITY, MAX_PRIORITY)
     const jobs = attempts.map((attempt) => ({ ...toJob(attempt), priority }))
     return this.#lease(inFlight, async (options) => {
@@ -159,8 +159,8 @@ export class AttemptJobs {
     return completed
   }
 
-  /** Ends the leases: another worker may lease the attempts at once. The sweep finds attempts
-   *  without a job. */
+  /** Ends the leases: another worker may lease the attempts at once. The leader finds attempts
+   *  without a job in the records (engine/enqueue.ts). */
   async release(attempts: AttemptWith<'lease'>[]): Promise<void> {
     await this.releaseJobs(attempts.filter(hasJob).map(jobKey))
   }

@@ -35,8 +35,8 @@ export async function startBackgroundQueue(
 ): Promise<BackgroundQueue> {
   // Exclusive: at most one job for each ID, whichever node added it.
   await addQueue(name, { policy: 'exclusive', retryLimit: 0, expireInSeconds: EXPIRE_SECONDS })
-  // After a restart the embedded queue no longer knows the jobs that run here, and accepts their
-  // IDs again.
+  // After a restart of embedded PostgreSQL, the queue no longer knows the jobs that run here, and
+  // accepts their IDs again.
   const running = new Set<string>()
   const work = async (id: string, signal: AbortSignal): Promise<void> => {
     if (stopping.aborted || running.has(id)) return

@@ -9,7 +9,7 @@ const PROBE_TIMEOUT_MS = 1_000
 export class Listener {
   readonly #database: ReturnType<PgBoss['getDb']>
   readonly #channel: string
-  /** The payload of the probes. Other nodes receive it, too, and have no topic of this name. */
+  /** The payload of the probes. Other nodes receive it, too: no topic of theirs has this name. */
   readonly #probe = `${randomUUID()} probe`
   #onProbe: () => void = () => undefined
   #probing: Promise<boolean> | undefined

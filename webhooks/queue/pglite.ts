@@ -32,7 +32,8 @@ const RESTART_MS = 1_000
  *  mostly garbage. Large enough for the results of a large lease. */
 const MAX_YOUNG_GENERATION_MB = 12
 
-/** Between the end of a thread and the restart, every statement throws. */
+/** Starts embedded PostgreSQL. Between the end of a thread and the restart, every statement
+ *  throws. */
 export async function startPglite({
   settings,
   thread: firstThread = startThread(),

@@ -31,7 +31,8 @@ export interface Queue {
   /** The connection pools by name. Embedded PostgreSQL has none. */
   pools(): Record<string, PoolUse>
   /** Call this after the clock of the queue went back. Sets times that are now in the future to the
-   *  current time: those of jobs, of leases, and of the monitoring and maintenance of pg-boss. */
+   *  current time: those of jobs (see `REALIGNMENT`), of leases, and of the monitoring and
+   *  maintenance of pg-boss. */
   realign(): Promise<void>
   stop(graceMs: number): Promise<void>
 }
@@ -41,8 +42,9 @@ interface QueueOptions extends BossOptions {
   attemptTimeoutMs: number
 }
 
-/** The statements of `realign`. `start_after` is the time when the job was added, or `dueAt` if that
- *  is later. Only the former comes from the wrong clock, so a job that waits for `dueAt` stays. */
+/** The statements of `realign`. `start_after` is the time when the job was added, or `dueAt` if
+ *  that is later. Only the former comes from the clock that was wrong, so a job that waits for
+ *  `dueAt` keeps its time. */
 const REALIGNMENT = [
   `update pgboss.job set start_after = now()
    where state in ('created', 'retry') and start_after > now() + interval '1 second'

@@ -1,5 +1,5 @@
-/** `npm run store-empty-database` stores the database of empty-database.ts again, for other
- *  versions of PGlite and pg-boss. */
+/** `npm run store-empty-database` stores the database of empty-database.ts again. Run it after an
+ *  update of PGlite or pg-boss. */
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { PGlite } from '@electric-sql/pglite'

@@ -124,7 +124,8 @@ export class Connection {
   }
 }
 
-/** For a blocked IP literal, calls back with an error and returns undefined. */
+/** Starts a connection and returns it. For a blocked IP literal, calls back with an error and
+ *  returns undefined. */
 type GuardedConnector = (
   target: buildConnector.Options,
   callback: buildConnector.Callback,
@@ -156,7 +157,7 @@ function guardedConnector(
     const connection = new Connection(host, protocol)
     const socket = connect(target, (...[error, ready]) => {
       if (error) return callback(error, null)
-      // `watch` has destroyed the socket, which undici does not notice.
+      // The callback of `watch` below has destroyed the socket, which undici does not notice.
       if (ready.errored) return callback(ready.errored, null)
       connection.readyAt = performance.now()
       return callback(null, ready)

@@ -95,7 +95,8 @@ export function newNameLookup(options: NameLookupOptions = {}): Lookup {
   }
 }
 
-/** Runs at most `MAX_LOOKUPS` at once for each account, in the order of the calls. */
+/** Returns a function that runs at most `MAX_LOOKUPS` look-ups of each account at once, in the
+ *  order of the calls. */
 function turnsByAccount() {
   const turns = new Map<string, Turns>()
   return async <T>(accountId: string, run: () => Promise<T>): Promise<T> => {

@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto'
 import type { SigningKeys } from './secret.ts'
 
-/** Identifies a delivery. A test event is not stored: its ID is that of its delivery. */
+/** Identifies a delivery. `eventId` is null for a test event, which is not stored: its ID is that
+ *  of its delivery. */
 export interface DeliveryIds {
   id: string
   eventId: string | null

@@ -23,7 +23,7 @@ export interface Server {
   ): Promise<string>
 }
 
-/** Changes that no request can make. The caller of the suite implements them. */
+/** Changes that no request can make. The caller of runDreddSuite (dredd-suite.ts) passes them. */
 export interface DatabaseChanges {
   /** Writes the export's file as if the time were `now`, by default in the export's own format. */
   finishExport(id: string, now: Date, format?: 'csv' | 'json'): Promise<void>

@@ -1,4 +1,5 @@
-/** Oracle: only an API key with the permission has access. */
+/** Oracle: an operation refuses requests without a valid API key, and keys without the permission
+ *  that the operation needs. If it needs none, a Read Only key is enough. */
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { readWord } from '../../words/read.ts'
@@ -47,7 +48,9 @@ function changeKey(key: string): string {
   return `${key.slice(0, -1)}${key.endsWith('0') ? '1' : '0'}`
 }
 
-/** The path of a new record that needs the permission. `path` itself if every record needs it. */
+/** The path of a new record with the values of `x-forbidden-with`, which only keys with the
+ *  permission may access. Returns `path` without this word: then every record needs the
+ *  permission. */
 async function forbiddenPath(run: Run, operation: Operation, path: string): Promise<string> {
   const values = readWord<JsonObject>(operation.place, 'x-forbidden-with')
   return values ? await run.records.newPath(operation, values) : path

@@ -35,8 +35,7 @@ async function assertGone(run: Run, operation: Operation, path: string): Promise
   })
 }
 
-/** Reads only the first page: an account without other activity has no more records than fit on
- *  it. */
+/** Reads only the first page of the list, and assumes that all records of the account fit on it. */
 async function assertNotListed(run: Run, { path: template }: Operation, path: string) {
   const words = readListWords(run.contract)
   const list = findOperation(run.contract, 'get', collectionOf(template))

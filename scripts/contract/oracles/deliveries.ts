@@ -1,5 +1,5 @@
-/** Oracle: a receiver gets each event once, as asyncapi.yaml says. After a response without 2xx, it
- *  gets the event again. */
+/** Oracle: a receiver gets each event once, as asyncapi.yaml says. If the receiver responds with
+ *  500, it gets the event again. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
@@ -34,7 +34,7 @@ export function* deliveryChecks(run: Run, operation: Operation): Generator<Check
     what: 'the deliveries of its events',
     perform: () => withDeliveries(run, operation, list, { assert: assertDelivered }),
   }
-  // The first operation is enough: the schedule of attempts is the same for all.
+  // Only for the first operation that emits events: all share one schedule of attempts.
   const first = run.contract.operations.find(({ emits }) => emits.length > 0)
   if (first === operation && readRetrySeconds(run.contract).length > 0)
     yield {
@@ -175,7 +175,7 @@ function findPayloadProblem(
   if (!validator.payload(payload)) return `the body ${formatFirstError(validator.payload)}`
   if (!validator.headers(attempt.headers))
     return `the headers ${formatFirstError(validator.headers)}`
-  // The ID of the delivery is not that of the event.
+  // `id` differs: the body has the ID of the delivery, the list of events the ID of the event.
   const name = Object.keys(payload).find(
     (field) => field !== 'id' && field in event && !isDeepStrictEqual(payload[field], event[field]),
   )

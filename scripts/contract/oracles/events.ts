@@ -23,7 +23,7 @@ import { limitValues } from '../values/limit-values.ts'
 /** More events than one operation emits. */
 const EVENT_PAGE_SIZE = 50
 
-/** An event of the list. */
+/** An event as the list of events (`x-event-list`) has it. */
 export interface ListedEvent {
   id: string
   type: string
@@ -58,7 +58,7 @@ export async function* eventChecks(run: Run, operation: Operation): AsyncGenerat
 /** A request that must not emit an event. */
 interface SilentRequest {
   what: string
-  /** The path is that of an existing record. */
+  /** `path` is the operation's path with the IDs of new records. */
   prepare(path: string): Promise<Request>
 }
 
@@ -145,7 +145,7 @@ async function assertRepeatSilent(
 interface Call {
   request: Request
   path: string
-  /** The ID of the record that the path names. */
+  /** The last segment of the path: the ID of the record, unless the operation creates one. */
   id: string
   /** IDs of the records that refer to the record. */
   dependents: string[]
@@ -168,8 +168,8 @@ export async function prepareCall(
   return { request: await prepareRequest(run, operation, { body }, path), path, id, dependents }
 }
 
-/** Sends the request. Returns the events that the request causes, without those that the service
- *  itself emits at any time. */
+/** Sends the request. Returns the new events, without the types in `emittedBySystem`, which no
+ *  request causes. */
 export async function sendAndListen(
   run: Run,
   list: EventList,
@@ -219,8 +219,8 @@ interface ExpectedEvent {
   resource: string
 }
 
-/** The events about the changed record, and the operation's events of other resource types about
- *  each record that refers to it. */
+/** The events about the changed record. For each record that refers to it, also the operation's
+ *  events of other resource types. */
 function listExpected(
   { contract }: Run,
   operation: Operation,

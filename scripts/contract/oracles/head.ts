@@ -33,8 +33,8 @@ function findDifference(
   if (ofHead.status !== ofGet.status)
     return `HEAD returned ${ofHead.status}, but GET ${ofGet.status}`
   if (ofHead.text !== '') return 'HEAD has a body'
-  // A header that the contract describes with a keyword such as x-counts-down changes with each
-  // request.
+  // A header that the contract describes with a keyword such as x-counts-down can differ between
+  // two requests.
   const changing = new Set(
     listWordedHeaders(success)
       .filter((header) => Object.keys(header).some((keyword) => keyword.startsWith('x-')))

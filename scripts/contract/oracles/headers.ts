@@ -12,7 +12,7 @@ const MAX_TRIES = 4
 
 export async function* headerChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const path = await run.records.sharedPath(operation)
-  // A write gets an unknown parameter, so that it changes nothing.
+  // A write gets an unknown parameter, so that the service refuses it and changes nothing.
   const query = operation.method === 'get' ? {} : { not_a_parameter: 1 }
   const request = await prepareRequest(run, operation, { query }, path)
   for (const header of listWordedHeaders(operation.success)) {

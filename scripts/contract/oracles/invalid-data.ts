@@ -39,7 +39,7 @@ export async function* invalidValueChecks(run: Run, operation: Operation): Async
     yield check(what, applyTo(request))
 }
 
-/** The field that the name of a mutation begins with. Undefined for a name without a field. */
+/** The field with which `what` begins, as in `title: is missing`. Undefined if there is none. */
 function fieldOf(what: string): string | undefined {
   return /^([^ :]+): /.exec(what)?.[1]
 }
@@ -57,7 +57,7 @@ export function* randomInvalidChecks(run: Run, operation: Operation): Generator<
     fc.tuple(validInputs(run, operation), fc.constantFrom(...choices)),
     async ([{ query, body }, { inBody, inParameters }]) => {
       const path = await run.records.sharedPath(operation)
-      // Without the random headers: a conditional request could be refused first.
+      // Without the random headers: the service could refuse a request for its If-Match instead.
       const valid = newRequest(run, operation, path, { query, body })
       if (inParameters) return await sendInvalid(run, operation, inParameters.applyTo(valid))
       const invalidBody = JSON.stringify(inBody?.applyTo(body ?? {}))
@@ -149,8 +149,8 @@ const WRONG_TEXTS: Record<string, string[]> = {
   boolean: ['', '1', 'TRUE'],
 }
 
-/** Invalid values of a query parameter. A value of another type can become valid as text, such as 1
- *  for a string, so only those of the parameter's own type are used. */
+/** Invalid values of a query parameter, as text or as values of its type. Leaves out values of
+ *  other types, which can be valid as text: 1 for a string, for example. */
 function invalidTexts(schema: Schema): NamedValue[] {
   const hasOwnType = ({ value }: NamedValue): boolean =>
     schema.type === 'array'

@@ -71,7 +71,8 @@ async function* recordChecks(
     }
 }
 
-/** Whether the service itself changes such records until they are finished. */
+/** Whether the service itself changes the records of the operation's path until they are
+ *  finished. */
 function changesItself({ contract }: Run, { path }: Operation): boolean {
   const get = findOperation(contract, 'get', path)
   return get !== undefined && readRecordWords(contract, get).finished_when !== undefined
@@ -126,8 +127,8 @@ function listOwnFilters(
   })
 }
 
-/** The UUIDs in the response or in its records. Catalogues, which are the same for both accounts,
- *  have none. */
+/** The UUIDs in the response, or in the records to which the pointer `items` leads. Lists that are
+ *  the same for all accounts, such as event types, have no UUIDs. */
 function idsIn({ json }: ReceivedResponse, items = ''): Set<string> {
   const records = items === '' ? json : readPointer(json, items)
   return new Set(JSON.stringify(records ?? null).match(UUID) ?? [])

@@ -7,7 +7,8 @@ import { isValid } from '../values/validity.ts'
 const MAX_VALUES_OF_FIELD = 4
 const MAX_OPTIONS = 6
 
-/** Values of the parameter, each as a list. Most match some of the records, and some match none. */
+/** Values to filter by. Each entry has the values of one request. Most entries match some of the
+ *  records, and some match none. */
 export function chooseFilterValues(
   { fields, ignore_case = false }: FilterParameter,
   schema: Schema,
@@ -26,7 +27,8 @@ export function chooseFilterValues(
     .map((value) => [value])
 }
 
-/** Each option or stored value alone, and two stored values together. */
+/** Each of the first options alone, and two stored values together. Without an enumeration, the
+ *  stored values are the options. */
 function chooseOptions(items: Schema, stored: string[]): string[][] {
   const options = (items.enum ?? stored).map(String)
   const [first, second] = stored.filter((value) => isValid(items, value))

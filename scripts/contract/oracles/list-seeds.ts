@@ -11,7 +11,8 @@ import { isValid } from '../values/validity.ts'
 
 const SEEDS = 6
 
-/** Upper and lower case, letters with accents, and characters that sort differently in UTF-16. */
+/** Upper and lower case, letters with accents, and two characters whose order by UTF-16 units is
+ *  the reverse of their order by code points. */
 const TEXTS = ['b', 'B', 'Éa', 'a', '\ufb01x', '😀']
 const TIMES = [
   '2026-03-02T09:30:00.000Z',
@@ -21,8 +22,8 @@ const TIMES = [
 ]
 const NUMBERS = [5, 3, 3_000_000_000, 40, 3]
 
-/** Creates the records below the path of the list and returns their IDs. Returns none if the list
- *  has no operation that creates records. */
+/** Creates records in the list at `path` and returns their IDs. Returns none if the list has no
+ *  operation that creates records. */
 export async function createSeeds(run: Run, list: Operation, path: string): Promise<string[]> {
   const create = findOperation(run.contract, 'post', list.path)
   if (create === undefined) return []
@@ -79,7 +80,8 @@ function candidatesOf({ type, format, enum: options, items }: Schema, index: num
   }
 }
 
-/** So many options cannot all occur in the records: currencies, for example. */
+/** `chooseOption` skips an enumeration with this many options, such as currencies: the few records
+ *  cannot have them all. */
 const TOO_MANY_OPTIONS = 10
 
 /** Updates the record with an option of the first short enumeration, another one for each `index`.

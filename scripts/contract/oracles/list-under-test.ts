@@ -101,8 +101,9 @@ export class ListUnderTest {
     return (this.schemaOf(this.words.sort.parameter)?.items?.enum ?? []) as string[]
   }
 
-  /** Throws unless the page, by default the first one, has the records that the model computes from
-   *  all records. Tries again if the list itself changes between the requests. */
+  /** Throws unless the response to `query` has the records that `model` computes from all records
+   *  of the list. Compares one page of both, by default the first. Tries again if the list itself
+   *  changes between the requests. */
   async assertPage(
     query: Query,
     model: (records: unknown[]) => unknown[],
@@ -179,8 +180,9 @@ export class ListUnderTest {
     return new ContractBroken('list_contents', this.#request({}), message)
   }
 
-  /** Throws unless each of the last three entries has the same values as its record. Skips records
-   *  that no longer exist, and records that the service itself changes. */
+  /** Throws unless each of the last three entries of the list has the values that a GET of the
+   *  record returns. Skips records that no longer exist, and records that the service itself
+   *  changes. */
   async assertSameAsRecords(): Promise<void> {
     const get = findItemOperation(this.#run.contract, 'get', this.operation.path)
     if (get === undefined) return

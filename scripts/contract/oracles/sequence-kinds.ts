@@ -16,7 +16,8 @@ export interface Reference {
   /** The name of the kind that the field refers to. */
   to: string
   isRequired: boolean
-  /** Deleting the other record sets the field to null, or is refused. */
+  /** `cleared`: deleting the other record sets the field to null. `refused`: the other record
+   *  cannot be deleted. */
   whenDeleted: 'cleared' | 'refused'
   /** Values that the other record must have. */
   needs: JsonObject
@@ -48,15 +49,15 @@ function listReferences(contract: Contract, create: Operation, get: Operation): 
   })
 }
 
-/** The kind, the kinds that refer to it, and all kinds that any of these refers to, in an order in
- *  which records of them can be created. */
+/** The kind, the kinds that refer to it, and the kinds to which any of these refers, also
+ *  indirectly. A kind comes after the kinds to which it refers. */
 export function listNeighbours(kinds: LinkedKind[], kind: LinkedKind): LinkedKind[] {
   const referring = kinds.filter(({ references }) => references.some(({ to }) => to === kind.name))
   return addReferred(kinds, [kind, ...referring], () => true)
 }
 
-/** The wanted kinds and the kinds that they must refer to, in an order in which records of them can
- *  be created. */
+/** The wanted kinds, and the kinds to which they must refer, also indirectly. A kind comes after
+ *  the kinds to which it must refer. */
 export function addNeeded(kinds: LinkedKind[], wanted: LinkedKind[]): LinkedKind[] {
   return addReferred(kinds, wanted, ({ isRequired }) => isRequired)
 }

@@ -10,8 +10,8 @@ import { minimalValue } from '../values/valid-values.ts'
 import type { LinkedKind, Reference } from './sequence-kinds.ts'
 import { assertRules, findDifference } from './stored-values.ts'
 
-/** Calls `work` with a model that has a record of each kind in `begin`. Adds the steps to the
- *  message of a failure. */
+/** Calls `work` with a model that has a record of each kind in `begin`. Adds the model's steps to
+ *  the message of a ContractBroken. */
 export async function withModel(
   run: Run,
   { kinds, begin }: { kinds: LinkedKind[]; begin: LinkedKind[] },
@@ -50,13 +50,14 @@ function refusal(status: number, reason: string | undefined): Refusal | undefine
   return reason === undefined ? undefined : { status, reason }
 }
 
-/** Sends requests, and computes what each does to the records. Throws ContractBroken if a response
- *  or a record differs. */
+/** Sends requests, and computes what each must do to the records. Throws ContractBroken if a
+ *  response or a record differs from that. */
 export class RecordModel {
   readonly kinds: LinkedKind[]
   readonly records: ModelRecord[] = []
-  /** The requests that change records, and a description of each. */
+  /** The requests that should change records. */
   readonly requests: Request[] = []
+  /** Describes each of the `requests`. */
   readonly steps: string[] = []
   readonly #run: Run
 
@@ -69,7 +70,8 @@ export class RecordModel {
     return this.records.filter((record) => record.kind === kind && !record.isDeleted)
   }
 
-  /** A body for a create, which refers to the latest records of the other kinds. */
+  /** A body for a create. It refers to the latest records of the other kinds, and has the values
+   *  that a record needs before other records can refer to it. */
   bodyFor(kind: LinkedKind): JsonObject {
     const body = { ...(minimalValue(requestSchema(this.#run.contract, kind.create)) as JsonObject) }
     for (const { reference, target } of this.#findTargets(kind))
@@ -97,7 +99,7 @@ export class RecordModel {
       })
   }
 
-  /** Whether the references that a create needs have records. */
+  /** Whether there is a record for each required reference of the kind. */
   canCreate(kind: LinkedKind): boolean {
     const found = this.#findTargets(kind).map(({ reference }) => reference)
     return kind.references.every((reference) => !reference.isRequired || found.includes(reference))

@@ -1,4 +1,5 @@
-/** Oracle: sequences of requests, and simultaneous ones, leave the records that a model expects. */
+/** Oracle: sequences of requests, and simultaneous requests, leave the records that a model
+ *  expects. */
 import fc from 'fast-check'
 import type { Contract } from '../../model/contract.ts'
 import type { JsonObject } from '../../model/json.ts'
@@ -104,7 +105,7 @@ class Step implements fc.AsyncCommand<RecordModel, RecordModel> {
     else await model.update(record, this.#body(record), this.#findOldTag(model, record))
   }
 
-  /** The tested kind is chosen for half of the steps. */
+  /** At least half of the steps choose the tested kind. */
   #findKind({ kinds }: RecordModel): LinkedKind {
     const { kind } = this.#choice
     return kind % 2 === 0 ? this.#kind : (kinds[kind % kinds.length] ?? this.#kind)

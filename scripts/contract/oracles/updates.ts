@@ -36,8 +36,8 @@ export async function* updateChecks(run: Run, operation: Operation): AsyncGenera
   for (const [name, { nullable }] of ordered) if (nullable) yield check(name, 'null', null)
 }
 
-/** The first options of an enum, or two different values of another schema. Then the value at the
- *  upper limit, if there is one: the longest text or list, or the largest number. */
+/** The first options of an enumeration, or two short values of another schema. Then the last of the
+ *  `limitValues` that is not null, for example the longest text or the largest number. */
 function chooseValues(schema: Schema): NamedValue[] {
   const values = schema.enum ? schema.enum.slice(0, MAX_OPTIONS) : variants(schema, 2)
   const last = limitValues(schema)

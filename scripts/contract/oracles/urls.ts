@@ -28,7 +28,8 @@ export async function* urlChecks(run: Run, operation: Operation): AsyncGenerator
   yield* methodChecks(run, operation, path)
 }
 
-/** The checks of a path. None unless the operation is the first of its path. */
+/** Checks of OPTIONS and of the methods that the path does not have. None unless the operation is
+ *  the first of its path, so that each path is tested once. */
 function* methodChecks(run: Run, operation: Operation, path: string): Generator<Check> {
   const ofPath = run.contract.operations.filter((other) => other.path === operation.path)
   if (ofPath[0] !== operation) return

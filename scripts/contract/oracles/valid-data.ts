@@ -41,7 +41,8 @@ export function* limitChecks(run: Run, operation: Operation): Generator<Check> {
   const body = bodies[0]?.body
   for (const { what, name, value } of listParameterLimits(run, operation, 'query'))
     yield check(what, { query: { [name]: value }, body })
-  // Only ASCII: many servers ignore an empty header, and read other bytes in different ways.
+  // Skips empty text and text that is not ASCII: many servers ignore an empty header, and servers
+  // read other bytes in different ways.
   for (const { what, name, value } of listParameterLimits(run, operation, 'header'))
     if (/^[ -~]+$/.test(String(value))) yield check(what, { headers: { [name]: value }, body })
 }
@@ -125,8 +126,8 @@ function countRefusals(run: Run, operation: Operation, response: ReceivedRespons
   return errors.length > 0 && refusals.every(({ rule }) => rule !== undefined)
 }
 
-/** Throws unless the service refuses a record of this size, and the errors name fields that were
- *  sent. */
+/** Throws unless the service refuses `body` for its size, with errors that name only fields of
+ *  `body`. */
 async function sendTooLarge(run: Run, operation: Operation, body: object): Promise<void> {
   const request = await prepareRequest(run, operation, { body: { ...body } })
   const response = await run.send(operation, request)

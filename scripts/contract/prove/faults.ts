@@ -1,4 +1,4 @@
-/** All seeded faults. */
+/** All seeded faults of `muster contract --prove`, see seeded-fault.ts. */
 import type { Contract } from '../../model/contract.ts'
 import { accessFaults } from './faults/access.ts'
 import { conditionFaults } from './faults/conditions.ts'

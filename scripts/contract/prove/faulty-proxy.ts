@@ -73,7 +73,8 @@ async function forward(
   }
 }
 
-/** The connections to the client and to the service each have their own values. */
+/** Headers that the proxy does not pass on: its connections to the client and to the service each
+ *  have their own. */
 const CONNECTION_HEADERS = [
   ...['host', 'connection', 'keep-alive', 'transfer-encoding'],
   ...['content-length', 'content-encoding'],

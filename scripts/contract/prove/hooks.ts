@@ -1,4 +1,4 @@
-/** Hooks of faulty-proxy.ts that several faults use, and parts of hooks. */
+/** Builds hooks of faulty-proxy.ts that several faults use, and helps to write other hooks. */
 import { bodies } from '../../../generated/validators.js'
 import { type JsonObject, parseJson } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
@@ -62,7 +62,8 @@ export function onAnyInput(
   return onRequest(operation, ({ body }) => {
     const input = parseJson(body)
     if (typeof input !== 'object' || input === null || Array.isArray(input)) return {}
-    // The contract tests pad a body with spaces to its largest size.
+    // Keeps a space at the end: oracles/idempotency.ts adds one, to send another body with the
+    // same key.
     const [space = ''] = /\s*$/.exec(body) ?? []
     return { body: JSON.stringify(change(input as JsonObject)) + space }
   })

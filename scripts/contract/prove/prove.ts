@@ -12,7 +12,8 @@ export interface Proof {
   category: Category
   what: string
   operation: string
-  /** The first failure. Null: the fault was not found. */
+  /** The first failure, or else a status, event or field that never occurred. Null: the tests did
+   *  not find the fault. */
   foundBy: string | null
 }
 

@@ -1,5 +1,5 @@
-/** The faults of `muster contract --prove`. Proxies put them into the responses and deliveries of the
- *  service. */
+/** The faults of `muster contract --prove`. Proxies put them into the requests, responses and
+ *  deliveries of the service. */
 import { Refused } from '../../../errors.ts'
 import type { Contract } from '../../model/contract.ts'
 import type { Operation } from '../../model/operations.ts'

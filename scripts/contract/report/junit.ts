@@ -3,8 +3,9 @@ import { junitXml, type TestCase } from '../../report/junit.ts'
 import { isExcused, isMissing } from '../coverage.ts'
 import { describeUnused, type Report } from './report.ts'
 
-/** One test case for each oracle of each operation and for each cell of the matrix. Further ones
- *  for what was not tested, for failures of Dredd, and for a run that ended early. */
+/** One test case for each oracle of each operation, and for each cell: a documented status, event
+ *  or optional field. More test cases for what was not tested, for failures of Dredd, and for a run
+ *  that ended early. */
 export function contractJunit(report: Report): string {
   const { url, seed, error, dredd, cases, cells, untested, unused } = report
   return junitXml(`muster contract ${url} seed ${seed}`, [

@@ -12,7 +12,7 @@ export interface Report {
   seed: number
   /** Why the run ended early. Null if it did not end early. */
   error: string | null
-  /** Null: Dredd does not run against a deployed service. */
+  /** Null if Dredd did not run, for example because the service is a deployed one. */
   dredd: DreddResult | null
   cases: Case[]
   /** The matrix of operations with their statuses, events and optional fields. */

@@ -53,7 +53,7 @@ function invalidObjects(schema: Schema): NamedValue[] {
   return objectMutations(schema).map(({ what, applyTo }) => ({ what, value: applyTo(base) }))
 }
 
-/** The name of a mutation of a declared field begins with the field and a colon. */
+/** If a mutation changes a declared field, its `what` begins with the field and a colon. */
 export function objectMutations(schema: Schema): Mutation[] {
   const { properties = {}, required = [], additionalProperties } = schema
   const wrong = Object.entries(properties).flatMap(([name, property]) =>

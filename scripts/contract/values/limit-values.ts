@@ -126,8 +126,8 @@ function textLimits(schema: Schema): NamedValue[] {
   )
 }
 
-/** A valid email of `length` characters, at least 6. At most 64 characters stand before the @, and
- *  at most 63 between two dots. */
+/** A valid email of `length` characters. `length` must be 6 or more. At most 64 characters stand
+ *  before the @, and at most 63 between two dots. */
 export function toEmail(length: number): string {
   const ofLabels = length - 64 - '@'.length - 'de'.length
   const domain = `${'d.'.repeat(Math.max(1, Math.ceil(ofLabels / 'd.'.length)))}de`

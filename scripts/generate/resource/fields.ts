@@ -151,9 +151,9 @@ function referenceOf(contract: Contract, place: Place, type: string): Reference 
   return reference
 }
 
-/** `initial` of the field: the default, null, or the first value of an enumeration that create
- *  requests cannot have. Undefined for a required field without a default. Throws `ContractError`
- *  in `owner` for any other field. */
+/** `initial` of the field: its default. Without a default, it is undefined for a required field,
+ *  null for a nullable one, and the first value of an enumeration that create requests cannot set.
+ *  Throws `ContractError` in `owner` for any other field without a default. */
 function initialOf(owner: Located<Schema>, field: Field, { value }: Located<Schema>): unknown {
   const { name, creation, isRequired, nullable, options } = field
   const byDefault = readDefault(creation ?? {}) ?? readDefault(value)

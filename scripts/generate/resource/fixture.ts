@@ -1,5 +1,5 @@
-/** The entry of a resource in test/resources.ts: what the tests of all resources create, sort and
- *  filter. */
+/** The entry of a resource in test/resources.ts. The tests that run for every resource use it. Its
+ *  seeds are the records that these tests create, sort and filter. */
 import type { MediaType } from '../../model/operations.ts'
 import { isNotBlankPattern, type Schema, TEXT_PATTERN } from '../../model/schema.ts'
 import { isObject } from '../../model/source.ts'
@@ -8,8 +8,9 @@ import { type Field, MANAGED_FIELDS } from './fields.ts'
 import { fieldOf } from './query.ts'
 import type { Resource } from './resource.ts'
 
-/** The variant of each seed. Two seeds each have the same minute of creation, and the tests of
- *  filters by time need three different minutes. */
+/** The variant of each seed, see `seedOf`. There are six seeds, because the tests of filters by
+ *  time need records from three different minutes, and `seedAll` in test/resources.ts creates two
+ *  seeds in each minute. */
 const SEED_VARIANTS = [0, 1, 0, 2, 1, 0]
 /** The indexes of seeds without a value in nullable fields. */
 const SEEDS_WITHOUT_VALUE = [2, 5]
@@ -50,7 +51,8 @@ function decidingField({ search }: Resource, filter: string): string {
   return filter === 'search' ? (search[0] ?? '') : fieldOf(filter)
 }
 
-/** The code of the example. The IDs of new records replace the references of the example. */
+/** The code of a create request's body: the example of the contract, but its references are the IDs
+ *  of new records. */
 function renderNewBody({ fields, create: { body } }: Resource): string {
   const lines = Object.entries(body.example as Body).map(
     ([name, value]) => renderNewId(fields, body, name) ?? `${name}: ${literal(value)}`,
@@ -59,8 +61,8 @@ function renderNewBody({ fields, create: { body } }: Resource): string {
   return `${creates ? 'async (client)' : '()'} => ({ ${lines.join(', ')} })`
 }
 
-/** The code that creates the record to which the field refers. Undefined if the field of the
- *  example has no reference. */
+/** The code of the property `name` in a body. It creates the record to which the field refers, and
+ *  uses its ID. Undefined if the field is no reference, or if it is null in the example. */
 export function renderNewId(
   fields: Field[],
   { example }: MediaType,
@@ -91,13 +93,13 @@ function listedFields(resource: Resource): string[] {
 }
 
 /** One seed. Fields of filters and sorts differ between variants. */
-function seedOf(resource: Resource, variant: number, isEmpty: boolean): Body {
+function seedOf(resource: Resource, variant: number, hasNulls: boolean): Body {
   const example = resource.create.body.example as Body
   const listed = listedFields(resource)
   return Object.fromEntries(
     seededFields(resource).map((field) => {
       const { name, reference, creation } = field
-      if (listed.includes(name) && isEmpty && creation?.nullable) return [name, null]
+      if (listed.includes(name) && hasNulls && creation?.nullable) return [name, null]
       if (reference) return [name, { type: reference.type, index: variant % 2 }]
       return [name, listed.includes(name) ? vary(field, example[name], variant) : example[name]]
     }),
@@ -136,8 +138,8 @@ function vary({ kind, options, creation = {} }: Field, value: unknown, variant: 
     : number - variant
 }
 
-/** Varies an email and plain text. Text with another format, or with a pattern that plain text does
- *  not have, stays the same. */
+/** Varies emails and plain text. Text with another format, or with a pattern that `isPlainText`
+ *  does not know, stays the same. */
 function varyText(schema: Schema, value: unknown, variant: number): unknown {
   if (variant === 0 && value !== undefined && value !== null) return value
   if (schema.format === 'email') return `${variant}${value ?? '@example.com'}`
@@ -150,8 +152,8 @@ function isPlainText({ pattern }: Schema): boolean {
   return pattern === undefined || pattern === TEXT_PATTERN || isNotBlankPattern(pattern)
 }
 
-/** The body of an update for the first filter whose value only an update can set. Undefined if
- *  there is no such filter. */
+/** The body of an update that sets the first field that has a filter, that create requests cannot
+ *  set, and that is no reference. Undefined if there is no such field. */
 function changeOf({ fields, filters }: Resource): Body | undefined {
   const isSetByUpdateOnly = ({ creation, change }: Field): boolean => !creation && !!change
   const field = fields.find(
@@ -161,8 +163,8 @@ function changeOf({ fields, filters }: Resource): Body | undefined {
   return field && { [field.name]: field.options?.at(-1) ?? vary(field, undefined, 1) }
 }
 
-/** Filters that need cases by hand: neither an update nor different seeds make one record match and
- *  another not. */
+/** Filters whose cases a person must write: all seeds have the same value of the field, and the
+ *  update does not set it. Fields that the service sets always differ. */
 export function filtersWithoutCases(resource: Resource): string[] {
   const seeds = seedsOf(resource)
   const change = changeOf(resource) ?? {}

@@ -91,8 +91,8 @@ async function assertNoMigration(root: string, { table, slug }: Resource): Promi
     )
 }
 
-/** Throws `Refused` if the service removes the records that a field refers to: the removal would
- *  fail. */
+/** Throws `Refused` if records/removal-rules.ts removes the records that a field refers to: the
+ *  removal would fail. */
 async function assertReferencesKept(root: string, { fields }: Resource): Promise<void> {
   const file = 'records/removal-rules.ts'
   const rules = await readFile(join(root, file), 'utf8').catch(() => '')

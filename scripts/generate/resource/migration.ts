@@ -43,14 +43,14 @@ function column(field: Field): string {
   return `table.${type}.${nullability}()${target}`
 }
 
-/** The column types of kinds that are not names of column types. */
+/** For the kinds that use a Knex method with another name than the kind. */
 const COLUMN_TYPES: Partial<Record<ColumnKind, (name: string) => string>> = {
   text: (name) => `specificType('${name}', textType)`,
   time: (name) => `bigInteger('${name}')`,
   json: (name) => `text('${name}')`,
 }
 
-/** Whether the column can be null. JSON columns cannot: their text has a null of its own. */
+/** Whether the column can be null. A JSON column cannot: it stores null as the text `null`. */
 export function isNullableColumn({ kind, nullable }: Pick<Field, 'kind' | 'nullable'>): boolean {
   return nullable && kind !== 'json'
 }

@@ -101,7 +101,7 @@ function rowType({ name, kind, nullable, options }: Field, typeName: string): st
   return ROW_TYPES[kind] + (isNullableColumn({ kind, nullable }) ? ' | null' : '')
 }
 
-/** The value of the field in the contract's form, as an expression of the row. */
+/** The expression that converts the column of `row` to the value in the contract. */
 function contractValue({ name, kind, nullable }: Field): string {
   if (kind === 'json') return `JSON.parse(row.${name})`
   if (kind === 'time') return `${nullable ? 'toNullableTimestamp' : 'toTimestamp'}(row.${name})`
@@ -110,7 +110,8 @@ function contractValue({ name, kind, nullable }: Field): string {
   return `row.${name}`
 }
 
-/** A reference of the create request is a variable: `renderCreationChecks` declares it. */
+/** A reference that create requests can have needs no expression: `renderCreationChecks` declares a
+ *  variable with its name. */
 function insertedProperty(field: Field): string {
   return field.reference && field.creation ? field.name : `${field.name}: ${insertedValue(field)}`
 }
@@ -125,7 +126,7 @@ function insertedValue({ name, kind, creation, isRequired, initial }: Field): st
   return storedValue(kind, input)
 }
 
-/** The stored form of the value, both as expressions. */
+/** The expression that converts `value`, an expression too, to what the column stores. */
 function storedValue(kind: ColumnKind, value: string): string {
   if (kind === 'json') return `JSON.stringify(${value})`
   return kind === 'time' && value !== 'null' ? `toMillis(${value})` : value

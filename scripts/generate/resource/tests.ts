@@ -106,7 +106,8 @@ test('${update.id}: the example of the contract changes only its fields, with on
 `
 }
 
-/** The code of the example. The IDs of new records replace the references of the example. */
+/** The code of the update's body: the example of the contract, but its references are the IDs of
+ *  new records. */
 function renderUpdateBody(body: MediaType, { fields }: Resource): string {
   const example = exampleOf(body)
   const ids = Object.keys(body.example as object)

@@ -23,7 +23,7 @@ const ACCESS_HINTS: Record<AccessLevel, string> = {
   read_only: 'Reads records. Other requests fail with 403.',
 }
 
-/** The key in the page's URL. Throws 404. */
+/** Loads the key whose ID is in the page's URL. Throws 404 if the account has no such key. */
 export async function loadKey({ scope, params, ctx }: Visit): Promise<OwnedApiKey> {
   return (await findAccountKey(scope, params.key ?? '')) ?? ctx.throw(404)
 }

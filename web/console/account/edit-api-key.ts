@@ -82,8 +82,8 @@ export async function updateKey(visit: Visit): Promise<PageResult> {
   return redirect('/api-keys', `Key “${name}” updated.`)
 }
 
-/** Throws `Refused` when the user must not raise the access level. A key has the Finance permission
- *  of its owner, which the user may lack. */
+/** Throws `Refused` if an Admin raises the key of another user to Full Access. The key has the
+ *  Finance permission of its owner, and the Admin may lack this permission. */
 function assertCanRaise({ user }: Visit, before: ApiKey, accessLevel: AccessLevel): void {
   const isRaised = before.accessLevel === 'read_only' && accessLevel === 'full_access'
   if (isRaised && before.userId !== user.id && !isOwner(user))

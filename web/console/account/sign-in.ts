@@ -47,7 +47,8 @@ const DEVICE_COOKIE = 'muster-device'
  *  It does not reveal whether a user exists. */
 const WRONG_CREDENTIALS = 'The email or the password is wrong.'
 
-/** The limits of sign-ins do not apply to password links: guesses cannot lock a user out. */
+/** Password links work after a sign-in limit is reached, so other people's guesses cannot lock a
+ *  user out. */
 const OTHER_WAY =
   'If you cannot wait, ask the Account Owner or the operator of this service for a link ' +
   'to set a new password.'

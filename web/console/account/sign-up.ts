@@ -93,7 +93,7 @@ async function createOwnAccount(
   visit: GuestVisit,
   { password, ...names }: Omit<NewAccount, 'passwordHash'> & { password: string },
 ): Promise<PageResult> {
-  // Only valid forms count: no other form can tell whether an email is in use.
+  // The limit counts only valid forms. An invalid form does not tell whether an email is in use.
   const tooOften = await visit.throttles.consume('sign_up', visit.network)
   if (tooOften) {
     visit.ctx.set('Retry-After', String(tooOften.retryAfterSeconds))

@@ -138,10 +138,10 @@ function targetLink({ target }: AuditEntry): Html {
   return html`<a href="/console/audit-log?target=${target.id}">${target.name}</a>`
 }
 
-type Sentence = (entry: AuditEntry) => Content
+type Describer = (entry: AuditEntry) => Content
 
-/** Descriptions by action. `describeByName` describes all other actions. */
-const SENTENCES: Record<string, Sentence> = {
+/** Describe entries, by action. `describeByName` describes all other actions. */
+const DESCRIBERS: Record<string, Describer> = {
   'account.created': (entry) => html`Created the account ${targetLink(entry)}`,
   'account.quota_changed': () => 'Changed a quota of the account',
   'account.ownership_transferred': () => 'Transferred the ownership',
@@ -174,7 +174,7 @@ const SENTENCES: Record<string, Sentence> = {
   'user.reactivated': (entry) => html`Reactivated ${targetLink(entry)}`,
 }
 
-const describeDisabling: Sentence = (entry) => {
+const describeDisabling: Describer = (entry) => {
   const { failing_since: since } = entry.details
   if (typeof since !== 'string') return describeByName(entry)
   return html`${describeByName(entry)}: no attempt succeeded since ${utc(Date.parse(since))}`
@@ -210,14 +210,14 @@ const VERBS: Record<string, string> = {
 }
 
 /** For example `Revoked the API key “CI”` for `api_key.revoked`. */
-const describeByName: Sentence = (entry) => {
+const describeByName: Describer = (entry) => {
   const [noun = '', verb = ''] = entry.action.split('.')
   const action = VERBS[verb] ?? `${label(verb)}${verb.includes('_') ? ':' : ''}`
   return html`${action} ${NOUNS[noun] ?? noun.replaceAll('_', ' ')} “${targetLink(entry)}”`
 }
 
 function describe(entry: AuditEntry): Content {
-  return (SENTENCES[entry.action] ?? describeByName)(entry)
+  return (DESCRIBERS[entry.action] ?? describeByName)(entry)
 }
 
 const FIELD_LABELS: Record<string, string> = {

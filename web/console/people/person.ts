@@ -28,7 +28,7 @@ export async function listPeople({ scope }: Visit): Promise<Person[]> {
   }))
 }
 
-/** The user in the URL. Throws 404. */
+/** Loads the user whose ID is in the URL. Throws 404 if the account has no such user. */
 export async function loadPerson(visit: Visit): Promise<Person> {
   const person = (await listPeople(visit)).find(({ id }) => id === visit.params.user)
   return person ?? visit.ctx.throw(404)

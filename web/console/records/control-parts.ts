@@ -28,8 +28,8 @@ export function fieldOptions(field: FormField, context: ControlContext): FieldOp
   }
 }
 
-/** The field's own hint or its description in the contract, its format and limits, and the stored
- *  value after a conflict. */
+/** The field's own hint or else its description in the contract, its format and limits, and
+ *  `storedValueNote`. */
 export function fieldHint(field: FormField, context: ControlContext): Content {
   const { schema, kind } = field
   const { description, maxLength, minimum, maximum } = schema
@@ -49,7 +49,8 @@ export function fieldHint(field: FormField, context: ControlContext): Content {
   return html`${withCode(sentences.join(' '))}${conflict}`
 }
 
-/** False unless there is a conflict in this field. */
+/** The stored value, if the form shows a conflict with another update (`conflictPage` in
+ *  edit-record.ts) and the user changed this field. Otherwise false. */
 export function storedValueNote({ path }: FormField, { stored = {} }: ControlContext): Content {
   return path in stored && html` <strong class="now-stored">Now stored: ${stored[path]}</strong>`
 }

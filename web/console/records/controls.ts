@@ -211,7 +211,7 @@ function legend(field: FormField): Html {
 
 function fieldset(field: FormField, context: ControlContext): Html {
   const { kind, parts = [], waitsFor } = field
-  // The parts of a keyed field show what its description explains: the possible keys.
+  // The hint explains the possible keys. The parts of a keyed field show them already.
   const showsKeys = kind === 'keyed' && parts.length > 0
   const hint = showsKeys ? storedValueNote(field, context) : fieldHint(field, context)
   const isEmpty = waitsFor === undefined && parts.length === 0

@@ -16,8 +16,8 @@ export function withDrivers(fields: FormField[]): FormField[] {
   }))
 }
 
-/** The field with the schema that `x-by-option` has for the selected option of the driver, or else
- *  for the first option. */
+/** The field with the schema that `x-by-option` has for the selected option of the driver. Without
+ *  a schema for this option, the first schema of `x-by-option`. */
 export function resolveDependent(field: FormField, draft: Draft): FormField {
   const { driver, schema } = field
   const byOption = schema['x-by-option'] ?? {}

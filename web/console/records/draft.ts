@@ -34,7 +34,8 @@ export function withLineFeeds(text: string): string {
 
 /** The name of the input for the type of a value. */
 export const kindName = (path: string): string => `${path}:kind`
-/** The name of the input for the number of groups, including empty ones. */
+/** The name of the input for the number of groups, including empty ones. A group holds the inputs
+ *  for one object of a list. */
 export const countName = (path: string): string => `${path}:count`
 
 /** For a list without `maxItems`. */

@@ -30,7 +30,7 @@ const fingerprintName = ({ path }: FormField): string => `was:${path}`
 
 export async function editPage(visit: Visit, resource: Resource, item: Item): Promise<ConsolePage> {
   const schema = resource.change ?? {}
-  // The first pass finds the parts of keyed fields, which depend on the record.
+  // `startDraft` needs the parts of keyed fields. They depend on the record, so load them first.
   const { fields } = await loadForm(visit, schema, new URLSearchParams(), item)
   return renderForm(
     visit,
@@ -93,8 +93,8 @@ export async function updateRecord(
   }
 }
 
-/** The form after another user's update: unchanged fields get the stored values, and changed fields
- *  show the stored values beside them. */
+/** The form after another user's update. The fields in `changed` keep what this user entered, and
+ *  show the stored values beside it. The other fields get the stored values. */
 async function conflictPage(
   visit: Visit,
   resource: Resource,

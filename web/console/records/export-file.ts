@@ -29,7 +29,7 @@ export function isFileReady(
   return file !== null && typeof completed_at === 'string' && isKept
 }
 
-/** False for an export of records that the console hides from the user. */
+/** False only for an export of records that the console hides from the user. */
 export function canViewExported(user: User, item: Record<string, unknown>): boolean {
   const exported = resourceByOption(item.resource)
   return exported === undefined || canViewResource(user, exported)

@@ -89,7 +89,7 @@ export function readLines(draft: Draft, field: FormField, context: ReadContext):
   return lines.length === 0 && context.isNew ? undefined : lines
 }
 
-/** The types to choose from for a scalar. Yes and No need no text. */
+/** The kinds of a scalar, and their labels. Yes and No are values already, and need no text. */
 export const SCALAR_KINDS = { text: 'Text', number: 'Number', true: 'Yes', false: 'No' } as const
 type ScalarKind = keyof typeof SCALAR_KINDS
 

@@ -18,7 +18,7 @@ export interface FormField {
   refreshesForm?: boolean
   /** The field whose value decides the schema of this `dependent` field. */
   driver?: FormField
-  /** The label of the field that decides the parts, while that field is empty. */
+  /** Set while the parts are unknown: what the user must choose first, for example `Job`. */
   waitsFor?: string
 }
 

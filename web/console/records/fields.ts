@@ -235,8 +235,8 @@ function readParts(
   return Object.keys(value).length === 0 && context.isNew ? undefined : value
 }
 
-/** Rejects a text in a number field, unless it is the stored value. The contract accepts texts,
- *  because it leaves the keys open. */
+/** Rejects a text in a number field, unless the text is the stored value. The contract would not
+ *  reject the text, because it leaves the keys open. */
 function readKeyedParts(
   draft: Draft,
   field: FormField,

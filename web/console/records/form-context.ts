@@ -10,7 +10,7 @@ import type { KnownRecords, SearchResult } from './references.ts'
 export interface RecordForm {
   /** The path that receives the form, relative to /console. */
   to: string
-  /** The page behind Cancel, relative to /console. */
+  /** The path that Cancel leads to, relative to /console. */
   cancel: string
   /** The label of the button that saves. */
   submit: string
@@ -25,13 +25,14 @@ export interface RecordForm {
   problem?: string
   /** Search results for the reference at this path. */
   suggestions?: { path: string; result: SearchResult }
-  /** After a conflict: the stored values of the fields that the user changed, by field path. */
+  /** Set if another user has updated the record meanwhile: the stored values of the fields that
+   *  this user changed, by field path. */
   stored?: Record<string, Content>
   hidden?: Record<string, string>
 }
 
 /** Buttons that submit the form without saving it. `find` and `choose` belong to references, `add`
- *  and `remove` to groups; `refresh` renders the form again. */
+ *  and `remove` to lists of objects; `refresh` renders the form again. */
 export type FormAction = 'find' | 'choose' | 'add' | 'remove' | 'refresh'
 
 /** The colon keeps these names apart from fields: no field name in the contract contains one. */

@@ -111,7 +111,7 @@ async function answersField(
   const parts = ((record?.[listField] ?? []) as Record<string, unknown>[]).map((question) =>
     questionPart(field, questions, question, answers),
   )
-  // Answers without a question in this record stay in the form, so that they are not lost.
+  // Answers to none of these questions stay in the form, so that they are not lost.
   const otherKeys = new Set([...Object.keys(answers), ...keysIn(draft, field)])
   for (const { name } of parts) otherKeys.delete(name)
   for (const key of otherKeys)
@@ -124,7 +124,7 @@ async function answersField(
   }
 }
 
-/** The record that holds the questions, and the field that refers to it. */
+/** The resource whose records hold the questions, and the field that refers to such a record. */
 interface Questions extends QuestionList {
   /** For example `job_id`. */
   reference: string
@@ -132,7 +132,7 @@ interface Questions extends QuestionList {
 }
 
 interface QuestionList {
-  /** The field of the record that holds the questions. */
+  /** The field with the list of questions, for example `screening_questions`. */
   listField: string
   questionSchema: Schema
   /** The property of a question with the expected answer: one value, or a list of several. */
@@ -177,8 +177,8 @@ export function keyLabels(schema: Schema, item: Item, known: KnownRecords): Reco
   return Object.fromEntries(questions.map(({ key, label: text = key }) => [key, text]))
 }
 
-/** The field for the answer to a question. Its hint shows the options of the question, such as
- *  "Must have.", but not the one that decides the type of the answer. */
+/** The field for the answer to a question. Its hint shows the values of the question's properties
+ *  with an enum, such as "Must have.", except the property that decides the type of the answer. */
 function questionPart(
   { path, schema }: FormField,
   { questionSchema: { properties = {} }, expected }: Questions,
@@ -200,8 +200,8 @@ function questionPart(
 }
 
 /** The schema of one answer. `schema` is the schema of the object with all answers. Permits only
- *  the type of the expected answers. Permits all types if the expected answers have several types,
- *  or the stored answer has another type: otherwise the form would lose the stored answer. */
+ *  one type if all expected answers have it, and the stored answer, too. Otherwise permits all
+ *  types, so that the form does not lose a stored answer of another type. */
 function chooseAnswerSchema(schema: Schema, expected: unknown, answer: unknown): Schema {
   const anyAnswer = valueSchema(schema)
   const types = new Set([expected].flat().map((one) => typeof one))

@@ -126,7 +126,7 @@ function referenceField(
   </div>`
 }
 
-/** Narrow screens have no column heads to sort by. */
+/** For narrow screens, which show no column heads to sort by. */
 function sortField({ sorts }: OperationRow, pairs: Pairs): Content {
   if (sorts.length === 0) return undefined
   const value = queryValue(pairs, 'sort')

@@ -118,7 +118,8 @@ function creationLink(resource: Resource): Html {
   return buttonLink(`${resourcePath(resource)}/new`, `New ${noun(resource)}`, 'primary')
 }
 
-/** Names the errors that no field of the filter form shows, or else points to the fields. */
+/** Names the errors that no field of the filter form shows. If there are none, points to the
+ *  fields. */
 function errorNote({ resource, errors }: List): Content {
   if (Object.keys(errors).length === 0) return false
   const shown = resource.filters.map(({ name }) => filterParameter(name))

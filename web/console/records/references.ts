@@ -42,7 +42,7 @@ export interface Records {
   meta: { current_page: number; last_page: number; per_page: number; total: number }
 }
 
-/** A page of the API's list. Throws `InvalidInput` when the query is invalid. */
+/** Reads a page of the API's list. Throws `InvalidInput` when the query is invalid. */
 export async function listRecords(
   visit: Visit,
   { operations: { list } }: Resource,
@@ -51,7 +51,7 @@ export async function listRecords(
   return (await visit.call(list, { query })) as Records
 }
 
-/** Query parameters. Empty if the list cannot be sorted by creation. */
+/** The query parameters for this order. Empty if the list cannot be sorted by creation. */
 export function newestFirst({ operations: { list } }: Resource): { sort?: string[] } {
   const { sorts }: OperationRow = operations[list]
   return sorts.includes('created_at') ? { sort: ['-created_at'] } : {}
@@ -116,9 +116,9 @@ const MAX_SEARCH_CHARACTERS = 200
 /** In a list without `filter[search]`, only the names of this many newest records are searched. */
 const MAX_COMPARED_NAMES = 100
 
-/** Records that match the text, the newest first. An empty text matches all. `others` are the IDs
- *  in the other references of the form, by field. An ID restricts the search if the list can be
- *  filtered by its field: a payment can only choose tasks of its participant. */
+/** Records that match the text, the newest first. An empty text matches all. `others` are the texts
+ *  in the other references of the form, by field. An ID among them restricts the search if the list
+ *  can be filtered by its field: the form of a payment finds only tasks of its participant. */
 export async function searchRecords(
   visit: Visit,
   resource: Resource,
@@ -143,7 +143,8 @@ export async function searchRecords(
   return { resource, items: matching.slice(0, MAX_CHOICES), total: matching.length }
 }
 
-/** Tells records with the same name apart: the first other text, or the ID. */
+/** Tells records with the same name apart: the first text besides the name, or the short ID if
+ *  there is none. */
 export function distinguishingText(resource: Resource, item: Item): Content {
   const name = nameField(resource)
   const isText = (schema: Schema): boolean =>

@@ -54,8 +54,8 @@ export const canDownloadFile = accessTo(
   (user, resource) => resource.operations.file !== null && canViewResource(user, resource),
 )
 
-/** The field with a record's name: the first text without a format that is required on creation.
- *  Payments and applications have none. */
+/** The field with a record's name: the first field that is required on creation and is a text
+ *  without a format or an enum, and never null. Payments and applications have none. */
 export function nameField({ record, creation }: Resource): string | undefined {
   return Object.entries(record.properties ?? {}).find(
     ([name, schema]) =>

@@ -1,5 +1,5 @@
-/** Reads a submitted record form, and applies actions that do not save it, such as adding a
- *  group. */
+/** Reads a submitted record form, and applies actions that do not save it, such as adding a group
+ *  (the fields for one more object of a list). */
 import { validate as isUuid } from 'uuid'
 import { type FieldErrors, InvalidInput, StatusError } from '../../../errors.ts'
 import type { OperationId } from '../../../generated/operations.ts'
@@ -24,8 +24,8 @@ export interface LoadedForm {
   known: KnownRecords
 }
 
-/** The fields of the schema with the parts that depend on the draft, and the records that the draft
- *  refers to. */
+/** Loads the fields of the schema, with the parts that depend on the draft, and the records that
+ *  the draft and `current` refer to. `current` is the stored record on an update. */
 export async function loadForm(
   visit: Visit,
   schema: Schema,
@@ -37,7 +37,8 @@ export async function loadForm(
   return { fields, draft, known: await loadReferences(visit, [...references, current ?? {}]) }
 }
 
-/** Includes the references in the parts of other fields. Groups have no `parts`. */
+/** Includes the references in the parts of other fields, but not those in groups: a field with
+ *  groups has no `parts`. */
 function referencesIn(fields: FormField[]): FormField[] {
   return fields.flatMap((field) =>
     field.kind === 'reference' ? [field] : referencesIn(field.parts ?? []),
@@ -87,8 +88,8 @@ export async function applyFormAction(
   return actionValue('refresh') === undefined ? undefined : loadForm(visit, schema, draft, current)
 }
 
-/** Sets the chosen ID in `draft`. `choice`: for example `participant_id=0193…`. Undefined without
- *  one. */
+/** Sets the chosen ID in `draft`. `choice`: for example `participant_id=0193…`. Undefined without a
+ *  choice. */
 function withChoice(draft: Draft, choice = ''): Draft | undefined {
   const [, path, id = ''] = /^([^=]+)=(.*)$/.exec(choice) ?? []
   if (path === undefined) return undefined
@@ -104,7 +105,8 @@ function withGroup(draft: Draft, schema: Schema, path = ''): Draft | undefined {
   return draft
 }
 
-/** `group`: for example `screening_questions.1`. */
+/** The draft without the group, for example `screening_questions.1`. Undefined if `group` names no
+ *  list of groups. */
 function withoutGroup(draft: Draft, schema: Schema, group = ''): Draft | undefined {
   const [, path = '', index] = /^(.+)\.(\d+)$/.exec(group) ?? []
   const field = groupsAt(schema, path)
@@ -115,8 +117,9 @@ function groupsAt(schema: Schema, path: string): FormField | undefined {
   return schemaFields('', schema).find((field) => field.kind === 'groups' && field.path === path)
 }
 
-/** The errors of operations that the form shows. 400: the body as a whole is invalid, for example
- *  too deep. 403: the user may not export these records. 429: the account has reached a quota. */
+/** The form shows errors of operations with these statuses. 400: the whole body is invalid, for
+ *  example too deep. 403: the user may not export these records. 429: the account has reached a
+ *  quota. */
 const SHOWN_STATUSES = [400, 403, 429]
 
 /** The form with the reason why it was not saved. Rethrows errors that the form cannot explain. */
@@ -168,8 +171,8 @@ async function searchFor(
   return { path, result: await searchRecords(visit, resource, text, others) }
 }
 
-/** The request body. Throws `InvalidInput` if a text cannot be converted, with the errors of the
- *  contract, too. Otherwise the body is not validated. */
+/** Returns the request body, which is not validated. If a text cannot be converted, throws
+ *  `InvalidInput` with this error and the errors that the contract finds in the body. */
 export function toRequestBody(
   id: OperationId,
   fields: FormField[],

@@ -99,7 +99,8 @@ function formatInterval(ms: number): string {
 
 const MAX_TOP_ROWS = 6
 
-/** The most frequent operations and errors. Each links to its requests. */
+/** The most frequent operations and errors. Each links to its requests, except those of unknown
+ *  paths. */
 export function topLists(traffic: Traffic, input: Record<string, string>): Html {
   return html`<div class="halves">
     ${card('Top operations', topOperations(traffic, input))}

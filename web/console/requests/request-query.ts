@@ -147,7 +147,7 @@ const BUCKETS_MS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440].map(
 )
 const MAX_BUCKETS = 120
 
-/** The shortest bucket that fits at most `MAX_BUCKETS` bars into the chart. */
+/** The shortest bucket for which the chart has at most `MAX_BUCKETS` bars. */
 function chooseBucket(lengthMs: number): number {
   const fitting = BUCKETS_MS.find((bucketMs) => lengthMs / bucketMs <= MAX_BUCKETS)
   return fitting ?? Math.ceil(lengthMs / MAX_BUCKETS / DAY_MS) * DAY_MS

@@ -82,7 +82,7 @@ function rangeTabs({ range, input }: RequestQuery): Html {
   )
 }
 
-/** The figures and the list. Both reload while new requests can match. */
+/** The figures and the list. Both reload on the first page, if the period has no end. */
 async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   const { scope } = visit
   const { input, olderThan, newerThan, bucketMs, chartEnd } = query
@@ -109,8 +109,9 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   </div>`
 }
 
-/** The first page. Starts with the newest buckets that have enough requests for the page. If they
- *  have too few stored requests, searches the whole period: slow when few requests match. */
+/** Lists the first page. A search of the whole period is slow when few requests match, so this
+ *  searches only the newest buckets of the chart that count enough requests for the page. If too
+ *  few of these requests are stored, it searches the whole period. */
 async function listNewest(
   { scope }: Visit,
   filter: RequestFilter,
@@ -123,8 +124,8 @@ async function listNewest(
   return isComplete ? newest : listRequests(scope, filter, { limit: LIMIT })
 }
 
-/** The newest bucket that holds a page of requests together with all later buckets. Without such a
- *  bucket, the oldest one with requests. */
+/** The newest bucket that, together with all later ones, counts `LIMIT` requests. Without such a
+ *  bucket, the oldest one with requests, or the last one if no bucket has any. */
 function findCompletingBucket(buckets: Bucket[]): Bucket | undefined {
   const total = ({ ok, clientErrors, serverErrors }: Bucket) => ok + clientErrors + serverErrors
   let needed = LIMIT
@@ -144,7 +145,7 @@ function requestList(visit: Visit, requests: RequestEntry[], query: RequestQuery
   return [requestsTable(visit.now, rows), requestsPager(page, query)]
 }
 
-/** A user who may not see all queries must not search in queries either. */
+/** A user who may not see all query strings must not search in query strings either. */
 function allowedFilter({ user }: Visit, { filter }: RequestQuery): RequestFilter {
   return filter.pathContains === undefined || canViewAllQueries(user)
     ? filter

@@ -140,7 +140,7 @@ async function jobFacts(visit: Visit, job: BulkJob): Promise<Html> {
   ])
 }
 
-/** Only the name if the webhook was deleted. */
+/** A link to the webhook. If the webhook was deleted, only its name. */
 async function webhookLink({ scope }: Visit, webhookId: string): Promise<Html> {
   const names = await findWebhookNames(scope, [webhookId])
   const name = html`<bdi>${names.get(webhookId)}</bdi>`

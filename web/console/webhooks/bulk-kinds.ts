@@ -4,7 +4,7 @@ import { counted } from '../format.ts'
 import type { Tone } from '../ui.ts'
 
 interface KindTexts {
-  /** The last part of the form's URL. */
+  /** The last part of the URL of the form that starts the job. */
   path: string
   title: string
   lead: string

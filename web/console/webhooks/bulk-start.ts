@@ -104,7 +104,7 @@ async function bulkPage(
   const hasProblem = problem !== undefined || hasErrors(errors)
   // htmx does not show a response with an error status, so its requests get 200.
   const isFullPage = visit.ctx.get('HX-Request') === ''
-  // The Enter key presses the first button, so that button only counts the deliveries.
+  // The Enter key presses the first button. Therefore the first button starts no job.
   const countButton = button('Count deliveries')
   const countOnChange = replace('preview', { path: url, trigger: 'change' })
   const previewContent = await preview(visit, kind, form, isJustOpened)

@@ -167,7 +167,7 @@ function attemptItem(attempt: RecordedAttempt, now: Date, isLast: boolean): Html
   </li>`
 }
 
-/** Whether the attempt got as far as a connection or a response. */
+/** Whether `attemptDetail` has anything to show: an IP address, phases or a response. */
 const hasDetail = ({ address, phases, responseHeaders, responseBody }: RecordedAttempt): boolean =>
   address !== null || phases !== null || responseHeaders !== null || responseBody !== null
 

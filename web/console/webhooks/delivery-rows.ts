@@ -148,10 +148,12 @@ function rowAction({ user, now }: Visit, webhook: Webhook, { delivery, view }: L
 
 const MAX_RELOAD_SECONDS = 60
 const RELOADS_PER_WAIT = 5
-/** The wait of a delivery without a scheduled attempt, which waits for an earlier delivery. */
+/** Assumed for a delivery that has no scheduled attempt, because it waits for an earlier
+ *  delivery. */
 const ASSUMED_WAIT_MS = 10_000
 
-/** Reloads an open row until its next attempt, and a closed row only during an attempt. */
+/** An open row reloads while another attempt is to come, a closed row only while an attempt is in
+ *  progress. Rows in a live log do not reload. */
 function reloadRow({ now }: Visit, { delivery, view, isInLiveLog }: LogRow): Content {
   const { id, state, nextAttemptAt } = delivery
   const isWaiting = nextAttemptAt !== null || state === 'pending'

@@ -42,8 +42,8 @@ async function loadDelivery({ scope, params, ctx }: Visit, webhook: Webhook): Pr
   return delivery?.webhookId === webhook.id ? delivery : ctx.throw(404)
 }
 
-/** A page with a single row of the log. When the row opens, closes or changes in the log, the log
- *  takes it from this page. */
+/** A page with a single row of the delivery log. When a row of the log opens or closes, or a button
+ *  changes its delivery, htmx replaces the row by the one of this page. */
 async function deliveryPage(visit: Visit): Promise<ConsolePage> {
   const webhook = await loadWebhook(visit)
   const delivery = await loadDelivery(visit, webhook)

@@ -24,7 +24,7 @@ const STATES: Record<HealthState, { label: string; tone: Tone }> = {
 
 const PILL_ID = 'webhook-state'
 const ALERT_ID = 'webhook-alert'
-/** The IDs of the elements that the log reloads. */
+/** The IDs of the elements that reload together with the delivery log (log.ts). */
 export const HEALTH_ELEMENT_IDS = [PILL_ID, ALERT_ID]
 
 /** Throws 404 if the webhook was deleted meanwhile. */
@@ -44,7 +44,7 @@ export function healthPill(
   return pill(isDisabledByService ? 'bad' : tone, label)
 }
 
-/** The pill on the page of a webhook, which reloads with the log. */
+/** The pill on the page of a webhook. It reloads together with the delivery log. */
 export function reloadedHealthPill(health: WebhookHealth, isSecretUnreadable: boolean): Html {
   return html`<span id="${PILL_ID}">${healthPill(health, isSecretUnreadable)}</span>`
 }
@@ -78,8 +78,8 @@ function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealt
   </aside>`
 }
 
-/** `since` is null if an attempt has succeeded after the service disabled the webhook: the attempt
- *  was in flight at that time. */
+/** `since` is null if an attempt that was in flight when the service disabled the webhook has
+ *  succeeded later. */
 function outageText(since: number | null): Content {
   return since !== null && html`No attempt has succeeded since ${moment(since)}.`
 }

@@ -207,8 +207,9 @@ function logPager(
   { search, input, isFirstPage }: LogQuery,
   { deliveries, nextFrom, isCutShort }: FoundDeliveries,
 ): Html {
-  // `nextFrom` continues in the direction of the search. The other direction begins at the delivery
-  // at the other end of this page, or at the cursor if this page is empty.
+  // In the direction of the search, the next page starts from `nextFrom`. In the other direction,
+  // it starts from the delivery at that end of this page. If this page is empty, it starts from the
+  // cursor of this search.
   const isTowardsNewer = search.newerThan !== undefined
   const older = isTowardsNewer ? (deliveries.at(-1)?.id ?? search.newerThan) : nextFrom
   const newer = isTowardsNewer ? nextFrom : (deliveries[0]?.id ?? search.olderThan)

@@ -1,4 +1,4 @@
-/** The head that the two pages of a webhook share: deliveries and settings. */
+/** Builds the two pages of a webhook, deliveries and settings, which share their head. */
 import type { WebhookHealth } from '../../../records/reports/webhook-health.ts'
 import { type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type Content, html } from '../../shared/html.ts'

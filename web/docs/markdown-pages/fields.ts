@@ -11,8 +11,9 @@ import {
 } from '../schema.ts'
 import { inlineText, listItem } from './text.ts'
 
-/** The fields of an object, or of the items of an array. Empty for other schemas.
- *  `ancestors` ends the recursion of schemas that contain themselves. */
+/** The fields of an object, of the items of an array, or of each branch of a `oneOf`, `anyOf` or
+ *  `allOf`. Empty if there are none, or if they are below `maxDepth`. `ancestors` ends the
+ *  recursion of schemas that contain themselves. */
 export function fieldLines(
   context: SchemaContext,
   reference: Schema,
@@ -36,7 +37,7 @@ export function fieldLines(
   ])
 }
 
-/** The fields of a component stand below its name. */
+/** The fields of a branch. If the branch is a component, they stand below its name. */
 function branchLines(
   context: SchemaContext,
   branch: Schema,

@@ -68,11 +68,12 @@ function bodySection(context: PageContext, { body, bodies }: Operation): string 
   )
 }
 
-/** `range` is the name of a response for several statuses. */
+/** `range`: `default`, or for example `4XX`. Undefined for a response with a single status. */
 function responseBlock(context: PageContext, response: OperationResponse, range?: string): string {
   const { status, description, headers, content } = response
   const outputContext = { ...context, isOutput: true }
-  // The successful response also lists the headers that every response has.
+  // Nearly all responses have `COMMON_HEADERS`. Only successful responses and ranges, whose
+  // `status` is 0, list these headers.
   const shownHeaders = Object.values(headers).filter(
     ({ name }) => status < 300 || !COMMON_HEADERS.test(name),
   )

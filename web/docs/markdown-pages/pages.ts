@@ -20,13 +20,13 @@ import {
   section,
 } from './text.ts'
 
-/** An item of a list that is only a link to a source file. */
+/** A list item that consists only of a link to the source file of a receiver. */
 const SOURCE_FILE_ITEM = /^- \[([^\]]*)\]\((\S*\/receivers\/\S*)\)$/gm
 /** A link to another page or file: its URL begins with neither a scheme nor `#`. */
 const RELATIVE_LINK = /\[([^\]]*)\]\((?![a-z]+:|#)([^)\s]*)\)/g
 
-/** The text of the guide. Its links lead to the Markdown of other pages. Linked source files are
- *  included. */
+/** The text of the guide. Its links lead to the Markdown of other pages. The text of its file
+ *  replaces each `SOURCE_FILE_ITEM`. */
 export function guideMarkdown(context: PageContext, guide: Guide, root: string): string {
   return guide.text
     .replaceAll(EXAMPLE_URL, context.options.baseUrl)

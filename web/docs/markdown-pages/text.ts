@@ -11,7 +11,7 @@ export function joinBlocks(blocks: (string | false | undefined)[]): string {
     .join('\n\n')}\n`
 }
 
-/** A heading and its blocks, or undefined if all of them are empty. */
+/** A heading and its blocks. Undefined if all blocks are empty. */
 export function section(heading: string, ...blocks: (string | undefined)[]): string | undefined {
   const content = blocks.filter((block) => block)
   return content.length > 0 ? joinBlocks([`## ${heading}`, ...content]) : undefined
@@ -28,8 +28,8 @@ export function exampleBlock(value: unknown): string | undefined {
     : codeBlock(JSON.stringify(value, null, 2), 'json')
 }
 
-/** The Markdown of a short fragment of a page. Elements other than code and links become their
- *  text. */
+/** Converts a short fragment of HTML to Markdown. Of elements other than code and links, only the
+ *  text stays. */
 export function inlineText(content: Content): string {
   return html`${content}`.text
     .replace(/<code[^>]*>(.*?)<\/code>/gs, '`$1`')

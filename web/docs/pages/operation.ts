@@ -18,7 +18,7 @@ import { codeSamples } from '../samples.ts'
 import { fieldItem, fieldList, formatType, joinContent } from '../schema.ts'
 import { tryIt } from './try-it.ts'
 
-/** The title of the section for each place of a parameter. */
+/** The titles of the sections of parameters, by the `in` of the parameters. */
 export const PARAMETER_SECTIONS = {
   path: 'Path',
   query: 'Query',
@@ -110,7 +110,7 @@ export function listFacts(context: PageContext, operation: Operation): Fact[] {
   return facts.filter((fact) => fact !== false && fact !== null)
 }
 
-/** The names of the security schemes of each alternative. */
+/** For example `apiKey and userId, or none`: the security schemes of each alternative. */
 function describeSecurity({ security }: Operation): string {
   const alternatives = security.map((requirement) => Object.keys(requirement).join(' and '))
   return alternatives.map((names) => names || 'none').join(', or ') || 'none'
@@ -164,8 +164,8 @@ function bodySection(context: PageContext, { body, bodies }: Operation): Content
   </section>`
 }
 
-/** `range` is the name of a response for several statuses. Leaves out the example of `success`,
- *  because `exampleResponse` shows it beside the responses. */
+/** `range`: `default`, or for example `4XX`. Undefined for a response with a single status. Leaves
+ *  out the example of `success`, because `exampleResponse` shows it beside the responses. */
 function responseDetails(
   context: PageContext,
   response: OperationResponse,

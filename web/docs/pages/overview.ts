@@ -1,4 +1,4 @@
-/** The description of a whole contract. */
+/** The page with the description of a whole contract. */
 import { html } from '../../shared/html.ts'
 import type { DocsPage, PageContext } from '../page.ts'
 import { firstSentence } from '../parts.ts'

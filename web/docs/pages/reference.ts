@@ -1,5 +1,5 @@
-/** References that are generated from the contracts: error statuses (below the guide to errors),
- *  headers of rate limits, and filters and sorts of lists (below the guides to these). */
+/** References that are generated from the contracts: error statuses, headers of rate limits, and
+ *  filters and sorts of lists. Each stands below the text of a guide (guide.ts). */
 import { STATUS_CODES } from 'node:http'
 import type { Operation, OperationResponse, Parameter } from '../../../scripts/model/operations.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
@@ -8,7 +8,7 @@ import type { PageContext } from '../page.ts'
 import { headerList, scrollableTable, statusBadge } from '../parts.ts'
 import { constraintList, joinContent } from '../schema.ts'
 
-/** Headers of nearly all responses: the reference of a status does not repeat them. */
+/** Headers of nearly all responses. `errorSection` does not repeat them for each status. */
 export const COMMON_HEADERS = /^(x-request-id|x-ratelimit-.*|ratelimit.*)$/i
 
 /** Every status that is not a success, with the operations that return it. */

@@ -81,7 +81,8 @@ function textInput(
     autocomplete="off" spellcheck="false"${attributes}>`
 }
 
-/** The default, the example of a path parameter, or the first two options of a list. */
+/** The default, if there is one. Otherwise the example of a path parameter, or the first two
+ *  options of an array parameter. */
 function findPlaceholder(
   { follow }: Api,
   { in: place, example }: Parameter,

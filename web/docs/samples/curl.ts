@@ -11,7 +11,8 @@ import {
   type SampleRequest,
 } from './request.ts'
 
-/** A request that creates a record also sets the variable for its ID. */
+/** The request as a curl command. If it creates a record, the sample also sets the variable for the
+ *  record's ID. */
 export function curl(request: SampleRequest): string {
   const { method, baseUrl, query, headers, body, createdVariable } = request
   const command = apiCurlCommand({

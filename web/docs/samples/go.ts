@@ -55,7 +55,7 @@ export function go(request: SampleRequest): string {
 
 function urlExpression(request: SampleRequest): string {
   const path = fillPath(request, ({ name }) => `"+os.Getenv("${name}")+"`)
-  // A variable at the end leaves an empty text behind it.
+  // If the path ends with a variable, removes the empty string after it.
   const url = `"${request.baseUrl}${path}"`.replace(/\+""$/, '')
   return request.query.length > 0 ? `${url}+"?"+query.Encode()` : url
 }

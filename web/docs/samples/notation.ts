@@ -21,8 +21,9 @@ export interface Notation {
 
 const MAX_LINE_LENGTH = 80
 
-/** Returns a function that writes a value on one line if it fits, but an object with several
- *  entries on several lines. `indent` is the indentation of the line on which the value begins. */
+/** Returns a function that writes a value on one line if it fits, but always writes an object with
+ *  several entries on several lines. `indent` is the indentation of the line on which the value
+ *  begins. */
 export function valueWriter(notation: Notation): (value: unknown, indent?: string) => string {
   const { separator = ': ', object, emptyObject } = notation
   return function write(value: unknown, indent = ''): string {

@@ -46,7 +46,7 @@ export function php(request: SampleRequest): string {
 
 function urlExpression(request: SampleRequest): string {
   const path = fillPath(request, ({ name }) => `' . getenv('${name}') . '`)
-  // A variable at the end leaves an empty text behind it.
+  // If the path ends with a variable, removes the empty string after it.
   const url = `'${request.baseUrl}${path}'`.replace(/ \. ''$/, '')
   return request.query.length > 0 ? `${url} . "?$query"` : url
 }

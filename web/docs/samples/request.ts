@@ -80,7 +80,7 @@ export function bodyText({ body }: SampleRequest): string {
   return JSON.stringify(body, write, 2)
 }
 
-/** A sentence for each variable. */
+/** For each variable, a sentence that tells the reader how to set it. */
 export function listPreparations({ variables }: SampleRequest): string[] {
   return variables.map(describeVariable)
 }

@@ -1,4 +1,4 @@
-/** Faults of access. */
+/** Seeded faults of API keys and permissions. */
 import type { Contract } from '../../../model/contract.ts'
 import { asJson, onRequest } from '../hooks.ts'
 import { faultFactory, firstResource, type Keys, type SeededFault } from '../seeded-fault.ts'

@@ -1,4 +1,4 @@
-/** Faults of conditional requests. */
+/** Seeded faults of conditional requests and of ETags. */
 import type { Contract } from '../../../model/contract.ts'
 import type { ProxyHooks } from '../faulty-proxy.ts'
 import { onSuccess, withoutHeaders } from '../hooks.ts'

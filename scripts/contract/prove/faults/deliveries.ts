@@ -1,4 +1,4 @@
-/** Faults of deliveries and of their signatures. */
+/** Seeded faults of deliveries and of their signatures. */
 import { randomUUID } from 'node:crypto'
 import type { Contract } from '../../../model/contract.ts'
 import {
@@ -58,7 +58,7 @@ const withBody = (change: (payload: Record<string, unknown>) => object): Change 
   return ({ body }) => ({ body: JSON.stringify(change(parseObject(body))) })
 }
 
-/** Faults of attempts: how often, when and with which ID. */
+/** Faults of attempts: their number, times and method, and what differs between them. */
 function attemptFaults(words: DeliveryHeader[]): NamedFault[] {
   const idHeader = words.find((header) => header['x-equals'] === 'payload.id')?.name ?? ''
   const withNewId = (delivery: Delivery): Delivery => {
@@ -149,7 +149,7 @@ function bodyFaults(words: DeliveryHeader[]): NamedFault[] {
   return faults.map(([what, change]) => [what, changeDelivery(words, change)])
 }
 
-/** Faults of each signature. */
+/** Faults of all signatures together, and of each alone. */
 function signatureFaults(words: DeliveryHeader[]): NamedFault[] {
   const signed = words.flatMap(({ name, 'x-signature': signature }) =>
     signature ? [{ name, signature }] : [],

@@ -1,4 +1,4 @@
-/** Faults of events, as the list of events shows them. */
+/** Seeded faults of events. The proxy puts them into the responses of the list of events. */
 import type { Contract } from '../../../model/contract.ts'
 import type { JsonObject } from '../../../model/json.ts'
 import { type EventList, findEventList, readEmitConditions } from '../../../words/events.ts'
@@ -125,15 +125,15 @@ function addEvents(
   { list, items, type }: { list: EventList; items: string; type: string },
   fits: Fits,
 ): ProxyHooks {
-  let notAdded = 0
+  let missingCount = 0
   const added: JsonObject[] = []
   return {
     changeResponse(response, request) {
-      if (fits(response, request)) notAdded += 1
+      if (fits(response, request)) missingCount += 1
       if (response.status !== 200 || !isFor(list.operation, request)) return {}
       const page = JSON.parse(response.body)
       const [newest] = page[items]
-      for (; notAdded > 0 && newest; notAdded -= 1)
+      for (; missingCount > 0 && newest; missingCount -= 1)
         added.unshift({
           ...newest,
           [list.id.slice(1)]: crypto.randomUUID(),

@@ -1,4 +1,4 @@
-/** Faults of headers whose values the contract describes in words. */
+/** Seeded faults of response headers whose values the contract describes. */
 import type { Contract } from '../../../model/contract.ts'
 import type { ProxyHooks } from '../faulty-proxy.ts'
 import { onHeaders, withoutHeaders } from '../hooks.ts'

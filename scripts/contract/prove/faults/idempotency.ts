@@ -1,4 +1,4 @@
-/** Faults of idempotency keys. */
+/** Seeded faults of idempotency keys. */
 import type { Contract } from '../../../model/contract.ts'
 import type { ProxyResponse } from '../faulty-proxy.ts'
 import { onSuccess, withoutHeaders } from '../hooks.ts'

@@ -1,4 +1,4 @@
-/** Faults that mix accounts. */
+/** Seeded faults: the service does not keep accounts apart. */
 import type { Contract } from '../../../model/contract.ts'
 import type { Operation } from '../../../model/operations.ts'
 import { requestSchema } from '../../../words/records.ts'

@@ -1,4 +1,4 @@
-/** Faults of filters, sorts and pages. */
+/** Seeded faults of filters, sorts and pages. */
 import type { Contract } from '../../../model/contract.ts'
 import type { JsonObject } from '../../../model/json.ts'
 import type { Operation } from '../../../model/operations.ts'

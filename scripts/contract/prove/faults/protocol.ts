@@ -1,4 +1,4 @@
-/** Faults of statuses, media types, shapes and methods. */
+/** Seeded faults of statuses, media types, methods and the form of responses. */
 import type { Contract } from '../../../model/contract.ts'
 import { listOptionalFields } from '../../response-fields.ts'
 import { type ProxyResponse, parseObject } from '../faulty-proxy.ts'
@@ -132,8 +132,7 @@ export function protocolFaults(contract: Contract): SeededFault[] {
   ]
 }
 
-/** At most one fault: the service never sends the first optional field at the top level of a
- *  response. */
+/** At most one fault: the service never sends an optional field at the top level of a response. */
 export function optionalFieldFaults(contract: Contract): SeededFault[] {
   return contract.operations
     .flatMap((operation) =>

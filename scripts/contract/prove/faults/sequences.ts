@@ -1,4 +1,4 @@
-/** Faults that show only after several requests, or with simultaneous ones. */
+/** Seeded faults that show only after several requests, or with simultaneous requests. */
 import type { Contract } from '../../../model/contract.ts'
 import type { JsonObject } from '../../../model/json.ts'
 import type { Operation } from '../../../model/operations.ts'

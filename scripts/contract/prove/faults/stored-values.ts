@@ -1,4 +1,4 @@
-/** Faults of what the service stores. */
+/** Seeded faults: the service stores or returns something else than it must. */
 import type { Contract } from '../../../model/contract.ts'
 import type { JsonObject } from '../../../model/json.ts'
 import { mapValues, readDefault, type Schema } from '../../../model/schema.ts'
@@ -38,7 +38,7 @@ function writeFaults({ create, update }: Resource): SeededFault[] {
       'cuts text to 100 characters',
       create,
       onInput(create, (input) =>
-        // The service would refuse an email address without its end.
+        // The service would refuse an email without its end.
         mapTexts(input, (text) => (text.includes('@') ? text : [...text].slice(0, 100).join(''))),
       ),
     ),
@@ -94,7 +94,7 @@ function updateFaults(contract: Contract, { get, update }: Resource): SeededFaul
       'sets to null the fields that an update leaves out',
       update,
       onInput(update, (input) =>
-        // Leaves alone an update without any known field, which must be refused.
+        // The update `{}` stays as it is.
         Object.keys(input).some((name) => name in properties)
           ? { ...Object.fromEntries(nullable.map((name) => [name, null])), ...input }
           : input,
@@ -179,7 +179,7 @@ function readFaults(
       async respond(request, forward) {
         if (deleted.has(request.path))
           return await forward({ ...request, path: withOtherId(request.path) })
-        // The service itself handles a deletion that it could refuse.
+        // A deletion with If-Match goes to the service, which can refuse it.
         if (!isFor(remove, request) || request.headers['if-match'] !== undefined) return undefined
         const { status, headers } = await readRecord(request, forward)
         if (status !== 200 || request.headers.authorization !== authorization) return undefined
@@ -197,7 +197,7 @@ interface Field {
   schema: Schema
 }
 
-/** The first field of a new record that fits. */
+/** The first field whose schema fits, in the bodies of the creates. */
 function findField(
   contract: Contract,
   resources: Resource[],
