@@ -6,7 +6,8 @@ import { findDevelopmentProgram } from '../model/development-program.ts'
 export async function formatFiles(root: string, files: string[]): Promise<void> {
   const code = files.filter((file) => /\.[cm]?[jt]s$/.test(file))
   if (code.length === 0) return
-  const args = [findFormatter(), 'check', '--write', '--vcs-enabled=false', '--linter-enabled=false', ...code]
+  const biome = findFormatter()
+  const args = [biome, 'check', '--write', '--vcs-enabled=false', '--linter-enabled=false', ...code]
   await promisify(execFile)(process.execPath, args, { cwd: root })
 }
 

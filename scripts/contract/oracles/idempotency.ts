@@ -97,7 +97,8 @@ async function assertOneEffect(run: Run, operation: Operation, key: IdempotencyK
       request,
       `${SIMULTANEOUS_REQUESTS} simultaneous requests created ${bodies.size} records`,
     )
-  const other = responses.find(({ status }) => status !== operation.success.status && status !== 409)
-  if (other)
-    throw broken(request, `a simultaneous request returned ${other.status} instead of 409`)
+  const other = responses.find(
+    ({ status }) => status !== operation.success.status && status !== 409,
+  )
+  if (other) throw broken(request, `a simultaneous request returned ${other.status} instead of 409`)
 }
