@@ -163,12 +163,12 @@ const MAX_TRANSACTION_MS = 60_000
  *  those that the job has passed. SQLite has only one writer. */
 export async function areEventsCommitted(
   db: Db,
-  { stage, createdInTransaction, createdAt }: RunningBulkJob,
+  { stage, creatingTransactionId, createdAt }: RunningBulkJob,
   now: Date,
 ): Promise<boolean> {
   const mayTransactionBeOpen =
     stage === 'missed' &&
-    createdInTransaction !== null &&
+    creatingTransactionId !== null &&
     now.getTime() - createdAt <= MAX_TRANSACTION_MS
   if (!mayTransactionBeOpen) return true
   const [row] = await select<{ oldest: number }>(
@@ -176,7 +176,7 @@ export async function areEventsCommitted(
     'select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as oldest',
     [],
   )
-  return Number(row?.oldest) > createdInTransaction
+  return Number(row?.oldest) > creatingTransactionId
 }
 
 /** Locks the job until the commit. False when the job no longer runs, or another process has

@@ -62,7 +62,7 @@ export interface RunningBulkJob extends BulkJob, BulkPosition {
   /** When the rate allows the next batch. */
   nextAt: number
   /** PostgreSQL: the ID of the transaction that inserted the job. */
-  createdInTransaction: number | null
+  creatingTransactionId: number | null
 }
 
 interface BulkJobRow {
@@ -107,7 +107,7 @@ function fromRow(row: BulkJobRow): RunningBulkJob {
     stage: row.stage,
     cursor: row.cursor,
     nextAt: row.next_at,
-    createdInTransaction: row.made_by_transaction,
+    creatingTransactionId: row.made_by_transaction,
     createdBy: row.created_by,
     createdAt: row.created_at,
     updatedAt: row.updated_at,

@@ -16,9 +16,7 @@ export function newAttemptObserver(registry: Registry): NonNullable<EngineOption
   })
   const firstAttempt = new Histogram({
     name: 'muster_delivery_first_attempt_delay_seconds',
-    help:
-      'Time from the creation of a delivery, with its event, ' +
-      'to the start of its first attempt.',
+    help: 'Time from the creation of a delivery to the start of its first attempt.',
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800],
     registers: [registry],
   })
@@ -77,7 +75,7 @@ export function reportDeliveries(registry: Registry, engine: Engine): void {
   )
   gauge(
     'muster_delivery_queue_depth',
-    'Due attempts in the queue of all workers that are not leased, as counted every few seconds.',
+    'Due attempts in the queue that no worker has leased. Counted every few seconds.',
     () => engine.queueDepth(),
   )
   gauge(

@@ -13,18 +13,22 @@ interface Reading {
 }
 
 /** Reads the clock of PostgreSQL. In embedded mode, reads the clock of this machine. */
-async function readTime(db: Db): Promise<Reading> {
-  if (db.dialect === 'sqlite') return readingOf(new Date())
-  const startedAtMs = performance.now()
-  const text = 'select (extract(epoch from clock_timestamp()) * 1000)::float8 as now'
-  const [row] = await select<{ now: number }>(db.read, text, [])
-  if (row === undefined) throw new Error('PostgreSQL did not return its time')
-  const takenAtMs = performance.now()
-  return { earliest: row.now, latest: row.now + takenAtMs - startedAtMs, takenAtMs }
+function readTime(db: Db): Promise<Reading> {
+  if (db.dialect === 'sqlite') return takeReading(() => Date.now())
+  return takeReading(async () => {
+    const text = 'select (extract(epoch from clock_timestamp()) * 1000)::float8 as now'
+    const [row] = await select<{ now: number }>(db.read, text, [])
+    if (row === undefined) throw new Error('PostgreSQL did not return its time')
+    return row.now
+  })
 }
 
-function readingOf(now: Date): Reading {
-  return { earliest: now.getTime(), latest: now.getTime(), takenAtMs: performance.now() }
+/** `read` returns epoch milliseconds. The process may pause before it, during it and after it. */
+async function takeReading(read: () => number | Promise<number>): Promise<Reading> {
+  const startedAtMs = performance.now()
+  const now = await read()
+  const takenAtMs = performance.now()
+  return { earliest: now, latest: now + takenAtMs - startedAtMs, takenAtMs }
 }
 
 /** The time of the database, carried on by the monotonic clock between two readings. The clocks of
@@ -43,7 +47,7 @@ export class Clock {
 
   /** `now` replaces the clock of the database. */
   static async open(db: Db, now?: () => Date): Promise<Clock> {
-    const clock = new Clock(async () => (now ? readingOf(now()) : readTime(db)), now)
+    const clock = new Clock(() => (now ? takeReading(() => now().getTime()) : readTime(db)), now)
     const { earliest, latest, takenAtMs } = await clock.#read()
     clock.#set((earliest + latest) / 2, takenAtMs)
     return clock

@@ -139,10 +139,11 @@ export const SCHEMA_RULES = {
   'additional-properties-disallowed': { request: 'breaking', response: 'safe' },
   'additional-properties-allowed': { request: 'safe', response: 'safe' },
   'one-of-added': { request: 'safe', response: 'breaking' },
-  // The tag is the property that tells the alternatives apart. The new alternative is only for
-  // values of the tag that the older revision does not have.
+  // The new alternative depends on a new value of the tag, the property that tells the alternatives
+  // apart: it is only for values that the older revision does not have.
   'dependent-one-of-added': { request: 'safe', response: 'risky' },
-  // A single schema becomes alternatives. Each alternative alone would be `safe` or `code`.
+  // A single schema becomes alternatives. In a response, each alternative alone would be `safe` or
+  // `code`. A request that was valid may match none of them.
   'one-of-split': { request: 'breaking', response: 'safe' },
   'one-of-removed': { request: 'breaking', response: 'safe' },
   'discriminator-changed': { request: 'code', response: 'code' },

@@ -22,8 +22,8 @@ export interface Reference {
  *  contract has no such path. */
 export function readReference(contract: Contract, place: Place, field: string): Reference {
   const type = recordTypeOf(field)
-  for (const list of contract.operations) {
-    const found = findRecordOperations(contract, list, contract.operations)
+  for (const operation of contract.operations) {
+    const found = findRecordOperations(contract, operation, contract.operations)
     if (found?.type === type) return toReference(found)
   }
   return fail(
