@@ -44,7 +44,7 @@ function fieldErrors(errors: ErrorObject[], fieldOf: (path: string[]) => string)
     // An earlier error of one of the alternatives is clearer than that of the whole `oneOf`.
     if (error.keyword === 'oneOf' && Object.keys(fields).some(isFieldOrPart)) continue
     fields[field] ??= []
-    // Empty text also breaks the patterns of `BLANK`, and one message is enough.
+    // Empty text also breaks the `BLANK` pattern of a required text, and one message is enough.
     const isReported =
       fields[field].includes(message) || (message === BLANK && fields[field].includes(EMPTY))
     if (!isReported) fields[field].push(message)
@@ -111,7 +111,7 @@ function toMessage(
       return 'is not a recognised field.'
     case 'type':
       return formatTypes([params.type].flat())
-    // The errors of the chosen alternative are reported.
+    // The errors of the `then` or `else` branch are reported instead.
     case 'if':
       return undefined
     case 'oneOf':

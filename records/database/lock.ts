@@ -15,8 +15,8 @@ export interface FileLock {
 
 /** A lock between processes: an exclusive transaction on a SQLite file of its own. The lock ends
  *  with the process, even a killed one, so it is never stale. Waits up to `waitMs`, then throws
- *  `FileLocked`. The locking mode must stay NORMAL: in EXCLUSIVE mode, processes that wait keep a
- *  shared lock, and then none of them gets the exclusive lock. */
+ *  `FileLocked`. `PRAGMA locking_mode` must stay NORMAL: with EXCLUSIVE, processes that wait keep
+ *  a shared lock, and then none of them can begin the exclusive transaction. */
 export async function acquireFileLock(file: string, waitMs: number): Promise<FileLock> {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const database = await open(file)

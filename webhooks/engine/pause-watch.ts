@@ -41,7 +41,7 @@ export class PauseWatch {
     return this.#isPaused === false
   }
 
-  /** Calls `listener` when leasing is possible again. */
+  /** Calls `listener` each time that leasing becomes possible, also after the first read. */
   onResume(listener: () => void): void {
     this.#onResume = listener
   }

@@ -69,8 +69,8 @@ const REMOVE_OVERHEAD = `
   alter table pgboss.job_common set unlogged;
   alter table pgboss.job_common
     drop constraint if exists q_fkey, drop constraint if exists dlq_fkey`
-/** A lost connection must not block the workers for ever. The migrations of pg-boss take less
- *  time. */
+/** A lost connection must not block the workers for ever. Even the migrations of pg-boss take less
+ *  than 30 seconds. */
 const CONNECTION_LIMITS = {
   connectionTimeoutMillis: 5_000,
   query_timeout: 30_000,
