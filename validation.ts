@@ -44,7 +44,7 @@ function fieldErrors(errors: ErrorObject[], fieldOf: (path: string[]) => string)
     // An earlier error of one of the alternatives is clearer than that of the whole `oneOf`.
     if (error.keyword === 'oneOf' && Object.keys(fields).some(isFieldOrPart)) continue
     fields[field] ??= []
-    // Empty text also breaks the `BLANK` pattern of a required text, and one message is enough.
+    // Empty text also breaks the first of the two `BLANK` patterns, and one message is enough.
     const isReported =
       fields[field].includes(message) || (message === BLANK && fields[field].includes(EMPTY))
     if (!isReported) fields[field].push(message)

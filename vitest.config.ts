@@ -1,13 +1,13 @@
 import { defineConfig } from 'vitest/config'
 
-/** `plain` runs once, on SQLite. The rest runs on both databases. */
+/** `plain` runs once, on SQLite. `onBoth` runs twice: on SQLite and on PostgreSQL. */
 const plain = [
   'test/specification.test.ts',
   'test/{auth,cli,client,deploy,docs,scripts,server}/**/*.test.ts',
 ]
 const onBoth = ['test/{console,handlers,records,webhooks,contract,crash,upgrade}/**/*.test.ts']
-// Long, because machines also run other work. The limits only end a test that hangs: tests wait for
-// conditions.
+// The timeouts are long, because machines also run other work. They only end a test that hangs:
+// tests wait for conditions.
 const shared = {
   testTimeout: 60_000,
   hookTimeout: 90_000,

@@ -6,11 +6,11 @@ import type { WriteScope } from '../records/database/scope.ts'
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const TOKEN_FORM = /^mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/
 const CHECKSUM_LENGTH = 6
-/** The length of the prefix that is stored so that people can recognise a key. */
+/** How many characters of a token are stored, so that people can recognise the key. */
 const PREFIX_LENGTH = 8
 
-/** 256 random bits: `mst_<43 base62>_<checksum>`. The checksum is the CRC-32 of `mst_<43 base62>`,
- *  as 6 base62 digits. */
+/** Creates a token of 256 random bits: `mst_<43 base62>_<checksum>`. The checksum is the CRC-32 of
+ *  `mst_<43 base62>`, as 6 base62 digits. */
 export function newApiKey(): { token: string; tokenHash: string; tokenPrefix: string } {
   const body = `mst_${base62(BigInt(`0x${randomBytes(32).toString('hex')}`), 43)}`
   const token = `${body}_${checksum(body)}`

@@ -1,11 +1,11 @@
-/** Coalesces concurrent calls with the same key into one. */
+/** Lets concurrent calls with the same key share results. */
 import { setTimeout as delay } from 'node:timers/promises'
 
 interface Coalesced<T> {
   result: T
   /** How many calls share the result. */
   calls: number
-  /** The position of this call among them, from 0. */
+  /** The position of this call among the calls that share the result, from 0. */
   index: number
 }
 

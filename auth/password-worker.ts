@@ -3,7 +3,7 @@ import { type Argon2Parameters, argon2Sync } from 'node:crypto'
 import { readlinkSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
 
-/** A link on Linux. Its target ends with the ID of the calling thread. */
+/** On Linux, a symbolic link. Its target ends with the ID of the calling thread. */
 const THREAD_LINK = '/proc/thread-self'
 
 lowerPriority()

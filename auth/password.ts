@@ -18,9 +18,9 @@ const MAX_QUEUED_HASHES = 30
 const RETRY_AFTER_SECONDS = 5
 const IDLE_THREAD_MS = 30_000
 
-/** Leaves one core for requests, if there are several. The threads of libuv are not used: SQLite
- *  needs them, and each one that ran argon2 would keep the memory of argon2. There is one pool for
- *  the process. */
+/** The pool of threads that hash, one for the process. It leaves one core for requests, if there
+ *  are several. The threads of libuv are not used: SQLite needs them, and each one that ran argon2
+ *  would keep the memory of argon2. */
 const hashing = new Piscina<Argon2Parameters, Uint8Array>({
   filename: fileURLToPath(new URL('./password-worker.ts', import.meta.url)),
   minThreads: 0,
@@ -48,8 +48,9 @@ export function assertPassword(password: string, names: string[] = []): void {
     throw new Refused('The password must not be your email or a name: choose another one')
 }
 
-/** Returns the PHC string format, which contains the cost, so that older hashes stay valid when the
- *  cost is raised. Throws `Refused` as `assertPassword` does, and 503 while the queue is full. */
+/** Returns the hash in the PHC string format, which contains the cost, so that older hashes stay
+ *  valid when the cost is raised. Throws `Refused` as `assertPassword` does, and 503 while the
+ *  queue is full. */
 export async function hashPassword(password: string): Promise<string> {
   assertPassword(password)
   const salt = randomBytes(SALT_BYTES)
@@ -88,9 +89,9 @@ export function newPassword(): string {
 
 let formsInProgress = 0
 
-/** Runs `work`, which handles a submitted form and hashes its password. Throws 503 when the forms
- *  in progress fill the threads and the queue, before `work` queries the database or counts a wrong
- *  password. */
+/** Runs `work`, which handles a submitted form and hashes its password. When the forms in progress
+ *  fill the threads and the queue, throws 503 instead: `work` then neither queries the database nor
+ *  counts a wrong password. */
 export async function whileQueueHasRoom<T>(work: () => Promise<T>): Promise<T> {
   if (formsInProgress >= HASHING_THREADS + MAX_QUEUED_HASHES) throwBusy()
   formsInProgress++
@@ -109,8 +110,9 @@ function throwBusy(): never {
 
 type Cost = Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>
 
-/** Normalises the password before the hash, because keyboards compose characters differently (NIST
- *  SP 800-63B, 5.1.1.2). Throws 503 while the queue is full. */
+/** Returns the output of argon2id, which RFC 9106 calls the tag. Normalises the password first,
+ *  because keyboards compose characters differently (NIST SP 800-63B, 5.1.1.2). Throws 503 while
+ *  the queue is full. */
 async function tagOf(password: string, salt: Buffer, cost: Cost): Promise<Buffer> {
   if (hashing.queueSize >= MAX_QUEUED_HASHES) throwBusy()
   const message = password.normalize('NFKC')

@@ -106,8 +106,8 @@ function memoryCounts(maxRequests: number, windowSeconds: number): Counts {
   }
 }
 
-/** The state after one of the `calls` that were counted together: the one at `index`, from 0.
- *  `points` includes all of them. */
+/** `calls` requests were counted together. Returns the state after the one at `index`, from 0.
+ *  `points` includes all of these requests. */
 export function stateAfter(
   limit: number,
   { points, msLeft }: RateLimitWindow,

@@ -24,8 +24,8 @@ export function toContractCurl(
   return `{ ${pieces.map(toPrintf).join(' ')} } | ${curl} --data-binary @-`
 }
 
-/** One character, repeated at least 100 times. The shell generates such text, to keep the command
- *  short. The tests repeat these characters. The outer group makes `split` keep the matches. */
+/** At least 100 times `x`, `a` or U+1F600: the tests repeat these characters. The shell generates
+ *  such text, to keep the command short. The outer group makes `split` keep the matches. */
 const LONG_REPEAT = /(x{100,}|a{100,}|(?:\u{1F600}){100,})/u
 
 function isLongRepeat(text: string): boolean {

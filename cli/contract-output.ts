@@ -50,7 +50,8 @@ function formatFailures({ error, dredd, cases, cells }: Report): string[] {
 
 const indent = (text: string): string => text.replace(/^/gm, '      ')
 
-/** Explains the "-" of each column: the reason depends on the status alone. */
+/** Explains the "-" in each column of the matrix. A column is a status, and the reason depends on
+ *  the status alone. */
 function formatExcuses({ cells }: Report): string[] {
   const reasons = new Map(cells.filter(isExcused).map(({ name, reason }) => [name, reason]))
   const lines = [...reasons].map(

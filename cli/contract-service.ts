@@ -186,7 +186,7 @@ export function newDatabaseChanges(db: Db): DatabaseChanges {
         .update({ resource: 'payments' })
     },
     // Only nodes of older releases store such a row: they commit the key before they execute the
-    // request. Until `locked_until`, this release takes the row for a request in progress.
+    // request. Until `locked_until`, this release treats the row as a request in progress.
     async claimIdempotencyKey(userId, key, { method, url, body }) {
       const fingerprint = idempotencyFingerprint(method, url, body)
       const inAMinute = Date.now() + 60_000

@@ -1,4 +1,4 @@
-/** The `deliveries` commands that change: retry, retry-failed, cancel. */
+/** The `deliveries` commands that change deliveries: retry, retry-failed, cancel. */
 import { type Command, Option } from 'commander'
 import { Refused } from '../errors.ts'
 import { eventTypes } from '../generated/events.ts'

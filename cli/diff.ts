@@ -19,7 +19,7 @@ import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Shell, UsageError } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-/** A message shortens a longer list of operations to some names and a count. */
+/** A message shortens a longer list of operations or events to some names and a count. */
 const MAX_NAMES = 4
 
 interface Options extends ReportOptions {
@@ -112,7 +112,7 @@ const RESULT_LEVELS = {
   safe: 'notice',
 } as const
 
-/** A part of the contract that is gone has no file and line, because only the base has it. */
+/** The result for a part that is gone has no file and line, because only the base has the part. */
 function toResult({ level, id, file, line, isGone, concerns, part, what }: ListedChange): Result {
   return {
     level: RESULT_LEVELS[level],

@@ -108,7 +108,8 @@ async function runDatabaseChecks(
   findings.push(...(await run('disk', checks.checkDisk)))
   const schema = await run('schema', checks.checkSchema)
   findings.push(...schema)
-  // The other checks need the tables of this version. `checkSchema` only warns of pending migrations.
+  // The checks below need the tables of this version. `checkSchema` only warns of pending
+  // migrations.
   const lacksTables =
     schema.some(({ level }) => level === 'problem') || (await listPendingMigrations(db)).length > 0
   if (lacksTables) return findings

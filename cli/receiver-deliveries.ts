@@ -15,7 +15,7 @@ interface DeliveryOptions {
   serialize?: (payload: object) => string
   /** The secret to sign with. Default: the secret of the signer. */
   secret?: string
-  /** The time to sign. Default: now. */
+  /** The time that is signed. Default: now. */
   at?: Date
 }
 
@@ -46,7 +46,7 @@ export function deliveryId({ headers }: SignedRequest): string {
 
 const SIGNATURE_HEADERS = ['x-service-signature', 'webhook-signature']
 
-/** Replaces both signature headers. Undefined removes them. */
+/** Replaces both signature headers. Removes a header for which `replace` returns undefined. */
 export function replaceSignatures(
   { headers, body }: SignedRequest,
   replace: (signature: string) => string | undefined,

@@ -35,7 +35,8 @@ export interface ReceiverCheck {
   send: Send
 }
 
-/** A rule of service-spec §4 "Subscriber endpoint", §5 "Webhook signature" or asyncapi.yaml. */
+/** A rule of service-spec §4 "Subscriber endpoint", §5 "Webhook signature" or asyncapi.yaml, or of
+ *  the standard that its function names. */
 export interface Rule {
   id: string
   title: string

@@ -16,7 +16,7 @@ export interface ReportOptions {
   report?: string
   markdown?: string
   github?: boolean
-  /** Only of `muster contract`. */
+  /** Only `muster contract` has this option. */
   har?: string
 }
 

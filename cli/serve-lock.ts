@@ -5,8 +5,8 @@ import { acquireFileLock, type FileLock, FileLocked } from '../records/database/
 
 const LOCK_TIMEOUT_MS = 500
 
-/** Acquires the lock that `muster serve` holds while it runs on the folder. Throws `Refused` with
- *  the remedy when a service runs. */
+/** Acquires the lock that `muster serve` holds while it runs on `dataDir`. Throws `Refused` with
+ *  the remedy when a service runs there. */
 export async function acquireServeLock(dataDir: string, remedy: string): Promise<FileLock> {
   const lock = await tryServeLock(dataDir)
   if (lock === undefined)
@@ -14,7 +14,7 @@ export async function acquireServeLock(dataDir: string, remedy: string): Promise
   return lock
 }
 
-/** As `acquireServeLock`, but returns undefined when a service runs on the folder. */
+/** As `acquireServeLock`, but returns undefined when a service runs on `dataDir`. */
 export async function tryServeLock(
   dataDir: string,
   timeoutMs = LOCK_TIMEOUT_MS,
@@ -27,7 +27,7 @@ export async function tryServeLock(
   }
 }
 
-/** Whether a service runs on the folder. */
+/** Whether a service runs on `dataDir`. */
 export async function isServing(dataDir: string): Promise<boolean> {
   // To lock a missing file would create it.
   if (!existsSync(lockFile(dataDir))) return false

@@ -107,9 +107,10 @@ async function serveDocument(
 }
 
 async function serve(shell: Shell, config: Config, json: boolean): Promise<void> {
-  // The thread of the queue starts while the modules load. Both take about as long.
+  // The thread of the queue starts while the modules load. Both take about the same time.
   const queueThread = 'dataDir' in config.database ? startThread() : undefined
-  // `startPglite` throws the error. Unhandled until then, the error would end the process.
+  // If the thread fails, `startPglite` (webhooks/queue/pglite.ts) throws its error later. Without
+  // this line, the error would end the process before that.
   queueThread?.catch(() => undefined)
   // Imported here, because the help must not wait for the modules of the server.
   const { start } = await import('../server/main.ts')
@@ -133,7 +134,7 @@ async function serve(shell: Shell, config: Config, json: boolean): Promise<void>
   if (!server) return
   const url = config.port === 0 ? server.url : config.baseUrl
   shell.print(json ? JSON.stringify(readyDocument(url, first)) : formatReady(url, first))
-  // By itself, Node writes the cache only at the exit, which a killed process does not reach.
+  // Node itself writes the compile cache only at the exit, which a killed process does not reach.
   flushCompileCache()
   if (!stopping.aborted) await once(stopping, 'abort')
   await stopServer(server, signals, config.drainMs, log)

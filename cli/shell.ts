@@ -126,8 +126,8 @@ export function examples(...lines: string[]): string {
   return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}\n`
 }
 
-/** For "-", reads the secret from standard input, where it does not appear in the shell's history
- *  or in the list of processes. Throws `UsageError` if nothing is left there to read. */
+/** For "-", reads the secret from standard input: an argument appears in the shell's history and in
+ *  the list of processes. Throws `UsageError` if standard input is empty or was read before. */
 export function readSecret(argument: string): string {
   if (argument !== '-') return argument
   const secret = readFileSync(0, 'utf8').replace(/\r?\n$/, '')

@@ -8,8 +8,8 @@ export function describeAllowStale(action: string): string {
   return `${action} even if a contract was changed after generated/ was written`
 }
 
-/** Throws `Refused` if a contract or document of the folder was changed after generated/ was
- *  written. */
+/** Throws `Refused` if the contract in `root` was changed after generated/ was written. Instead of
+ *  a contract, `root` may have an OpenAPI document of another team. */
 export async function assertFresh(root: string): Promise<void> {
   if (!hasPlainDocument(root)) {
     const { assertGenerated } = await import('../scripts/model/source-hashes.ts')

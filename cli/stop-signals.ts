@@ -8,8 +8,8 @@ export function nextStopSignal(): Promise<NodeJS.Signals> {
   })
 }
 
-/** A second SIGTERM within this time is a duplicate: a service manager may signal every process,
- *  and npm forwards its signal. */
+/** A second SIGTERM within this time is a duplicate: a service manager may signal this process
+ *  and npm, which forwards the signal to this process. */
 const DUPLICATE_MS = 250
 /** A signal this soon after the last handled one does not end the process. It may be a duplicate:
  *  the terminal and npm each send Ctrl-C. If not, the operator cannot have seen yet that the stop
@@ -19,7 +19,8 @@ const EXIT_AFTER_MS = 1_000
 export interface StopSignals {
   /** Aborts at the first SIGTERM or SIGINT. */
   stopping: AbortSignal
-  /** Aborts when the drain must not begin, or must end: at SIGINT or a second SIGTERM. */
+  /** Aborts when the drain must not begin, or must end: at SIGINT or a second SIGTERM. Also
+   *  aborts at `endDrain`. */
   skipDrain: AbortSignal
   /** Call it after the drain: from then on, a signal ends the process. */
   endDrain(): void

@@ -1,4 +1,5 @@
-/** A handler takes a `Call` and returns its result, or throws `StatusError` or `InvalidInput`. */
+/** A handler runs one operation: it takes a `Call` and returns the result, or throws `StatusError`
+ *  or `InvalidInput`. */
 import { StatusError } from '../errors.ts'
 import type { EventData } from '../generated/asyncapi.ts'
 import type {

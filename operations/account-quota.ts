@@ -25,8 +25,8 @@ interface QuotaServices {
 }
 
 /** Counts the changes of each account in memory, and reads the counts from the database once a
- *  minute, so that a change needs no statement. Several nodes together can exceed a quota by what
- *  they add within a minute. */
+ *  minute, so that checking a change needs no statement. Several nodes together can exceed a
+ *  quota by what they add within a minute. */
 export class AccountQuotas {
   readonly #services: QuotaServices
   readonly #accounts = new Map<string, { quota: Promise<AccountQuota>; readAt: number }>()
@@ -76,9 +76,9 @@ class AccountQuota {
     this.#use = use
   }
 
-  /** The share of one change. The change counts as one event before its commit, so that concurrent
-   *  changes cannot exceed a quota together. All events of the change count after the next read of
-   *  the database. */
+  /** The share of one change. It counts before the commit, so that concurrent changes cannot exceed
+   *  a quota together. The change counts as one event until the next read of the database, which
+   *  counts all its events. */
   newShare(operation: OperationRow): QuotaShare {
     let isTaken = false
     return {

@@ -1,6 +1,6 @@
 /** Writes the files of exports in the background, with one batch of records and one chunk of the
- *  file in memory. Transactions are as short as one write. After a crash the file is written again
- *  from the start. After too many tries, the export fails. */
+ *  file in memory. Transactions are short: each one stores at most one chunk. After a crash the
+ *  file is written again from the start. After too many tries, the export fails. */
 import { createHash } from 'node:crypto'
 import { stringify } from 'csv-stringify/sync'
 import type { Db } from '../records/database/open.ts'
@@ -108,7 +108,8 @@ interface Space {
   maxMib: number
 }
 
-/** No other file of the account grows meanwhile: see `listDueExportIds`. */
+/** No other file of the account grows meanwhile: see `listDueExportIds` in
+ *  records/export-files.ts. */
 async function findSpace(
   { db, quotas }: ExportServices,
   { accountId }: ExportLease,
@@ -222,8 +223,8 @@ async function* json(batches: AsyncIterable<object[]>): AsyncGenerator<Part> {
   yield { text: '\n]\n', records: 0 }
 }
 
-/** Queues the export again, but fails it if the storage is full or no try is left. Never fails it
- *  after `signal` has aborted. Does nothing when this process has lost the lease. */
+/** Queues the export again, but fails it if its account has no space or no try is left. Never fails
+ *  it after `signal` has aborted. Does nothing when this process has lost the lease. */
 async function retryOrFail(
   services: ExportServices,
   lease: ExportLease,

@@ -3,17 +3,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Turns } from '../webhooks/turns.ts'
 
-/** The most records of a small page: the default size. */
+/** The most records of a small page. It is the default page size. */
 const MAX_SMALL_PAGE = 25
-/** The longest pause after a page. The work on a page that takes longer than this is mostly a wait
- *  for the database, which leaves the event loop free. */
+/** The longest pause after a page. If the work on the page takes longer than this, most of the time
+ *  is a wait for the database, which leaves the event loop free. */
 const MAX_PAUSE_MS = 200
 
 export class LargePages {
   readonly #turns = new Turns(1)
   readonly #accounts = new Map<string, { turns: Turns; pages: number }>()
 
-  /** Runs `build` at once for a small page or no page. Builds one large page at a time. Accounts
+  /** Runs `build` at once unless it builds a large page. Builds one large page at a time. Accounts
    *  take turns. */
   async run<T>(accountId: string, size: unknown, build: () => Promise<T>): Promise<T> {
     const isLarge = Number(size) > MAX_SMALL_PAGE

@@ -45,8 +45,8 @@ const tooMany = (): StatusError =>
     `The body has more than ${MAX_VALUES.toLocaleString('en')} fields and entries.`,
   )
 
-/** Throws 400 for a value that is too deep or too large, and InvalidInput for text that cannot be
- *  stored. */
+/** Throws 400 for a value that is too deep or contains too many values, and InvalidInput for text
+ *  that cannot be stored. */
 export function assertStorable(value: unknown): void {
   const errors: FieldErrors = Object.create(null)
   let count = 0

@@ -13,8 +13,8 @@ export interface NewAccount {
   passwordHash: string
 }
 
-/** Inserts an account and its Owner. Throws `Refused` when the input is invalid or the email is
- *  taken. */
+/** Inserts an account and its Account Owner. Throws `Refused` when the input is invalid or the
+ *  email is taken. */
 export async function insertAccount(
   trx: Trx,
   account: NewAccount,

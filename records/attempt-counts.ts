@@ -1,4 +1,4 @@
-/** Counts of attempts by 5 minutes and by hour, and the outage of each webhook. The health of
+/** Counts of attempts per 5 minutes and per hour, and the outage of each webhook. The health of
  *  webhooks is computed from these, because reading the attempts themselves would be too slow. */
 import type { Outcome } from './attempt.ts'
 import { Counts, type CountTable } from './counts.ts'
@@ -9,7 +9,7 @@ import { type RemovalRun, removeRows } from './removal-run.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from './time-units.ts'
 
 export const SHORT_SPAN_MS = 5 * MINUTE_MS
-/** How long a count is kept. The oldest count of the last 24 hours may begin an hour before
+/** How long a count is kept. A count of an hour may begin before the last 24 hours and end in
  *  them. */
 const KEPT_MS = DAY_MS + HOUR_MS
 /** At most this much of the time between two failed attempts counts as outage. It is the longest
@@ -105,7 +105,8 @@ function outageAfter(last: CountedAttempt, attempts: CountedAttempt[]): OutageRo
  *  only once. */
 async function storeOutages({ dialect, sql }: Trx, rows: OutageRow[]): Promise<void> {
   const columns = Object.keys(OUTAGE_COLUMNS)
-  // From the last stored failure to the last failure of these attempts.
+  // From the last stored failure to the last new one. Without a stored failure, from the first new
+  // one.
   const gap = 'excluded.failing_until - coalesce(stored.failing_until, excluded.failing_since)'
   // If no new attempt is a success, these columns continue the stored outage. Otherwise their new
   // values replace the stored ones.

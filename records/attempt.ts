@@ -23,7 +23,7 @@ export interface Attempt {
   result?: AttemptResult
 }
 
-/** An attempt that has these parts. */
+/** An attempt in which `lease` or `result` is set. */
 export type AttemptWith<Part extends 'lease' | 'result'> = Attempt & Required<Pick<Attempt, Part>>
 
 /** The `retryCount` of a lease without a job of pg-boss: the leader can start an attempt as soon as
@@ -34,7 +34,7 @@ export const NO_JOB = -1
 export interface Lease {
   /** The ID that the job of this attempt has, or would have. */
   jobId: string
-  /** pg-boss counts each lease of a job after the first as a retry. A lease with a lower number
+  /** pg-boss counts each lease of a job after the first as a retry. A lease with a lower count
    *  than its job is void. `NO_JOB`: the attempt has no job. */
   retryCount: number
 }

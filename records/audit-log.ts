@@ -87,7 +87,7 @@ export async function listAuditEntries(scope: Scope, filter: AuditFilter): Promi
     .limit(filter.limit)
   if (filter.userId !== undefined) query.where('user_id', filter.userId)
   if (filter.action?.includes('.')) query.where('action', filter.action)
-  // `/` follows `.` in ASCII.
+  // `/` follows `.` in ASCII, so this range has all actions of the noun.
   else if (filter.action)
     query.where('action', '>=', `${filter.action}.`).where('action', '<', `${filter.action}/`)
   if (filter.targetId) query.where('target_id', filter.targetId)

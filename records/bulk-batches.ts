@@ -124,7 +124,8 @@ export interface BulkBatch {
 
 const MAX_ROWS_READ = 1_000
 
-/** The next items of a job, at most `size`, by ID. `ids` may be empty before the end of the job. */
+/** The next items of a job, at most `size`, in the order of IDs. `ids` may be empty before the end
+ *  of the job. */
 export async function readBatch(db: Db, job: RunningBulkJob, size: number): Promise<BulkBatch> {
   const { table, range, filter } = itemQuery(job.accountId, job.stage, job)
   const rows = await select<{ id: string; matches: number }>(
@@ -155,7 +156,8 @@ function stageAfter({ kind, stage }: RunningBulkJob): BulkPosition | null {
   return next === undefined ? null : { stage: next, cursor: LOWEST_ID }
 }
 
-/** No transaction of Muster stays open for longer. An older job does not wait for transactions. */
+/** No transaction of Muster stays open for longer. A job that is older than this waits for no
+ *  transaction. */
 const MAX_TRANSACTION_MS = 60_000
 
 /** Whether all events of the job are committed or rolled back. On PostgreSQL a transaction that

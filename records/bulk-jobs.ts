@@ -255,8 +255,8 @@ export async function resumeBulkJob(
   return resumed
 }
 
-/** Resumes the jobs of a webhook that were paused because it was disabled. Call it with the webhook
- *  enabled, in the same transaction. */
+/** Resumes the jobs of a webhook that were paused because it was disabled. Call it in the
+ *  transaction that enables the webhook. */
 export async function resumeInterruptedJobs(
   scope: WriteScope,
   webhookId: string,

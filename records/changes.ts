@@ -25,8 +25,8 @@ function isSame(name: string, current: unknown, next: unknown): boolean {
 /** The statuses that can follow each status. An empty list: the status is final. */
 export type Transitions<Status extends string> = Record<Status, readonly Status[]>
 
-/** Throws `InvalidInput` for the field `status` when `to` cannot follow `from`. Undefined: the
- *  status stays. */
+/** Throws `InvalidInput` for the field `status` when `to` cannot follow `from`. If `to` is
+ *  undefined, the status stays. */
 export function assertTransition<Status extends string>(
   transitions: Transitions<Status>,
   from: Status,

@@ -146,13 +146,13 @@ export class DeletionTime {
    *  span on stay until the next steady span has begun more than `ageMs` ago. */
   createdBefore(ageMs: number): number {
     const limit = this.now - ageMs
-    const wrong = this.#spans.filter((span) => {
+    const unsteady = this.#spans.filter((span) => {
       const nextSteady = this.#spans.find(
         ({ number, steadyMs }) => number > span.number && isSteady(steadyMs),
       )
       return !isSteady(span.steadyMs) && nextSteady !== undefined && nextSteady.startsAt > limit
     })
-    return Math.min(limit, ...wrong.map(({ startsAt }) => startsAt))
+    return Math.min(limit, ...unsteady.map(({ startsAt }) => startsAt))
   }
 }
 

@@ -47,11 +47,11 @@ export function disableDeadWebhook(
   return accountTransaction(db, accountId, async (scope) => {
     const webhook = await lockWebhook(scope, id)
     if (!webhook?.enabled) return false
-    const isMarked = await scope.trx
+    const isStillDead = await scope.trx
       .sql('webhook_health')
       .where({ webhook_id: id, failing_since: failingSince, disabled_at: null })
       .update({ disabled_at: now.getTime() })
-    if (!isMarked) return false
+    if (!isStillDead) return false
     await disableWebhook(scope, id, now)
     await insertAuditEntry(
       scope,

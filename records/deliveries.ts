@@ -5,8 +5,8 @@ import { findFirstInOrder } from './delivery-order.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 import { UNDELIVERED } from './index-predicates.ts'
 
-/** A test delivery has no event. The health of webhooks, `listUndelivered` and bulk jobs leave it
- *  out. */
+/** The event type of test deliveries, which have no event. The health of webhooks,
+ *  `listUndelivered` and bulk jobs leave test deliveries out. */
 export const TEST_EVENT = 'webhook.test' satisfies DeliveredType
 
 export const deliveryStates = ['pending', 'retrying', 'delivered', 'failed'] as const
@@ -168,7 +168,7 @@ export async function listDeliveries(scope: Scope, filter: DeliveryFilter): Prom
 /** A condition for a state, as SQL. With it, the database reads the rows in the order of an index
  *  on undelivered deliveries. SQLite uses such a partial index only if the query repeats the
  *  predicate of the index. On PostgreSQL the predicate stays out: with it, the planner would expect
- *  too few rows, and sort all of them. */
+ *  too few rows, and sort all rows instead of using the order of the index. */
 export function undeliveredCondition(
   { dialect }: Scope,
   state: Exclude<DeliveryState, 'delivered'>,

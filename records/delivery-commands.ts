@@ -49,7 +49,8 @@ export const retryDelivery = (scope: WriteScope, id: string, now: Date) =>
 export const resendDelivery = (scope: WriteScope, id: string, now: Date) =>
   scheduleManualAttempt(scope, id, 'resend', now)
 
-/** The state that each manual attempt needs, and the refusal in any other state. */
+/** For each kind of manual attempt: the state that the delivery must have, and the refusal when it
+ *  has another state. */
 const MANUAL = {
   retry: { state: 'failed', refusal: 'not_failed' },
   resend: { state: 'delivered', refusal: 'not_delivered' },
@@ -66,7 +67,7 @@ async function scheduleManualAttempt(
   if (!delivery) return undefined
   await assertNotPaused(scope)
   await assertWebhookEnabled(scope, delivery.webhookId)
-  // Conditional: only the first of two concurrent requests schedules an attempt.
+  // The conditions let only the first of two concurrent requests schedule an attempt.
   const [row]: DeliveryRow[] = await scope
     .rows('deliveries')
     .where({ id, state })
@@ -147,7 +148,7 @@ export async function resumeDeliveries(
       .rows('deliveries')
       .where({ id: delivery.id })
       .update({
-        // A pending delivery without a time is scheduled when the delivery before it ends.
+        // Null: the delivery is scheduled when the earlier delivery of its ordering key ends.
         state: delivery.attempts === 0 || nextAttemptAt === null ? 'pending' : 'retrying',
         failure_reason: null,
         next_attempt_at: nextAttemptAt,
@@ -168,9 +169,9 @@ async function lockInOrder(scope: WriteScope, ids: string[]): Promise<void> {
 }
 
 /** Makes the next scheduled attempt due now. It keeps its number, and later attempts are scheduled
- *  from its end. Changes nothing when the attempt is already due or waits for an earlier delivery
- *  of its ordering key. Returns undefined when the delivery does not exist. Throws
- *  `DeliveryRefused`. */
+ *  from its end. Changes nothing when the attempt is due, is due within `MAX_CLOCK_DIFFERENCE_MS`,
+ *  or waits for an earlier delivery of its ordering key. Returns undefined when the delivery does
+ *  not exist. Throws `DeliveryRefused`. */
 export async function attemptNow(
   scope: WriteScope,
   id: string,
@@ -219,8 +220,8 @@ interface WebhookState {
   suspended_at: number | null
 }
 
-/** On PostgreSQL the webhook stays locked until the transaction ends, so that nobody enables it
- *  before the reason is stored. */
+/** On PostgreSQL the webhook stays locked until the transaction ends, so that nobody enables or
+ *  disables it before the caller's changes are committed. */
 function findWebhookState(scope: WriteScope, id: string): Promise<WebhookState | undefined> {
   return scope
     .rows('webhooks')
@@ -243,7 +244,7 @@ export async function findBlockingReason(
   return blockingReasonOf(await findWebhookState(scope, webhookId))
 }
 
-/** Throws `DeliveryRefused` when the webhook gets no deliveries now. */
+/** Throws `DeliveryRefused` unless the webhook is enabled and its account is not suspended. */
 export async function assertWebhookEnabled(scope: WriteScope, webhookId: string): Promise<void> {
   const webhook = await findWebhookState(scope, webhookId)
   const reason = blockingReasonOf(webhook)
@@ -256,9 +257,9 @@ export async function assertNotPaused({ sql }: Scope): Promise<void> {
   if ((await findPausedAt(sql)) !== undefined) throw new DeliveryRefused('deliveries_paused')
 }
 
-/** Ends the pending and retrying deliveries of a webhook as failed. Leaves out deliveries with a
- *  scheduled manual attempt: the attempt is due at once, and the engine skips it because the
- *  webhook is disabled or deleted. */
+/** Ends the pending and retrying deliveries of a webhook as failed. Manual attempts of its other
+ *  deliveries stay scheduled: they are due at once, and the engine skips them because the webhook
+ *  is disabled or deleted. */
 export async function endUnfinishedDeliveries(
   scope: WriteScope,
   webhookId: string,

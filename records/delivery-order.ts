@@ -9,7 +9,7 @@ interface OrderedDelivery {
   orderingKey?: string
 }
 
-/** The deliveries that need not wait for an earlier one, stored or in the same list. */
+/** The deliveries that need not wait for an earlier one, which is stored or in `deliveries`. */
 export async function findFirstInOrder<Delivery extends OrderedDelivery>(
   scope: WriteScope,
   deliveries: Delivery[],
@@ -26,7 +26,7 @@ export async function findFirstInOrder<Delivery extends OrderedDelivery>(
 
 /** The webhooks and ordering keys with an unfinished delivery. The row of that delivery is
  *  share-locked until the commit: otherwise the delivery could finish before the commit, and
- *  nothing would schedule the new one. */
+ *  nothing would schedule the delivery that waits for it. */
 async function listBusyKeys(
   scope: WriteScope,
   deliveries: OrderedDelivery[],

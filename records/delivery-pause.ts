@@ -24,13 +24,13 @@ export async function findPausedAt(sql: Sql): Promise<number | undefined> {
   return row?.paused_at
 }
 
-/** Returns since when deliveries are paused, in epoch milliseconds. An earlier pause continues. No
- *  attempt starts after the commit. On SQLite a running server may still start attempts for a few
- *  milliseconds. */
+/** Returns since when deliveries are paused, in epoch milliseconds. An earlier pause continues. On
+ *  PostgreSQL, no attempt starts after the commit. On SQLite, a running server may still start
+ *  attempts for a few milliseconds. */
 export function pauseDeliveries(db: Db, now: Date): Promise<number> {
   return transaction(db, async (trx) => {
-    // Waits until the workers have started the attempts that they have loaded, and lets them load
-    // no others.
+    // The lock waits until the workers have started the attempts that they have loaded. Until the
+    // commit, they cannot load others.
     if (trx.dialect === 'postgres') await trx.sql.raw('lock table webhooks in exclusive mode')
     await trx
       .sql('delivery_pauses')

@@ -19,7 +19,7 @@ export interface DeliverySearch {
   since?: number
   /** Created before this time. */
   until?: number
-  /** Only deliveries before, or only deliveries after this ID. At most one of the two is set. */
+  /** Only deliveries with a lower ID, or with a higher ID (`newerThan`). At most one is set. */
   olderThan?: string
   newerThan?: string
   limit: number
@@ -34,10 +34,11 @@ export interface FoundDeliveries {
   isCutShort: boolean
 }
 
-/** Rows read for a page that filters by event type or by "delivered": no index has these
- *  columns. */
+/** The most rows read for a page with a filter by event type or by the state `delivered`: no index
+ *  serves these filters. */
 const MAX_ROWS_READ = 10_000
-/** The limit for undelivered rows: each may cost one read of the disk. */
+/** The limit when the page also has a filter by an undelivered state: each row may cost one read of
+ *  the disk. */
 const MAX_UNDELIVERED_ROWS_READ = 2_000
 
 /** A page of a webhook's deliveries. Takes as long with a million deliveries as with ten
@@ -82,7 +83,7 @@ function searchRange(
   const range = scope.rows('deliveries').where('deliveries.webhook_id', webhookId)
   if (state !== undefined && state !== 'delivered')
     range.whereRaw(undeliveredCondition(scope, state))
-  // With an `or`, SQLite reads all deliveries of the webhook.
+  // With an `or` instead of the union, SQLite would read all deliveries of the webhook.
   if (id !== undefined)
     range.whereRaw(
       `deliveries.id in (

@@ -1,5 +1,5 @@
 /** Durations, counted in bins: the first below 1 ms, the last from 10 s, and between them each is
- *  16 % wider than the previous one. A table has one column for each bin. */
+ *  16 % wider than the previous one. Tables store the count of each bin in a column of its own. */
 
 const BINS = 64
 const LAST_BIN_FROM_MS = 10_000

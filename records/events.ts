@@ -43,7 +43,7 @@ export async function findEvent(scope: Scope, id: string): Promise<PublicEvent |
   return { ...event, delivery_ids: deliveryIds }
 }
 
-/** Ordered by ID. Deleted events are missing. */
+/** The events `ids`, ordered by ID. Deleted events are missing. */
 export async function listEventRows(scope: Scope, ids: string[]): Promise<EventRow[]> {
   return scope.rows('events').whereIn('id', ids).orderBy('id')
 }

@@ -21,12 +21,12 @@ const LEASE_MS = 60_000
 /** The contract promises files for this long. */
 export const EXPORT_FILE_DAYS = 7
 
-/** An export that this process writes until the lease expires. Another process that leases the
- *  export then increments `tries`, so that this process loses its lease. */
+/** An export that this process writes. When the lease has expired, another process may lease the
+ *  export. That increments `tries`, so that this process loses its lease. */
 export interface ExportLease extends ExportSelection {
   id: string
   format: Export['format']
-  /** Including this one. */
+  /** Including the try of this lease. */
   tries: number
 }
 
@@ -37,9 +37,9 @@ export class LeaseLost extends Error {
 
 const MAX_LISTED_DUE = 100
 
-/** The oldest unfinished export of each account, if it has no lease. Such an export is new, is due
- *  for another try, or was left by a killed process. So the accounts take turns, and one file of an
- *  account grows at a time. */
+/** The oldest unfinished export of each account, if it is due: it is new, its next try is due, or a
+ *  killed process has left it. One export per account, so that the accounts take turns, and one
+ *  file of an account grows at a time. */
 export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
   const rows: { id: string }[] = await db
     .read('exports')
@@ -235,7 +235,7 @@ export async function removeExpiredFiles(run: RemovalRun): Promise<void> {
   }
 }
 
-/** Removes finished exports, once their file is removed. */
+/** Removes old finished exports whose file is removed, or that never had a file. */
 export function removeOldExports(run: RemovalRun): Promise<void> {
   const until = daysBefore(run, run.retention.exports)
   return removeRows(run, {

@@ -45,13 +45,14 @@ interface Row {
   expires_at: number
 }
 
-/** The state of a locked key. */
+/** The state of a key. Call it with the key locked: see `lockOfKey`. */
 export async function findKeyState(
   { sql }: Source,
   { userId, key, fingerprint }: KeyedRequest,
   now: number,
 ): Promise<KeyState> {
-  // Without a name, so that PostgreSQL does not keep a plan from when the table was small.
+  // The statement has no name, so that PostgreSQL does not keep a plan from when the table was
+  // small.
   const [row] = await select<Row>(
     sql,
     `select fingerprint, status, headers, body, locked_until, expires_at
@@ -74,8 +75,8 @@ async function hasExpired(
   { status, locked_until, expires_at }: Row,
   now: number,
 ): Promise<boolean> {
-  // Nodes of older releases insert keys without a status and commit them before their change. Other
-  // nodes take these keys over after `locked_until`.
+  // Nodes of older releases insert a key without a status, and commit it before their change. From
+  // `locked_until` on, such a key counts as expired.
   if (status === null && locked_until <= now) return true
   if (expires_at > now) return false
   const [row] = await select<{ doubt: boolean | number }>(

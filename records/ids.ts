@@ -15,7 +15,8 @@ export function useClockForIds(now: () => Date): void {
   state.now = () => now().getTime()
 }
 
-/** A UUIDv7 that sorts after the last one of this process. */
+/** A UUIDv7 that sorts after the last one of this process, unless the clock has gone back by more
+ *  than `MAX_STEP_BACK_MS`. */
 export function newId(): string {
   const now = state.now()
   if (now > state.lastMs || state.lastMs - now > MAX_STEP_BACK_MS) {

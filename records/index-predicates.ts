@@ -7,8 +7,8 @@ export const UNDELIVERED = "state <> 'delivered'"
 /** `deliveries_in_order` */
 export const UNFINISHED_IN_ORDER = "ordering_key is not null and state in ('pending', 'retrying')"
 
-/** `deliveries_unqueued`: the backlog by time. Differs from `UNQUEUED_BY_WEBHOOK`, so that neither
- *  index serves both queries. */
+/** `deliveries_unqueued`: the backlog by time. Differs from `UNQUEUED_BY_WEBHOOK`, so that a query
+ *  for the backlog by webhook cannot use this index. */
 export const UNQUEUED = 'queued_at is null and next_attempt_at > 0'
 
 /** `deliveries_waiting`: the backlog by webhook. */

@@ -1,5 +1,5 @@
-/** Reschedules attempts that are scheduled too late: the clock was ahead, or the delays are shorter
- *  now. */
+/** Reschedules attempts that are scheduled too late, because the clock was ahead or the delays were
+ *  longer when they were scheduled. */
 import type { Db } from './database/open.ts'
 import { type Condition, select } from './database/statements.ts'
 import { transaction } from './database/transaction.ts'

@@ -6,7 +6,7 @@ import { hasEndedSql } from './worker-sessions.ts'
 
 export interface LeaseHolder {
   id: string
-  /** The ID is that of a worker session: the lease ends with it. */
+  /** The ID is that of a worker session: the lease ends with the session. */
   isSession: boolean
 }
 

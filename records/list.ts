@@ -1,6 +1,6 @@
-/** Records, and lists with the filters, sorts and pages that openapi.yaml declares. Indexes serve
- *  every query. The statements are plain SQL: knex would take three times as long to build the
- *  statements of a list as the database takes to run them. */
+/** Reads single records, and lists with the filters, sorts and pages that openapi.yaml declares.
+ *  Indexes serve every query. The statements are plain SQL: knex would take three times as long to
+ *  build the statements of a list as the database takes to run them. */
 import type { OperationRow } from '../generated/operations.ts'
 import type { Scope } from './database/scope.ts'
 import { type Condition, select } from './database/statements.ts'
@@ -11,7 +11,7 @@ import { findRow, withStoredIds } from './references.ts'
 export interface Listing<Row, Item> {
   table: string
   fromRow(row: Row): Item
-  /** Filters other than `column = value`, `column in (values)`, `*_after` and `*_before`. */
+  /** By name: the filters that `columnFilter` does not cover. */
   filters?: Record<string, (value: string, scope: Scope) => Condition>
   /** Nullable columns: records without a value come last in both directions. */
   nullable?: string[]
@@ -54,8 +54,8 @@ export async function listPage<Row, Item>(
   const filters = filtersOf(query)
   const where = matching(scope, listing, filters)
   // Only the unfiltered count is a named prepared statement. PostgreSQL keeps the plan of a named
-  // statement per connection, and a plan from before a migration would fail when the migration has
-  // changed the columns.
+  // statement per connection. The plan of the rows would fail after a migration that changes the
+  // columns.
   const name = Object.keys(filters).length === 0 ? `count_${listing.table}` : undefined
   const [[counted], rows] = await Promise.all([
     select<{ total: number }>(
@@ -161,7 +161,7 @@ function order<Row, Item>({ table, nullable = [] }: Listing<Row, Item>, sorts: s
     const nulls = nullable.includes(field) ? ' nulls last' : ''
     return `${column(table, field)} ${directionOf(sort)}${nulls}`
   })
-  // Ties are sorted by ID in the direction of the last field, like the index.
+  // Ties are sorted by ID in the direction of the last field, as in the index.
   return [...terms, `${table}.id ${directionOf(sorts.at(-1))}`].join(', ')
 }
 

@@ -1,4 +1,4 @@
-/** Quotas: how much each account may have, and cause within a day. */
+/** Quotas: how much each account may have, and how many events it may cause within a day. */
 import type { Scope } from './database/scope.ts'
 import { select } from './database/statements.ts'
 import { lowestIdAt } from './ids.ts'

@@ -1,5 +1,5 @@
-/** Removes outdated rows in small batches. Each rule of records/removal-rules.ts does so through a
- *  run. */
+/** Removes outdated rows in small batches. Each rule of records/removal-rules.ts removes its rows
+ *  through a `RemovalRun`. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import type { DeletionTime } from './clock-spans.ts'
@@ -22,7 +22,7 @@ export interface RetentionDays {
   exports: number
 }
 
-/** By table. */
+/** Numbers of rows, by table. */
 export type RemovedRows = Record<string, number>
 
 export interface RemovalRun {
@@ -107,7 +107,8 @@ export async function removeRows(
     removed = await run.batch(async ({ sql }) => {
       const batch = condition(sql(table)).select(key).limit(batchRows)
       // The condition is repeated, because PostgreSQL evaluates it again for a row that another
-      // transaction has changed meanwhile. An idempotency key that was used again must stay.
+      // transaction has changed meanwhile. For example, an idempotency key that was used again must
+      // stay.
       return { [table]: await condition(sql(table)).whereIn(key, batch).delete() }
     })
   } while ((removed?.[table] ?? 0) === batchRows)

@@ -35,7 +35,7 @@ export interface LoggedRequest {
   /** The size of bodies that are left out: with them, the account would exceed its daily limit of
    *  logged bytes. */
   omittedBytes: number
-  /** The ID of an earlier request, which counts this one: this one is not stored. */
+  /** The ID of the earlier request whose `repeats` counts this one. This one gets no row. */
   repeatOf?: string
   /** The time of its arrival, in epoch milliseconds. */
   at: number
@@ -204,7 +204,7 @@ const NAME_COLUMNS =
 const JOIN_NAMES =
   'left join users on users.id = logged.user_id left join api_keys on api_keys.id = logged.api_key_id'
 
-/** The path without its query string. 63 is the question mark, which would otherwise be a
+/** SQL: the path without its query string. 63 is the question mark: a literal one would be a
  *  placeholder. */
 const PATH_WITHOUT_QUERY = {
   postgres: 'split_part(path, chr(63), 1)',
@@ -247,7 +247,7 @@ export function matchingRequests({ accountId, dialect }: Scope, filter: RequestF
   }
 }
 
-/** The request next to a page, from which the page is read in either direction. */
+/** The request before or after which a page begins. The page does not contain it. */
 export interface RequestCursor {
   createdAt: number
   id: string
@@ -259,7 +259,7 @@ interface RequestPage {
   newerThan?: RequestCursor
 }
 
-/** Newest first. `newerThan` returns the requests nearest to the cursor. */
+/** Newest first, also with `newerThan`, which selects the requests nearest to the cursor. */
 export async function listRequests(
   scope: Scope,
   filter: RequestFilter,
@@ -269,7 +269,7 @@ export async function listRequests(
   const cursor = newerThan ?? olderThan
   const direction = newerThan ? 'asc' : 'desc'
   const beyond = cursor ? ` and (created_at, id) ${newerThan ? '>' : '<'} (?, ?)` : ''
-  // IDs first: most filters find them in the index alone.
+  // The inner query selects only IDs: for most filters, it reads nothing but an index.
   const rows = await select<RequestRow>(
     scope.sql,
     `select ${COLUMNS}, ${NAME_COLUMNS} from (

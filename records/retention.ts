@@ -8,7 +8,7 @@ import { LOWEST_ID, lowestIdAt } from './ids.ts'
 import { daysBefore, type RemovalRun, type RemovedRows, removeRows } from './removal-run.ts'
 
 const BATCH_ROWS = 500
-/** Smaller: each event may have a delivery for every webhook of its account. */
+/** Smaller than `BATCH_ROWS`: each event may have a delivery for every webhook of its account. */
 const BATCH_EVENTS = 100
 
 export function removeAttempts(run: RemovalRun): Promise<void> {
@@ -44,7 +44,7 @@ export function removeDeliveries(run: RemovalRun): Promise<void> {
   })
 }
 
-/** Events with lower IDs are outdated. */
+/** Events and deliveries with lower IDs are outdated. */
 const eventsUntil = (run: RemovalRun): string => lowestIdAt(daysBefore(run, run.retention.events))
 
 interface Removal {
@@ -119,7 +119,7 @@ async function deleteEventsWithDeliveries(
   return { ...removed, events: await sql('events').whereIn('id', outdated).delete() }
 }
 
-/** Deletes tests, and deliveries whose event was deleted earlier. */
+/** Deletes test deliveries, and deliveries whose event was deleted earlier. */
 function deleteDeliveriesWithoutEvent(trx: Trx, ids: string[]): Promise<RemovedRows> {
   return deleteWithAttempts(trx, trx.sql('deliveries').whereIn('id', ids).whereNull('event_id'))
 }
@@ -137,7 +137,8 @@ async function deleteWithAttempts(
   }
 }
 
-/** Without this job, the console would offer to send the missed events again. */
+/** Matches jobs that sent the missed events after the webhook was last disabled. Without such a
+ *  job, the console would offer to send these events again. */
 const IS_LAST_SEND_MISSED = `kind = 'send_missed' and exists (
   select 1 from webhooks where webhooks.id = bulk_jobs.webhook_id and webhooks.deleted_at is null
     and webhooks.disabled_at <= bulk_jobs.created_at)`

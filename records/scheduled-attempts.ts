@@ -1,6 +1,6 @@
-/** Scheduled attempts of all accounts: the backlog, and the attempts that are in the queue. The
- *  rows of `deliveries` are the source of truth: everything in the queue can be rebuilt from
- *  them. */
+/** Scheduled attempts of all accounts: the backlog (due, not in the queue yet), and the attempts
+ *  with a queued mark (`queued_at`), which are in the queue. The rows of `deliveries` are the
+ *  source of truth: everything in the queue can be rebuilt from them. */
 import type { Attempt } from './attempt.ts'
 import type { Db } from './database/open.ts'
 import { idIn, jsonRows, type Sql, select } from './database/statements.ts'
@@ -48,7 +48,7 @@ export async function listUnqueued(
 /** How many more attempts of each webhook may be queued. */
 interface FreeQuota {
   byWebhook: ReadonlyMap<string, number>
-  /** How many of each webhook that `byWebhook` does not name. */
+  /** The same for each webhook that `byWebhook` does not name. */
   ofOthers: number
 }
 
@@ -115,7 +115,7 @@ export async function listUnqueuedWithinQuota(
   return rows.flatMap(attemptsOfWebhook)
 }
 
-/** ID, finished attempts, and time of the next attempt. */
+/** ID of the delivery, number of its finished attempts, and time of its next attempt. */
 type BacklogEntry = [string, number, number]
 
 interface BacklogRow {
@@ -132,8 +132,9 @@ function attemptsOfWebhook({ due, ...webhook }: BacklogRow): Attempt[] {
   )
 }
 
-/** Planner statistics for the backlog are always stale: it has almost every row or almost none.
- *  Without this setting, PostgreSQL may read and sort all deliveries of a webhook. */
+/** Planner statistics for the backlog are always stale: sometimes almost every row of `deliveries`
+ *  is in it, sometimes almost none. Without this setting, PostgreSQL may read and sort all
+ *  deliveries of a webhook. */
 const FORCE_INDEX_ORDER = 'set local enable_sort = off'
 
 /** Attempts scheduled at or before `scheduledUntil`, and queued at or before `queuedUntil`: their

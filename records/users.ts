@@ -212,8 +212,8 @@ export interface UserAccess {
   permissions: Partial<Permissions>
 }
 
-/** Takes effect with the user's next request. An Admin who becomes a Member loses the grants.
- *  Undefined: the user does not exist. Throws `Refused` for grants of a Member, and for the
+/** The change takes effect with the user's next request. An Admin who becomes a Member loses the
+ *  grants. Undefined: the user does not exist. Throws `Refused` for grants of a Member, and for the
  *  Owner. */
 export async function updateAccess(
   scope: Scope,

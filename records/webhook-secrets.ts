@@ -54,8 +54,8 @@ interface SecretsPage {
   forUpdate?: boolean
 }
 
-/** A page of the encrypted secrets of the webhooks of all accounts, in the order of their IDs,
- *  without deleted webhooks. */
+/** A page of the webhooks of all accounts with their encrypted secrets, in the order of the webhook
+ *  IDs, without deleted webhooks. */
 export async function listSealedSecrets(
   sql: Sql,
   { afterId = LOWEST_ID, limit, forUpdate = false }: SecretsPage,

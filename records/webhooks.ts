@@ -215,8 +215,8 @@ export async function lockWebhook(scope: WriteScope, id: string): Promise<Webhoo
   return row && webhookFromRow(row)
 }
 
-/** Ends pending and retrying deliveries as failed, and erases the secrets: no attempt starts after
- *  the commit. The other columns stay for the log of the deliveries. */
+/** Ends pending and retrying deliveries as failed. Erases the secrets, because no attempt starts
+ *  after the commit. The other columns stay for the log of the deliveries. */
 export async function deleteWebhook(
   scope: WriteScope,
   id: string,

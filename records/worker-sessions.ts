@@ -49,7 +49,8 @@ export async function deleteOwnSession(connection: SessionConnection, id: string
   await connection.query('delete from worker_sessions where id = $1', [id])
 }
 
-/** The sessions of workers that have leased jobs. */
+/** The stored sessions: those of live workers, and the ended ones with the jobs that they had
+ *  leased. */
 export async function listWorkerSessions(
   db: Db,
 ): Promise<{ live: string[]; ended: { id: string; jobs: LeasedJob[] }[] }> {

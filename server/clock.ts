@@ -28,7 +28,7 @@ export interface ServerClock {
   /** Whether the clock may be wrong. */
   isInDoubt(): boolean
   /** The time for deletions by age. Undefined: the clock is in doubt, and nothing may be deleted.
-   *  Call it at the start of each deletion by age, and use its result until the end. */
+   *  Call it at the start of each deletion by age, and use its result until the deletion ends. */
   findDeletionTime(): Promise<DeletionTime | undefined>
   stop(): Promise<void>
 }
@@ -73,7 +73,7 @@ class ClockWatch {
   readonly #log: Logger
   readonly #clock: Clock
   spans: ClockSpan[] = []
-  /** The time of the last mark by the monotonic clock. Undefined until the first mark. */
+  /** The time of the last mark, by the monotonic clock. Undefined until the first mark. */
   #markedAtMs: number | undefined
   #loggedOffsetMs = 0
   #lastCheck: Promise<void> = Promise.resolve()
@@ -89,8 +89,9 @@ class ClockWatch {
     return this.#markedAtMs === undefined || doubtLeftMs(this.spans) > 0
   }
 
-  /** Reads the time, and stores a mark of it if a mark is due. After a jump, the new time counts
-   *  only once its mark is stored, so that a span covers the time of every row. */
+  /** Reads the time. Stores a mark of it if `mustMark` is true, a mark is due, or the clock has
+   *  jumped. After a jump, the new time counts only once its mark is stored, so that a span covers
+   *  the time of every row. */
   check({ mustMark = false } = {}): Promise<void> {
     // Checks run one after the other, also after one has failed.
     this.#lastCheck = this.#lastCheck

@@ -46,7 +46,7 @@ export interface Config {
   clientTimeoutMs: number
   /** The most open connections of clients to this node. */
   maxConnections: number
-  /** The start pauses the deliveries of the installation. */
+  /** The start of this node pauses the deliveries of the installation. */
   pausesDeliveries: boolean
   /** The keys that encrypt the webhook signing secrets in the database. */
   secretKeys: SecretKeys

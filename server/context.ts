@@ -5,7 +5,7 @@ import type { Principal } from '../records/api-keys.ts'
 /** State of a request that middleware stores for other middleware. */
 export interface RequestState {
   requestId: string
-  /** `traceparent` of the request's span, or without a span, of the client. Undefined: neither. */
+  /** `traceparent` of the request's span. Without a span, that of the client, if it sent one. */
   traceparent?: string
   /** Set when the path and method match an operation of the contract. */
   operationId?: OperationId

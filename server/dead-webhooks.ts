@@ -1,4 +1,4 @@
-/** Disables webhooks without a successful attempt for days, in the background. */
+/** Disables dead webhooks in the background: webhooks whose attempts have all failed for days. */
 import type { Logger } from 'pino'
 import type { DeletionTime } from '../records/clock-spans.ts'
 import type { Db } from '../records/database/open.ts'

@@ -1,4 +1,5 @@
-/** The only place that responds to an error of the API. All other code throws. */
+/** Responds to the errors of the API: all other code throws. Only `respondToUnreadable` in http.ts
+ *  responds itself, to requests that Node cannot parse. */
 import { HttpError } from 'http-errors'
 import type { Logger } from 'pino'
 import { InvalidInput, StatusError } from '../errors.ts'

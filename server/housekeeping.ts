@@ -10,9 +10,9 @@ import type { ServerClock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { RemovalMetrics } from './metrics-database.ts'
 
-/** A run applies all rules of one schedule once. `lockKey` is a PostgreSQL advisory lock that only
- *  these runs use. A run ends early when another node has the lock. With one lock for both
- *  schedules, the many runs of `minute` would end a long run of `hour`. */
+/** A run applies all removal rules of one schedule once. `lockKey` is a PostgreSQL advisory lock
+ *  that only these runs use. A run ends early when another node has the lock. With one lock for
+ *  both schedules, the many runs of `minute` would end a long run of `hour`. */
 const SCHEDULES = {
   minute: {
     kind: 'housekeeping',

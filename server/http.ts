@@ -9,7 +9,7 @@ import { v7 as uuidv7 } from 'uuid'
 export const KEEP_ALIVE_TIMEOUT_MS = 65_000
 export const CLIENT_TIMEOUT_MS = 60_000
 export const MAX_CONNECTIONS = 5_000
-/** How often slow clients are looked for within one client timeout. */
+/** The number of checks for slow clients within one client timeout. */
 const CHECKS_PER_TIMEOUT = 12
 
 export interface HttpServer {

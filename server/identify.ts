@@ -4,8 +4,8 @@ import type { Context, Next } from './context.ts'
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
 
-/** Koa middleware: sets the request ID, which a client may choose, the trace, and the headers that
- *  every response has. */
+/** Koa middleware: sets the request ID, the `traceparent` of the client, and the headers that every
+ *  response has. A client may choose the request ID. */
 export async function identify(ctx: Context, next: Next): Promise<void> {
   const requested = ctx.get('X-Request-Id')
   ctx.state.requestId = REQUEST_ID.test(requested) ? requested : randomUUID()

@@ -60,7 +60,7 @@ function readQuery(ctx: Context, operation: OperationRow): Query {
   return { query: Object.fromEntries(values), spellings }
 }
 
-/** `filter[status][]` → `filter[status]`, if that is a list. */
+/** `filter[status][]` → `filter[status]`, if `filter[status]` is a list parameter. */
 function parameterName({ query }: OperationRow, spelling: string): string {
   const base = spelling.replace(/\[\]$/, '')
   return query[base]?.type === 'list' ? base : spelling

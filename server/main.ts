@@ -60,11 +60,12 @@ export interface ServerOptions {
   log: Logger
   /** Replaces the clock of the database. */
   now?: () => Date
-  /** Embedded PostgreSQL that was started before. */
+  /** The thread of an embedded PostgreSQL that the caller has started. */
   queueThread?: Promise<Thread>
 }
 
-/** The parts of a server. The optional ones have not started yet, or belong to another role. */
+/** The parts of a server. An optional part is undefined until it starts, or if this server does not
+ *  have it. */
 interface Parts {
   db: Db
   unwatchEvents: () => void
@@ -74,7 +75,7 @@ interface Parts {
   http?: HttpServer
   metricsHttp?: HttpServer
   engine?: Engine
-  /** Set when the engine is stopping. */
+  /** Resolves when the engine has stopped. Set when `drain` begins to stop it. */
   engineStopped?: Promise<void>
   backgroundWork: BackgroundWork[]
 }

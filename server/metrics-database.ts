@@ -100,7 +100,7 @@ export function reportClock(registry: Registry, db: Db, clock: ServerClock): voi
 
 export interface RemovalMetrics {
   onRemoved(table: string, rows: number): void
-  /** The rules of one kind have removed all rows that were due. */
+  /** Call it when all rules of one kind have removed their expired rows. */
   onRun(kind: 'housekeeping' | 'retention', at: Date): void
 }
 

@@ -10,7 +10,7 @@ const INTERVAL_MS = 1_000
 const WARN = 40
 
 /** A pino hook: writes the first error of an outage, then at most one line a second, which counts
- *  the others by message. */
+ *  the further errors by message. */
 export function summariseOutages(): LogMethodHook {
   let isWaiting = false
   let repeated: Record<string, number> = {}

@@ -67,8 +67,8 @@ function newWriteCheck(db: Db): () => Promise<UnreadyReason | undefined> {
   return async () => {
     if (performance.now() - checkedAtMs >= CHECK_EVERY_MS) {
       checkedAtMs = performance.now()
-      // A refusal is noted in `db.storage`. Other errors concern the database, which has its own
-      // check.
+      // `transaction` notes a refused write in `db.storage`. Other errors concern the database,
+      // which has its own check.
       running = running.then(() => checkWrite(db)).catch(() => undefined)
     }
     await running

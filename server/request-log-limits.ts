@@ -12,7 +12,7 @@ export class RepeatFinder {
 
   /** The ID of the stored request that this one repeats. Undefined if it repeats none: the caller
    *  stores this request, and later requests can repeat it if it has 429. */
-  find({ id, apiKeyId, status, at }: RefusedRequest): string | undefined {
+  find({ id, apiKeyId, status, at }: AnsweredRequest): string | undefined {
     if (status !== 429) return undefined
     const earlier = this.#stored.get(apiKeyId)
     if (earlier && Math.abs(at - earlier.at) < REPEAT_MS) return earlier.id
@@ -22,7 +22,7 @@ export class RepeatFinder {
   }
 }
 
-interface RefusedRequest {
+interface AnsweredRequest {
   id: string
   apiKeyId: string
   status: number

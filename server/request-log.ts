@@ -188,8 +188,8 @@ const SECRET = new RegExp(`whsec${UNDERSCORE}(?:${WORD_CHARACTER}|${BASE64_SIGN}
 
 /** Masks API keys and signing secrets. */
 export function maskSecrets(text: string): string {
-  // Nearly no text has either, and the search for a fixed string is many times faster than a
-  // pattern.
+  // Nearly no text has `mst` or `whsec`, and the search for a fixed string is many times faster
+  // than a pattern.
   if (!text.includes('mst') && !text.includes('whsec')) return text
   return text.replace(KEY, 'mst_$1…').replace(SECRET, 'whsec_…')
 }

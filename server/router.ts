@@ -32,7 +32,7 @@ const templateRoutes = routes
   .filter(({ parameters }) => parameters.length > 0)
   .sort((a, b) => fixedLength(b) - fixedLength(a))
 
-/** Throws 401. */
+/** Throws 401 unless the request has a valid API key. */
 type AssertAuthenticated = (ctx: Context, id: OperationId | undefined) => void
 
 /** Stores the operation and its path parameters in the request's state. Sets the headers of a

@@ -44,7 +44,7 @@ export async function checkSchema(
   }
   // After a failure, the last result counts until the catalogue can be read again.
   const logFailure = (error: unknown): void => {
-    // Another check reports that the database is unavailable.
+    // `checkSecretKey` in readiness.ts reports that the database is unavailable.
     if (!isUnavailable(error))
       log.warn({ err: error }, 'The schema of the database could not be compared')
   }

@@ -92,7 +92,7 @@ interface BulkJobOptions {
   createdBy: string | null
 }
 
-/** Counts the selected deliveries and starts the job. Throws as `insertBulkJob` does. */
+/** Counts the selected events or deliveries, and starts the job. Throws as `insertBulkJob` does. */
 export async function startBulkJob(
   db: Db,
   accountId: string,
@@ -107,8 +107,8 @@ export async function startBulkJob(
 
 /** How long a job runs before other jobs run. */
 const TURN_MS = 5_000
-/** At a low rate, there are fewer batches. A job is paused or cancelled only between two
- *  batches. */
+/** A job with a lower rate has fewer batches, of one delivery each. A job is paused or cancelled
+ *  only between two batches. */
 const MAX_BATCHES_PER_SECOND = 4
 /** After an interruption, a job makes up for at most this much of the lost time. */
 const MAX_CATCH_UP_MS = 1_000

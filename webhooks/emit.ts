@@ -51,6 +51,8 @@ export async function emitMany(scope: WriteScope, events: NewEvent[], now: Date)
   await insertDeliveries(scope, deliveries, now)
 }
 
+/** Uses the webhooks that were read when the transaction began, unless they may have changed
+ *  since. */
 async function findSubscriptions({
   sql,
   accountId,

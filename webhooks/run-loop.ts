@@ -40,7 +40,7 @@ export class RunLoop {
 }
 
 export interface BackgroundWork {
-  /** Runs now. */
+  /** Runs the work now, or once more after the current run. */
   wake(): void
   stop(): Promise<void>
 }

@@ -19,7 +19,7 @@ export class WrongSecretKey extends Refused {
 }
 
 /** Throws `WrongSecretKey` when the keys do not fit the database. The first call stores the
- *  check value of the key. */
+ *  check value of the key from `findFirstKey`. */
 export async function proveSecretKeys(db: Db, keys: SecretKeys): Promise<void> {
   await transaction(db, (trx) => lockSecretKeys(trx, keys))
 }
@@ -31,9 +31,10 @@ export async function findSecretKeyProblem(db: Db, keys: SecretKeys): Promise<st
   return state && describeProblem(state, keys)
 }
 
-/** The key that encrypts new secrets in this transaction. Until `startRotation`, a process that
- *  already has the new key still gets the previous one. `startRotation` (rotate-secret-key.ts)
- *  waits for the end of this transaction. Throws `WrongSecretKey` when the keys do not fit. */
+/** The key that encrypts new secrets in this transaction. Until `startRotation`
+ *  (rotate-secret-key.ts) has run, a process that already has the new key still gets the previous
+ *  one. `startRotation` waits for the end of this transaction. Throws `WrongSecretKey` when the
+ *  keys do not fit. */
 export async function findSealingKey(trx: TrxSql, keys: SecretKeys): Promise<string> {
   const { current } = await lockSecretKeys(trx, keys)
   const key = findKey(keys, current)
@@ -42,8 +43,8 @@ export async function findSealingKey(trx: TrxSql, keys: SecretKeys): Promise<str
 }
 
 /** Locks the state until the end of the transaction, and returns it if the keys fit. Otherwise
- *  throws `WrongSecretKey`. If no check value is stored, stores that of `findFirstKey`. With `for
- *  share`, other transactions can encrypt secrets meanwhile. */
+ *  throws `WrongSecretKey`. If no check value is stored, stores that of the key from
+ *  `findFirstKey`. With `for share`, other transactions can encrypt secrets meanwhile. */
 export async function lockSecretKeys(
   { dialect, sql }: TrxSql,
   keys: SecretKeys,

@@ -27,7 +27,7 @@ export class Turns {
 }
 
 /** Returns a function whose calls resolve one by one, each in a later turn of the event loop, so
- *  that the work after many concurrent calls does not block the process. */
+ *  that the work after many concurrent calls does not block the process. Independent of `Turns`. */
 export function oneEachTurn(): () => Promise<void> {
   let last = Promise.resolve()
   return () => {

@@ -25,8 +25,8 @@ export interface Announcements {
   notifyOtherNodes(topicName: string): void
   /** Resolves when the other nodes were notified of everything. */
   flushNotifications(): Promise<void>
-  /** Calls the subscribers of the topic that the text of a notification names. Undefined:
-   *  notifications may have been lost, so all subscribers are called. */
+  /** Calls the subscribers of the topic that the text of a notification names. Without `text`,
+   *  calls all subscribers, because notifications may have been lost. */
   receiveNotification(text?: string): void
 }
 

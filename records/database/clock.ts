@@ -23,7 +23,8 @@ function readTime(db: Db): Promise<Reading> {
   })
 }
 
-/** `read` returns epoch milliseconds. The process may pause before it, during it and after it. */
+/** `read` returns epoch milliseconds. The process may pause before, during and after `read`, so the
+ *  reading is a range. */
 async function takeReading(read: () => number | Promise<number>): Promise<Reading> {
   const startedAtMs = performance.now()
   const now = await read()

@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, sqliteFile } from './open.ts'
 import { select } from './statements.ts'
 
-/** Pages that one step returns: 1 MiB by default. A step blocks other writers for some
- *  milliseconds. */
+/** Pages that one step returns: 1 MiB with SQLite's default page size. A step blocks other writers
+ *  for some milliseconds. */
 const STEP_PAGES = 256
 /** Between two steps, so that other writers get their turn. */
 const STEP_PAUSE_MS = 50

@@ -84,7 +84,8 @@ export class TransactionConnection {
     return this.#connection
   }
 
-  /** Called by knex's PostgreSQL client. pg runs queries in the order of the calls. */
+  /** Called by `direct` and by knex's PostgreSQL client. pg runs queries in the order of the calls,
+   *  so the collected inserts run first. */
   query(...args: unknown[]): unknown {
     const { pooled } = this
     void this.sendCollected()

@@ -1,4 +1,4 @@
-/** The files in records/migrations/. One that has landed must not change: its checksum is in
+/** The files in records/migrations/. A file that has landed must not change: its checksum is in
  *  records/migration-checksums.json. */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'

@@ -102,7 +102,7 @@ function openPostgres(
   const settings = {
     lock_timeout: lockTimeoutMs,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
-    // 0 overrides the limit that the role may have.
+    // 0 overrides a timeout that is set for the PostgreSQL user.
     statement_timeout: statementTimeoutMs ?? 0,
   }
   const pool = knex({

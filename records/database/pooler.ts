@@ -7,8 +7,8 @@ import { withConnection } from './connection.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
 /** How often `assertOwnSessions` looks for a shared session. With a pooler in transaction mode,
- *  nearly every round finds one. */
-const ROUNDS = 10
+ *  nearly every look finds one. */
+const LOOKS = 10
 
 /** Behind a pooler, leaves nothing in a session: statements get no names, and settings belong to a
  *  transaction. */
@@ -67,7 +67,7 @@ export async function assertOwnSessions(databaseUrl: string): Promise<void> {
   }
   const areShared = await withConnection(config, (first) =>
     withConnection(config, async (second) => {
-      for (let round = 0; round < ROUNDS; round++)
+      for (let look = 0; look < LOOKS; look++)
         if (await haveSharedSession(first, second)) return true
       return false
     }),

@@ -21,8 +21,8 @@ export interface Source {
 /** An open transaction. */
 export interface Trx extends Source {
   /** On PostgreSQL, resolves at once and sends the insert with the next statement of the
-   *  transaction or with COMMIT, which saves round trips. An error of the insert then ends the
-   *  transaction. */
+   *  transaction or with COMMIT, which saves round trips. Sends many collected rows at once, and
+   *  waits for the result. An error of the insert ends the transaction. */
   insert(insert: Insert): Promise<void>
   /** Are the results of `Opening.read` still current? PostgreSQL: until the transaction sends
    *  another statement. SQLite: always, because no other transaction writes. */
@@ -170,7 +170,7 @@ async function runOnConnection<Result, T>(
     return value
   } catch (error) {
     await connection.end()
-    // Also when the opening has failed: its BEGIN may have succeeded.
+    // Rolls back even when the opening has failed: its BEGIN may have succeeded.
     if (!hasEnded)
       await send('ROLLBACK;', ROLLBACK_TIMEOUT_MS).catch((failure: Error) =>
         discardConnection(pooled, failure.message),
@@ -181,7 +181,7 @@ async function runOnConnection<Result, T>(
   }
 }
 
-/** All in one message, so that PostgreSQL runs nothing after a BEGIN that fails. */
+/** BEGIN and the select are one message, so that PostgreSQL skips the select when BEGIN fails. */
 function beginText({ isIdentified, lock }: Opening<unknown>): string {
   const columns = [
     ...(isIdentified ? ['pg_current_xact_id()'] : []),

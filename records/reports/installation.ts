@@ -50,7 +50,8 @@ export async function findDamage({ read }: Db): Promise<string | undefined> {
   return row?.quick_check === 'ok' ? undefined : row?.quick_check
 }
 
-/** Whether a worker leads, by the clock of the database. PostgreSQL only. */
+/** Whether a worker is the leader, by the clock of the database. Only the leader has a lease.
+ *  PostgreSQL only. */
 export async function hasLeader({ read }: Db): Promise<boolean> {
   return (await read('leases').whereRaw(`expires_at > ${NOW_SQL}`).first('name')) !== undefined
 }

@@ -1,7 +1,7 @@
-/** Statistics of API requests: number, statuses, durations. Without a filter, they come from the
- *  request log, or from the counts per minute and hour if the log has too many requests. With a
- *  filter, they come from the log. If the range has too many requests to search, `toSearchable`
- *  leaves only the newest of them. */
+/** Statistics of the API requests in a time range: number, statuses, durations. Without a filter
+ *  besides the range, they come from the request log, or from the counts per minute and hour if the
+ *  range has more than `MAX_READ_REQUESTS`. With a filter, they come from the log: `toSearchable`
+ *  then cuts the range to the newest `MAX_SEARCHED_REQUESTS`. */
 import type { Scope } from '../database/scope.ts'
 import { type Condition, select } from '../database/statements.ts'
 import { type Bin, binColumns, percentile, toBins } from '../duration-bins.ts'
@@ -222,7 +222,7 @@ async function countOperations(
   }))
 }
 
-/** SQL for the number of a bin. Each bin is 4 % wide. */
+/** SQL for the index of the bin of a duration. A bin ends 4 % above its start. */
 const DURATION_BIN = `cast(floor(
   ln(cast(case when duration_ms < 0.01 then 0.01 else duration_ms end as double precision)) * 25
 ) as integer)`

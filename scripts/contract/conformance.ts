@@ -10,9 +10,9 @@ interface Validator {
 
 /** The validators that `muster generate` wrote for the contract. */
 export interface Validators {
-  /** By operation ID and status. `headers` validates an object with lower-case names; null: the
-   *  contract declares no header. `body` has the validator of each media type, or null for one that
-   *  is not JSON. A `body` of null: the response must not have one. */
+  /** By operation ID, then by status. `headers` validates an object with lower-case names; null:
+   *  the contract declares no header. `body` has a validator for each media type, or null for a
+   *  media type that is not JSON. If `body` itself is null, the response must have no body. */
   responses: Readonly<
     Record<
       string,
@@ -28,7 +28,8 @@ export interface Validators {
   events: Readonly<Record<string, { payload: Validator; headers: Validator }>>
 }
 
-/** Throws ContractBroken for the first part of the response that the contract does not allow. */
+/** Throws ContractBroken for the first part of the response that the contract does not allow, and
+ *  for every status from 500, even a declared one. */
 export function assertConforms(
   { responses }: Validators,
   operationId: string,

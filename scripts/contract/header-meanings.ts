@@ -15,8 +15,8 @@ import { isValid } from './values/validity.ts'
 /** `Date` has whole seconds, and a response takes time. */
 const CLOCK_TOLERANCE_SECONDS = 5
 
-/** Throws ContractBroken unless the headers of the response have values that
- *  `x-response-headers`, and the `x-` words of the `declared` headers, allow. */
+/** Throws ContractBroken unless the contract allows the values of the response headers. Checks the
+ *  headers of `x-response-headers`, and the headers of `declared` that have `x-` words. */
 export function assertHeaderMeanings(
   contract: Contract,
   declared: OperationResponse | undefined,

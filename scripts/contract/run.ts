@@ -131,8 +131,8 @@ export function toText(value: unknown): string {
   return Array.isArray(value) ? value.join(',') : String(value)
 }
 
-/** The path of a new record if the operation writes. For a GET, the path of the shared record, once
- *  the service has finished that record. */
+/** The operation's path with the IDs of new records, or for a GET, of shared records. For a GET,
+ *  waits until the service has finished the record that the path names. */
 export async function preparePath(run: Run, operation: Operation): Promise<string> {
   if (operation.method !== 'get') return run.records.newPath(operation)
   const path = await run.records.sharedPath(operation)

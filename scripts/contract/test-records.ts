@@ -76,8 +76,9 @@ export class TestRecords {
       }
   }
 
-  /** Nested kinds come after the kinds above them. Within a level, kinds that no request can create
-   *  come last: the service creates their records after requests for other kinds. */
+  /** Creates the shared records. Nested kinds come after the kinds above them. Within a level,
+   *  kinds that no request can create come last: the service creates their records after requests
+   *  for other kinds. */
   async createShared(): Promise<void> {
     const ordered = this.#kinds.toSorted(
       (a, b) =>
@@ -184,7 +185,7 @@ export class TestRecords {
     return ids
   }
 
-  /** Notes the record that the response created, for its deletion. */
+  /** If the response reports a new record, notes the record for its deletion. */
   noteCreated({ status, headers }: ReceivedResponse): void {
     const path = headers.get('location') ?? ''
     const canDelete = this.#kinds.some(({ remove }) => remove && matchesTemplate(remove.path, path))

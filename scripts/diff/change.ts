@@ -1,4 +1,5 @@
-/** One change of an operation or event from the base, an earlier contract, to the revision. */
+/** One change of an operation or event from the base, the older contract, to the revision, the
+ *  newer contract. */
 import type { Contract } from '../model/contract.ts'
 import { readDeprecationMarks } from '../model/deprecations.ts'
 import { dereference } from '../model/references.ts'

@@ -36,8 +36,8 @@ export interface Problem {
 }
 
 export interface DiffOptions {
-  /** A git revision of the repository of `root`, or the folder of another contract. Default: the
-   *  folder `RELEASED`. */
+  /** A git revision of the repository of `root`, or the folder of an earlier contract. Default:
+   *  the folder `RELEASED`. */
   base?: string
   /** The folder of the revision. */
   root?: string
@@ -50,8 +50,8 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export const RELEASED = 'docs/released'
 const CONTRACTS = ['openapi.yaml', 'asyncapi.yaml'] as const
 
-/** Throws `Refused` if the base is missing or faulty, and `ContractError` or `UnsupportedDocument`
- *  if the revision is faulty. */
+/** Throws `Refused` if the base cannot be read, and `ContractError` or `UnsupportedDocument` if the
+ *  revision is faulty. */
 export async function diff({
   base,
   root = ROOT,
@@ -77,7 +77,8 @@ function toProblem({ file, position, problem }: Fault): Problem {
   return { file, line: position.line, problem }
 }
 
-/** Copies the contract of `root`, or the document of another team, to `RELEASED`. */
+/** Copies the contract of `root` to `RELEASED`: openapi.yaml and asyncapi.yaml, or the OpenAPI
+ *  document of another team. */
 export async function keepReleased(root = ROOT): Promise<void> {
   const released = join(root, RELEASED)
   if (hasPlainDocument(root))

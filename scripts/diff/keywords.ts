@@ -50,7 +50,7 @@ const COMPARED_KEYWORDS = [
   'anyOf',
   'allOf',
 ]
-/** Keywords that `compareOthers` leaves out: other functions compare them, or they only describe. */
+/** Keywords that `compareOthers` skips: other functions compare them, or they only describe. */
 const SKIPPED_KEYWORDS = new Set([...COMPARED_KEYWORDS, ...ANNOTATIONS])
 
 /** Calls `add` for each change of a keyword. schemas.ts compares the subschemas. */
@@ -198,7 +198,8 @@ function compareEnums(old: Schema, now: Schema, add: Add): void {
 }
 
 /** The values of `enum`. `other` is the same schema in the other revision. A constant counts as an
- *  `enum` with one value, unless `other` has a constant, too: `compareConstants` compares them. */
+ *  `enum` with one value, unless `other` also has a constant: then `compareConstants` compares the
+ *  two. */
 function listValues(schema: Schema, other: Schema): readonly unknown[] | undefined {
   const isOnlyHere = schema.const !== undefined && other.const === undefined
   return isOnlyHere ? [schema.const] : schema.enum

@@ -122,7 +122,7 @@ function describeRateLimit({ rateLimit }: Operation): string {
     : 'has no rate limit any more'
 }
 
-/** The tag names the class of the operations in generated clients. */
+/** Generated clients name a class after the tag. */
 function compareTags(subject: Subject, old: Operation, now: Operation): Change[] {
   if (old.tag === now.tag) return []
   const { openapi, tags } = subject.revision

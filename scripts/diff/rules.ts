@@ -40,7 +40,7 @@ export const RULES = {
   'api-rate-limit-increased': 'safe',
   'new-required-request-parameter': 'breaking',
   'new-optional-request-parameter': 'safe',
-  // Risky in oasdiff. This service refuses undeclared query parameters.
+  // Only risky in oasdiff. But this service refuses undeclared query parameters.
   'request-parameter-removed': 'breaking',
   'request-parameter-became-required': 'breaking',
   'request-parameter-became-optional': 'safe',
@@ -139,11 +139,11 @@ export const SCHEMA_RULES = {
   'additional-properties-disallowed': { request: 'breaking', response: 'safe' },
   'additional-properties-allowed': { request: 'safe', response: 'safe' },
   'one-of-added': { request: 'safe', response: 'breaking' },
-  // The new alternative depends on a new value of the tag, the property that tells the alternatives
-  // apart: it is only for values that the older revision does not have.
+  // The new alternative is only for new values of the tag, the property that tells the alternatives
+  // apart.
   'dependent-one-of-added': { request: 'safe', response: 'risky' },
-  // A single schema becomes alternatives. In a response, each alternative alone would be `safe` or
-  // `code`. A request that was valid may match none of them.
+  // A single schema becomes alternatives. Each alternative alone, in place of the schema, would be
+  // a change of level `safe` or `code`. But `oneOf` refuses a request that several of them accept.
   'one-of-split': { request: 'breaking', response: 'safe' },
   'one-of-removed': { request: 'breaking', response: 'safe' },
   'discriminator-changed': { request: 'code', response: 'code' },

@@ -19,12 +19,12 @@ export interface Comparison {
   base: PlacedSchema
   revision: PlacedSchema
   direction: Direction
-  /** Prefix of the rules: `request-body`, `response-property` or `event-payload`. */
+  /** Prefix of the rules, for example `request-body` or `response-property`. */
   subject: string
   /** Prefix of the rules for the properties of the schema. */
   propertySubject: string
-  /** The names of properties from the subject to the schema. `[]` stands for the items of a list,
-   *  `*` for undeclared properties. */
+  /** The names of properties from the outermost schema to this one. `[]` stands for the items of a
+   *  list, `*` for undeclared properties. */
   path: string[]
 }
 
@@ -201,7 +201,8 @@ function compareProperties(here: Comparison, old: Schema, now: Schema): SchemaFi
 }
 
 /** Pairs equal alternatives first. Then pairs each other new alternative with the first unpaired
- *  old one of its type. New alternatives that do not break all unpaired old ones come first. */
+ *  old one of its type. New alternatives that are no breaking change of at least one
+ *  unpaired old one are paired before the others. */
 function compareAlternatives(
   here: Comparison,
   before: Located<Schema>[],

@@ -1,5 +1,5 @@
-/** When Ajv refuses a schema, the faulty schema may be one inside it, or one that it refers to. These
- *  functions find it. */
+/** When Ajv refuses a schema, the faulty schema may be one inside it, or one that it refers to.
+ *  `failAtCulprit` finds the faulty one. */
 import { locate } from '../model/references.ts'
 import { listSubschemas, mapSubschemas, type Schema } from '../model/schema.ts'
 import {

@@ -11,7 +11,7 @@ export async function formatFiles(root: string, files: string[]): Promise<void> 
   await promisify(execFile)(process.execPath, args, { cwd: root })
 }
 
-/** Throws `Refused` if it is not installed. */
+/** The path of Biome. Throws `Refused` if Biome is not installed. */
 export function findFormatter(): string {
   return findDevelopmentProgram('@biomejs/biome', 'bin/biome')
 }

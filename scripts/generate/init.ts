@@ -15,8 +15,8 @@ const PROGRAM = fileURLToPath(new URL('../../bin/muster.js', import.meta.url))
 
 /** Copies the document and the files that it refers to into `directory`, and generates the service
  *  there. Throws `Refused`, and changes nothing, if `directory` has content or there is no
- *  document. Throws `UnsupportedDocument` with every finding. After this and any later error,
- *  `directory` is empty again or deleted. */
+ *  document. Throws `UnsupportedDocument` with every finding. After any error while it copies or
+ *  generates, `directory` is empty again or deleted. */
 export async function init(directory: string, document: string): Promise<GenerateResult> {
   const target = statSync(directory, { throwIfNoEntry: false })
   if (target && (!target.isDirectory() || (await readdir(directory)).length > 0))

@@ -51,7 +51,7 @@ function convertNode(node: unknown, key = ''): unknown {
   return mapValues(node, convertNode)
 }
 
-/** OpenAPI 3.1 keeps the discriminator, which JSON Schema does not have. */
+/** Keeps the discriminator, which `toJsonSchema` drops: OpenAPI 3.1 has discriminators. */
 function convertSchema(schema: Schema): Schema {
   const { discriminator } = schema
   return { ...toJsonSchema(schema), ...(discriminator !== undefined && { discriminator }) }
@@ -72,7 +72,7 @@ function toWebhook(sources: Sources, event: EventMessage): object {
       tags: ['Webhooks'],
       summary: event.summary,
       description: event.description,
-      // The receiver verifies the signature in the headers.
+      // Deliveries have no credentials: the receiver verifies the signature in the headers.
       security: [],
       parameters: declared.map(([name, { description, ...schema }]) => ({
         name,

@@ -1,4 +1,5 @@
-/** generated/operations.ts: the operations as data, and the types of their parts by operationId. */
+/** generated/operations.ts: the operations as data, and the types of their parts (parameters,
+ *  bodies and event types) by operationId. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { dereference, inlineReferences } from '../model/references.ts'
@@ -165,8 +166,8 @@ function toRow(sources: Sources, operation: Operation): object {
   }
 }
 
-/** One pair for `filters` of the row: the filter's name and its value. Empty for a parameter that
- *  is not a filter. */
+/** The entry of the parameter in `filters` of the row. Empty for a parameter that is not a
+ *  filter. */
 function toFilter(sources: Sources, parameter: Parameter): [string, object][] {
   const name = filterName(parameter.name)
   if (name === undefined) return []
@@ -192,7 +193,8 @@ function toQueryParameter(
   return defaultValue === undefined ? { type } : { type, default: defaultValue }
 }
 
-/** The values of the parameter, or of each item of its list. Null if it is not an enumeration. */
+/** The values of `enum` that the parameter can have, or that the items of its list can have. Null
+ *  without `enum`. */
 function listOptions(sources: Sources, { schema }: Parameter): string[] | null {
   const { items, enum: values } = followSchema(sources, schema)
   const options = items ? followSchema(sources, { ...schema, value: items }).enum : values

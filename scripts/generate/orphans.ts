@@ -50,14 +50,16 @@ function describeHandler(name: string): Remark {
   return { file: `handlers/${name}.ts`, line: null, message }
 }
 
-/** The IDs of the operations when generated/ was last written. */
+/** The operation IDs in generated/operations.ts, which still has the operations that were removed
+ *  since it was written. */
 async function generatedIds(root: string): Promise<string[]> {
   const text = await readFile(join(root, 'generated/operations.ts'), 'utf8').catch(() => '')
   const union = /^export type OperationId =((?:\n {2}\| '\w+')*)/m.exec(text)?.[1] ?? ''
   return [...union.matchAll(/'(\w+)'/g)].map(([, id]) => id ?? '')
 }
 
-/** Lines of tests, hooks and guides that still mention these names. */
+/** A remark for each line of a test, hook or guide that has one of `names`. Skips the files
+ *  `except`. */
 async function findMentions(
   root: string,
   names: Set<string>,

@@ -14,7 +14,7 @@ export function renderResources(contract: Contract): string {
     if (module === undefined || module === NO_MODULE) return []
     const operations = contract.operations.filter(({ tag }) => tag === name)
     return operations.flatMap(
-      (list) => toRow(contract, list, operations, { module, description }) ?? [],
+      (operation) => toRow(contract, operation, operations, { module, description }) ?? [],
     )
   })
   return `${HEADER}import type { Schema } from '../scripts/model/schema.ts'
@@ -102,7 +102,8 @@ export function isList({ sources }: Contract, { method, success }: Operation): b
   return properties.data?.type === 'array' && properties.meta !== undefined
 }
 
-/** The row of a resource. Undefined if `findRecordOperations` finds none. */
+/** The resource of the operation `list`, as an item of `resources` in generated/resources.ts.
+ *  Undefined if `findRecordOperations` returns undefined. */
 function toRow(
   contract: Contract,
   list: Operation,
@@ -177,7 +178,7 @@ export function filterName(parameter: string): string | undefined {
   return /^filter\[(.+)\]$/.exec(parameter)?.[1]
 }
 
-/** The keywords that forms and tables use. */
+/** The keywords that the forms and tables of the console use. */
 const CONSOLE_KEYWORDS = new Set([
   ...['type', 'format', 'description', 'nullable', 'enum', 'default'],
   ...['items', 'properties', 'required', 'additionalProperties', 'allOf', 'anyOf', 'oneOf'],
@@ -202,9 +203,9 @@ function inlineForConsole(
     ]),
   )
   const alternatives = whole.oneOf ?? []
-  const tag = findTag(alternatives)
-  if (tag !== undefined)
-    return { ...mergeAlternatives(alternatives, tag), description: whole.description }
+  const tagName = findTag(alternatives)
+  if (tagName !== undefined)
+    return { ...mergeAlternatives(alternatives, tagName), description: whole.description }
   return Object.fromEntries(
     Object.entries({ ...whole, default: readDefault(whole) }).filter(
       ([keyword, value]) => CONSOLE_KEYWORDS.has(keyword) && value !== undefined,

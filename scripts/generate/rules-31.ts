@@ -15,7 +15,7 @@ import { filterName } from './resources.ts'
 
 export type Schemas = Readonly<Record<string, Schema>>
 
-/** Component schemas with the rules, in JSON Schema 2020-12. */
+/** Adds the rules to component schemas. The schemas are in JSON Schema 2020-12. */
 export function withRules({ operations }: Contract, schemas: Schemas): Schemas {
   return mapValues(schemas, (schema) =>
     withNamePatterns(
@@ -73,7 +73,7 @@ function listFilters(operations: Operation[], resource: unknown): string[] {
   return (names ?? []).filter((name) => name !== undefined)
 }
 
-/** Adds a rule to the parameter `sort`: no field may be named in both orders. Returns other
+/** Adds a rule to the parameter `sort`: no field may occur both with and without `-`. Returns other
  *  parameters unchanged. */
 export function withDistinctFields(parameter: object, schemas: Schemas): object {
   const { name, schema } = parameter as { name?: string; schema?: Schema }

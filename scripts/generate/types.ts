@@ -48,7 +48,8 @@ export type EventData = { [T in EventType]: EventPayloads[T]['data'] }
 `
 }
 
-/** The payloads and every schema they refer to, by name, with local references. */
+/** The payloads and every schema that they refer to, by name. References become
+ *  `#/components/schemas/<name>`. */
 export function listPayloadSchemas({ sources, events }: Contract): Record<string, Schema> {
   const schemas: Record<string, Schema> = {}
   const origins = new Map<string, Located<Schema>>()
@@ -116,7 +117,7 @@ function toNodes(
 
 type OpenapiTypescript = Awaited<ReturnType<typeof loadOpenapiTypescript>>
 
-/** The main module of openapi-typescript would load Redocly, too. */
+/** Does not import the main module of openapi-typescript, because it also loads Redocly. */
 async function loadOpenapiTypescript() {
   try {
     const [{ default: transformSchema }, { scanDiscriminators, resolveRef }, { astToString }] =

@@ -7,7 +7,8 @@ import { MODULE_CODE } from './ajv.ts'
 import { type Compiler, newCompiler, type Openness } from './compiler.ts'
 import { HEADER, literal } from './typescript-text.ts'
 
-/** The text of generated/validators.js: tables of functions by operation and event. */
+/** The text of generated/validators.js: the functions that validate requests, responses and
+ *  deliveries, in tables by operation or event type. */
 export function renderValidators({ sources, operations, events }: Contract): string {
   const compiler = newCompiler(sources, MODULE_CODE)
   const tables = {
@@ -42,7 +43,7 @@ export function renderValidators({ sources, operations, events }: Contract): str
         type,
         {
           payload: compile(compiler, `${payloadName}_payload`, payload, 'closed'),
-          // Open: every request has additional headers.
+          // Open: a delivery also has headers that asyncapi.yaml does not declare.
           headers: compile(compiler, `${payloadName}_headers`, headers, 'open'),
         },
       ]),

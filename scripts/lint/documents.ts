@@ -22,7 +22,7 @@ interface Document {
 }
 
 const FOLDERS = ['docs', 'client', 'deploy']
-/** Released contracts are never changed. */
+/** Released contracts are never changed, so they are not checked. */
 const RELEASED = 'docs/released/'
 /** The changelog may name operations of earlier versions. */
 const HISTORY = 'CHANGELOG.md'

@@ -42,7 +42,7 @@ function checkBody({ id, body }: Operation): Finding[] {
   return [{ ...body.place, problem }]
 }
 
-/** Dredd identifies a transaction by path and summary. */
+/** The hooks of Dredd identify an operation by its path and summary. */
 function checkSummary(
   { operations }: Contract,
   { id, path, summary, place }: Operation,

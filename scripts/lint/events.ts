@@ -2,7 +2,8 @@ import type { Contract } from '../model/contract.ts'
 import { listSentMessages } from '../model/events.ts'
 import { type Finding, type Source, valueAt } from '../model/source.ts'
 
-/** Events that no channel sends. Generators of documents and clients start at the channels. */
+/** Events that no channel sends. Generators of documents and clients start at the channels, so they
+ *  miss such events. */
 export function findEventsWithoutChannel(contract: Contract): Finding[] {
   const sent = listSentMessages(contract.sources, contract.asyncapi)
   return contract.events

@@ -101,7 +101,7 @@ function check(
   }))
 }
 
-/** For example ` {"limit":100}`. Empty for a long list of values. */
+/** For example ` {"limit":100}`. Empty if the text is too long, for example with many values. */
 function formatParams(params: object): string {
   const text = JSON.stringify(params)
   return text.length > MAX_PARAMS_LENGTH ? '' : ` ${text}`

@@ -43,7 +43,7 @@ async function lintDocument(root: string): Promise<LintProblem[]> {
   try {
     const { missing } = await readAnyContract(root)
     const problems = missing.map((finding) => ofFinding('complete', finding))
-    // Redocly also reports the absent parts, with messages of its own.
+    // Redocly also reports the parts in `missing`, with messages of its own.
     const isReported = ({ file, line, column, message }: LintProblem): boolean =>
       / must be present /.test(message) &&
       problems.some(
@@ -62,7 +62,7 @@ export function formatProblem({ file, line, column, rule, message }: LintProblem
   return `${file}:${line}:${column} ${rule} — ${message}`
 }
 
-/** The problems without those of Redocly's rules. Throws `ContractError` if openapi.yaml or
+/** The problems that `lint` finds without Redocly. Throws `ContractError` if openapi.yaml or
  *  asyncapi.yaml cannot be read. */
 export async function findOwnProblems(root: string): Promise<LintProblem[]> {
   const openapi = await readYaml(root, 'openapi.yaml')

@@ -1,4 +1,4 @@
-/** Checks the code within the sentences of guides: words that are almost an operation ID. */
+/** Finds words that are almost an operation ID, in the inline code of guides. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CODE_FOLDERS, listPathsBelow } from '../generate/files.ts'
@@ -62,7 +62,8 @@ function findIntended(word: string, ids: string[]): string | undefined {
   return distanceBetween(word, closest) <= maxDistance ? closest : undefined
 }
 
-/** The words of the contracts and of the code, for example a function `listTasksPage`. */
+/** The words of the contracts and of the code, for example a function `listTasksPage`. Such words
+ *  are not misspelt. */
 async function readIdentifiers(root: string, contracts: string[]): Promise<Set<string>> {
   const files = (await listPathsBelow(root, CODE_FOLDERS)).filter(
     (file) => /\.[cm]?[jt]s$/.test(file) && !file.includes('node_modules/'),

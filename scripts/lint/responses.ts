@@ -18,9 +18,9 @@ const takesHeader =
       (parameter) => parameter.in === 'header' && parameter.name.toLowerCase() === name,
     )
 
-/** Statuses that the server returns before or instead of the handler. Two are not in this list:
- *  405, which `x-unmatched-requests` declares, because no operation returns it, and 501, which
- *  occurs in development only. */
+/** Statuses that the server returns before or instead of the handler. Two are not in this list: 405
+ *  and 501. No operation returns 405, so `x-unmatched-requests` declares it. 501 occurs in
+ *  development only. */
 const SERVER_STATUSES: ServerStatus[] = [
   {
     status: 304,

@@ -49,8 +49,9 @@ export function findDifferentSchemas({ sources, openapi, asyncapi }: Contract): 
   })
 }
 
-/** A copy of the schema without annotations. The two files write constants and `null` in different
- *  keywords. The copy always has `enum` for a constant, and the type `null`. */
+/** A copy of the schema without descriptions, examples and extensions. openapi.yaml and
+ *  asyncapi.yaml write constants and null in different keywords. The copy always has `enum` for a
+ *  constant, and the type `null` instead of an alternative for null. */
 function normalize(schema: Schema): Schema {
   const {
     description: _description,

@@ -26,7 +26,7 @@ interface Tool {
 
 /** The severity of a warning in Spectral and the AsyncAPI parser. That of an error is 0. */
 const WARNING = 1
-/** The parser of both kinds of files: JSON is YAML. */
+/** Spectral's parser for the YAML files and the JSON files: JSON is YAML. */
 const YAML = spectralParsers.Yaml
 
 const TOOLS: Tool[] = [

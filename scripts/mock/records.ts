@@ -25,7 +25,7 @@ export interface RecordCall {
   path: Json
   query: Json
   sent: Json
-  /** RFC 7396: null removes a part of a field. */
+  /** Whether `sent` is a JSON Merge Patch (RFC 7396): null in it removes a part of a field. */
   isMergePatch: boolean
 }
 
@@ -78,13 +78,13 @@ export class MockRecords {
     const creations = new Map(
       contract.operations.filter(({ method }) => method === 'post').map((one) => [one.path, one]),
     )
-    for (const get of contract.operations) {
-      const [, collection = '', idParameter = ''] = /^(.*)\/\{([^/}]+)\}$/.exec(get.path) ?? []
+    for (const one of contract.operations) {
+      const [, collection = '', idParameter = ''] = /^(.*)\/\{([^/}]+)\}$/.exec(one.path) ?? []
       const create = creations.get(collection)
-      if (get.method !== 'get' || !create) continue
-      const candidate = { idParameter, create, get }
+      if (one.method !== 'get' || !create) continue
+      const candidate = { idParameter, create, get: one }
       this.#collections.set(collection, candidate)
-      this.#items.set(get.path, candidate)
+      this.#items.set(one.path, candidate)
     }
   }
 

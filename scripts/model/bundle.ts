@@ -18,7 +18,7 @@ interface Bundle {
   root: Record<string, unknown>
   /** References without a target. */
   findings: Finding[]
-  /** The place in the original files. `path` is a path in the bundle. */
+  /** The place of a node in the original files. `path` is its path in the bundle. */
   origin(path: Path): Place
 }
 

@@ -7,7 +7,7 @@ import { type Finding, isObject, type Located, type Source, valueAt } from './so
  *  are the events themselves. */
 const USED_WITHOUT_REFERENCE = ['securitySchemes', 'messages']
 
-/** The steps are `components`, the kind and the name. */
+/** The number of steps in the path of a component: `components`, the kind and the name. */
 export const COMPONENT_PATH_LENGTH = 3
 
 /** Components that nothing in the contract uses, for example those of a removed operation. */

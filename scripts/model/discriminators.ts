@@ -32,8 +32,8 @@ export function readDiscriminator(schema: Schema, resolve: Resolve): Discriminat
   const alternatives = all.filter((alternative) => !isNull(resolve(alternative)))
   const named = alternatives.map((alternative) => namesOf(alternative, mapping))
   const listed = alternatives.map((alternative) => listValues(alternative, propertyName, resolve))
-  // The values that an alternative lists count more than its names. If the values are not distinct,
-  // only the names count.
+  // The values of an alternative are those that it lists, or else its names. If the values of two
+  // alternatives overlap, all alternatives have their names as values.
   const preferred = listed.map((values, index) => values ?? named[index] ?? [])
   const values = [preferred, named].find(areDistinct)
   if (values === undefined) return undefined
@@ -104,8 +104,8 @@ function isNull({ type }: Schema): boolean {
 }
 
 /** The values that the discriminator gives an alternative. OpenAPI 3.0.3, Discriminator Object: the
- *  mapping has the reference or the name of the alternative. Without a mapping, the name is the
- *  value. */
+ *  mapping has the reference or the name of the alternative. Without an entry in the mapping, the
+ *  name is the value. */
 function namesOf({ $ref }: Schema, mapping: Record<string, string>): string[] {
   if ($ref === undefined) return []
   const name = $ref.split('/').at(-1) ?? ''

@@ -134,7 +134,7 @@ function listTags(openapi: Source, used: string[]): Tag[] {
   ]
 }
 
-/** The base path of the first server, for example `/v1`. Empty for `/`. */
+/** The base path of the first server, for example `/v1`. Empty for `/`, and without a server. */
 export function readBasePath({ root }: Source): string {
   const server = valueAt(root, ['servers', 0])
   if (!isObject(server) || typeof server.url !== 'string') return ''

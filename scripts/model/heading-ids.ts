@@ -1,6 +1,6 @@
-/** The IDs of the headings of a page, which links lead to: `guide.md#the-heading`. */
+/** The IDs of the headings of a Markdown file. Links have them: `guide.md#the-heading`. */
 
-/** One ID for each heading, in the order of the page. A repeated heading gets a number. */
+/** One ID for each heading, in the same order. A repeated heading gets a number. */
 export function headingIds(headings: string[]): string[] {
   const bases = headings.map(slugOf)
   return bases.map((base, index) => {

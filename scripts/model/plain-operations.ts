@@ -86,7 +86,8 @@ export function isKeyword(word: string): boolean {
 }
 
 /** The ID as the name of a function and its file: `issuesListForRepo` for `issues/list-for-repo`,
- *  `deleteOperation` for `delete`, which is reserved, and `op2faOperation` for `2fa`. */
+ *  `deleteOperation` for `delete`, which is reserved, and `op2faOperation` for `2fa`. Without an
+ *  ID, the method and the path make the name. */
 export function toOperationId(operationId: unknown, method: string, path: string): string {
   const text = typeof operationId === 'string' && operationId !== '' ? operationId : method + path
   const [first = '', ...others] = text.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')

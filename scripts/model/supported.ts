@@ -1,5 +1,5 @@
-/** Parts of OpenAPI and AsyncAPI that the toolchain does not support. `readContract` refuses a
- *  contract with such a part. */
+/** Parts of OpenAPI and AsyncAPI that the toolchain does not support. `readContract` in yaml.ts
+ *  refuses a contract with such a part. */
 import type { Contract } from './contract.ts'
 import { hasNamesAsKeys, listNodes } from './nodes.ts'
 import { type Operation, securityPath } from './operations.ts'
@@ -171,7 +171,7 @@ function findParameterProblems({ id, path, place, parameters }: Operation): Find
   return [...found, ...missing]
 }
 
-/** Keywords that OpenAPI 3.0 and JSON Schema define differently. */
+/** Keywords that OpenAPI 3.0 lacks, or defines differently than JSON Schema. */
 function findSchemaProblems(source: Source): Finding[] {
   return listNodes(source.root).flatMap(({ path, value }) => {
     if (hasNamesAsKeys(path)) return []

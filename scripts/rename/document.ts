@@ -131,7 +131,8 @@ export function renameDocumentField(
   }
 }
 
-/** Words that can mean something other than a field in every handler. */
+/** The properties of requests and responses in handlers. If the old or the new name of a field is
+ *  one of them, the handlers do not change: the word may mean the property. */
 const PARTS_OF_HANDLERS = ['path', 'query', 'headers', 'cookies', 'body', 'caller', 'status']
 
 /** The handlers of operations that use one of the schemas. Empty if the old or the new name can

@@ -100,8 +100,8 @@ function renamesFor({ field, newField }: FieldName): Renames {
 function findOwner(contract: Contract, schema: string): Owner {
   const nameOf = (body: MediaType | null | undefined): string | undefined =>
     body ? String(dereference(contract.sources, body.schema).path.at(-1)) : undefined
-  for (const list of contract.operations) {
-    const found = findRecordOperations(contract, list, contract.operations)
+  for (const operation of contract.operations) {
+    const found = findRecordOperations(contract, operation, contract.operations)
     if (!found) continue
     const record = nameOf(found.get.success.content['application/json'])
     const schemas = [record, nameOf(found.create?.body), nameOf(found.update?.body)]
@@ -110,7 +110,7 @@ function findOwner(contract: Contract, schema: string): Owner {
     return {
       slug,
       type,
-      operations: [list, get, create, update, deletion].flatMap((operation) => operation?.id ?? []),
+      operations: [operation, get, create, update, deletion].flatMap((one) => one?.id ?? []),
       schemas: schemas.filter((name) => name !== undefined),
     }
   }

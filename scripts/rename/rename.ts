@@ -43,7 +43,7 @@ export async function rename(
   newName: string,
   { force, root = ROOT }: RenameOptions,
 ): Promise<Renamed> {
-  // Before anything is written.
+  // Throws before anything is written if the formatter is not installed.
   if (!hasPlainDocument(root)) findFormatter()
   if (!force) await assertCleanWorkTree(root)
   const { files, changes } = hasPlainDocument(root)

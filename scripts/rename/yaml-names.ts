@@ -28,22 +28,22 @@ export function renameInYaml(text: string, lines: ReadonlySet<number>, renames: 
   )
 }
 
-/** A field of a schema, `components.schemas.Task.properties.title`, or of an example:
- *  `….example.title`, `….example.data.0.title`. */
+/** Whether the path leads to a field of a schema, `components.schemas.Task.properties.title`, or of
+ *  an example: `….example.title`, `….example.data.0.title`. */
 function isFieldKey(path: Path): boolean {
-  const places = [
+  const patterns = [
     /^components schemas \S+ properties \S+$/,
     / (example|value|payload)( data \d+)? \S+$/,
   ]
-  return places.some((place) => place.test(path.join(' ')))
+  return patterns.some((pattern) => pattern.test(path.join(' ')))
 }
 
 /** The paths of values that name a field. */
 const NAMES_FIELD =
   / (required \d+|fields \d+|allowed_sorts \d+|x-currency|x-depends-on|discriminator propertyName)$/
 
-/** A name in `required`, in a discriminator, in the enumeration of a sort, or in a keyword that
- *  names another field. */
+/** Whether the value names a field: its path matches `NAMES_FIELD`, or it is in the `enum` of a
+ *  sort. Such an `enum` also has the name with `-`. */
 function isFieldValue(path: Path, value: unknown, ancestors: readonly unknown[]): boolean {
   const list = ancestors.at(-1)
   const names = isSeq(list) ? list.items.map((item) => isScalar(item) && item.value) : []
@@ -59,8 +59,8 @@ function renameWhole(text: string, renames: Renames): string {
   return newName === undefined ? text : start + newName + end
 }
 
-/** Renames a part of a text: in a filter, in the name of an option for generated clients, or in
- *  code of a description. */
+/** Renames a part of a text: in a filter, `filter[title]`, in code of a description, `` `title` ``,
+ *  or in `x-enum-varnames`, `TITLE_ASCENDING`. */
 function renameCode(text: string, path: Path, renames: Renames): string {
   let renamed = text
   for (const [name, newName] of renames) {

@@ -51,7 +51,7 @@ const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove.
 const NOT_IN_XML = /[\0-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu
 
-/** The text for XML or HTML. Removes the characters that XML 1.0 §2.2 does not allow: control
+/** Escapes a text for XML or HTML. Removes the characters that XML 1.0 §2.2 does not allow: control
  *  characters except tab and line ends, U+FFFE, U+FFFF, and surrogates without a partner. */
 export function escaped(text: string): string {
   return text.replace(NOT_IN_XML, '').replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '')

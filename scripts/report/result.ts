@@ -25,7 +25,7 @@ export function formatRemark(remark: Remark): string {
   return `${formatPlace(remark)} ${remark.message}`
 }
 
-/** For example `openapi.yaml:66`. Empty without a file. */
+/** For example `openapi.yaml:66`. Empty if `file` is null. */
 export function formatPlace({ file, line }: Pick<Result, 'file' | 'line'>): string {
   if (file === null) return ''
   return line === null ? file : `${file}:${line}`

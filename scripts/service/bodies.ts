@@ -55,7 +55,8 @@ async function readBytes(request: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** The most specific declared type that fits. A declared type can be a range, such as `text/*`. */
+/** The most specific declared media type that fits the Content-Type `type`. A declared type can be
+ *  a range, such as `text/*`. */
 export function chooseMedia(declared: readonly MediaType[], type: string): MediaType | undefined {
   const sent = bareType(type)
   return declared

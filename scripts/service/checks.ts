@@ -1,5 +1,5 @@
-/** Tests a service or a mock against its OpenAPI document: valid and invalid requests to each
- *  operation. */
+/** Tests a service or a mock against its OpenAPI document: sends a valid request and invalid ones
+ *  to each operation. */
 import type { Recording } from '../contract/report/har.ts'
 import type { Contract } from '../model/contract.ts'
 import { readBasePath } from '../model/document.ts'
@@ -217,7 +217,7 @@ function* withInvalidParameters(
 /** Values of all types: most schemas refuse some of them. */
 const WRONG_VALUES = [null, [], 'text', 1, true, {}]
 
-/** Each invalid body, with a name for it. */
+/** Bodies that the schema refuses, each after a text that describes it. */
 function* listInvalidBodies(
   { validation }: Tools,
   { openapi }: Contract,

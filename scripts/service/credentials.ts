@@ -7,11 +7,11 @@ import {
 } from '../model/security-schemes.ts'
 import { findCookie, type RawParameters } from './parameters.ts'
 
-/** The credential of each scheme, for example a token without `Bearer`. */
+/** By the name of a security scheme: its credential, for example a token without `Bearer`. */
 export type Credentials = Readonly<Record<string, string>>
 
-/** Returns the credentials of the alternative that the request satisfies. If there are several, the
- *  one with the most schemes counts. Undefined if there is none. */
+/** Returns the credentials of the alternative in `security` that the request satisfies. If it
+ *  satisfies several, the one with the most schemes counts. Undefined if it satisfies none. */
 export function findCredentials(
   schemes: SecuritySchemes,
   { security }: Operation,

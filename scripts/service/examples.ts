@@ -52,13 +52,13 @@ function exampleOf(
 
 function bodyOf(
   { sampler }: Tools,
-  response: string,
+  responseName: string,
   { mediaType, schema, example }: MediaType,
   like: unknown,
 ): unknown {
   if (!isJson(mediaType)) return typeof example === 'string' ? example : 'example'
   const value = sampler.sample(schema, 'response', example, like)
   if (value === undefined)
-    throw new Error(`${response} needs an example: none can be made up from its schema`)
+    throw new Error(`${responseName} needs an example: none can be made up from its schema`)
   return value
 }

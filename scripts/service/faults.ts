@@ -30,7 +30,8 @@ const PATH_ITEM_FIELDS: readonly string[] = [
   ...['$ref', 'summary', 'description', 'servers', 'parameters'],
 ]
 
-/** The generated code would lack the operations of other methods. */
+/** Finds keys of a path that are neither a method nor another field of OpenAPI: the generated code
+ *  would lack their operations. */
 function findUnknownMethods(openapi: Source): Finding[] {
   return Object.entries(valueAt(openapi.root, ['paths']) as object).flatMap(([path, item]) =>
     Object.keys(path.startsWith('x-') ? {} : (item ?? {}))
@@ -43,7 +44,8 @@ function findUnknownMethods(openapi: Source): Finding[] {
   )
 }
 
-/** The generated code would lack these parameters, or would not require them. */
+/** Finds `parameters` that is not a list: the generated code would lack the parameters. Also finds
+ *  `required` that is not a boolean: the generated code might not require the parameter. */
 function findWrongParameters(openapi: Source, path: OperationPath): Finding[] {
   const lists = [path.slice(0, 2), path].map((owner) => [...owner, 'parameters'])
   const noLists = lists

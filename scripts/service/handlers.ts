@@ -8,7 +8,7 @@ import type { Call, Result } from './service.ts'
 
 type Handler = (call: object) => Promise<Result>
 /** Returns the caller for the handlers. Undefined: the credentials are not valid.
- *  `NOT_IMPLEMENTED`: nobody has written the check yet. */
+ *  `NOT_IMPLEMENTED`: security.ts does not verify credentials yet. */
 type Verify = (credentials: Credentials) => Promise<unknown>
 
 const NOT_IMPLEMENTED = 501
@@ -35,7 +35,7 @@ export async function loadHandlers(root: string): Promise<(call: Call) => Promis
 }
 
 /** Undefined: the request has no credentials, and the operation allows that. Throws `StatusError`
- *  401 for credentials that are not valid, and 501 if nobody has written the check yet. */
+ *  401 for credentials that are not valid, and 501 if security.ts does not verify any yet. */
 async function findCaller(verify: Verify, credentials: Credentials): Promise<unknown> {
   if (Object.keys(credentials).length === 0) return undefined
   const verified = await verify(credentials)

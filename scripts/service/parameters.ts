@@ -88,8 +88,8 @@ function toObjectSchema(
   return { source: openapi, path: [], value }
 }
 
-/** Undefined if the request does not have the parameter. Throws `SyntaxError` for text that is not
- *  JSON, and `URIError` for a cookie that cannot be decoded. */
+/** Undefined if the request does not have the parameter. Throws `SyntaxError` for text that must be
+ *  JSON and is not, and `URIError` for a cookie that cannot be decoded. */
 function readValue(
   openapi: Source,
   raw: RawParameters,
@@ -155,13 +155,13 @@ function listProperties(openapi: Source, value: Schema): [string, Schema][] {
   const schema = follow(openapi, value)
   return [
     ...Object.entries(schema.properties ?? {}),
-    ...listAlternatives(schema).flatMap((one) => listProperties(openapi, one)),
+    ...listParts(schema).flatMap((one) => listProperties(openapi, one)),
   ]
 }
 
 type Nested = Map<string, Nested> | string
 
-/** Deeper entries are ignored. */
+/** The most keys of an entry: `name[b][c]` has two. Entries with more keys are ignored. */
 const MAX_DEPTH = 32
 
 /** The value of a nested parameter, for example `name[a]=1&name[b][c]=2`, or `name[]=1` or
@@ -223,12 +223,12 @@ export function kindOf(openapi: Source, { value }: Located<Schema>): 'array' | '
   const types = ([schema.type] as unknown[]).flat()
   if (types.includes('array') || schema.items) return 'array'
   if (types.includes('object') || schema.properties) return 'object'
-  const kinds = listAlternatives(schema).map((one) =>
+  const kinds = listParts(schema).map((one) =>
     kindOf(openapi, { source: openapi, path: [], value: one }),
   )
   return kinds.find((kind) => kind !== 'text') ?? 'text'
 }
 
-function listAlternatives({ oneOf = [], anyOf = [], allOf = [] }: Schema): readonly Schema[] {
+function listParts({ oneOf = [], anyOf = [], allOf = [] }: Schema): readonly Schema[] {
   return [...oneOf, ...anyOf, ...allOf]
 }

@@ -128,8 +128,8 @@ function renderNested(name: string, value: unknown): [string, string][] {
   return Object.entries(value).flatMap(([key, part]) => renderNested(`${name}[${key}]`, part))
 }
 
-/** Writes an object with nested names, and an empty object as JSON (OpenAPI 3.0.3, Encoding
- *  Object). */
+/** Writes an object with nested names, such as `name[key]`. Writes an empty object or list as JSON
+ *  (OpenAPI 3.0.3, Encoding Object). */
 function renderField(name: string, value: unknown): [string, string][] {
   const nested = renderNested(name, value)
   return nested.length === 0 ? [[name, JSON.stringify(value)]] : nested

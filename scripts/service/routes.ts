@@ -16,12 +16,13 @@ interface Match {
 }
 
 interface Template extends Route {
+  /** The path with `{}` in place of each parameter. */
   shape: string
   pattern: RegExp
 }
 
-/** Returns a function that finds the match of a path below `basePath`, or undefined. That function
- *  throws URIError for a broken percent-encoding. */
+/** Returns a function from a path to its match. The function returns undefined for a path that is
+ *  not below `basePath` or has no operation, and throws URIError for a broken percent-encoding. */
 export function newRouter(
   operations: readonly Operation[],
   basePath: string,

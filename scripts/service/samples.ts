@@ -13,10 +13,10 @@ import type { Direction, Validation } from './schemas.ts'
 import { textOfPattern } from './text-of-pattern.ts'
 
 export interface Sampler {
-  /** The first valid one of: the example, values with the examples of the schema's parts, values by
-   *  its types alone. Undefined if none of them is valid. If `like` has properties that
-   *  discriminators name, the result has the same values there, and so the same alternatives. If no
-   *  such result is valid, `like` does not count. */
+  /** The example if it is valid. If not, the first valid value that one of the `STRATEGIES` makes
+   *  up. Undefined if there is none. If `like` has properties that discriminators name, these
+   *  properties of the result have the same values, and so choose the same alternatives. If no such
+   *  result is valid, `like` does not count. */
   sample(schema: Located<Schema>, direction: Direction, example?: unknown, like?: unknown): unknown
 }
 
@@ -119,8 +119,8 @@ class Sampling {
     this.tags = tags
   }
 
-  /** If the schema is one of its own ancestors or too deep: null if the schema allows it, otherwise
-   *  undefined. `index` makes the items of a list distinct. */
+  /** Makes up a value. If the schema is one of its own ancestors or too deep, the value is null, or
+   *  undefined if null is not allowed. `index` makes the items of a list distinct. */
   value(schema: Schema, index = 0): unknown {
     const target = this.resolve(schema)
     if (this.ancestors.includes(target) || this.ancestors.length > MAX_DEPTH)
@@ -231,7 +231,7 @@ function isNull({ type }: Schema): boolean {
   return type === 'null'
 }
 
-/** A schema that requires a value which chooses the alternative. Undefined if no value does. */
+/** A schema that requires a value which chooses `chosen`. Undefined if there is no such value. */
 function tagSchema(
   { name, choices }: Discriminator,
   chosen: Schema,

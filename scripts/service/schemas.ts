@@ -122,7 +122,7 @@ function withChoices(
   const isHidden = ({ alternative }: Choice): boolean =>
     resolve(resolve(alternative).properties?.[name] ?? {})[HIDDEN_BY[direction]] === true
   if (choices.some(isHidden)) return schema
-  // Ajv compares a text with these values before Ajv converts the text.
+  // Ajv compares a text with the values of the choices before Ajv converts the text.
   const hasNoText = choices.some(({ values }) => values.some((value) => typeof value !== 'string'))
   if (isText && hasNoText) return schema
   const accept = (values: readonly unknown[]): Schema => ({
@@ -218,7 +218,7 @@ const MAX_PROBLEMS = 20
 
 function run(validate: ValidateFunction, value: unknown): Problem[] {
   if (validate(value)) return []
-  // An error of `if` only says that `then` or `else` has failed, whose errors are reported.
+  // An error of `if` only says that `then` or `else` has failed. Ajv also reports their errors.
   const errors = (validate.errors ?? []).filter(({ keyword }) => keyword !== 'if')
   const problems = errors.map(toProblem)
   const unique = new Map(problems.map((problem) => [JSON.stringify(problem), problem]))

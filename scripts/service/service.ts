@@ -165,7 +165,8 @@ export function findResponse(operation: Operation, status: number): OperationRes
 
 const NOT_IMPLEMENTED = 501
 
-/** Throws an Error if the result is not what the document declares. */
+/** Throws an Error if the result is not what the document declares, and `StatusError` 501 if the
+ *  operation is not implemented. */
 function send(ctx: Context, validation: Validation, operation: Operation, result: Result): void {
   const { status, headers = {}, body } = result
   if (status === NOT_IMPLEMENTED && body === undefined)
@@ -205,7 +206,8 @@ function assertBody(
     )
 }
 
-/** The media type, or one of the range that it declares, for example `text/plain` for `text/*`. */
+/** For a range of media types, one type of the range, for example `text/plain` for `text/*`. Any
+ *  other media type stays unchanged. */
 export function concreteType(mediaType: string): string {
   return mediaType.startsWith('*') ? 'application/json' : mediaType.replace('*', 'plain')
 }
@@ -263,8 +265,8 @@ function declaredErrorBody(
   return { mediaType: media.mediaType, value: isValid ? withMessage : value }
 }
 
-/** Replaces the first text in a field for messages. Without such a field, does the same in each
- *  object that the value contains. */
+/** Replaces the first text whose field matches `MESSAGE_FIELD`. Without such a field, does the same
+ *  in each object that is a field of the value. */
 function insertMessage(value: unknown, message: string): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const fields = Object.entries(value)

@@ -49,8 +49,8 @@ export function listDeliveryHeaders({ sources, events }: Contract): DeliveryHead
   }))
 }
 
-/** `x-retry-seconds` of the operation that delivers: the delays before the second attempt and the
- *  later ones. */
+/** `x-retry-seconds` of the operation that delivers: the delay before each attempt, from the second
+ *  attempt on. */
 export function readRetrySeconds({ asyncapi }: Contract): number[] {
   const operations = (valueAt(asyncapi.root, ['operations']) ?? {}) as Record<string, object>
   for (const operation of Object.values(operations)) {

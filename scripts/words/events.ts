@@ -42,8 +42,8 @@ export function readEmitConditions(operation: Operation): Record<string, EmitCon
   return readWord(operation.place, 'x-emits-when') ?? {}
 }
 
-/** The events that a change emits about the changed record: of the events of the operation, those
- *  with the resource type of the first one. A change with `before` and `after` is an update: it
+/** The events that a change emits about the changed record: the events of the operation that have
+ *  the resource type of its first event. A change with `before` and `after` is an update: it
  *  emits only events whose condition it meets, and none if it changes no field except the time of
  *  the update. Any other change emits all events about the record. */
 export function listOwnEvents(

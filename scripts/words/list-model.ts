@@ -1,4 +1,4 @@
-/** What a list must return: computed from all its records. */
+/** Computes what a list must return, from all records of the list. */
 import { type Filter, type ListWords, readSort } from './lists.ts'
 import { readField, readPointer } from './read.ts'
 
@@ -57,7 +57,7 @@ function compare(a: unknown, b: unknown, isDescending: boolean, nulls: 'first' |
   return isDescending ? -order : order
 }
 
-/** Compares text by code point, as the bytes of UTF-8 do. */
+/** Compares numbers by value, and other values as text by code point: by the bytes of UTF-8. */
 function compareValues(a: unknown, b: unknown): number {
   if (typeof a === 'number' && typeof b === 'number') return a - b
   return Buffer.compare(Buffer.from(String(a)), Buffer.from(String(b)))

@@ -16,7 +16,7 @@ export interface ListWords {
     parameter: string
     /** The prefix of a field's name that reverses the order. */
     descending: string
-    /** The place of records without a value, in both directions. */
+    /** The end at which records without a value are, in both directions of the sort. */
     nulls: 'first' | 'last'
     /** Pointer to the field that orders records with equal values, and all records without
      *  `sort`. */

@@ -4,7 +4,8 @@ import type { MediaType, Operation } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 
-/** By the name of a field: the values that the field may have. Every named field must have one. */
+/** By the name of a field: values. A record meets the condition if each of these fields has one of
+ *  its values. */
 export type Condition = Record<string, unknown[]>
 
 export interface RecordWords {
@@ -12,7 +13,7 @@ export interface RecordWords {
   created?: string
   /** The field with the time of the latest change. */
   updated?: string
-  /** The values of fields that a create does not send. */
+  /** The values that fields get if the request that creates the record does not send them. */
   initial?: Record<string, unknown>
   /** By the name of a field: the field has a value exactly if the record meets the condition. */
   set_when?: Record<string, Condition>

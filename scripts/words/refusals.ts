@@ -18,7 +18,7 @@ export function fieldErrors(
   return ((json ?? {}) as Record<string, Record<string, string[]>>)[name ?? ''] ?? {}
 }
 
-/** Whether a response of the operation names the refused fields: has `x-names-fields`. */
+/** Whether the schema of a response of the operation has `x-names-fields`. */
 export function namesFields(contract: Contract, { responses }: Operation): boolean {
   return responses.some((response) => errorsProperty(contract, response) !== undefined)
 }

@@ -25,7 +25,8 @@ interface StackedBars {
 }
 
 const PLOT_HEIGHT = 180
-/** Space above the bars: small values are drawn at least 2 px high, so a stack can be too high. */
+/** Space above the bars: small values are drawn at least 2 px high, so a stack can be higher than
+ *  `PLOT_HEIGHT`. */
 const TOP = 8
 const BOTTOM = TOP + PLOT_HEIGHT
 const CHART_HEIGHT = BOTTOM + 24

@@ -1,4 +1,4 @@
-/** The steps that a new account takes: key, first request, webhook. */
+/** The card “Getting started” of the overview: create a key, make a request, create a webhook. */
 import { listAccountKeys } from '../../records/api-keys.ts'
 import { hasRequests } from '../../records/reports/traffic.ts'
 import { apiCurlCommand } from '../shared/curl.ts'

@@ -18,7 +18,7 @@ export function hasErrors(errors: Errors): boolean {
   return Object.keys(errors).length > 0
 }
 
-/** The HTTP status of a page with a form. */
+/** The HTTP status of the page that shows a form with these errors. */
 export function formStatus(errors: Errors): number {
   return hasErrors(errors) ? 422 : 200
 }
@@ -41,7 +41,7 @@ export function checkFields(checks: Record<string, () => unknown>): Errors {
 export interface FieldOptions {
   name: string
   label: Content
-  /** One sentence under the label. */
+  /** Shown under the label. */
   hint?: Content
   value?: string
   /** The errors of all fields of the form. */
@@ -147,7 +147,7 @@ export interface Choice {
   hint?: Content
 }
 
-/** The choices, with an additional one for a `value` that none of them has. */
+/** The choices, with an additional one if `value` is not empty and no choice has it. */
 export function addChoice(choices: Choice[], value: string): Choice[] {
   const isKnown = value === '' || choices.some((choice) => choice.value === value)
   return isKnown ? choices : [...choices, { value, label: value }]
@@ -211,7 +211,7 @@ export function choiceInput(
 }
 
 interface FormOptions {
-  /** Below /console. */
+  /** The path that receives the form, below /console. */
   to: string
   submit: string
   style?: 'primary' | 'danger' | ''

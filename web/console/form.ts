@@ -10,11 +10,11 @@ export const MAX_GUEST_FORM_BYTES = 16 * 1024
  *  fields. */
 const MAX_FIELDS = 5_000
 
-/** The fields of a POST; none for a GET. Throws 415 for another media type, 413 for a form that is
- *  too large, and 400 for a field with the NUL character. */
+/** The fields of a POST; none for a GET. Throws 415 for a body that is not urlencoded, 413 for too
+ *  many bytes or fields, and 400 for a field with the NUL character. */
 export async function readForm(ctx: Context, maxBytes: number): Promise<URLSearchParams> {
   if (ctx.method !== 'POST') return new URLSearchParams()
-  // `null` for a request without a body: an empty form.
+  // `ctx.is` returns null for a request without a body, which counts as an empty form.
   if (ctx.is('urlencoded') === false)
     ctx.throw(415, 'A form must be application/x-www-form-urlencoded.')
   const text = await readText(ctx, maxBytes)

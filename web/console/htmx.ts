@@ -1,9 +1,9 @@
-/** HTML attributes for htmx: it loads a response, finds the element with the same ID in it, and
- *  replaces the element of the page by that one. */
+/** HTML attributes for htmx, which loads a response and replaces an element of the page by the
+ *  element of the response with the same ID. */
 import { type Html, html } from '../shared/html.ts'
 
 interface Replacement {
-  /** The URL path of the response. */
+  /** The URL path of the request. */
   path: string
   method?: 'get' | 'post'
   /** Default: a click, or the submission of a form. */
@@ -26,8 +26,8 @@ export function replace(
     ${also && html`hx-select-oob="${also}"`}`
 }
 
-/** Reloads the element from `path`. Because of the header, the response does not show the notice of
- *  the session: the next page that the user opens shows it. */
+/** Reloads the element from `path`. The header `Muster-Poll` keeps the notice of the session, such
+ *  as “Changes saved.”, for the next page that the user opens. */
 export function reloadEvery(seconds: number, path: string, elementId: string, also?: string): Html {
   const trigger = `every ${seconds}s`
   return html`${replace(elementId, { path, trigger, swap: 'outerMorph', also })}

@@ -1,3 +1,4 @@
+/** The icons of the console. */
 import { type Html, html } from '../shared/html.ts'
 
 const ICONS: Record<string, string> = {
@@ -29,6 +30,7 @@ const ICONS: Record<string, string> = {
   arrow: 'M3 8h10M9.5 4.5 13 8l-3.5 3.5',
 }
 
+/** An unknown name gets the icon `record`. */
 export function icon(name: string): Html {
   const path = html`<path d="${ICONS[name] ?? ICONS.record}"/>`
   return html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true">${path}</svg>`

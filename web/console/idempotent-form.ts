@@ -13,7 +13,8 @@ import {
 import type { Visit } from './page.ts'
 import { parseId } from './query.ts'
 
-/** No field of the contract has a colon in its name, so none has this name. */
+/** The name of the input with the key of the form. No field of the contract has a colon in its
+ *  name, so none has this name. */
 export const FORM_KEY = 'form:key'
 
 /** The key for the next submission of the form: the key in `form`, or a new key if it has none.
@@ -40,7 +41,8 @@ export const RESENT_WITH_CHANGES =
   'This form has already been sent with different values, and that record exists. ' +
   'Send it again to create another one.'
 
-/** Undefined for a form without a key: each submission of such a form creates a record. */
+/** The key and a hash of the form. Undefined for a form without a key: each submission of such a
+ *  form creates a record. */
 export function formRequest({ form, user }: Visit): KeyedRequest | undefined {
   const key = parseId(form.get(FORM_KEY))
   return key === undefined

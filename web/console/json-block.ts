@@ -20,7 +20,7 @@ export function isJson(text: string): boolean {
 /** Each entry is indented by its depth. Without limits, a small body could become a huge page. */
 const MAX_PRETTY_DEPTH = 32
 const MAX_PRETTY_LENGTH = 256 * 1024
-/** In valid JSON: a string, a punctuation mark, or a number or word. */
+/** In valid JSON: a string, a punctuation mark, a number, true, false or null. */
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:,]|[^\s"[\]{}:,]+/g
 
 /** Indented JSON. Undefined: the text is not JSON, has too many levels, or would become too long.
@@ -46,7 +46,7 @@ export function prettyJson(text: string): string | undefined {
   return pretty
 }
 
-/** A string (with the colon after it if it is a key), a word or a number. */
+/** A string (with the colon after it if it is a key), a number, true, false or null. */
 const KEY_OR_VALUE =
   /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 /** The most HTML elements for colours. More of them would make the page many times as large as the

@@ -196,7 +196,7 @@ function webhooksCard(rows: WebhookRow[]): Content {
   return card('Webhooks', table('Webhooks', columns, tableRows))
 }
 
-/** 1 for a webhook in trouble, plus the share of its failed attempts. */
+/** The share of failed attempts, plus 1 for a webhook in trouble. */
 function urgencyOf({ health, isSecretUnreadable }: WebhookRow): number {
   const { succeeded, failed } = health.lastDay
   const failedShare = failed / Math.max(1, succeeded + failed)
@@ -206,8 +206,8 @@ function urgencyOf({ health, isSecretUnreadable }: WebhookRow): number {
 function webhookCells({ webhook, health, isSecretUnreadable }: WebhookRow): Content[] {
   const { failed, pending, retrying, countedUpTo } = health.undelivered
   const to = `/webhooks/${webhook.id}`
-  // The linked log filters by one state only. Retrying deliveries come first, because they have
-  // failed attempts to look at.
+  // The linked log filters by one state only: by `retrying` if there are such deliveries, because
+  // they have failed attempts to look at.
   const waitingState = retrying > 0 ? 'retrying' : 'pending'
   return [
     html`<a class="clipped" href="/console${to}"><bdi>${webhookName(webhook)}</bdi></a>

@@ -26,7 +26,8 @@ interface OperationInput extends RawInput {
   idempotency?: KeyedRequest
 }
 
-/** A request to a page that needs no session. */
+/** A request to a page. The handler of a page that needs no session gets only this, even if the
+ *  visitor is signed in. */
 export interface GuestVisit {
   /** From the route's path. IDs are in lower case. */
   params: Record<string, string>

@@ -19,8 +19,9 @@ export interface ListPage<T> {
   hasOlder: boolean
 }
 
-/** `found` are up to `size` + 1 entries next to the cursor, newest first. The additional entry only
- *  tells that the list goes on: it is the last one, or with the cursor `newerThan` the first. */
+/** `found` are up to `size` + 1 items next to the cursor, newest first. The page leaves out the
+ *  additional item, which only tells that there are more: the last item, or the first one if the
+ *  cursor is `newerThan`. */
 export function toListPage<T>(
   found: T[],
   size: number,

@@ -3,7 +3,7 @@ import { type Html, html } from '../shared/html.ts'
 import type { Visit } from './page.ts'
 import { note } from './ui.ts'
 
-/** For Admins who lack the grant to change `things`. */
+/** A note for Admins who lack the grant to change `things`. */
 export async function readOnlyNote(
   { scope }: Pick<Visit, 'scope'>,
   things: 'API keys' | 'webhooks',

@@ -22,7 +22,7 @@ export interface Sessions {
   /** The signed-in user. Undefined for guests. Also stores the time of this request in the session,
    *  at most once a minute. */
   find(ctx: Context): Promise<SignedIn | undefined>
-  /** Starts a session for `user`, and then ends the current one.
+  /** Starts a session for `user`, and then ends the session of the request, if it has one.
    *  `beforeStart` runs first, in the transaction of the start. If it throws, no session starts. */
   start(
     ctx: Context,

@@ -16,7 +16,8 @@ const LIMITS = {
   /** Passwords tried for one email from all networks. Stops distributed guessing, and rarely locks
    *  the user out. */
   sign_in_account: [50, HOUR_S],
-  /** Entries of the audit log about refused sign-ins, for each user and kind. */
+  /** Entries of the audit log about refused sign-ins of one user. Blocked sign-ins (too many wrong
+   *  passwords) count apart. */
   refused_sign_in_entry: [1, 15 * MINUTE_S],
   /** Valid sign-ups from one network: each tells whether an email is in use. */
   sign_up: [10, HOUR_S],
@@ -29,7 +30,7 @@ const LIMITS = {
   webhook_url: [60, MINUTE_S],
   /** Test events of one webhook: each sends a request to its endpoint. */
   test_event: [10, MINUTE_S],
-  /** Forms of one user. */
+  /** Forms that one user sends. */
   form: [120, MINUTE_S],
 } as const satisfies Record<string, readonly [maxRequests: number, windowSeconds: number]>
 
@@ -58,7 +59,7 @@ export function newThrottles(db: Db): Throttles {
   }
 }
 
-/** Hashed keys have one length, and the table holds no email. */
+/** Keys are hashed, so that all have the same length and the database table holds no email. */
 function hash(key: string): string {
   return createHash('sha256').update(key).digest('base64url')
 }

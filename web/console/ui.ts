@@ -292,8 +292,9 @@ export function tabs(
 }
 
 interface PagerOptions {
-  /** Below /console. Undefined if there is no such page. */
+  /** The path, below /console. Undefined if there is no such page. */
   previous?: string
+  /** Like `previous`. */
   next?: string
   note?: Content
 }

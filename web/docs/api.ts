@@ -21,7 +21,7 @@ export interface ApiEvent extends EventMessage {
   resource: ApiResource | undefined
   /** The operations that emit the event. */
   triggers: ApiOperation[]
-  /** The service also emits the event without a request. */
+  /** The service itself emits the event, without a request. It may have `triggers`, too. */
   isFromSystem: boolean
   /** The operation that returns the event's record. */
   getRecord: ApiOperation | undefined

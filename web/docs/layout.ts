@@ -163,7 +163,7 @@ function navigation(currentId: string, context: PageContext): Html {
 }
 
 /** Selects the contracts that the navigation links to: the YAML files, which people write. For a
- *  plain document, openapi.json, which contains all parts of the document. */
+ *  plain document (`Api.isPlain`), selects only openapi.json, which contains the whole document. */
 function isMainFile({ api }: PageContext): (name: string) => boolean {
   return (name) => (api.isPlain ? name === 'openapi.json' : name.endsWith('.yaml'))
 }
@@ -206,7 +206,7 @@ function eventItems(currentId: string, { resources, events }: Api, item: Item): 
   ]
 }
 
-/** A list below a heading that can be collapsed. */
+/** A list that the reader can collapse below its heading. */
 function group(name: string, isOpen: boolean, items: Content): Html {
   return html`<li>
     <details${isOpen && html` open`}>

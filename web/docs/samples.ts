@@ -1,4 +1,4 @@
-/** Writes a request as code in several languages. The sample of the client uses our package; all
+/** Writes a request as code in several languages. The `client` sample uses our package; all
  *  others need only curl or a standard library. Generators from npm are no alternative: they put
  *  the key into the code as a literal, ignore errors in Go and force TLS in Ruby. */
 import type { Api, ApiOperation } from './api.ts'
@@ -12,8 +12,8 @@ import { exampleRequest } from './samples/request.ts'
 import { ruby } from './samples/ruby.ts'
 import { typescript } from './samples/typescript.ts'
 
-/** The samples of a request, in the order of the tabs. The operations of a plain document have curl
- *  only: the other languages are written for an API key and JSON. */
+/** The samples of a request, in the order of the tabs. The operations of a plain document
+ *  (`Api.isPlain`) have curl only: the other languages are written for an API key and JSON. */
 export function codeSamples(operation: ApiOperation, baseUrl: string, api: Api): CodeSample[] {
   const request = exampleRequest(api, operation, baseUrl)
   if (api.isPlain) return [{ language: 'curl', code: plainCurl(api, operation, request) }]

@@ -14,8 +14,8 @@ export interface SchemaContext {
   /** True for what the service sends: optional fields are marked. False or undefined for what the
    *  service takes: required fields are marked. */
   isOutput?: boolean
-  /** Fields below this depth are not listed; the type links to their component. Unlimited by
-   *  default. */
+  /** Fields below this depth are not listed; the type of the field above them links to its
+   *  component. Unlimited by default. */
   maxDepth?: number
   /** The URL of a component's description. Undefined for an unknown component. */
   schemaLink(name: string): string | undefined

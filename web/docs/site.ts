@@ -43,8 +43,8 @@ export interface Site {
   contracts: ReadonlyMap<string, Asset>
 }
 
-/** The most levels of fields for a plain document: in some documents, nearly every object refers to
- *  nearly every other one. */
+/** The most levels of fields for a plain document (`Api.isPlain`): in some documents, nearly every
+ *  object refers to nearly every other one. */
 const MAX_PLAIN_DEPTH = 3
 
 interface Page {

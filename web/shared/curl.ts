@@ -13,7 +13,7 @@ interface ApiRequest {
   body?: string | null
   /** The media type of `body`. */
   bodyType?: string
-  /** `$NAME` in `url` and `body` stands for the value of these variables. */
+  /** Names of variables. `$NAME` in `url` and `body` stands for the value of the variable. */
   variables?: string[]
 }
 

@@ -59,7 +59,7 @@ export async function deliver(
     await delay(RELOAD_DELAY_MS, undefined, { signal: stopping }).catch(() => undefined)
     if (!stopping.aborted) waiting = await keepLeased(options, waiting)
   }
-  // After a stop, other processes make these attempts.
+  // After a stop, other processes make these attempts, or this one makes them after a restart.
   await release(options, waiting)
   await Promise.all(running)
 }
@@ -70,7 +70,8 @@ interface StartedAttempts {
    *  or loading failed. */
   remaining: AttemptWith<'lease'>[]
   /** To put back into the queue: all deliveries are paused, the account is suspended, this process
-   *  cannot read the secret, the endpoint is slow, or its host has no slot. */
+   *  cannot read the secret, a slow endpoint has too many attempts in flight, or the host has no
+   *  free slot. */
   mustWait: AttemptWith<'lease'>[]
 }
 

@@ -11,7 +11,8 @@ import {
 
 type OfWebhook = Pick<Attempt, 'webhookId' | 'accountId'>
 
-/** When this many are remembered, the next slow result replaces them all, to bound the memory. */
+/** When this many hosts are remembered, a slow result of another host replaces them all, to bound
+ *  the memory. */
 const MAX_SLOW_HOSTS = 10_000
 /** A webhook with slow attempts is forgotten after this long without an attempt: it may have been
  *  deleted. */

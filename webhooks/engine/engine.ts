@@ -81,7 +81,8 @@ export interface Engine {
 }
 
 const HORIZON_MS = 5 * 60_000
-/** A webhook begins as slow if its attempts were slow within this time before the engine starts. */
+/** The engine treats a webhook as slow from its start if attempts were slow within this time
+ *  before. */
 const SLOW_WITHIN_MS = 15 * 60_000
 /** Part of the grace time that is reserved for storing results and closing. */
 const CLOSING_MS = 2_000
@@ -147,8 +148,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     const deadline = performance.now() + graceMs
     for (const unsubscribe of subscriptions) unsubscribe()
     deliveries.stop()
-    // Called before the other parts are stopped: nothing may be leased while they finish their last
-    // queries.
+    // `worker` and `immediate` stop first: nothing may be leased while the other parts finish their
+    // last queries.
     const drained = Promise.all([worker.stop(), immediate.stop()]).then(() =>
       deliveries.drain(Math.max(0, graceMs - CLOSING_MS)),
     )

@@ -33,7 +33,7 @@ export interface EnqueueOptions {
   /** How far ahead attempts are enqueued. Later ones stay in the records. */
   horizonMs: number
   /** The delays before attempts 2, 3 and so on. `Realignment` reschedules attempts that are
-   *  scheduled later than their delay from now. */
+   *  scheduled later than these delays allow. */
   delaysMs: number[]
   now: () => Date
   log: Logger
@@ -81,7 +81,7 @@ export class Enqueuer {
     this.#peers = new Peers(db, inFlight, contents)
     this.#filler = new QueueFiller({ ...options, peers: this.#peers })
     this.#realignment = new Realignment(options)
-    // The embedded queue is empty at the start, as after a restart.
+    // An embedded queue is empty when this process starts, as after a restart of the queue.
     this.#knownRestarts = db.dialect === 'sqlite' ? -1 : 0
     this.#loop = new RunLoop(
       () => this.#run(),
@@ -98,8 +98,9 @@ export class Enqueuer {
     this.#searchFor('all')
   }
 
-  /** Attempts were scheduled. Without a list, or with too many, the records are searched for them.
-   *  Returns whether this process is the leader: then no other process needs to be notified. */
+  /** Call this when attempts were scheduled. Without a list, or with too many, the records are
+   *  searched for them. Returns whether this process is the leader: then no other process needs to
+   *  be notified. */
   readonly onScheduled = (attempts?: Attempt[]): boolean => {
     if (attempts && this.#announced.length + attempts.length <= MAX_ANNOUNCED) {
       this.#announced.push(...attempts)
@@ -193,7 +194,7 @@ export class Enqueuer {
 
   async #enqueueBacklog(search: Search): Promise<void> {
     const minAgeMs = search === 'all' ? 0 : ANNOUNCED_WITHIN_MS
-    const hasFreed = await this.#filler.addBacklog((listed, at) => {
+    const mayAddMore = await this.#filler.addBacklog((listed, at) => {
       const announced = new Set(this.#announced.map(({ deliveryId }) => deliveryId))
       return listed.filter(
         (attempt) =>
@@ -201,7 +202,7 @@ export class Enqueuer {
       )
     })
     // Webhooks that have fallen below their quota may have more backlog.
-    if (hasFreed) this.#searchFor('all')
+    if (mayAddMore) this.#searchFor('all')
     this.#refillLater()
   }
 

@@ -111,7 +111,7 @@ export class ImmediateAttempts {
     void deliveries.startLeased(leased)
   }
 
-  /** Loads the attempts of several transactions together. */
+  /** Starts all waiting attempts together. The pause gathers the next ones. */
   async #startWaiting(): Promise<void> {
     const attempts = this.#waiting.splice(0)
     if (attempts.length === 0) return

@@ -7,8 +7,9 @@ import type { QueueContents } from './queue-contents.ts'
 
 /** Must not change: nodes of older releases compete for the lease of this name. */
 const LEASE_NAME = 'dispatch'
-/** Another worker leads at once when the session of the leader has ended. The lease expires when
- *  the leader hangs, or when it has lost its connection and PostgreSQL has not noticed that. */
+/** When the session of the leader has ended, another worker acquires the lease before it expires.
+ *  The lease expires when the leader hangs, or when it has lost its connection and PostgreSQL has
+ *  not noticed that. */
 const LEASE_MS = 4_000
 const RENEWAL_MS = 1_000
 /** How often the other workers try to acquire the lease. */
@@ -19,7 +20,7 @@ export class Leader {
   readonly #session: Queue['session']
   readonly #contents: QueueContents
   readonly #processId = randomUUID()
-  /** Undefined while the session is lost. */
+  /** Undefined before the first `ensureLeadership`, and while the session is lost. */
   #holder: LeaseHolder | undefined
   #isLeader: boolean
   #renewal: Promise<void> | undefined

@@ -39,7 +39,7 @@ export class LeaseRounds {
   #slowLeasedAtMs = Number.NEGATIVE_INFINITY
   /** When a lease last looked for accounts that hold no slots and found nothing. */
   #noOthersAtMs = Number.NEGATIVE_INFINITY
-  /** Whether the queue may have urgent attempts. */
+  /** Whether the queue may have urgent attempts: see `Selected` in policy/fairness.ts. */
   #mayHaveUrgent = false
 
   constructor(options: LeaseRoundsOptions) {

@@ -20,8 +20,8 @@ interface Count {
   queued: Map<string, Map<string, number>>
   /** Webhooks that have reached their quota. */
   full: ReadonlySet<string>
-  /** Webhooks with attempts in the queue that have a queued mark in the records: see
-   *  `QueueContents`. Undefined: not counted yet. */
+  /** Webhooks with marked attempts in the queue. `QueueContents` says which attempts get a queued
+   *  mark. Undefined: not counted yet. */
   marked: Set<string> | undefined
   countedAtMs: number
 }

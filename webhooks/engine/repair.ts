@@ -1,4 +1,4 @@
-/** Repairs what a crash can leave behind. */
+/** Schedules stuck deliveries and adds lost jobs again, for example after a crash. */
 import type { Logger } from 'pino'
 import type { Db } from '../../records/database/open.ts'
 import { transaction } from '../../records/database/transaction.ts'

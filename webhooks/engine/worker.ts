@@ -15,7 +15,8 @@ export interface WorkerOptions {
   inFlight: InFlight
   immediate: ImmediateAttempts
   rounds: LeaseRounds
-  /** One lease at a time, because each lease counts and stores all attempts in flight. */
+  /** One lease at a time, because each lease counts the attempts in flight and replaces the stored
+   *  list of them. */
   leaseTurns: Turns
   contents: QueueContents
   leader: Leader
@@ -44,7 +45,7 @@ export class Worker {
   /** Call this when the queue may have due attempts. */
   readonly wake = (): void => this.#loop.wake()
 
-  /** Call this when urgent attempts were queued. */
+  /** Call this when urgent attempts were queued: see `Selected` in policy/fairness.ts. */
   readonly onUrgent = (): void => {
     this.#options.rounds.onUrgent()
     this.#loop.wake()

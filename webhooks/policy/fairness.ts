@@ -1,4 +1,5 @@
-/** Fairness: accounts share the slots and the queue first, then the webhooks of each account. */
+/** Fairness: the slots and the queue are divided among the accounts first, then among the webhooks
+ *  of each account. */
 
 /** Slots of one process. When it is killed, at most this many attempts are made twice. */
 export const MAX_IN_FLIGHT = 640
@@ -19,7 +20,8 @@ const QUEUE_AHEAD = 2_048
 /** The parts of the queue for one account and one webhook are never smaller than these. */
 const MIN_ACCOUNT_QUOTA = 16
 const MIN_WEBHOOK_QUOTA = 4
-/** This many attempts of an account in the queue are urgent: they go before all others. */
+/** At most this many attempts of an account in the queue are urgent: they are leased before all
+ *  others. */
 const URGENT_COUNT = 64
 
 /** The concurrency limit of a webhook whose endpoint is slow. */
@@ -32,7 +34,7 @@ export const SLOW_AFTER = 16
 /** The slow endpoints of an account get no more than one slot each once they hold this many
  *  together. */
 const SLOW_SLOTS = 32
-/** The most attempts of one lease for slow endpoints. */
+/** The most attempts that one `slowRound` leases. */
 const SLOW_BATCH = 16
 /** An attempt that takes this long is slow, whatever its outcome: it holds its slot for so long. */
 export const SLOW_ATTEMPT_MS = 5_000
@@ -108,7 +110,7 @@ function sum(counts: ReadonlyMap<string, number> = new Map()): number {
 }
 
 export interface Slowness {
-  /** Slow attempts since the last response in time. */
+  /** Slow attempts since the last response within `SLOW_ATTEMPT_MS`. */
   slowInARow: number
   /** How many of these came after the last slow attempt that succeeded. */
   slowFailuresInARow: number
@@ -129,8 +131,8 @@ export interface EndpointHealth extends Slowness {
 
 type Endpoints = ReadonlyMap<string, EndpointHealth>
 
-/** The most attempts of one webhook in flight, over all processes. Slow endpoints get more in slow
- *  rounds. */
+/** The most attempts of one webhook in flight, over all processes. `slowRound` allows more
+ *  for slow endpoints. */
 export function concurrencyLimit(health: EndpointHealth, nowMs: number): 1 | 16 | 128 {
   if (isSlow(health)) return PROBE_LIMIT
   return nowMs - health.quickAt < QUICK_FOR_MS ? QUICK_LIMIT : NORMAL_LIMIT
@@ -142,13 +144,13 @@ export interface LeaseRound {
   limit: number
   skip: string[]
   onlyUrgent?: true
-  /** The most attempts of all webhooks together. Undefined: as many as there are slots. */
+  /** The most attempts of all webhooks together. Undefined: as many as slots are free. */
   most?: number
 }
 
 /** The first round: all webhooks except those with a slow endpoint and those of an account that has
- *  reached its equal part of the slots. `othersMayHaveDue`: an account that holds no slots may have
- *  due attempts. */
+ *  reached its equal part of the shared slots. `othersMayHaveDue`: an account that holds no slots
+ *  may have due attempts. */
 export function normalRound(endpoints: Endpoints, othersMayHaveDue: boolean): LeaseRound {
   const atQuota = listAtSlotQuota(endpoints, othersMayHaveDue)
   const skip = new Set([...listSlow(endpoints), ...atQuota])
@@ -248,8 +250,8 @@ export function mayStart(endpoints: Endpoints, webhookId: string): boolean {
 }
 
 /** Whether another attempt of the account to a host may start. `use`: the slots of the host by
- *  account. An account that has its equal part gets another slot while more than an eighth is free.
- *  `isProven`: the host has responded with 2xx. */
+ *  account. An account that has its equal part gets another slot while more than an eighth of the
+ *  slots is free. `isProven`: the host has responded with 2xx. */
 export function mayUseHost(
   use: ReadonlyMap<string, number>,
   accountId: string,
@@ -316,6 +318,6 @@ export function slownessAfter(
       slowFailuresInARow: outcome === 'success' ? 0 : before.slowFailuresInARow + 1,
     }
   // A failure that is not slow and has no response says nothing about the endpoint: while a failed
-  // look-up is remembered, attempts fail at once.
+  // look-up of the host name is remembered, attempts fail at once.
   return status === null ? before : NOT_SLOW
 }

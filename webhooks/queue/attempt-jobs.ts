@@ -22,7 +22,7 @@ const RESULT_STORAGE_SECONDS = 45
  *  the lease statement for each batch size. */
 const LEASE_STEP = 16
 
-/** The field names are stored: an older release may have queued the job. */
+/** Do not rename the fields: they are stored, and an older release may have queued the job. */
 interface JobData {
   deliveryId: string
   webhookId: string
@@ -125,7 +125,7 @@ export class AttemptJobs {
     )
   }
 
-  /** A lease without a job, which takes no statement. Only the leader may use it. */
+  /** A lease without a job. It takes no SQL statement. Only the leader may call this. */
   leaseWithoutJob(attempt: Attempt): AttemptWith<'lease'> {
     const id = jobId(attempt.deliveryId, attempt.scheduledAt)
     return { ...attempt, lease: { jobId: id, retryCount: NO_JOB } }

@@ -63,8 +63,8 @@ const SESSION_SETTINGS = {
   enable_seqscan: 'off',
   jit: 'off',
 }
-/** PGlite is in memory, so WAL is wasted; queues are never deleted, and the foreign-key check costs
- *  10 % per job. */
+/** PGlite is in memory, so WAL is useless. Queues are never deleted, so the foreign keys to them
+ *  are useless, too: checking them costs 10 % per job. */
 const REMOVE_OVERHEAD = `
   alter table pgboss.job_common set unlogged;
   alter table pgboss.job_common
@@ -77,9 +77,9 @@ const CONNECTION_LIMITS = {
 }
 
 /** pg-boss looks for expired leases when its clock shows a certain time. With the clock of the
- *  machine, pg-boss would wait for hours after that clock went back. If the time is more than 24
- *  days away, it would wait in a busy loop: Node.js turns a timer of more than 24 days into one of
- *  1 ms. */
+ *  machine, pg-boss would wait for hours if that clock went back by hours. If it went back by more
+ *  than 24 days, pg-boss would wait in a busy loop: Node.js turns a timer of more than 24 days into
+ *  one of 1 ms. */
 const STEADY_CLOCK = { ...systemClock, now: () => performance.timeOrigin + performance.now() }
 
 /** With this setting, pg sends statements before earlier ones have completed. The types of pg do
@@ -174,8 +174,9 @@ export function sessionClientFactory(place: QueuePlace): (() => pg.Client) | und
   }
 }
 
-/** Names the statements with parameters, so that PostgreSQL plans each once per connection. pg-boss
- *  has few statements, and planning one takes longer than running it for a few jobs. */
+/** Gives each statement that has parameters a name, so that PostgreSQL plans it once per
+ *  connection. pg-boss has few statements, and planning one takes longer than running it for a few
+ *  jobs. */
 class PreparingClient extends pg.Client {
   // biome-ignore lint/suspicious/noExplicitAny: `query` has many signatures.
   override query(...input: any[]): any {

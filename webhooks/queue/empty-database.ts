@@ -5,7 +5,8 @@ import { PGlite } from '@electric-sql/pglite'
 export const EMPTY_DATABASE = new URL('./empty-database.tar.gz', import.meta.url)
 
 /** The database files are in memory too: a large cache would store the queue twice. Nothing is ever
- *  recovered from the WAL, so as little as possible is written to it, and none of it is reused. */
+ *  recovered from the WAL, so as little as possible is written to it, and PostgreSQL keeps no old
+ *  WAL files to write them again. */
 const SERVER_SETTINGS = {
   shared_buffers: '16MB',
   wal_level: 'minimal',

@@ -9,7 +9,8 @@ const PROBE_TIMEOUT_MS = 1_000
 export class Listener {
   readonly #database: ReturnType<PgBoss['getDb']>
   readonly #channel: string
-  /** The payload of the probes. Other nodes receive it, too: no topic of theirs has this name. */
+  /** The payload of the probes. Other nodes receive it, too, but have no topic `probe`: see
+   *  records/database/announcements.ts. */
   readonly #probe = `${randomUUID()} probe`
   #onProbe: () => void = () => undefined
   #probing: Promise<boolean> | undefined
@@ -20,6 +21,8 @@ export class Listener {
     this.#channel = channel
   }
 
+  /** Calls `onNotify` with the payload of each notification, and without one after each
+   *  reconnection. */
   async start(onNotify: (payload?: string) => void): Promise<void> {
     const receive = (payload: string): void => {
       if (payload === this.#probe) this.#onProbe()

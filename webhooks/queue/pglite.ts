@@ -12,7 +12,7 @@ export interface Pglite {
 }
 
 export interface RunningPglite extends Pglite {
-  /** How often it has restarted. */
+  /** How often embedded PostgreSQL has restarted. */
   restarts(): number
   stop(): Promise<void>
 }

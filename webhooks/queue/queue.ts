@@ -43,8 +43,8 @@ interface QueueOptions extends BossOptions {
 }
 
 /** The statements of `realign`. `start_after` is the time when the job was added, or `dueAt` if
- *  that is later. Only the former comes from the clock that was wrong, so a job that waits for
- *  `dueAt` keeps its time. */
+ *  that is later. `dueAt` does not come from the clock that went back, so a job that waits for
+ *  `dueAt` keeps its `start_after`. */
 const REALIGNMENT = [
   `update pgboss.job set start_after = now()
    where state in ('created', 'retry') and start_after > now() + interval '1 second'

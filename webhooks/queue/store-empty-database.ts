@@ -6,10 +6,10 @@ import { PGlite } from '@electric-sql/pglite'
 import { fromPglite, PgBoss } from 'pg-boss'
 import { EMPTY_DATABASE, START_OPTIONS } from './empty-database.ts'
 
-/** Small WAL segments (in MB): a checkpoint removes only whole segments. */
+/** WAL segments of 1 MB: a checkpoint removes only whole segments. */
 const INITDB_PARAMS = ['--wal-segsize=1']
 
-/** Removes the other databases, and shrinks the catalogs and the WAL. */
+/** Removes all databases but `template1`, and shrinks the catalogs and the WAL. */
 const REDUCE = `
   drop database postgres;
   update pg_database set datistemplate = false where datname = 'template0';

@@ -4,7 +4,7 @@ import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { Refused } from '../../errors.ts'
 
-/** An IP address range: its first address and the bits of its prefix. */
+/** A range of IP addresses: an IP address, and the length of the prefix in bits. */
 export type Cidr = ReturnType<typeof ipaddr.parseCIDR>
 
 /** A connection was refused before a byte was sent. */
@@ -85,7 +85,7 @@ export function parseWebhookUrl(text: string, allow: Cidr[]): string {
 
   const host = removeBrackets(url.hostname).replace(/\.+$/, '')
   if (isIP(host) === 0) {
-    // RFC 6761 §6.3: localhost is always loopback, so it is checked here like a literal.
+    // RFC 6761 §6.3: localhost is always loopback, so it is checked here like an IP address.
     const loopback = /^(.*\.)?localhost$/i.test(host) ? '127.0.0.1' : undefined
     if (loopback && judgeAddress(loopback, allow) !== 'allowed')
       throw new UnpermittedUrl('The URL must point to a public IP address.')

@@ -12,8 +12,8 @@ const MAX_HEADER_BYTES = 16 * 1024
 
 /** An agent that checks each connection twice. Before the connection is opened, the agent checks
  *  the IP literal or every IP address of the name. Once the connection is open, the agent checks
- *  its IP address. A `Trace` in `opaque` of a request receives the connection that carries the
- *  request. */
+ *  its IP address. A `Trace` in the option `opaque` of a request receives the connection that
+ *  carries the request. */
 export function guardedAgent(
   allow: Cidr[],
   { lookup = newNameLookup() }: { lookup?: Lookup } = {},
@@ -31,7 +31,7 @@ export function guardedAgent(
   return new Agent({
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
-    // The deadline of the attempt covers everything, including a slow trickle.
+    // The deadline of the attempt covers the headers and the body, however slowly they arrive.
     headersTimeout: 0,
     bodyTimeout: 0,
     factory: (origin, options) => new Pool(origin, { ...options, factory: newClient }),

@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Turns } from '../turns.ts'
 
 /** Calls back like `dns.lookup` with the option `all`. The list is empty if the name has IP
- *  addresses of the other family only. */
+ *  addresses, but none of `family`. */
 export type Lookup = (
   hostname: string,
   options: Pick<LookupAllOptions, 'family'> & { accountId: string },
@@ -24,7 +24,7 @@ interface NameLookupOptions {
 
 const TIMEOUT_MS = 2_000
 const TRIES = 3
-/** How long a look-up waits for the other family when it has the IP addresses of one. */
+/** How long a look-up that has the IPv4 or the IPv6 addresses of a name waits for the others. */
 const OTHER_FAMILY_MS = 1_000
 /** After this time, a new resolver replaces the old one, and reads resolv.conf again. */
 const RESOLVER_LIFETIME_MS = 30_000
@@ -76,7 +76,7 @@ export function newNameLookup(options: NameLookupOptions = {}): Lookup {
 
   return (hostname, { family, accountId }, callback) => {
     const name = hostname.toLowerCase().replace(/\.$/, '')
-    // By account: a shared look-up could wait for a turn of another account.
+    // With the account: otherwise, a look-up could wait for the turn of another account.
     const key = `${accountId} ${name}`
     let search = running.get(key)
     if (!search) {
@@ -122,7 +122,7 @@ function resolverOf(servers: string[] | undefined): (name: string) => Promise<Lo
   }
   return async (name) => {
     const queries = [current().resolve4(name), current().resolve6(name)]
-    // Some name servers ignore the queries for one family.
+    // Some name servers ignore the queries for IPv4 or for IPv6 addresses.
     const tooLate = Promise.any(queries).then(() =>
       delay<string[]>(OTHER_FAMILY_MS, [], { ref: false }),
     )

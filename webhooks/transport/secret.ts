@@ -21,9 +21,10 @@ export class SecretUnreadable extends Error {
 
 /** The keys that encrypt signing secrets at rest. */
 export interface SecretKeys {
-  /** SECRET_KEY. Throws `Refused` when there is none. */
+  /** SECRET_KEY, or the key in the key file. Throws `Refused` when there is none. */
   newest(): string
-  /** SECRET_KEY_PREVIOUS: the key before the newest. Undefined: there is none. */
+  /** SECRET_KEY_PREVIOUS, or the key in its file: the key before the newest. Undefined: there is
+   *  none. */
   previous(): string | undefined
   /** Reads the key files again: another process may have replaced the key. */
   reload(): void

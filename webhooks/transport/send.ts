@@ -237,7 +237,8 @@ function causes(error: unknown, depth = 0): Error[] {
   return [error, ...[error.cause, ...inner].flatMap((cause) => causes(cause, depth + 1))]
 }
 
-/** Error codes of Node (system, DNS, TLS, HTTP), explained to the owner of the endpoint. */
+/** Error codes of Node (system, DNS, TLS, HTTP) and undici, explained to the owner of the
+ *  endpoint. */
 const SENTENCES: Record<string, (host: string) => string> = {
   ECONNREFUSED: (host) => `Connection refused: nothing listens at ${host}.`,
   ECONNRESET: () => 'The endpoint closed the connection before it responded.',
@@ -269,7 +270,7 @@ const SENTENCES: Record<string, (host: string) => string> = {
   UND_ERR_HEADERS_OVERFLOW: () => 'The headers of the response are too large.',
 }
 
-/** Explains errors that undici raises about a response. */
+/** Explains errors about a response: those of undici, and `TooManyInterimResponses`. */
 function explainProtocol(error: Error): string | undefined {
   if (error instanceof TooManyInterimResponses)
     return 'The endpoint sent only interim responses (1xx), more than 100 of them.'

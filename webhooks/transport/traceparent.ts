@@ -23,7 +23,7 @@ export function traceIdOf(traceparent: string): string {
 
 /** The parent of the attempts of a delivery: the request that caused the event. If that has no
  *  `traceparent`, the deliveries of an event share a trace, whose ID is that of the event. Such a
- *  trace is sampled, because receivers record no others. */
+ *  trace is sampled, because receivers record no trace that is not sampled. */
 export function traceparentOfDelivery(
   { id, eventId }: DeliveryIds,
   requestTraceparent: string | null,

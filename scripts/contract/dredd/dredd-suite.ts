@@ -1,4 +1,5 @@
-/** Runs Dredd with new records for each transaction, and makes every documented status occur. */
+/** Runs Dredd. Each transaction is a request and the declared response that it must get. Before
+ *  each transaction, `prepare` creates new records and makes its status occur. */
 import type { Contract } from '../../model/contract.ts'
 import { HttpClient } from '../http-client.ts'
 import type { Request } from '../request.ts'

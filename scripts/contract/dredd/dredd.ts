@@ -167,7 +167,7 @@ function toDreddSchema(schema: Schema): Schema {
   if (copy.items) copy.items = toDreddSchema(copy.items)
   if (typeof copy.additionalProperties === 'object')
     copy.additionalProperties = toDreddSchema(copy.additionalProperties)
-  for (const list of ['oneOf', 'anyOf', 'allOf'] as const)
-    if (copy[list]) copy[list] = copy[list].map(toDreddSchema)
+  for (const keyword of ['oneOf', 'anyOf', 'allOf'] as const)
+    if (copy[keyword]) copy[keyword] = copy[keyword].map(toDreddSchema)
   return copy
 }

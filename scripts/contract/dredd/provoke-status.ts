@@ -40,7 +40,7 @@ export interface DatabaseChanges {
 export interface Servers {
   /** The service. */
   app: Server
-  /** The service with a limit of one request per minute, on the database of `app`. */
+  /** A service with a limit of one request per minute, on the database of `app`. */
   limited: Server
   /** A service that cannot read its API keys. */
   broken: Server

@@ -48,9 +48,9 @@ function changeKey(key: string): string {
   return `${key.slice(0, -1)}${key.endsWith('0') ? '1' : '0'}`
 }
 
-/** The path of a new record with the values of `x-forbidden-with`, which only keys with the
- *  permission may access. Returns `path` without this word: then every record needs the
- *  permission. */
+/** The path of a new record that only keys with the permission may access: it has the values of
+ *  `x-forbidden-with`. Returns `path` if the operation has no `x-forbidden-with`: then every record
+ *  needs the permission. */
 async function forbiddenPath(run: Run, operation: Operation, path: string): Promise<string> {
   const values = readWord<JsonObject>(operation.place, 'x-forbidden-with')
   return values ? await run.records.newPath(operation, values) : path

@@ -9,7 +9,7 @@ const OTHER_TAG = '"another"'
 
 interface Version {
   what: string
-  /** Returns the value of the header. `tag` is the current one of the record. */
+  /** Returns the value of the header. `tag` is the record's current tag. */
   header(tag: string): string
   isMatch: boolean
 }

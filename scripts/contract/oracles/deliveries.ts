@@ -34,7 +34,7 @@ export function* deliveryChecks(run: Run, operation: Operation): Generator<Check
     what: 'the deliveries of its events',
     perform: () => withDeliveries(run, operation, list, { assert: assertDelivered }),
   }
-  // Only for the first operation that emits events: all share one schedule of attempts.
+  // Only for the first operation that emits events: all operations share one schedule of attempts.
   const first = run.contract.operations.find(({ emits }) => emits.length > 0)
   if (first === operation && readRetrySeconds(run.contract).length > 0)
     yield {

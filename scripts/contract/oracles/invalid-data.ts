@@ -57,7 +57,8 @@ export function* randomInvalidChecks(run: Run, operation: Operation): Generator<
     fc.tuple(validInputs(run, operation), fc.constantFrom(...choices)),
     async ([{ query, body }, { inBody, inParameters }]) => {
       const path = await run.records.sharedPath(operation)
-      // Without the random headers: the service could refuse a request for its If-Match instead.
+      // Without the random headers: the service could refuse a request for its If-Match instead of
+      // its invalid data.
       const valid = newRequest(run, operation, path, { query, body })
       if (inParameters) return await sendInvalid(run, operation, inParameters.applyTo(valid))
       const invalidBody = JSON.stringify(inBody?.applyTo(body ?? {}))

@@ -127,8 +127,8 @@ function listOwnFilters(
   })
 }
 
-/** The UUIDs in the response, or in the records to which the pointer `items` leads. Lists that are
- *  the same for all accounts, such as event types, have no UUIDs. */
+/** The UUIDs in the response, or only in its records if `items` is the pointer to them. Lists that
+ *  are the same for all accounts, such as event types, have no UUIDs. */
 function idsIn({ json }: ReceivedResponse, items = ''): Set<string> {
   const records = items === '' ? json : readPointer(json, items)
   return new Set(JSON.stringify(records ?? null).match(UUID) ?? [])

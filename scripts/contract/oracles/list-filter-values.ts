@@ -1,4 +1,4 @@
-/** Chooses the values of the filters with which a list is tested. */
+/** Chooses filter values for the test of a list. */
 import type { Schema } from '../../model/schema.ts'
 import type { FilterParameter } from '../../words/lists.ts'
 import { readField } from '../../words/read.ts'

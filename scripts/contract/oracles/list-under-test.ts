@@ -15,7 +15,7 @@ import { assertRules } from './stored-values.ts'
 
 type Query = Record<string, unknown>
 
-/** A longer list is narrowed to its newest records. */
+/** `narrow` limits a list with more records to its newest ones. */
 const MAX_RECORDS = 150
 const MAX_PAGES = 20
 
@@ -62,8 +62,8 @@ export class ListUnderTest {
     return { request, response, items }
   }
 
-  /** The records of the list, or of the part that `narrow` has chosen, in the order without `sort`.
-   *  Reads at most `MAX_PAGES` pages. */
+  /** The records of the list, in the order without `sort`. If `narrow` has limited the list, only
+   *  its newest records. Reads at most `MAX_PAGES` pages. */
   async readAll(): Promise<unknown[]> {
     const { page } = this.words
     const all: unknown[] = []
@@ -78,7 +78,8 @@ export class ListUnderTest {
     return all
   }
 
-  /** Limits a long list to records after a time, if the list has a filter and a sort for this. */
+  /** Limits a list of more than `MAX_RECORDS` records to those after a time. Does nothing if the
+   *  list has no filter and sort for that time. */
   async narrow(): Promise<void> {
     const { sort, page } = this.words
     const { response } = await this.#read({})
@@ -101,9 +102,9 @@ export class ListUnderTest {
     return (this.schemaOf(this.words.sort.parameter)?.items?.enum ?? []) as string[]
   }
 
-  /** Throws unless the response to `query` has the records that `model` computes from all records
-   *  of the list. Compares one page of both, by default the first. Tries again if the list itself
-   *  changes between the requests. */
+  /** Throws unless the list returns, for `query`, the records that `model` computes from all
+   *  records. Compares one page only, by default the first. Tries again if the list has changed
+   *  between the requests. */
   async assertPage(
     query: Query,
     model: (records: unknown[]) => unknown[],
@@ -121,7 +122,7 @@ export class ListUnderTest {
       const expected = model(records)
       const problem =
         this.#findMetaProblem(response, { number, size, total: expected.length }) ??
-        this.#findOrderProblem(items, expected.slice((number - 1) * size, number * size))
+        this.#findItemsProblem(items, expected.slice((number - 1) * size, number * size))
       if (problem === undefined) return
       if (tries === MAX_TRIES || isDeepStrictEqual(records, await this.readAll()))
         throw new ContractBroken('list_contents', request, problem)
@@ -150,7 +151,7 @@ export class ListUnderTest {
     return undefined
   }
 
-  #findOrderProblem(items: unknown[], expected: unknown[]): string | undefined {
+  #findItemsProblem(items: unknown[], expected: unknown[]): string | undefined {
     if (isDeepStrictEqual(items, expected)) return undefined
     const { ties } = this.words.sort
     const idsOf = (records: unknown[]) =>

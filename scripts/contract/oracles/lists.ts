@@ -107,7 +107,7 @@ function* sortChecks(list: ListUnderTest): Generator<Check> {
   const options = list.sortOptions()
   const tried = options.map((option) => [option])
   const [first] = options
-  // An option of another field than `first`: `-title`, for example, also sorts by `title`.
+  // An option for another field than `first`: `title` and `-title` are for the same field.
   const other = options.findLast((option) => !option.endsWith(first ?? ''))
   if (first && other) tried.push([other, first], [first, other])
   for (const fields of tried)

@@ -1,4 +1,4 @@
-/** Kinds of records that refer to each other: `x-refers-to` and `x-when-deleted` of
+/** Kinds of records, with their references to each other: `x-refers-to` and `x-when-deleted` of
  *  openapi.yaml. */
 import type { Contract } from '../../model/contract.ts'
 import type { JsonObject } from '../../model/json.ts'
@@ -16,10 +16,10 @@ export interface Reference {
   /** The name of the kind that the field refers to. */
   to: string
   isRequired: boolean
-  /** `cleared`: deleting the other record sets the field to null. `refused`: the other record
-   *  cannot be deleted. */
+  /** The effect on deletions of the record that the field refers to. `cleared`: a deletion sets the
+   *  field to null. `refused`: the service refuses a deletion. */
   whenDeleted: 'cleared' | 'refused'
-  /** Values that the other record must have. */
+  /** Values that the record to which the field refers must have. */
   needs: JsonObject
 }
 

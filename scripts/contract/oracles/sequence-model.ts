@@ -34,8 +34,9 @@ export interface ModelRecord {
   kind: LinkedKind
   path: string
   fields: JsonObject
+  /** The latest ETag. */
   tag: string | null
-  /** Tags of earlier versions. */
+  /** ETags of earlier versions. */
   oldTags: string[]
   isDeleted: boolean
 }
@@ -51,11 +52,11 @@ function refusal(status: number, reason: string | undefined): Refusal | undefine
 }
 
 /** Sends requests, and computes what each must do to the records. Throws ContractBroken if a
- *  response or a record differs from that. */
+ *  response or a record differs from the computed one. */
 export class RecordModel {
   readonly kinds: LinkedKind[]
   readonly records: ModelRecord[] = []
-  /** The requests that should change records. */
+  /** The creates, updates and deletions, also those that the service must refuse. */
   readonly requests: Request[] = []
   /** Describes each of the `requests`. */
   readonly steps: string[] = []
@@ -151,7 +152,7 @@ export class RecordModel {
     await this.verify(record)
   }
 
-  /** Why the update is impossible. Undefined: it is possible. */
+  /** Why the service must refuse the update. Undefined: the service must accept it. */
   findRefusal({ kind, fields }: ModelRecord, body: JsonObject): string | undefined {
     const { states = {}, fixed_when = {} } = kind.words
     for (const [name, value] of Object.entries(body)) {
@@ -166,7 +167,8 @@ export class RecordModel {
     return undefined
   }
 
-  /** Throws unless the response has the fields. Fields that the service sets itself may differ. */
+  /** Throws unless the fields of the response are as expected. Skips fields that the service sets
+   *  itself. */
   #assertFields(
     request: Request,
     { kind }: ModelRecord,
@@ -193,7 +195,8 @@ export class RecordModel {
     assertOutcome(remove, request, response, refusal(422, reason))
     if (blocking === undefined) {
       record.isDeleted = true
-      for (const { record: other, reference } of referring) await this.#clear(other, reference)
+      for (const { record: other, reference } of referring)
+        await this.#assertCleared(other, reference)
     }
     await this.verify(record)
     for (const { record: other } of referring) await this.verify(other)
@@ -208,9 +211,9 @@ export class RecordModel {
     )
   }
 
-  /** Throws unless the deletion of the other record has set this reference to null. Puts the new
-   *  version of the record into the model. */
-  async #clear(record: ModelRecord, { field }: Reference): Promise<void> {
+  /** Throws unless the deletion of the record that `field` refers to has set `field` to null. Puts
+   *  the new version of `record` into the model. */
+  async #assertCleared(record: ModelRecord, { field }: Reference): Promise<void> {
     const { request, response } = await this.#read(record)
     this.#assertFields(request, record, { ...record.fields, [field]: null }, response)
     noteVersion(record, response)

@@ -116,8 +116,8 @@ class Step implements fc.AsyncCommand<RecordModel, RecordModel> {
     return records[this.#choice.record % records.length]
   }
 
-  /** Undefined if the record has no older version, if the update takes no If-Match, or if the
-   *  service must refuse the update for another reason. */
+  /** The ETag of an older version. Undefined if the record has none, if the update takes no
+   *  If-Match, or if the service must refuse the body of the update. */
   #findOldTag(model: RecordModel, record: ModelRecord): string | undefined {
     const takesTag = record.kind.update.parameters.some(
       ({ name }) => name.toLowerCase() === 'if-match',

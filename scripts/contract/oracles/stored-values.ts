@@ -17,7 +17,7 @@ import type { ReceivedResponse, Request } from '../request.ts'
 import { newRequest, type Run } from '../run.ts'
 import { isValid } from '../values/validity.ts'
 
-/** The largest difference between the service's clock in `Date` and the time that it stores. */
+/** The largest accepted difference between `Date` of a response and the times of its new record. */
 const MAX_CLOCK_DIFFERENCE_MS = 60_000
 /** The precision of stored times: a stored time may differ by this from the time that was sent. */
 export const TIME_PRECISION_MS = 1
@@ -187,8 +187,8 @@ export function findDifference(
   return sent === stored ? undefined : differs
 }
 
-/** A schema without `properties` is a map: the service must not add entries to it. To another
- *  object, the service may add fields. */
+/** A schema without `properties` is a map: the service must not add entries to it. To an object
+ *  with `properties`, the service may add fields. */
 function findFieldDifference(
   { properties, additionalProperties }: Schema,
   sent: JsonObject,

@@ -1,4 +1,4 @@
-/** Oracle: an update changes the fields that were sent, and no others; null clears. */
+/** Oracle: an update changes the fields that were sent, and no others; null clears a field. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../model/json.ts'
@@ -36,8 +36,9 @@ export async function* updateChecks(run: Run, operation: Operation): AsyncGenera
   for (const [name, { nullable }] of ordered) if (nullable) yield check(name, 'null', null)
 }
 
-/** The first options of an enumeration, or two short values of another schema. Then the last of the
- *  `limitValues` that is not null, for example the longest text or the largest number. */
+/** The first options of an enumeration, or two short values if the schema is no enumeration. Then
+ *  the last of the `limitValues` that is not null, for example the longest text or the largest
+ *  number. */
 function chooseValues(schema: Schema): NamedValue[] {
   const values = schema.enum ? schema.enum.slice(0, MAX_OPTIONS) : variants(schema, 2)
   const last = limitValues(schema)

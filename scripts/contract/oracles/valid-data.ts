@@ -41,8 +41,8 @@ export function* limitChecks(run: Run, operation: Operation): Generator<Check> {
   const body = bodies[0]?.body
   for (const { what, name, value } of listParameterLimits(run, operation, 'query'))
     yield check(what, { query: { [name]: value }, body })
-  // Skips empty text and text that is not ASCII: many servers ignore an empty header, and servers
-  // read other bytes in different ways.
+  // Skips empty text and text that is not printable ASCII: many servers ignore an empty header, and
+  // servers read bytes beyond ASCII in different ways.
   for (const { what, name, value } of listParameterLimits(run, operation, 'header'))
     if (/^[ -~]+$/.test(String(value))) yield check(what, { headers: { [name]: value }, body })
 }
@@ -112,7 +112,8 @@ function isTooLarge({ contract }: Run, { body }: Input): boolean {
   return jsonBytes(body) > readMaxRecordBytes(contract)
 }
 
-/** Counts the errors that `x-refusals` explains. Returns whether it explains all of them. */
+/** Counts the errors that `x-refusals` explains. Returns whether there are errors, and `x-refusals`
+ *  explains each of them. */
 function countRefusals(run: Run, operation: Operation, response: ReceivedResponse): boolean {
   const { contract, coverage } = run
   const errors = Object.entries(fieldErrors(contract, operation, response))

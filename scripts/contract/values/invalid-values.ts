@@ -132,7 +132,7 @@ function invalidArrays(schema: Schema): NamedValue[] {
   const items = schema.items ?? {}
   const entry = variant(items, 0)
   const many = variants(items, (maxItems ?? 0) + 1)
-  // Equal entries can break a second rule.
+  // Equal entries would also break `uniqueItems`.
   const isOnlyTooLong = !schema.uniqueItems || isDistinct(many)
   const sizes = [
     ...(minItems > 0 ? [variants(items, minItems - 1)] : []),

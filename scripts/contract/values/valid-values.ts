@@ -54,7 +54,7 @@ const FORMATS: Record<string, fc.Arbitrary<string>> = {
   email: fc.emailAddress(),
   'date-time': fc
     .tuple(
-      // At least a day inside the years 1000 to 2999, so that no offset leaves them.
+      // A day inside the years 1000 to 2999, so that no offset moves a time out of these years.
       fc.date({ min: new Date('1000-01-02'), max: new Date('2999-12-30'), noInvalidDate: true }),
       fc.constantFrom('Z', '+00:00', '-11:30', '+14:00'),
     )

@@ -29,7 +29,7 @@ export interface Field {
   creation: Schema | undefined
   /** Whether a create request must have the field. */
   isRequired: boolean
-  /** The value if the create request has none. Undefined if each request has one. */
+  /** The value if the create request has none. Undefined for a required field without a default. */
   initial: unknown
   /** The schema of the field in updates. Undefined if they cannot have the field. */
   change: Schema | undefined
@@ -151,9 +151,9 @@ function referenceOf(contract: Contract, place: Place, type: string): Reference 
   return reference
 }
 
-/** `initial` of the field: its default. Without a default, it is undefined for a required field,
- *  null for a nullable one, and the first value of an enumeration that create requests cannot set.
- *  Throws `ContractError` in `owner` for any other field without a default. */
+/** `initial` of the field: its default. Without a default, it is undefined for a required field and
+ *  null for a nullable one. For an enumeration that create requests cannot have, it is the first
+ *  value. Throws `ContractError` at the field of `owner` for any other field without a default. */
 function initialOf(owner: Located<Schema>, field: Field, { value }: Located<Schema>): unknown {
   const { name, creation, isRequired, nullable, options } = field
   const byDefault = readDefault(creation ?? {}) ?? readDefault(value)

@@ -8,13 +8,13 @@ import { type Field, MANAGED_FIELDS } from './fields.ts'
 import { fieldOf } from './query.ts'
 import type { Resource } from './resource.ts'
 
-/** The variant of each seed, see `seedOf`. There are six seeds, because the tests of filters by
- *  time need records from three different minutes, and `seedAll` in test/resources.ts creates two
- *  seeds in each minute. */
+/** The variant of each seed. The fields of filters and sorts differ between variants. There are six
+ *  seeds, because the tests of filters by time need records from three different minutes, and
+ *  `seedAll` in test/resources.ts creates two seeds in each minute. */
 const SEED_VARIANTS = [0, 1, 0, 2, 1, 0]
-/** The indexes of seeds without a value in nullable fields. */
+/** The indexes of the seeds that have null in the nullable fields of filters and sorts. */
 const SEEDS_WITHOUT_VALUE = [2, 5]
-/** The index of the seed that an update changes. */
+/** The index of the seed that the update changes, and with whose values the filters are tested. */
 const CHANGED_SEED = 1
 
 type Body = Record<string, unknown>
@@ -92,7 +92,6 @@ function listedFields(resource: Resource): string[] {
   return [...filtered, ...resource.sorts]
 }
 
-/** One seed. Fields of filters and sorts differ between variants. */
 function seedOf(resource: Resource, variant: number, hasNulls: boolean): Body {
   const example = resource.create.body.example as Body
   const listed = listedFields(resource)
@@ -124,8 +123,8 @@ function renderSeededId({ type, index }: SeededId): string {
 const HOUR_MS = 3_600_000
 const START = '2026-03-02T09:00:00.000Z'
 
-/** The value of the field in a variant. `value` is that of the example. Variant 0 has the same
- *  value, or the first of an enumeration. */
+/** The value of the field in a variant. `value` is the field's value in the example. Variant 0 has
+ *  this value too, but of an enumeration it has the first value. */
 function vary({ kind, options, creation = {} }: Field, value: unknown, variant: number): unknown {
   const values = creation.enum ?? options
   if (values) return values[variant % values.length]
@@ -152,8 +151,8 @@ function isPlainText({ pattern }: Schema): boolean {
   return pattern === undefined || pattern === TEXT_PATTERN || isNotBlankPattern(pattern)
 }
 
-/** The body of an update that sets the first field that has a filter, that create requests cannot
- *  set, and that is no reference. Undefined if there is no such field. */
+/** The body of the update. It sets the first field with a filter that only updates can set and that
+ *  is no reference. Undefined if there is no such field. */
 function changeOf({ fields, filters }: Resource): Body | undefined {
   const isSetByUpdateOnly = ({ creation, change }: Field): boolean => !creation && !!change
   const field = fields.find(

@@ -38,7 +38,7 @@ export async function generateResource(slug: string, root = ROOT): Promise<Resou
       'This service is made from an OpenAPI document and stores nothing: ' +
         `write the handlers of ${slug} in handlers/ by hand`,
     )
-  // Before anything is written.
+  // Throws before anything is written if the formatter is not installed.
   findFormatter()
   const contract = await readContract(root)
   const resource = readResource(contract, slug)
@@ -92,7 +92,7 @@ async function assertNoMigration(root: string, { table, slug }: Resource): Promi
 }
 
 /** Throws `Refused` if records/removal-rules.ts removes the records that a field refers to: the
- *  removal would fail. */
+ *  field would make this removal fail. */
 async function assertReferencesKept(root: string, { fields }: Resource): Promise<void> {
   const file = 'records/removal-rules.ts'
   const rules = await readFile(join(root, file), 'utf8').catch(() => '')

@@ -27,8 +27,8 @@ const EVENT_OF_METHOD: Record<string, string> = {
   delete: 'deleted',
 }
 
-/** The event that the method stands for, for example `venue.created`. Empty if the operation does
- *  not emit it. */
+/** The event that the operation emits for its method, for example `venue.created` for POST. Empty
+ *  if there is none. */
 export function eventOf({ method, emits }: Operation): string {
   return emits.find((type) => type.endsWith(`.${EVENT_OF_METHOD[method]}`)) ?? ''
 }
@@ -78,7 +78,7 @@ export async function ${id}(call: Call<'${id}'>): Promise<${typeName}> {
 `
 }
 
-const findForUpdate = ({ variable, idParameter, noun }: Resource): string =>
+const renderFindForUpdate = ({ variable, idParameter, noun }: Resource): string =>
   `const current = await findRecord(scope, ${variable}Listing, path.${idParameter}, { forUpdate: true })
   assertFound(current, '${noun}')
   assertMatch(current)`
@@ -93,7 +93,7 @@ import type { Call } from './call.ts'
 
 export async function ${id}(call: Call<'${id}'>): Promise<${typeName}> {
   const { ${withEmit(event, 'scope, path, body, now')}, assertMatch } = call
-  ${findForUpdate(resource)}
+  ${renderFindForUpdate(resource)}
 
   const changes = findChanges(current, body)
   if (changes === undefined) return current
@@ -112,7 +112,7 @@ import type { Call } from './call.ts'
 
 export async function ${id}(call: Call<'${id}'>): Promise<void> {
   const { ${withEmit(event, 'scope, path')}, assertMatch } = call
-  ${findForUpdate(resource)}
+  ${renderFindForUpdate(resource)}
   await delete${typeName}Row(scope, current.id)${emitLine(event, 'current.id')}
 }
 `

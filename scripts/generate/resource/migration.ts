@@ -68,7 +68,8 @@ const renderReferenceIndex = (table: string, { name, reference }: Field): string
 const renderIndex = (table: string, name: string): string =>
   `  await knex.raw('create index ${table}_by_${name} on ${table} (account_id, ${name}, id)')`
 
-/** Nulls come last in both directions, for which PostgreSQL needs a second index. */
+/** Lists have nulls last in both sort directions. PostgreSQL needs this index for the descending
+ *  one. */
 const renderDescendingIndex = (table: string, name: string): string =>
   `  if (postgres)
     await knex.raw(

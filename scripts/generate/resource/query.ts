@@ -15,7 +15,7 @@ export interface ListQuery {
   sorts: string[]
 }
 
-/** Throws `ContractError` for a filter or sort that uses no column of the table. */
+/** Throws `ContractError` for a filter, search or sort whose code cannot be generated. */
 export function readQuery(contract: Contract, list: Operation, fields: Field[]): ListQuery {
   const filters = list.parameters.flatMap((parameter) => {
     const filter = filterName(parameter.name)

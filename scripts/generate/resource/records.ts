@@ -79,7 +79,8 @@ const linesFor = (fields: Field[], line: (field: Field) => string): string =>
 
 const isTime = ({ kind }: Field): boolean => kind === 'time'
 
-/** Whether the generated code converts a time of a request or of the default. */
+/** Whether the generated code calls `toMillis` for the field: it converts a time of a request, or
+ *  the default of a time. */
 function needsToMillis(field: Field): boolean {
   return isTime(field) && (field.creation ?? field.change ?? field.initial ?? null) !== null
 }

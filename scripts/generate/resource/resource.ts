@@ -34,7 +34,7 @@ export interface Resource extends ListQuery {
 }
 
 /** Throws `ContractError` for a resource that the contract does not have, or whose files cannot be
- *  derived. */
+ *  generated. */
 export function readResource(contract: Contract, slug: string): Resource {
   const list = findList(contract, slug)
   const found = findRecordOperations(contract, list, contract.operations)

@@ -1,4 +1,5 @@
-/** The test of a resource's operations, from the examples of the contract. */
+/** The source text of the test of a resource's operations. The test uses the examples of the
+ *  contract. */
 import type { MediaType, Operation } from '../../model/operations.ts'
 import { fail } from '../../model/source.ts'
 import { literal } from '../typescript-text.ts'

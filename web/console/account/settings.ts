@@ -91,8 +91,8 @@ const QUOTAS: Record<QuotaName, string> = {
 async function quotasCard({ scope, config, now }: Visit): Promise<Html> {
   const [quotas, use] = await Promise.all([findQuotas(scope, config.quotas), countUse(scope, now)])
   const rows = quotaNames.map((name): Fact => [QUOTAS[name], quotaUse(use[name], quotas[name])])
-  const note = 'Changes beyond a quota are refused. Ask the operator of this service for more.'
-  return card('Quotas', [facts(rows), html`<p class="muted">${note}</p>`])
+  const text = 'Changes beyond a quota are refused. Ask the operator of this service for more.'
+  return card('Quotas', [facts(rows), html`<p class="muted">${text}</p>`])
 }
 
 function quotaUse(use: number, limit: number): Html {
@@ -138,7 +138,7 @@ async function rename(visit: Visit): Promise<PageResult> {
   return redirect('/settings', `Account renamed to ${name.trim()}.`)
 }
 
-/** Active users who have joined, except the Owner. */
+/** The users who can become the Account Owner: active users who have joined. */
 async function listCandidates({ scope, user }: Visit): Promise<User[]> {
   const [users, joined] = await Promise.all([listUsers(scope), listJoinedIds(scope)])
   return users.filter(

@@ -104,7 +104,8 @@ async function checkCredentials(
   password: string,
 ): Promise<PageResult> {
   const found = await findCredentials(visit.db.read, email)
-  // Counted before the password is verified, so that a blocked guess tells nothing about it.
+  // Counted before the password is verified, so that a blocked guess tells nothing about the
+  // password.
   const tooOften = await countSignIn(visit, email, found?.user)
   if (tooOften) {
     if (found) auditRefusal(visit, found.user, { is_blocked: true })
@@ -135,7 +136,8 @@ function auditRefusal(visit: GuestVisit, user: User, details: { is_blocked: bool
   )
 }
 
-/** At most one entry of each kind in 15 minutes, so that guesses do not fill the audit log. */
+/** Stores at most one entry per user and `is_blocked` in 15 minutes, so that guesses do not fill
+ *  the audit log. */
 async function insertRefusal(
   { throttles, db, ip, now }: GuestVisit,
   user: User,
@@ -151,8 +153,9 @@ function networkAndEmail({ network }: GuestVisit, email: string): string {
   return `${network} ${emailKey(email)}`
 }
 
-/** Undefined within all limits. A device on which the user has signed in before is exempt from the
- *  limit across all networks, so that guesses of others do not lock the user out. */
+/** Counts a sign-in. Returns undefined within all limits. A device on which the user has signed in
+ *  before is exempt from the limit across all networks, so that guesses of others do not lock the
+ *  user out. */
 async function countSignIn(
   visit: GuestVisit,
   email: string,

@@ -51,14 +51,14 @@ export function readAccess(form: URLSearchParams): { access: CompleteAccess; err
   const isAdmin = role === 'admin'
   const access: CompleteAccess = {
     role: isAdmin ? 'admin' : 'member',
-    // The role Member hides the boxes in the form, but they stay ticked.
+    // The form hides the checkboxes of the grants for the role Member, but they stay ticked.
     grants: isAdmin ? grants.filter((grant) => form.getAll('grants').includes(grant)) : [],
     permissions: Object.fromEntries(chosenPermissions) as Permissions,
   }
   return { access, errors }
 }
 
-/** As one flat object, which the audit log can compare field by field. */
+/** The access as one flat object, which `changesBetween` in records/audit-log.ts can compare. */
 export function flattenAccess({
   role,
   grants: granted,

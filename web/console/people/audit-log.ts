@@ -1,5 +1,5 @@
-/** The audit log: who changed API keys, webhooks, users and the account. Only the Account Owner
- *  sees it. */
+/** The audit log: who signed in, and who changed API keys, webhooks, users and the account. Only
+ *  the Account Owner sees it. */
 import { type AuditEntry, type AuditFilter, listAuditEntries } from '../../../records/audit-log.ts'
 import { listUsers, type User } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
@@ -20,7 +20,7 @@ export const auditLogRoutes: Route[] = [get('/audit-log', isOwner, auditLogPage)
 
 const ENTRIES_PER_PAGE = 50
 const COMMAND_LINE = 'command-line'
-/** Labels of actions, by the part before the dot. */
+/** Labels of the kinds of actions. The kind of `api_key.revoked` is `api_key`. */
 const KINDS: Record<string, string> = {
   api_key: 'API keys',
   webhook: 'Webhooks',
@@ -71,7 +71,7 @@ function readFilter(query: URLSearchParams): Pick<AuditFilter, 'userId' | 'actio
   }
 }
 
-/** The filters that are set, without the page. */
+/** The filters that are set, without the cursor (`before` or `after`). */
 function filtersIn(query: URLSearchParams): Record<string, string> {
   const names = ['user', 'kind', 'target'].filter((name) => query.get(name))
   return Object.fromEntries(names.map((name) => [name, query.get(name) ?? '']))
@@ -140,7 +140,7 @@ function targetLink({ target }: AuditEntry): Html {
 
 type Describer = (entry: AuditEntry) => Content
 
-/** Describe entries, by action. `describeByName` describes all other actions. */
+/** Functions that describe entries, by action. `describeByName` describes all other actions. */
 const DESCRIBERS: Record<string, Describer> = {
   'account.created': (entry) => html`Created the account ${targetLink(entry)}`,
   'account.quota_changed': () => 'Changed a quota of the account',
@@ -190,8 +190,8 @@ const NOUNS: Record<string, string> = {
   user: 'the user',
 }
 
-/** By the part of an action after its dot. Other verbs are shown as words: `Link sent:` for
- *  `link_sent`. */
+/** Texts for the part of an action after its dot. Without a text, the part itself is shown:
+ *  `Link sent:` for `link_sent`. */
 const VERBS: Record<string, string> = {
   updated: 'Updated',
   test_sent: 'Sent a test to',

@@ -171,7 +171,7 @@ function deactivateButton({ id, fullName }: Person): Html {
 async function changeAccess(visit: Visit): Promise<PageResult> {
   const person = await loadPerson(visit)
   const { access, errors } = readAccess(visit.form)
-  // For the Owner, `updateAccess` refuses every change, whatever the fields contain.
+  // For the Account Owner, `updateAccess` refuses every change, whatever the fields contain.
   if (hasErrors(errors) && person.role !== 'owner') return personPage(visit, person, errors)
   const isChanged = await visit.change(async (scope) => {
     const updated = await updateAccess(scope, person.id, access, visit.now)

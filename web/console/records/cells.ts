@@ -105,8 +105,8 @@ export function amountOf(
 }
 
 function money(minor: number, currency: string): string {
-  // The contract counts ISO 4217 minor units. Intl uses other digits for some currencies, such as 0
-  // for HUF.
+  // The contract counts ISO 4217 minor units. For some currencies, Intl shows another number of
+  // decimals, such as 0 for HUF.
   const digits = currencyByCode(currency)?.digits ?? 2
   const format = new Intl.NumberFormat('en', {
     style: 'currency',
@@ -118,8 +118,8 @@ function money(minor: number, currency: string): string {
   return format.format(`${minor}e-${digits}` as `${number}`)
 }
 
-/** The name of an amount without `_minor`: amounts are stored in minor units, but shown in major
- *  units. */
+/** The name of the field. An amount loses the suffix `_minor`: it is stored in minor units, but
+ *  shown in major units. */
 export function shownName(name: string, schema: Schema): string {
   return schema['x-currency'] === undefined ? name : name.replace(/_minor$/, '')
 }
@@ -156,7 +156,7 @@ function objectValue(
   return facts(
     entries.map(([key, part]) => {
       const schema = properties[key]
-      // The name of a key that users choose has no meaning, even if it is `id`.
+      // A key that users choose has no meaning for the console, even if it is `id`.
       return [
         context.keyLabels?.[key] ?? (schema ? label(key) : key),
         fullValue(schema ? key : '', schema ?? {}, part, context),

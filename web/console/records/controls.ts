@@ -176,7 +176,7 @@ function optionElement({ value, label }: Choice, isSelected: boolean): Html {
   return html`<option value="${value}"${isSelected && html` selected`}>${label}</option>`
 }
 
-/** A list of objects. An empty list shows one empty group. */
+/** A list of objects. Each object is a group of fields. An empty list shows one empty group. */
 function groups(field: FormField, context: ControlContext): Html {
   const { path, schema } = field
   const count = Math.max(1, groupCount(context.draft, field))
@@ -225,7 +225,8 @@ function fieldset(field: FormField, context: ControlContext): Html {
   </fieldset>`
 }
 
-/** A type and a text. If only one type is possible, the user need not choose it. */
+/** An input for the kind of the value (`SCALAR_KINDS`) and one for its text. If only one kind is
+ *  possible, the user need not choose it. */
 function scalar(field: FormField, context: ControlContext): Html {
   const { path, schema } = field
   const kinds = scalarKinds(schema)
@@ -245,7 +246,7 @@ function scalar(field: FormField, context: ControlContext): Html {
   )
 }
 
-/** A type and a text with one value per line. */
+/** An input for the kind of the values (`LIST_KINDS`), and a text with one value per line. */
 function scalars(field: FormField, context: ControlContext): Html {
   const kind = context.draft.get(kindName(field.path)) ?? 'text'
   // JSON is offered only for a list that is JSON already: lines cannot represent such a list.

@@ -1,11 +1,11 @@
 import type { FormField } from './field.ts'
 
-/** The content of a form: texts by field path, such as `screening_questions.0.key`. A suffix adds
- *  other state, such as the type in `screening_questions.0.expected:kind`. */
+/** The content of a form: texts by field path, such as `screening_questions.0.key`. A suffix of
+ *  the path adds other state, such as the kind in `screening_questions.0.expected:kind`. */
 export type Draft = URLSearchParams
 
-/** The inputs of the field and its parts as one text. Equal texts mean equal values: empty inputs
- *  do not count. */
+/** The inputs of the field and its parts as one text. Equal texts mean equal values: the text
+ *  leaves out empty inputs and the number of groups. */
 export function serializeField(draft: Draft, { path }: Pick<FormField, 'path'>): string {
   const inputs = [...draft].filter(
     ([name, value]) => belongsTo(name, path) && value !== '' && name !== countName(path),
@@ -32,7 +32,7 @@ export function withLineFeeds(text: string): string {
   return text.replace(/\r\n?/g, '\n')
 }
 
-/** The name of the input for the type of a value. */
+/** The name of the input for the kind of a value, such as `number` or `json`. */
 export const kindName = (path: string): string => `${path}:kind`
 /** The name of the input for the number of groups, including empty ones. A group holds the inputs
  *  for one object of a list. */
@@ -82,8 +82,8 @@ export function withoutGroups(
   return result
 }
 
-/** Whether the user has typed nothing into the group. Its default values, and the default type of a
- *  scalar, do not count. */
+/** Whether the user has typed nothing into the group. Its default values, and the default kind
+ *  `text`, do not count. */
 export function isEmptyGroup(draft: Draft, { path, schema }: FormField, index: number): boolean {
   return [...draft].every(([name, value]) => {
     const inGroup = nameInField(name, `${path}.${index}`)

@@ -3,6 +3,7 @@ import type { FieldErrors } from '../../../errors.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 
 export interface FormField {
+  /** For example `screening_questions.0.key`. */
   path: string
   /** The key in the enclosing object. A key that a user chose may contain dots. */
   name: string
@@ -29,6 +30,7 @@ export interface ReadContext {
   problems: FieldErrors
 }
 
+/** `KINDS` in fields.ts tells which schemas have which kind. */
 export type FieldKind =
   | 'reference'
   | 'choice'

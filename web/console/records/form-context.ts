@@ -38,7 +38,7 @@ export type FormAction = 'find' | 'choose' | 'add' | 'remove' | 'refresh'
 /** The colon keeps these names apart from fields: no field name in the contract contains one. */
 export const actionName = (action: FormAction): string => `ask:${action}`
 
-/** The element that htmx replaces. */
+/** The ID of the form, which htmx replaces. */
 export const FORM_ID = 'record-form'
 
 /** Here, `errors` are sentences: `Due at must be a time.` */

@@ -92,8 +92,8 @@ function filterPart(
   return { ...part, hint: description, kind: part.kind === 'options' ? 'joined' : part.kind }
 }
 
-/** Returns the field unchanged if the form refers to no record with questions, or the user cannot
- *  view such records. */
+/** The field with a part for each answer. Unchanged if the form refers to no record with questions,
+ *  or the user cannot view such records. */
 async function answersField(
   visit: Visit,
   { fields, draft, current, driverPaths }: Form,
@@ -111,7 +111,7 @@ async function answersField(
   const parts = ((record?.[listField] ?? []) as Record<string, unknown>[]).map((question) =>
     questionPart(field, questions, question, answers),
   )
-  // Answers to none of these questions stay in the form, so that they are not lost.
+  // An answer without a question stays in the form, so that it is not lost.
   const otherKeys = new Set([...Object.keys(answers), ...keysIn(draft, field)])
   for (const { name } of parts) otherKeys.delete(name)
   for (const key of otherKeys)
@@ -200,8 +200,8 @@ function questionPart(
 }
 
 /** The schema of one answer. `schema` is the schema of the object with all answers. Permits only
- *  one type if all expected answers have it, and the stored answer, too. Otherwise permits all
- *  types, so that the form does not lose a stored answer of another type. */
+ *  one type if all expected answers and the stored answer have it. Otherwise permits all types, so
+ *  that the form does not lose a stored answer of another type. */
 function chooseAnswerSchema(schema: Schema, expected: unknown, answer: unknown): Schema {
   const anyAnswer = valueSchema(schema)
   const types = new Set([expected].flat().map((one) => typeof one))

@@ -1,4 +1,4 @@
-/** The list of a resource. */
+/** The page that lists the records of a resource. */
 import { validate as isUuid } from 'uuid'
 import { InvalidInput } from '../../../errors.ts'
 import { type OperationRow, operations } from '../../../generated/operations.ts'

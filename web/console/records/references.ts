@@ -51,7 +51,8 @@ export async function listRecords(
   return (await visit.call(list, { query })) as Records
 }
 
-/** The query parameters for this order. Empty if the list cannot be sorted by creation. */
+/** The query parameter that puts the newest records first. Empty if the list cannot be sorted by
+ *  creation. */
 export function newestFirst({ operations: { list } }: Resource): { sort?: string[] } {
   const { sorts }: OperationRow = operations[list]
   return sorts.includes('created_at') ? { sort: ['-created_at'] } : {}

@@ -29,7 +29,7 @@ export interface RequestQuery {
   /** Undefined if the user chose `from` or `until`. */
   range?: RangeName
   /** The filters that are set, as typed, and the range unless it is the default. Without the
-   *  page. */
+   *  cursor. */
   input: Record<string, string>
   olderThan?: RequestCursor
   newerThan?: RequestCursor

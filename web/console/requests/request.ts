@@ -23,8 +23,8 @@ import { lookUpOperation, requestsTable } from './request-row.ts'
 
 export const requestRoutes: Route[] = [get('/requests/:request', isOwnerOrAdmin, requestPage)]
 
-/** A page with a single row of the list. When the row opens or closes in the list, the list takes
- *  it from this page. */
+/** A page with a single row of the list of requests. When a row of the list opens or closes, htmx
+ *  replaces it by the row of this page. */
 async function requestPage(visit: Visit): Promise<ConsolePage> {
   const { scope, params, query, ctx } = visit
   const found = (await findRequest(scope, params.request ?? '')) ?? ctx.throw(404)

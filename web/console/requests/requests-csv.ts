@@ -18,7 +18,8 @@ const COLUMNS: Record<string, (request: RequestEntry) => unknown> = {
   repeats: ({ repeats }) => repeats,
 }
 
-/** RFC 4180, like exports. Formulas are escaped, because a spreadsheet would run one in a path. */
+/** RFC 4180, like exports. Formulas are escaped, because a spreadsheet would run them. A path can
+ *  contain one. */
 const OPTIONS = {
   record_delimiter: '\r\n',
   quote_record_delimiter: true,

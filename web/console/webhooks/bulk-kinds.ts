@@ -8,7 +8,7 @@ interface KindTexts {
   path: string
   title: string
   lead: string
-  /** Shown when no delivery or event is selected. */
+  /** Shown when no delivery or event matches the form. */
   empty: string
   /** The title of an active job. */
   inProgress: string

@@ -83,7 +83,8 @@ function readBulkForm(
   return { selection, rate: Number(input.rate), input, errors }
 }
 
-/** The default start of `send_missed` is the time when the webhook was last disabled. */
+/** Whether “From” may be empty. If so, `send_missed` starts at the time when the webhook was last
+ *  disabled. */
 function isSinceOptional({ disabledAt }: Webhook, kind: BulkKind): boolean {
   return kind === 'send_missed' && disabledAt !== null
 }

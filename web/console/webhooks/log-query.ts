@@ -65,7 +65,7 @@ export function readPeriod(input: { since?: string; until?: string }, errors: Er
   return { since, until }
 }
 
-/** The path of the log below /console with some filters changed. An empty value removes a
+/** The path of the log, relative to /console, with some filters changed. An empty value removes a
  *  filter. */
 export function logPath(
   webhookId: string,

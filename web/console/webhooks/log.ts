@@ -207,9 +207,9 @@ function logPager(
   { search, input, isFirstPage }: LogQuery,
   { deliveries, nextFrom, isCutShort }: FoundDeliveries,
 ): Html {
-  // In the direction of the search, the next page starts from `nextFrom`. In the other direction,
-  // it starts from the delivery at that end of this page. If this page is empty, it starts from the
-  // cursor of this search.
+  // The next page in the direction of this search starts from `nextFrom`. The page in the opposite
+  // direction starts from the delivery at the opposite end of this page. If this page is empty, it
+  // starts from the `newerThan` or `olderThan` of this search.
   const isTowardsNewer = search.newerThan !== undefined
   const older = isTowardsNewer ? (deliveries.at(-1)?.id ?? search.newerThan) : nextFrom
   const newer = isTowardsNewer ? nextFrom : (deliveries[0]?.id ?? search.olderThan)

@@ -1,4 +1,4 @@
-/** The Markdown of the pages that are not operations. */
+/** The Markdown of all pages except the home page and the pages of operations. */
 import { readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import type { Schema } from '../../../scripts/model/schema.ts'
@@ -25,8 +25,8 @@ const SOURCE_FILE_ITEM = /^- \[([^\]]*)\]\((\S*\/receivers\/\S*)\)$/gm
 /** A link to another page or file: its URL begins with neither a scheme nor `#`. */
 const RELATIVE_LINK = /\[([^\]]*)\]\((?![a-z]+:|#)([^)\s]*)\)/g
 
-/** The text of the guide. Its links lead to the Markdown of other pages. The text of its file
- *  replaces each `SOURCE_FILE_ITEM`. */
+/** The text of the guide. Its links lead to the Markdown of other pages. The text of the
+ *  linked file replaces each `SOURCE_FILE_ITEM`. */
 export function guideMarkdown(context: PageContext, guide: Guide, root: string): string {
   return guide.text
     .replaceAll(EXAMPLE_URL, context.options.baseUrl)

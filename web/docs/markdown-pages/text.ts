@@ -3,7 +3,7 @@ import { type Content, html } from '../../shared/html.ts'
 import type { ApiEvent } from '../api.ts'
 import type { PageContext } from '../page.ts'
 
-/** Joins the parts that are not empty, with an empty line between them. */
+/** Joins the blocks that are not empty, with an empty line between them. */
 export function joinBlocks(blocks: (string | false | undefined)[]): string {
   return `${blocks
     .filter((block) => block)

@@ -44,7 +44,8 @@ function storeId(command: string, name: string): string {
   ].join('\n')
 }
 
-/** A request of a plain document, with the header that the document declares for the API key. */
+/** A request of a plain document (`Api.isPlain`), with the header that the document declares for
+ *  the API key. */
 export function plainCurl(api: Api, operation: ApiOperation, request: SampleRequest): string {
   const { method, baseUrl, query, body } = request
   const url = baseUrl + fillPath(request, ({ name }) => `$${name}`)

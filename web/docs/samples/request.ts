@@ -73,7 +73,7 @@ export function fillPath(
   })
 }
 
-/** The JSON of the body, with `$TASK_ID` for the variable of that name. */
+/** The JSON of the body, with `$NAME` in place of each variable. */
 export function bodyText({ body }: SampleRequest): string {
   const write = (_: string, value: unknown) =>
     value instanceof IdVariable ? `$${value.name}` : value

@@ -4,7 +4,8 @@ import type { ProxyHooks } from '../faulty-proxy.ts'
 import { onSuccess, withoutHeaders } from '../hooks.ts'
 import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'
 
-/** The contract tests also send headers of the largest size, whose values are not tags. */
+/** Whether the value can be an ETag. The contract tests also send headers of the largest size,
+ *  whose values are no ETags. */
 const isTag = (value: string | undefined): boolean => (value ?? '').length < 1000
 
 const fault = faultFactory('conditions')

@@ -29,9 +29,9 @@ export function deliveryFaults(contract: Contract): SeededFault[] {
   })
   const headers = listDeliveryHeaders(contract)
   return [
-    ...attemptFaults(headers).map(([what, deliver]) => fault('deliveries', what, deliver)),
-    ...bodyFaults(headers).map(([what, deliver]) => fault('deliveries', what, deliver)),
-    ...signatureFaults(headers).map(([what, deliver]) => fault('signatures', what, deliver)),
+    ...attemptFaults(headers).map(([what, hook]) => fault('deliveries', what, hook)),
+    ...bodyFaults(headers).map(([what, hook]) => fault('deliveries', what, hook)),
+    ...signatureFaults(headers).map(([what, hook]) => fault('signatures', what, hook)),
   ]
 }
 

@@ -1,4 +1,4 @@
-/** Seeded faults of events. The proxy puts them into the responses of the list of events. */
+/** Seeded faults of events. To simulate them, the proxy changes the responses of the event list. */
 import type { Contract } from '../../../model/contract.ts'
 import type { JsonObject } from '../../../model/json.ts'
 import { type EventList, findEventList, readEmitConditions } from '../../../words/events.ts'
@@ -119,8 +119,8 @@ function copyOf(event: JsonObject, { id }: EventList): JsonObject {
 
 type Fits = (response: ProxyResponse, request: ProxyRequest) => boolean
 
-/** Adds an event of the type to the list after each response that fits: a copy of the newest event
- *  with another ID. */
+/** After each response that fits, the event list has one more event: a copy of the newest event
+ *  with another ID and the type `type`. */
 function addEvents(
   { list, items, type }: { list: EventList; items: string; type: string },
   fits: Fits,

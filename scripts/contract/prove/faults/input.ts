@@ -2,7 +2,7 @@
  *
  *  The service behind the proxy refuses invalid input. To hide that, the proxy corrects the input
  *  before the service gets it. The fields, parameters and values below are those that the contract
- *  tests send, see values/invalid-values.ts. */
+ *  tests send, see values/invalid-values.ts and oracles/invalid-data.ts. */
 import type { Contract } from '../../../model/contract.ts'
 import { mapValues } from '../../../model/schema.ts'
 import { requestSchema } from '../../../words/records.ts'

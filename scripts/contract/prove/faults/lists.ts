@@ -57,8 +57,8 @@ function filterFaults(lists: Operation[], words: ListWords): SeededFault[] {
   }
   const ignore = ({ list, filter }: ListFilter) =>
     onQuery(list, (query) => query.delete(filter.parameter.name))
-  /** Keeps the records of which at least one field of the filter passes `keeps`. `value` is the
-   *  value of the filter in the query. */
+  /** Keeps a record if at least one of its fields that the filter names passes `keeps`. `value` is
+   *  the value of the filter in the query. */
   const narrow =
     (keeps: (field: string, value: string) => boolean) =>
     ({ list, filter }: ListFilter) =>

@@ -175,7 +175,7 @@ function storePart({ update, words: { states = {} } }: LinkedKind): ProxyHooks {
   }
 }
 
-/** A tag of an older version counts as the current one. */
+/** The ETag of an older version counts as the current one. */
 function acceptOlder({ create, get, update }: LinkedKind): ProxyHooks {
   const tags = new Map<string, Set<string>>()
   return {
