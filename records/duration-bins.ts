@@ -46,7 +46,7 @@ export function percentile(bins: Bin[], share: number): number {
   const rank = Math.ceil(share * bins.reduce((total, { count }) => total + count, 0))
   let before = 0
   for (const { count, low, high } of bins) {
-    if (before + count >= rank)
+    if (count > 0 && before + count >= rank)
       return count === 1 ? low : low + ((high - low) * (rank - before - 1)) / (count - 1)
     before += count
   }

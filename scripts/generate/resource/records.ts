@@ -123,7 +123,7 @@ function insertedValue({ name, kind, creation, isRequired, initial }: Field): st
   const input =
     isRequired || initial === undefined ? `input.${name}` : `input.${name} ?? ${literal(initial)}`
   if (kind === 'time' && (creation.nullable || !isRequired))
-    return `input.${name} ? toMillis(input.${name}) : ${initial === null ? null : storedValue(kind, literal(initial))}`
+    return `input.${name} ? toMillis(input.${name}) : ${storedValue(kind, literal(initial ?? null))}`
   return storedValue(kind, input)
 }
 
