@@ -205,7 +205,7 @@ export interface AcceptedKey {
 export interface RejectedKey {
   rejected: Principal
   /** The suspension of the account is the only reason. */
-  isSuspended: boolean
+  isOnlySuspended: boolean
 }
 
 export type KeyStatus = AcceptedKey | RejectedKey
@@ -236,7 +236,7 @@ export async function findPrincipal(sql: Sql, tokenHash: string): Promise<KeySta
 export function keyStatusFromRow({ isActive, isSuspended, ...principal }: PrincipalRow): KeyStatus {
   if (isActive && !isSuspended) return { principal }
   // An active key is rejected only because of the suspension.
-  return { rejected: principal, isSuspended: Boolean(isActive) }
+  return { rejected: principal, isOnlySuspended: Boolean(isActive) }
 }
 
 /** Limits the variables of a statement. */
@@ -266,8 +266,8 @@ export function removeRevokedApiKeys(run: RemovalRun): Promise<void> {
     condition: (rows) =>
       rows
         .where('revoked_at', '<', daysBefore(run, run.retention.auditLog))
-        .where((unused) =>
-          unused
+        .where((lastUse) =>
+          lastUse
             .whereNull('last_used_at')
             .orWhere('last_used_at', '<', daysBefore(run, run.retention.requestLog)),
         ),

@@ -115,7 +115,7 @@ function newAuthentication({
       if (!state.allowed) throwTooManyRequests(ctx, state)
     }
     ctx.state.rejectedPrincipal = found?.rejected
-    ctx.state.isSuspended = found?.isSuspended
+    ctx.state.isSuspended = found?.isOnlySuspended
   }
 }
 

@@ -8,7 +8,8 @@ import type { LintProblem } from './problem.ts'
 
 interface Guide {
   file: string
-  /** The code within each line. Empty for a line of a code block. */
+  /** Each line with spaces instead of everything that is not between backticks, so that columns
+   *  stay. Empty for a line of a code block. */
   inlineCode: string[]
   /** Whether findStaleOperations in documents.ts reports the word, or the guide declares it. */
   isExempt(word: string): boolean

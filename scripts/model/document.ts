@@ -1,5 +1,5 @@
-/** Reads an OpenAPI document of another team: one without asyncapi.yaml. The document may have
- *  several files. */
+/** Reads an OpenAPI document that has no asyncapi.yaml beside it, for example of another team. The
+ *  document may have several files. */
 import { existsSync, readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -35,7 +35,7 @@ export class UnsupportedDocument extends Refused {
   }
 }
 
-/** Checks a document that refers to no other file. */
+/** Checks a document whose files are joined, so `openapi` refers to no other file. */
 export type DocumentCheck = (openapi: Source) => {
   /** Parts that the toolchain does not support. */
   refused: Finding[]
@@ -52,9 +52,10 @@ export async function readDocument(root: string, check: DocumentCheck): Promise<
   const main = await readSource(root, file)
   const { sources, findings: unreadable } = await readReferencedFiles(root, main)
   const joined = bundle(sources, main)
-  // In the joined document, an empty mapping stands for a reference without a target.
-  const isSelfContained = Object.keys(sources).length === 1 && joined.findings.length === 0
-  const openapi = isSelfContained ? main : { ...main, root: joined.root }
+  // The check cannot follow broken references. In the joined document, empty mappings stand for
+  // them, so it replaces also a single file with broken references.
+  const canUseOriginal = Object.keys(sources).length === 1 && joined.findings.length === 0
+  const openapi = canUseOriginal ? main : { ...main, root: joined.root }
   const toOriginal = ({ path, problem }: Finding): Finding => ({ ...joined.origin(path), problem })
   const { refused, missing } = check(openapi)
   // A reference into an unreadable file has no target either, but is reported once.

@@ -41,8 +41,8 @@ const ESCAPES: Record<string, string> = {
   "'": "\\'",
 }
 
-/** The text between the quotation marks of `$'…'`. Octal escapes have exactly three digits here;
- *  hexadecimal escapes would vary in length. */
+/** The text between the quotation marks of `$'…'`. Octal escapes have three digits,
+ *  the most that a shell reads, so that no digit after them is read as part of them. */
 function escapeForBash(text: string): string {
   return text.replace(/[\\'\p{Cc}]/gu, (character) => ESCAPES[character] ?? toOctal(character))
 }

@@ -29,6 +29,8 @@ export class PausedWebhooks {
     return foundAtMs !== undefined && foundAtMs > performance.now() - this.#retryMs
   }
 
+  /** Includes webhooks whose attempts are to be leased again, to see whether they are still
+   *  paused. */
   count(): number {
     this.#forget()
     return this.#foundAtMs.size

@@ -10,12 +10,14 @@ export class LeaseRenewal {
   readonly #options: { jobs: AttemptJobs; inFlight: InFlight; log: Logger }
   readonly #timer = setInterval(() => this.#renew(), RENEWAL_MS)
   #retry: NodeJS.Timeout | undefined
+  #isStopped = false
 
   constructor(options: { jobs: AttemptJobs; inFlight: InFlight; log: Logger }) {
     this.#options = options
   }
 
   stop(): void {
+    this.#isStopped = true
     clearInterval(this.#timer)
     clearTimeout(this.#retry)
   }
@@ -23,6 +25,7 @@ export class LeaseRenewal {
   #renew(): void {
     const { inFlight, jobs, log } = this.#options
     jobs.renew(inFlight.list()).catch((error: unknown) => {
+      if (this.#isStopped) return
       log.warn({ err: error }, 'Leases could not be renewed; trying again')
       clearTimeout(this.#retry)
       this.#retry = setTimeout(() => this.#renew(), RETRY_MS)

@@ -15,8 +15,8 @@ export interface WorkerOptions {
   inFlight: InFlight
   immediate: ImmediateAttempts
   rounds: LeaseRounds
-  /** One lease at a time, because each lease counts the attempts in flight and replaces the stored
-   *  list of them. */
+  /** Rounds of leasing run one after the other, because each counts the attempts in flight and
+   *  replaces the stored list of them. */
   leaseTurns: Turns
   contents: QueueContents
   leader: Leader
@@ -51,7 +51,8 @@ export class Worker {
     this.#loop.wake()
   }
 
-  /** Call this when slots are free or a concurrency limit has risen. */
+  /** Call this when slots are free. `limitReleased`: a webhook that was at its concurrency limit may
+   *  have another attempt. */
   readonly onSlotFree = (limitReleased: boolean): void => {
     const { db, inFlight, leader, contents } = this.#options
     if (leader.isLeader && !contents.mayHaveDue()) return

@@ -96,7 +96,7 @@ function contracts({ api, contractLink }: PageContext): Html {
     <p>
       These pages, the service's validation and its tests are generated from the contracts:
       ${link('openapi.yaml')}, ${link('openapi.json')}, ${link('asyncapi.yaml')}, ${link('asyncapi.json')}.
-      For tools that read only OpenAPI 3.1, ${link('openapi-3.1.json')} has the webhooks, too.
+      For tools that read OpenAPI 3.1 but not AsyncAPI, ${link('openapi-3.1.json')} has the webhooks, too.
       API ${api.version}, webhooks ${api.webhooks.version}.
     </p>
     ${MARKDOWN_NOTE}
