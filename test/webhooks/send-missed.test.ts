@@ -118,6 +118,7 @@ describe('send_missed', () => {
     await tenant.write((scope) => disableWebhook(scope, webhookId, new Date()))
     await delay(CLOCK_DIFFERENCE_MS)
     const since = new Date()
+    await delay(CLOCK_DIFFERENCE_MS)
     await tenant.emit(3)
     await delay(CLOCK_DIFFERENCE_MS)
     const end = new Date()
