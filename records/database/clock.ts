@@ -13,21 +13,18 @@ interface Reading {
 }
 
 /** Reads the clock of PostgreSQL. In embedded mode, reads the clock of this machine. */
-function readTime(db: Db): Promise<Reading> {
-  if (db.dialect === 'sqlite') return takeReading(() => Date.now())
-  return takeReading(async () => {
-    const text = 'select (extract(epoch from clock_timestamp()) * 1000)::float8 as now'
-    const [row] = await select<{ now: number }>(db.read, text, [])
-    if (row === undefined) throw new Error('PostgreSQL did not return its time')
-    return row.now
-  })
+async function readTime(db: Db): Promise<Reading> {
+  const startedAtMs = performance.now()
+  if (db.dialect === 'sqlite') return readingSince(startedAtMs, Date.now())
+  const text = 'select (extract(epoch from clock_timestamp()) * 1000)::float8 as now'
+  const [row] = await select<{ now: number }>(db.read, text, [])
+  if (row === undefined) throw new Error('PostgreSQL did not return its time')
+  return readingSince(startedAtMs, row.now)
 }
 
-/** `read` returns epoch milliseconds. The process may pause before, during and after `read`, so the
- *  reading is a range. */
-async function takeReading(read: () => number | Promise<number>): Promise<Reading> {
-  const startedAtMs = performance.now()
-  const now = await read()
+/** A reading that began at `startedAtMs` of the monotonic clock and has just returned `now`, in
+ *  epoch milliseconds. The process may have paused meanwhile, so the reading is a range. */
+function readingSince(startedAtMs: number, now: number): Reading {
   const takenAtMs = performance.now()
   return { earliest: now, latest: now + takenAtMs - startedAtMs, takenAtMs }
 }
@@ -48,7 +45,10 @@ export class Clock {
 
   /** `now` replaces the clock of the database. */
   static async open(db: Db, now?: () => Date): Promise<Clock> {
-    const clock = new Clock(() => (now ? takeReading(() => now().getTime()) : readTime(db)), now)
+    const clock = new Clock(
+      async () => (now ? readingSince(performance.now(), now().getTime()) : readTime(db)),
+      now,
+    )
     const { earliest, latest, takenAtMs } = await clock.#read()
     clock.#set((earliest + latest) / 2, takenAtMs)
     return clock

@@ -43,14 +43,15 @@ export async function rename(
   newName: string,
   { force, root = ROOT }: RenameOptions,
 ): Promise<Renamed> {
+  const isDocument = hasPlainDocument(root)
   // Throws before anything is written if the formatter is not installed.
-  if (!hasPlainDocument(root)) findFormatter()
+  if (!isDocument) findFormatter()
   if (!force) await assertCleanWorkTree(root)
-  const { files, changes } = hasPlainDocument(root)
+  const { files, changes } = isDocument
     ? await renameInDocumentService(root, name, newName)
     : await renameInMuster(root, name, newName, force)
   const changed = await writeChanges(root, files, changes)
-  if (!hasPlainDocument(root)) await formatFiles(root, changed)
+  if (!isDocument) await formatFiles(root, changed)
   const { written, orphans, missingColumns } = await generate({ check: false, root })
   const { moves, left, madeUp = [] } = changes
   const remarks = [...orphans, ...missingColumns].filter(

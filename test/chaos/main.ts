@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { formatTable, parseList } from '../../cli/shell.ts'
 import { type DatabaseKind, databaseKinds } from '../bench/set-up.ts'
+import { MAX_REPEATS_PER_WORKER } from './audit.ts'
 import { faultKinds } from './faults.ts'
 import { chaos, RECEIVERS, type Report } from './run.ts'
 
@@ -60,7 +61,7 @@ The faults, each kind equally often, also several at once, with 20 seconds of re
 The promises (exit status 1 when one is broken):
   every change with a 2xx response has its event, and every event arrives at every webhook with the stored bytes
   every delivery ends "delivered", and within two minutes
-  an attempt is repeated only if it was in flight during a fault, and at most 640 for each affected process
+  an attempt is repeated only if it was in flight during a fault, and at most ${MAX_REPEATS_PER_WORKER} for each affected process
   other workers repeat the attempts of a dead or frozen worker within 17 s; in embedded mode the node repeats them
   within 3 s after it is ready again
   a 5xx is a 503 with Retry-After; a healthy node always responds; no change is acknowledged while PostgreSQL is down

@@ -67,8 +67,8 @@ export async function createOnce<T extends { id: string }>(
   return created
 }
 
-/** What is stored as the response to a form. The console redirects to the record, so the body is
- *  only the ID of the record. */
+/** Returns the response to a form as the console stores it. The console redirects to the new record,
+ *  so it stores only the ID of the record as the body. */
 export function toStoredForm(created: unknown): StoredResponse {
   return { status: 303, headers: {}, body: (created as { id: string }).id }
 }
