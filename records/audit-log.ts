@@ -107,7 +107,7 @@ export async function listAuditEntries(scope: Scope, filter: AuditFilter): Promi
   }))
 }
 
-export type Changes = Record<string, { from: unknown; to: unknown }>
+type Changes = Record<string, { from: unknown; to: unknown }>
 
 /** The differences of two flat objects with the same keys, for the details of an entry. Undefined:
  *  there are none. */

@@ -56,7 +56,7 @@ export interface Running {
   stop(): Promise<void>
 }
 
-export interface ServerOptions {
+interface ServerOptions {
   log: Logger
   /** Replaces the clock of the database. */
   now?: () => Date

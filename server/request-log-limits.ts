@@ -40,8 +40,8 @@ export class DailyBytes {
   }
 
   /** Counts the bytes and returns true. False: they would exceed the limit, and do not count. */
-  use(accountId: string, bytes: number, at: number): boolean {
-    const day = Math.floor(at / DAY_MS)
+  use(accountId: string, bytes: number, now: Date): boolean {
+    const day = Math.floor(now.getTime() / DAY_MS)
     if (day !== this.#day) this.#used.clear()
     this.#day = day
     const used = (this.#used.get(accountId) ?? 0) + bytes

@@ -106,7 +106,7 @@ export function startRequestLog({ db, log, now, maxBytesPerDay }: RequestLogOpti
       const durationMs = Math.round((performance.now() - start) * 1000) / 1000
       const entry = toEntry(ctx, principal, at, durationMs)
       const repeatOf = repeats.find(entry)
-      add(repeatOf === undefined ? withinLimit(entry, dailyBytes) : { ...entry, repeatOf })
+      add(repeatOf === undefined ? withinLimit(entry, dailyBytes, now()) : { ...entry, repeatOf })
     },
     stats: () => ({ waiting: entries.length, dropped }),
     async stop() {
@@ -142,10 +142,10 @@ function toEntry(
 }
 
 /** The entry, without its bodies if they would exceed the daily limit. */
-function withinLimit(entry: LoggedRequest, dailyBytes: DailyBytes): LoggedRequest {
-  const { accountId, path, requestBody, responseBody, at } = entry
+function withinLimit(entry: LoggedRequest, dailyBytes: DailyBytes, now: Date): LoggedRequest {
+  const { accountId, path, requestBody, responseBody } = entry
   const bodyBytes = Buffer.byteLength(requestBody ?? '') + Buffer.byteLength(responseBody ?? '')
-  if (dailyBytes.use(accountId, path.length + bodyBytes, at)) return entry
+  if (dailyBytes.use(accountId, path.length + bodyBytes, now)) return entry
   return { ...entry, requestBody: null, responseBody: null, omittedBytes: bodyBytes }
 }
 

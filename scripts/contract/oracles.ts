@@ -19,7 +19,7 @@ import { urlChecks } from './oracles/urls.ts'
 import { limitChecks, randomValidChecks } from './oracles/valid-data.ts'
 import { type Checks, hasParameter, type Run, type Target } from './run.ts'
 
-export interface Oracle {
+interface Oracle {
   name: string
   /** A sentence for the help. */
   promise: string

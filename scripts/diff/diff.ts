@@ -35,7 +35,7 @@ export interface Problem {
   problem: string
 }
 
-export interface DiffOptions {
+interface DiffOptions {
   /** A git revision of the repository of `root`, or the folder of an earlier contract. Default:
    *  the folder `RELEASED`. */
   base?: string

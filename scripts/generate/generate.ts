@@ -25,7 +25,7 @@ import { renderValidators, renderValidatorTypes } from './validators.ts'
 
 export { ContractError } from '../model/source.ts'
 
-export interface GenerateOptions {
+interface GenerateOptions {
   /** Whether to write nothing, and to report the differences. */
   check: boolean
   /** The folder with handlers/, generated/ and either the contract (openapi.yaml and asyncapi.yaml)

@@ -41,7 +41,7 @@ export interface MockState {
   onChange?(operation: Operation, change: Change, request: Context): void
 }
 
-export interface MockOptions {
+interface MockOptions {
   service: ServiceParts
   log: Logger
   /** Called after each response. */

@@ -164,9 +164,9 @@ export async function readReferencedFiles(root: string, main: Source) {
         refuse(`refers to ${ref}: copy the target to a file of yours, and refer to that file`)
         continue
       }
-      const file = fileOf(ref, source)
-      if (file === '' || file in sources) continue
       try {
+        const file = fileOf(ref, source)
+        if (file === '' || file in sources) continue
         const read = await readSource(root, file)
         sources[file] = read
         waiting.push(read)

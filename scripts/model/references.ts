@@ -39,9 +39,8 @@ function findTarget(sources: Sources, from: Source, ref: string): Located {
   const path = pointer
     .split('/')
     .slice(1)
-    .map((token) => decodeURIComponent(token).replaceAll('~1', '/').replaceAll('~0', '~'))
-  const source =
-    file === '' ? from : sources[posix.join(posix.dirname(from.file), decodeURIComponent(file))]
+    .map((token) => decode(token, ref).replaceAll('~1', '/').replaceAll('~0', '~'))
+  const source = file === '' ? from : sources[fileOf(ref, from)]
   if (!source)
     throw new Error(`refers to ${ref}: refer to ${Object.keys(sources).join(' or ')} only`)
   const value = valueAt(source.root, path)
@@ -82,7 +81,15 @@ export function listExampleReferences(examples: unknown): [string, Node['value']
  *  within its own file, `from`. */
 export function fileOf(ref: string, from: Source): string {
   const [file = ''] = ref.split('#')
-  return file === '' ? '' : posix.join(posix.dirname(from.file), decodeURIComponent(file))
+  return file === '' ? '' : posix.join(posix.dirname(from.file), decode(file, ref))
+}
+
+function decode(text: string, ref: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new Error(`refers to ${ref}, which has a % that begins no escape: write %25`)
+  }
 }
 
 /** Throws `ContractError` for the first reference without a target. Later code need not check

@@ -5,7 +5,7 @@ import { listNodes, type Node } from '../model/nodes.ts'
 import { locate } from '../model/references.ts'
 import { isObject, type Place, type Source, type Sources, valueAt } from '../model/source.ts'
 
-export interface SharedField {
+interface SharedField {
   /** The schemas that have the field, including the `schema` of `findSharedField`. */
   schemas: string[]
   /** Where discriminators name the field. */

@@ -19,7 +19,7 @@ import {
 } from './text-files.ts'
 import { assertCleanWorkTree } from './work-tree.ts'
 
-export interface RenameOptions {
+interface RenameOptions {
   /** Whether to rename even if the work tree has changes, and even if a released contract has the
    *  field. */
   force: boolean

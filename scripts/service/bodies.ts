@@ -108,14 +108,19 @@ function checkForm(
   schema: MediaType['schema'],
   form: FormData,
 ): ReadBody {
+  const { properties = {} } = dereference({ [openapi.file]: openapi }, schema).value
+  // A document can declare a property that is itself named `files[]`.
+  const isDeclared = (name: string): boolean => Object.hasOwn(properties, name)
   const files = new Map<string, unknown[]>()
   const entries = [...form].map(([name, value]): [string, string] => {
     if (typeof value === 'string') return [name, value]
-    files.set(name, [...(files.get(name) ?? []), value])
+    const property = isDeclared(name) ? name : name.replace(/\[\]$/, '')
+    files.set(property, [...(files.get(property) ?? []), value])
     return [name, value.name]
   })
-  const { properties = {} } = dereference({ [openapi.file]: openapi }, schema).value
-  const names = new Set(entries.map(([name]) => name.replace(/\[.*$/, '')))
+  const names = new Set(
+    entries.map(([name]) => (isDeclared(name) ? name : name.replace(/\[.*$/, ''))),
+  )
   const values: Values = Object.fromEntries(
     [...names].map((name) => {
       const texts = entries.filter(([key]) => key === name).map(([, text]) => text)

@@ -16,7 +16,7 @@ import { newSampler } from './samples.ts'
 import { newValidation } from './schemas.ts'
 import { findResponse, type Tools } from './service.ts'
 
-export interface CheckOptions {
+interface CheckOptions {
   contract: Contract
   /** Without a trailing slash and without the base path. */
   url: string

@@ -2,7 +2,7 @@
 import type { Operation } from '../model/operations.ts'
 import { parameterNames, shapeOf } from '../model/paths.ts'
 
-export interface Route {
+interface Route {
   /** By method, in lower case. */
   operations: Map<string, Operation>
   /** Methods for the header `Allow`. */

@@ -91,7 +91,10 @@ class Writer {
   private characterClass(): string {
     const start = this.at - 1
     const isNegated = this.peek() === '^'
-    while (this.peek() !== ']') this.at += this.peek() === '\\' ? 2 : 1
+    while (this.peek() !== ']') {
+      if (this.at >= this.pattern.length) throw UNSUPPORTED
+      this.at += this.peek() === '\\' ? 2 : 1
+    }
     this.at += 1
     const source = this.pattern.slice(start, this.at)
     if (!isNegated) {

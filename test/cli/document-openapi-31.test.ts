@@ -48,24 +48,27 @@ describe('a document of OpenAPI 3.1 in two files', () => {
     )
   })
 
-  it('passes validated values to a handler, and the caller that security.ts returns', async () => {
-    const root = await withHandlers('handled-library')
-    await using service = await serve(startHandlers(root, LOCAL))
-    const response = await upload(service, '?size[width]=80&tags=x|y', 'good')
-    expect([response.status, await response.json()]).toEqual([
-      201,
-      {
-        path: { shelf: 7, book: 'b-1' },
-        query: { size: { width: 80 }, tags: ['x', 'y'] },
-        cookies: { theme: 'dark' },
-        caller: 'Ada',
-        trace: ['a', 'b'],
-        title: 'Front',
-        bytes: 4,
-        pages: 2,
-      },
-    ])
-  })
+  it.each(['pages', 'pages[]'])(
+    'passes validated values to a handler, with the caller that security.ts returns and the files named %s',
+    async (pagesName) => {
+      const root = await withHandlers('handled-library')
+      await using service = await serve(startHandlers(root, LOCAL))
+      const response = await upload(service, '?size[width]=80&tags=x|y', 'good', pagesName)
+      expect([response.status, await response.json()]).toEqual([
+        201,
+        {
+          path: { shelf: 7, book: 'b-1' },
+          query: { size: { width: 80 }, tags: ['x', 'y'] },
+          cookies: { theme: 'dark' },
+          caller: 'Ada',
+          trace: ['a', 'b'],
+          title: 'Front',
+          bytes: 4,
+          pages: 2,
+        },
+      ])
+    },
+  )
 
   it('refuses invalid values, and credentials that security.ts does not know', async () => {
     const root = await withHandlers('guarded-library')
@@ -122,11 +125,16 @@ describe('a document of OpenAPI 3.1 in two files', () => {
     })
   }
 
-  function upload({ url }: { url: string }, query: string, session: string): Promise<Response> {
+  function upload(
+    { url }: { url: string },
+    query: string,
+    session: string,
+    pagesName = 'pages',
+  ): Promise<Response> {
     const body = new FormData()
     body.set('title', 'Front')
     body.set('cover', new Blob(['1234']), 'cover.png')
-    for (const page of ['1.png', '2.png']) body.append('pages', new Blob(['x']), page)
+    for (const page of ['1.png', '2.png']) body.append(pagesName, new Blob(['x']), page)
     return fetch(`${url}/api/shelves/7/books/b-1/cover${query}`, {
       method: 'PUT',
       body,

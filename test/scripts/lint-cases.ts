@@ -334,6 +334,12 @@ export const FATAL: Omit<Case, 'line'>[] = [
     want: 'openapi.yaml:\\d+:18 generates — refers to #/components/responses/Nope, which does not exist',
   },
   {
+    name: 'a reference with a wrong escape',
+    file: 'openapi.yaml',
+    change: ['responses/TaskList', 'responses/Task%List'],
+    want: 'openapi.yaml:\\d+:18 generates — refers to #/components/responses/Task%List, which has a % that begins no escape: write %25',
+  },
+  {
     name: 'a default response, which Dredd takes for a second 200',
     file: 'openapi.yaml',
     change: ["'503':", 'default:'],

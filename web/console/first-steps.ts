@@ -7,7 +7,7 @@ import { counted } from './format.ts'
 import { canManageKeys, canManageWebhooks, type Visit } from './page.ts'
 import { card, codeBlock } from './ui.ts'
 
-export interface Step {
+interface Step {
   title: string
   isDone: boolean
   text: Content

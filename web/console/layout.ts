@@ -34,7 +34,7 @@ interface Frame {
 }
 
 export const themes = ['system', 'light', 'dark'] as const
-export type Theme = (typeof themes)[number]
+type Theme = (typeof themes)[number]
 
 export function parseTheme(text: string | null | undefined): Theme {
   return themes.find((theme) => theme === text) ?? 'system'

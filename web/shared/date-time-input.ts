@@ -8,7 +8,12 @@ export const DATE_TIME_ERROR = 'Enter a date and time in UTC, for example 2026-1
 export function parseDateTimeInput(text: string): number | undefined {
   if (!FORMAT.test(text)) return undefined
   const time = Date.parse(text.includes('T') ? `${text}Z` : text)
-  return Number.isNaN(time) ? undefined : time
+  // `Date.parse` reads 31 February as 3 March.
+  return isSameDay(time, text) ? time : undefined
+}
+
+function isSameDay(epochMs: number, text: string): boolean {
+  return !Number.isNaN(epochMs) && toDateTimeInput(epochMs).slice(0, 10) === text.slice(0, 10)
 }
 
 /** Truncates to the minute. */

@@ -19,7 +19,7 @@ import { repair } from './repair.ts'
 import type { Worker } from './worker.ts'
 import type { Workers } from './workers.ts'
 
-export interface EnqueueOptions {
+interface EnqueueOptions {
   db: Db
   queue: Queue
   leader: Leader

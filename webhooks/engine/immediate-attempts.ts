@@ -13,7 +13,7 @@ import type { Leader } from './leader.ts'
 import type { PauseWatch } from './pause-watch.ts'
 import type { QueueContents } from './queue-contents.ts'
 
-export interface ImmediateAttemptsOptions {
+interface ImmediateAttemptsOptions {
   jobs: AttemptJobs
   inFlight: InFlight
   contents: QueueContents

@@ -30,7 +30,7 @@ export interface EngineCounts {
 }
 
 /** `limitReleased`: a webhook that was at its concurrency limit may have another attempt. */
-export type SlotListener = (limitReleased: boolean) => void
+type SlotListener = (limitReleased: boolean) => void
 
 /** The attempts in flight in this process. The parts of the engine share this object, and an
  *  attempt changes its phase only here. */

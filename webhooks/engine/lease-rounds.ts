@@ -12,7 +12,7 @@ import { type Deliveries, untilStarted } from './deliveries.ts'
 import type { InFlight } from './in-flight.ts'
 import type { PauseWatch } from './pause-watch.ts'
 
-export interface LeaseRoundsOptions {
+interface LeaseRoundsOptions {
   jobs: AttemptJobs
   inFlight: InFlight
   deliveries: Deliveries

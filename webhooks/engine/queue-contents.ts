@@ -6,7 +6,7 @@ import { freeQuota, type QueueUse, type Selected, selectWithinQuota } from '../p
 import type { InFlight } from './in-flight.ts'
 import type { Workers } from './workers.ts'
 
-export interface QueueContentsOptions {
+interface QueueContentsOptions {
   db: Db
   inFlight: InFlight
   /** Undefined: workers have no sessions, so they cannot be counted. */

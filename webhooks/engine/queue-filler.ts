@@ -17,7 +17,7 @@ import type { Peers } from './peers.ts'
 import type { QueueContents } from './queue-contents.ts'
 import type { Worker } from './worker.ts'
 
-export interface QueueFillerOptions {
+interface QueueFillerOptions {
   db: Db
   queue: Queue
   contents: QueueContents

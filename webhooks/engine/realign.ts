@@ -7,7 +7,7 @@ import {
 import type { Queue } from '../queue/queue.ts'
 import { RunLoop } from '../run-loop.ts'
 
-export interface RealignOptions {
+interface RealignOptions {
   db: Db
   queue: Queue
   delaysMs: number[]

@@ -15,7 +15,7 @@ import type { InFlight } from './in-flight.ts'
 import type { Leader } from './leader.ts'
 import type { QueueContents } from './queue-contents.ts'
 
-export interface StoreOptions {
+interface StoreOptions {
   db: Db
   jobs: AttemptJobs
   inFlight: InFlight

@@ -10,7 +10,7 @@ import type { Leader } from './leader.ts'
 import { type LeaseRounds, MAX_LEASE_PAUSE_MS, MIN_FREE_SLOTS } from './lease-rounds.ts'
 import type { QueueContents } from './queue-contents.ts'
 
-export interface WorkerOptions {
+interface WorkerOptions {
   db: Db
   inFlight: InFlight
   immediate: ImmediateAttempts

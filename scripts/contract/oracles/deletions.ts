@@ -35,17 +35,23 @@ async function assertGone(run: Run, operation: Operation, path: string): Promise
   })
 }
 
-/** Reads only the first page of the list, and assumes that all records of the account fit on it. */
+const MAX_PAGES = 20
+
+/** Reads at most `MAX_PAGES` pages of the list. */
 async function assertNotListed(run: Run, { path: template }: Operation, path: string) {
   const words = readListWords(run.contract)
   const list = findOperation(run.contract, 'get', collectionOf(template))
   if (!words || !list) return
-  const query = { [words.page.size]: readMaxPageSize(run.contract, list, words) }
+  const size = readMaxPageSize(run.contract, list, words)
   const parts = path.split('/')
   const id = parts.pop()
-  const probe = newRequest(run, list, parts.join('/'), { query })
-  const { json } = await run.send(list, probe)
-  const items = (readPointer(json, words.items) ?? []) as unknown[]
-  if (items.some((item) => readPointer(item, words.sort.ties) === id))
-    throw new ContractBroken('use_after_delete', probe, `the deleted record ${id} is in the list`)
+  for (let page = 1; page <= MAX_PAGES; page += 1) {
+    const query = { [words.page.size]: size, [words.page.parameter]: page }
+    const probe = newRequest(run, list, parts.join('/'), { query })
+    const { json } = await run.send(list, probe)
+    const items = (readPointer(json, words.items) ?? []) as unknown[]
+    if (items.some((item) => readPointer(item, words.sort.ties) === id))
+      throw new ContractBroken('use_after_delete', probe, `the deleted record ${id} is in the list`)
+    if (items.length < size) return
+  }
 }

@@ -7,6 +7,7 @@ import {
   findItemSchema,
   listFilters,
   readListWords,
+  readSort,
 } from '../../words/lists.ts'
 import type { Check, Run } from '../run.ts'
 import { chooseFilterValues } from './list-filter-values.ts'
@@ -107,8 +108,8 @@ function* sortChecks(list: ListUnderTest): Generator<Check> {
   const options = list.sortOptions()
   const tried = options.map((option) => [option])
   const [first] = options
-  // An option for another field than `first`: `title` and `-title` are for the same field.
-  const other = options.findLast((option) => !option.endsWith(first ?? ''))
+  const fieldOf = (option: string): string => readSort(option, sort).field
+  const other = options.findLast((option) => fieldOf(option) !== fieldOf(first ?? ''))
   if (first && other) tried.push([other, first], [first, other])
   for (const fields of tried)
     yield {

@@ -56,7 +56,7 @@ function arrayLimits(schema: Schema): NamedValue[] {
   const { minItems = 0, maxItems } = schema
   const items = schema.items ?? {}
   const shortest = variants(items, minItems)
-  const sizes = [shortest, variants(items, maxItems ?? minItems)].map((value) => ({
+  const sizes = [shortest, validEntries(items, maxItems ?? minItems)].map((value) => ({
     what: `${value.length} entries`,
     value,
   }))
@@ -65,6 +65,12 @@ function arrayLimits(schema: Schema): NamedValue[] {
     value: [value, ...shortest.slice(1)],
   }))
   return [...sizes, ...entries]
+}
+
+/** Different values as far as the schema allows them. */
+function validEntries(schema: Schema, count: number): unknown[] {
+  const valid = variants(schema, count).filter((value) => isValid(schema, value))
+  return Array.from({ length: count }, (_, index) => valid[index % valid.length])
 }
 
 function objectLimits(schema: Schema): NamedValue[] {

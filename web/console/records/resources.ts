@@ -8,7 +8,7 @@ import { label, plural } from './labels.ts'
 /** A record as the API shows it. */
 export type Item = Record<string, unknown> & { id: string }
 
-export type Action = 'create' | 'update' | 'delete'
+type Action = 'create' | 'update' | 'delete'
 
 export function findResource(slug: string | undefined): Resource | undefined {
   return resources.find((resource) => resource.slug === slug)

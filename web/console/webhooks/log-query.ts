@@ -47,7 +47,7 @@ export function readLogQuery(query: URLSearchParams): LogQuery {
 }
 
 /** In epoch milliseconds. */
-export interface Period {
+interface Period {
   /** Inclusive. */
   since?: number
   /** Exclusive. */
