@@ -4,8 +4,8 @@ import { type FieldErrors, InvalidInput } from './errors.ts'
 import type { QueryParameter } from './generated/operations.ts'
 import type { Validator } from './generated/validators.js'
 
-/** Throws `InvalidInput` unless `value` is valid. `fieldOf` turns a path into the name that the
- *  client used. */
+/** Throws `InvalidInput` unless `value` is valid. `fieldOf` turns a path in `value` into the name
+ *  that the client used. */
 export function assertValid(
   validator: Validator,
   value: unknown,

@@ -106,8 +106,8 @@ function memoryCounts(maxRequests: number, windowSeconds: number): Counts {
   }
 }
 
-/** `calls` requests were counted together. Returns the state after the one at `index`, from 0.
- *  `points` includes all of these requests. */
+/** The state after the request at `index` (from 0) of the `calls` requests that were counted
+ *  together. `points` includes all of these requests. */
 export function stateAfter(
   limit: number,
   { points, msLeft }: RateLimitWindow,

@@ -28,8 +28,8 @@ const BRIEF_COMMANDS = ['generate', 'lint']
 const BRIEF_FLAGS = ['--no-turbofan', '--no-parallel-scavenge', '--no-concurrent-marking']
 
 const [major, minor] = process.versions.node.split('.').map(Number)
-// SQLite runs on threads of libuv, one for each of its five connections. The default is four
-// threads for all.
+// By default, libuv has four threads for the whole process. SQLite alone can use five, one for each
+// connection.
 process.env.UV_THREADPOOL_SIZE ??= '16'
 
 const isServe = process.argv[2] === 'serve'
@@ -116,7 +116,7 @@ function runUnder(node) {
 }
 
 /** Ends a process of `runUnder` when its parent is killed: an orphan would keep the port and the
- *  lock. */
+ *  lock of `serve`. */
 function exitWithParent() {
   if (!process.channel) return
   process.channel.unref()

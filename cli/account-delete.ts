@@ -112,7 +112,6 @@ function describe({ id, completedAt, removedRows }: AccountDeletion): string {
   ].join('\n')
 }
 
-/** Formats deletions of accounts, finished or not. */
 export function formatDeletions(deletions: AccountDeletion[]): Output {
   const text = formatTable(
     ['ID', 'REQUESTED', 'ERASED', 'ROWS'],

@@ -81,7 +81,6 @@ function addCreate(account: Command, shell: Shell): void {
     )
 }
 
-/** The default full name of a user. */
 export function toDefaultName(email: string): string {
   return email.split('@')[0] || email
 }

@@ -209,7 +209,6 @@ export function addBulkOptions(command: Command): Command {
     .option('--preview', 'only count the deliveries')
 }
 
-/** Starts a bulk job. With `preview`, only counts the deliveries that the job would send. */
 export async function startOrPreview(
   { db, accountId, now }: { db: Db; accountId: string; now: () => Date },
   selection: BulkSelection,

@@ -226,7 +226,6 @@ interface TestRun {
   results: Pick<Report, 'url' | 'dredd' | 'cases'>
 }
 
-/** If an error ends the run early, the report has the results until then. */
 async function buildReport(contract: Contract, options: Options): Promise<Report> {
   const target = readTarget(options)
   const { seed = randomInt(MAX_SEED), only = OPERATION_IDS, url = 'this copy of Muster' } = options

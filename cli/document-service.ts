@@ -43,7 +43,7 @@ export async function startHandlers(root: string, options: HandlersOptions): Pro
   return await listenLocally(app.callback(), { host, port, portName: 'PORT' })
 }
 
-/** Responds with examples, or with the handler of `newHandler`. Needs no generated code. */
+/** By default, responds with examples. Needs no generated code. */
 export async function startMock(
   root: string,
   { host, port, onResponse, contract: loaded }: MockOptions,

@@ -4,7 +4,7 @@ import { request } from 'undici'
 export interface ForwardedResponse {
   /** 502 or 504 if there is no response. */
   status: number
-  /** Only the headers that the sender uses or shows. */
+  /** Only the headers that Muster uses or shows. */
   headers: Record<string, string>
   /** At most `MAX_BODY_BYTES`: the chunk that exceeds them and all later ones are left out. */
   body: Buffer
@@ -16,8 +16,9 @@ export interface ForwardedResponse {
 /** The timeout of Muster's own attempts. */
 const TIMEOUT_MS = 15_000
 const MAX_BODY_BYTES = 1024 * 1024
-/** Hop-by-hop headers (RFC 9110 §7.6.1), and headers that the new connection sets itself. */
-const HOP_BY_HOP_HEADERS = [
+/** Hop-by-hop headers (RFC 9110 §7.6.1). Also `host`, which undici sets, and `expect`, which it
+ *  refuses. */
+const CONNECTION_HEADERS = [
   'connection',
   'keep-alive',
   'proxy-connection',
@@ -30,7 +31,7 @@ const HOP_BY_HOP_HEADERS = [
 ]
 const RETURNED_HEADERS = ['content-type', 'retry-after']
 
-/** Sends a received delivery on to `url`: its body, and its headers without the hop-by-hop ones.
+/** Sends a received delivery on to `url`: its body, and its headers without `CONNECTION_HEADERS`.
  *  Returns the response. Does not follow redirects. Never throws. */
 export async function forward(
   url: string,
@@ -45,7 +46,7 @@ export async function forward(
   try {
     const response = await request(url, {
       method: 'POST',
-      headers: removeHopByHop(rawHeaders),
+      headers: removeConnectionHeaders(rawHeaders),
       body,
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
@@ -79,9 +80,9 @@ export async function forward(
 }
 
 /** `rawHeaders` alternates names and values, as in Node.js and undici. */
-function removeHopByHop(rawHeaders: string[]): string[] {
+function removeConnectionHeaders(rawHeaders: string[]): string[] {
   return rawHeaders.filter(
     (_, index) =>
-      !HOP_BY_HOP_HEADERS.includes((rawHeaders[index - (index % 2)] ?? '').toLowerCase()),
+      !CONNECTION_HEADERS.includes((rawHeaders[index - (index % 2)] ?? '').toLowerCase()),
   )
 }

@@ -108,7 +108,6 @@ function listLeafCommands(command: Command): Command[] {
   return command.commands.length === 0 ? [command] : command.commands.flatMap(listLeafCommands)
 }
 
-/** Prints the error on standard error and returns the exit status. */
 async function reportError(error: unknown, environment: Environment): Promise<number> {
   // commander has already printed the error, or the help.
   if (error instanceof CommanderError) return error.exitCode === 0 ? OK : WRONG_USAGE

@@ -181,8 +181,6 @@ function formatReady(url: string, webhook: MockWebhook | undefined): string {
   return `The mock listens at ${url} (press Ctrl-C to stop).${secret}`
 }
 
-/** One line for the response. For an error, also one for each invalid field, or one for the
- *  message. */
 function formatResponse({ method, url, status, state, body }: Context): string {
   const line = `${status}  ${method} ${url}  ${state.operationId ?? ''}`.trimEnd()
   if (status < 400 || typeof body !== 'string') return line

@@ -36,7 +36,7 @@ export interface ReceiverCheck {
 }
 
 /** A rule of service-spec §4 "Subscriber endpoint", §5 "Webhook signature" or asyncapi.yaml, or of
- *  the standard that its function names. */
+ *  the standard that the comment above its function names. */
 export interface Rule {
   id: string
   title: string

@@ -21,7 +21,7 @@ export interface ReportOptions {
 }
 
 export interface CheckReport {
-  /** `reportResults` adds `results` to the document. */
+  /** `reportResults` adds `results` to `output.document`. */
   output: Output
   results: Result[]
   /** The contents for --junit and --report. Default: the `results`. */

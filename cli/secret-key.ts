@@ -62,7 +62,8 @@ ${examples('SECRET_KEY=… SECRET_KEY_PREVIOUS=… muster secret-key rotate')}`,
 function prepareRotation({ db, config }: CommandDatabase): Promise<void> {
   const { secretKeys, secretKeyFiles } = config
   return withSetupLock(config.database, async () => {
-    // False if the operator has set a new SECRET_KEY, or an interrupted rotation has created one.
+    // Not needed if the operator has set a new SECRET_KEY, or an interrupted rotation has created
+    // one: that key does not encrypt all secrets yet.
     const needsNewKey = await isRotated(db, secretKeys)
     if (needsNewKey) {
       if (!secretKeyFiles)

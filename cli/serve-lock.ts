@@ -27,7 +27,6 @@ export async function tryServeLock(
   }
 }
 
-/** Whether a service runs on `dataDir`. */
 export async function isServing(dataDir: string): Promise<boolean> {
   // To lock a missing file would create it.
   if (!existsSync(lockFile(dataDir))) return false

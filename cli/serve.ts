@@ -149,7 +149,6 @@ function whenReachable<T>(
   return 'databaseUrl' in database ? waitForPostgres(work, options) : work()
 }
 
-/** The last resort for an error that no code handles. */
 function exitOnUnexpectedError(log: Logger): void {
   process.on('uncaughtException', (error) => {
     log.fatal(

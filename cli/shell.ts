@@ -33,7 +33,6 @@ export interface Shell {
   action<Args extends unknown[]>(
     run: (...args: Args) => Promise<Output | undefined>,
   ): (...args: [...Args, Command]) => Promise<void>
-  /** The action of a command whose whole work needs the database. */
   databaseAction<Args extends unknown[]>(
     run: (database: CommandDatabase, ...args: Args) => Promise<Output>,
   ): (...args: [...Args, Command]) => Promise<void>
@@ -109,7 +108,6 @@ export const GIGABYTE = 1_000 * MEGABYTE
 export const formatBytes = (bytes: number): string =>
   bytes >= GIGABYTE ? `${(bytes / GIGABYTE).toFixed(1)} GB` : `${Math.ceil(bytes / MEGABYTE)} MB`
 
-/** Each column is as wide as its widest cell. */
 export function formatTable(headings: string[], rows: string[][]): string {
   const widths = headings.map((heading, column) =>
     Math.max(heading.length, ...rows.map((row) => row[column]?.length ?? 0)),
@@ -136,7 +134,7 @@ export function readSecret(argument: string): string {
   return secret
 }
 
-/** Parses a signing secret. Keeps its prefix, which is part of the key of X-Service-Signature. */
+/** Keeps the prefix `whsec_`: the HMAC key of X-Service-Signature is the whole secret. */
 export function parseSigningSecret(text: string): string {
   const secret = readSecret(text)
   if (!/^whsec_[A-Za-z0-9+/]+={0,2}$/.test(secret))

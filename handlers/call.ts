@@ -39,8 +39,8 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
   caller: Caller
   /** The account's quotas, for an operation that writes. */
   quotas: (typeof operations)[Id]['access'] extends 'write' ? Quotas : undefined
-  /** The JSON Merge Patch as sent. A null inside an object removes an entry; `body` is the patch
-   *  without such nulls. Undefined: the client sent no JSON Merge Patch. */
+  /** The JSON Merge Patch as sent. A null in the object of a field removes an entry; `body` has no
+   *  such nulls. Undefined: the client sent no JSON Merge Patch. */
   mergePatch: MergePatch | undefined
   now: Date
   /** Records an event in the same transaction. Only the types in the operation's `x-emits`

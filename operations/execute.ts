@@ -34,7 +34,7 @@ import type { ResponseChecker } from './response-check.ts'
  *  operations/storable.ts. */
 export interface RawInput {
   path?: Record<string, string>
-  /** Converted by the contract's types: lists are arrays, integers are numbers. */
+  /** Converted to the contract's types: lists are arrays, integers are numbers. */
   query?: Record<string, unknown>
   /** The names of query parameters as the client wrote them, by their names in the contract. */
   spellings?: ReadonlyMap<string, string>
@@ -114,8 +114,7 @@ export async function execute<Id extends OperationId>(
   const query: Record<string, unknown> = execution.input.query
   return largePages.run(accountId, query['page[size]'], async () => {
     const result = await handle(services, id, execution, { scope, now: services.now() })
-    // The copy that it returns is not needed: only changes have an idempotency key to store it
-    // with.
+    // A read has no idempotency key, so the copy that `respond` returns is not stored.
     execution.respond?.(result)
     return { result }
   })
@@ -161,7 +160,7 @@ async function change<Id extends OperationId>(
     throw error
   })
   // 5. The commit has announced the deliveries, which starts them: see transaction.ts.
-  // The transaction may have run before: that run took the share, and was rolled back.
+  // An earlier run of the transaction, which was rolled back, may have taken the share.
   if (outcome.earlierResponse) share.release()
   return outcome
 }

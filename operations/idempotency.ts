@@ -12,7 +12,6 @@ import {
 
 /** How long a request waits for an earlier one with the same key. */
 const WAIT_MS = 1_000
-/** The pause between two tries to lock a key. */
 const LOCK_RETRY_MS = 50
 
 export class KeyOfOtherRequest extends InvalidInput {

@@ -1,4 +1,3 @@
-/** Checks the permissions of API keys. */
 import { StatusError } from '../errors.ts'
 import type { OperationRow } from '../generated/operations.ts'
 import type { Principal } from '../records/api-keys.ts'

@@ -57,7 +57,6 @@ export async function listAccountDeletions(sql: Sql): Promise<AccountDeletion[]>
   return rows.map(fromRow)
 }
 
-/** The IDs of the accounts whose deletion was requested and is not complete. */
 export async function listUnfinishedDeletionIds(sql: Sql): Promise<string[]> {
   return sql('account_deletions').whereNull('completed_at').orderBy('id').pluck('id')
 }

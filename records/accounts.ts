@@ -72,7 +72,7 @@ export async function hasAccounts(sql: Sql): Promise<boolean> {
 export type OwnedTable = 'bulk_jobs' | 'deliveries' | 'webhooks'
 
 /** The ID of the account that owns the row. Undefined: there is no such row, or the webhook is
- *  deleted. For commands, which belong to no account. */
+ *  deleted. Searches all accounts, so only the CLI may call it. */
 export async function findAccountOf(
   sql: Sql,
   table: OwnedTable,

@@ -242,7 +242,7 @@ export function keyStatusFromRow({ isActive, isSuspended, ...principal }: Princi
 /** Limits the variables of a statement. */
 const MAX_UPDATED_KEYS = 500
 
-/** Stores the latest use of each key. `at`: epoch milliseconds. */
+/** Stores the latest of the `uses` of each key. `at`: epoch milliseconds. */
 export async function updateLastUsed(sql: Sql, uses: { id: string; at: number }[]): Promise<void> {
   const latest = new Map<string, number>()
   for (const { id, at } of uses) latest.set(id, Math.max(at, latest.get(id) ?? 0))

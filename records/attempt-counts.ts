@@ -82,7 +82,7 @@ interface OutageRow {
   failing_ms: number
 }
 
-/** The outage as these attempts of one webhook show it. `last`: the last of the attempts. */
+/** The outage of a webhook, computed from these attempts alone. `last`: the last of them. */
 function outageAfter(last: CountedAttempt, attempts: CountedAttempt[]): OutageRow {
   const lastSuccess = attempts.findLastIndex(({ outcome }) => outcome === 'success')
   const failures = attempts.slice(lastSuccess + 1)

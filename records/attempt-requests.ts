@@ -4,7 +4,6 @@ import { idIn, runInOrder, select } from './database/statements.ts'
 import type { Source } from './database/transaction.ts'
 import { ARE_PAUSED } from './delivery-pause.ts'
 
-/** The webhook of an attempt. */
 export interface AttemptWebhook {
   id: string
   url: string

@@ -1,7 +1,6 @@
 import type { Outcome, Phases, SendResult, Trigger } from './attempt.ts'
 import type { Scope } from './database/scope.ts'
 
-/** A stored attempt. */
 export interface RecordedAttempt extends SendResult {
   deliveryId: string
   /** 1-based. */
@@ -53,8 +52,8 @@ export async function listAttempts(scope: Scope, deliveryId: string): Promise<Re
   return rows.map(attemptFromRow)
 }
 
-/** The last `limit` attempts, newest first. Manual retries have no limit, so a delivery may have
- *  many. */
+/** The last `limit` attempts, newest first. Manual retries are unlimited, so a delivery may have
+ *  many attempts. */
 export async function listLastAttempts(
   scope: Scope,
   deliveryId: string,
@@ -68,7 +67,6 @@ export async function listLastAttempts(
   return rows.map(attemptFromRow)
 }
 
-/** An attempt without the headers and body of its response. */
 export type AttemptSummary = Pick<
   RecordedAttempt,
   'deliveryId' | 'number' | 'trigger' | 'durationMs' | 'outcome' | 'status' | 'error'

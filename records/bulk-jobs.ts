@@ -306,7 +306,7 @@ async function updateState(
   return undefined
 }
 
-const MAX_STARTED_JOBS = 100
+const MAX_LISTED_JOBS = 100
 
 /** None while deliveries are paused: jobs wait for the end of the pause. */
 export async function listRunningBulkJobIds(db: Db): Promise<string[]> {
@@ -315,7 +315,7 @@ export async function listRunningBulkJobIds(db: Db): Promise<string[]> {
     .whereRaw(RUNNING_BULK_JOBS)
     .whereRaw(`not ${ARE_PAUSED}`)
     .orderBy('id')
-    .limit(MAX_STARTED_JOBS)
+    .limit(MAX_LISTED_JOBS)
     .select('id')
   return rows.map(({ id }) => id)
 }

@@ -142,8 +142,8 @@ export class DeletionTime {
   }
 
   /** Rows created before this time are older than `ageMs`. In a span that never became steady, the
-   *  clock may have been behind and stored times that are too early. Rows from the start of such a
-   *  span on stay until the next steady span has begun more than `ageMs` ago. */
+   *  clock may have been behind and stored times that are too early. Rows since the start of such a
+   *  span stay until the next steady span has begun more than `ageMs` ago. */
   createdBefore(ageMs: number): number {
     const limit = this.now - ageMs
     const unsteady = this.#spans.filter((span) => {

@@ -15,14 +15,14 @@ import {
   windowFromRow,
 } from './rate-limits.ts'
 
-/** The window includes the requests that were counted. */
+/** `window` already includes the counted requests. */
 type CountedKeyStatus = (AcceptedKey & { window: RateLimitWindow }) | RejectedKey
 
 interface CountedRequests {
   /** The name of the rate limit. */
   name: string
   windowSeconds: number
-  /** How many. Each counts as one point. */
+  /** Each counts as one point. */
   requests: number
 }
 

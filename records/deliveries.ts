@@ -5,8 +5,8 @@ import { findFirstInOrder } from './delivery-order.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 import { UNDELIVERED } from './index-predicates.ts'
 
-/** The event type of test deliveries, which have no event. The health of webhooks,
- *  `listUndelivered` and bulk jobs leave test deliveries out. */
+/** The event type of test deliveries, which have no event. Bulk jobs, `listUndelivered` and the
+ *  health of webhooks leave test deliveries out. */
 export const TEST_EVENT = 'webhook.test' satisfies DeliveredType
 
 export const deliveryStates = ['pending', 'retrying', 'delivered', 'failed'] as const

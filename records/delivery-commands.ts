@@ -143,12 +143,12 @@ export async function resumeDeliveries(
   }))
   const firstInOrder = await findFirstInOrder(scope, deliveries)
   for (const delivery of deliveries) {
+    // Null: the delivery is scheduled when the earlier delivery of its ordering key ends.
     const nextAttemptAt = firstInOrder.has(delivery) ? now.getTime() : null
     await scope
       .rows('deliveries')
       .where({ id: delivery.id })
       .update({
-        // Null: the delivery is scheduled when the earlier delivery of its ordering key ends.
         state: delivery.attempts === 0 || nextAttemptAt === null ? 'pending' : 'retrying',
         failure_reason: null,
         next_attempt_at: nextAttemptAt,
@@ -275,7 +275,6 @@ function unfinishedDeliveries(scope: WriteScope): ReturnType<Scope['rows']> {
   return scope.rows('deliveries').whereIn('state', ['pending', 'retrying'])
 }
 
-/** The columns of a delivery that has failed. */
 function failedColumns(reason: FailureReason, now: Date) {
   return {
     state: 'failed',

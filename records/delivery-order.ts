@@ -9,7 +9,7 @@ interface OrderedDelivery {
   orderingKey?: string
 }
 
-/** The deliveries that need not wait for an earlier one, which is stored or in `deliveries`. */
+/** The deliveries that need not wait for an earlier one, neither stored nor in `deliveries`. */
 export async function findFirstInOrder<Delivery extends OrderedDelivery>(
   scope: WriteScope,
   deliveries: Delivery[],

@@ -9,7 +9,6 @@ import { excludePauseFromOutages } from './webhook-outages.ts'
 /** Deliveries were paused, or the pause has ended. */
 export const PAUSE_CHANGED: Topic = { name: 'pause' }
 
-/** SQL: true while deliveries are paused. */
 export const ARE_PAUSED = 'exists (select 1 from delivery_pauses)'
 
 const ROW_ID = 1

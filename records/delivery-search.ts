@@ -19,7 +19,7 @@ export interface DeliverySearch {
   since?: number
   /** Created before this time. */
   until?: number
-  /** Only deliveries with a lower ID, or with a higher ID (`newerThan`). At most one is set. */
+  /** Only deliveries with an ID below `olderThan`, or above `newerThan`. At most one is set. */
   olderThan?: string
   newerThan?: string
   limit: number

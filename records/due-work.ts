@@ -20,7 +20,7 @@ export const ATTEMPTS_SCHEDULED: Topic<Attempt[]> = {
   },
 }
 
-/** The queue holds due attempts. */
+/** The queue has more attempts to lease. */
 export const ATTEMPTS_QUEUED: Topic = { name: 'queued' }
 
 /** A background job has work. */

@@ -31,7 +31,6 @@ export interface Bin {
   high: number
 }
 
-/** All bins, with the counts of their columns. */
 export function toBins(countOf: (column: string) => number): Bin[] {
   return binColumns.map((column, bin) => ({
     count: countOf(column),

@@ -184,7 +184,7 @@ const CONTENTS = {
   payments: { list: 'listPayments', record: 'Payment', listing: paymentListing, batchRows: 250 },
 } as const
 
-/** Throws `InvalidInput` for filters that the list operation of the resource does not declare. */
+/** Throws `InvalidInput` for filters that the list operation of the resource does not accept. */
 export function assertExportFilters({
   resource,
   filters,
@@ -213,7 +213,6 @@ export function exportFields(resource: ExportResource): string[] {
   return Object.keys(contract.components.schemas[CONTENTS[resource].record].properties)
 }
 
-/** Selects the records of an export. */
 export interface ExportSelection {
   accountId: string
   resource: ExportResource

@@ -37,7 +37,7 @@ export function lockOfKey({ userId, key }: KeyedRequest): string {
 
 interface Row {
   fingerprint: string
-  /** Null: a request of an older release is in flight, or its process was killed. */
+  /** Null: a node of an older release still serves the request, or was killed. */
   status: number | null
   headers: string | null
   body: string | null

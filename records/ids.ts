@@ -10,7 +10,6 @@ const MAX_STEP_BACK_MS = 60_000
 /** Module state: IDs are created in many places, and a process works on one database. */
 const state = { now: () => Date.now(), lastMs: Number.NEGATIVE_INFINITY, sequence: 0 }
 
-/** From now on `newId` uses this clock. */
 export function useClockForIds(now: () => Date): void {
   state.now = () => now().getTime()
 }

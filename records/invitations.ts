@@ -1,4 +1,4 @@
-/** One-time links to set a password: for invited users, and for users who need a new one. */
+/** One-time links to set a password, for invited users and for users who need a new password. */
 import type { Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'

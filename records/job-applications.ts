@@ -50,8 +50,8 @@ export const jobApplicationListing: Listing<JobApplicationRow, JobApplication> =
   fromRow,
 }
 
-/** Throws `InvalidInput` for an unknown participant, a job that is not open, or a second
- *  application for the job. */
+/** Throws `InvalidInput` for an unknown job or participant, a job that is not open, or a second
+ *  application of the participant for the job. */
 export async function insertJobApplication(
   scope: WriteScope,
   input: NewJobApplication,
@@ -76,11 +76,11 @@ export async function insertJobApplication(
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
-  await scope.insert('job_applications', row, toTaken)
+  await scope.insert('job_applications', row, toInvalidInput)
   return fromRow(row)
 }
 
-function toTaken(error: unknown): unknown {
+function toInvalidInput(error: unknown): unknown {
   return uniqueViolation(error)?.includes('job_applications')
     ? new InvalidInput({ participant_id: ['has already applied for this job.'] })
     : error

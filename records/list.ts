@@ -53,9 +53,8 @@ export async function listPage<Row, Item>(
   const { 'page[number]': number, 'page[size]': size } = query
   const filters = filtersOf(query)
   const where = matching(scope, listing, filters)
-  // Only the unfiltered count is a named prepared statement. PostgreSQL keeps the plan of a named
-  // statement per connection. The plan of the rows would fail after a migration that changes the
-  // columns.
+  // Only the unfiltered count is a named statement, whose plan PostgreSQL keeps per connection. A
+  // plan that returns rows would fail after a migration that changes the columns.
   const name = Object.keys(filters).length === 0 ? `count_${listing.table}` : undefined
   const [[counted], rows] = await Promise.all([
     select<{ total: number }>(

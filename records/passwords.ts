@@ -1,4 +1,3 @@
-/** The password hashes of users. */
 import type { Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { emailKey, type User, type UserRow, userFromRow } from './users.ts'

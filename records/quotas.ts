@@ -23,7 +23,7 @@ export const FIXED_DEFAULTS = { webhooks: 50, users: 500, keys_per_user: 100 }
 export const MIB = 1024 ** 2
 const RECORD_TABLES = ['participants', 'tasks', 'jobs', 'job_applications', 'payments', 'exports']
 
-/** The quotas of the account. `defaults` count for quotas that no operator has set. */
+/** The quotas of the account. `defaults` apply to quotas that no operator has set. */
 export async function findQuotas<Some extends Partial<Quotas>>(
   scope: Scope,
   defaults: Some,
@@ -59,7 +59,7 @@ export async function countWriteUse(scope: Scope, now: Date): Promise<WriteUse> 
   }
 }
 
-/** The use of each quota. For `keys_per_user`: the most active keys that one user has. */
+/** The use of each quota. For `keys_per_user`, that of the user with the most active keys. */
 export async function countUse(scope: Scope, now: Date): Promise<Quotas> {
   const id = scope.accountId
   const [use] = await select<Omit<Quotas, keyof WriteUse> & { export_bytes: number }>(

@@ -5,9 +5,9 @@ import { select } from './database/statements.ts'
 import { type RemovalRun, removeRows } from './removal-run.ts'
 import { HOUR_MS } from './time-units.ts'
 
-/** A stored window ends later than a window that begins now only if the clock of the database went
- *  back, or if a node of an earlier release wrote the window by its own clock. A window that ends
- *  later by more than this counts as ended. */
+/** By one clock, no stored window ends later than a window that begins now. If one does, the clock
+ *  of the database went back, or a node of an earlier release used its own clock. A window that
+ *  ends later by more than this counts as ended. */
 const TOLERANCE_MS = 60_000
 
 export interface RateLimitWindow {

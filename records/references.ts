@@ -5,8 +5,8 @@ import { operations } from '../generated/operations.ts'
 import type { Scope } from './database/scope.ts'
 import { countFound } from './database/statements.ts'
 
-/** The fields that hold the ID of a record, named after the parameters of paths: `{task}` and
- *  `{task_id}` both stand for `task_id`. */
+/** The fields that hold the ID of a record. The path parameters `{task}` and `{task_id}` both give
+ *  the field `task_id`. */
 const ID_FIELDS = new Set([
   'resource_id',
   ...Object.values(operations).flatMap(({ path }) => {

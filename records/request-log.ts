@@ -247,7 +247,7 @@ export function matchingRequests({ accountId, dialect }: Scope, filter: RequestF
   }
 }
 
-/** The request before or after which a page begins. The page does not contain it. */
+/** A page has only requests that are older, or only ones that are newer, than this request. */
 export interface RequestCursor {
   createdAt: number
   id: string

@@ -23,13 +23,13 @@ export function removeAttempts(run: RemovalRun): Promise<void> {
 }
 
 export function removeEvents(run: RemovalRun): Promise<void> {
-  const until = eventsUntil(run)
+  const below = eventsBelow(run)
   return removeBelow(run, {
     table: 'events',
     idColumn: 'id',
-    below: until,
+    below,
     batchRows: BATCH_EVENTS,
-    remove: (trx, ids) => deleteEventsWithDeliveries(trx, ids, until),
+    remove: (trx, ids) => deleteEventsWithDeliveries(trx, ids, below),
   })
 }
 
@@ -38,14 +38,14 @@ export function removeDeliveries(run: RemovalRun): Promise<void> {
   return removeBelow(run, {
     table: 'deliveries',
     idColumn: 'id',
-    below: eventsUntil(run),
+    below: eventsBelow(run),
     batchRows: BATCH_ROWS,
     remove: deleteDeliveriesWithoutEvent,
   })
 }
 
 /** Events and deliveries with lower IDs are outdated. */
-const eventsUntil = (run: RemovalRun): string => lowestIdAt(daysBefore(run, run.retention.events))
+const eventsBelow = (run: RemovalRun): string => lowestIdAt(daysBefore(run, run.retention.events))
 
 interface Removal {
   table: string

@@ -53,8 +53,8 @@ interface FreeQuota {
 }
 
 /** The backlog up to `until`: of each webhook as many attempts as its quota allows, earliest first,
- *  without the deliveries in `skip`. However long the backlog of a webhook is, the query reads at
- *  most as many of its rows as the highest quota, apart from those in `skip`. */
+ *  without the deliveries in `skip`. For each webhook, the query reads at most as many rows as the
+ *  highest quota and those in `skip`, however long the backlog is. */
 export async function listUnqueuedWithinQuota(
   db: Db,
   until: Date,
@@ -79,7 +79,7 @@ export async function listUnqueuedWithinQuota(
     dialect === 'postgres'
       ? `select json_agg(json_build_array(id, attempts, next_attempt_at))
          from (${eligible('below_quota.free')}) as candidates`
-      : `select iif(below_quota.is_in_queue, ${dueInSqlite(Math.max(0, ...byWebhook.values()))},
+      : `select iif(below_quota.is_named, ${dueInSqlite(Math.max(0, ...byWebhook.values()))},
            ${dueInSqlite(ofOthers)})`
   // The recursion steps from each webhook to the next by index.
   const text = `
@@ -96,7 +96,7 @@ export async function listUnqueuedWithinQuota(
       (${due}) as due
     from (
       select backlog.webhook_id, coalesce(input.free, ?) as free,
-        input.webhook_id is not null as is_in_queue
+        input.webhook_id is not null as is_named
       from backlog left join ${jsonRows(dialect, { webhook_id: 'uuid', free: 'integer' })}
         on input.webhook_id = backlog.webhook_id
       where backlog.webhook_id is not null

@@ -9,8 +9,8 @@ export interface SecretKeyState {
   previous: string | undefined
 }
 
-/** Undefined: no key is stored yet. `lock`: PostgreSQL keeps the state from changing until the
- *  transaction ends. SQLite has one writer. */
+/** Undefined: no key is stored yet. `lock` is only for PostgreSQL: it keeps the state from changing
+ *  until the transaction ends. SQLite has one writer. */
 export async function findSecretKeyState(
   sql: Sql,
   lock: '' | 'for share' | 'for update' = '',
@@ -25,7 +25,7 @@ export async function findSecretKeyState(
   return current === undefined ? undefined : { current, previous: values.get('previous') }
 }
 
-/** Does nothing if another process has stored a key meanwhile. */
+/** Does nothing if a key is stored already. */
 export async function insertFirstCheckValue(sql: Sql, checkValue: string): Promise<void> {
   await sql('secret_keys')
     .insert({ name: 'current', check_value: checkValue })

@@ -145,7 +145,7 @@ export async function insertUser(scope: WriteScope, user: NewUser, now: Date): P
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
-  await scope.insert('users', row, (error) => toTaken(error, email))
+  await scope.insert('users', row, (error) => toEmailTaken(error, email))
   return id
 }
 
@@ -157,7 +157,7 @@ async function assertNotFull(scope: Scope): Promise<void> {
     throw new Refused(`An account can have at most ${countNoun(most, 'user')}.`)
 }
 
-function toTaken(error: unknown, email: string): unknown {
+function toEmailTaken(error: unknown, email: string): unknown {
   return uniqueViolation(error)?.includes('email')
     ? new EmailTaken(`A user with the email ${email} already exists.`, { cause: error })
     : error
@@ -246,7 +246,7 @@ export async function updateAccess(
 
 /** Makes another user the Owner, and the former Owner an Admin with both grants. Throws `Refused`
  *  when `fromId` is not the Owner, or the other user is deactivated or has not set a password. Call
- *  it in a transaction, so that it refuses one of two concurrent transfers. */
+ *  it in a transaction, because it can throw after the first of its two updates. */
 export async function transferOwnership(
   scope: Scope,
   fromId: string,
@@ -296,7 +296,7 @@ export async function updateEmail(
     .where({ id })
     .update({ email, email_key: emailKey(email), updated_at: now.getTime() })
     .catch((error: unknown) => {
-      throw toTaken(error, email)
+      throw toEmailTaken(error, email)
     })
 }
 

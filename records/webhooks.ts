@@ -82,7 +82,7 @@ export interface NewWebhook {
   createdBy: string | null
 }
 
-/** `seal` encrypts the signing secret for the ID of the new webhook. Throws `TooManyWebhooks`. */
+/** `seal` returns the encrypted signing secret for a webhook ID. Throws `TooManyWebhooks`. */
 export async function insertWebhook(
   scope: WriteScope,
   webhook: NewWebhook,
@@ -176,9 +176,8 @@ export async function updateWebhook(
   return updateColumns(scope, id, now, { url, description, event_types, ordering })
 }
 
-/** Enables a webhook, and resumes the bulk jobs that were paused because it was disabled. Earlier
- *  failures no longer count. Does nothing to an enabled webhook. Returns the webhook before the
- *  change. */
+/** Enables a webhook, ends its outage, and resumes the bulk jobs that were paused because it was
+ *  disabled. Does nothing to an enabled webhook. Returns the webhook before the change. */
 export async function enableWebhook(
   scope: WriteScope,
   id: string,

@@ -13,12 +13,11 @@ interface SessionConnection {
   query(text: string, values: unknown[]): Promise<unknown>
 }
 
-/** An SQL expression: whether the session of this ID has ended. The session of an older release
- *  counts as ended: it has no lock. */
-export const hasEndedSql = (id: string): string =>
-  `pg_try_advisory_xact_lock_shared(hashtextextended(${id}::text, 0))`
+/** An SQL expression: whether the session with the ID in `idColumn` has ended. The session of an
+ *  older release counts as ended: it has no lock. */
+export const hasEndedSql = (idColumn: string): string =>
+  `pg_try_advisory_xact_lock_shared(hashtextextended(${idColumn}::text, 0))`
 
-/** Acquires the lock of a new session. */
 export async function lockSession(connection: SessionConnection, id: string): Promise<void> {
   await connection.query('select pg_advisory_lock(hashtextextended($1::uuid::text, 0))', [id])
 }

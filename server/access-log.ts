@@ -5,7 +5,7 @@ import { traceIdOf } from '../webhooks/transport/traceparent.ts'
 import type { Context, Next } from './context.ts'
 import { maskSecrets } from './request-log.ts'
 
-/** The paths of probes and scrapes, which arrive every few seconds. */
+/** Probes and scrapes request most of these paths every few seconds. */
 const OPERATOR_PATHS = ['/healthz', '/readyz', '/metrics', '/violations']
 const MAX_PATH_LENGTH = 500
 
@@ -18,7 +18,7 @@ export function loggablePath(path: string): string {
   return maskSecrets(maskInvitation(path)).slice(0, MAX_PATH_LENGTH)
 }
 
-/** Koa middleware: logs probes and scrapes at `debug`, and other requests at `info`. Queries are
+/** Koa middleware: logs requests for operator paths at `debug`, and others at `info`. Queries are
  *  left out, because they contain personal data. */
 export function logRequests(log: Logger) {
   return async (ctx: Context, next: Next): Promise<void> => {

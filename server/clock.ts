@@ -35,7 +35,7 @@ export interface ServerClock {
 
 /** Reads the time and stores marks, at once and then regularly. `now` replaces the clock of the
  *  database. Throws when the first reading fails, and when SQLite is read-only: `muster serve`
- *  explains these errors. Only logs later failures. */
+ *  explains these errors. Only logs other failures. */
 export async function startClock(db: Db, log: Logger, now?: () => Date): Promise<ServerClock> {
   const clock = await Clock.open(db, now)
   if (now === undefined) useClockForIds(clock.now)

@@ -21,14 +21,14 @@ const EXPOSED_HEADERS = [
 export const ACCEPTED_HEADERS =
   'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, traceparent, X-Request-Id'
 
-/** Lets pages of other origins call the API from a browser. `allowed` returns the
- *  Access-Control-Allow-Origin of an origin: the origin, `*`, or an empty string for none. */
+/** Lets pages of other origins call the API from a browser. `allowOriginFor` returns
+ *  the Access-Control-Allow-Origin: the origin, `*`, or an empty string for no header. */
 export function crossOrigin(
-  allowed: (origin: string) => string,
+  allowOriginFor: (origin: string) => string,
   acceptedHeaders = ACCEPTED_HEADERS,
 ): Middleware {
   return cors({
-    origin: (ctx: Context) => allowed(ctx.get('Origin')),
+    origin: (ctx: Context) => allowOriginFor(ctx.get('Origin')),
     exposeHeaders: EXPOSED_HEADERS,
     allowMethods: 'GET,HEAD,POST,PATCH,DELETE',
     allowHeaders: acceptedHeaders,

@@ -1,4 +1,4 @@
-/** Responds to the errors of the API: all other code throws. Only `respondToUnreadable` in http.ts
+/** Responds to the errors that other code of the API throws. Only `respondToUnreadable` in http.ts
  *  responds itself, to requests that Node cannot parse. */
 import { HttpError } from 'http-errors'
 import type { Logger } from 'pino'

@@ -115,8 +115,8 @@ export async function listen(
 }
 
 /** Returns a check that closes the connection of a client that has not read within `timeoutMs` what
- *  was written to it. A long download goes on: a file is written in chunks, each after the client
- *  has read the last one, and the time begins again with each chunk. */
+ *  was written to it. A long download goes on: each chunk of a file is written after the client has
+ *  read the previous one, and starts the time again. */
 function newSlowReaderCheck(inFlight: Iterable<ServerResponse>, timeoutMs: number): () => void {
   const lastWrites = new WeakMap<ServerResponse, { bytes: number; atMs: number }>()
   return () => {

@@ -36,7 +36,7 @@ import { newReadiness, type Readiness } from './readiness.ts'
 import { type RequestLog, startRequestLog } from './request-log.ts'
 import { checkSchema } from './schema-check.ts'
 
-/** The most exports that a node writes at once, each of a different account. They take turns: see
+/** The most exports in progress on a node, each of a different account. Two at a time write: see
  *  operations/export-job.ts. */
 const CONCURRENT_EXPORTS = 8
 /** How long requests and attempts in flight may take at a stop. The whole stop may take 20 s. */
@@ -49,7 +49,7 @@ export interface Running {
   metricsPort: number
   db: Db
   /** Starts no more attempts, and responds with 503 on /readyz. Serves requests for `DRAIN_MS`, or
-   *  until `skip` aborts. A worker has no clients to wait for. */
+   *  until `skip` aborts. With ROLE=worker, there are no clients to wait for. */
   drain(skip: AbortSignal): Promise<void>
   /** Refuses new requests, gives those in flight up to `GRACE_MS`, writes the request log, closes
    *  everything. */

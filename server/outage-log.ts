@@ -1,5 +1,4 @@
-/** Gathers the log lines of an outage of the database, which every request and every worker loop
- *  reports. */
+/** Gathers the log lines of a database outage: every request and every worker loop reports it. */
 import type { Logger, LoggerOptions } from 'pino'
 import { isUnavailable } from '../records/database/errors.ts'
 

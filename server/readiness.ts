@@ -9,7 +9,6 @@ import type { SchemaCheck } from './schema-check.ts'
 
 type UnreadyReason = 'draining' | 'database' | 'schema' | 'writes' | 'secret_key' | 'schedule'
 
-/** The most time for one check. */
 const CHECK_TIMEOUT_MS = 3_000
 
 export interface Readiness {

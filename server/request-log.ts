@@ -57,7 +57,7 @@ export function startRequestLog({ db, log, now, maxBytesPerDay }: RequestLogOpti
       entries.shift()
       dropped++
     }
-    // Once for each batch: without a database, every further request would cause another flush.
+    // Not `>=`: while the database is unavailable, every further request would cause a flush.
     if (entries.length === FLUSH_ENTRIES) flushes.wake()
   }
 
@@ -186,7 +186,6 @@ const BASE64_SIGN = String.raw`(?:[+/=-]|\\/|(?:%|\\u00)(?:2[bdfBDF]|3[dD]))`
 const KEY = new RegExp(`mst${UNDERSCORE}(${WORD_CHARACTER}{4})${WORD_CHARACTER}+`, 'g')
 const SECRET = new RegExp(`whsec${UNDERSCORE}(?:${WORD_CHARACTER}|${BASE64_SIGN})+`, 'g')
 
-/** Masks API keys and signing secrets. */
 export function maskSecrets(text: string): string {
   // Nearly no text has `mst` or `whsec`, and the search for a fixed string is many times faster
   // than a pattern.

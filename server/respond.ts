@@ -70,7 +70,7 @@ export function respondFromStore(ctx: Context, { status, headers, body }: Stored
 /** The status of a handler that is not implemented. The contract does not have this status. */
 const NOT_IMPLEMENTED = 501
 
-/** Koa middleware around `respondToErrors`: checks error responses, too. Throws `ContractViolation`
+/** Koa middleware around `respondToErrors`: checks error responses. Throws `ContractViolation`
  *  when the contract is enforced. */
 export function checkErrorResponses(checkResponse: ResponseChecker) {
   return async (ctx: Context, next: Next): Promise<void> => {

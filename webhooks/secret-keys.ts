@@ -1,4 +1,4 @@
-/** Proves at each start that the keys fit the database, and decides which key encrypts. */
+/** Checks that the secret keys of this process fit the database, and decides which one encrypts. */
 import { Refused } from '../errors.ts'
 import type { Db } from '../records/database/open.ts'
 import type { Sql } from '../records/database/statements.ts'

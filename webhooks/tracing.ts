@@ -25,8 +25,8 @@ export function inServerSpan<T>(
   return inSpan(name, SpanKind.SERVER, outer, work)
 }
 
-/** Runs `work` in the span of a request that this service sends. The active span is not its parent:
- *  the attempts of many deliveries may follow from one request. */
+/** Runs `work` in the span of a request that this service sends. The active span is not its parent,
+ *  because it may be the span of an unrelated request. */
 export function inClientSpan<T>(name: string, parent: string, work: Work<T>): Promise<T> {
   return inSpan(name, SpanKind.CLIENT, toContext(parent), work)
 }

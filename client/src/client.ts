@@ -20,8 +20,8 @@ export interface MusterOptions {
   baseUrl: string
   /** Begins with `mst_`. A secret: use it on servers only. */
   apiKey: string
-  /** The most retries of a call. A call is retried after 409, 429 or 503 with `Retry-After`, and
-   *  after a lost connection if a repeat is safe. Default: 3. */
+  /** The most retries of a call. A call is retried after 409, 429 or 503 if the response has
+   *  `Retry-After`, and after a lost connection if a repeat is safe. Default: 3. */
   maxRetries?: number
   /** The longest time that one call waits between its attempts, in total. Default: one minute, the
    *  window of the rate limit. */

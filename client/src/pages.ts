@@ -12,7 +12,7 @@ export type ListPath = {
   [Path in keyof paths]: paths[Path] extends List ? Path : never
 }[keyof paths]
 
-/** Filters, `sort`, `page[size]`, and `page[number]` for the first page. */
+/** Filters, `sort`, `page[size]`, and the `page[number]` to start from. */
 export type ListParameters<Path extends ListPath> = NonNullable<
   paths[Path]['get']['parameters']['query']
 >

@@ -77,7 +77,7 @@ export function isStorageFailure(error: unknown): boolean {
 }
 
 /** Is the database unable to serve the request now, while the same request may succeed later (503)?
- *  Includes most failures of the storage. */
+ *  Includes the failures of the storage, except 58030 (io_error). */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = errorCode(error)

@@ -35,8 +35,8 @@ async function readPages({ read }: Pick<Db, 'read'>): Promise<Pages> {
   return row
 }
 
-/** Is the space of deleted rows returned (by `returnFreeSpace`) or reused (by PostgreSQL
- *  itself)? */
+/** Whether `returnFreeSpace` can return the space of deleted rows. True on PostgreSQL too, which
+ *  reuses that space itself. */
 export async function isSpaceReturned(db: Pick<Db, 'dialect' | 'read'>): Promise<boolean> {
   return db.dialect === 'postgres' || (await readPages(db)).mode === INCREMENTAL
 }
@@ -65,7 +65,6 @@ export interface ConversionSpace {
   freeBytes: number
 }
 
-/** Free space on the disk of the folder. */
 export async function findFreeBytes(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder)
   return bavail * bsize

@@ -17,8 +17,7 @@ export interface NamedStatement {
   name?: string
 }
 
-/** From this many collected rows on, the inserts are sent at once, and not with the next
- *  statement. */
+/** Once this many rows are collected, the inserts do not wait for the next statement. */
 const MANY_ROWS = 500
 /** Statements with up to this many rows are frequent, so they get a name. */
 const MAX_NAMED_ROWS = 8
@@ -33,7 +32,6 @@ export class CollectedInserts {
     return countRows(this.#inserts) >= MANY_ROWS
   }
 
-  /** Removes and returns the inserts. */
   take(): Insert[] {
     const inserts = this.#inserts
     this.#inserts = []
@@ -65,10 +63,9 @@ function countRows(inserts: Insert[]): number {
   return inserts.reduce((total, { rows }) => total + rows.length, 0)
 }
 
-/** An insert with one list of values for each of `rows` rows. knex's own insert for SQLite has one
- *  select per row, which takes 20 % more CPU. */
-export function insertText(table: string, columns: string[], rows: number): string {
+/** knex's own insert for SQLite has one select per row, which takes 20 % more CPU. */
+export function insertText(table: string, columns: string[], rowCount: number): string {
   const names = columns.map((column) => `"${column}"`).join(',')
   const row = `(${columns.map(() => '?').join(',')})`
-  return `insert into ${table} (${names}) values ${new Array(rows).fill(row).join(',')}`
+  return `insert into ${table} (${names}) values ${new Array(rowCount).fill(row).join(',')}`
 }

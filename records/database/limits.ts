@@ -1,9 +1,9 @@
 /** Limits of the connections to PostgreSQL. */
 export interface ConnectionLimits {
-  /** The most connections of a process for the records. */
+  /** The most connections of one process to read and write records. */
   poolSize: number
-  /** The most connections of a worker for the queue, not counting the one for notifications and the
-   *  one for its session (webhooks/queue/session.ts). */
+  /** The most connections of one worker for the queue. A worker has two more: for notifications and
+   *  for its session (webhooks/queue/session.ts). */
   queuePoolSize: number
   /** How long a statement may wait for a lock. */
   lockTimeoutMs: number

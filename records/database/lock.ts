@@ -4,7 +4,6 @@ import sqlite3 from 'sqlite3'
 import { Refused } from '../../errors.ts'
 import { errorCode } from './errors.ts'
 
-/** Another process holds the lock. */
 export class FileLocked extends Refused {
   override name = 'FileLocked'
 }

@@ -75,8 +75,8 @@ const PIPELINED: object = { pipeline: true }
 const ACQUIRE_TIMEOUT_MS = 5_000
 /** A node that hangs must not keep its rows locked. */
 const IDLE_IN_TRANSACTION_MS = 20_000
-/** A node gives up a statement this much later than PostgreSQL cancels it. The server may be gone,
- *  and behind a pooler a statement outside a transaction has no `statement_timeout`. */
+/** A node gives up a statement this long after PostgreSQL should have cancelled it. The server may
+ *  be gone, and behind a pooler a statement outside a transaction has no `statement_timeout`. */
 const QUERY_TIMEOUT_MARGIN_MS = 1_000
 
 /** `statementTimeoutMs`: PostgreSQL only; no timeout by default. */
@@ -89,7 +89,6 @@ export function openDatabase(
     : openSqlite(sqliteFile(options.dataDir))
 }
 
-/** The file with the records. */
 export function sqliteFile(dataDir: string): string {
   return join(dataDir, 'muster.sqlite')
 }
@@ -131,7 +130,7 @@ function openPostgres(
     },
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
   })
-  // Landed migrations recognise PostgreSQL by this name.
+  // Migrations recognise PostgreSQL by this name, and released ones must not change.
   pool.client.config.client = 'pg'
   const announcements = createAnnouncements((messages) => notify(pool, messages))
   return {

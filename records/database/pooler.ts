@@ -6,8 +6,8 @@ import { Refused } from '../../errors.ts'
 import { withConnection } from './connection.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
-/** How often `assertOwnSessions` looks for a shared session. With a pooler in transaction mode,
- *  nearly every look finds one. */
+/** How many times `assertOwnSessions` looks for a shared session. With a pooler in transaction
+ *  mode, nearly every look finds one. */
 const LOOKS = 10
 
 /** Behind a pooler, leaves nothing in a session: statements get no names, and settings belong to a

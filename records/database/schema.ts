@@ -10,9 +10,9 @@ export interface TableSchema {
    *  the collation. */
   columns: Record<string, string>
   /** Keys as SQL. On PostgreSQL primary, foreign and unique keys, by name. On SQLite the primary
-   *  key as `primary`, and foreign keys by column; unique keys are indexes. */
+   *  key as `primary`, and foreign keys by column; unique keys are in `indexes`. */
   keys: Record<string, string>
-  /** SQL by name, with the predicate. Without the indexes that belong to keys. */
+  /** SQL by name, with the predicate. Leaves out the indexes of `keys`. */
   indexes: Record<string, string>
 }
 

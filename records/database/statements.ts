@@ -7,7 +7,7 @@ import type { Dialect } from './open.ts'
 export interface Sql {
   (table: string | Knex.QueryBuilder): Knex.QueryBuilder
   raw(text: string, bindings?: readonly Knex.RawBinding[]): Knex.Raw
-  /** Transactions on PostgreSQL: runs a statement without knex. */
+  /** Only in a transaction on PostgreSQL: runs a statement without knex. */
   direct?(statement: NamedStatement): Promise<{ rows: unknown[] }>
 }
 
@@ -34,7 +34,6 @@ export async function select<Row>(
   return Array.isArray(result) ? result : result.rows
 }
 
-/** The number of rows that the query finds. */
 export async function countFound(query: Knex.QueryBuilder): Promise<number> {
   const [row]: { total: number }[] = await query.count({ total: '*' })
   return Number(row?.total)

@@ -21,8 +21,8 @@ export interface Source {
 /** An open transaction. */
 export interface Trx extends Source {
   /** On PostgreSQL, resolves at once and sends the insert with the next statement of the
-   *  transaction or with COMMIT, which saves round trips. Sends many collected rows at once, and
-   *  waits for the result. An error of the insert ends the transaction. */
+   *  transaction or with COMMIT, which saves round trips. Once many rows are collected, sends them
+   *  and waits for the result. An error of the insert ends the transaction. */
   insert(insert: Insert): Promise<void>
   /** Are the results of `Opening.read` still current? PostgreSQL: until the transaction sends
    *  another statement. SQLite: always, because no other transaction writes. */

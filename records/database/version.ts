@@ -1,5 +1,5 @@
-/** The versions of PostgreSQL that Muster works with. CockroachDB and YugabyteDB count theirs in
- *  another way. */
+/** The versions of PostgreSQL that Muster works with. Not for CockroachDB and YugabyteDB: they have
+ *  other version numbers. */
 import { Refused } from '../../errors.ts'
 
 /** The queries need features of this version. */

@@ -52,7 +52,8 @@ export async function listRateLimitUse(
      ) as busy
      left join users on users.id = busy.user_id
      order by busy.busiest desc, busy.user_id`,
-    // Both parts of the union have the same parameters.
+    // The second part of the union counts requests with 429 that the log has only in `repeats`.
+    // Both parts have the same parameters.
     [...Array(2).fill([from, MINUTE_MS, scope.accountId, from]).flat(), limit],
   )
   return rows.map((row) => ({

@@ -1,7 +1,7 @@
 /** Statistics of the API requests in a time range: number, statuses, durations. Without a filter
  *  besides the range, they come from the request log, or from the counts per minute and hour if the
- *  range has more than `MAX_READ_REQUESTS`. With a filter, they come from the log: `toSearchable`
- *  then cuts the range to the newest `MAX_SEARCHED_REQUESTS`. */
+ *  range has more than `MAX_READ_REQUESTS`. With a filter, they come from the log. Call
+ *  `toSearchable` first: it cuts the range to the newest `MAX_SEARCHED_REQUESTS`. */
 import type { Scope } from '../database/scope.ts'
 import { type Condition, select } from '../database/statements.ts'
 import { type Bin, binColumns, percentile, toBins } from '../duration-bins.ts'
@@ -239,8 +239,8 @@ interface ReadRow {
   high: number
 }
 
-/** Reads all parts in one statement, from the same requests. Only requests with 429 that the log
- *  counts in `repeats` instead of storing them need a second read of the log. */
+/** Reads all parts in one statement, from the same requests. The statement reads the log a second
+ *  time only for the requests with 429 that the log counts in `repeats` instead of storing them. */
 async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
   const { sql, bindings } = matchingRequests(scope, range)
   const none = 'cast(null as double precision)'
@@ -315,7 +315,6 @@ export async function* eachMatch(
   }
 }
 
-/** Are any requests of the account counted in `request_minutes`? */
 export async function hasRequests(scope: Scope): Promise<boolean> {
   return (await scope.rows('request_minutes').first('minute')) !== undefined
 }

@@ -16,8 +16,8 @@ const FAILING_ATTEMPTS = 3
 /** A webhook is degraded when more than this share of its attempts in the last hour failed. */
 const DEGRADED_SHARE = 0.05
 const HOURS = 24
-/** `countUndelivered` reads about this many rows of each state at most, for all webhooks together:
- *  each row may be in another block of the database file. */
+/** About the most rows of each state that `countUndelivered` reads for all webhooks together. More
+ *  would be slow: each row may be in another block of the database file. */
 const MAX_ROWS_READ = 5_000
 const MAX_ROWS_READ_PER_WEBHOOK = 1_000
 
@@ -61,7 +61,7 @@ export interface Undelivered {
 }
 
 const NONE_UNDELIVERED: Undelivered = {
-  // Above the counts, which are exact.
+  // Higher than the counts, so they are exact.
   countedUpTo: 1,
   failed: 0,
   pending: 0,

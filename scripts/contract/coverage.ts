@@ -44,7 +44,7 @@ export class Coverage {
   readonly #counts = new Map<string, number>()
   readonly #skipped = new Map<string, string>()
 
-  /** `ids` are the tested operations. */
+  /** `ids`: the operations to test. */
   constructor(
     contract: Contract,
     ids: readonly string[],

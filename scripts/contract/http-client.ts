@@ -106,8 +106,8 @@ export class HttpClient {
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
     const received = once(sent, 'response') as Promise<[http.IncomingMessage]>
-    // `readText` reports an error after the response has begun. Without a listener, the error would
-    // also end the process.
+    // An error after the response has begun also reaches `readText`. Without a listener here, it
+    // would end the process.
     sent.on('error', () => {})
     sent.end(body)
     const [response] = await received.catch((error) => {

@@ -1,4 +1,3 @@
-/** A check of random values. */
 import fc from 'fast-check'
 import type { Check, Run } from './run.ts'
 

@@ -1,4 +1,4 @@
-/** The kinds of records that the paths of a contract name, and the operations on each. */
+/** The kinds of records in the paths of a contract, and the operations on each kind. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { shapeOf } from '../model/paths.ts'
@@ -27,7 +27,7 @@ export interface CrudKind extends Kind {
 
 export function listKinds({ operations }: Contract): Kind[] {
   const find = (method: string, shape: string) =>
-    operations.find((other) => other.method === method && shapeOf(other.path) === shape)
+    operations.find((one) => one.method === method && shapeOf(one.path) === shape)
   const kinds = new Map<string, Kind>()
   for (const { name, collection } of operations.flatMap(({ path }) => listCollections(path))) {
     const shape = shapeOf(collection)
@@ -53,7 +53,7 @@ export function listCrudKinds(contract: Contract): CrudKind[] {
   )
 }
 
-/** The parameters of the path from left to right. The `collection` of each is the path up to it. */
+/** The parameters of the path, left to right. The `collection` of each is the path before it. */
 export function listCollections(path: string): { name: string; collection: string }[] {
   return [...path.matchAll(/\/\{(.+?)\}/g)].map(({ index, 1: name = '' }) => ({
     name,
@@ -61,7 +61,7 @@ export function listCollections(path: string): { name: string; collection: strin
   }))
 }
 
-/** The number of records in the path of the list: 0 at the top level. */
+/** The number of parameters in the path of the collection: 0 at the top level. */
 export function depthOf({ collection }: Kind): number {
   return listCollections(collection).length
 }
@@ -95,13 +95,13 @@ export function collectionOf(path: string): string | undefined {
   return /^(.*)\/\{[^}]+\}$/.exec(path)?.[1]
 }
 
-/** Whether the path, without a query, has the form of the template. */
+/** Whether the path has the form of the template. A query must be removed first. */
 export function matchesTemplate(template: string, path: string): boolean {
   return new RegExp(`^${template.replace(/\{[^}]+\}/g, '[^/]+')}$`).test(path)
 }
 
 /** The kind of record that each field of the request bodies refers to, by the name of the field.
- *  `x-refers-to` names the kind. In a contract without this word, `job_id` refers to a `job`. */
+ *  `x-refers-to` names the kind. In a contract without this keyword, `job_id` refers to a `job`. */
 export function listReferredKinds(contract: Contract, kinds: Kind[]): Map<string, Kind> {
   const fields = contract.operations.flatMap((operation) =>
     Object.entries(requestSchema(contract, operation).properties ?? {}),

@@ -7,7 +7,7 @@ import type { Coverage } from './coverage.ts'
 import { HttpClient } from './http-client.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 
-/** More exchanges than lead to one failure. */
+/** One failure reports fewer exchanges. */
 const MAX_REMEMBERED_EXCHANGES = 200
 
 export interface Exchange {

@@ -59,9 +59,9 @@ export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void
   try {
     for (const { operation, name, perform } of listCases(run)) {
       const [countBefore, startedAt] = [sender.requestCount, performance.now()]
-      const { checks, failures } = await perform()
+      const { checkCount, failures } = await perform()
       // The contract or the target has nothing for this oracle to check.
-      if (checks === 0 && failures.length === 0) continue
+      if (checkCount === 0 && failures.length === 0) continue
       const isEnd = onCase({
         operation: operation.id,
         name,
@@ -96,8 +96,7 @@ function newRun(setUp: SetUp, sender: Sender, records: TestRecords): Run {
 }
 
 interface CaseResult {
-  /** The number of performed checks. */
-  checks: number
+  checkCount: number
   failures: Failure[]
 }
 
@@ -112,7 +111,7 @@ function listCases(run: Run): PendingCase[] {
   const failedRecords = records.failed.map(({ operation, error }) => ({
     operation,
     name: 'creates the test records',
-    perform: async () => ({ checks: 1, failures: [toFailure(run, 'a test record', error)] }),
+    perform: async () => ({ checkCount: 1, failures: [toFailure(run, 'a test record', error)] }),
   }))
   const cases = listTested(run).flatMap((operation) =>
     listOracles(operation, target, options.firstOracle).map(({ name, listChecks }) => ({
@@ -139,7 +138,7 @@ function listTested({ contract, options, coverage, records }: Run): Operation[] 
 /** Performs the checks, counts them, and deletes the records that each created. */
 async function performChecks(run: Run, checks: Checks): Promise<CaseResult> {
   const failures: Failure[] = []
-  let count = 0
+  let checkCount = 0
   const seen = new Set<string>()
   const addFailure = (what: string, error: unknown): void => {
     const failure = toFailure(run, what, error)
@@ -150,7 +149,7 @@ async function performChecks(run: Run, checks: Checks): Promise<CaseResult> {
   }
   try {
     for await (const { what, perform } of checks) {
-      count += 1
+      checkCount += 1
       // The oracle created the present records for this check and the later ones.
       run.records.keepUntilCaseEnds()
       await perform().catch((error) => addFailure(what, error))
@@ -160,7 +159,7 @@ async function performChecks(run: Run, checks: Checks): Promise<CaseResult> {
     addFailure('preparing the request', error)
   }
   await run.records.cleanUpCase().catch((error) => addFailure('deleting the test records', error))
-  return { checks: count, failures }
+  return { checkCount, failures }
 }
 
 /** An error other than ContractBroken comes from a response that the test did not expect. */

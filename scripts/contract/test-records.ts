@@ -174,7 +174,7 @@ export class TestRecords {
     return filled
   }
 
-  /** For every optional reference to the kind, creates a record that refers to the record `id`.
+  /** For every nullable reference to the kind, creates a record that refers to the record `id`.
    *  Returns the IDs of the created records. */
   async addDependents(kind: string, id: string): Promise<string[]> {
     const ids: string[] = []

@@ -68,7 +68,7 @@ export function toRemoval(
   return toChange(subject, gone, `${prefix}-removed-with-deprecation`, what)
 }
 
-/** The direction of a schema, and the prefixes of the rules for it and for its properties. */
+/** `subject` and `propertySubject`: the prefixes of the rules for a schema and its properties. */
 const SCHEMA_KINDS = {
   parameter: {
     direction: 'request',

@@ -12,8 +12,8 @@ const HEADINGS: Record<Level, string> = {
 }
 
 /** Adds an entry for the changes, or replaces the entry of the same version and day. Text below
- *  the heading of this version as unreleased, such as `## 1.1.0 · unreleased`, moves to the top of
- *  the entry. Text before the first entry stays. */
+ *  the draft heading of this version, such as `## 1.1.0 · unreleased`, moves to the top of the
+ *  entry. Text before the first entry stays. */
 export function withEntry(changelog: string, difference: Difference, today: Date): string {
   const heading = `## ${difference.to} · ${today.toISOString().slice(0, 10)}`
   const [introduction = '', entries = ''] = changelog.replace(TITLE, '').split(/^(?=## )(.*)/ms)

@@ -45,8 +45,8 @@ function merge(changes: Change[]): ListedChange {
     line: lineOf(place),
     isGone,
     concerns: [...new Set(changes.map(({ concerns }) => concerns))],
-    // Operations that share a component can have different names for its part. Then the name of the
-    // part within the component is used.
+    // Operations can have different names for a part of a shared component. Then the part gets its
+    // name within the component.
     part: changes.every((change) => change.part === part) ? part : nameInComponent(place.path),
     what,
   }

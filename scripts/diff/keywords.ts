@@ -234,8 +234,8 @@ function compareFormats(old: Schema, now: Schema, add: Add): void {
   else compareText('format', old, now, add)
 }
 
-/** Whether the number format allows every value of the schema. `int64` and `double` do, because
- *  JSON parsers read no wider number exactly. */
+/** Whether the number format allows every value of the schema. `int64` and `double` do in practice:
+ *  many JSON parsers round wider numbers. */
 function isWideFormat(format: string | undefined, { type, minimum, maximum }: Schema): boolean {
   if (type !== 'integer' && type !== 'number') return false
   const { NEGATIVE_INFINITY, POSITIVE_INFINITY } = Number

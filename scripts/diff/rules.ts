@@ -100,7 +100,7 @@ export const SCHEMA_RULES = {
   'enum-unset': { request: 'safe', response: 'breaking' },
   'enum-value-removed': { request: 'breaking', response: 'safe' },
   'enum-value-added': { request: 'safe', response: 'breaking' },
-  // The older revision marks the enumeration with `x-extensible-enum`.
+  // The older contract marks the enumeration with `x-extensible-enum`.
   'extensible-enum-value-added': { request: 'safe', response: 'risky' },
   'became-extensible-enum': { request: 'safe', response: 'breaking' },
   'enum-names-changed': { request: 'code', response: 'code' },
@@ -167,7 +167,7 @@ export const SCHEMA_RULES = {
 
 export type SchemaChange = keyof typeof SCHEMA_RULES
 
-/** The names in oasdiff of rules for which `toRuleId` would build another name. */
+/** By the name that `toRuleId` builds: the name of the same rule in oasdiff. */
 const NAMES: Record<string, string> = {
   'request-required-property-added': 'new-required-request-property',
   'request-optional-property-added': 'new-optional-request-property',

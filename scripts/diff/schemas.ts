@@ -19,9 +19,9 @@ export interface Comparison {
   base: PlacedSchema
   revision: PlacedSchema
   direction: Direction
-  /** Prefix of the rules, for example `request-body` or `response-property`. */
+  /** Prefix of the rule IDs, for example `request-body` or `response-property`. */
   subject: string
-  /** Prefix of the rules for the properties of the schema. */
+  /** Prefix of the rule IDs for the properties of the schema. */
   propertySubject: string
   /** The names of properties from the outermost schema to this one. `[]` stands for the items of a
    *  list, `*` for undeclared properties. */
@@ -55,8 +55,8 @@ export function compareSchemas(
     revision: { ...revision, schema: after },
   }
   const [alternatives, newAlternatives] = [listAlternatives(before), listAlternatives(after)]
-  // A single schema that replaces alternatives is compared with one of them. If it were its own
-  // ancestor, it would count as a recursion, and that comparison would find nothing.
+  // A single schema that replaces alternatives is compared again, with one of them. So it is not
+  // added to its own ancestors: a recursion has no findings.
   const isJoined = alternatives !== undefined && newAlternatives === undefined
   const innerAncestors = isJoined ? ancestors : [...ancestors, after.value]
   const compare: Compare = (old, now, overrides = {}) => {
@@ -200,9 +200,8 @@ function compareProperties(here: Comparison, old: Schema, now: Schema): SchemaFi
   ]
 }
 
-/** Pairs equal alternatives first. Then pairs each other new alternative with the first unpaired
- *  old one of its type. New alternatives that are no breaking change of at least one
- *  unpaired old one are paired before the others. */
+/** Pairs equal alternatives. Then pairs each remaining new one with the first remaining old one of
+ *  the same type. The new ones that are no breaking change of some remaining old one go first. */
 function compareAlternatives(
   here: Comparison,
   before: Located<Schema>[],

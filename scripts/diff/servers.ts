@@ -30,8 +30,8 @@ export function compareServers(subject: Subject, old: Operation, now: Operation)
   ]
 }
 
-/** The path of the servers that count for the operation. OpenAPI 3.0.3: the servers of an operation
- *  override those of its path, which override those of the document. */
+/** Where the document declares the servers of the operation. OpenAPI 3.0.3: the servers of an
+ *  operation override those of its path, which override those of the document. */
 function serversPath({ openapi }: Contract, { place: { path } }: Operation): Path {
   const candidates = [path, path.slice(0, -1), []].map((owner) => [...owner, 'servers'])
   const isThere = (candidate: Path): boolean => valueAt(openapi.root, candidate) !== undefined

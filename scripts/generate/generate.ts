@@ -135,7 +135,6 @@ function toPath(file: string): string {
   return `generated/${file}`
 }
 
-/** Writes the files that do not exist. Returns their paths. */
 async function createFiles(root: string, files: Record<string, string>): Promise<string[]> {
   const created = await Promise.all(
     Object.entries(files).map(async ([file, text]) => {

@@ -22,7 +22,6 @@ ${names.map((name) => `  ${name},`).join('\n')}
 /** The file in handlers/ with the types of handlers. It serves no operation. */
 const TYPES_FILE = 'call.ts'
 
-/** The names of the existing files of handlers, without `.ts`. */
 export async function listHandlers(root: string): Promise<string[]> {
   const files = await listNames(join(root, 'handlers'))
   return files

@@ -26,7 +26,6 @@ export const ${id} = notImplemented('${id}')
 `
 }
 
-/** A test with one case: a request with the example of the contract. */
 function renderTest({ id, method, path, parameters, body, success }: Operation): string {
   const pathParameters = parameters.filter((parameter) => parameter.in === 'path')
   const url = pathParameters.reduce((text, { name, example }) => {

@@ -1,4 +1,3 @@
-/** Turns values into TypeScript source text. */
 import { isObject } from '../model/source.ts'
 
 export const HEADER =

@@ -27,7 +27,6 @@ const RELEASED = 'docs/released/'
 /** The changelog may name operations of earlier versions. */
 const HISTORY = 'CHANGELOG.md'
 
-/** The problems of the Markdown files of `root`. */
 export async function findDocumentProblems(
   root: string,
   contract: Contract,
@@ -36,13 +35,13 @@ export async function findDocumentProblems(
   const documents = await Promise.all(names.map((file) => readDocument(root, file)))
   const current = documents.filter(({ file }) => file !== HISTORY)
   const ids = contract.operations.map(({ id }) => id)
-  const isStale = newStaleCheck(ids)
+  const isUnknownOperation = newUnknownCheck(ids)
   const guides = current.map((document) => ({
     ...document,
-    isExempt: (word: string) => isStale(word) || isDeclared(word, document),
+    isExempt: (word: string) => isUnknownOperation(word) || isDeclared(word, document),
   }))
   return [
-    ...current.flatMap((document) => findStaleOperations(document, ids, isStale)),
+    ...current.flatMap((document) => findUnknownOperations(document, ids, isUnknownOperation)),
     ...(await findMisspeltOperations(root, contract, guides)),
     ...findBrokenLinks(root, documents),
   ]
@@ -79,7 +78,7 @@ function onlyCode(line: string): string {
 
 /** Returns a function that checks whether a word looks like an operation ID, but is none. A word
  *  looks like one if an operation has its verb, and the same or another operation has its noun. */
-function newStaleCheck(ids: string[]): (word: string) => boolean {
+function newUnknownCheck(ids: string[]): (word: string) => boolean {
   const verbs = new Set(ids.map((id) => partsOf(id).verb))
   const nouns = new Set(ids.map((id) => partsOf(id).noun))
   return (word) => {
@@ -93,15 +92,15 @@ function isDeclared(word: string, { code }: Document): boolean {
   return code.some((line) => line.trim() === `operationId: ${word}`)
 }
 
-function findStaleOperations(
+function findUnknownOperations(
   document: Document,
   ids: string[],
-  isStale: (word: string) => boolean,
+  isUnknownOperation: (word: string) => boolean,
 ): LintProblem[] {
   const { file, code } = document
   return code.flatMap((line, index) =>
     [...line.matchAll(/\b[a-z]+[A-Z]\w*/g)]
-      .filter(([word]) => isStale(word) && !isDeclared(word, document))
+      .filter(([word]) => isUnknownOperation(word) && !isDeclared(word, document))
       .map(({ 0: word, index: column }) => ({
         file,
         line: index + 1,

@@ -73,8 +73,8 @@ function findUnquotedUrls(source: Source): Finding[] {
     }))
 }
 
-/** Whether a line has a `{` that another line closes, or a `{` and a URL without a quote before the
- *  URL. Parsing with positions is slow, so a file without such a line is not parsed. */
+/** Whether a line has a `{` that another line closes, or a `{` before an unquoted URL. Parsing with
+ *  positions is slow, so a file without such a line is not parsed. */
 function mayHaveUnquotedUrl(text: string): boolean {
   return text.split('\n').some((line) => {
     const isOpen = line.split('{').length > line.split('}').length

@@ -43,7 +43,7 @@ async function lintFiles(
   rulesOption: string,
 ): Promise<LintProblem[]> {
   const args = [
-    ...BRIEF_FLAGS,
+    ...NODE_FLAGS,
     findDevelopmentProgram('@redocly/cli', 'bin/cli.js'),
     'lint',
     ...files,
@@ -70,7 +70,7 @@ async function lintFiles(
 
 /** Redocly computes for about a second. Optimizing its functions and collecting garbage on further
  *  threads takes more processor time than it saves. */
-const BRIEF_FLAGS = ['--no-turbofan', '--single-threaded-gc']
+const NODE_FLAGS = ['--no-turbofan', '--single-threaded-gc']
 
 /** Ignores the exit status: the report has the problems. Throws if Redocly is killed, or if it
  *  writes more than `MAX_OUTPUT_BYTES`. */

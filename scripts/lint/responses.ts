@@ -46,7 +46,6 @@ const SERVER_STATUSES: ServerStatus[] = [
   { status: 503, applies: always, because: 'the database can be unavailable' },
 ]
 
-/** Operations that do not declare a status that the server can return. */
 export function findUndeclaredStatuses({ operations }: Contract): Finding[] {
   return operations.flatMap((operation) => {
     const { id, place, responses } = operation

@@ -50,8 +50,8 @@ export function findDifferentSchemas({ sources, openapi, asyncapi }: Contract): 
 }
 
 /** A copy of the schema without descriptions, examples and extensions. openapi.yaml and
- *  asyncapi.yaml write constants and null in different keywords. The copy always has `enum` for a
- *  constant, and the type `null` instead of an alternative for null. */
+ *  asyncapi.yaml write constants and null with different keywords: the copy has a constant in
+ *  `enum`, and null in `type`, not in `oneOf`. */
 function normalize(schema: Schema): Schema {
   const {
     description: _description,

@@ -30,6 +30,7 @@ export function newRecordHandler(
   }
 }
 
+/** `like`: see `Sampler` in service/samples.ts. */
 function sampleOf({ sampler }: Tools, { success }: Operation, like: unknown): unknown {
   const media = Object.values(success.content).find(({ mediaType }) => isJson(mediaType))
   return media && sampler.sample(media.schema, 'response', media.example, like)

@@ -65,7 +65,7 @@ function findExamples(document: unknown): Examples {
         .filter(([, { required }]) => required)
         .map(([header, { example }]) => [header.toLowerCase(), String(example ?? '')])
       const { example, examples = {} } = contentOf(id, status)[mediaType ?? ''] ?? {}
-      // Without a name in `examples`: `example`, or else the first of `examples`.
+      // If `examples` has no entry `name`: `example`, or else the first of `examples`.
       const named = examples[name ?? ''] ?? (example === undefined && Object.values(examples)[0])
       return {
         headers: Object.fromEntries(headers),

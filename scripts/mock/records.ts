@@ -25,7 +25,8 @@ export interface RecordCall {
   path: Json
   query: Json
   sent: Json
-  /** Whether `sent` is a JSON Merge Patch (RFC 7396): null in it removes a part of a field. */
+  /** Whether `sent` is a JSON Merge Patch (RFC 7396): null removes a property inside a field, never
+   *  the field. */
   isMergePatch: boolean
 }
 
@@ -113,7 +114,6 @@ export class MockRecords {
         throw new StatusError(404, 'There is no such record.')
   }
 
-  /** The record at the path. */
   find(operation: Operation, path: Json): Json | undefined {
     return this.#records.get(fillTemplate(operation.path, path))
   }

@@ -62,7 +62,7 @@ export function newRecord(
   const stored = Object.entries(values)
     .filter(([name]) => name in base || name in properties)
     .map(([name, value]) => [name, complete(properties[name] ?? {}, value)])
-  return applyRules(words, properties, { ...base, ...Object.fromEntries(stored) })
+  return setConditionalFields(words, properties, { ...base, ...Object.fromEntries(stored) })
 }
 
 /** A record that the service has finished after its creation, for example a completed export. */
@@ -96,11 +96,14 @@ export function updatedRecord(
         : complete(properties[name] ?? {}, value)
   if (isDeepStrictEqual(before, after)) return before
   if (words.updated !== undefined) after[words.updated] = new Date().toISOString()
-  return applyRules(words, properties, after)
+  return setConditionalFields(words, properties, after)
 }
 
-/** Sets the fields that have a value only under a condition. */
-function applyRules({ set_when = {} }: RecordWords, properties: Properties, record: Json): Json {
+function setConditionalFields(
+  { set_when = {} }: RecordWords,
+  properties: Properties,
+  record: Json,
+): Json {
   const computed = Object.entries(set_when).map(([name, condition]) => {
     if (!meetsCondition(record, condition)) return [name, null]
     const isTime = properties[name]?.format === 'date-time'
@@ -132,8 +135,8 @@ function propertiesOf(schema: Schema, value: Json): Properties {
   return flatten(schema, value).properties ?? {}
 }
 
-/** One schema: with the parts of `allOf`, and with the alternative that the discriminator of the
- *  value chooses. */
+/** Merges the parts of `allOf`, and the alternative that the value chooses by its discriminator,
+ *  into the schema. */
 function flatten(schema: Schema, value: unknown): Schema {
   const discriminator = readDiscriminator(schema, (same) => same)
   const choice = discriminator && findChoice(discriminator, value)

@@ -17,7 +17,6 @@ import type { Json } from './values.ts'
 
 export interface MockWebhook {
   url: string
-  /** The signing secret. */
   secret: string
 }
 

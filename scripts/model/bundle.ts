@@ -18,8 +18,8 @@ interface Bundle {
   root: Record<string, unknown>
   /** References without a target. */
   findings: Finding[]
-  /** The place of a node in the original files. `path` is its path in the bundle. */
-  origin(path: Path): Place
+  /** The place of a node in the original files. */
+  origin(bundlePath: Path): Place
 }
 
 /** The kinds of components besides schemas. A reference to one is usually in a map or list with the
@@ -31,14 +31,13 @@ const OTHER_KINDS = [
 
 export function bundle(sources: Sources, main: Source): Bundle {
   const bundler = new Bundler(sources, main)
-  const root = bundler.copy(main.root, { source: main, path: [], at: [], inSchema: false })
+  const root = bundler.copy(main.root, { source: main, path: [], bundlePath: [], inSchema: false })
   return bundler.finish(root as Record<string, unknown>)
 }
 
 /** The place of a node in its file. */
 interface NodePlace extends Place {
-  /** The path of the node in the bundle. */
-  at: Path
+  bundlePath: Path
   inSchema: boolean
 }
 
@@ -60,11 +59,16 @@ class Bundler {
 
   copy(node: unknown, place: NodePlace): unknown {
     if (!isObject(node)) return node
-    const { source, path, at, inSchema } = place
+    const { source, path, bundlePath, inSchema } = place
     if (typeof node.$ref === 'string') return this.copyReference(node, node.$ref, place)
     if (Array.isArray(node))
       return node.map((item, index) =>
-        this.copy(item, { source, path: [...path, index], at: [...at, index], inSchema }),
+        this.copy(item, {
+          source,
+          path: [...path, index],
+          bundlePath: [...bundlePath, index],
+          inSchema,
+        }),
       )
     return Object.fromEntries(
       Object.entries(node).map(([key, value]) => {
@@ -72,7 +76,12 @@ class Bundler {
         if (key === 'mapping' && path.at(-1) === 'discriminator')
           return [key, this.copyMapping(value, place)]
         const isSchema = inSchema || key === 'schema' || path.join('/') === 'components/schemas'
-        const below = { source, path: [...path, key], at: [...at, key], inSchema: isSchema }
+        const below = {
+          source,
+          path: [...path, key],
+          bundlePath: [...bundlePath, key],
+          inSchema: isSchema,
+        }
         return [key, this.copy(value, below)]
       }),
     )
@@ -93,10 +102,10 @@ class Bundler {
   }
 
   /** Keeps data, but follows named examples that are references. */
-  private copyData(key: string, value: unknown, { source, path, at }: NodePlace): unknown {
+  private copyData(key: string, value: unknown, { source, path, bundlePath }: NodePlace): unknown {
     if (key !== 'examples') return value
     const references = listExampleReferences(value).map(([name, example]) => {
-      const below = { path: [...path, key, name], at: [...at, key, name] }
+      const below = { path: [...path, key, name], bundlePath: [...bundlePath, key, name] }
       return [name, this.copy(example, { source, ...below, inSchema: false })]
     })
     return references.length === 0
@@ -105,7 +114,7 @@ class Bundler {
   }
 
   private copyReference(node: object, ref: string, place: NodePlace): unknown {
-    const { source, path, at, inSchema } = place
+    const { source, path, bundlePath, inSchema } = place
     let target: Located
     try {
       target = locate(this.sources, source, ref)
@@ -114,9 +123,9 @@ class Bundler {
       return {}
     }
     if (target.source === this.main) return { ...node, $ref: toPointer(target.path) }
-    if (!inSchema && hasNoComponent(at)) {
-      this.origins.set(at.join('\n'), target)
-      return this.copy(target.value, { ...target, at, inSchema: false })
+    if (!inSchema && hasNoComponent(bundlePath)) {
+      this.origins.set(bundlePath.join('\n'), target)
+      return this.copy(target.value, { ...target, bundlePath, inSchema: false })
     }
     return { ...node, $ref: toPointer(this.addComponent(target, place)) }
   }
@@ -133,14 +142,14 @@ class Bundler {
     const wanted = String(target.path.at(-1) ?? fileName).replace(/[^\w.-]/g, '_')
     let name = wanted
     for (let count = 2; name in ofMain || name in added; count += 1) name = `${wanted}${count}`
-    const at = ['components', kind, name]
-    // The target may contain itself: its copy below finds this path.
-    this.addedPaths.set(target.value, at)
-    this.origins.set(at.join('\n'), target)
+    const bundlePath = ['components', kind, name]
+    // The target may refer to itself: the copy below then finds this path.
+    this.addedPaths.set(target.value, bundlePath)
+    this.origins.set(bundlePath.join('\n'), target)
     // Reserves the name and the position, because the copy may add further components.
     added[name] = {}
-    added[name] = this.copy(target.value, { ...target, at, inSchema: kind === 'schemas' })
-    return at
+    added[name] = this.copy(target.value, { ...target, bundlePath, inSchema: kind === 'schemas' })
+    return bundlePath
   }
 
   finish(root: Record<string, unknown>): Bundle {
@@ -151,13 +160,13 @@ class Bundler {
     return {
       root: Object.keys(merged).length > 0 ? { ...root, components: merged } : root,
       findings,
-      origin(path) {
-        for (let length = path.length; length > 0; length -= 1) {
-          const origin = origins.get(path.slice(0, length).join('\n'))
+      origin(bundlePath) {
+        for (let length = bundlePath.length; length > 0; length -= 1) {
+          const origin = origins.get(bundlePath.slice(0, length).join('\n'))
           if (origin)
-            return { source: origin.source, path: [...origin.path, ...path.slice(length)] }
+            return { source: origin.source, path: [...origin.path, ...bundlePath.slice(length)] }
         }
-        return { source: main, path }
+        return { source: main, path: bundlePath }
       },
     }
   }
@@ -165,8 +174,8 @@ class Bundler {
 
 /** Whether the node is a path item, an operation or a media type: OpenAPI 3.0 has no kind of
  *  component for them. Some public documents have references in their places. */
-function hasNoComponent(at: Path): boolean {
-  return (at.length <= 3 && at[0] === 'paths') || at.at(-2) === 'content'
+function hasNoComponent(bundlePath: Path): boolean {
+  return (bundlePath.length <= 3 && bundlePath[0] === 'paths') || bundlePath.at(-2) === 'content'
 }
 
 /** A JSON Pointer in a URI fragment (RFC 6901 §6). */

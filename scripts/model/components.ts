@@ -40,7 +40,6 @@ export function findUnusedComponents({ sources }: Contract): Finding[] {
     }))
 }
 
-/** All components of the file, of every kind. */
 export function listComponents(source: Source): Located[] {
   const kinds = (valueAt(source.root, ['components']) ?? {}) as Record<
     string,

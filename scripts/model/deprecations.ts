@@ -3,7 +3,7 @@ import { fail, type Place, valueAt } from './source.ts'
 
 /** Days have the form `2026-03-01`. */
 export interface Deprecation {
-  /** The day of the deprecation. Null only for a document of another team, which names none. */
+  /** The day of the deprecation. Null only in plain-operations.ts, which reads no days. */
   since: string | null
   /** The earliest day of removal. Null if the document does not name one. */
   sunset: string | null

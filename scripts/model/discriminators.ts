@@ -32,8 +32,8 @@ export function readDiscriminator(schema: Schema, resolve: Resolve): Discriminat
   const alternatives = all.filter((alternative) => !isNull(resolve(alternative)))
   const named = alternatives.map((alternative) => namesOf(alternative, mapping))
   const listed = alternatives.map((alternative) => listValues(alternative, propertyName, resolve))
-  // The values of an alternative are those that it lists, or else its names. If the values of two
-  // alternatives overlap, all alternatives have their names as values.
+  // An alternative has the values that it lists, or else those of `namesOf`. If the values of two
+  // alternatives overlap, all alternatives have those of `namesOf`.
   const preferred = listed.map((values, index) => values ?? named[index] ?? [])
   const values = [preferred, named].find(areDistinct)
   if (values === undefined) return undefined

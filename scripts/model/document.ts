@@ -1,4 +1,4 @@
-/** Reads an OpenAPI document that has no asyncapi.yaml beside it, for example of another team. The
+/** Reads an OpenAPI document that has no asyncapi.yaml beside it, such as that of another team. The
  *  document may have several files. */
 import { existsSync, readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -21,7 +21,8 @@ import {
 } from './source.ts'
 import { newSource, parseYaml } from './yaml.ts'
 
-/** The toolchain does not support parts of a document. The message has a line for each finding. */
+/** A document has broken references, or parts that the toolchain does not support. The message has
+ *  a line for each finding. */
 export class UnsupportedDocument extends Refused {
   readonly findings: readonly Finding[]
 
@@ -52,8 +53,8 @@ export async function readDocument(root: string, check: DocumentCheck): Promise<
   const main = await readSource(root, file)
   const { sources, findings: unreadable } = await readReferencedFiles(root, main)
   const joined = bundle(sources, main)
-  // The check cannot follow broken references. In the joined document, empty mappings stand for
-  // them, so it replaces also a single file with broken references.
+  // The check cannot follow broken references. It gets the joined document even for a single file
+  // with such references, because empty mappings replace them there.
   const canUseOriginal = Object.keys(sources).length === 1 && joined.findings.length === 0
   const openapi = canUseOriginal ? main : { ...main, root: joined.root }
   const toOriginal = ({ path, problem }: Finding): Finding => ({ ...joined.origin(path), problem })
@@ -99,7 +100,6 @@ export async function assertDocumentGenerated(root: string, document: Contract):
   )
 }
 
-/** The model of generated/openapi.json below `root`. */
 export function readGeneratedDocument(root: string): Contract {
   const file = 'openapi.json'
   const path = join(root, 'generated', file)
@@ -150,8 +150,8 @@ export async function readSource(root: string, file: string): Promise<Source> {
 }
 
 /** `sources` are `main` and the files that it refers to, directly or through other files.
- *  `findings` are the references to URLs and to files that cannot be read. Throws `ContractError`
- *  for a file that is not YAML or JSON. */
+ *  `findings` are the references to URLs, and those to files that cannot be read. Throws
+ *  `ContractError` for a file that is not YAML or JSON. */
 export async function readReferencedFiles(root: string, main: Source) {
   const sources: Record<string, Source> = { [main.file]: main }
   const findings: Finding[] = []

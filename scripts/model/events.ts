@@ -1,4 +1,3 @@
-/** Event types of asyncapi.yaml. */
 import { type Deprecation, readDeprecation } from './deprecations.ts'
 import { locateSchema } from './operations.ts'
 import { dereference, inlineReferences, locate } from './references.ts'

@@ -1,4 +1,4 @@
-/** The IDs of the headings of a Markdown file. Links have them: `guide.md#the-heading`. */
+/** The IDs of the headings of a Markdown file. Links end with them: `guide.md#the-heading`. */
 
 /** One ID for each heading, in the same order. A repeated heading gets a number. */
 export function headingIds(headings: string[]): string[] {

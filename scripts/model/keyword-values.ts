@@ -72,7 +72,6 @@ const KINDS_31 = new Map(
   Object.entries({ ...KINDS, exclusiveMinimum: NUMBER, exclusiveMaximum: NUMBER }),
 )
 
-/** Keywords whose value has the wrong type. */
 export function findWrongTypes(schema: Schema, is31: boolean): KeywordFault[] {
   const kinds = is31 ? KINDS_31 : KINDS_30
   return Object.entries(schema).flatMap(([keyword, value]) => {
@@ -98,7 +97,6 @@ const BOUNDS: readonly (readonly [lower: string, upper: string])[] = [
   ['minProperties', 'maxProperties'],
 ]
 
-/** Lower bounds above the upper bound: no value would be valid. */
 export function findCrossedBounds(schema: Schema): KeywordFault[] {
   return BOUNDS.flatMap(([lower, upper]) => {
     const [low, high] = [schema[lower], schema[upper]]

@@ -241,10 +241,10 @@ function readParameter(sources: Sources, placed: Located): Parameter {
 }
 
 function readBody(sources: Sources, { source, path }: Place): MediaType | null {
-  const place = [...path, 'requestBody']
-  const value = valueAt(source.root, place)
+  const at = [...path, 'requestBody']
+  const value = valueAt(source.root, at)
   if (value === undefined) return null
-  const body = dereference(sources, { source, path: place, value })
+  const body = dereference(sources, { source, path: at, value })
   const content = [...body.path, 'content']
   if (Object.keys(mappingAt(body.source, content)).join() !== 'application/json')
     fail(body.source, content, 'a request body must be application/json only')
@@ -327,6 +327,6 @@ export function readExample(sources: Sources, { source, path, value }: Located):
 
 /** The schema at the key below the place. Throws `ContractError` if there is none. */
 export function locateSchema({ source, path }: Place, key = 'schema'): Located<Schema> {
-  const place = [...path, key]
-  return { source, path: place, value: mappingAt(source, place) as Schema }
+  const at = [...path, key]
+  return { source, path: at, value: mappingAt(source, at) as Schema }
 }

@@ -12,8 +12,8 @@ export function parameterNames(path: string): string[] {
   return [...path.matchAll(/\{(.*?)\}/g)].map(([, name = '']) => name)
 }
 
-/** The type of the record that a parameter or field identifies: `export` for `export_id`. Events
- *  use the same names of types. */
+/** The type of the record that a parameter or field identifies, as events name it: `export` for
+ *  `export_id`. */
 export function recordTypeOf(idParameter: string): string {
   return idParameter.replace(/_id$/, '')
 }

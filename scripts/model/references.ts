@@ -140,9 +140,9 @@ export function renameReferences(
   )
 }
 
-/** A copy of the schema with each reference replaced by its target. Alternatives of a discriminator
- *  list the values that choose them. `ancestors` are the targets that contain the schema. Throws
- *  `ContractError` for a recursive schema. */
+/** A copy of the schema with each reference replaced by its target. Each alternative in the copy
+ *  lists the discriminator values that choose it. `ancestors` are the targets that contain the
+ *  schema. Throws `ContractError` for a recursive schema. */
 export function inlineReferences(
   sources: Sources,
   placed: Located<Schema>,

@@ -58,8 +58,8 @@ export interface Schema {
  *  languages do not support it. They match each text in one way only: trying several ways can take
  *  quadratic time. */
 export const TEXT_PATTERN = '^[^\\x00]*$'
-/** Like `TEXT_PATTERN`, but these refuse text of white space only. The first one also refuses empty
- *  text. */
+/** Like `TEXT_PATTERN`, but these refuse text that is all white space. Only the first one refuses
+ *  empty text. */
 const NOT_BLANK_PATTERNS: readonly string[] = [
   '^\\s*[^\\s\\x00][^\\x00]*$',
   '^(\\s*[^\\s\\x00][^\\x00]*)?$',

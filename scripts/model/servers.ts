@@ -1,8 +1,8 @@
 import { valueAt } from './source.ts'
 
 const LOCALHOST = 'http://localhost'
-/** Scheme and host of a server's URL. The name of a variable without a default stays in the URL,
- *  and can be invalid there. So `LOCALHOST` replaces scheme and host. */
+/** Scheme and host of a server's URL. `LOCALHOST` replaces them, because the name of a variable
+ *  without a default can make them invalid. */
 const ORIGIN = /^([^/?#]*:)?\/\/[^/?#]*/
 
 /** The path of a Server Object's URL with the defaults of its variables. Empty for `/`. */

@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { Refused } from '../../errors.ts'
 import type { Contract } from './contract.ts'
 
-/** The text of generated/sources.json. */
 export function renderHashes({ openapi, asyncapi }: Contract): string {
   const hashes = [openapi, asyncapi].map(({ file, text }) => [file, hash(text)])
   return `${JSON.stringify(Object.fromEntries(hashes), null, 2)}\n`

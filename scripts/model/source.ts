@@ -58,7 +58,6 @@ export function fail(source: Source, path: Path, problem: string): never {
   throw new ContractError(source.file, source.position(path), problem)
 }
 
-/** The value at `path`, or undefined. */
 export function valueAt(root: unknown, path: Path): unknown {
   return path.reduce<unknown>(
     (node, step) => (isObject(node) && Object.hasOwn(node, step) ? node[step] : undefined),

@@ -1,6 +1,6 @@
 /** Renames a field in the contracts, in the code of its resource, in the table, and in other files
  *  about the record, such as guides. If other schemas or other code use the name, a person must
- *  change these other files. */
+ *  rename it in guides and such files. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Refused } from '../../errors.ts'

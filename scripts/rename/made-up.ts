@@ -4,7 +4,7 @@
 import { findMentions, type TextFile } from './text-files.ts'
 
 const GUIDE = 'docs/new-resource.md'
-const IS_TOOL_CHAIN = /^(cli|scripts|test\/(cli|scripts))\//
+const TOOLCHAIN_FILE = /^(cli|scripts|test\/(cli|scripts))\//
 
 interface Split {
   /** The files in which the name means the made-up resource. */
@@ -18,7 +18,7 @@ export function splitMadeUp(files: TextFile[], declaration: string): Split {
   const guide = files.find(({ file }) => file === GUIDE)
   const lines = (guide?.text ?? '').split('\n').map((line) => line.trim())
   if (!lines.includes(declaration)) return { madeUp: [], others: files }
-  const isMadeUp = ({ file }: TextFile): boolean => file === GUIDE || IS_TOOL_CHAIN.test(file)
+  const isMadeUp = ({ file }: TextFile): boolean => file === GUIDE || TOOLCHAIN_FILE.test(file)
   return { madeUp: files.filter(isMadeUp), others: files.filter((file) => !isMadeUp(file)) }
 }
 

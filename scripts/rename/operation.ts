@@ -1,5 +1,5 @@
-/** Renames an operation. Its ID is one word that means the same in every file, except in the files
- *  that `splitMadeUp` finds: there it means an example. */
+/** Renames an operation: replaces its ID in all files, except in the changelog and in the files in
+ *  which the ID belongs to an example (`splitMadeUp`). */
 import { Refused } from '../../errors.ts'
 import type { Contract } from '../model/contract.ts'
 import { suggest } from '../model/nearest.ts'
@@ -72,7 +72,6 @@ export function assertUndeclared(files: TextFile[], newName: string): void {
     )
 }
 
-/** Whether the text has a declaration or an import of the name. */
 function declares(text: string, name: string): boolean {
   const declaration = '(function|const|let|class|type|interface)\\s+'
   const list = 'import (type )?\\{[^}]*\\b'

@@ -19,7 +19,7 @@ export interface Owner {
  *  the word may mean the property. */
 const PARTS_OF_RESPONSES = ['status', 'headers', 'body', 'text']
 
-/** The files of the resource that have the names, with their new texts. */
+/** The files of the resource that change, with their new texts. */
 export function renameInOwnFiles(
   owner: Owner,
   files: TextFile[],

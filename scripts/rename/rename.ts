@@ -53,6 +53,7 @@ export async function rename(
   const changed = await writeChanges(root, files, changes)
   if (!isDocument) await formatFiles(root, changed)
   const { written, orphans, missingColumns } = await generate({ check: false, root })
+  // In the files of `madeUp`, the old name means the example of docs/new-resource.md and stays.
   const { moves, left, madeUp = [] } = changes
   const remarks = [...orphans, ...missingColumns].filter(
     ({ file }) => file === null || !madeUp.includes(file),

@@ -16,7 +16,7 @@ export interface Changes {
   moves: Map<string, string>
   /** What a person must still do, one sentence each. */
   left: string[]
-  /** The files in which the old name means the example of docs/new-resource.md: see made-up.ts. */
+  /** The files in which the old name means the resource that docs/new-resource.md makes up. */
   madeUp?: string[]
 }
 
@@ -36,8 +36,7 @@ export async function readTextFiles(root: string): Promise<TextFile[]> {
   )
 }
 
-/** The folders, in a service that is made from an OpenAPI document, whose files nobody writes by
- *  hand. */
+/** Folders of a service made from an OpenAPI document. Nobody writes their files by hand. */
 const IS_OUTPUT = /^(node_modules|generated|\..*)$/
 
 /** The files of a service that is made from an OpenAPI document. Leaves out `documents`, the files
@@ -67,8 +66,8 @@ function readAll(root: string, files: string[]): Promise<TextFile[]> {
   )
 }
 
-/** The lines that contain the word, in one text: for example `docs/errors.md:4,17`. Empty if there
- *  are none. */
+/** One string with the lines that contain the word, for example `docs/errors.md:4,17`. Empty if
+ *  there are none. */
 export function findMentions({ file, text }: TextFile, word: string): string[] {
   const lines = text
     .split('\n')

@@ -59,8 +59,8 @@ function renameWhole(text: string, renames: Renames): string {
   return newName === undefined ? text : start + newName + end
 }
 
-/** Renames a part of a text: in a filter, `filter[title]`, in code of a description, `` `title` ``,
- *  or in `x-enum-varnames`, `TITLE_ASCENDING`. */
+/** Renames a part of a text: `filter[title]`, `` `title` `` in a description, or `TITLE_ASCENDING`
+ *  in `x-enum-varnames`. */
 function renameCode(text: string, path: Path, renames: Renames): string {
   let renamed = text
   for (const [name, newName] of renames) {

@@ -1,4 +1,3 @@
-/** JUnit XML for CI pipelines. */
 import { formatPlace, type Result } from './result.ts'
 
 export interface TestCase {

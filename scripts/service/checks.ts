@@ -193,8 +193,8 @@ function* withoutEachParameter({ parameters }: Draft): Iterable<[Parameter, Draf
 
 const INVALID_TEXT = 'not/valid'
 
-/** Each path or query parameter whose schema refuses `INVALID_TEXT`, with the parameters of the
- *  draft in which it has this text. Skips lists and parameters with a media type. */
+/** Each path or query parameter whose schema refuses `INVALID_TEXT`, with the draft's parameters
+ *  after it is set to this text. Skips lists and parameters with a media type. */
 function* withInvalidParameters(
   { validation }: Tools,
   { openapi }: Contract,
@@ -217,7 +217,7 @@ function* withInvalidParameters(
 /** Values of all types: most schemas refuse some of them. */
 const WRONG_VALUES = [null, [], 'text', 1, true, {}]
 
-/** Bodies that the schema refuses, each after a text that describes it. */
+/** Pairs of a description and a body that the schema refuses. */
 function* listInvalidBodies(
   { validation }: Tools,
   { openapi }: Contract,

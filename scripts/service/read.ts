@@ -8,9 +8,8 @@ import { findFaults } from './faults.ts'
 import { findMissingParts } from './missing-parts.ts'
 import { findUnsupported, findVersionProblem, unique } from './unsupported.ts'
 
-/** Reads the contract of a folder. `readOwnContract` reads our own contract. An OpenAPI document of
- *  another team (see `hasPlainDocument`) need not follow our rules. Throws `UnsupportedDocument` or
- *  `ContractError`. */
+/** Reads our contract, or the OpenAPI document of another team (see `hasPlainDocument`), which need
+ *  not follow our rules. Throws `UnsupportedDocument` or `ContractError`. */
 export function readAnyContract(root: string, readOwnContract = readContract): Promise<Contract> {
   return hasPlainDocument(root) ? readDocument(root, checkDocument) : readOwnContract(root)
 }

@@ -14,9 +14,9 @@ import { textOfPattern } from './text-of-pattern.ts'
 
 export interface Sampler {
   /** The example if it is valid. If not, the first valid value that one of the `STRATEGIES` makes
-   *  up. Undefined if there is none. If `like` has properties that discriminators name, these
-   *  properties of the result have the same values, and so choose the same alternatives. If no such
-   *  result is valid, `like` does not count. */
+   *  up. Undefined if there is none. In the properties that discriminators name, the result has
+   *  the values of `like`, so they choose the same alternatives. If no such result is valid, `like`
+   *  is ignored. */
   sample(schema: Located<Schema>, direction: Direction, example?: unknown, like?: unknown): unknown
 }
 
@@ -231,7 +231,7 @@ function isNull({ type }: Schema): boolean {
   return type === 'null'
 }
 
-/** A schema that requires a value which chooses `chosen`. Undefined if there is no such value. */
+/** A schema that requires the discriminator value of `chosen`. Undefined if it has none. */
 function tagSchema(
   { name, choices }: Discriminator,
   chosen: Schema,

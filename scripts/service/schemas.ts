@@ -123,8 +123,8 @@ function withChoices(
     resolve(resolve(alternative).properties?.[name] ?? {})[HIDDEN_BY[direction]] === true
   if (choices.some(isHidden)) return schema
   // Ajv compares a text with the values of the choices before Ajv converts the text.
-  const hasNoText = choices.some(({ values }) => values.some((value) => typeof value !== 'string'))
-  if (isText && hasNoText) return schema
+  const hasNonText = choices.some(({ values }) => values.some((value) => typeof value !== 'string'))
+  if (isText && hasNonText) return schema
   const accept = (values: readonly unknown[]): Schema => ({
     type: 'object',
     required: [name],
@@ -191,7 +191,7 @@ function toJsonSchemaOf(
   if (!Array.isArray(result.required)) delete result.required
   else result.required = result.required.filter((name) => !isHidden(name))
   applyExclusive(result)
-  return schema.nullable === true ? orNull(result) : result
+  return schema.nullable === true ? withNull(result) : result
 }
 
 /** Converts `exclusiveMinimum: true` beside `minimum`, of OpenAPI 3.0, to JSON Schema. */
@@ -209,7 +209,7 @@ function applyExclusive(schema: Schema): void {
 
 /** Lets the schema accept null, even without a `type`: public documents write `nullable` beside
  *  `allOf`, for example. */
-function orNull(schema: Schema): Schema {
+function withNull(schema: Schema): Schema {
   return Object.keys(schema).length === 0 ? schema : { anyOf: [schema, { type: 'null' }] }
 }
 

@@ -44,7 +44,6 @@ export interface Result {
 export interface ServiceOptions {
   contract: Contract
   handle(call: Call, tools: Tools): Promise<Result>
-  /** Called after each response. */
   onResponse?(ctx: Context): void
   onError?(error: unknown, ctx: Context): void
   /** Adds middleware for other paths, for example for the documentation. */
@@ -57,7 +56,7 @@ export interface Tools {
 }
 
 export function createService(options: ServiceOptions): Koa {
-  const serve = newServer(options)
+  const serve = newMiddleware(options)
   const app = new Koa()
   app.on('error', (error, ctx) => options.onError?.(error, ctx))
   app.use(async (ctx, next) => {
@@ -70,7 +69,7 @@ export function createService(options: ServiceOptions): Koa {
   return app
 }
 
-function newServer(options: ServiceOptions): Middleware {
+function newMiddleware(options: ServiceOptions): Middleware {
   const { contract, handle, onError } = options
   const { openapi } = contract
   const validation = newValidation(openapi)
@@ -151,7 +150,6 @@ function byField(problems: Problem[]): Record<string, string[]> {
   return Object.fromEntries(fields)
 }
 
-/** The response that the document declares for the status. */
 export function findResponse(operation: Operation, status: number): OperationResponse | undefined {
   const { responses, ranges, success } = operation
   const ofRange = (wanted: string) => ranges.find(({ range }) => range.toUpperCase() === wanted)
@@ -245,8 +243,8 @@ function describeError(operation: Operation | undefined, error: unknown) {
   return { status: 500, message: 'An unexpected error occurred. The log of the service has it.' }
 }
 
-/** The body that the document declares for the status, with the message if a field is for messages.
- *  Undefined if the document declares no body, or the body cannot be made up. */
+/** A body as the document declares it for the status. Contains the message if a field is for
+ *  messages. Undefined for 501, without a declared body, or if the sampler finds no valid body. */
 function declaredErrorBody(
   { sampler, validation }: Tools,
   operation: Operation | undefined,

@@ -73,7 +73,7 @@ function findRepeatedNames(openapi: Source, operations: OperationPath[]): Findin
   })
 }
 
-const PATH_STYLES = ['matrix', 'label']
+const UNSUPPORTED_STYLES = ['matrix', 'label']
 
 function findInOperation(openapi: Source, path: OperationPath): Finding[] {
   const sources = { [openapi.file]: openapi }
@@ -107,7 +107,7 @@ function findInParameter({ source, path, value }: Located): Finding[] {
   const refuse = (problem: string): Finding[] => [{ source, path, problem }]
   if (typeof name !== 'string' || !['path', 'query', 'header', 'cookie'].includes(String(where)))
     return refuse('a parameter needs a name, and in: path, query, header or cookie')
-  if (PATH_STYLES.includes(String(style)))
+  if (UNSUPPORTED_STYLES.includes(String(style)))
     return refuse(`style: ${style} is not supported: use style: simple`)
   if (!isObject(schema) && !isObject(content) && schema !== true)
     return refuse(`parameter ${name} has no schema: add one`)

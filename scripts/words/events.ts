@@ -45,7 +45,7 @@ export function readEmitConditions(operation: Operation): Record<string, EmitCon
 /** The events that a change emits about the changed record: the events of the operation that have
  *  the resource type of its first event. A change with `before` and `after` is an update: it
  *  emits only events whose condition it meets, and none if it changes no field except the time of
- *  the update. Any other change emits all events about the record. */
+ *  the update. Any other change emits all of these events. */
 export function listOwnEvents(
   contract: Contract,
   operation: Operation,

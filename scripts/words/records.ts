@@ -4,8 +4,8 @@ import type { MediaType, Operation } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 
-/** By the name of a field: values. A record meets the condition if each of these fields has one of
- *  its values. */
+/** By the name of a field: the accepted values. A record meets the condition if each of these
+ *  fields has an accepted value. */
 export type Condition = Record<string, unknown[]>
 
 export interface RecordWords {

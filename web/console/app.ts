@@ -27,7 +27,6 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     const visitor = await sessions.find(ctx)
     ctx.state.visitor = visitor
     ctx.params = parseParams(ctx.params) ?? ctx.throw(404)
-    /** A visit of a visitor who is signed in extends a guest visit. */
     const readGuestVisit = async (maxFormBytes: number) => {
       const form = await readForm(ctx, maxFormBytes)
       return newGuestVisit(services, { ctx, form, sessions, throttles })

@@ -94,7 +94,7 @@ function timeLabels({ startsAt, bucketMs }: StackedBars): Html[] {
   )
 }
 
-/** Stacked bars for a table cell. `label` is the text for screen readers. */
+/** Stacked bars for a table cell. `label` is the tooltip and the text for screen readers. */
 export function smallBars(series: Series[], label: string): Html {
   const highest = Math.max(1, ...totalsOf(series))
   return html`<svg

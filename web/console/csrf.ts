@@ -2,8 +2,8 @@ import type { Context } from 'koa'
 
 /** Throws 403 if another origin sent a request that changes something. SameSite cookies do not
  *  suffice: browsers also send them from other ports and subdomains of the same site. Pages cannot
- *  forge Sec-Fetch-Site or Origin. A request with neither comes from a client that is not a
- *  browser, which CSRF cannot exploit. */
+ *  forge Sec-Fetch-Site or Origin. A request with neither does not come from a browser, and CSRF
+ *  needs a browser. */
 export function assertSameOrigin(ctx: Context, baseUrl: string): void {
   if (ctx.method === 'GET' || ctx.method === 'HEAD') return
   const site = ctx.get('Sec-Fetch-Site')

@@ -1,4 +1,3 @@
-/** Forms and their fields. */
 import { Refused } from '../../errors.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import type { ConsolePage } from './page.ts'
@@ -222,7 +221,7 @@ interface FormOptions {
   errors?: Errors
 }
 
-/** A form. If it has errors, a note at its top says so; `fields` show their own errors. */
+/** If the form has errors, a note at its top says so; `fields` show their own errors. */
 export function form(
   { to, submit, style = 'primary', cancel, problem, errors = {} }: FormOptions,
   fields: Content,

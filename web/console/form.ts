@@ -6,7 +6,7 @@ import { isStorable } from '../../operations/storable.ts'
 export const MAX_FORM_BYTES = 1024 * 1024
 /** For visitors who are not signed in. */
 export const MAX_GUEST_FORM_BYTES = 16 * 1024
-/** The time to read every field grows with the square of their number: each `get` searches all
+/** The time to read all fields grows with the square of their number: each `get` searches all
  *  fields. */
 const MAX_FIELDS = 5_000
 

@@ -1,4 +1,4 @@
-/** Times in epoch milliseconds, durations, sizes and numbers as text. */
+/** Formats times (in epoch milliseconds), durations, sizes and numbers. */
 
 export function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)

@@ -2,7 +2,6 @@
 import { type Content, type Html, html } from '../shared/html.ts'
 import { codeBlock } from './ui.ts'
 
-/** Indents and colours JSON. Shows text unchanged that is not JSON or would become too large. */
 export function jsonBlock(text: string, label: string): Html {
   const pretty = prettyJson(text)
   return codeBlock(text, label, pretty === undefined ? text : highlightJson(pretty))
@@ -17,7 +16,7 @@ export function isJson(text: string): boolean {
   }
 }
 
-/** Each entry is indented by its depth. Without limits, a small body could become a huge page. */
+/** Without these limits, deep indentation could turn a small body into a huge page. */
 const MAX_PRETTY_DEPTH = 32
 const MAX_PRETTY_LENGTH = 256 * 1024
 /** In valid JSON: a string, a punctuation mark, a number, true, false or null. */

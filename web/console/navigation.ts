@@ -1,4 +1,3 @@
-/** The navigation: the pages that the user may open. */
 import { resources } from '../../generated/resources.ts'
 import type { User } from '../../records/users.ts'
 import { isOwner, isOwnerOrAdmin } from './page.ts'

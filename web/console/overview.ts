@@ -75,8 +75,8 @@ async function lastDay(visit: Visit): Promise<Content> {
     const health = healths.get(webhook.id)
     return health ? [{ webhook, health, isSecretUnreadable: unreadable.has(webhook.id) }] : []
   })
-  const badgeToo = `#${TROUBLED_WEBHOOKS_ID}:outerMorph`
-  const reload = reloadEvery(REFRESH_SECONDS, '/console', 'last-day', badgeToo)
+  const alsoReloaded = `#${TROUBLED_WEBHOOKS_ID}:outerMorph`
+  const reload = reloadEvery(REFRESH_SECONDS, '/console', 'last-day', alsoReloaded)
   const isNewAccount = traffic.requests === 0 && webhooks.length === 0
   const cards = [
     requestsCard(traffic),

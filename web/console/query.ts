@@ -20,8 +20,8 @@ export interface ListPage<T> {
 }
 
 /** `found` are up to `size` + 1 items next to the cursor, newest first. The page leaves out the
- *  additional item, which only tells that there are more: the last item, or the first one if the
- *  cursor is `newerThan`. */
+ *  additional item, which only tells that there are more. It is the first item if the cursor is
+ *  `newerThan`, and the last one otherwise. */
 export function toListPage<T>(
   found: T[],
   size: number,

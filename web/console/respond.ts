@@ -30,7 +30,6 @@ export async function respond(
   return sendPage(ctx, services, result)
 }
 
-/** Redirects, and stores the notice for the page that follows. */
 async function redirectWithNotice(ctx: Context, db: Db, { to, notice }: Redirect): Promise<void> {
   // After a sign-in, the next page belongs to the new session.
   const sessionId = ctx.state.startedSessionId ?? ctx.state.visitor?.session.id

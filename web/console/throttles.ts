@@ -17,7 +17,7 @@ const LIMITS = {
    *  the user out. */
   sign_in_account: [50, HOUR_S],
   /** Entries of the audit log about refused sign-ins of one user. Blocked sign-ins (too many wrong
-   *  passwords) count apart. */
+   *  passwords) have a count of their own. */
   refused_sign_in_entry: [1, 15 * MINUTE_S],
   /** Valid sign-ups from one network: each tells whether an email is in use. */
   sign_up: [10, HOUR_S],

@@ -48,7 +48,7 @@ export function withCode(text: string): Content {
   return text.split('`').map((part, index) => (index % 2 === 1 ? code(part) : part))
 }
 
-/** A button that copies `text`. Hidden without JavaScript. */
+/** Hidden without JavaScript. */
 export function copyButton(text: string, what: string): Html {
   return html`<button
     type="button"

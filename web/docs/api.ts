@@ -21,7 +21,7 @@ export interface ApiEvent extends EventMessage {
   resource: ApiResource | undefined
   /** The operations that emit the event. */
   triggers: ApiOperation[]
-  /** The service itself emits the event, without a request. It may have `triggers`, too. */
+  /** The service itself emits the event, without a request. The event may also have `triggers`. */
   isFromSystem: boolean
   /** The operation that returns the event's record. */
   getRecord: ApiOperation | undefined
@@ -62,11 +62,11 @@ export interface Api extends ApiInfo {
 
 /** Reads generated/openapi.json and generated/asyncapi.json of `root`. */
 export function readApi(root: string): Api {
-  const isPlainDocument = hasPlainDocument(root)
-  const contract = isPlainDocument ? readGeneratedDocument(root) : readGeneratedContract(root)
+  const isPlain = hasPlainDocument(root)
+  const contract = isPlain ? readGeneratedDocument(root) : readGeneratedContract(root)
   const { openapi, asyncapi, sources } = contract
   const resources = listResources(contract)
-  const basePath = isPlainDocument ? readBasePath(openapi) : ''
+  const basePath = isPlain ? readBasePath(openapi) : ''
   const operations = contract.operations.map((operation) =>
     addOperation(resources, { ...operation, path: basePath + operation.path }),
   )
@@ -76,7 +76,7 @@ export function readApi(root: string): Api {
   return {
     ...readInfo(openapi),
     webhooks: readInfo(asyncapi),
-    isPlain: isPlainDocument,
+    isPlain,
     resources,
     operations,
     events,

@@ -1,4 +1,3 @@
-/** Syntax highlighting. */
 import { createRequire } from 'node:module'
 import { escapeHtml, type Html, raw } from '../shared/html.ts'
 
@@ -13,7 +12,7 @@ const LANGUAGES = ['bash', 'go', 'java', 'json', 'php', 'python', 'ruby', 'types
 for (const name of LANGUAGES)
   highlighter.registerLanguage(name, require(`highlight.js/lib/languages/${name}`))
 
-/** Other names of languages in Markdown and in tabs. */
+/** Other names of languages, in Markdown and in the tabs of code samples. */
 const ALIASES: Record<string, string> = {
   sh: 'bash',
   curl: 'bash',
@@ -22,7 +21,6 @@ const ALIASES: Record<string, string> = {
   ts: 'typescript',
 }
 
-/** Code in an unknown language is only escaped. */
 export function highlight(code: string, language: string): Html {
   const name = ALIASES[language] ?? language
   return raw(

@@ -206,7 +206,6 @@ function eventItems(currentId: string, { resources, events }: Api, item: Item): 
   ]
 }
 
-/** A list that the reader can collapse below its heading. */
 function group(name: string, isOpen: boolean, items: Content): Html {
   return html`<li>
     <details${isOpen && html` open`}>

@@ -74,7 +74,6 @@ function takeTitle(tokens: Token[]): string | undefined {
   return inline?.content
 }
 
-/** Gives each heading an ID that links can lead to. Returns the headings. */
 function addHeadingIds(tokens: Token[]): Heading[] {
   const headings = tokens.flatMap((token, index) =>
     token.type === 'heading_open'
@@ -138,7 +137,7 @@ function listAt(tokens: Token[], index: number): Token[] {
   return tokens.slice(index, end + 1)
 }
 
-/** The linked files, or none if an item of the list is not only a link to a source file. */
+/** The linked files. None unless each item of the list is only a link to a source file. */
 function readSamples(list: Token[], readCode: (href: string) => string): CodeSample[] {
   const items = list.filter(({ type }) => type === 'inline')
   const samples = items.map((item) => readSample(item, readCode))

@@ -58,7 +58,7 @@ export function scrollableTable(label: string, table: Html): Html {
   return html`<div class="table" tabindex="0" role="group" aria-label="${label}">${table}</div>`
 }
 
-/** The first sentence of the Markdown outside of headings, as plain text. */
+/** The first sentence that is in no heading, as plain text. */
 export function firstSentence(markdown: string): string {
   const [first = ''] = markdown
     .trim()

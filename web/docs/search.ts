@@ -56,7 +56,7 @@ export function searchIndex(api: Api, guides: Guide[]): string {
   return JSON.stringify(index)
 }
 
-/** An entry for each error status. It links to the status on the page of the guide to errors. */
+/** An entry for each status from 300, with a link to the status in the guide to errors. */
 function statusEntries({ operations }: Api, guides: Guide[]): Omit<Entry, 'id'>[] {
   if (!guides.some(({ id }) => id === 'guides/errors')) return []
   const errors = operations.flatMap(({ responses }) =>

@@ -43,8 +43,8 @@ export interface Site {
   contracts: ReadonlyMap<string, Asset>
 }
 
-/** The most levels of fields for a plain document (`Api.isPlain`): in some documents, nearly every
- *  object refers to nearly every other one. */
+/** The most levels of fields that pages show for a plain document (`Api.isPlain`): in some of them,
+ *  nearly every object refers to nearly every other one. */
 const MAX_PLAIN_DEPTH = 3
 
 interface Page {
@@ -172,7 +172,7 @@ function newPageContext(
     return `${up}${path}${fragment === undefined ? '' : `#${fragment}`}` || './'
   }
   // `code` may be an operation's ID, its method and path, or the type of an event.
-  const subject = (code: string): string | undefined => {
+  const subjectLink = (code: string): string | undefined => {
     const [method, path] = code.split(' ')
     const operation = api.operations.find(
       (one) => one.id === code || (one.method === method && one.path === path),
@@ -180,7 +180,8 @@ function newPageContext(
     const target = operation ? `operations/${operation.id}` : `events/${code}`
     return target === id || !pages.has(target) ? undefined : link(target)
   }
-  const render: PageContext['render'] = (text, more) => renderMarkdown(text, { subject, ...more })
+  const render: PageContext['render'] = (text, more) =>
+    renderMarkdown(text, { subject: subjectLink, ...more })
   return {
     api,
     options,

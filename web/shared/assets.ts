@@ -53,7 +53,6 @@ export function stylesheets(folder: string, names: string[]): string[] {
   ]
 }
 
-/** `filesByName` lists the files that each asset consists of. */
 export function readAssets(
   root: string,
   filesByName: Record<string, string[]>,
@@ -85,7 +84,6 @@ export function folderName(assets: ReadonlyMap<string, Asset>): string {
 const YEAR_S = 365 * 24 * 60 * 60
 export const CACHE_FOREVER = `public, max-age=${YEAR_S}, immutable`
 
-/** Compresses an asset once, and responds with 304 if the client has it already. */
 export async function sendAsset(ctx: Context, asset: Asset): Promise<void> {
   const isCompressed = asset.type === 'font/woff2'
   const encoding = isCompressed

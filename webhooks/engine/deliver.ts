@@ -113,7 +113,7 @@ async function startAttempts(
       start(await loadRequests({ dialect: db.dialect, sql: db.read }, attempts))
     else await withLockedRows(db, (source) => loadRequests(source, attempts), start)
   } catch (error) {
-    // If only the end of the transaction failed, the requests have already started and continue.
+    // If `start` has run, only the end of the transaction failed: the requests continue.
     if (batch.remaining === attempts)
       log.warn({ err: error }, 'Deliveries could not be loaded: the worker tries again in 500 ms')
   }

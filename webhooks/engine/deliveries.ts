@@ -25,7 +25,8 @@ export class Deliveries {
   }
 
   /** Takes slots for leased attempts, and starts those that were not in flight. Resolves when
-   *  `deliver` has loaded requests for the first time and started those that may start. */
+   *  `deliver` has loaded the requests and started those that may start, but never if a stop comes
+   *  first. */
   async startLeased(attempts: AttemptWith<'lease'>[]): Promise<void> {
     const added = this.#options.inFlight.add(attempts)
     if (added.length > 0) await this.start(added)

@@ -59,7 +59,7 @@ export class Endpoints {
       }
       Object.assign(this.#healthOf(webhook), slowness, { hasResult: true })
       const key = slowHostKey(webhook.accountId, webhook.host)
-      // The host keeps 0 slow failures if an attempt of any of its webhooks has succeeded.
+      // A host does not count as hanging if an attempt of any of its webhooks has succeeded.
       if (this.#slowHosts.get(key)?.slowFailuresInARow !== 0) this.#rememberHost(key, slowness)
     }
   }

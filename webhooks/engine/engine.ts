@@ -72,8 +72,8 @@ export interface Engine {
   isListening(): Promise<boolean | undefined>
   /** The connection pools by name. */
   pools(): Record<string, PoolUse>
-  /** How long the oldest due attempt has been due, without those of suspended accounts. 0: no
-   *  attempt is due. */
+  /** How long the oldest due attempt has been due. Attempts of suspended accounts do not count. 0:
+   *  no attempt is due. */
   oldestDueAgeMs(): Promise<number>
   /** Leases nothing more, finishes the attempts in flight for up to `graceMs`, stores their results
    *  and closes everything. Unfinished attempts stay in the records. */
@@ -81,8 +81,8 @@ export interface Engine {
 }
 
 const HORIZON_MS = 5 * 60_000
-/** The engine treats a webhook as slow from its start if attempts were slow within this time
- *  before. */
+/** A new engine treats a webhook as slow if its attempts were slow within this time before the
+ *  start. */
 const SLOW_WITHIN_MS = 15 * 60_000
 /** Part of the grace time that is reserved for storing results and closing. */
 const CLOSING_MS = 2_000

@@ -1,8 +1,8 @@
 import { mayUseHost } from '../policy/fairness.ts'
 import { PausedWebhooks } from './paused.ts'
 
-/** After this long, attempts of a webhook that waits for a slot of its host are leased again: its
- *  URL may name another host by now. */
+/** A webhook stops waiting for a slot of its host after this long: its URL may name another host by
+ *  now. */
 const WAIT_MS = 2_000
 const MAX_PROVEN_HOSTS = 10_000
 

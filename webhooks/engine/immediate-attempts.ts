@@ -27,7 +27,7 @@ interface ImmediateAttemptsOptions {
 
 /** Immediate attempts leave this many slots to attempts that have a job. */
 const MIN_FREE_SLOTS = 128
-/** Attempts that are scheduled within this time after others have started are loaded together. */
+/** The pause after a start. Attempts that are scheduled meanwhile start together. */
 const START_PAUSE_MS = 20
 
 export class ImmediateAttempts {

@@ -89,7 +89,7 @@ export class InFlight {
     return [...this.#entries.values()].map(({ attempt }) => attempt)
   }
 
-  /** Attempts that were started as soon as they were scheduled, and have got no job since. */
+  /** Attempts that were started without a job, and have got none since. */
   listWithoutJob(): AttemptWith<'lease'>[] {
     return this.list().filter(({ lease }) => lease.retryCount === NO_JOB)
   }
@@ -143,14 +143,14 @@ export class InFlight {
     if (entry?.host !== undefined) this.#hostSlots.take(entry.host, attempt.accountId)
   }
 
-  /** Call this when the attempt has ended. With a result, the health of its endpoint changes. */
+  /** Call this when the attempt has ended. A result changes the health of the endpoint. */
   startStoring(attempt: AttemptWith<'lease'>): void {
     const entry = this.#setPhase(attempt, 'storing')
     if (attempt.result && this.#record(attempt, attempt.result, entry?.host)) this.#onSlotFree(true)
   }
 
-  /** Call this when the results of the attempts are stored. `progress`: that of their deliveries
-   *  after these results. */
+  /** Call this when the results of the attempts are stored. `progress` has an entry for the
+   *  delivery of each new result. */
   finish(attempts: AttemptWith<'lease'>[], progress: DeliveryProgress[]): void {
     const nowMs = performance.now()
     let limitReleased = false
@@ -165,7 +165,7 @@ export class InFlight {
   }
 
   /** Frees the slot of an attempt that has ended, or that this process no longer owns. Returns
-   *  whether a webhook has waited for the slot of the host that is free now. */
+   *  whether a webhook has waited for a slot of the host. */
   remove(attempt: AttemptWith<'lease'>): boolean {
     const { lease, deliveryId, accountId } = attempt
     const entry = this.#entries.get(lease.jobId)

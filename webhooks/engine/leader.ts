@@ -7,9 +7,9 @@ import type { QueueContents } from './queue-contents.ts'
 
 /** Must not change: nodes of older releases compete for the lease of this name. */
 const LEASE_NAME = 'dispatch'
-/** When the session of the leader has ended, another worker acquires the lease before it expires.
- *  The lease expires when the leader hangs, or when it has lost its connection and PostgreSQL has
- *  not noticed that. */
+/** How long others wait for a leader that no longer renews the lease: it hangs, or PostgreSQL has
+ *  not noticed that its connection is lost. They do not wait if the session of the leader has
+ *  ended. */
 const LEASE_MS = 4_000
 const RENEWAL_MS = 1_000
 /** How often the other workers try to acquire the lease. */

@@ -27,13 +27,13 @@ export class Peers {
     return performance.now() - this.#activeAtMs <= ACTIVE_MS
   }
 
-  /** Removes the attempts that peers have finished from those that `QueueContents` remembers. While
-   *  no peer is active, polls at most every `IDLE_POLL_MS`. */
+  /** Removes the attempts that peers have finished from `QueueContents`, which remembers unmarked
+   *  attempts. While no peer is active, polls at most every `IDLE_POLL_MS`. */
   async removeFinished(): Promise<void> {
     if (this.#db.dialect === 'sqlite') return
     if (!this.areActive && performance.now() - this.#polledAtMs < IDLE_POLL_MS) return
-    const isElsewhere = ({ deliveryId }: Attempt): boolean => !this.#inFlight.has(deliveryId)
-    const queued = this.#contents.listUnmarked().filter(isElsewhere)
+    const isNotInFlight = ({ deliveryId }: Attempt): boolean => !this.#inFlight.has(deliveryId)
+    const queued = this.#contents.listUnmarked().filter(isNotInFlight)
     const scheduled = await listStillScheduled(this.#db, queued)
     this.#polledAtMs = performance.now()
     // This process may have leased and finished some of them meanwhile.
@@ -41,7 +41,7 @@ export class Peers {
       (attempt) =>
         !scheduled.has(attempt.deliveryId) &&
         this.#contents.isUnmarked(attempt.deliveryId) &&
-        isElsewhere(attempt),
+        isNotInFlight(attempt),
     )
     if (finished.length > 0) this.#activeAtMs = this.#polledAtMs
     this.#contents.remove(finished)

@@ -80,8 +80,8 @@ export class QueueContents {
     this.#count = notCounted()
   }
 
-  /** Gives the unmarked attempts that were queued up to `untilMs` of the monotonic clock a queued
-   *  mark in the records. */
+  /** Stores a queued mark for each unmarked attempt that was queued up to `untilMs` of the
+   *  monotonic clock. */
   async mark(untilMs: number): Promise<void> {
     const { db, now } = this.#options
     const attempts = this.listUnmarked(untilMs)

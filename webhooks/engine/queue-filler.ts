@@ -42,7 +42,7 @@ const COUNT_VALID_MS = 500
 const MAX_UNMARKED = 8_192
 
 /** Returns the listed attempts without those that were announced to `Enqueuer.onScheduled`
- *  (enqueue.ts), or may still be: the enqueuer adds announced attempts without this search. */
+ *  (enqueue.ts), or soon may be: the enqueuer adds announced attempts itself. */
 type LeaveOut = (listed: Attempt[], at: Date) => Attempt[]
 
 export class QueueFiller {

@@ -22,11 +22,11 @@ const MAX_STEP_BACK_MS = 1_000
  *  still schedule attempts too late. */
 const THOROUGH_MS = 30_000
 
-/** Reschedules attempts that are scheduled too late. Runs are thorough after the clock went back:
- *  they compare each attempt with its own delay, and correct the times in the queue. Otherwise an
- *  attempt that was scheduled before the step back would be late by the size of the step. Other
- *  runs find the attempts that are later than the longest delay from now, as after `delaysMs` was
- *  shortened. */
+/** Reschedules attempts that are scheduled too late. When the clock goes back, attempts that were
+ *  scheduled before would be late by the size of the step. So runs are thorough then: they compare
+ *  each attempt with its own delay, and correct the times in the queue. A run that is not thorough
+ *  finds only attempts that are later than the longest delay from now, for example because
+ *  `delaysMs` was shortened. */
 export class Realignment {
   readonly #options: RealignOptions
   readonly #loop: RunLoop

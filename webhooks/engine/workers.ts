@@ -9,10 +9,11 @@ const GRACE_MS = 400
 
 /** The workers on one PostgreSQL, as the leader sees their sessions. */
 export class Workers {
-  /** How many workers have leased attempts and not ended, as of the last `releaseAttempts`. */
+  /** How many live workers have leased attempts since their start, as of the last
+   *  `releaseAttempts`. */
   liveCount = 1
   readonly #options: { db: Db; jobs: AttemptJobs; log: Logger }
-  /** When the end of a session was first seen, by session ID. By the monotonic clock. */
+  /** When the end of a session was first seen (monotonic clock), by session ID. */
   readonly #endSeenAtMs = new Map<string, number>()
 
   constructor(options: { db: Db; jobs: AttemptJobs; log: Logger }) {

@@ -125,7 +125,7 @@ export interface EndpointHealth extends Slowness {
   inFlight: number
   /** The time of the last quick response. */
   quickAt: number
-  /** False: nothing is known but the health of its host. */
+  /** False: no result is known, and the slowness may be that of the host. */
   hasResult: boolean
 }
 
@@ -202,8 +202,7 @@ export function slowRound(endpoints: Endpoints): LeaseRound | undefined {
   return { limit: NORMAL_LIMIT, skip: skip.map(([webhookId]) => webhookId), most: SLOW_BATCH }
 }
 
-/** The round of urgent attempts for the slots that are not shared: only of accounts that hold few
- *  slots. */
+/** The round for the slots that are not shared: urgent attempts of accounts that hold few slots. */
 export function reserveRound(endpoints: Endpoints): LeaseRound {
   const slots = slotsByAccount(endpoints.values())
   const skip = [...endpoints].filter(
@@ -264,7 +263,7 @@ export function mayUseHost(
   return sum(use) < (isBelowPart ? HOST_SLOTS : (HOST_SLOTS * 7) / 8)
 }
 
-/** Whether another attempt of the webhook may start. Only for a webhook that has no other due
+/** Whether another attempt of the webhook may start. Call this only if the webhook has no other due
  *  attempt. `health`: undefined if nothing is known of the endpoint. */
 export function isBelowLimit(health: EndpointHealth | undefined, nowMs: number): boolean {
   return !health || (!isSlow(health) && health.inFlight < concurrencyLimit(health, nowMs))
@@ -293,7 +292,6 @@ interface AttemptEnd {
   durationMs: number
 }
 
-/** The health of an endpoint after an attempt. */
 export function healthAfter<Health extends EndpointHealth>(
   health: Health,
   attempt: AttemptEnd,

@@ -32,7 +32,7 @@ export function progressAfter(
 
   const delayMs = delaysMs[number - 1]
   if (delayMs === undefined) return failed('attempts_exhausted')
-  // Scheduled times tell the attempts of a delivery apart, also if the clock has gone back.
+  // No two attempts of a delivery have the same scheduled time, even if the clock has gone back.
   const nextAttemptAt = Math.max(result.endedAt + delayMs, scheduledAt + 1)
   return { state: 'retrying', failureReason: null, nextAttemptAt, nextTrigger: 'schedule' }
 }

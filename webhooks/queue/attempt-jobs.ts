@@ -36,8 +36,8 @@ export class AttemptJobs {
   readonly #boss: Boss
   readonly #session: WorkerSession | undefined
   readonly #onCompleted: (count: number) => void
-  /** Job IDs that an open transaction is completing. A renewal leaves them out: both lock rows,
-   *  each in its own order, and would deadlock. */
+  /** Job IDs that an open transaction is completing. A renewal leaves them out: it locks rows in
+   *  another order than the transaction, and the two could deadlock. */
   readonly #completing = new Set<string>()
   #renewal: Promise<unknown> = Promise.resolve()
 
@@ -209,8 +209,8 @@ export function hasJob({ lease }: AttemptWith<'lease'>): boolean {
   return lease.retryCount !== NO_JOB
 }
 
-/** The job IDs that a command reached. pg-boss's types lack this field, but its own workers rely on
- *  it. */
+/** The IDs of the jobs that a command affected. pg-boss's types lack the field `settled`, but its
+ *  own workers rely on it. */
 function affectedIds(response: object): Set<string> {
   const { settled } = response as { settled?: string[] }
   if (settled === undefined)

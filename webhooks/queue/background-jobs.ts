@@ -1,4 +1,3 @@
-/** The jobs of background work, such as exports. */
 import type { Logger } from 'pino'
 import type { Boss } from './boss.ts'
 

@@ -6,7 +6,7 @@ export const EMPTY_DATABASE = new URL('./empty-database.tar.gz', import.meta.url
 
 /** The database files are in memory too: a large cache would store the queue twice. Nothing is ever
  *  recovered from the WAL, so as little as possible is written to it, and PostgreSQL keeps no old
- *  WAL files to write them again. */
+ *  WAL files for reuse. */
 const SERVER_SETTINGS = {
   shared_buffers: '16MB',
   wal_level: 'minimal',
@@ -16,8 +16,7 @@ const SERVER_SETTINGS = {
 }
 
 export const START_OPTIONS = {
-  // The only database that PostgreSQL needs. Each other one has another copy of the system
-  // catalogs.
+  // PostgreSQL needs no other database, and each one holds a copy of the system catalogs.
   database: 'template1',
   startParams: [
     ...PGlite.defaultStartParams,

@@ -9,8 +9,8 @@ const PROBE_TIMEOUT_MS = 1_000
 export class Listener {
   readonly #database: ReturnType<PgBoss['getDb']>
   readonly #channel: string
-  /** The payload of the probes. Other nodes receive it, too, but have no topic `probe`: see
-   *  records/database/announcements.ts. */
+  /** The payload of a probe: a sender and a topic (records/database/announcements.ts). Other nodes
+   *  ignore it, because no topic is named `probe`. */
   readonly #probe = `${randomUUID()} probe`
   #onProbe: () => void = () => undefined
   #probing: Promise<boolean> | undefined

@@ -20,7 +20,7 @@ export interface RunningPglite extends Pglite {
 interface PgliteStart {
   /** Session settings. */
   settings: Record<string, string>
-  /** A thread that was started before. Restarts use threads of their own. */
+  /** A thread that the caller has started. Only the first start uses it. */
   thread?: Promise<Thread>
   /** Creates the queues again after a restart. After the first start, the caller creates them. */
   rebuild(fresh: Pglite): Promise<void>

@@ -38,7 +38,6 @@ export interface Queue {
 }
 
 interface QueueOptions extends BossOptions {
-  /** The longest time of one attempt. */
   attemptTimeoutMs: number
 }
 

@@ -67,7 +67,7 @@ class TracedClient extends Client {
     super(origin, {
       ...options,
       connect: (target, callback) => {
-        this.connection = lookingUpFor.run(this.#accountId, () => connect(target, callback))
+        this.connection = lookupAccountId.run(this.#accountId, () => connect(target, callback))
       },
     })
   }
@@ -170,9 +170,9 @@ function guardedConnector(
   }
 }
 
-/** The account whose request needs the connection. The concurrent look-ups of an account are
- *  limited. undici calls one look-up function for all requests, without the account. */
-const lookingUpFor = new AsyncLocalStorage<string>()
+/** The account whose request needs the connection: its concurrent look-ups are limited. undici
+ *  calls one look-up function for all requests, without the account. */
+const lookupAccountId = new AsyncLocalStorage<string>()
 
 /** Refuses a name when any of its IP addresses is blocked: we do not choose the one that is
  *  connected to. */
@@ -183,7 +183,7 @@ function guardedLookup(protocol: string, allow: Cidr[], lookup: Lookup): LookupF
     callback: (error: Error | null, address: string | LookupAddress[], family?: number) => void,
   ) => {
     const { family } = options
-    const accountId = lookingUpFor.getStore() ?? ''
+    const accountId = lookupAccountId.getStore() ?? ''
     lookup(hostname, { family, accountId }, (error, addresses) => {
       if (error) return callback(error, [])
       const blocked = addresses

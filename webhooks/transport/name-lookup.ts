@@ -143,7 +143,6 @@ function resolverOf(servers: string[] | undefined): (name: string) => Promise<Lo
 
 const withFamily = (address: string): LookupAddress => ({ address, family: isIP(address) })
 
-/** Returns a function that finds the IP addresses of a name in a hosts file. */
 function hostsReader(file: string): (name: string) => Promise<LookupAddress[]> {
   let hosts = Promise.resolve(new Map<string, LookupAddress[]>())
   let readAtMs = Number.NEGATIVE_INFINITY

@@ -23,8 +23,8 @@ export class SecretUnreadable extends Error {
 export interface SecretKeys {
   /** SECRET_KEY, or the key in the key file. Throws `Refused` when there is none. */
   newest(): string
-  /** SECRET_KEY_PREVIOUS, or the key in its file: the key before the newest. Undefined: there is
-   *  none. */
+  /** SECRET_KEY_PREVIOUS, or the key in `secret.key.previous`: the key before the newest.
+   *  Undefined: there is none. */
   previous(): string | undefined
   /** Reads the key files again: another process may have replaced the key. */
   reload(): void
@@ -47,8 +47,8 @@ export function newSecret(): string {
   return PREFIX + randomBytes(SECRET_BYTES).toString('base64')
 }
 
-/** The keys of a secret. Created once for many signatures: importing a key costs several times as
- *  much as signing. */
+/** A signing secret as HMAC keys. Created once for many signatures: importing a key costs several
+ *  times as much as signing. */
 export interface SigningKeys {
   /** The whole secret as text, with its prefix. */
   whole: KeyObject

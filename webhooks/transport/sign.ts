@@ -24,8 +24,8 @@ export function deliveryHeaders(
 }
 
 /** The key of `X-Service-Signature` is the whole secret string (service-spec §5 "Webhook
- *  signature"), that of `webhook-signature` its decoded bytes (Standard Webhooks 1.0.0, "Signature
- *  scheme"). */
+ *  signature"). The key of `webhook-signature` is its decoded bytes (Standard Webhooks 1.0.0,
+ *  "Signature scheme"). */
 export function signatureHeaders(
   keys: SigningKeys,
   deliveryId: string,

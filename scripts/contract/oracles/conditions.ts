@@ -7,7 +7,7 @@ import { type Check, MAX_TRIES, newRequest, preparePath, RETRY_DELAY_MS, type Ru
 
 const OTHER_TAG = '"another"'
 
-interface Version {
+interface Condition {
   what: string
   /** Returns the value of the header. `tag` is the record's current tag. */
   header(tag: string): string
@@ -15,7 +15,7 @@ interface Version {
 }
 
 /** If-None-Match compares weakly. */
-const READ_VERSIONS: Version[] = [
+const READ_CONDITIONS: Condition[] = [
   { what: 'the current version', header: (tag) => tag, isMatch: true },
   { what: 'another version', header: () => OTHER_TAG, isMatch: false },
   {
@@ -29,7 +29,7 @@ const READ_VERSIONS: Version[] = [
 ]
 
 /** If-Match compares strongly. */
-const WRITE_VERSIONS: Version[] = [
+const WRITE_CONDITIONS: Condition[] = [
   { what: 'another version', header: () => OTHER_TAG, isMatch: false },
   { what: 'a list of other versions', header: () => `${OTHER_TAG}, "third"`, isMatch: false },
   { what: 'the weak tag of the current version', header: (tag) => `W/${tag}`, isMatch: false },
@@ -49,12 +49,12 @@ export async function* conditionChecks(run: Run, operation: Operation): AsyncGen
   const unmatched = isRead ? operation.success.status : 412
   // Each deletion needs a record of its own. Other operations use one record for all checks.
   const commonPath = operation.method === 'delete' ? undefined : await preparePath(run, operation)
-  for (const { what, header, isMatch } of isRead ? READ_VERSIONS : WRITE_VERSIONS)
+  for (const { what, header, isMatch } of isRead ? READ_CONDITIONS : WRITE_CONDITIONS)
     yield {
       what: `${name}: ${what}`,
       async perform() {
         const path = commonPath ?? (await preparePath(run, operation))
-        const { probe, status } = await sendVersion(run, operation, path, (tag) => ({
+        const { probe, status } = await sendCondition(run, operation, path, (tag) => ({
           [name]: header(tag),
         }))
         assertStatus(probe, status, {
@@ -66,9 +66,9 @@ export async function* conditionChecks(run: Run, operation: Operation): AsyncGen
     }
 }
 
-/** Reads the current tag and sends the header for it. Tries again if the service itself has changed
- *  the record meanwhile. */
-async function sendVersion(
+/** Reads the current tag and sends the headers for it. Tries again if something else changed the
+ *  record meanwhile. */
+async function sendCondition(
   run: Run,
   operation: Operation,
   path: string,
@@ -84,7 +84,7 @@ async function sendVersion(
     const tag = await readTag()
     const probe = newRequest(run, operation, path, { headers: headersFor(tag), body })
     const { status } = await run.send(operation, probe)
-    // A successful write changes the tag itself, so the tag says nothing about other changes.
+    // A successful write changes the tag, so a new tag does not show another change.
     const isWritten = operation.method !== 'get' && status === operation.success.status
     if (isWritten || (await readTag()) === tag || tries === MAX_TRIES) return { probe, status }
     await delay(RETRY_DELAY_MS)

@@ -18,8 +18,8 @@ export async function* deletionChecks(run: Run, operation: Operation): AsyncGene
         expected: operation.success.status,
         what: 'DELETE',
       })
-      for (const other of run.contract.operations)
-        if (other.path === operation.path) await assertGone(run, other, path)
+      for (const each of run.contract.operations)
+        if (each.path === operation.path) await assertGone(run, each, path)
       await assertNotListed(run, operation, path)
     },
   }

@@ -51,12 +51,11 @@ function* echoChecks(
     what: `an invalid ${echoed}, and requests without ${echoed}`,
     async perform() {
       const sent = ['not valid!', undefined, undefined]
-      const notNew = new Set<string | null>(['not valid!'])
+      const used = new Set<string | null>(['not valid!'])
       for (const value of sent) {
         const { probe, returned } = await send(value)
-        if (notNew.has(returned))
-          throw broken(probe, `${name} is ${returned} instead of a new value`)
-        notNew.add(returned)
+        if (used.has(returned)) throw broken(probe, `${name} is ${returned} instead of a new value`)
+        used.add(returned)
       }
     },
   }
@@ -73,13 +72,13 @@ async function assertCountsDown(
     const { headers } = await run.send(operation, request)
     return Number(headers.get(name))
   }
-  let found = ''
+  let problem = ''
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const [before, after] = [await read(), await read()]
     if (after === before - 1) return
-    found = `${name} is ${after} after ${before}`
+    problem = `${name} is ${after} after ${before}`
   }
-  throw broken(request, found)
+  throw broken(request, problem)
 }
 
 function broken(request: Request, message: string): ContractBroken {

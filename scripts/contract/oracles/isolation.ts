@@ -109,7 +109,7 @@ async function* otherListChecks(
     }
 }
 
-/** Queries that each filter the list so that records of the run's account match. */
+/** Queries with one filter each, which records of the run's account match. */
 function listOwnFilters(
   operation: Operation,
   { json }: ReceivedResponse,
@@ -178,6 +178,7 @@ async function assertCannotRefer(
   field: string,
 ): Promise<void> {
   const body = { ...JSON.parse(base.body ?? '{}'), [field]: randomUUID() }
+  // Replaces the UUID by the ID of a record of the run's account.
   const filled = await run.records.withReferences(operation, body)
   const probe = { ...base, body: JSON.stringify(filled) }
   const { status } = await run.send(operation, probe)

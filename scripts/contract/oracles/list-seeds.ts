@@ -80,12 +80,12 @@ function candidatesOf({ type, format, enum: options, items }: Schema, index: num
   }
 }
 
-/** `chooseOption` skips an enumeration with this many options, such as currencies: the few records
- *  cannot have them all. */
+/** `chooseOption` skips an enumeration with this many options or more, such as currencies: so few
+ *  records cannot have all options. */
 const TOO_MANY_OPTIONS = 10
 
-/** Updates the record with an option of the first short enumeration, another one for each `index`.
- *  The service may refuse the update. */
+/** Sets the first field with a short enumeration to an option that depends on `index`. The service
+ *  may refuse the update. */
 async function chooseOption(
   run: Run,
   update: Operation,

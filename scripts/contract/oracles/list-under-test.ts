@@ -78,8 +78,8 @@ export class ListUnderTest {
     return all
   }
 
-  /** Limits a list of more than `MAX_RECORDS` records to those after a time. Does nothing if the
-   *  list has no filter and sort for that time. */
+  /** Limits a list of more than `MAX_RECORDS` records to fewer than `maxSize`, the newest. Does
+   *  nothing if the list has no total, no `after` filter, or no sort by the filter's field. */
   async narrow(): Promise<void> {
     const { sort, page } = this.words
     const { response } = await this.#read({})

@@ -106,17 +106,15 @@ function toQuery({ parameter }: FilterParameter, values: string[]): Record<strin
 function* sortChecks(list: ListUnderTest): Generator<Check> {
   const { sort } = list.words
   const options = list.sortOptions()
-  const tried = options.map((option) => [option])
+  const combinations = options.map((option) => [option])
   const [first] = options
   const fieldOf = (option: string): string => readSort(option, sort).field
   const other = options.findLast((option) => fieldOf(option) !== fieldOf(first ?? ''))
-  if (first && other) tried.push([other, first], [first, other])
-  for (const fields of tried)
+  if (first && other) combinations.push([other, first], [first, other])
+  for (const sorts of combinations)
     yield {
-      what: `${sort.parameter}: ${fields.join(',')}`,
+      what: `${sort.parameter}: ${sorts.join(',')}`,
       perform: () =>
-        list.assertPage({ [sort.parameter]: fields }, (records) =>
-          applySort(records, sort, fields),
-        ),
+        list.assertPage({ [sort.parameter]: sorts }, (records) => applySort(records, sort, sorts)),
     }
 }

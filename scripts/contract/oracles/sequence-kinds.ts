@@ -16,8 +16,8 @@ export interface Reference {
   /** The name of the kind that the field refers to. */
   to: string
   isRequired: boolean
-  /** The effect on deletions of the record that the field refers to. `cleared`: a deletion sets the
-   *  field to null. `refused`: the service refuses a deletion. */
+  /** `cleared`: deleting the record that the field refers to sets the field to null. `refused`: the
+   *  service refuses to delete that record. */
   whenDeleted: 'cleared' | 'refused'
   /** Values that the record to which the field refers must have. */
   needs: JsonObject

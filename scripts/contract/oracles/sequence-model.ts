@@ -176,10 +176,10 @@ export class RecordModel {
     { json }: ReceivedResponse,
   ): void {
     const { updated, set_when = {} } = kind.words
-    const computed = [updated, ...Object.keys(set_when)]
+    const setByService = [updated, ...Object.keys(set_when)]
     const { properties = {} } = responseSchema(this.#run.contract, kind.get)
     for (const [name, actual] of Object.entries(json as JsonObject)) {
-      if (computed.includes(name)) continue
+      if (setByService.includes(name)) continue
       const difference = findDifference(properties[name] ?? {}, expected[name], actual, name)
       if (difference !== undefined) throw broken(request, difference)
     }
@@ -211,8 +211,8 @@ export class RecordModel {
     )
   }
 
-  /** Throws unless the deletion of the record that `field` refers to has set `field` to null. Puts
-   *  the new version of `record` into the model. */
+  /** Throws unless `field` is null, after the record that it referred to is deleted. Puts the new
+   *  version of `record` into the model. */
   async #assertCleared(record: ModelRecord, { field }: Reference): Promise<void> {
     const { request, response } = await this.#read(record)
     this.#assertFields(request, record, { ...record.fields, [field]: null }, response)

@@ -47,8 +47,8 @@ async function assertOneUpdate(run: Run, kind: LinkedKind, model: RecordModel): 
   await assertOneSuccess(run, record, changing.slice(-2), { 'If-Match': record.tag })
 }
 
-/** Throws unless exactly one of two simultaneous changes to final states, which no other state can
- *  follow, succeeds. */
+/** Throws unless exactly one of two simultaneous changes to different final states succeeds. No
+ *  other state can follow a final one. */
 async function assertOneState(run: Run, kind: LinkedKind, model: RecordModel): Promise<void> {
   const [record] = model.listLive(kind)
   if (record === undefined) return

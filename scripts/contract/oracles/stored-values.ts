@@ -59,7 +59,8 @@ function assertReturned(
   }
 }
 
-/** Throws unless each field in `set_when` has a value exactly if the record meets its condition. */
+/** A field in `set_when` must have a value if the record meets its condition, and null if not.
+ *  Throws otherwise. */
 export function assertRules(
   { set_when = {} }: RecordWords,
   request: Request,

@@ -36,9 +36,8 @@ export async function* updateChecks(run: Run, operation: Operation): AsyncGenera
   for (const [name, { nullable }] of ordered) if (nullable) yield check(name, 'null', null)
 }
 
-/** The first options of an enumeration, or two short values if the schema is no enumeration. Then
- *  the last of the `limitValues` that is not null, for example the longest text or the largest
- *  number. */
+/** The first options of an enumeration; for any other schema, two short values. Also the last of
+ *  the `limitValues` that is not null, for example the longest text or the largest number. */
 function chooseValues(schema: Schema): NamedValue[] {
   const values = schema.enum ? schema.enum.slice(0, MAX_OPTIONS) : variants(schema, 2)
   const last = limitValues(schema)
@@ -61,11 +60,11 @@ async function updateOne(
   // A rule that the schema does not express can refuse the value.
   if (response.status !== operation.success.status) return
   const after = response.json as JsonObject
-  assertOthersUnchanged(run, operation, { request, before, after })
+  assertChanges(run, operation, { request, before, after })
   await assertStored(run, operation, request, response)
 }
 
-function assertOthersUnchanged(
+function assertChanges(
   { contract }: Run,
   operation: Operation,
   { request, before, after }: { request: Request; before: JsonObject; after: JsonObject },

@@ -85,7 +85,7 @@ async function sendValid(run: Run, operation: Operation, input: Input): Promise<
     status === operation.success.status ||
     (status === 304 && 'If-None-Match' in request.headers) ||
     (status === 412 && 'If-Match' in request.headers) ||
-    (status === 422 && (isTooLarge(run, input) || countRefusals(run, operation, response)))
+    (status === 422 && (isTooLarge(run, input) || coverRefusals(run, operation, response)))
   if (!isFine)
     throw new ContractBroken(
       'positive_data_acceptance',
@@ -112,9 +112,9 @@ function isTooLarge({ contract }: Run, { body }: Input): boolean {
   return jsonBytes(body) > readMaxRecordBytes(contract)
 }
 
-/** Counts the errors that `x-refusals` explains. Returns whether there are errors, and `x-refusals`
- *  explains each of them. */
-function countRefusals(run: Run, operation: Operation, response: ReceivedResponse): boolean {
+/** Adds the errors that `x-refusals` explains to the coverage. Returns whether there are errors and
+ *  `x-refusals` explains each of them. */
+function coverRefusals(run: Run, operation: Operation, response: ReceivedResponse): boolean {
   const { contract, coverage } = run
   const errors = Object.entries(fieldErrors(contract, operation, response))
   const refusals = errors.map(([field, messages]) => ({

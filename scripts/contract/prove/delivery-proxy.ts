@@ -1,4 +1,4 @@
-/** A proxy between the service and the receiver of the contract tests, which changes deliveries. */
+/** A proxy that changes deliveries between the service and the receiver of the contract tests. */
 import { text } from 'node:stream/consumers'
 import type { Delivery } from '../../words/deliveries.ts'
 import { type LoopbackServer, startLoopbackServer } from '../loopback-server.ts'

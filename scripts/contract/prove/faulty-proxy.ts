@@ -22,8 +22,7 @@ export interface ProxyResponse {
 
 export type Forward = (request: ProxyRequest) => Promise<ProxyResponse>
 
-/** The hooks run in this order. Each is optional. `changeRequest` and `changeResponse` return the
- *  parts to replace. */
+/** Hooks run in this order. `changeRequest` and `changeResponse` return the parts to replace. */
 export interface ProxyHooks {
   changeRequest?(request: ProxyRequest): Partial<ProxyRequest>
   /** Responds instead of the service. Undefined: the service responds. */

@@ -141,8 +141,8 @@ export function queryOf(path: string): URLSearchParams {
   return new URLSearchParams(path.split('?')[1] ?? '')
 }
 
-/** Replaces the end of the ID with which the path ends, so that no record has the new ID. `path`
- *  can also be the ID alone. */
+/** Changes the ID at the end of the path to one that no record has. `path` can also be the ID
+ *  alone. */
 export function withOtherId(path: unknown): string {
   return `${String(path).slice(0, -4)}0000`
 }

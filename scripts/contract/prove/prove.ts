@@ -23,10 +23,10 @@ interface Score {
   faults: number
 }
 
-type Tested = Pick<Run, 'contract' | 'validators' | 'target'>
+type TestedService = Pick<Run, 'contract' | 'validators' | 'target'>
 
 export async function prove(
-  service: Tested,
+  service: TestedService,
   faults: SeededFault[],
   seed: number,
 ): Promise<Proof[]> {
@@ -60,7 +60,7 @@ const SEQUENCES = 20
 /** Tests the fault's operation. Returns the first failure, or else a status, event or field that
  *  never occurred. Null: the tests do not find the fault. */
 async function testFault(
-  { contract, validators, target }: Tested,
+  { contract, validators, target }: TestedService,
   { category, operation, hooks, deliveryHook }: SeededFault,
   seed: number,
 ): Promise<string | null> {
@@ -69,7 +69,7 @@ async function testFault(
   const coverage = new Coverage(contract, ids, {
     hasRestrictedKey: target.restrictedKey !== undefined,
   })
-  let found: string | null = null
+  let foundBy: string | null = null
   const sequences = category === 'sequences' ? SEQUENCES : 1
   const firstOracle = LIKELY_ORACLES[category]
   const options = { ids, seed, randomRequests: 1, sequences, firstOracle }
@@ -85,15 +85,15 @@ async function testFault(
     options,
     coverage,
     onCase: ({ name, failures: [failure] }) => {
-      if (failure) found ??= `${name}: ${failure.what}: ${failure.message}`
-      return found !== null
+      if (failure) foundBy ??= `${name}: ${failure.what}: ${failure.message}`
+      return foundBy !== null
     },
     toCurl: ({ method, path }) => `${method} ${path}`,
   }).catch((error: Error) => {
-    found ??= error.message
+    foundBy ??= error.message
   })
   const missing = coverage.listCells().find(isMissing)
-  return found ?? (missing ? `the ${missing.kind} ${missing.name} never occurred` : null)
+  return foundBy ?? (missing ? `the ${missing.kind} ${missing.name} never occurred` : null)
 }
 
 /** Sends the deliveries of the target's webhooks through a proxy, which changes them. */

@@ -44,7 +44,6 @@ export interface Keys {
   restrictedKey: string
 }
 
-/** Returns a function that creates a fault of the category. */
 export function faultFactory(category: Category) {
   return (what: string, operation: Operation, hooks: ProxyHooks): SeededFault => ({
     category,

@@ -6,7 +6,6 @@ import type { Refusal } from '../refusals.ts'
 import type { Case, Failure } from '../suite.ts'
 import { describeUnused, listStatuses, type Report } from './report.ts'
 
-/** A page with a table of the statuses and events of each operation, and with the failures. */
 export function contractPage(report: Report): string {
   const { url, seed, error, dredd, cases, cells, untested, unused, refusals } = report
   const statuses = listStatuses(cells)

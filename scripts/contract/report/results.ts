@@ -1,4 +1,4 @@
-/** The results of a run in the form of `muster lint` and `muster diff`, for annotations and
+/** The results of a run in the form that `muster lint` and `muster diff` share, for annotations and
  *  Markdown. */
 import type { Contract } from '../../model/contract.ts'
 import { lineOf } from '../../model/source.ts'

@@ -6,13 +6,12 @@ import { isValid } from './validity.ts'
 /** Longer enumerations are tried with their first and last value only. */
 const MAX_TRIED_OPTIONS = 10
 
-/** A value and its special property, for example `full_name: 200 characters`. */
 export interface NamedValue {
+  /** What is special about the value, for example `full_name: 200 characters`. */
   what: string
   value: unknown
 }
 
-/** Valid values at each limit of the schema. */
 export function limitValues(schema: Schema): NamedValue[] {
   return [
     ...limitsOfType(schema).filter(({ value }) => isValid(schema, value)),
@@ -164,7 +163,6 @@ export function objectLargerThan(bytes: number, schema: Schema): object | undefi
   return jsonBytes(body) > bytes ? body : undefined
 }
 
-/** The size of the value as JSON. */
 export function jsonBytes(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value) ?? '')
 }

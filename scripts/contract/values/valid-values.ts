@@ -54,7 +54,7 @@ const FORMATS: Record<string, fc.Arbitrary<string>> = {
   email: fc.emailAddress(),
   'date-time': fc
     .tuple(
-      // A day inside the years 1000 to 2999, so that no offset moves a time out of these years.
+      // A day from the ends of the years 1000 to 2999: no offset moves a time out of these years.
       fc.date({ min: new Date('1000-01-02'), max: new Date('2999-12-30'), noInvalidDate: true }),
       fc.constantFrom('Z', '+00:00', '-11:30', '+14:00'),
     )
@@ -63,17 +63,17 @@ const FORMATS: Record<string, fc.Arbitrary<string>> = {
 
 function texts(schema: Schema): fc.Arbitrary<string> {
   const { format, pattern, minLength = 0, maxLength } = schema
-  const takes = (text: string): boolean => isValid(schema, text)
-  if (format !== undefined) return (FORMATS[format] ?? unknownFormat(format)).filter(takes)
+  const isValidText = (text: string): boolean => isValid(schema, text)
+  if (format !== undefined) return (FORMATS[format] ?? unknownFormat(format)).filter(isValidText)
   if (restrictsWholeText(pattern))
-    return fc.stringMatching(new RegExp(pattern, 'u'), { size: TEXT_SIZE }).filter(takes)
+    return fc.stringMatching(new RegExp(pattern, 'u'), { size: TEXT_SIZE }).filter(isValidText)
   const size = { minLength, maxLength, size: TEXT_SIZE } as const
   return fc
     .oneof(
       fc.string({ unit: 'grapheme-ascii', ...size }),
       fc.string({ unit: 'binary', ...size }).map(withoutNul),
     )
-    .filter(takes)
+    .filter(isValidText)
 }
 
 /** Whether random text hardly ever matches the pattern. Random text nearly always matches patterns

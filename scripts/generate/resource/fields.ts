@@ -151,9 +151,9 @@ function referenceOf(contract: Contract, place: Place, type: string): Reference 
   return reference
 }
 
-/** `initial` of the field: its default. Without a default, it is undefined for a required field and
- *  null for a nullable one. For an enumeration that create requests cannot have, it is the first
- *  value. Throws `ContractError` at the field of `owner` for any other field without a default. */
+/** The default of the field. A field without one gets undefined if it is required, null if it is
+ *  nullable, or the first value of its enumeration if create requests cannot have the field. Throws
+ *  `ContractError` for any other field without a default. */
 function initialOf(owner: Located<Schema>, field: Field, { value }: Located<Schema>): unknown {
   const { name, creation, isRequired, nullable, options } = field
   const byDefault = readDefault(creation ?? {}) ?? readDefault(value)

@@ -14,7 +14,7 @@ import type { Resource } from './resource.ts'
 const SEED_VARIANTS = [0, 1, 0, 2, 1, 0]
 /** The indexes of the seeds that have null in the nullable fields of filters and sorts. */
 const SEEDS_WITHOUT_VALUE = [2, 5]
-/** The index of the seed that the update changes, and with whose values the filters are tested. */
+/** The index of the seed that the update changes. The test cases of the filters use its values. */
 const CHANGED_SEED = 1
 
 type Body = Record<string, unknown>
@@ -123,8 +123,8 @@ function renderSeededId({ type, index }: SeededId): string {
 const HOUR_MS = 3_600_000
 const START = '2026-03-02T09:00:00.000Z'
 
-/** The value of the field in a variant. `value` is the field's value in the example. Variant 0 has
- *  this value too, but of an enumeration it has the first value. */
+/** The value of the field in a variant. An enumeration takes its options in turn. Any other field
+ *  starts from `value`, its value in the example. */
 function vary({ kind, options, creation = {} }: Field, value: unknown, variant: number): unknown {
   const values = creation.enum ?? options
   if (values) return values[variant % values.length]
@@ -151,8 +151,8 @@ function isPlainText({ pattern }: Schema): boolean {
   return pattern === undefined || pattern === TEXT_PATTERN || isNotBlankPattern(pattern)
 }
 
-/** The body of the update. It sets the first field with a filter that only updates can set and that
- *  is no reference. Undefined if there is no such field. */
+/** The body of the update. It sets the first field that has a filter, is no reference, and is set
+ *  by updates only. Undefined if there is no such field. */
 function changeOf({ fields, filters }: Resource): Body | undefined {
   const isSetByUpdateOnly = ({ creation, change }: Field): boolean => !creation && !!change
   const field = fields.find(

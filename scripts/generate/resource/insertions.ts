@@ -21,7 +21,7 @@ export function insertionsFor(resource: Resource): Insertion[] {
   const removal = resource.delete ? 'Clients and users delete records' : 'Deleted with the account'
   return [
     {
-      // At the end of FIXTURES: a resource stands below those that its seeds refer to.
+      // At the end of FIXTURES: the seeds of a resource refer only to resources above it.
       file: 'test/resources.ts',
       after: /^const FIXTURES: [\s\S]*?\n(?=\}\n)/gm,
       text: renderFixture(resource),

@@ -69,7 +69,6 @@ function assertComparison(filter: string, parameter: Parameter, fields: Field[])
     )
 }
 
-/** The text fields that a search looks into. */
 function readSearch(parameter: Parameter, fields: Field[]): string[] {
   const { match, fields: names = [], ignore_case } = ruleOf(parameter)
   const texts = fields.filter(({ kind, options }) => kind === 'text' && !options)
@@ -84,7 +83,6 @@ function readSearch(parameter: Parameter, fields: Field[]): string[] {
   return names
 }
 
-/** The fields of the sorts, without `-`. */
 function readSorts({ sources }: Contract, { parameters }: Operation, fields: Field[]): string[] {
   const sort = parameters.find(({ name }) => name === 'sort')
   if (!sort) return []

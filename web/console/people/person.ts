@@ -10,7 +10,7 @@ export const CRUMBS = [{ label: 'People', to: '/people' }]
 
 export interface Person extends User {
   hasJoined: boolean
-  /** Epoch milliseconds, in the past for an expired link. Undefined without a link. */
+  /** Expiry of the user's one-time link, in epoch milliseconds. Undefined without a link. */
   linkExpiresAt: number | undefined
 }
 

@@ -28,8 +28,8 @@ export function fieldOptions(field: FormField, context: ControlContext): FieldOp
   }
 }
 
-/** The field's own hint, or without one its description in the contract. Then its format, its
- *  limits and `storedValueNote`. */
+/** The field's own hint or, if it has none, its description in the contract. After that, the
+ *  format, the limits and `storedValueNote`. */
 export function fieldHint(field: FormField, context: ControlContext): Content {
   const { schema, kind } = field
   const { description, maxLength, minimum, maximum } = schema

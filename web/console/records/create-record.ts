@@ -1,4 +1,3 @@
-/** The form that creates a record. */
 import { StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'

@@ -4,8 +4,8 @@ import type { FormField } from './field.ts'
  *  the path adds other state, such as the kind in `screening_questions.0.expected:kind`. */
 export type Draft = URLSearchParams
 
-/** The inputs of the field and its parts as one text. Equal texts mean equal values: the text
- *  leaves out empty inputs and the number of groups. */
+/** The inputs of the field and its parts as one text. Leaves out empty inputs and the number of
+ *  groups, so that equal values give equal texts. */
 export function serializeField(draft: Draft, { path }: Pick<FormField, 'path'>): string {
   const inputs = [...draft].filter(
     ([name, value]) => belongsTo(name, path) && value !== '' && name !== countName(path),
@@ -54,7 +54,7 @@ export function groupCount(draft: Draft, { path, schema }: FormField): number {
   return Math.min((schema.maxItems ?? DEFAULT_MAX_GROUPS) + 1, count)
 }
 
-/** `0.key` for `screening_questions.0.key`. Undefined for the inputs of other fields. */
+/** `0.key` for `screening_questions.0.key`. Undefined if `name` is no part of the field. */
 function nameInField(name: string, path: string): string | undefined {
   return name.startsWith(`${path}.`) ? name.slice(path.length + 1) : undefined
 }

@@ -26,7 +26,7 @@ export interface FormField {
 export interface ReadContext {
   /** On creation, empty fields are omitted; an update sends them as null or empty. */
   isNew: boolean
-  /** Collects the errors of texts that cannot be converted. */
+  /** Collects the errors of texts that are not the number or JSON that their field needs. */
   problems: FieldErrors
 }
 

@@ -192,7 +192,7 @@ export function readField(
   return KINDS[field.kind].read(draft, field, context, current)
 }
 
-/** Whether the texts of the field represent exactly this value. */
+/** Whether the field has the texts that `writeField` would write for `value`. */
 export function matchesValue(draft: Draft, field: FormField, value: unknown): boolean {
   const expected = new URLSearchParams()
   writeField(expected, field, value)
@@ -236,7 +236,7 @@ function readParts(
 }
 
 /** Rejects a text in a number field, unless the text is the stored value. The contract would not
- *  reject the text, because it leaves the keys open. */
+ *  reject the text, because it has one schema for the values of all keys. */
 function readKeyedParts(
   draft: Draft,
   field: FormField,

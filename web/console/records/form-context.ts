@@ -25,8 +25,8 @@ export interface RecordForm {
   problem?: string
   /** Search results for the reference at this path. */
   suggestions?: { path: string; result: SearchResult }
-  /** Set if another user has updated the record meanwhile: the stored values of the fields that
-   *  this user changed, by field path. */
+  /** Set if another user has updated the record meanwhile. By field path: the stored values that
+   *  differ from what `user` entered. */
   stored?: Record<string, Content>
   hidden?: Record<string, string>
 }

@@ -151,8 +151,7 @@ function findQuestions(names: string[], schema: Schema): Questions | undefined {
 }
 
 /** Finds the list of questions: its entries have a `key` and an expected answer. The expected
- *  answer is the property whose `x-by-option` has an option with the same types (`oneOf`) as an
- *  answer to the questions. */
+ *  answer is the property whose `x-by-option` has a schema with the same `oneOf` as an answer. */
 function findQuestionList(resource: Resource, answerSchema: Schema): QuestionList | undefined {
   for (const [listField, { items }] of recordFields(resource)) {
     const properties = items?.properties ?? {}

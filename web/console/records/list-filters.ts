@@ -25,7 +25,7 @@ export interface FilterContext {
   pairs: Pairs
   known: KnownRecords
   errors: FieldErrors
-  /** Search results by filter name, for a filter that holds a name instead of an ID. */
+  /** Search results by filter, for filters in which the user typed a record's name, not its ID. */
   suggestions?: Record<string, SearchResult>
 }
 

@@ -197,8 +197,6 @@ function fileLink({ resource, visit }: List, item: Item): Content {
 /** A text field that permits more characters has no column. */
 const MAX_COLUMN_CHARACTERS = 500
 
-/** Returns the fields that users write, except long texts. Adds other fields that are integers or
- *  enums, or that the list can be sorted or filtered by. Leaves out `id` and objects. */
 function listColumns({ resource, operation: { sorts, filters } }: List): [string, Schema][] {
   const { creation, change } = resource
   const writable = { ...creation?.properties, ...change?.properties }

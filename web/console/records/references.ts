@@ -118,8 +118,8 @@ const MAX_SEARCH_CHARACTERS = 200
 const MAX_COMPARED_NAMES = 100
 
 /** Records that match the text, the newest first. An empty text matches all. `others` are the texts
- *  in the other references of the form, by field. An ID among them restricts the search if the list
- *  can be filtered by its field: the form of a payment finds only tasks of its participant. */
+ *  in the form's other reference fields, by field name. A text that is an ID also filters the list,
+ *  if the list has a filter with that name: a payment's form finds only its participant's tasks. */
 export async function searchRecords(
   visit: Visit,
   resource: Resource,

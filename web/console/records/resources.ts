@@ -24,7 +24,7 @@ export function fieldLabel(name: string): string {
   return label(referencedResource(name)?.type ?? name)
 }
 
-/** The resource with this name in the `resource` of an export, for example `job_applications`. */
+/** `value`: a value of the field `resource` of exports, for example `job_applications`. */
 export function resourceByOption(value: unknown): Resource | undefined {
   return resources.find(({ slug }) => slug.replaceAll('-', '_') === value)
 }
@@ -80,7 +80,6 @@ export function resourcePath(
   return ['/records', slug, id, action].filter(Boolean).join('/')
 }
 
-/** The breadcrumbs: the list, and the record with its title. */
 export function recordCrumbs(
   resource: Resource,
   record?: { id: string; title: string },

@@ -24,8 +24,8 @@ export interface LoadedForm {
   known: KnownRecords
 }
 
-/** Loads the fields of the schema, with the parts that depend on the draft, and the records that
- *  the draft and `current` refer to. `current` is the stored record on an update. */
+/** Loads the fields of the schema and the records that the draft and `current` refer to. Fields can
+ *  have parts that depend on the draft. `current` is the stored record on an update. */
 export async function loadForm(
   visit: Visit,
   schema: Schema,
@@ -97,7 +97,8 @@ function withChoice(draft: Draft, choice = ''): Draft | undefined {
   return draft
 }
 
-/** Adds an empty group to `draft`. Undefined if `path` is not a list of groups. */
+/** Adds an empty group to `draft`. A list without groups already shows one empty group. Undefined
+ *  if `path` is not a list of groups. */
 function withGroup(draft: Draft, schema: Schema, path = ''): Draft | undefined {
   const field = groupsAt(schema, path)
   if (!field) return undefined

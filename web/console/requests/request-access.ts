@@ -5,8 +5,8 @@ import type { RequestEntry } from '../../../records/request-log.ts'
 import type { Module, User } from '../../../records/users.ts'
 import { hasPermission } from '../page.ts'
 
-/** The module of the operation's records if the user may not read them, so that the bodies are
- *  hidden. Undefined if the user may see the bodies. */
+/** The module of the operation's records, if the user may not read them: the bodies are hidden.
+ *  Undefined if the user may see the bodies. */
 export function findHiddenModule(user: User, operationId: string | null): Module | undefined {
   const resource = resources.find(({ operations }) =>
     Object.values(operations).some((id) => id === operationId),

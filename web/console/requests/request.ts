@@ -146,8 +146,8 @@ function isTruncated(text: string): boolean {
   return Buffer.byteLength(text) >= MIN_TRUNCATED_BYTES && !isJson(text)
 }
 
-/** Why a curl command would not repeat the whole request: a part that is not stored, or not
- *  completely. Undefined if all of it is stored. */
+/** Why a curl command could not repeat the request. Undefined if its path and its body are stored
+ *  completely. */
 function findUnstoredPart(request: RequestDetail, body: string | null): string | undefined {
   if (isPathCut(request)) return 'The path is longer than 2 KiB'
   if (body !== null && isTruncated(body)) return `The request body is ${bytes(64 * 1024)} or longer`

@@ -1,4 +1,4 @@
-/** The forms that start a bulk job. They count the deliveries before anything is sent. */
+/** The forms that start a bulk job. Before the start, they show how many deliveries the job has. */
 import { Refused } from '../../../errors.ts'
 import { countSelected } from '../../../records/bulk-batches.ts'
 import { type BulkKind, type BulkSelection, insertBulkJob } from '../../../records/bulk-jobs.ts'
@@ -83,7 +83,7 @@ function readBulkForm(
   return { selection, rate: Number(input.rate), input, errors }
 }
 
-/** Whether “From” may be empty. If so, `send_missed` starts at the time when the webhook was last
+/** Whether “From” may be empty. An empty “From” means the time when the webhook was last
  *  disabled. */
 function isSinceOptional({ disabledAt }: Webhook, kind: BulkKind): boolean {
   return kind === 'send_missed' && disabledAt !== null
@@ -99,7 +99,7 @@ async function bulkPage(
   const form = readBulkForm(visit, webhook, kind, typed)
   const { title, lead, path } = BULK_KINDS[kind]
   const url = `/console/webhooks/${webhook.id}/${path}`
-  // The form was just opened, so an empty field is not an error yet.
+  // An empty field of a form that was just opened is not an error yet.
   const isJustOpened = typed.size === 0
   const errors = isJustOpened ? {} : form.errors
   const hasProblem = problem !== undefined || hasErrors(errors)

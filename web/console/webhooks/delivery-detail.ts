@@ -167,7 +167,6 @@ function attemptItem(attempt: RecordedAttempt, now: Date, isLast: boolean): Html
   </li>`
 }
 
-/** Whether `attemptDetail` has anything to show: an IP address, phases or a response. */
 const hasDetail = ({ address, phases, responseHeaders, responseBody }: RecordedAttempt): boolean =>
   address !== null || phases !== null || responseHeaders !== null || responseBody !== null
 
@@ -202,7 +201,6 @@ const PHASE_NAMES: Record<keyof Phases, string> = {
 /** The least width of a phase, so that a short phase stays visible. */
 const MIN_SEGMENT_PERCENT = 0.5
 
-/** A bar with the duration of each phase of an attempt, and a legend. */
 function phaseBar(phases: Phases, durationMs: number): Html {
   const measured = (Object.keys(PHASE_NAMES) as (keyof Phases)[]).flatMap((name) => {
     const ms = phases[name]

@@ -78,8 +78,8 @@ function alertOf(visit: Visit, { id, disabledAt }: Webhook, health: WebhookHealt
   </aside>`
 }
 
-/** `since` is null if an attempt that was in flight when the service disabled the webhook has
- *  succeeded later. */
+/** `since` is null if an attempt was in flight when the service disabled the webhook, and then
+ *  succeeded. */
 function outageText(since: number | null): Content {
   return since !== null && html`No attempt has succeeded since ${moment(since)}.`
 }

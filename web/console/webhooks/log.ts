@@ -207,9 +207,9 @@ function logPager(
   { search, input, isFirstPage }: LogQuery,
   { deliveries, nextFrom, isCutShort }: FoundDeliveries,
 ): Html {
-  // The next page in the direction of this search starts from `nextFrom`. The page in the opposite
-  // direction starts from the delivery at the opposite end of this page. If this page is empty, it
-  // starts from the `newerThan` or `olderThan` of this search.
+  // `nextFrom` is the start of the next page in the direction of this search. The other direction
+  // starts from the delivery at that end of this page or, on an empty page, from where this search
+  // started.
   const isTowardsNewer = search.newerThan !== undefined
   const older = isTowardsNewer ? (deliveries.at(-1)?.id ?? search.newerThan) : nextFrom
   const newer = isTowardsNewer ? nextFrom : (deliveries[0]?.id ?? search.olderThan)

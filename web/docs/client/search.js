@@ -66,8 +66,8 @@ function resultUrl(target) {
 
 function activate(position) {
   active = position
-  for (const [index, item] of [...list.children].entries())
-    item.setAttribute('aria-selected', String(index === position))
+  for (const [other, item] of [...list.children].entries())
+    item.setAttribute('aria-selected', String(other === position))
   const item = list.children[position]
   item?.scrollIntoView({ block: 'nearest' })
   if (item) input.setAttribute('aria-activedescendant', item.id)

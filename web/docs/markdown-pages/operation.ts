@@ -1,4 +1,3 @@
-/** The Markdown of an operation's page. */
 import { STATUS_CODES } from 'node:http'
 import type {
   Operation,

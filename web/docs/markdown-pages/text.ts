@@ -3,7 +3,6 @@ import { type Content, html } from '../../shared/html.ts'
 import type { ApiEvent } from '../api.ts'
 import type { PageContext } from '../page.ts'
 
-/** Joins the blocks that are not empty, with an empty line between them. */
 export function joinBlocks(blocks: (string | false | undefined)[]): string {
   return `${blocks
     .filter((block) => block)
@@ -28,8 +27,8 @@ export function exampleBlock(value: unknown): string | undefined {
     : codeBlock(JSON.stringify(value, null, 2), 'json')
 }
 
-/** Converts a short fragment of HTML to Markdown. Of elements other than code and links, only the
- *  text stays. */
+/** Converts a short fragment of HTML to Markdown. Keeps code and links, and only the text of other
+ *  elements. */
 export function inlineText(content: Content): string {
   return html`${content}`.text
     .replace(/<code[^>]*>(.*?)<\/code>/gs, '`$1`')

@@ -5,8 +5,8 @@ import type { DocsPage, PageContext } from '../page.ts'
 import { constraintList, fieldList, formatType } from '../schema.ts'
 
 export function schemasPage(context: PageContext): DocsPage {
-  // For a plain document (`Api.isPlain`), each schema lists one level of fields here: each
-  // component has its own section.
+  // Only a plain document (`Api.isPlain`) has a `maxDepth`. One level is enough on this page,
+  // because each component has its own section.
   const shallow = { ...context, maxDepth: context.maxDepth && 1 }
   return {
     title: 'Schemas',

@@ -81,8 +81,6 @@ function textInput(
     autocomplete="off" spellcheck="false"${attributes}>`
 }
 
-/** The default, if there is one. Otherwise the example of a path parameter, or the first two
- *  options of an array parameter. */
 function findPlaceholder(
   { follow }: Api,
   { in: place, example }: Parameter,

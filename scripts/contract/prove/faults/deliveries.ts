@@ -27,11 +27,11 @@ export function deliveryFaults(contract: Contract): SeededFault[] {
     hooks: {},
     deliveryHook,
   })
-  const headers = listDeliveryHeaders(contract)
+  const specs = listDeliveryHeaders(contract)
   return [
-    ...attemptFaults(headers).map(([what, hook]) => fault('deliveries', what, hook)),
-    ...bodyFaults(headers).map(([what, hook]) => fault('deliveries', what, hook)),
-    ...signatureFaults(headers).map(([what, hook]) => fault('signatures', what, hook)),
+    ...attemptFaults(specs).map(([what, hook]) => fault('deliveries', what, hook)),
+    ...bodyFaults(specs).map(([what, hook]) => fault('deliveries', what, hook)),
+    ...signatureFaults(specs).map(([what, hook]) => fault('signatures', what, hook)),
   ]
 }
 
@@ -39,13 +39,13 @@ type NamedFault = [string, DeliveryHook]
 
 /** Changes each delivery, and signs it again. */
 const changeDelivery =
-  (headers: DeliveryHeader[], change: Change): DeliveryHook =>
+  (specs: DeliveryHeader[], change: Change): DeliveryHook =>
   (delivery, deliver, secret) =>
-    deliver(sign(headers, { ...delivery, ...change(delivery) }, secret))
+    deliver(sign(specs, { ...delivery, ...change(delivery) }, secret))
 
-function sign(words: DeliveryHeader[], delivery: Delivery, secret: string): Delivery {
+function sign(specs: DeliveryHeader[], delivery: Delivery, secret: string): Delivery {
   const headers = { ...delivery.headers }
-  for (const { name, 'x-signature': signature } of words)
+  for (const { name, 'x-signature': signature } of specs)
     if (signature) headers[name] = signDelivery(signature, secret, { ...delivery, headers })
   return { ...delivery, headers }
 }
@@ -59,8 +59,8 @@ const withBody = (change: (payload: Record<string, unknown>) => object): Change 
 }
 
 /** Faults of attempts: their number, times and method, and what differs between them. */
-function attemptFaults(words: DeliveryHeader[]): NamedFault[] {
-  const idHeader = words.find((header) => header['x-equals'] === 'payload.id')?.name ?? ''
+function attemptFaults(specs: DeliveryHeader[]): NamedFault[] {
+  const idHeader = specs.find((header) => header['x-equals'] === 'payload.id')?.name ?? ''
   const withNewId = (delivery: Delivery): Delivery => {
     const id = randomUUID()
     return {
@@ -74,7 +74,7 @@ function attemptFaults(words: DeliveryHeader[]): NamedFault[] {
     const seen = new Set<string>()
     return (delivery, deliver, secret) => {
       const id = delivery.headers[idHeader] ?? ''
-      if (seen.has(id)) return deliver(sign(words, change(delivery), secret))
+      if (seen.has(id)) return deliver(sign(specs, change(delivery), secret))
       seen.add(id)
       return deliver(delivery)
     }
@@ -102,13 +102,13 @@ function attemptFaults(words: DeliveryHeader[]): NamedFault[] {
       'sends another body with the second attempt',
       changeLaterAttempts((delivery) => ({ ...delivery, body: `${delivery.body} ` })),
     ],
-    ['sends PUT', changeDelivery(words, () => ({ method: 'PUT' }))],
+    ['sends PUT', changeDelivery(specs, () => ({ method: 'PUT' }))],
   ]
 }
 
 /** Faults of headers and of the body. The signatures are right. */
-function bodyFaults(words: DeliveryHeader[]): NamedFault[] {
-  const named = (fits: (header: DeliveryHeader) => boolean) => words.find(fits)?.name ?? ''
+function bodyFaults(specs: DeliveryHeader[]): NamedFault[] {
+  const named = (fits: (header: DeliveryHeader) => boolean) => specs.find(fits)?.name ?? ''
   const time = named((header) => header['x-time-of'] !== undefined)
   const trace = named((header) => header['x-trace-of'] !== undefined)
   const id = named((header) => header['x-equals'] === 'payload.id')
@@ -146,12 +146,12 @@ function bodyFaults(words: DeliveryHeader[]): NamedFault[] {
     ['sends an additional field', withBody((payload) => ({ ...payload, created_at: 'now' }))],
     ['sends a form', () => ({ body: 'event=1' })],
   ]
-  return faults.map(([what, change]) => [what, changeDelivery(words, change)])
+  return faults.map(([what, change]) => [what, changeDelivery(specs, change)])
 }
 
 /** Faults of all signatures together, and of each alone. */
-function signatureFaults(words: DeliveryHeader[]): NamedFault[] {
-  const signed = words.flatMap(({ name, 'x-signature': signature }) =>
+function signatureFaults(specs: DeliveryHeader[]): NamedFault[] {
+  const signed = specs.flatMap(({ name, 'x-signature': signature }) =>
     signature ? [{ name, signature }] : [],
   )
   const each = (
@@ -169,7 +169,7 @@ function signatureFaults(words: DeliveryHeader[]): NamedFault[] {
   return [
     [
       'signs with another secret',
-      (delivery, deliver) => deliver(sign(words, delivery, OTHER_SECRET)),
+      (delivery, deliver) => deliver(sign(specs, delivery, OTHER_SECRET)),
     ],
     [
       'formats the body after it was signed',

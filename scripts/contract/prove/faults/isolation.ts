@@ -25,11 +25,10 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
         ),
       ) ?? create
   const isFromOther = ({ headers }: ProxyRequest) => headers.authorization === `Bearer ${otherKey}`
-  /** Replaces the key of the request with the key of the run. */
   const asRun = ({ headers }: ProxyRequest) => ({
     headers: { ...headers, authorization: `Bearer ${key}` },
   })
-  /** Serves requests of the other account from the account of the run. */
+  /** Serves requests of the other account as if they had the key of the run. */
   const confuseAccounts = (
     operation: Operation,
     fits = (_: ProxyRequest): boolean => true,

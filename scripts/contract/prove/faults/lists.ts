@@ -57,10 +57,10 @@ function filterFaults(lists: Operation[], words: ListWords): SeededFault[] {
   }
   const ignore = ({ list, filter }: ListFilter) =>
     onQuery(list, (query) => query.delete(filter.parameter.name))
-  /** Keeps a record if at least one of its fields that the filter names passes `keeps`. `value` is
-   *  the value of the filter in the query. */
+  /** Keeps a record if at least one of the filter's fields passes `keeps`. `text` is the field in
+   *  the record, and `value` the filter in the query. */
   const narrow =
-    (keeps: (field: string, value: string) => boolean) =>
+    (keeps: (text: string, value: string) => boolean) =>
     ({ list, filter }: ListFilter) =>
       onItems(list, words, (records, { path }) => {
         const value = queryOf(path).get(filter.parameter.name)
@@ -69,8 +69,7 @@ function filterFaults(lists: Operation[], words: ListWords): SeededFault[] {
           filter.fields.some((field) => keeps(String(readField(record, field)), value)),
         )
       })
-  const includes = (field: string, value: string) =>
-    field.toLowerCase().includes(value.toLowerCase())
+  const includes = (text: string, value: string) => text.toLowerCase().includes(value.toLowerCase())
   const isArray = ({ parameter }: FilterParameter) => parameter.schema.value.type === 'array'
   const byOptions = (filter: FilterParameter) => filter.match === 'equals' && isArray(filter)
   const byText = (filter: FilterParameter) => filter.match === 'equals' && !isArray(filter)
@@ -92,12 +91,12 @@ function filterFaults(lists: Operation[], words: ListWords): SeededFault[] {
     ...faultIn(
       (filter) => isSearch(filter) && filter.ignore_case === true,
       'searches with respect to case',
-      narrow((field, value) => field.includes(value)),
+      narrow((text, value) => text.includes(value)),
     ),
     ...faultIn(
       isSearch,
       'searches the beginning of a text only',
-      narrow((field, value) => field.toLowerCase().startsWith(value.toLowerCase())),
+      narrow((text, value) => text.toLowerCase().startsWith(value.toLowerCase())),
     ),
     ...faultIn(
       (filter) => isSearch(filter) && filter.fields.length > 1,

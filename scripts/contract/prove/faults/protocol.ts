@@ -132,7 +132,7 @@ export function protocolFaults(contract: Contract): SeededFault[] {
   ]
 }
 
-/** At most one fault: the service never sends an optional field at the top level of a response. */
+/** A fault for the first optional field at the top level of a response. Empty without one. */
 export function optionalFieldFaults(contract: Contract): SeededFault[] {
   return contract.operations
     .flatMap((operation) =>

@@ -197,7 +197,7 @@ interface Field {
   schema: Schema
 }
 
-/** The first field whose schema fits, in the bodies of the creates. */
+/** The first field of a create request whose schema fits. */
 function findField(
   contract: Contract,
   resources: Resource[],
@@ -209,7 +209,6 @@ function findField(
   return undefined
 }
 
-/** Faults of defaults, and of values of each type. */
 function valueFaults(contract: Contract, resources: Resource[]): SeededFault[] {
   /** A fault of the first field that fits. Keeps the value of the field if `change` returns
    *  undefined. */
