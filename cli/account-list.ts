@@ -11,7 +11,7 @@ export function addList(account: Command, shell: Shell): void {
     .description('List the accounts, oldest first, with the emails of their Account Owners.')
     .option(
       '--deleted',
-      'list the deleted accounts instead: their IDs, times and numbers of erased rows',
+      'list the deleted accounts instead: their IDs, deletion times and numbers of erased rows',
     )
     .addHelpText(
       'after',

@@ -6,7 +6,7 @@ import { type Db, openDatabase } from '../records/database/open.ts'
 import { assertSchema } from '../records/database/schema-difference.ts'
 import { countUndelivered } from '../records/reports/database-state.ts'
 import type { Config } from '../server/config.ts'
-import { isRotated } from '../webhooks/rotate-secret-key.ts'
+import { checkRotated } from '../webhooks/rotate-secret-key.ts'
 import { proveSecretKeys } from '../webhooks/secret-keys.ts'
 import { secretKeysOf } from '../webhooks/transport/secret.ts'
 import { acquireServeLock } from './serve-lock.ts'
@@ -107,7 +107,7 @@ async function assertCopyable(source: Db, { database, secretKeys }: Config): Pro
     throw new Refused(
       'The database in DATA_DIR has no accounts. Set DATA_DIR to the folder to copy.',
     )
-  if (!(await isRotated(source, secretKeys)))
+  if (!(await checkRotated(source, secretKeys)))
     throw new Refused(
       'The rotation of the secret key has not finished. Run "muster secret-key rotate" first.',
     )

@@ -72,6 +72,7 @@ function format(outcomes: Outcome[]): string {
     failures.map((failure) => `FAIL  ${operation}: ${failure}`),
   )
   const requests = outcomes.reduce((sum, outcome) => sum + outcome.requests, 0)
-  const verdict = failures.length === 0 ? 'the document holds.' : `${failures.length} failed.`
+  const verdict =
+    failures.length === 0 ? 'all responses match the document.' : `${failures.length} failed.`
   return [...failures, `${outcomes.length} operations, ${requests} requests: ${verdict}`].join('\n')
 }

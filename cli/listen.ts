@@ -56,7 +56,7 @@ export function addCommand(program: Command, shell: Shell): void {
     .option(
       '--secret <secret>',
       "the webhook's signing secret, or - to read it from standard input; " +
-        'respond 403 to deliveries that it did not sign',
+        'respond 403 to deliveries that are not signed with it',
       parseSigningSecret,
     )
     .option(

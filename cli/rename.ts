@@ -24,10 +24,10 @@ the tool chain have a made-up resource. A name stays where it means that resourc
 A field is renamed in the schemas of its record and of the bodies to create and update it, in their examples, in
 filters and sorts, and in the handlers, the records file, the tests and the test data of the resource. A new
 migration renames the column. A field that a discriminator names is renamed there, too, and in all alternatives.
-Other resources can have a field of the same name, so mentions in other files about the record are listed.
+Other resources can have a field of the same name, so mentions in other files about the record are only listed.
 
-In a service that muster init created, an operation that is a common word, such as login, is renamed in the document, its
-handler and imports of it. Its other mentions are listed. A field is renamed in its schema, and in the handlers that
+In a service that muster init created, an operation that is a common word, such as login, is renamed in the document, in its
+handler, and where that handler is imported. Its other mentions are listed. A field is renamed in its schema, and in the handlers that
 use the schema if no other schema has the field. Its other mentions are listed, examples among them.
 ${examples(
   'muster rename getVenue readVenue',

@@ -19,8 +19,6 @@ export function parseRoot(argument: string): string {
 export function parseDocumentRoot(argument: string): string {
   const root = parseRoot(argument)
   if (!hasPlainDocument(root))
-    throw new InvalidArgumentError(
-      'It has the contracts of an installation: run the command there, without --root.',
-    )
+    throw new InvalidArgumentError('It is a copy of Muster: run the command there, without --root.')
   return root
 }

@@ -3,7 +3,7 @@ import { Refused } from '../errors.ts'
 import { withSetupLock } from '../records/database/migrate.ts'
 import {
   abandonLostKey,
-  isRotated,
+  checkRotated,
   type Reencrypted,
   reencryptSecrets,
   startRotation,
@@ -64,7 +64,7 @@ function prepareRotation({ db, config }: CommandDatabase): Promise<void> {
   return withSetupLock(config.database, async () => {
     // Not needed if the operator has set a new SECRET_KEY, or an interrupted rotation has created
     // one: that key does not encrypt all secrets yet.
-    const needsNewKey = await isRotated(db, secretKeys)
+    const needsNewKey = await checkRotated(db, secretKeys)
     if (needsNewKey) {
       if (!secretKeyFiles)
         throw new Refused(

@@ -91,7 +91,7 @@ export async function assertExportQuotas(
   if (unfinished >= unfinished_exports)
     throw new StatusError(
       429,
-      `Your account has ${countNoun(unfinished_exports, 'unfinished export')}, the most at once. ` +
+      `Your account has ${countNoun(unfinished_exports, 'unfinished export')}, which is the limit. ` +
         'Wait until one of them has ended, or delete one.',
       { 'Retry-After': String(UNFINISHED_RETRY_SECONDS) },
     )

@@ -79,7 +79,7 @@ export async function insertParticipant(
     updated_at: now.getTime(),
   }
   const participant = fromRow(row)
-  await scope.insert('participants', { ...row, ...searchColumns(participant) }, toTaken)
+  await scope.insert('participants', { ...row, ...searchColumns(participant) }, toEmailTaken)
   await insertTags(scope, participant)
   return participant
 }
@@ -102,7 +102,7 @@ export async function updateParticipantFields(
   }
   const update = scope.rows('participants').where({ id: current.id }).update(row)
   await update.catch((error: unknown) => {
-    throw toTaken(error)
+    throw toEmailTaken(error)
   })
   if (tags) {
     await scope.rows('participant_tags').where({ participant_id: current.id }).delete()
@@ -119,7 +119,7 @@ async function insertTags(scope: WriteScope, { id, tags }: Participant): Promise
   )
 }
 
-function toTaken(error: unknown): unknown {
+function toEmailTaken(error: unknown): unknown {
   const index = uniqueViolation(error)
   if (index?.includes('email_key'))
     return new InvalidInput({ email: ['is used by another participant.'] })

@@ -38,7 +38,7 @@ function throwTooMany(ctx: Context, limit: number): never {
   const requests = limit === 1 ? 'request' : 'requests'
   return ctx.throw(
     429,
-    `You have ${limit} ${requests} in progress, the most at once. ` +
+    `You have ${limit} ${requests} in progress, which is the limit. ` +
       'Wait until one of them has ended.',
     { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } },
   )

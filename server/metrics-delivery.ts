@@ -80,7 +80,7 @@ export function reportDeliveries(registry: Registry, engine: Engine): void {
   )
   gauge(
     'muster_delivery_oldest_due_seconds',
-    'How long the attempt that waits longest has been due, over all workers.',
+    'How long ago the earliest scheduled attempt became due, over all workers. 0: no attempt is due.',
     async () => (await engine.oldestDueAgeMs()) / 1000,
   )
   const attempts = new Counter({

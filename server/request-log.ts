@@ -145,7 +145,7 @@ function toEntry(
 function withinLimit(entry: LoggedRequest, dailyBytes: DailyBytes, now: Date): LoggedRequest {
   const { accountId, path, requestBody, responseBody } = entry
   const bodyBytes = Buffer.byteLength(requestBody ?? '') + Buffer.byteLength(responseBody ?? '')
-  if (dailyBytes.use(accountId, path.length + bodyBytes, now)) return entry
+  if (dailyBytes.use(accountId, Buffer.byteLength(path) + bodyBytes, now)) return entry
   return { ...entry, requestBody: null, responseBody: null, omittedBytes: bodyBytes }
 }
 

@@ -55,7 +55,7 @@ export function findOperation(
   if (operationId !== undefined) ctx.set(deprecationHeaders(operations[operationId]))
   assertAuthenticated(ctx, operationId)
   if (operationId === undefined)
-    return ctx.throw(405, `${ctx.method} is not possible here; ${route.allow} are.`, {
+    return ctx.throw(405, `${ctx.method} is not possible here. Use ${route.allow}.`, {
       headers: { Allow: route.allow },
     })
   return operationId

@@ -18,16 +18,16 @@ import {
 /** The webhooks of a batch stay locked until the batch is committed, and their attempts wait. */
 const BATCH_SIZE = 100
 
-/** Whether the newest key encrypts all secrets. If the database has no check value
+/** Returns whether the newest key encrypts all secrets. If the database has no check value
  *  (`checkValueOf`) yet, stores one. Throws `WrongSecretKey` if the keys do not fit the
  *  database. */
-export async function isRotated(db: Db, keys: SecretKeys): Promise<boolean> {
+export async function checkRotated(db: Db, keys: SecretKeys): Promise<boolean> {
   const { current, previous } = await transaction(db, (trx) => lockSecretKeys(trx, keys))
   return current === checkValueOf(keys.newest()) && previous === undefined
 }
 
 /** Makes every node encrypt new secrets with the newest key. The previous key stays necessary until
- *  `reencryptSecrets` has finished. Throws `WrongSecretKey` as `isRotated` does. */
+ *  `reencryptSecrets` has finished. Throws `WrongSecretKey` as `checkRotated` does. */
 export async function startRotation(db: Db, keys: SecretKeys): Promise<void> {
   await transaction(db, async (trx) => {
     const { current } = await lockSecretKeys(trx, keys, 'for update')

@@ -81,8 +81,8 @@ function describeProblem(
     checkValue !== undefined && findKey(keys, checkValue) !== undefined
   if (!isKnown(current))
     return isKnown(previous)
-      ? `${keys.place} has been replaced by a new key. Set SECRET_KEY to the new key and ` +
-          'SECRET_KEY_PREVIOUS to this one.'
+      ? `The database already uses a newer key than ${keys.place}. Set SECRET_KEY to the newer key, ` +
+          `and SECRET_KEY_PREVIOUS to the key in ${keys.place}.`
       : describeWrongKey(keys)
   if (previous === undefined || isKnown(previous)) return undefined
   return (

@@ -113,7 +113,7 @@ const LIST = [
   {
     name: 'lists the right records',
     promise:
-      'Every filter, sort and page gives the records, and meta the counts, that follow from the whole list.',
+      'Every filter, sort and page returns the right records, and meta the right counts, compared with the whole list.',
     isFor: isRead,
     needs: 'x-lists, and an operation that returns a list',
     listChecks: listContentChecks,

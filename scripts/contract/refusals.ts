@@ -10,7 +10,8 @@ export interface Refusal {
 }
 
 export function describeRefusal({ field, message, count }: Refusal): string {
-  return `a rule that the schema does not express refused ${field} ${count} times: ${message}`
+  const times = count === 1 ? 'once' : `${count} times`
+  return `a rule that the schema does not express refused ${field} ${times}: ${message}`
 }
 
 export class Refusals {

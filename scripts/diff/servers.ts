@@ -43,7 +43,7 @@ function listUrls(contract: Contract, operation: Operation): string[] {
   const servers = valueAt(contract.openapi.root, serversPath(contract, operation)) as
     | Server[]
     | undefined
-  return (servers ?? [{ url: '/' }])
+  return (servers?.length ? servers : [{ url: '/' }])
     .flatMap(listVariants)
     .map((url) => url.replace(/(?<=.)\/$/, ''))
 }

@@ -186,7 +186,7 @@ function toQueryParameter(
     fail(schema.source, schema.path, `parameter ${name} of ${id} ${rule}`)
   if (type === 'array') {
     if (style === 'form' && explode === false) return { type: 'list' }
-    refuse('is an array: give it style: form and explode: false, a comma-separated list')
+    refuse('is an array: make it a comma-separated list with style: form and explode: false')
   }
   if (!['string', 'integer', 'number', 'boolean'].includes(String(type)))
     refuse('must be a string, integer, number, boolean or array')

@@ -204,10 +204,12 @@ function inlineForConsole(
   )
   const alternatives = whole.oneOf ?? []
   const tagName = findTag(alternatives)
-  if (tagName !== undefined)
-    return { ...mergeAlternatives(alternatives, tagName), description: whole.description }
+  const schema =
+    tagName === undefined
+      ? whole
+      : { ...mergeAlternatives(alternatives, tagName), ...whole, oneOf: undefined }
   return Object.fromEntries(
-    Object.entries({ ...whole, default: readDefault(whole) }).filter(
+    Object.entries({ ...schema, default: readDefault(whole) }).filter(
       ([keyword, value]) => CONSOLE_KEYWORDS.has(keyword) && value !== undefined,
     ),
   )

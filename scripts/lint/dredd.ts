@@ -32,7 +32,7 @@ function findParameterProblem(parameter: Parameter): string | undefined {
   if (where === 'query' && !/^\w+(\[\w+\])*$/.test(name))
     return 'must consist of letters, digits, _ and pairs of [], or Dredd drops the operation'
   if (required && example === undefined)
-    return 'is required and has no example, without which Dredd does not start: add one beside its schema'
+    return 'is required but has no example, so Dredd does not start: add an example beside its schema'
   return undefined
 }
 

@@ -49,7 +49,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   title: TEXT,
   description: TEXT,
   enum: {
-    name: 'a list of values',
+    name: 'a list of one or more values',
     isValid: (value) => Array.isArray(value) && value.length > 0,
   },
   required: {

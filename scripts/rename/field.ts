@@ -130,7 +130,7 @@ export function assertNames(contract: Contract, schemas: string[], name: FieldNa
     )
   const fields = fieldsOf(schema)
   const hint =
-    suggest(field, fields) || ', or only in a part of allOf: name the schema that declares it'
+    suggest(field, fields) || '. If a part of its allOf declares it, name the schema of that part'
   if (!fields.includes(field)) throw new Refused(`${schema} has no field ${field}${hint}`)
   const taken = schemas.find((other) => fieldsOf(other).includes(newField))
   if (taken) throw new Refused(`${taken} has a field ${newField} already: choose another name`)

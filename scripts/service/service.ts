@@ -140,7 +140,7 @@ function respondToOtherMethod(ctx: Context, allow: string): void {
     ctx.status = 204
     return
   }
-  throw new StatusError(405, `${ctx.method} is not possible here; ${allow} are.`)
+  throw new StatusError(405, `${ctx.method} is not possible here. Use ${allow}.`)
 }
 
 function byField(problems: Problem[]): Record<string, string[]> {

@@ -110,12 +110,12 @@ class Writer {
    *  quantifier allows 1. */
   private count(): number {
     const rest = this.pattern.slice(this.at)
-    const quantifier = /^([*+?]|\{(\d+)(,(\d*))?\})\??/.exec(rest)
+    const quantifier = /^([*+?]|\{(\d+)(?:,(\d*))?\})\??/.exec(rest)
     if (!quantifier) return 1
     this.at += quantifier[0].length
-    const [, , least, , most] = quantifier
+    const [text, , least, most] = quantifier
     if (least === undefined) return 1
-    const isNever = Number(most || 1) === 0
+    const isNever = Number(most || least) === 0 && !text.includes(',}')
     return Math.max(Number(least), isNever ? 0 : 1)
   }
 

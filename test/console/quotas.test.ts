@@ -47,6 +47,6 @@ it('an export above the quota of unfinished exports: 429 with the reason', async
   const refused = await create()
   expect(refused.status).toBe(429)
   expect(mainText(refused.text)).toContain(
-    'Your account has 1 unfinished export, the most at once.',
+    'Your account has 1 unfinished export, which is the limit.',
   )
 })

@@ -39,7 +39,8 @@ test('a request above the limit: 429, until one of the others has ended', async 
   const { status, headers, body } = await app.as({ key: otherKey }).get('/participants')
   expect(status).toBe(429)
   expect(body).toEqual({
-    message: 'You have 2 requests in progress, the most at once. Wait until one of them has ended.',
+    message:
+      'You have 2 requests in progress, which is the limit. Wait until one of them has ended.',
   })
   expect(headers.get('retry-after')).toBe('1')
   expect(Number(headers.get('x-ratelimit-remaining'))).toBeGreaterThan(0)

@@ -39,7 +39,7 @@ test('createExport: 429 above the limit of unfinished exports, until one has end
     expect(headers.get('retry-after')).toBe('10')
     expect(body).toEqual({
       message:
-        'Your account has 3 unfinished exports, the most at once. Wait until one of them has ended, or delete one.',
+        'Your account has 3 unfinished exports, which is the limit. Wait until one of them has ended, or delete one.',
     })
   }
   await writeFile(app, created[0])

@@ -6,7 +6,7 @@ import { activateSecret, findSealedSecrets, prepareSecret } from '../../records/
 import { insertWebhook } from '../../records/webhooks.ts'
 import {
   abandonLostKey,
-  isRotated,
+  checkRotated,
   reencryptSecrets,
   startRotation,
 } from '../../webhooks/rotate-secret-key.ts'
@@ -100,7 +100,7 @@ describe('the rotation of the secret key', () => {
       }
 
     await proveSecretKeys(db, both)
-    expect(await isRotated(db, both)).toBe(false)
+    expect(await checkRotated(db, both)).toBe(false)
     const [tenant] = tenants as [Tenant]
     expect(await tenant.write((scope) => findSealingKey(scope, both))).toBe(old)
     await startRotation(db, both)
@@ -116,7 +116,7 @@ describe('the rotation of the secret key', () => {
       throw new Error('interrupted')
     }
     await expect(reencryptSecrets(db, both, interrupt)).rejects.toThrow('interrupted')
-    expect(await isRotated(db, both)).toBe(false)
+    expect(await checkRotated(db, both)).toBe(false)
     const progress: number[][] = []
     const result = await reencryptSecrets(db, both, (...step) => progress.push(step))
     expect(result).toEqual({ webhooks: 120, unreadable: [] })
@@ -124,7 +124,7 @@ describe('the rotation of the secret key', () => {
       [100, 120],
       [120, 120],
     ])
-    expect(await isRotated(db, both)).toBe(true)
+    expect(await checkRotated(db, both)).toBe(true)
     await proveSecretKeys(db, onlyNew)
     for (const webhook of webhooks)
       expect(await secretWith(onlyNew, webhook.tenant, webhook.id)).toBe(webhook.secret)

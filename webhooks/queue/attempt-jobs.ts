@@ -214,7 +214,7 @@ export function hasJob({ lease }: AttemptWith<'lease'>): boolean {
 function affectedIds(response: object): Set<string> {
   const { settled } = response as { settled?: string[] }
   if (settled === undefined)
-    throw new Error('pg-boss did not return the jobs that a command reached')
+    throw new Error('pg-boss did not return the jobs that a command affected')
   return new Set(settled)
 }
 

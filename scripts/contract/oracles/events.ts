@@ -243,7 +243,10 @@ function assertSame(request: Request, emitted: ListedEvent[], expected: Expected
   for (const event of expected.map(describe)) {
     const index = unexpected.indexOf(event)
     if (index === -1)
-      throw broken(request, `did not emit ${event}, but ${unexpected.join(', ') || 'nothing'}`)
+      throw broken(
+        request,
+        `did not emit ${event}. Other events emitted: ${unexpected.join(', ') || 'none'}`,
+      )
     unexpected.splice(index, 1)
   }
   if (unexpected.length > 0)

@@ -39,7 +39,9 @@ async function assertRepeated(run: Run, operation: Operation, key: IdempotencyKe
   if (again.status !== first.status || again.text !== first.text)
     throw broken(
       request,
-      `the same request returned ${again.status} the second time, or another body`,
+      again.status === first.status
+        ? 'the same request returned another body the second time'
+        : `the same request returned ${again.status} the second time`,
     )
   assertMarked(request, key, { first, again })
   for (const name of ['location', 'etag', 'content-type'])

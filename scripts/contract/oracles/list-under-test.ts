@@ -15,11 +15,11 @@ import { assertRules } from './stored-values.ts'
 
 type Query = Record<string, unknown>
 
-/** `narrow` limits a list with more records to its newest ones. */
+/** `limitToNewest` limits a list with more records to its newest ones. */
 const MAX_RECORDS = 150
 const MAX_PAGES = 20
 
-/** A list, with the query that narrows it. */
+/** A list, with the query that limits it. */
 export class ListUnderTest {
   readonly operation: Operation
   readonly words: ListWords
@@ -27,7 +27,7 @@ export class ListUnderTest {
   readonly maxSize: number
   readonly #path: string
   readonly #run: Run
-  #narrowQuery: Query = {}
+  #limitingQuery: Query = {}
 
   constructor(
     run: Run,
@@ -47,7 +47,7 @@ export class ListUnderTest {
   }
 
   #request(query: Query): Request {
-    const all = { ...this.#narrowQuery, ...query }
+    const all = { ...this.#limitingQuery, ...query }
     return newRequest(this.#run, this.operation, this.#path, { query: all })
   }
 
@@ -62,8 +62,8 @@ export class ListUnderTest {
     return { request, response, items }
   }
 
-  /** The records of the list, in the order without `sort`. If `narrow` has limited the list, only
-   *  its newest records. Reads at most `MAX_PAGES` pages. */
+  /** The records of the list, in the order without `sort`. After `limitToNewest`, only the newest
+   *  records. Reads at most `MAX_PAGES` pages. */
   async readAll(): Promise<unknown[]> {
     const { page } = this.words
     const all: unknown[] = []
@@ -80,7 +80,7 @@ export class ListUnderTest {
 
   /** Limits a list of more than `MAX_RECORDS` records to fewer than `maxSize`, the newest. Does
    *  nothing if the list has no total, no `after` filter, or no sort by the filter's field. */
-  async narrow(): Promise<void> {
+  async limitToNewest(): Promise<void> {
     const { sort, page } = this.words
     const { response } = await this.#read({})
     if (!(this.#totalOf(response) > MAX_RECORDS)) return
@@ -89,7 +89,7 @@ export class ListUnderTest {
     const newestFirst = `${sort.descending}${field}`
     if (!filter || !this.sortOptions().includes(newestFirst)) return
     const { items } = await this.#read({ [sort.parameter]: newestFirst, [page.size]: this.maxSize })
-    this.#narrowQuery = { [filter.parameter.name]: readField(items.at(-1), field) }
+    this.#limitingQuery = { [filter.parameter.name]: readField(items.at(-1), field) }
   }
 
   /** NaN if the contract does not say where the list has its total. */

@@ -20,7 +20,7 @@ export async function* listContentChecks(run: Run, operation: Operation): AsyncG
   const path = await run.records.sharedPath(operation)
   const ids = await createSeeds(run, operation, path)
   const list = new ListUnderTest(run, { operation, path, words })
-  await list.narrow()
+  await list.limitToNewest()
   const records = await list.readAll()
   yield { what: 'the new records', perform: () => list.assertHas(ids) }
   if (operation.path.includes('{'))

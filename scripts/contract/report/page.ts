@@ -1,6 +1,6 @@
 /** The results of a run as one HTML file. */
 import { escaped } from '../../report/junit.ts'
-import { type Cell, isExcused, isMissing, type Untested } from '../coverage.ts'
+import { type Cell, describeMissing, isExcused, isMissing, type Untested } from '../coverage.ts'
 import type { UnusedOracle } from '../oracles.ts'
 import type { Refusal } from '../refusals.ts'
 import type { Case, Failure } from '../suite.ts'
@@ -17,7 +17,7 @@ export function contractPage(report: Report): string {
     ...failures.map(failureBlock),
   ]
   const requests = cases.reduce((sum, one) => sum + one.requests, 0)
-  const missing = cells.filter(isMissing).length
+  const missing = cells.filter(isMissing)
   const rows = ids.map((id) =>
     matrixRow(
       id,
@@ -35,7 +35,7 @@ export function contractPage(report: Report): string {
 <h1>Contract tests</h1>
 <p>
   ${escaped(url)}, seed ${seed}: ${requests} requests, ${failureBlocks.length} failures,
-  ${missing} documented statuses, events or fields that never occurred.
+  ${missing.length} documented statuses, events or fields that never occurred.
 </p>
 <div class="wide">
 <table>
@@ -51,9 +51,11 @@ ${rows.join('\n')}
 <p>
   The number of occurrences of each documented status and event.
   <span class="missing">0</span>: must occur, but did not.
-  <span class="excused">–</span>: is optional, for this reason:
+  <span class="excused">–</span>: need not occur, for one of these reasons:
 </p>
 ${reasonList(cells)}
+<h2>Never occurred</h2>
+<ul>${missing.map(missingItem).join('') || '<li>None.</li>'}</ul>
 <h2>Not tested</h2>
 <ul>${[...untested.map(untestedItem), ...unused.map(unusedItem)].join('') || '<li>None.</li>'}</ul>
 <h2>Rules that the schemas do not express</h2>
@@ -113,6 +115,10 @@ function reasonList(cells: Cell[]): string {
   const reasons = new Map(cells.filter(isExcused).map(({ name, reason }) => [name, reason ?? '']))
   const items = [...reasons].map(([name, reason]) => `<li>${escaped(`${name} ${reason}`)}</li>`)
   return `<ul>${items.join('')}</ul>`
+}
+
+function missingItem(cell: Cell): string {
+  return `<li>${cell.operation}: ${escaped(describeMissing(cell))}</li>`
 }
 
 function untestedItem({ operation, reason }: Untested): string {

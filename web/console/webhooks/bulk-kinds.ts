@@ -52,7 +52,7 @@ export const BULK_STATES: Record<BulkState, { label: string; tone: Tone }> = {
 
 /** `1 second`, `5 minutes`, rounded up. */
 export function roughDuration(seconds: number): string {
-  if (seconds < 60) return counted(Math.max(1, Math.ceil(seconds)), 'second')
-  if (seconds < 3_600) return counted(Math.ceil(seconds / 60), 'minute')
+  if (seconds <= 59) return counted(Math.max(1, Math.ceil(seconds)), 'second')
+  if (seconds <= 59 * 60) return counted(Math.ceil(seconds / 60), 'minute')
   return counted(Math.ceil(seconds / 3_600), 'hour')
 }

@@ -69,11 +69,13 @@ document.addEventListener('click', async ({ target }) => {
   const button = target.closest?.('[data-copy]')
   if (!button) return
   const text = button.parentElement.querySelector('pre').textContent
-  const isCopied = await navigator.clipboard.writeText(text).then(
-    () => true,
-    () => false,
-  )
-  button.textContent = isCopied ? 'Copied' : 'Copy failed'
+  try {
+    // Browsers have a clipboard only on HTTPS and localhost.
+    await navigator.clipboard.writeText(text)
+    button.textContent = 'Copied'
+  } catch {
+    button.textContent = 'Copy failed'
+  }
   setTimeout(() => {
     button.textContent = 'Copy'
   }, 1500)
@@ -81,11 +83,20 @@ document.addEventListener('click', async ({ target }) => {
 
 /** Opens the folded sections around the target of a link, and scrolls to it. */
 function openTarget() {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)))
+  const target = document.getElementById(readHash())
   if (!target) return
   for (let element = target; element; element = element.parentElement)
     if (element instanceof HTMLDetailsElement) element.open = true
   target.scrollIntoView()
+}
+
+function readHash() {
+  const hash = location.hash.slice(1)
+  try {
+    return decodeURIComponent(hash)
+  } catch {
+    return hash
+  }
 }
 addEventListener('hashchange', openTarget)
 if (location.hash !== '') openTarget()
