@@ -52,7 +52,7 @@ paths:
       security: [{ session: [] }]
       parameters:
         - $ref: '#/components/parameters/shelf'
-        - { name: book, in: path, required: true, schema: { type: string, pattern: '^[a-z]-\\d+$' } }
+        - { name: book, in: path, required: true, schema: { type: string, pattern: '^[a-z]-x{0}\\d+$' } }
         - { name: theme, in: cookie, schema: { enum: [dark, light] } }
         - { name: X-Trace, in: header, schema: { type: array, items: { type: string } } }
         - { name: tags, in: query, style: pipeDelimited, schema: { type: array, items: { type: string } } }

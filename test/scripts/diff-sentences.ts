@@ -95,6 +95,12 @@ export const SENTENCES: Sentence[] = [
     ],
   },
   {
+    name: 'an empty list of servers, which means the server /',
+    edits: [['x-rate-limit: { limit: 60', 'servers: []\nx-rate-limit: { limit: 60']],
+    forward: [],
+    backward: [],
+  },
+  {
     name: 'the variables of a server',
     edits: [
       [
