@@ -23,6 +23,8 @@ const HOUR_MS = 60 * 60_000
 
 export interface ServerClock {
   now(): Date
+  /** Reads the time, as it is also done regularly. Only logs a failure. */
+  read(): Promise<void>
   /** How far the clock of this machine is ahead of `now`. */
   offsetMs(): number
   /** Whether the clock may be wrong. */
@@ -49,12 +51,11 @@ export async function startClock(db: Db, log: Logger, now?: () => Date): Promise
     if (errorCode(error).startsWith('SQLITE_READONLY')) throw error
     reportFailure(error)
   })
-  const timer = setInterval(
-    () => watch.check().catch(reportFailure),
-    READ_EVERY_MS[db.dialect],
-  ).unref()
+  const read = (): Promise<void> => watch.check().catch(reportFailure)
+  const timer = setInterval(read, READ_EVERY_MS[db.dialect]).unref()
   return {
     now: clock.now,
+    read,
     offsetMs: () => clock.offsetMs(),
     isInDoubt: () => watch.isInDoubt,
     async findDeletionTime() {

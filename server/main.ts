@@ -132,7 +132,8 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
     if (isWorker) {
       const onAttempt = newAttemptObserver(registry)
       const thread = options.queueThread
-      parts.engine = await startDelivery({ db, config, now, log, onAttempt, thread })
+      const readClock = clock.read
+      parts.engine = await startDelivery({ db, config, now, readClock, log, onAttempt, thread })
       reportDeliveries(registry, parts.engine)
       reportDatabase(registry, db, now)
       const hourly = startHousekeeping('hour', housekeeping)
@@ -199,7 +200,8 @@ async function stopParts(parts: Parts, log: Logger): Promise<void> {
     throw new AggregateError(errors, 'Some parts of the server could not be stopped')
 }
 
-interface DeliveryOptions extends Pick<EngineOptions, 'db' | 'log' | 'onAttempt' | 'thread'> {
+interface DeliveryOptions
+  extends Pick<EngineOptions, 'db' | 'log' | 'readClock' | 'onAttempt' | 'thread'> {
   config: Config
   now: () => Date
 }

@@ -204,7 +204,7 @@ async function jumpAndReturn(offset: ClockOffset, moment: Moment): Promise<void>
     if (moment === 'at a start') await stop(node)
     clock.set(to)
     // Processes read the file once a second.
-    await delay(1_100)
+    await delay(2_100)
     if (moment === 'at a start') node = await system.serve()
     await until(
       'the clock is in doubt',
@@ -212,6 +212,13 @@ async function jumpAndReturn(offset: ClockOffset, moment: Moment): Promise<void>
       ALIGNED_MS,
     )
   }
+  // The retention that runs at the start may delete the event: the clock is still right.
+  await until(
+    'the retention has run',
+    async () =>
+      (await metric(node, 'muster_retention_last_run_timestamp_seconds{kind="retention"}')) > 0,
+    ALIGNED_MS,
+  )
   await insertOldEvent(system, node)
   const before = await countRows(system)
 
@@ -253,6 +260,25 @@ describe.runIf(faketime)('the clock of the database is wrong', { timeout: 180_00
     jumpAndReturn,
   )
 })
+
+test.runIf(faketime)(
+  'a retry keeps its delay when the clock of the database returns from 3 hours behind',
+  { timeout: 180_000 },
+  async () => {
+    await using clock = await newFakeClock()
+    clock.set('-3h')
+    await using system = await newSystemWithClock(clock)
+    const { node } = await begin(system)
+    const id = system.receiver.requests.at(-1)?.headers['webhook-id']
+    clock.set('+0')
+    await delay(8_000)
+    const attempts = system.receiver.requests.filter(({ headers }) => headers['webhook-id'] === id)
+    // Seconds 0, 2, 5 and 8, and the attempt that became due when the clock returned.
+    expect(attempts.length).toBeGreaterThan(1)
+    expect(attempts.length).toBeLessThanOrEqual(5)
+    await stop(node)
+  },
+)
 
 describe.runIf(faketime && database === 'postgres')(
   'the clocks of nodes are wrong',

@@ -32,6 +32,8 @@ export interface DeliverOptions {
   openSecret: SecretOpener
   timeoutMs: number
   now: () => Date
+  /** Reads the clock behind `now` again. */
+  readClock: () => Promise<void>
   log: Logger
   onAttempt: AttemptListener
 }
@@ -40,6 +42,9 @@ export interface DeliverOptions {
 export type AttemptListener = (attempt: AttemptWith<'result'>, sent: SendResult) => void
 
 const RELOAD_DELAY_MS = 500
+/** The queue leases attempts by its own clock. When an attempt is leased more than this before its
+ *  time, one of the clocks has jumped. */
+const MAX_EARLY_MS = 1_000
 
 /** Makes the attempts and resolves when they have ended. Calls `onStarted` each time that requests
  *  have been loaded and started. Loads no more requests once `stopping` aborts. */
@@ -49,6 +54,7 @@ export async function deliver(
   onStarted: () => void,
   stopping: AbortSignal,
 ): Promise<void> {
+  await readClockIfEarly(options, attempts)
   const running: Promise<void>[] = []
   let waiting = attempts
   while (waiting.length > 0 && !stopping.aborted) {
@@ -62,6 +68,16 @@ export async function deliver(
   // After a stop, other processes make these attempts, or this one makes them after a restart.
   await release(options, waiting)
   await Promise.all(running)
+}
+
+/** While `now` is behind the clock of the queue, the next attempt of a delivery would be leased as
+ *  soon as it is scheduled: a delivery could use up its attempts within seconds. */
+async function readClockIfEarly(
+  { now, readClock }: DeliverOptions,
+  attempts: AttemptWith<'lease'>[],
+): Promise<void> {
+  const latest = now().getTime() + MAX_EARLY_MS
+  if (attempts.some(({ scheduledAt }) => scheduledAt > latest)) await readClock()
 }
 
 interface StartedAttempts {

@@ -49,6 +49,8 @@ export interface EngineOptions extends QueuePlace {
   config: EngineConfig
   log: Logger
   now?: () => Date
+  /** Reads the clock behind `now` again. Logs failures. */
+  readClock?: () => Promise<void>
   /** How far ahead attempts are enqueued. Later ones stay in the records, where they do not slow
    *  down leases. */
   horizonMs?: number
@@ -90,7 +92,8 @@ const CLOSING_MS = 2_000
 /** When it throws, nothing is left open. */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { db, config, log, backgroundJobs = {} } = options
-  const { now = () => new Date(), horizonMs = HORIZON_MS, onAttempt = () => undefined } = options
+  const { now = () => new Date(), readClock = async () => undefined } = options
+  const { horizonMs = HORIZON_MS, onAttempt = () => undefined } = options
   const timeoutMs = config.webhookTimeoutMs
   const queue = await startQueue({ ...options, attemptTimeoutMs: timeoutMs })
   const jobs = queue.attempts
@@ -105,7 +108,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const leader = new Leader(db, queue.session, contents)
   const store = new ResultStore({ db, jobs, inFlight, contents, leader, delaysMs, log })
   const pause = new PauseWatch(db, log)
-  const sendOptions = { agent, openSecret, timeoutMs, now, log, onAttempt }
+  const sendOptions = { agent, openSecret, timeoutMs, now, readClock, log, onAttempt }
   const deliveries = new Deliveries({ db, jobs, inFlight, leader, pause, store, ...sendOptions })
   const leaseTurns = new Turns(1)
   const stages = { jobs, inFlight, contents, leader, deliveries, pause, leaseTurns, log }
