@@ -51,22 +51,24 @@ export async function reportResults(
   options: ReportOptions,
   check: () => Promise<CheckReport>,
 ): Promise<Output> {
-  try {
-    const checked = await check()
-    await writeReports(title, options, checked)
-    const { output, results } = checked
-    return {
-      ...output,
-      document: { ...(output.document as object), results },
-      text: [output.text, ...annotate(options, results)].join('\n'),
-    }
-  } catch (error) {
-    const results = error instanceof UnsupportedDocument ? listFindings(error) : [toResult(error)]
-    await writeReports(title, options, { results })
-    for (const line of annotate(options, results)) console.log(line)
-    if (options.json) console.log(JSON.stringify({ error: (error as Error).message, results }))
+  const checked = await check().catch(async (error: unknown) => {
+    await reportError(title, options, error)
     throw error
+  })
+  await writeReports(title, options, checked)
+  const { output, results } = checked
+  return {
+    ...output,
+    document: { ...(output.document as object), results },
+    text: [output.text, ...annotate(options, results)].join('\n'),
   }
+}
+
+async function reportError(title: string, options: ReportOptions, error: unknown): Promise<void> {
+  const results = error instanceof UnsupportedDocument ? listFindings(error) : [toResult(error)]
+  await writeReports(title, options, { results })
+  for (const line of annotate(options, results)) console.log(line)
+  if (options.json) console.log(JSON.stringify({ error: (error as Error).message, results }))
 }
 
 function annotate({ github = false }: ReportOptions, results: Result[]): string[] {

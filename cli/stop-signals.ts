@@ -22,11 +22,12 @@ export interface StopSignals {
   /** Aborts when the drain must not begin, or must end: at SIGINT or a second SIGTERM. Also
    *  aborts at `endDrain`. */
   skipDrain: AbortSignal
-  /** Call it after the drain: from then on, a signal ends the process. */
+  /** Call it after the drain. It aborts `skipDrain`, so that a signal ends the process. */
   endDrain(): void
 }
 
-/** Listens for SIGTERM and SIGINT. A signal after the drain ends the process with status 1. */
+/** Listens for SIGTERM and SIGINT. Once `skipDrain` has aborted, a further signal ends the process
+ *  with status 1 (see `EXIT_AFTER_MS`). */
 export function listenForStop(): StopSignals {
   const stopping = new AbortController()
   const skipDrain = new AbortController()

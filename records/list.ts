@@ -13,7 +13,7 @@ export interface Listing<Row, Item> {
   fromRow(row: Row): Item
   /** By name: the filters that `columnFilter` does not cover. */
   filters?: Record<string, (value: string, scope: Scope) => Condition>
-  /** Nullable columns: records without a value come last in both directions. */
+  /** Sorts by columns that can be null: records without a value come last in both directions. */
   nullable?: string[]
 }
 

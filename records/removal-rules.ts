@@ -29,7 +29,8 @@ export interface RemovalRule {
   remove(run: RemovalRun): Promise<void>
 }
 
-/** In the order of a run: a row is removed before the rows that it refers to. */
+/** In the order of a run: a row is removed before the rows that it refers to. Only the deliveries
+ *  with an event are removed by the rule of `events`, together with it. */
 export const removalRules: RemovalRule[] = [
   {
     table: 'idempotency_keys',
@@ -73,7 +74,7 @@ export const removalRules: RemovalRule[] = [
   {
     table: 'attempt_counts',
     every: 'minute',
-    rule: '25 hours after the start of the 5 minutes or the hour that it counts',
+    rule: '25 hours after the start of the period that it counts (5 minutes or an hour)',
     remove: removeOldAttemptCounts,
   },
   {
@@ -114,8 +115,8 @@ export const removalRules: RemovalRule[] = [
     table: 'bulk_jobs',
     every: 'hour',
     rule:
-      '90 days after the job ended. The last job that sent missed events stays until its webhook is ' +
-      'disabled again or deleted',
+      '90 days after the job ended. The last job of a webhook that sent missed events stays until the ' +
+      'webhook is next disabled, or deleted',
     setting: 'EVENT_RETENTION_DAYS',
     remove: removeEndedBulkJobs,
   },
@@ -123,8 +124,8 @@ export const removalRules: RemovalRule[] = [
     table: 'webhooks',
     every: 'hour',
     rule:
-      'After the deletion of the webhook, with its last delivery and bulk job, and a day after the deletion ' +
-      'at the earliest. The deletion itself erases the signing secrets',
+      'When the webhook was deleted a day ago or earlier, and none of its deliveries and bulk jobs is left. ' +
+      'The deletion itself erases the signing secrets',
     setting: 'EVENT_RETENTION_DAYS',
     remove: removeDeletedWebhooks,
   },
@@ -155,7 +156,7 @@ export const removalRules: RemovalRule[] = [
 /** The tables without a rule, and why their rows stay. */
 export const permanentTables: Record<string, string> = {
   account_deletions:
-    'One row for each deleted account, without personal data: the ID, two times and the number of rows',
+    'One row for each deleted account, without personal data: the ID, two timestamps and the number of rows',
   account_quotas: 'An operator sets them; deleted with the account',
   accounts: 'An operator deletes accounts',
   users:

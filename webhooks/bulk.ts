@@ -107,8 +107,8 @@ export async function startBulkJob(
 
 /** How long a job runs before other jobs run. */
 const TURN_MS = 5_000
-/** A job with a lower rate has fewer batches, of one delivery each. A job is paused or cancelled
- *  only between two batches. */
+/** Several, because a job is paused or cancelled only between two batches. A job with a rate below
+ *  this number of deliveries per second has fewer batches, of one delivery each. */
 const MAX_BATCHES_PER_SECOND = 4
 /** After an interruption, a job makes up for at most this much of the lost time. */
 const MAX_CATCH_UP_MS = 1_000

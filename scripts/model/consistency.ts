@@ -74,7 +74,7 @@ export function findUndefinedRequired({ sources }: Contract): Finding[] {
     const whole = { source, path: owner, value: valueAt(source.root, owner) as Schema }
     return required.flatMap((name, index) => {
       if (hasProperty(sources, whole, name)) return []
-      const problem = `required names ${name}, which is no property: add the property, or correct the name`
+      const problem = `required lists ${name}, which is not a property: add the property, or correct the name`
       return [{ source, path: [...path, 'required', index], problem }]
     })
   })

@@ -109,6 +109,20 @@ describe('a document that is not supported', () => {
     await expect(init(join(documents, 'service'), library)).rejects.toThrow(problem)
   })
 
+  it('is refused by init if references would name its old name', async () => {
+    const documents = await newFolder('named-original', {
+      'library.yaml': LIBRARY.replace(
+        "'#/components/parameters",
+        "'library.yaml#/components/parameters",
+      ),
+      'parts/members.yaml': MEMBERS,
+    })
+    await expect(init(join(documents, 'service'), join(documents, 'library.yaml'))).rejects.toThrow(
+      'The copy of library.yaml is named openapi.yaml, but references name library.yaml. ' +
+        'Rename library.yaml to openapi.yaml first, with the references.',
+    )
+  })
+
   it('leaves the folder of init usable for a corrected document', async () => {
     const documents = await newFolder('corrected', { 'bad.yaml': UNSUPPORTED.text })
     const root = join(documents, 'service')

@@ -44,7 +44,7 @@ export const REFUSED: RefusedChange[] = [
     name: 'a required property that does not exist',
     change: ['required: [title, colour', 'required: [heading, title, colour'],
     line: 'required: [heading',
-    want: 'required names heading, which is no property: add the property, or correct the name',
+    want: 'required lists heading, which is not a property: add the property, or correct the name',
   },
   {
     name: 'a lower bound above the upper bound',
@@ -204,7 +204,7 @@ export const REFUSED: RefusedChange[] = [
     name: 'an array parameter with explode: true',
     change: ['explode: false', 'explode: true'],
     line: 'schema: { type: array, items: { $ref: "#/components/schemas/Colour"',
-    want: 'is an array: give it style: form and explode: false, a comma-separated list',
+    want: 'is an array: make it a comma-separated list with style: form and explode: false',
   },
   {
     name: 'a deprecated operation without x-deprecated-since',

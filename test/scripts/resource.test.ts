@@ -155,7 +155,7 @@ test.each(REFUSALS)('refuses $name', async (refusal) => {
 test.each([
   [
     'venue_id',
-    /^openapi\.yaml:\d+ venue_id refers to the same resource: generate without it, then add it by hand like task_id in records\/payments\.ts$/,
+    /^openapi\.yaml:\d+ venue_id refers to venue itself, which cannot be generated: remove the field, generate, then add it by hand\. task_id in records\/payments\.ts shows how a reference is written$/,
   ],
   [
     'export_id',

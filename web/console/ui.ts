@@ -110,7 +110,7 @@ export function numberColumn(label: string): Column {
   return { label, isNumber: true }
 }
 
-/** A table in a card. Under 640 px each row becomes a block of labelled cells. */
+/** A table, to be the body of a `card`. Under 640 px each row becomes a block of labelled cells. */
 export function table(
   label: string,
   columns: Column[],

@@ -24,7 +24,7 @@ export interface ApiEvent extends EventMessage {
   /** The service itself emits the event, without a request. The event may also have `triggers`. */
   isFromSystem: boolean
   /** The operation that returns the event's record. */
-  getRecord: ApiOperation | undefined
+  recordOperation: ApiOperation | undefined
 }
 
 /** A tag of openapi.yaml with its operations and events. */
@@ -131,16 +131,16 @@ function addEvent(
   operations: ApiOperation[],
   event: EventMessage,
 ): ApiEvent {
-  const getRecord = findGetOperation(operations, event.resourceType)
+  const recordOperation = findGetOperation(operations, event.resourceType)
   const triggers = operations.filter(({ emits }) => emits.includes(event.type))
   const added: ApiEvent = {
     ...event,
-    resource: getRecord?.resource,
+    resource: recordOperation?.resource,
     triggers,
     isFromSystem: emittedBySystem.includes(event.type),
-    getRecord,
+    recordOperation,
   }
-  getRecord?.resource.events.push(added)
+  recordOperation?.resource.events.push(added)
   for (const operation of triggers) operation.events.push(added)
   return added
 }

@@ -145,8 +145,8 @@ function referenceOf(contract: Contract, place: Place, type: string): Reference 
     fail(
       place.source,
       place.path,
-      `${name} refers to the same resource: generate without it, then add it by hand like task_id in ` +
-        'records/payments.ts',
+      `${name} refers to ${type} itself, which cannot be generated: remove the field, generate, then add it ` +
+        'by hand. task_id in records/payments.ts shows how a reference is written',
     )
   return reference
 }
@@ -155,11 +155,12 @@ function referenceOf(contract: Contract, place: Place, type: string): Reference 
  *  nullable, or the first value of its enumeration if create requests cannot have the field. Throws
  *  `ContractError` for any other field without a default. */
 function initialOf(owner: Located<Schema>, field: Field, { value }: Located<Schema>): unknown {
-  const { name, creation, isRequired, nullable, options } = field
+  const { name, creation, isRequired, nullable } = field
   const byDefault = readDefault(creation ?? {}) ?? readDefault(value)
   if (isRequired || byDefault !== undefined) return byDefault
   if (nullable) return null
-  if (options?.[0] !== undefined && creation === undefined) return options[0]
+  const firstOption = value.enum?.find((option) => option !== null)
+  if (firstOption !== undefined && creation === undefined) return firstOption
   return fail(
     owner.source,
     [...owner.path, 'properties', name],

@@ -48,7 +48,9 @@ function readParameters(form, location) {
 async function send(form) {
   const { method, url } = form.dataset
   const pathValues = new Map(readParameters(form, 'path'))
-  const path = url.replace(/\{(.*?)\}/g, (_, name) => encodeURIComponent(pathValues.get(name)))
+  const path = url.replace(/\{(.*?)\}/g, (_, name) =>
+    encodeURIComponent(pathValues.get(name) ?? ''),
+  )
   const query = new URLSearchParams(readParameters(form, 'query'))
   const headers = Object.fromEntries(readParameters(form, 'header'))
   const { key, body } = form.elements

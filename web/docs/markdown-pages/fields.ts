@@ -12,28 +12,28 @@ import {
 import { inlineText, listItem } from './text.ts'
 
 /** The fields of an object, of the items of an array, or of each branch of a `oneOf`, `anyOf` or
- *  `allOf`. Empty if there are none, or if they are below `maxDepth`. `ancestors` ends the
- *  recursion of schemas that contain themselves. */
+ *  `allOf`. Empty if there are none, or if `maxDepth` schemas contain them already. `ancestors`
+ *  ends the recursion of schemas that contain themselves. */
 export function fieldLines(
   context: SchemaContext,
   reference: Schema,
   ancestors: Schema[] = [],
-  depth = 0,
+  indent = 0,
 ): string[] {
   const schema = context.api.follow(reference)
   if (ancestors.includes(schema) || ancestors.length >= (context.maxDepth ?? Infinity)) return []
   const path = [...ancestors, schema]
-  if (schema.items) return fieldLines(context, schema.items, path, depth)
+  if (schema.items) return fieldLines(context, schema.items, path, indent)
   const branches = listBranches(schema)
   if (branches.length > 0)
-    return branches.flatMap((branch) => branchLines(context, branch, path, depth))
+    return branches.flatMap((branch) => branchLines(context, branch, path, indent))
   const required = new Set(schema.required)
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => [
     listItem(
       describeField(context, { name, schema: property, isRequired: required.has(name) }),
-      depth,
+      indent,
     ),
-    ...fieldLines(context, property, path, depth + 1),
+    ...fieldLines(context, property, path, indent + 1),
   ])
 }
 
@@ -42,12 +42,12 @@ function branchLines(
   context: SchemaContext,
   branch: Schema,
   path: Schema[],
-  depth: number,
+  indent: number,
 ): string[] {
   const name = componentName(branch)
-  if (name === undefined) return fieldLines(context, branch, path, depth)
-  const fields = fieldLines(context, branch, path, depth + 1)
-  return fields.length > 0 ? [listItem(`${name}:`, depth), ...fields] : []
+  if (name === undefined) return fieldLines(context, branch, path, indent)
+  const fields = fieldLines(context, branch, path, indent + 1)
+  return fields.length > 0 ? [listItem(`${name}:`, indent), ...fields] : []
 }
 
 /** The name, type, constraints and description of a field. */

@@ -70,7 +70,7 @@ export function operationLines({ link }: PageContext, { operations }: ApiResourc
 
 export function eventMarkdown(context: PageContext, event: ApiEvent): string {
   const { link } = context
-  const { type, summary, description, payload, headers, example, getRecord } = event
+  const { type, summary, description, payload, headers, example, recordOperation } = event
   const outputContext = { ...context, isOutput: true }
   const triggers = event.triggers.map(({ id, summary }) =>
     listItem(`[${id}](${link(`operations/${id}`)}): ${summary}`),
@@ -86,10 +86,10 @@ export function eventMarkdown(context: PageContext, event: ApiEvent): string {
       event.isFromSystem ? 'The system itself, in the background.' : undefined,
       event.isSubscribable ? undefined : 'A user who tests a webhook in the web interface.',
     ),
-    getRecord &&
+    recordOperation &&
       section(
         'The record',
-        `Fetch it with \`resource.id\`: [${getRecord.id}](${link(`operations/${getRecord.id}`)}).`,
+        `Fetch it with \`resource.id\`: [${recordOperation.id}](${link(`operations/${recordOperation.id}`)}).`,
       ),
     section('Body', fieldLines(outputContext, payload.value).join('\n'), exampleBlock(example)),
     section('Headers', fieldLines(outputContext, headers.value).join('\n')),

@@ -75,15 +75,15 @@ function triggers(context: PageContext, event: ApiEvent): Html {
   </section>`
 }
 
-function record(context: PageContext, { getRecord }: ApiEvent): Content {
-  if (!getRecord) return undefined
+function record(context: PageContext, { recordOperation }: ApiEvent): Content {
+  if (!recordOperation) return undefined
   return html`<section class="links">
     <h2 id="record">The record</h2>
     <p>The body has only the ID of the record. Fetch the current record with <code>resource.id</code>:</p>
     <ul class="link-list">
       <li>
-        <a href="${context.link(`operations/${getRecord.id}`)}">
-          ${methodBadge(getRecord)} <code>${getRecord.path}</code>
+        <a href="${context.link(`operations/${recordOperation.id}`)}">
+          ${methodBadge(recordOperation)} <code>${recordOperation.path}</code>
         </a>
       </li>
     </ul>
