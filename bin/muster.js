@@ -76,15 +76,15 @@ function nodeArguments() {
 
 /** Whether this process can start Node.js again in its place, with the options and the environment
  *  of `serve`, which take effect only at a start. The process ID stays, and no parent is needed.
- *  False on Windows, where `serve` runs without the options, and with an IPC channel, which would
- *  be lost. */
+ *  False on Windows: there `serve` runs without the options. Also false if this process has an IPC
+ *  channel: the channel would be lost. */
 function canReplaceProcess() {
   const nodeOptions = [...process.execArgv, process.env.NODE_OPTIONS].join(' ')
   return (
     typeof process.execve === 'function' &&
     process.platform !== 'win32' &&
     !process.channel &&
-    // Otherwise the options are set already: by an earlier run of this file, or by the operator.
+    // An earlier run of this file, or the operator, sets the options together with this one.
     !nodeOptions.includes('--max-semi-space-size')
   )
 }

@@ -57,13 +57,13 @@ ${examples('SECRET_KEY=… SECRET_KEY_PREVIOUS=… muster secret-key rotate')}`,
     )
 }
 
-/** Starts a rotation, unless an interrupted one can continue. The lock prevents two commands from
+/** Starts or continues a rotation. Creates a new key if it needs one. The lock prevents two commands from
  *  creating a key each. */
 function prepareRotation({ db, config }: CommandDatabase): Promise<void> {
   const { secretKeys, secretKeyFiles } = config
   return withSetupLock(config.database, async () => {
-    // Not needed if the operator has set a new SECRET_KEY, or an interrupted rotation has created
-    // one: that key does not encrypt all secrets yet.
+    // A key that does not encrypt all secrets yet is already the new one: the operator has set it,
+    // or an interrupted rotation has created it.
     const needsNewKey = await checkRotated(db, secretKeys)
     if (needsNewKey) {
       if (!secretKeyFiles)
@@ -87,8 +87,8 @@ function formatResult({ config }: CommandDatabase, { webhooks, unreadable }: Ree
         'backups.',
     ...(unreadable.length > 0
       ? [
-          'No key can read the signing secrets of these webhooks, so their deliveries are paused. Rotate each ' +
-            'secret with this command, then run it again with --activate:',
+          'No key can read the signing secrets of these webhooks, so their deliveries are paused. For each ' +
+            'webhook, run the command below, then run it again with --activate:',
           ...unreadable.map((id) => `  muster webhook rotate ${id}`),
         ]
       : []),

@@ -2,8 +2,7 @@
 import type { Attempt } from './attempt.ts'
 import type { Topic } from './database/announcements.ts'
 
-/** A transaction that schedules more attempts than this announces no list. The engine queries for
- *  the attempts. */
+/** If a transaction schedules more attempts, its announcement has no payload. */
 const MAX_ANNOUNCED_ATTEMPTS = 1_000
 
 /** Attempts were scheduled. The payload lists all of them. Without a payload, the engine queries

@@ -24,7 +24,8 @@ function toBin(durationMs: number): number {
   return 1 + Math.floor(Math.log(durationMs) / LOG_GROWTH)
 }
 
-/** A number of durations from `low` to `high`, in milliseconds. */
+/** A number of durations from `low` to `high`, in milliseconds. The last bin also counts all longer
+ *  ones. */
 export interface Bin {
   count: number
   low: number
@@ -39,7 +40,7 @@ export function toBins(countOf: (column: string) => number): Bin[] {
   }))
 }
 
-/** Nearest rank, interpolated in its bin. `bins` are sorted; `share` is from 0 to 1. 0 if all bins
+/** Nearest rank, interpolated in its bin. `bins` are sorted; `share` is above 0, and at most 1. 0 if all bins
  *  are empty. */
 export function percentile(bins: Bin[], share: number): number {
   const rank = Math.ceil(share * bins.reduce((total, { count }) => total + count, 0))

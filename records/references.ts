@@ -36,8 +36,8 @@ export function withStoredIds<T extends object>(input: T): T {
   ) as T
 }
 
-/** Throws `InvalidInput` when the account has no record with `id`, an ID in its stored form. Null
- *  and undefined refer to no record. Locks the record against deletion until the transaction
+/** Throws `InvalidInput` when the account has no record with `id`, an ID in its stored form.
+ *  Accepts null and undefined, which are no references. Locks the record against deletion until the transaction
  *  ends. */
 export async function assertReference(
   scope: Scope,

@@ -7,7 +7,7 @@ import type { Coverage } from './coverage.ts'
 import { HttpClient } from './http-client.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 
-/** One failure reports fewer exchanges. */
+/** Enough for any failure: each reports fewer exchanges than this. */
 const MAX_REMEMBERED_EXCHANGES = 200
 
 export interface Exchange {

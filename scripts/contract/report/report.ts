@@ -37,7 +37,7 @@ export function describeUnused({ needs }: UnusedOracle): string {
   return `had nothing to check; it needs ${needs}`
 }
 
-/** All statuses: the columns of the matrix. */
+/** The statuses in the matrix, sorted. */
 export function listStatuses(cells: Cell[]): string[] {
   return [...new Set(cells.filter(({ kind }) => kind === 'status').map(({ name }) => name))].sort()
 }
