@@ -33,7 +33,7 @@ export function readWebhookUrl(text: string, { webhookAllowedRanges }: Config): 
     if (!(error instanceof UnpermittedUrl)) throw error
     throw new Refused(
       `${error.message}\nTo permit IP addresses that are not public, and http to them, set ` +
-        'WEBHOOK_ALLOW_ADDRESSES for this command and for the service. For this machine:\n' +
+        'WEBHOOK_ALLOW_ADDRESSES for this command and for the service. For example, to permit this machine:\n' +
         '  export WEBHOOK_ALLOW_ADDRESSES=127.0.0.0/8',
       { cause: error },
     )

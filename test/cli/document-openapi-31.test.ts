@@ -34,6 +34,7 @@ describe('a document of OpenAPI 3.1 in two files', () => {
     // With -X HEAD, curl would wait for a body.
     expect(readTabs(page('hasShelf'), 'request').curl).toContain('curl --head ')
     expect(page('postNotes')).toContain('data-media-type="text/plain"')
+    expect(page('getShelf')).toMatch(/<code[^>]*>detail<.*<code[^>]*>trace_id</s)
     expect(page('uploadCover')).toContain('data-in="header"')
     expect(page('uploadCover')).not.toContain('data-in="cookie"')
   })
@@ -85,7 +86,7 @@ describe('a document of OpenAPI 3.1 in two files', () => {
     const invalid = await upload(service, '?size[width]=wide', 'good')
     expect([invalid.status, await invalid.json()]).toEqual([
       422,
-      { type: 'about:blank', detail: 'query.size.width must be integer.' },
+      { type: 'about:blank', detail: 'query.size.width must be integer.', trace_id: 'text' },
     ])
   })
 

@@ -128,6 +128,7 @@ components:
       type: object
       required: [type, detail]
       properties: { type: { const: 'about:blank' }, detail: { type: string } }
+      allOf: [{ type: object, properties: { trace_id: { type: string } } }]
     Novel:
       type: object
       required: [kind, author]

@@ -21,8 +21,8 @@ export interface SchemaContext {
   schemaLink(name: string): string | undefined
 }
 
-/** The fields of an object, of the items of an array, or of each branch of a `oneOf`, `anyOf` or
- *  `allOf`. Undefined: there are none, or they are below `maxDepth`. `ancestors` ends the recursion
+/** The fields of an object and of each branch of its `oneOf`, `anyOf` and `allOf`, or of the items
+ *  of an array. Undefined: there are none, or they are below `maxDepth`. `ancestors` ends the recursion
  *  of schemas that contain themselves. */
 export function fieldList(
   context: SchemaContext,
@@ -34,11 +34,14 @@ export function fieldList(
     return undefined
   const path = [...ancestors, schema]
   if (schema.items) return fieldList(context, schema.items, path)
-  const branches = listBranches(schema)
-  if (branches.length > 0) {
-    const lists = branches.map((branch) => branchFields(context, branch, path)).filter(Boolean)
-    return lists.length > 0 ? lists : undefined
-  }
+  const lists = [
+    ownFields(context, schema, path),
+    ...listBranches(schema).map((branch) => branchFields(context, branch, path)),
+  ].filter(Boolean)
+  return lists.length > 0 ? lists : undefined
+}
+
+function ownFields(context: SchemaContext, schema: Schema, path: Schema[]): Content {
   if (!schema.properties) return undefined
   const required = new Set(schema.required)
   const fields = Object.entries(schema.properties).map(([name, property]) =>

@@ -26,8 +26,8 @@ export const MIN_FREE_SLOTS = 128
 export const MAX_LEASE_PAUSE_MS = 100
 /** One lease for the slots that are not shared takes at most this many attempts. */
 const RESERVE_BATCH = 8
-/** Leases keep slots free for accounts that hold none, except for this long after a lease that has
- *  found no due attempt of such an account. */
+/** Leases keep slots free for accounts that hold none. When a lease finds no due attempt of such an
+ *  account, they stop keeping slots free for this long. */
 const OTHERS_INTERVAL_MS = 200
 /** The shortest time between two leases for slow endpoints. */
 const SLOW_INTERVAL_MS = 200

@@ -14,7 +14,8 @@ import type { Resource } from './resource.ts'
 const SEED_VARIANTS = [0, 1, 0, 2, 1, 0]
 /** The indexes of the seeds that have null in the nullable fields of filters and sorts. */
 const SEEDS_WITHOUT_VALUE = [2, 5]
-/** The index of the seed that the update changes. The test cases of the filters use its values. */
+/** The index of the seed that the update in `changes` changes (`changeOf`). The test cases of the
+ *  filters use the values of this seed. */
 const CHANGED_SEED = 1
 
 type Body = Record<string, unknown>

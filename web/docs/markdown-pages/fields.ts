@@ -11,8 +11,8 @@ import {
 } from '../schema.ts'
 import { inlineText, listItem } from './text.ts'
 
-/** The fields of an object, of the items of an array, or of each branch of a `oneOf`, `anyOf` or
- *  `allOf`. Empty if there are none, or if `maxDepth` schemas contain them already. `ancestors`
+/** The fields of an object and of each branch of its `oneOf`, `anyOf` and `allOf`, or of the items
+ *  of an array. Empty if there are none, or if the schema is nested `maxDepth` levels deep. `ancestors`
  *  ends the recursion of schemas that contain themselves. */
 export function fieldLines(
   context: SchemaContext,
@@ -24,17 +24,16 @@ export function fieldLines(
   if (ancestors.includes(schema) || ancestors.length >= (context.maxDepth ?? Infinity)) return []
   const path = [...ancestors, schema]
   if (schema.items) return fieldLines(context, schema.items, path, indent)
-  const branches = listBranches(schema)
-  if (branches.length > 0)
-    return branches.flatMap((branch) => branchLines(context, branch, path, indent))
   const required = new Set(schema.required)
-  return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => [
+  const ownFields = Object.entries(schema.properties ?? {}).flatMap(([name, property]) => [
     listItem(
       describeField(context, { name, schema: property, isRequired: required.has(name) }),
       indent,
     ),
     ...fieldLines(context, property, path, indent + 1),
   ])
+  const branches = listBranches(schema)
+  return [...ownFields, ...branches.flatMap((branch) => branchLines(context, branch, path, indent))]
 }
 
 /** The fields of a branch. If the branch is a component, they stand below its name. */
