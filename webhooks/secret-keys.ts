@@ -82,7 +82,7 @@ function describeProblem(
   if (!isKnown(current))
     return isKnown(previous)
       ? `The database already uses a newer key than ${keys.place}. Set SECRET_KEY to the newer key, ` +
-          `and SECRET_KEY_PREVIOUS to the key in ${keys.place}.`
+          'and SECRET_KEY_PREVIOUS to this one.'
       : describeWrongKey(keys)
   if (previous === undefined || isKnown(previous)) return undefined
   return (

@@ -110,7 +110,7 @@ export const CASES: Case[] = [
     change: ['        example: 019cade2-11c0-7b87-8f3c-5b9e1d4a7c28\n', ''],
     after: '/public/v1/events/{event}:',
     line: '- name: event',
-    want: 'dredd-safe — parameter event of getEvent is required and has no example',
+    want: 'dredd-safe — parameter event of getEvent is required but has no example',
   },
   {
     name: 'a parameter whose name Dredd cannot send',

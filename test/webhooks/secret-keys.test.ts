@@ -109,7 +109,7 @@ describe('the rotation of the secret key', () => {
       'The rotation of SECRET_KEY has not finished',
     )
     await expect(proveSecretKeys(db, config.secretKeys)).rejects.toThrow(
-      'Set SECRET_KEY to the new key and SECRET_KEY_PREVIOUS to this one.',
+      'Set SECRET_KEY to the newer key, and SECRET_KEY_PREVIOUS to this one.',
     )
 
     const interrupt = (): void => {
