@@ -76,6 +76,8 @@ test('background jobs: each runs once, and again after a failure', async () => {
       exports: {
         due: async () => [...due],
         async run(id) {
+          // `due` may have listed the ID just before an earlier run of it has ended.
+          if (!due.has(id)) return
           runs.push(id)
           if (runs.length === 1) throw new Error('the first run fails')
           due.delete(id)

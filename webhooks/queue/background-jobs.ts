@@ -5,7 +5,8 @@ import type { Boss } from './boss.ts'
 export interface BackgroundJobs {
   /** IDs (UUIDs) of the rows that need work now. */
   due(now: Date): Promise<string[]>
-  /** Ends soon after `signal` aborts, and then `due` lists the ID again. Errors are logged. */
+  /** Does nothing for a row that needs no work any more. Ends soon after `signal` aborts, and then
+   *  `due` lists the ID again. Errors are logged. */
   run(id: string, signal: AbortSignal): Promise<void>
   /** The most runs at once on this node. */
   concurrency?: number
