@@ -23,7 +23,7 @@ const HOUR_MS = 60 * 60_000
 
 export interface ServerClock {
   now(): Date
-  /** Reads the time, as it is also done regularly. Only logs a failure. */
+  /** Reads the time now. Calls during a reading share it. Only logs a failure. */
   read(): Promise<void>
   /** How far the clock of this machine is ahead of `now`. */
   offsetMs(): number
@@ -51,7 +51,16 @@ export async function startClock(db: Db, log: Logger, now?: () => Date): Promise
     if (errorCode(error).startsWith('SQLITE_READONLY')) throw error
     reportFailure(error)
   })
-  const read = (): Promise<void> => watch.check().catch(reportFailure)
+  let reading: Promise<void> | undefined
+  const read = (): Promise<void> => {
+    reading ??= watch
+      .check()
+      .catch(reportFailure)
+      .finally(() => {
+        reading = undefined
+      })
+    return reading
+  }
   const timer = setInterval(read, READ_EVERY_MS[db.dialect]).unref()
   return {
     now: clock.now,

@@ -45,6 +45,8 @@ const RELOAD_DELAY_MS = 500
 /** The queue leases attempts by its own clock. When an attempt is leased more than this before its
  *  time, one of the clocks has jumped. */
 const MAX_EARLY_MS = 1_000
+/** The attempts start after this long even if the clock is not read yet. Shorter than a lease. */
+const MAX_CLOCK_READ_MS = 2_000
 
 /** Makes the attempts and resolves when they have ended. Calls `onStarted` each time that requests
  *  have been loaded and started. Loads no more requests once `stopping` aborts. */
@@ -54,7 +56,7 @@ export async function deliver(
   onStarted: () => void,
   stopping: AbortSignal,
 ): Promise<void> {
-  await readClockIfEarly(options, attempts)
+  await readClockIfEarly(options, attempts, stopping)
   const running: Promise<void>[] = []
   let waiting = attempts
   while (waiting.length > 0 && !stopping.aborted) {
@@ -75,9 +77,12 @@ export async function deliver(
 async function readClockIfEarly(
   { now, readClock }: DeliverOptions,
   attempts: AttemptWith<'lease'>[],
+  stopping: AbortSignal,
 ): Promise<void> {
   const latest = now().getTime() + MAX_EARLY_MS
-  if (attempts.some(({ scheduledAt }) => scheduledAt > latest)) await readClock()
+  if (!attempts.some(({ scheduledAt }) => scheduledAt > latest)) return
+  const limit = delay(MAX_CLOCK_READ_MS, undefined, { signal: stopping }).catch(() => undefined)
+  await Promise.race([readClock(), limit])
 }
 
 interface StartedAttempts {
