@@ -441,8 +441,8 @@ export const resources: readonly Resource[] = [
           description: 'At most 50 questions.',
           maxItems: 50,
           items: {
-            type: 'object',
             description: 'A question for applicants. Its operator decides about `expected`.',
+            type: 'object',
             required: ['key', 'label', 'requirement', 'operator', 'expected'],
             additionalProperties: false,
             properties: {
@@ -556,8 +556,8 @@ export const resources: readonly Resource[] = [
           description: 'At most 50 questions.',
           maxItems: 50,
           items: {
-            type: 'object',
             description: 'A question for applicants, as you send it. Its operator decides about `expected`. Without an operator, it is `equals`.',
+            type: 'object',
             required: ['key', 'label', 'requirement', 'expected'],
             additionalProperties: false,
             properties: {
@@ -667,8 +667,8 @@ export const resources: readonly Resource[] = [
           description: 'At most 50 questions.',
           maxItems: 50,
           items: {
-            type: 'object',
             description: 'A question for applicants, as you send it. Its operator decides about `expected`. Without an operator, it is `equals`.',
+            type: 'object',
             required: ['key', 'label', 'requirement', 'expected'],
             additionalProperties: false,
             properties: {

@@ -207,7 +207,12 @@ function inlineForConsole(
   const schema =
     tagName === undefined
       ? whole
-      : { ...mergeAlternatives(alternatives, tagName), ...whole, oneOf: undefined }
+      : {
+          ...whole,
+          oneOf: undefined,
+          ...mergeAlternatives(alternatives, tagName),
+          description: whole.description,
+        }
   return Object.fromEntries(
     Object.entries({ ...schema, default: readDefault(whole) }).filter(
       ([keyword, value]) => CONSOLE_KEYWORDS.has(keyword) && value !== undefined,

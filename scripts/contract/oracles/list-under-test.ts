@@ -168,17 +168,19 @@ export class ListUnderTest {
   async assertHas(ids: string[]): Promise<void> {
     const listed = await this.#readIds()
     const missing = ids.find((id) => !listed.includes(id))
-    if (missing !== undefined) throw this.#broken(`the new record ${missing} is not in the list`)
+    if (missing !== undefined)
+      throw this.broken('list_contents', `the new record ${missing} is not in the list`)
   }
 
   async assertLacks(ids: string[]): Promise<void> {
     const listed = await this.#readIds()
     const wrong = ids.find((id) => listed.includes(id))
-    if (wrong !== undefined) throw this.#broken(`the list has ${wrong}, a record of another list`)
+    if (wrong !== undefined)
+      throw this.broken('list_contents', `the list has ${wrong}, a record of another list`)
   }
 
-  #broken(message: string): ContractBroken {
-    return new ContractBroken('list_contents', this.#request({}), message)
+  broken(check: ContractBroken['check'], message: string): ContractBroken {
+    return new ContractBroken(check, this.#request({}), message)
   }
 
   /** Throws unless each of the last three entries of the list has the values that a GET of the

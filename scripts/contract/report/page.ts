@@ -2,7 +2,7 @@
 import { escaped } from '../../report/junit.ts'
 import { type Cell, describeMissing, isExcused, isMissing, type Untested } from '../coverage.ts'
 import type { UnusedOracle } from '../oracles.ts'
-import type { Refusal } from '../refusals.ts'
+import { formatTimes, type Refusal } from '../refusals.ts'
 import type { Case, Failure } from '../suite.ts'
 import { describeUnused, listStatuses, type Report } from './report.ts'
 
@@ -130,7 +130,7 @@ function unusedItem(oracle: UnusedOracle): string {
 }
 
 function refusalItem({ operation, field, message, count }: Refusal): string {
-  return `<li>${operation}: ${escaped(`${field} ${message}`)} (${count} times)</li>`
+  return `<li>${operation}: ${escaped(`${field} ${message}`)} (${formatTimes(count)})</li>`
 }
 
 function failureBlock({ operation, name, failure }: Case & { failure: Failure }): string {
