@@ -17,7 +17,6 @@ const COMMANDS: Record<string, [summary: string, load: () => Promise<CommandModu
   copy: ['copy the embedded database to PostgreSQL', () => import('./copy.ts')],
   init: ['create a service from an OpenAPI document', () => import('./init.ts')],
   generate: ['generate code from the contracts', () => import('./generate.ts')],
-  rename: ['rename an operation or a field everywhere', () => import('./rename.ts')],
   lint: ['check the contracts', () => import('./lint.ts')],
   docs: ['write the documentation as static files', () => import('./docs.ts')],
   diff: ['compare the contracts with an earlier version', () => import('./diff.ts')],

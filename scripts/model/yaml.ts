@@ -156,7 +156,7 @@ export function listUnquotedFlowScalars(source: Source): Located[] {
 }
 
 /** The path of the last of `nodes`. The others are its ancestors, from the root down. */
-export function toPath(nodes: readonly unknown[]): Path {
+function toPath(nodes: readonly unknown[]): Path {
   return nodes.flatMap((node, index): Path => {
     if (isPair(node) && isScalar(node.key)) return [String(node.key.value)]
     return isSeq(node) ? [node.items.indexOf(nodes[index + 1])] : []

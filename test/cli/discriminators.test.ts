@@ -1,13 +1,12 @@
 /** `discriminator` in another OpenAPI document: it chooses the alternative of a value in a mock and
- *  in a service, and `muster rename` renames its property. */
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+ *  in a service. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startHandlers, startMock } from '../../cli/document-service.ts'
 import { init } from '../../scripts/generate/init.ts'
 import { newRecordHandler } from '../../scripts/mock/document.ts'
-import { rename } from '../../scripts/rename/rename.ts'
 
 const REF = '#/components/schemas'
 
@@ -116,20 +115,6 @@ async function send(url: string, method: string, body?: object) {
   const text = await response.text()
   return { status: response.status, body: text && JSON.parse(text) }
 }
-
-it.each([
-  ['a mapping', 'Cat.kind'],
-  ['the names of the alternatives', 'Base.kind'],
-  ['constants, in anyOf of OpenAPI 3.1', 'Dog.kind'],
-])('muster rename renames the property of a discriminator: %s', async (what, name) => {
-  const { text } = DOCUMENTS.find((document) => document.what === what) ?? { text: '' }
-  const document = await newRoot(`before a rename of ${name}`, text)
-  const root = join(folder, `renamed ${name}`)
-  await init(root, join(document, 'openapi.yaml'))
-  await rename(name, 'species', { force: true, root })
-  const renamed = await readFile(join(root, 'openapi.yaml'), 'utf8')
-  expect(renamed).toBe(text.replaceAll(/\bkind\b/g, 'species'))
-})
 
 describe.each(DOCUMENTS)('a discriminator with $what', ({ what, kinds: [cat, dog], text }) => {
   it('chooses the alternative of a record that a request creates or replaces', async () => {

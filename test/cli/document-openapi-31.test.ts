@@ -1,11 +1,10 @@
 /** The commands for a document of OpenAPI 3.1 in two files. */
-import { cp, readFile } from 'node:fs/promises'
+import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { testDocument } from '../../cli/document-contract.ts'
 import { startHandlers, startMock } from '../../cli/document-service.ts'
 import { init } from '../../scripts/generate/init.ts'
-import { rename } from '../../scripts/rename/rename.ts'
 import { openSite } from '../../web/docs/site.ts'
 import { readTabs } from '../docs/pages.ts'
 import { folder, LOCAL, newFolder, serve } from './document-folder.ts'
@@ -37,16 +36,6 @@ describe('a document of OpenAPI 3.1 in two files', () => {
     expect(page('getShelf')).toMatch(/<code[^>]*>detail<.*<code[^>]*>trace_id</s)
     expect(page('uploadCover')).toContain('data-in="header"')
     expect(page('uploadCover')).not.toContain('data-in="cookie"')
-  })
-
-  it('renames an operation, and refuses to rename a field', async () => {
-    const root = join(folder, 'renamed-library')
-    await cp(library, root, { recursive: true })
-    await rename('getShelf', 'readShelf', { force: true, root })
-    expect(await readFile(join(root, 'openapi.yaml'), 'utf8')).toContain('operationId: readShelf\n')
-    await expect(rename('Novel.kind', 'type', { force: true, root })).rejects.toThrow(
-      'The document has several files: rename the field by hand, and generate',
-    )
   })
 
   it.each(['pages', 'pages[]'])(

@@ -8,7 +8,6 @@ import { startHandlers } from '../../cli/document-service.ts'
 import { diff, keepReleased } from '../../scripts/diff/diff.ts'
 import { generate } from '../../scripts/generate/generate.ts'
 import { init } from '../../scripts/generate/init.ts'
-import { rename } from '../../scripts/rename/rename.ts'
 import { openSite } from '../../web/docs/site.ts'
 import { readTabs } from '../docs/pages.ts'
 import { folder, LOCAL, newFolder, PETSTORE, publicDocument, serve } from './document-folder.ts'
@@ -92,109 +91,6 @@ describe('the Petstore', () => {
     await using muster = await newMuster()
     const { status, stdout } = await muster.run(['lint', '--root', pets])
     expect([status, stdout]).toEqual([0, 'The document has no problems.\n'])
-  })
-
-  it('renames an operation in the document, the code and the guides', async () => {
-    const root = join(folder, 'renamed-operation')
-    await cp(pets, root, { recursive: true })
-    await newFolder('renamed-operation', {
-      'GUIDE.md': 'Call `getInventory` for the inventory.\n',
-      'test/getInventory.test.ts': "import { getInventory } from '../handlers/getInventory.ts'\n",
-    })
-    const first = await rename('getInventory', 'inventory', { force: true, root })
-    expect(first.moved).toEqual([
-      { from: 'handlers/getInventory.ts', to: 'handlers/inventory.ts' },
-      { from: 'test/getInventory.test.ts', to: 'test/inventory.test.ts' },
-    ])
-    expect(await readFile(join(root, 'GUIDE.md'), 'utf8')).toBe(
-      'Call `inventory` for the inventory.\n',
-    )
-
-    const second = await rename('inventory', 'getStock', { force: true, root })
-    expect(second.left).toEqual([
-      'GUIDE.md:1 can mean the operation inventory: write getStock there',
-      'test/getStock.test.ts:1 can mean the operation inventory: write getStock there',
-      'Run `npm run lint`, `npx tsc` and `npm test`',
-    ])
-    expect(await readFile(join(root, 'test/getStock.test.ts'), 'utf8')).toBe(
-      "import { inventory } from '../handlers/getStock.ts'\n",
-    )
-    const handler = await readFile(join(root, 'handlers/getStock.ts'), 'utf8')
-    expect(handler).toContain('GET /store/inventory')
-    expect(handler).toContain("function getStock(_call: Call<'getStock'>)")
-    expect(await readFile(join(root, 'openapi.json'), 'utf8')).toBe(
-      (await readFile(join(pets, 'openapi.json'), 'utf8')).replace('getInventory', 'getStock'),
-    )
-    expect(await generate({ check: true, root })).toMatchObject({ stale: [], orphans: [] })
-  })
-
-  it('renames a field in its schema and in the handlers that use it, and lists the rest', async () => {
-    const root = join(folder, 'renamed-field')
-    await cp(pets, root, { recursive: true })
-    await newFolder('renamed-field', {
-      'handlers/getPetById.ts': 'export const getPetById = { photoUrls: [], name: 1 }\n',
-      'handlers/getInventory.ts': 'export const getInventory = { photoUrls: [] }\n',
-    })
-    const { left } = await rename('Pet.photoUrls', 'pictures', { force: true, root })
-    expect(left).toEqual([
-      'handlers/getInventory.ts:1 can mean Pet.photoUrls: write pictures there',
-      'Run `npm run lint`, `npx tsc` and `npm test`',
-    ])
-    expect(await readFile(join(root, 'handlers/getPetById.ts'), 'utf8')).toContain('{ pictures:')
-    const { components } = JSON.parse(await readFile(join(root, 'openapi.json'), 'utf8'))
-    expect(components.schemas.Pet).toMatchObject({
-      required: ['name', 'pictures'],
-      properties: { pictures: { type: 'array' } },
-    })
-
-    const shared = await rename('Pet.name', 'title', { force: true, root })
-    expect(shared.left[0]).toMatch(/^openapi\.json:[\d,]+ can mean Pet\.name: write title there$/)
-    expect(shared.left).toContain('handlers/getPetById.ts:1 can mean Pet.name: write title there')
-    expect(await generate({ check: true, root })).toMatchObject({ stale: [] })
-  })
-
-  it('leaves handlers to a person if the field is a word of TypeScript', async () => {
-    const source = await newFolder('keyword', {
-      'openapi.yaml': `openapi: 3.0.3
-info: { title: People, version: 1.0.0 }
-paths:
-  /people:
-    post:
-      operationId: addPerson
-      requestBody: { content: { application/json: { schema: { $ref: '#/components/schemas/Person' } } } }
-      responses: { '204': { description: Added } }
-components:
-  schemas:
-    Person:
-      type: object
-      properties:
-        function: { type: string }
-`,
-    })
-    const root = join(folder, 'keyword-service')
-    await init(root, join(source, 'openapi.yaml'))
-    const { left } = await rename('Person.function', 'role', { force: true, root })
-    const handler = await readFile(join(root, 'handlers/addPerson.ts'), 'utf8')
-    expect(handler).toContain('export async function addPerson(')
-    expect(left[0]).toMatch(
-      /^handlers\/addPerson\.ts:\d+ can mean Person\.function: write role there$/,
-    )
-  })
-
-  it.each([
-    ['getPet', 'readPet', /^openapi\.json has no operation getPet: did you mean addPet\?/],
-    ['getPetById', 'delete', 'delete is not the name of a function: write it like listPets'],
-    ['getPetById', 'addPet', 'openapi.json has addPet already: choose another name'],
-    ['Pet.nam', 'title', 'Pet has no field nam: did you mean name?'],
-    [
-      'Pet.colour',
-      'color',
-      /^Pet has no field colour\. If a part of its allOf declares it, name the schema/,
-    ],
-    ['Pet.name', 'status', 'Pet has a field status already: choose another name'],
-    ['Pet.name', 'full name', /^full name is not a name of a field: use letters/],
-  ])('refuses to rename %s to %s', async (name, newName, want) => {
-    await expect(rename(name, newName, { force: true, root: pets })).rejects.toThrow(want)
   })
 
   it('is refused by init if it is a folder, or if the new folder is a file', async () => {

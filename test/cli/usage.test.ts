@@ -16,7 +16,6 @@ const COMMANDS = [
   ['copy'],
   ['init', '<folder>'],
   ['generate'],
-  ['rename', '<old>', '<new>'],
   ['lint', '[folder]'],
   ['docs'],
   ['diff', '[base]'],

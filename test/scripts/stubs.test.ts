@@ -30,8 +30,6 @@ test('docs/new-resource.md: each step works as described', { timeout: TIMEOUT_MS
     replacedTest: 'test/handlers/createBooking.test.ts',
     leftForYou: ['openapi.yaml:', 'records/bookings.ts:', 'Run'],
   })
-  await renameOperation(tree)
-  await renameField(tree)
   expect(await tree.muster(['generate', '--check'])).toEqual({
     status: 0,
     output: 'generated/ is fresh.\n',
@@ -96,29 +94,6 @@ async function writeResource(
   expect(status, output).toBe(0)
   expect(output).toContain(`removed ${replacedTest}\n`)
   expect(new Set(output.match(/(?<=^left for you: )\S+/gm))).toEqual(new Set(leftForYou))
-}
-
-/** The resource has the names of the example in the guide. Files about the example keep them. */
-async function renameOperation(tree: Tree): Promise<void> {
-  const examples = ['docs/new-resource.md', 'cli/rename.ts', 'test/scripts/stubs.test.ts']
-  const before = await Promise.all(examples.map(tree.read))
-  expect(await tree.muster(['rename', 'getVenue', 'readVenue', '--force'])).toMatchObject({
-    status: 0,
-    output: expect.stringContaining('renamed handlers/getVenue.ts to handlers/readVenue.ts\n'),
-  })
-  expect(await tree.read('test/handlers/venues.test.ts')).toContain("test('createVenue, readVenue:")
-  expect(await Promise.all(examples.map(tree.read))).toEqual(before)
-  expect(await tree.muster(['lint'])).toMatchObject({ status: 0 })
-}
-
-async function renameField(tree: Tree): Promise<void> {
-  expect(await tree.muster(['rename', 'Venue.opens_at', 'starts_at', '--force'])).toMatchObject({
-    status: 0,
-    output: expect.stringMatching(/changed records\/migrations\/\d+_venues_starts_at\.ts\n/),
-  })
-  const openapi = await tree.read('openapi.yaml')
-  expect(openapi).not.toContain('opens_at')
-  expect(openapi).toContain('filter[starts_after]')
 }
 
 /** TypeScript finds no error, and Biome finds none in these paths. */
