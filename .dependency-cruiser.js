@@ -12,6 +12,7 @@ const ROWS = [
   ['(handlers/|generated/handlers\\.ts$)'],
   ['webhooks/', 'auth/'],
   ['records/'],
+  ['runtime/'],
   ['validation\\.ts$'],
   ['generated/(?!handlers\\.ts$)'],
 ]
@@ -21,6 +22,7 @@ const OWNERS = {
   '@electric-sql/pglite': 'webhooks/queue/',
   '@koa/cors': 'server/cross-origin\\.ts$',
   '@koa/router': '(server|web)/',
+  '@opentelemetry/api': 'runtime/tracing\\.ts$',
   ajv: '(scripts/(generate|service)/|validation\\.ts$|generated/validators)',
   commander: 'cli/',
   'content-type': 'server/body\\.ts$',

@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 /** `plain` runs once, on SQLite. `onBoth` runs twice: on SQLite and on PostgreSQL. */
 const plain = [
   'test/specification.test.ts',
-  'test/{auth,cli,client,deploy,docs,scripts,server}/**/*.test.ts',
+  'test/{auth,cli,client,deploy,docs,runtime,scripts,server}/**/*.test.ts',
 ]
 const onBoth = ['test/{console,handlers,records,webhooks,contract,crash,upgrade}/**/*.test.ts']
 // The timeouts are long, because machines also run other work. They only end a test that hangs:

@@ -8,8 +8,8 @@ import {
 import { findCountedPrincipal } from '../records/counted-keys.ts'
 import type { Db } from '../records/database/open.ts'
 import type { Sql } from '../records/database/statements.ts'
+import { coalesce } from '../runtime/coalesce.ts'
 import { hashApiKey, isWellFormed } from './api-key.ts'
-import { coalesce } from './coalesce.ts'
 import { newRateLimiter, type RateLimit, type RateLimitState, stateAfter } from './rate-limit.ts'
 
 /** Finds the status and the owner of a key by its token. Undefined: the token is malformed or

@@ -3,7 +3,7 @@ import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { Refused } from '../errors.ts'
 import type { Db } from '../records/database/open.ts'
 import { countPoints, deletePoints, type RateLimitWindow } from '../records/rate-limits.ts'
-import { coalesce } from './coalesce.ts'
+import { coalesce } from '../runtime/coalesce.ts'
 
 export class TooOften extends Refused {
   readonly retryAfterSeconds: number

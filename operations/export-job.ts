@@ -28,8 +28,8 @@ import {
   findStoredBytes,
 } from '../records/exports.ts'
 import { findQuotas, MIB, type Quotas } from '../records/quotas.ts'
+import { Turns } from '../runtime/turns.ts'
 import { emit } from '../webhooks/emit.ts'
-import { Turns } from '../webhooks/turns.ts'
 
 const CHUNK_BYTES = 256 * 1024
 /** How often the lease is renewed while no chunk is full. A fraction of the duration of the

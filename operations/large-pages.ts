@@ -1,7 +1,7 @@
 /** Large pages, of up to 4 MiB, take turns, so that many of them at once do not delay all other
  *  requests of a process. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { Turns } from '../webhooks/turns.ts'
+import { Turns } from '../runtime/turns.ts'
 
 /** The most records of a small page. It is the default page size. */
 const MAX_SMALL_PAGE = 25

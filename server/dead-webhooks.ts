@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { DeletionTime } from '../records/clock-spans.ts'
 import type { Db } from '../records/database/open.ts'
 import { disableDeadWebhook, listDeadWebhooks } from '../records/dead-webhooks.ts'
-import { type BackgroundWork, repeat } from '../webhooks/run-loop.ts'
+import { type BackgroundWork, repeat } from '../runtime/run-loop.ts'
 import type { ServerClock } from './clock.ts'
 
 const INTERVAL_MS = 60_000

@@ -5,7 +5,7 @@ import { isSpaceReturned, returnFreeSpace } from '../records/database/free-space
 import type { Db } from '../records/database/open.ts'
 import { type RemovalRule, removalRules } from '../records/removal-rules.ts'
 import { newRemovalRun } from '../records/removal-run.ts'
-import { type BackgroundWork, repeat } from '../webhooks/run-loop.ts'
+import { type BackgroundWork, repeat } from '../runtime/run-loop.ts'
 import type { ServerClock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { RemovalMetrics } from './metrics-database.ts'

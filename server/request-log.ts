@@ -13,7 +13,7 @@ import {
   type LoggedRequest,
   MAX_PATH_CHARACTERS,
 } from '../records/request-log.ts'
-import { repeat } from '../webhooks/run-loop.ts'
+import { repeat } from '../runtime/run-loop.ts'
 import type { Context, Next } from './context.ts'
 import { DailyBytes, RepeatFinder } from './request-log-limits.ts'
 

@@ -1,5 +1,5 @@
 /** The OpenTelemetry span of each request. */
-import { inServerSpan, SpanStatusCode } from '../webhooks/tracing.ts'
+import { inServerSpan, SpanStatusCode } from '../runtime/tracing.ts'
 import { isOperatorPath, loggablePath } from './access-log.ts'
 import type { Context, Next } from './context.ts'
 

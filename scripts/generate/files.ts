@@ -13,7 +13,7 @@ export async function listNames(directory: string, { recursive = false } = {}): 
 /** The folders with the code of the service and of its toolchain. */
 export const CODE_FOLDERS: readonly string[] = [
   ...['bin', 'cli', 'server', 'web', 'operations', 'handlers', 'webhooks', 'auth', 'records'],
-  ...['scripts', 'client'],
+  ...['runtime', 'scripts', 'client'],
 ]
 
 /** The paths of the files and folders below `folders`, relative to the root. */

@@ -1,7 +1,7 @@
 /** The web console at /console, as one middleware. Its pages are listed in routes.ts. */
 import Router, { type RouterContext } from '@koa/router'
 import type { Context, Middleware } from 'koa'
-import { oneEachTurn } from '../../webhooks/turns.ts'
+import { oneEachTurn } from '../../runtime/turns.ts'
 import { readConsoleAssets, sendConsoleAsset } from './assets.ts'
 import { assertSameOrigin } from './csrf.ts'
 import { toErrorResult } from './errors.ts'

@@ -7,7 +7,7 @@ import { type CountedAttempt, countAttempts } from '../../records/attempt-counts
 import { isUnavailable } from '../../records/database/errors.ts'
 import type { Db } from '../../records/database/open.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { RunLoop } from '../run-loop.ts'
+import { RunLoop } from '../../runtime/run-loop.ts'
 
 const STORE_EVERY_MS = 1_000
 /** Attempts are counted in batches, so that this process does other work between two batches. */

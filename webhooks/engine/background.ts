@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
+import { RunLoop } from '../../runtime/run-loop.ts'
 import type { BackgroundJobs } from '../queue/background-jobs.ts'
 import type { Queue } from '../queue/queue.ts'
-import { RunLoop } from '../run-loop.ts'
 
 const SWEEP_MS = 1_000
 

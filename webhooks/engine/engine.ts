@@ -1,5 +1,5 @@
 /** The delivery engine. A delivery passes its stages in this order, and each stage calls only later
- *  ones: enqueue.ts with queue-filler.ts (records → queue), worker.ts (leases), deliver.ts (one
+ *  ones: enqueue.ts with backlog.ts (records → queue), leaser.ts (leases), deliver.ts (one
  *  attempt), store.ts (results → records). */
 
 import type { Logger } from 'pino'
@@ -9,6 +9,7 @@ import type { Db } from '../../records/database/open.ts'
 import { ATTEMPTS_QUEUED, ATTEMPTS_SCHEDULED, JOBS_DUE } from '../../records/due-work.ts'
 import { findEarliestScheduledAt } from '../../records/scheduled-attempts.ts'
 import { listSlowWebhooks } from '../../records/slow-webhooks.ts'
+import { Turns } from '../../runtime/turns.ts'
 import { SLOW_AFTER, SLOW_ATTEMPT_MS } from '../policy/fairness.ts'
 import type { BackgroundJobs } from '../queue/background-jobs.ts'
 import type { QueuePlace } from '../queue/boss.ts'
@@ -17,7 +18,6 @@ import type { Cidr } from '../transport/egress.ts'
 import { guardedAgent } from '../transport/guarded-agent.ts'
 import { newNameLookup } from '../transport/name-lookup.ts'
 import { type SecretKeys, secretOpener } from '../transport/secret.ts'
-import { Turns } from '../turns.ts'
 import { type BackgroundSweep, startBackgroundSweep } from './background.ts'
 import type { AttemptListener } from './deliver.ts'
 import { Deliveries } from './deliveries.ts'
@@ -26,12 +26,12 @@ import { ImmediateAttempts } from './immediate-attempts.ts'
 import { type EngineCounts, InFlight } from './in-flight.ts'
 import { Leader } from './leader.ts'
 import { LeaseRounds } from './lease-rounds.ts'
+import { Leaser } from './leaser.ts'
 import { PauseWatch } from './pause-watch.ts'
-import { QueueContents } from './queue-contents.ts'
+import { QueueLedger } from './queue-ledger.ts'
 import { LeaseRenewal } from './renewal.ts'
 import { ResultStore } from './store.ts'
-import { Worker } from './worker.ts'
-import { Workers } from './workers.ts'
+import { WorkerSessions } from './worker-sessions.ts'
 
 export interface EngineConfig {
   /** Private IP ranges that webhooks may reach. */
@@ -103,37 +103,37 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
   const inFlight = new InFlight()
   const delaysMs = config.webhookRetryDelaysMs
-  const workers = queue.session && new Workers({ db, jobs, log })
-  const contents = new QueueContents({ db, inFlight, workers, now })
-  const leader = new Leader(db, queue.session, contents)
-  const store = new ResultStore({ db, jobs, inFlight, contents, leader, delaysMs, log })
+  const workerSessions = queue.session && new WorkerSessions({ db, jobs, log })
+  const ledger = new QueueLedger({ db, inFlight, workerSessions, now })
+  const leader = new Leader(db, queue.session, ledger)
+  const store = new ResultStore({ db, jobs, inFlight, ledger, leader, delaysMs, log })
   const pause = new PauseWatch(db, log)
   const sendOptions = { agent, openSecret, timeoutMs, now, readClock, log, onAttempt }
   const deliveries = new Deliveries({ db, jobs, inFlight, leader, pause, store, ...sendOptions })
   const leaseTurns = new Turns(1)
-  const stages = { jobs, inFlight, contents, leader, deliveries, pause, leaseTurns, log }
+  const stages = { jobs, inFlight, ledger, leader, deliveries, pause, leaseTurns, log }
   const immediate = new ImmediateAttempts(stages)
   const rounds = new LeaseRounds(stages)
-  const worker = new Worker({ db, immediate, rounds, ...stages })
+  const leaser = new Leaser({ db, immediate, rounds, ...stages })
   const renewal = new LeaseRenewal(stages)
   const enqueuer = new Enqueuer({
     db,
     queue,
-    worker,
-    workers,
+    leaser,
+    workerSessions,
     immediate,
     horizonMs,
     delaysMs,
     now,
     ...stages,
   })
-  inFlight.onSlotFree(worker.onSlotFree)
+  inFlight.onSlotFree(leaser.onSlotFree)
   const sweeps: BackgroundSweep[] = []
   const wakeSweeps = (): void => {
     for (const sweep of sweeps) sweep.wake()
   }
   const wake = (): void => {
-    worker.wake()
+    leaser.wake()
     enqueuer.onScheduled()
     wakeSweeps()
   }
@@ -151,9 +151,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     const deadline = performance.now() + graceMs
     for (const unsubscribe of subscriptions) unsubscribe()
     deliveries.stop()
-    // `worker` and `immediate` stop first: nothing may be leased while the other parts finish their
+    // `leaser` and `immediate` stop first: nothing may be leased while the other parts finish their
     // last queries.
-    const drained = Promise.all([worker.stop(), immediate.stop()]).then(() =>
+    const drained = Promise.all([leaser.stop(), immediate.stop()]).then(() =>
       deliveries.drain(Math.max(0, graceMs - CLOSING_MS)),
     )
     await Promise.all([
@@ -179,7 +179,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       sweeps.push(await startBackgroundSweep({ queue, name, jobs, now, log }))
     subscriptions.push(
       db.subscribe(ATTEMPTS_SCHEDULED, enqueuer.onScheduled),
-      db.subscribe(ATTEMPTS_QUEUED, worker.wake),
+      db.subscribe(ATTEMPTS_QUEUED, leaser.wake),
       db.subscribe(JOBS_DUE, wakeSweeps),
     )
     if (options.databaseUrl !== undefined)
@@ -188,7 +188,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     await stop(0)
     throw error
   }
-  worker.wake()
+  leaser.wake()
 
   return {
     ready: () => queue.isReady(),

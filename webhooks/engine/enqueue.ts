@@ -1,35 +1,35 @@
 /** Adds scheduled attempts to the queue shortly before they are due. Only the enqueuer of the
- *  leader adds them. In other processes, the enqueuer wakes the worker when attempts are due. */
+ *  leader adds them. In other processes, the enqueuer wakes the leaser when attempts are due. */
 import type { Logger } from 'pino'
 import type { Attempt } from '../../records/attempt.ts'
 import type { Db } from '../../records/database/open.ts'
 import { ATTEMPTS_QUEUED } from '../../records/due-work.ts'
 import { clearQueuedMarks, findNextQueuedDueAt } from '../../records/scheduled-attempts.ts'
+import { RunLoop } from '../../runtime/run-loop.ts'
+import type { Turns } from '../../runtime/turns.ts'
 import type { Queue } from '../queue/queue.ts'
-import { RunLoop } from '../run-loop.ts'
-import type { Turns } from '../turns.ts'
+import { Backlog, isDue } from './backlog.ts'
 import type { ImmediateAttempts } from './immediate-attempts.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Leader } from './leader.ts'
-import { Peers } from './peers.ts'
-import type { QueueContents } from './queue-contents.ts'
-import { isDue, QueueFiller } from './queue-filler.ts'
+import type { Leaser } from './leaser.ts'
+import type { QueueLedger } from './queue-ledger.ts'
 import { Realignment } from './realign.ts'
 import { repair } from './repair.ts'
-import type { Worker } from './worker.ts'
-import type { Workers } from './workers.ts'
+import { ResultPoll } from './result-poll.ts'
+import type { WorkerSessions } from './worker-sessions.ts'
 
 interface EnqueueOptions {
   db: Db
   queue: Queue
   leader: Leader
-  contents: QueueContents
+  ledger: QueueLedger
   inFlight: InFlight
-  worker: Worker
+  leaser: Leaser
   immediate: ImmediateAttempts
   leaseTurns: Turns
   /** Undefined: workers have no sessions, as with the embedded queue. */
-  workers: Workers | undefined
+  workerSessions: WorkerSessions | undefined
   /** How far ahead attempts are enqueued. Later ones stay in the records. */
   horizonMs: number
   /** The delays before attempts 2, 3 and so on. `Realignment` reschedules attempts that are
@@ -52,7 +52,7 @@ const REPAIR_MS = 5_000
 const REFILL_MS = 100
 /** Minimum delay of the timer for the next queued attempt. */
 const MIN_TIMER_MS = 5
-/** Attempts that are in the queue for longer are marked in the records: see `QueueContents`. */
+/** Attempts that are in the queue for longer are marked in the records: see `QueueLedger`. */
 const MARK_AFTER_MS = 1_000
 /** About the time that the leader takes to enqueue announced attempts. */
 const LEADER_ENQUEUE_MS = 20
@@ -63,8 +63,8 @@ type Search = 'none' | 'overdue' | 'all'
 
 export class Enqueuer {
   readonly #options: EnqueueOptions
-  readonly #peers: Peers
-  readonly #filler: QueueFiller
+  readonly #resultPoll: ResultPoll
+  readonly #backlog: Backlog
   readonly #realignment: Realignment
   readonly #loop: RunLoop
   readonly #timers = new Map<'sweep' | 'refill' | 'due' | 'lease', NodeJS.Timeout>()
@@ -77,9 +77,9 @@ export class Enqueuer {
 
   constructor(options: EnqueueOptions) {
     this.#options = options
-    const { db, inFlight, contents, log } = options
-    this.#peers = new Peers(db, inFlight, contents)
-    this.#filler = new QueueFiller({ ...options, peers: this.#peers })
+    const { db, inFlight, ledger, log } = options
+    this.#resultPoll = new ResultPoll(db, inFlight, ledger)
+    this.#backlog = new Backlog({ ...options, resultPoll: this.#resultPoll })
     this.#realignment = new Realignment(options)
     // An embedded queue is empty when this process starts, as after a restart of the queue.
     this.#knownRestarts = db.dialect === 'sqlite' ? -1 : 0
@@ -126,7 +126,7 @@ export class Enqueuer {
   }
 
   async #run(): Promise<void> {
-    const { leader, contents, now } = this.#options
+    const { leader, ledger, now } = this.#options
     if (!(await leader.ensureLeadership())) {
       this.#announced = []
       this.#realignment.forgetLastRun()
@@ -145,28 +145,28 @@ export class Enqueuer {
     await this.#enqueueBacklog(search)
     await this.#setDueTimer(startedAt)
     // Queued marks and `#repair` come last, so that they do not delay attempts that are due.
-    await contents.mark(performance.now() - MARK_AFTER_MS)
+    await ledger.mark(performance.now() - MARK_AFTER_MS)
     await this.#repair()
   }
 
-  /** Wakes the worker of this process when the leader has probably enqueued the announced attempts:
+  /** Wakes the leaser of this process when the leader has probably enqueued the announced attempts:
    *  the leader may have no free slots for them. */
   #leaseSoon(): void {
     if (this.#timers.has('lease')) return
     const lease = (): void => {
       this.#timers.delete('lease')
-      this.#options.worker.wake()
+      this.#options.leaser.wake()
     }
     this.#timers.set('lease', setTimeout(lease, LEADER_ENQUEUE_MS))
   }
 
   /** Clears the queued marks when an embedded queue has lost its jobs, at a start or restart. */
   async #forgetLostJobs(): Promise<void> {
-    const { db, queue, contents } = this.#options
+    const { db, queue, ledger } = this.#options
     const restarts = queue.restarts()
     if (restarts === this.#knownRestarts) return
     await clearQueuedMarks(db)
-    contents.forget()
+    ledger.forget()
     this.#knownRestarts = restarts
     this.#search = 'all'
   }
@@ -174,27 +174,27 @@ export class Enqueuer {
   /** Starts the announced attempts that can start at once, and enqueues other due ones within the
    *  quotas of their webhooks. `#run` then searches the records for the remaining ones. */
   async #enqueueAnnounced(): Promise<void> {
-    const { contents, immediate, now, worker } = this.#options
+    const { ledger, immediate, now, leaser } = this.#options
     const at = now()
-    const announced = this.#announced.filter(({ deliveryId }) => !contents.isUnmarked(deliveryId))
+    const announced = this.#announced.filter(({ deliveryId }) => !ledger.isUnmarked(deliveryId))
     this.#announced = []
     const due = announced.filter((attempt) => isDue(attempt, at))
-    const belowQuota = due.filter(({ webhookId }) => !contents.full.has(webhookId))
+    const belowQuota = due.filter(({ webhookId }) => !ledger.full.has(webhookId))
     const notStarted = await immediate.start(belowQuota)
-    const selected = contents.takeQuota(notStarted, at)
+    const selected = ledger.takeQuota(notStarted, at)
     const hasRemaining =
       belowQuota.length < announced.length || selected.attempts.length < notStarted.length
     if (hasRemaining) this.#search = 'all'
     if (selected.attempts.length === 0) return
-    await this.#filler.add(selected, at)
+    await this.#backlog.enqueue(selected, at)
     // The next announced attempts of a webhook cannot start at once while it has attempts in the
     // queue.
-    await worker.leaseNow()
+    await leaser.leaseNow()
   }
 
   async #enqueueBacklog(search: Search): Promise<void> {
     const minAgeMs = search === 'all' ? 0 : ANNOUNCED_WITHIN_MS
-    const mayAddMore = await this.#filler.addBacklog((listed, at) => {
+    const mayAddMore = await this.#backlog.enqueueAll((listed, at) => {
       const announced = new Set(this.#announced.map(({ deliveryId }) => deliveryId))
       return listed.filter(
         (attempt) =>
@@ -207,13 +207,13 @@ export class Enqueuer {
   }
 
   async #releaseAttemptsOfEndedWorkers(): Promise<void> {
-    const { db, worker, workers, log } = this.#options
-    const released = await workers?.releaseAttempts().catch((error: unknown) => {
+    const { db, leaser, workerSessions, log } = this.#options
+    const released = await workerSessions?.releaseAttempts().catch((error: unknown) => {
       // If no later `#run` releases these attempts, their leases expire.
       log.warn({ err: error }, 'The attempts of ended workers could not be released; trying again')
     })
     if (!released) return
-    worker.wake()
+    leaser.wake()
     db.notifyOtherNodes(ATTEMPTS_QUEUED.name)
   }
 
@@ -221,36 +221,37 @@ export class Enqueuer {
     // By the monotonic clock: the time of `now` may jump.
     if (performance.now() - this.#repairedAtMs < REPAIR_MS) return
     this.#repairedAtMs = performance.now()
-    const { db, queue, log, now, worker } = this.#options
+    const { db, queue, log, now, leaser } = this.#options
     this.#realignment.wake()
     const repaired = await repair({ db, jobs: queue.attempts, log }, now())
-    if (repaired > 0) worker.wake()
+    if (repaired > 0) leaser.wake()
   }
 
   /** While a webhook is at its quota, searches again once attempts may have left the queue. */
   #refillLater(): void {
-    const { inFlight, contents } = this.#options
+    const { inFlight, ledger } = this.#options
     clearTimeout(this.#timers.get('refill'))
-    if (contents.full.size === 0) return
+    if (ledger.full.size === 0) return
     const leasedBefore = inFlight.leasedCount
     const refill = (): void => {
-      if (inFlight.leasedCount > leasedBefore || this.#peers.areActive) this.#searchFor('all')
+      if (inFlight.leasedCount > leasedBefore || this.#resultPoll.othersAreActive)
+        this.#searchFor('all')
       else this.#refillLater()
     }
     this.#timers.set('refill', setTimeout(refill, REFILL_MS))
   }
 
   /** Sets a timer for the earliest queued attempt that is scheduled after `since`. When that
-   *  attempt is due, wakes the worker and searches again. The attempt may be due already: queueing
+   *  attempt is due, wakes the leaser and searches again. The attempt may be due already: queueing
    *  takes time. */
   async #setDueTimer(since: Date): Promise<void> {
-    const { db, now, horizonMs, worker } = this.#options
+    const { db, now, horizonMs, leaser } = this.#options
     const nextAt = await findNextQueuedDueAt(db, since)
     const at = now().getTime()
     clearTimeout(this.#timers.get('due'))
     if (nextAt === undefined || nextAt - at > horizonMs) return
     const onDue = (): void => {
-      worker.wake()
+      leaser.wake()
       this.#searchFor('all')
     }
     // One more millisecond: a timer may fire a fraction too early.

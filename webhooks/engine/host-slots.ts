@@ -1,5 +1,5 @@
 import { mayUseHost } from '../policy/fairness.ts'
-import { PausedWebhooks } from './paused.ts'
+import { WebhookHolds } from './webhook-holds.ts'
 
 /** A webhook stops waiting for a slot of its host after this long: its URL may name another host by
  *  now. */
@@ -9,7 +9,7 @@ const MAX_PROVEN_HOSTS = 10_000
 /** How many slots of a host each account holds in this process, and which webhooks wait for one. */
 export class HostSlots {
   /** The webhooks whose host has no slot for their account. */
-  readonly waiting = new PausedWebhooks(WAIT_MS)
+  readonly waiting = new WebhookHolds(WAIT_MS)
   readonly #hosts = new Map<string, Map<string, number>>()
   /** By host: webhooks in the order in which they last began to wait. Some may no longer wait. */
   readonly #queues = new Map<string, Set<string>>()

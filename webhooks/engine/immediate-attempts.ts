@@ -3,20 +3,20 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Attempt, AttemptWith } from '../../records/attempt.ts'
+import { RunLoop } from '../../runtime/run-loop.ts'
+import type { Turns } from '../../runtime/turns.ts'
 import { isBelowLimit, isBelowSlotQuota } from '../policy/fairness.ts'
 import type { AttemptJobs } from '../queue/attempt-jobs.ts'
-import { RunLoop } from '../run-loop.ts'
-import type { Turns } from '../turns.ts'
 import { type Deliveries, untilStarted } from './deliveries.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Leader } from './leader.ts'
 import type { PauseWatch } from './pause-watch.ts'
-import type { QueueContents } from './queue-contents.ts'
+import type { QueueLedger } from './queue-ledger.ts'
 
 interface ImmediateAttemptsOptions {
   jobs: AttemptJobs
   inFlight: InFlight
-  contents: QueueContents
+  ledger: QueueLedger
   leader: Leader
   deliveries: Deliveries
   pause: PauseWatch
@@ -47,11 +47,11 @@ export class ImmediateAttempts {
   /** Starts attempts of webhooks that have no other due attempt, if slots are free. Returns the
    *  attempts that it has not started. */
   start(attempts: Attempt[]): Promise<Attempt[]> {
-    const { inFlight, jobs, contents, leader, leaseTurns } = this.#options
+    const { inFlight, jobs, ledger, leader, leaseTurns } = this.#options
     return leaseTurns.take(async () => {
       // Another process may lead by now, and have found these attempts, too.
       if (!leader.isLeader || !jobs.canAddInFlight || !this.#hasFreeSlots) return attempts
-      const withDue = contents.webhooksWithDue()
+      const withDue = ledger.webhooksWithDue()
       if (!withDue) return attempts
       const notStarted: Attempt[] = []
       for (const attempt of attempts)
@@ -97,7 +97,7 @@ export class ImmediateAttempts {
       pause.mayLease &&
       !deliveries.isStopping &&
       this.#hasFreeSlots &&
-      !inFlight.pauses.some((webhooks) => webhooks.has(webhookId)) &&
+      !inFlight.holds.some((webhooks) => webhooks.has(webhookId)) &&
       isBelowSlotQuota(endpoints.slots, accountId, true) &&
       isBelowLimit(endpoints.health.get(webhookId), performance.now())
     )

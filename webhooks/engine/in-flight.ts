@@ -4,7 +4,7 @@ import type { DeliveryState } from '../../records/deliveries.ts'
 import { isAtLimit, MAX_IN_FLIGHT, mayStart, SHARED_SLOTS } from '../policy/fairness.ts'
 import { Endpoints } from './endpoints.ts'
 import { HostSlots } from './host-slots.ts'
-import { PausedWebhooks } from './paused.ts'
+import { WebhookHolds } from './webhook-holds.ts'
 
 /** leased: this process owns the attempt. sending: its request is open. storing: its result is not
  *  stored yet. */
@@ -37,9 +37,9 @@ type SlotListener = (limitReleased: boolean) => void
 export class InFlight {
   readonly endpoints = new Endpoints()
   /** Webhooks whose signing secrets this process cannot read. */
-  readonly unreadable = new PausedWebhooks()
+  readonly unreadable = new WebhookHolds()
   /** Webhooks whose accounts are suspended. */
-  readonly suspended = new PausedWebhooks()
+  readonly suspended = new WebhookHolds()
   /** By job ID. */
   readonly #entries = new Map<string, Entry>()
   /** By delivery ID. A delivery has two entries when an attempt was cancelled in flight and the
@@ -70,8 +70,7 @@ export class InFlight {
     return this.#leasedCount
   }
 
-  /** The webhooks that get no attempts from this process for now. */
-  get pauses(): PausedWebhooks[] {
+  get holds(): WebhookHolds[] {
     return [this.unreadable, this.suspended, this.#hostSlots.waiting]
   }
 

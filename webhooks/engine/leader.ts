@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Db } from '../../records/database/open.ts'
 import { acquireLease, type LeaseHolder, releaseLease } from '../../records/leases.ts'
 import type { Queue } from '../queue/queue.ts'
-import type { QueueContents } from './queue-contents.ts'
+import type { QueueLedger } from './queue-ledger.ts'
 
 /** Must not change: nodes of older releases compete for the lease of this name. */
 const LEASE_NAME = 'dispatch'
@@ -18,7 +18,7 @@ const STANDBY_MS = 400
 export class Leader {
   readonly #db: Db
   readonly #session: Queue['session']
-  readonly #contents: QueueContents
+  readonly #ledger: QueueLedger
   readonly #processId = randomUUID()
   /** Undefined before the first `ensureLeadership`, and while the session is lost. */
   #holder: LeaseHolder | undefined
@@ -26,10 +26,10 @@ export class Leader {
   #renewal: Promise<void> | undefined
   #renewedAtMs = Number.NEGATIVE_INFINITY
 
-  constructor(db: Db, session: Queue['session'], contents: QueueContents) {
+  constructor(db: Db, session: Queue['session'], ledger: QueueLedger) {
     this.#db = db
     this.#session = session
-    this.#contents = contents
+    this.#ledger = ledger
     // With SQLite there is only one worker.
     this.#isLeader = db.dialect === 'sqlite'
   }
@@ -96,6 +96,6 @@ export class Leader {
   #setLeader(isLeader: boolean): void {
     this.#isLeader = isLeader
     // Only the leader knows what the queue contains.
-    if (!isLeader) this.#contents.forget()
+    if (!isLeader) this.#ledger.forget()
   }
 }

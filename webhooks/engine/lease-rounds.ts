@@ -107,10 +107,10 @@ export class LeaseRounds {
   async #start(count: number, round: LeaseRound | undefined): Promise<number> {
     const { inFlight, jobs, pause, deliveries } = this.#options
     if (!round || !pause.mayLease) return 0
-    const paused = inFlight.pauses.flatMap((webhooks) => webhooks.list())
+    const onHold = inFlight.holds.flatMap((webhooks) => webhooks.list())
     const attempts = await jobs.lease(
       Math.min(count, round.most ?? count),
-      { ...round, skip: [...round.skip, ...paused] },
+      { ...round, skip: [...round.skip, ...onHold] },
       inFlight.list(),
     )
     const started = deliveries.startLeased(attempts)

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { Db } from '../../records/database/open.ts'
 import { findPausedAt, PAUSE_CHANGED } from '../../records/delivery-pause.ts'
-import { RunLoop } from '../run-loop.ts'
+import { RunLoop } from '../../runtime/run-loop.ts'
 
 const READ_MS = 1_000
 

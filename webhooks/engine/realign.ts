@@ -4,8 +4,8 @@ import {
   rescheduleAttemptsBeyondDelays,
   rescheduleLateAttempts,
 } from '../../records/late-attempts.ts'
+import { RunLoop } from '../../runtime/run-loop.ts'
 import type { Queue } from '../queue/queue.ts'
-import { RunLoop } from '../run-loop.ts'
 
 interface RealignOptions {
   db: Db

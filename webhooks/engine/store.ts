@@ -7,19 +7,19 @@ import { isUnavailable } from '../../records/database/errors.ts'
 import type { Db } from '../../records/database/open.ts'
 import { type Trx, transaction } from '../../records/database/transaction.ts'
 import { ATTEMPTS_SCHEDULED } from '../../records/due-work.ts'
+import { RunLoop } from '../../runtime/run-loop.ts'
 import { progressAfter } from '../policy/schedule.ts'
 import { type AttemptJobs, hasJob } from '../queue/attempt-jobs.ts'
-import { RunLoop } from '../run-loop.ts'
 import { AttemptCounter } from './attempt-counter.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Leader } from './leader.ts'
-import type { QueueContents } from './queue-contents.ts'
+import type { QueueLedger } from './queue-ledger.ts'
 
 interface StoreOptions {
   db: Db
   jobs: AttemptJobs
   inFlight: InFlight
-  contents: QueueContents
+  ledger: QueueLedger
   leader: Leader
   delaysMs: number[]
   log: Logger
@@ -187,8 +187,8 @@ export class ResultStore {
   }
 
   #finish(batch: AttemptWith<'lease'>[], progress: DeliveryProgress[]): void {
-    const { db, inFlight, contents } = this.#options
-    contents.remove(batch)
+    const { db, inFlight, ledger } = this.#options
+    ledger.remove(batch)
     inFlight.finish(batch, progress)
     // `publish` reaches only this process. A leader in another process finds retries in time: its
     // `Enqueuer` (enqueue.ts) often searches the records.

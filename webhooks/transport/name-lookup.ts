@@ -6,7 +6,7 @@ import { Resolver } from 'node:dns/promises'
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Turns } from '../turns.ts'
+import { Turns } from '../../runtime/turns.ts'
 
 /** Calls back like `dns.lookup` with the option `all`. The list is empty if the name has IP
  *  addresses, but none of `family`. */

@@ -8,7 +8,7 @@ import type { AttemptJobs } from '../queue/attempt-jobs.ts'
 const GRACE_MS = 400
 
 /** The workers on one PostgreSQL, as the leader sees their sessions. */
-export class Workers {
+export class WorkerSessions {
   /** How many live workers have leased attempts since their start, as of the last
    *  `releaseAttempts`. */
   liveCount = 1

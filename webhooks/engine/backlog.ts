@@ -8,23 +8,23 @@ import {
   listUnqueuedWithinQuota,
   markQueued,
 } from '../../records/scheduled-attempts.ts'
+import type { Turns } from '../../runtime/turns.ts'
 import type { Selected } from '../policy/fairness.ts'
 import type { Queue } from '../queue/queue.ts'
-import type { Turns } from '../turns.ts'
 import type { ImmediateAttempts } from './immediate-attempts.ts'
 import type { InFlight } from './in-flight.ts'
-import type { Peers } from './peers.ts'
-import type { QueueContents } from './queue-contents.ts'
-import type { Worker } from './worker.ts'
+import type { Leaser } from './leaser.ts'
+import type { QueueLedger } from './queue-ledger.ts'
+import type { ResultPoll } from './result-poll.ts'
 
-interface QueueFillerOptions {
+interface BacklogOptions {
   db: Db
   queue: Queue
-  contents: QueueContents
+  ledger: QueueLedger
   inFlight: InFlight
-  worker: Worker
+  leaser: Leaser
   immediate: ImmediateAttempts
-  peers: Peers
+  resultPoll: ResultPoll
   leaseTurns: Turns
   /** How far ahead attempts are enqueued. Later ones stay in the records. */
   horizonMs: number
@@ -45,64 +45,64 @@ const MAX_UNMARKED = 8_192
  *  (enqueue.ts), or soon may be: the enqueuer adds announced attempts itself. */
 type LeaveOut = (listed: Attempt[], at: Date) => Attempt[]
 
-export class QueueFiller {
-  readonly #options: QueueFillerOptions
+export class Backlog {
+  readonly #options: BacklogOptions
 
-  constructor(options: QueueFillerOptions) {
+  constructor(options: BacklogOptions) {
     this.#options = options
   }
 
-  /** Adds attempts that `QueueContents.takeQuota` has selected. */
-  async add({ attempts, urgent }: Selected<Attempt>, at: Date): Promise<void> {
-    const { db, queue, contents, worker, immediate, leaseTurns } = this.#options
+  /** Enqueues attempts that `QueueLedger.takeQuota` has selected. */
+  async enqueue({ attempts, urgent }: Selected<Attempt>, at: Date): Promise<void> {
+    const { db, queue, ledger, leaser, immediate, leaseTurns } = this.#options
     if (attempts.length === 0) return
     // Attempts that are in flight without a job get one first. Otherwise another worker could lease
     // more attempts of their webhooks than the concurrency limit allows: pg-boss counts jobs.
     await leaseTurns.take(() => immediate.addJobs())
     await queue.attempts.add(attempts, at, urgent)
     const due = attempts.filter((attempt) => isDue(attempt, at))
-    contents.add(due)
+    ledger.add(due)
     if (due.length > 0) {
-      if (urgent.size > 0) worker.onUrgent()
-      else worker.wake()
+      if (urgent.size > 0) leaser.onUrgent()
+      else leaser.wake()
       // Wake workers that found the queue empty.
       db.notifyOtherNodes(ATTEMPTS_QUEUED.name)
     }
-    if (contents.unmarkedCount > MAX_UNMARKED) await contents.mark(performance.now())
+    if (ledger.unmarkedCount > MAX_UNMARKED) await ledger.mark(performance.now())
   }
 
-  /** Adds the attempts that the records have up to the horizon. Returns whether fewer webhooks are
+  /** Enqueues the attempts that the records have up to the horizon. Returns whether fewer webhooks are
    *  at their quota now than after the last batch: then another call may add more. */
-  async addBacklog(leaveOut: LeaveOut): Promise<boolean> {
-    const { contents } = this.#options
-    if (contents.full.size > 0) await this.#countQueue()
+  async enqueueAll(leaveOut: LeaveOut): Promise<boolean> {
+    const { ledger } = this.#options
+    if (ledger.full.size > 0) await this.#countQueue()
     while (await this.#addBatch(leaveOut)) await this.#countQueue()
-    const fullBefore = contents.full.size
-    if (contents.ageMs >= COUNT_VALID_MS) await this.#countQueue()
-    return contents.full.size < fullBefore
+    const fullBefore = ledger.full.size
+    if (ledger.ageMs >= COUNT_VALID_MS) await this.#countQueue()
+    return ledger.full.size < fullBefore
   }
 
   /** Counts the attempts of each webhook in the queue. That decides which webhooks are at their
    *  quota. */
   async #countQueue(): Promise<void> {
-    const { contents, peers } = this.#options
+    const { ledger, resultPoll } = this.#options
     // Other workers do not say which attempts they have finished.
-    if (contents.full.size > 0) await peers.removeFinished()
-    await contents.count()
+    if (ledger.full.size > 0) await resultPoll.removeFinished()
+    await ledger.count()
   }
 
   /** Returns whether another batch may add more. Adding an attempt twice, or in two processes, is
    *  harmless. */
   async #addBatch(leaveOut: LeaveOut): Promise<boolean> {
-    const { db, contents, now } = this.#options
+    const { db, ledger, now } = this.#options
     const at = now()
-    const isLimitedToQuotas = contents.full.size > 0
+    const isLimitedToQuotas = ledger.full.size > 0
     const listed = await this.#listBatch(at)
     const backlog = leaveOut(listed, at)
     if (backlog.length === 0) return false
-    const selected = contents.takeQuota(backlog, at)
+    const selected = ledger.takeQuota(backlog, at)
     const later = selected.attempts.filter((attempt) => !isDue(attempt, at))
-    await this.add(selected, at)
+    await this.enqueue(selected, at)
     // Attempts that are not due yet stay in the queue for long, so they get a queued mark at once.
     if (later.length > 0) await transaction(db, (trx) => markQueued(trx, later, at))
     // Attempts that are not due yet take no quota, so the next list may have further attempts.
@@ -113,12 +113,12 @@ export class QueueFiller {
 
   /** The attempts up to the horizon that are neither in the queue nor in flight. */
   #listBatch(at: Date): Promise<Attempt[]> {
-    const { db, contents, inFlight, horizonMs } = this.#options
+    const { db, ledger, inFlight, horizonMs } = this.#options
     const until = new Date(at.getTime() + horizonMs)
-    const withoutMark = [...contents.listUnmarked(), ...inFlight.listWithoutJob()]
+    const withoutMark = [...ledger.listUnmarked(), ...inFlight.listWithoutJob()]
     const skip = withoutMark.map(({ deliveryId }) => deliveryId)
-    if (contents.full.size === 0) return listUnqueued(db, until, skip, BATCH_SIZE)
-    const free = { byWebhook: contents.freeQuota(), ofOthers: MAX_PER_UNQUEUED_WEBHOOK }
+    if (ledger.full.size === 0) return listUnqueued(db, until, skip, BATCH_SIZE)
+    const free = { byWebhook: ledger.freeQuota(), ofOthers: MAX_PER_UNQUEUED_WEBHOOK }
     return listUnqueuedWithinQuota(db, until, skip, free)
   }
 }

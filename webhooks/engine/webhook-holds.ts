@@ -1,10 +1,10 @@
-/** After this time, attempts of a paused webhook are leased again, to see whether the webhook is
- *  still paused. */
+/** After this time, attempts of a webhook on hold are leased again, to see whether the hold has
+ *  ended. */
 const RETRY_MS = 5_000
 
 /** Webhooks that get no attempts from this process for now. Their attempts stay in the queue. */
-export class PausedWebhooks {
-  /** When the webhook was last found paused, by its ID. Times are of the monotonic clock. */
+export class WebhookHolds {
+  /** When the reason for the hold was last found, by webhook ID. Times are of the monotonic clock. */
   readonly #foundAtMs = new Map<string, number>()
   readonly #retryMs: number
 
@@ -12,7 +12,7 @@ export class PausedWebhooks {
     this.#retryMs = retryMs
   }
 
-  /** Returns whether the webhook was not paused before. */
+  /** Returns whether the webhook was not on hold before. */
   add(webhookId: string): boolean {
     const isNew = !this.#foundAtMs.has(webhookId)
     this.#foundAtMs.set(webhookId, performance.now())
@@ -29,8 +29,8 @@ export class PausedWebhooks {
     return foundAtMs !== undefined && foundAtMs > performance.now() - this.#retryMs
   }
 
-  /** Includes webhooks whose attempts are to be leased again, to see whether they are still
-   *  paused. */
+  /** Includes webhooks whose attempts are to be leased again, to see whether the hold has
+   *  ended. */
   count(): number {
     this.#forget()
     return this.#foundAtMs.size
@@ -42,8 +42,8 @@ export class PausedWebhooks {
     return [...this.#foundAtMs.keys()].filter((id) => this.has(id))
   }
 
-  /** Forgets webhooks that were last found paused long ago. Only an attempt can show the end of a
-   *  pause, so a webhook without due attempts would count as paused for ever. */
+  /** Forgets webhooks whose reason was last found long ago. Only an attempt can show the end of a
+   *  hold, so a webhook without due attempts would stay on hold for ever. */
   #forget(): void {
     const since = performance.now() - 3 * this.#retryMs
     for (const [id, foundAtMs] of this.#foundAtMs) if (foundAtMs < since) this.#foundAtMs.delete(id)

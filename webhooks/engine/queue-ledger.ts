@@ -4,13 +4,13 @@ import { transaction } from '../../records/database/transaction.ts'
 import { countQueued, markQueued } from '../../records/scheduled-attempts.ts'
 import { freeQuota, type QueueUse, type Selected, selectWithinQuota } from '../policy/fairness.ts'
 import type { InFlight } from './in-flight.ts'
-import type { Workers } from './workers.ts'
+import type { WorkerSessions } from './worker-sessions.ts'
 
-interface QueueContentsOptions {
+interface QueueLedgerOptions {
   db: Db
   inFlight: InFlight
   /** Undefined: workers have no sessions, so they cannot be counted. */
-  workers: Workers | undefined
+  workerSessions: WorkerSessions | undefined
   now: () => Date
 }
 
@@ -20,7 +20,7 @@ interface Count {
   queued: Map<string, Map<string, number>>
   /** Webhooks that have reached their quota. */
   full: ReadonlySet<string>
-  /** Webhooks with marked attempts in the queue. `QueueContents` says which attempts get a queued
+  /** Webhooks with marked attempts in the queue. `QueueLedger` says which attempts get a queued
    *  mark. Undefined: not counted yet. */
   marked: Set<string> | undefined
   countedAtMs: number
@@ -36,13 +36,13 @@ const notCounted = (): Count => ({
 /** What the leader knows of the attempts in the queue. A delivery has a queued mark (`queued_at`)
  *  only when its attempt stays in the queue for long: nearly all attempts finish sooner and need no
  *  such write. So the leader remembers the attempts that it has queued and not marked. */
-export class QueueContents {
-  readonly #options: QueueContentsOptions
+export class QueueLedger {
+  readonly #options: QueueLedgerOptions
   /** By delivery ID. */
   readonly #unmarked = new Map<string, { attempt: Attempt; queuedAtMs: number }>()
   #count = notCounted()
 
-  constructor(options: QueueContentsOptions) {
+  constructor(options: QueueLedgerOptions) {
     this.#options = options
   }
 
@@ -150,7 +150,7 @@ export class QueueContents {
   }
 
   get #use(): QueueUse {
-    return { accounts: this.#count.queued, workers: this.#options.workers?.liveCount ?? 1 }
+    return { accounts: this.#count.queued, workers: this.#options.workerSessions?.liveCount ?? 1 }
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { coalesce } from '../../auth/coalesce.ts'
+import { coalesce } from '../../runtime/coalesce.ts'
 
 describe('coalesce', () => {
   test('calls during a run share the next run, never the current one', async () => {

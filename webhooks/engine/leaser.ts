@@ -1,16 +1,16 @@
 /** Leases due attempts whenever the queue may have some and slots are free. */
 import type { Logger } from 'pino'
 import type { Db } from '../../records/database/open.ts'
-import { RunLoop } from '../run-loop.ts'
-import type { Turns } from '../turns.ts'
+import { RunLoop } from '../../runtime/run-loop.ts'
+import type { Turns } from '../../runtime/turns.ts'
 import { untilStarted } from './deliveries.ts'
 import type { ImmediateAttempts } from './immediate-attempts.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Leader } from './leader.ts'
 import { type LeaseRounds, MAX_LEASE_PAUSE_MS, MIN_FREE_SLOTS } from './lease-rounds.ts'
-import type { QueueContents } from './queue-contents.ts'
+import type { QueueLedger } from './queue-ledger.ts'
 
-interface WorkerOptions {
+interface LeaserOptions {
   db: Db
   inFlight: InFlight
   immediate: ImmediateAttempts
@@ -18,22 +18,22 @@ interface WorkerOptions {
   /** Rounds of leasing run one after the other, because each counts the attempts in flight and
    *  replaces the stored list of them. */
   leaseTurns: Turns
-  contents: QueueContents
+  ledger: QueueLedger
   leader: Leader
   log: Logger
 }
 
 const POLL_MS = 1_000
 
-export class Worker {
-  readonly #options: WorkerOptions
+export class Leaser {
+  readonly #options: LeaserOptions
   readonly #loop: RunLoop
   readonly #poll: NodeJS.Timeout
-  /** Set while the worker waits for free slots. */
+  /** Set while the leaser waits for free slots. */
   #slotTimer: NodeJS.Timeout | undefined
   #isStopped = false
 
-  constructor(options: WorkerOptions) {
+  constructor(options: LeaserOptions) {
     this.#options = options
     this.#loop = new RunLoop(
       () => this.#leaseAll(),
@@ -54,8 +54,8 @@ export class Worker {
   /** Call this when slots are free. `limitReleased`: a webhook that was at its concurrency limit may
    *  have another attempt. */
   readonly onSlotFree = (limitReleased: boolean): void => {
-    const { db, inFlight, leader, contents } = this.#options
-    if (leader.isLeader && !contents.mayHaveDue()) return
+    const { db, inFlight, leader, ledger } = this.#options
+    if (leader.isLeader && !ledger.mayHaveDue()) return
     const canContinue = this.#slotTimer !== undefined && inFlight.freeSharedSlots >= MIN_FREE_SLOTS
     // On PostgreSQL, processes share the concurrency limit of a webhook, so any free slot may allow
     // another attempt.
