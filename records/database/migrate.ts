@@ -15,6 +15,10 @@ const LOCK_WAIT_MS = 60_000
 const LOCK_RETRY_MS = 100
 const CONNECT_TIMEOUT_MS = 10_000
 
+const OLDER_THAN_FIRST_RELEASE =
+  'This database is older than the first release of Muster and cannot be upgraded: set DATA_DIR to a new ' +
+  'folder, or DATABASE_URL to an empty database.'
+
 type AppliedMigration = Pick<Migration, 'name' | 'checksum'>
 
 /** Runs `work` under a lock of the installation: several nodes may start at the same time. Throws
@@ -66,7 +70,7 @@ async function acquireAdvisoryLock(client: pg.Client): Promise<void> {
 
 /** Runs the pending migrations and returns their names. Call it inside `withSetupLock`. Throws
  *  `Refused` when the file of a migration has changed or is missing, when the database ran a
- *  different migration, and when a version before 1.1.0 created the database. */
+ *  different migration, and when the database is older than the first release. */
 export async function migrate(db: Db): Promise<string[]> {
   await createMigrationsTable(db)
   const pending = await listPending(db)
@@ -94,15 +98,10 @@ async function listPending({ write }: Db): Promise<Migration[]> {
   return migrations.filter(({ name }) => !applied.some((other) => other.name === name))
 }
 
-/** Throws `Refused` for a database of a version before 1.1.0, in which the table has another
- *  name. */
+/** Throws `Refused` for a database older than the first release whose table has another name. */
 async function hasMigrationsTable({ write }: Db): Promise<boolean> {
   if (await write.schema.hasTable('migrations')) return true
-  if (await write.schema.hasTable('knex_migrations'))
-    throw new Refused(
-      'A version before 1.1.0 created this database, and this version cannot upgrade it. Set DATA_DIR to ' +
-        'a new folder, or DATABASE_URL to an empty database.',
-    )
+  if (await write.schema.hasTable('knex_migrations')) throw new Refused(OLDER_THAN_FIRST_RELEASE)
   return false
 }
 
@@ -120,6 +119,8 @@ async function createMigrationsTable(db: Db): Promise<void> {
 /** Accepts applied migrations that are newer than this version: during an upgrade, old and new
  *  nodes share the database. */
 function assertSameMigrations(migrations: Migration[], applied: AppliedMigration[]): void {
+  const oldest = migrations.at(0)?.name ?? ''
+  if (applied.some(({ name }) => name < oldest)) throw new Refused(OLDER_THAN_FIRST_RELEASE)
   const newest = migrations.at(-1)?.name ?? ''
   for (const { name, checksum } of applied) {
     const file = migrations.find((migration) => migration.name === name)

@@ -130,7 +130,7 @@ function openPostgres(
     },
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
   })
-  // Migrations recognise PostgreSQL by this name, and released ones must not change.
+  // Migrations recognise PostgreSQL by this name, and those that have landed must not change.
   pool.client.config.client = 'pg'
   const announcements = createAnnouncements((messages) => notify(pool, messages))
   return {

@@ -20,6 +20,8 @@ export function newSchema(knex: Knex) {
     account,
     index,
     unique: newIndex('unique index'),
+    /** Columns that count by duration. */
+    durationBins: Array.from({ length: 64 }, (_, bin) => `d${bin}`),
     times(table: Table): void {
       table.bigInteger('created_at').notNullable()
       table.bigInteger('updated_at').notNullable()

@@ -9,7 +9,7 @@ describe('migrate', () => {
   it('lists the migrations that it ran, and runs each once', async () => {
     await using muster = await newMuster()
     const { migrations } = await muster.json(['migrate'])
-    expect(migrations).toContain('202611210900_records.ts')
+    expect(migrations).toContain('202611270900_accounts.ts')
     expect(await muster.json(['migrate'])).toEqual({ migrations: [], returns_free_space: true })
     expect(await muster.run(['migrate'])).toEqual({
       status: 0,
@@ -24,7 +24,7 @@ describe('migrate', () => {
       [1, 2, 3].map(() => muster.json(['migrate'])),
     )
     const migrations = documents.flatMap((document) => document.migrations)
-    expect(migrations).toContain('202611210900_records.ts')
+    expect(migrations).toContain('202611270900_accounts.ts')
     expect(new Set(migrations).size).toBe(migrations.length)
   })
 })

@@ -91,7 +91,7 @@ const DEFECTS: Defect[] = [
     state: 'a migration that has not run',
     async prepare(muster) {
       await install(muster)
-      await execute(muster, "delete from migrations where name like '%account_deletions%'")
+      await execute(muster, "delete from migrations where name like '%_requests%'")
     },
     level: 'warning',
     check: 'schema',

@@ -39,20 +39,20 @@ const STATES: State[] = [
       'SECRET_KEY is missing: with DATABASE_URL every node needs the same one, of at least 32 characters',
   },
   {
-    state: 'a database of version 1.0.0',
+    state: 'a database older than the first release',
     prepare: (muster) => execute(muster, 'create table knex_migrations (id integer)'),
     message:
-      'A version before 1.1.0 created this database, and this version cannot upgrade it. ' +
-      'Set DATA_DIR to a new folder, or DATABASE_URL to an empty database.',
+      'This database is older than the first release of Muster and cannot be upgraded: ' +
+      'set DATA_DIR to a new folder, or DATABASE_URL to an empty database.',
   },
   {
     state: 'an edited migration',
     async prepare(muster) {
       await install(muster)
-      await execute(muster, `update migrations set checksum = 'x' where name like '%records%'`)
+      await execute(muster, `update migrations set checksum = 'x' where name like '%accounts%'`)
     },
     message:
-      'The database ran a migration 202611210900_records.ts that differs from the one of this version. ' +
+      'The database ran a migration 202611270900_accounts.ts that differs from the one of this version. ' +
       'Start the version of Muster that last ran on this database, or restore a backup.',
   },
   {

@@ -1,6 +1,13 @@
 /** Commands on a new database, SQLite or PostgreSQL as in the other tests of the run, and SQL on
  *  the same database. */
-import { type DatabaseOptions, type Db, openDatabase } from '../../records/database/open.ts'
+import { readFile } from 'node:fs/promises'
+import {
+  type DatabaseOptions,
+  type Db,
+  openDatabase,
+  sqliteFile,
+} from '../../records/database/open.ts'
+import { readSchema } from '../../records/database/schema.ts'
 import { type Ended, newMuster, type Started } from '../cli/muster.ts'
 import { type Ready, SERVE_ENVIRONMENT, startServing } from '../cli/serving.ts'
 import { newDatabase, type TestDatabase } from '../helpers.ts'
@@ -10,6 +17,8 @@ export interface MusterDatabase extends AsyncDisposable {
   serve(): Promise<Started & { ready: Ready }>
   /** Runs SQL on a connection of its own. */
   execute(...statements: string[]): Promise<void>
+  /** SQLite: the bytes of the file. PostgreSQL: the schema. */
+  readContents(): Promise<unknown>
 }
 
 export function databaseOptions({ environment }: TestDatabase): DatabaseOptions {
@@ -39,6 +48,10 @@ export async function newMusterDatabase(): Promise<MusterDatabase> {
         for (const statement of statements) await write.raw(statement)
       })
     },
+    readContents: () =>
+      'DATA_DIR' in database.environment
+        ? readFile(sqliteFile(database.environment.DATA_DIR))
+        : withDb(databaseOptions(database), readSchema),
     async [Symbol.asyncDispose]() {
       await muster[Symbol.asyncDispose]()
       await database[Symbol.asyncDispose]()

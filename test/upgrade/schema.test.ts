@@ -9,21 +9,38 @@ const dialect = inject('database')
 /** A node compares the schema again after at most 10 s. The tests wait longer, for a busy
  *  machine. */
 const RECHECK_MS = 30_000
-const FIRST_MIGRATION = '202611210900_records.ts'
+const FIRST_MIGRATION = '202611270900_accounts.ts'
 
 const refused = (message: string) => ({ status: 1, stdout: '', stderr: `${message}\n` })
 
 describe('migrate', () => {
-  test('a database of a version before 1.1.0: refused', async () => {
-    await using database = await newMusterDatabase()
-    await database.execute('create table knex_migrations (name text)')
-    expect(await database.run('migrate')).toEqual(
-      refused(
-        'A version before 1.1.0 created this database, and this version cannot upgrade it. ' +
-          'Set DATA_DIR to a new folder, or DATABASE_URL to an empty database.',
-      ),
-    )
-  })
+  test.each([
+    [['create table knex_migrations (name text)']],
+    [
+      [
+        'create table migrations (name text, checksum text, applied_at bigint)',
+        "insert into migrations values ('202611210900_records.ts', 'x', 0)",
+      ],
+    ],
+  ])(
+    'a database older than the first release: refused and not changed (%j)',
+    async (statements) => {
+      await using database = await newMusterDatabase()
+      await database.execute(...statements)
+      const before = await database.readContents()
+      const refusal =
+        'This database is older than the first release of Muster and cannot be upgraded: ' +
+        'set DATA_DIR to a new folder, or DATABASE_URL to an empty database.'
+      expect(await database.run('migrate')).toEqual(refused(refusal))
+      expect(await database.run('serve')).toEqual(refused(refusal))
+      expect(await database.run('account', 'list')).toEqual(refused(refusal))
+      expect(await database.run('doctor')).toMatchObject({
+        status: 1,
+        stdout: expect.stringContaining(refusal),
+      })
+      expect(await database.readContents()).toEqual(before)
+    },
+  )
 
   test('a migration of the database is unknown, or differs from that of this version: refused', async () => {
     await using database = await newMusterDatabase()
@@ -33,7 +50,7 @@ describe('migrate', () => {
         `The database ran a migration ${name} that differs from the one of this version. ` +
           'Start the version of Muster that last ran on this database, or restore a backup.',
       )
-    const unknown = '202611210900_other.ts'
+    const unknown = '202611270900_other.ts'
     await database.execute(`insert into migrations values ('${unknown}', 'x', 0)`)
     expect(await database.run('migrate')).toEqual(refusal(unknown))
     await database.execute(

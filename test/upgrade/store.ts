@@ -1,5 +1,5 @@
 /** Stores the two databases of a release in test/upgrade/stored/. Run this once for each release,
- *  with the code of the release: npm run store-databases -- 1.1.0 postgres://… The URL names an
+ *  with the code of the release: npm run store-databases -- 1.2.0 postgres://… The URL names an
  *  empty database on a PostgreSQL server of the same version as pg_dump. */
 import { execFile } from 'node:child_process'
 import { readFile, rm, writeFile } from 'node:fs/promises'

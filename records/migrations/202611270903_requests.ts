@@ -5,7 +5,7 @@ export async function up(knex: Knex): Promise<void> {
   const schema = newSchema(knex)
   await createRequestLog(knex, schema)
   await createRequestCounts(knex, schema)
-  await createLeasesAndRateLimits(knex, schema)
+  await createNodeTables(knex, schema)
 }
 
 async function createRequestLog(
@@ -26,6 +26,9 @@ async function createRequestLog(
     text(table, 'request_body').nullable()
     text(table, 'response_body').nullable()
     table.bigInteger('created_at').notNullable()
+    // What the log does not store: requests with 429 like an earlier one, and bodies beyond the daily limit.
+    table.integer('repeats').notNullable().defaultTo(0)
+    table.integer('omitted_bytes').notNullable().defaultTo(0)
   })
   // Figures of some thousand requests come from this index alone.
   const figures = 'status, duration_ms, operation_id, user_id, api_key_id'
@@ -39,7 +42,6 @@ async function createRequestLog(
     table.uuid('user_id').notNullable().references('users.id').onDelete('cascade')
     text(table, 'key').notNullable()
     text(table, 'fingerprint').notNullable()
-    // Null while the first request is in flight; its claim may be taken over after locked_until.
     table.integer('status').nullable()
     text(table, 'headers').nullable()
     text(table, 'body').nullable()
@@ -50,19 +52,19 @@ async function createRequestLog(
   await index('idempotency_keys', 'by_expiry', 'expires_at')
 }
 
-/** Requests by duration. */
-const BINS = Array.from({ length: 64 }, (_, bin) => `d${bin}`)
-
-async function createRequestCounts(knex: Knex, { account, text }: Schema): Promise<void> {
+async function createRequestCounts(
+  knex: Knex,
+  { account, durationBins, index, text }: Schema,
+): Promise<void> {
   // Figures of more requests come from these tables, which are written with the log.
   await knex.schema.createTable('request_minutes', (table) => {
     account(table)
     table.bigInteger('minute').notNullable()
-    for (const name of ['ok', 'client_errors', 'server_errors', ...BINS])
+    for (const name of ['ok', 'client_errors', 'server_errors', ...durationBins])
       table.integer(name).notNullable()
     table.primary(['account_id', 'minute'])
   })
-  await knex.raw('create index request_minutes_by_age on request_minutes (minute)')
+  await index('request_minutes', 'by_age', 'minute')
   await knex.schema.createTable('request_counts', (table) => {
     account(table)
     // A minute or an hour.
@@ -73,10 +75,10 @@ async function createRequestCounts(knex: Knex, { account, text }: Schema): Promi
     table.integer('requests').notNullable()
     table.primary(['account_id', 'span_ms', 'starts_at', 'operation_id', 'status'])
   })
-  await knex.raw('create index request_counts_by_age on request_counts (starts_at)')
+  await index('request_counts', 'by_age', 'starts_at')
 }
 
-async function createLeasesAndRateLimits(knex: Knex, { postgres, text }: Schema): Promise<void> {
+async function createNodeTables(knex: Knex, { postgres, text }: Schema): Promise<void> {
   // Work that one node does for all, until it has not said so for a while.
   await knex.schema.createTable('leases', (table) => {
     text(table, 'name').primary()
@@ -90,4 +92,18 @@ async function createLeasesAndRateLimits(knex: Knex, { postgres, text }: Schema)
     await knex.raw(
       'create unlogged table rate_limits (key varchar(255) primary key, points integer not null default 0, expire bigint)',
     )
+
+  // One row that /readyz updates, to find out whether the database accepts writes.
+  await knex.schema.createTable('write_checks', (table) => {
+    table.bigInteger('checks').notNullable()
+  })
+  await knex('write_checks').insert({ checks: 0 })
+
+  // The marks of the clock.
+  await knex.schema.createTable('clock_spans', (table) => {
+    table.integer('number').primary()
+    table.bigInteger('starts_at').notNullable()
+    table.bigInteger('marked_at').notNullable()
+    table.bigInteger('steady_ms').notNullable()
+  })
 }

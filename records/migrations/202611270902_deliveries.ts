@@ -5,7 +5,10 @@ export async function up(knex: Knex): Promise<void> {
   const schema = newSchema(knex)
   await createEventsAndWebhooks(knex, schema)
   await createDeliveries(knex, schema)
+  await createAttempts(knex, schema)
+  await createWebhookHealth(knex, schema)
   await createBulkJobs(knex, schema)
+  await createWorkers(knex, schema)
 }
 
 async function createEventsAndWebhooks(
@@ -39,8 +42,11 @@ async function createEventsAndWebhooks(
     table.bigInteger('disabled_at').nullable()
     table.bigInteger('deleted_at').nullable()
     times(table)
+    // The same as in its account.
+    table.bigInteger('suspended_at').nullable()
   })
   await index('webhooks', 'by_account', 'account_id, id', 'deleted_at is null')
+  await index('webhooks', 'deleted', 'deleted_at', 'deleted_at is not null')
 
   // Check values of the keys that encrypt signing secrets, never the keys.
   await knex.schema.createTable('secret_keys', (table) => {
@@ -71,7 +77,16 @@ async function createDeliveries(
     // under way, no attempt is planned.
     table.uuid('ordering_key').nullable()
     times(table)
+    // The trace of the request that caused the event.
+    table.text('traceparent').nullable()
   })
+  // Each delivery is updated about twice, and no update is HOT. At 20 %, the default, a table of 10 million
+  // deliveries has 2 million dead rows before a vacuum. The first search for due attempts of a webhook reads
+  // them all: measured, 56 ms for 116,000 dead rows, and 0.03 ms after a vacuum.
+  if (postgres)
+    await knex.raw(
+      'alter table deliveries set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000)',
+    )
   const isUnqueued = 'queued_at is null and next_attempt_at'
   // The conditions of these two differ, so that PostgreSQL cannot take `unqueued` to find the first of one
   // webhook: it would read past all that are due for others.
@@ -104,7 +119,9 @@ async function createDeliveries(
     'webhook_id, state, id',
     "state <> 'delivered'",
   )
+}
 
+async function createAttempts(knex: Knex, { postgres, text }: Schema): Promise<void> {
   await knex.schema.createTable('attempts', (table) => {
     table.uuid('account_id').notNullable()
     const delivery = table.uuid('delivery_id').notNullable()
@@ -124,7 +141,34 @@ async function createDeliveries(
     text(table, 'phases').nullable()
     table.primary(['delivery_id', 'number'])
   })
-  await index('attempts', 'by_start', 'account_id, started_at')
+}
+
+async function createWebhookHealth(knex: Knex, { index, durationBins }: Schema): Promise<void> {
+  await knex.schema.createTable('webhook_health', (table) => {
+    table.uuid('webhook_id').primary().references('webhooks.id').onDelete('cascade')
+    table.bigInteger('last_attempt_at').notNullable()
+    table.text('last_outcome').notNullable()
+    table.integer('last_status').nullable()
+    table.bigInteger('last_success_at').nullable()
+    // Since the last success: the number of failed attempts, the first and the last of them.
+    table.integer('failures').notNullable()
+    table.bigInteger('failing_since').nullable()
+    table.bigInteger('failing_until').nullable()
+    // Shorter than the time between the two: long gaps between attempts count in part only.
+    table.bigInteger('failing_ms').notNullable()
+    // Set when the service has disabled the webhook, until it is enabled.
+    table.bigInteger('disabled_at').nullable()
+  })
+  // Without references: these rows are deleted after a day.
+  await knex.schema.createTable('attempt_counts', (table) => {
+    table.uuid('webhook_id').notNullable()
+    // Of five minutes or of an hour.
+    table.integer('span_ms').notNullable()
+    table.bigInteger('starts_at').notNullable()
+    for (const name of ['succeeded', 'failed', ...durationBins]) table.integer(name).notNullable()
+    table.primary(['webhook_id', 'span_ms', 'starts_at'])
+  })
+  await index('attempt_counts', 'by_age', 'starts_at')
 }
 
 async function createBulkJobs(knex: Knex, { index, times, owned, text }: Schema): Promise<void> {
@@ -155,4 +199,19 @@ async function createBulkJobs(knex: Knex, { index, times, owned, text }: Schema)
   })
   await index('bulk_jobs', 'by_account', 'account_id, id')
   await index('bulk_jobs', 'running', 'id', "state = 'running'")
+}
+
+async function createWorkers(knex: Knex, { postgres }: Schema): Promise<void> {
+  // At most one row: while it exists, no node makes an attempt.
+  await knex.schema.createTable('delivery_pauses', (table) => {
+    table.integer('id').primary()
+    table.bigInteger('paused_at').notNullable()
+  })
+
+  // The sessions of workers in PostgreSQL, with the attempts that they have leased. An embedded queue starts
+  // empty. Unlogged: without a row, the leases of a process that has died expire.
+  if (postgres)
+    await knex.raw(
+      'create unlogged table worker_sessions (id uuid primary key, jobs json not null)',
+    )
 }

@@ -1,106 +1,11 @@
 import type { Knex } from 'knex'
 import { newSchema, type Schema } from './schema-tools.ts'
 
-/** Times are epoch milliseconds, booleans are 0/1 on SQLite, JSON is stored as the text that was written. */
 export async function up(knex: Knex): Promise<void> {
   const schema = newSchema(knex)
-  await createAccounts(knex, schema)
-  await createSessions(knex, schema)
   await createParticipantsAndTasks(knex, schema)
   await createJobs(knex, schema)
   await createExportsAndPayments(knex, schema)
-}
-
-async function createAccounts(
-  knex: Knex,
-  { index, unique, times, owned, text }: Schema,
-): Promise<void> {
-  await knex.schema.createTable('accounts', (table) => {
-    table.uuid('id').primary()
-    text(table, 'name').notNullable()
-    times(table)
-  })
-
-  await knex.schema.createTable('users', (table) => {
-    owned(table)
-    text(table, 'email').notNullable()
-    text(table, 'email_key').notNullable()
-    text(table, 'full_name').notNullable()
-    text(table, 'password_hash').nullable()
-    text(table, 'role').notNullable()
-    text(table, 'status').notNullable().defaultTo('active')
-    table.boolean('can_manage_api_keys').notNullable().defaultTo(false)
-    table.boolean('can_manage_webhooks').notNullable().defaultTo(false)
-    for (const module of ['participants', 'tasks', 'jobs', 'exports', 'finance'])
-      text(table, `${module}_permission`).notNullable().defaultTo('none')
-    times(table)
-  })
-  await unique('users', 'email', 'email_key')
-  await unique('users', 'one_owner', 'account_id', "role = 'owner'")
-  await index('users', 'by_account', 'account_id, id')
-
-  await knex.schema.createTable('api_keys', (table) => {
-    owned(table)
-    table.uuid('user_id').notNullable().references('users.id').onDelete('cascade')
-    text(table, 'name').notNullable()
-    text(table, 'access_level').notNullable()
-    text(table, 'token_hash').notNullable()
-    text(table, 'token_prefix').notNullable()
-    table.bigInteger('last_used_at').nullable()
-    table.bigInteger('revoked_at').nullable()
-    times(table)
-  })
-  await unique('api_keys', 'token_hash', 'token_hash')
-  await index('api_keys', 'by_account', 'account_id, id')
-  await index('api_keys', 'by_user', 'user_id, id')
-}
-
-async function createSessions(knex: Knex, { account, user, text }: Schema): Promise<void> {
-  await knex.schema.createTable('sessions', (table) => {
-    table.uuid('id').primary()
-    account(table)
-    user(table)
-    // The hash of the token in the cookie. The token itself is stored nowhere.
-    text(table, 'token_hash').notNullable().unique()
-    text(table, 'ip').notNullable()
-    text(table, 'user_agent').notNullable()
-    // What the next page says about what was done.
-    text(table, 'notice').nullable()
-    table.bigInteger('last_seen_at').notNullable()
-    table.bigInteger('expires_at').notNullable()
-    table.bigInteger('created_at').notNullable()
-  })
-  await knex.raw('create index sessions_by_user on sessions (user_id, id)')
-  await knex.raw('create index sessions_by_expiry on sessions (expires_at)')
-
-  await knex.schema.createTable('invitations', (table) => {
-    // The hash of the token in the link, which is shown once. A new invitation replaces the last one.
-    text(table, 'token_hash').primary()
-    account(table)
-    user(table)
-    table.bigInteger('expires_at').notNullable()
-    table.bigInteger('created_at').notNullable()
-  })
-  await knex.raw('create unique index invitations_by_user on invitations (user_id)')
-
-  await knex.schema.createTable('audit_log', (table) => {
-    table.uuid('id').primary()
-    account(table)
-    // Null: the operator's command line. No reference, and the name as it was: an entry outlives whom and
-    // what it is about.
-    table.uuid('user_id').nullable()
-    text(table, 'user_name').notNullable()
-    text(table, 'action').notNullable()
-    text(table, 'target_type').notNullable()
-    table.uuid('target_id').notNullable()
-    text(table, 'target_name').notNullable()
-    text(table, 'details').notNullable()
-    text(table, 'ip').nullable()
-    table.bigInteger('created_at').notNullable()
-  })
-  await knex.raw('create index audit_log_by_account on audit_log (account_id, id)')
-  for (const column of ['user_id', 'target_id', 'action'])
-    await knex.raw(`create index audit_log_by_${column} on audit_log (account_id, ${column}, id)`)
 }
 
 async function createParticipantsAndTasks(
