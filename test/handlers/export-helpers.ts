@@ -3,6 +3,7 @@ import { expect } from 'vitest'
 import { makeExport } from '../../operations/export-job.ts'
 import type { Db } from '../../records/database/open.ts'
 import type { Client, TestApp } from '../helpers.ts'
+import { withNulls } from './new-records.ts'
 
 export const SECOND_MS = 1_000
 export const DAY_MS = 24 * 60 * 60 * SECOND_MS
@@ -36,6 +37,21 @@ export async function newCompleteExport(
   const id = await requestExport(client, body)
   await writeFile(app, id)
   return id
+}
+
+/** The text of a CSV file with these columns and lines, which the test has quoted. Columns of other
+ *  nullable fields of the schema are empty. */
+export function csvText(
+  schema: Parameters<typeof withNulls>[0],
+  columns: string,
+  ...lines: string[][]
+): string {
+  const names = columns.split(',')
+  const toRecord = (cells: string[]): object =>
+    withNulls(schema, Object.fromEntries(names.map((name, index) => [name, cells[index]])))
+  return [Object.keys(toRecord([])), ...lines.map((cells) => Object.values(toRecord(cells)))]
+    .map((cells) => `${cells.join(',')}\r\n`)
+    .join('')
 }
 
 export async function countChunks(db: Db, id: string): Promise<number> {

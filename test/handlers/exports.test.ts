@@ -5,8 +5,15 @@ import { transaction } from '../../records/database/transaction.ts'
 import { leaseExport } from '../../records/export-files.ts'
 import { type Answer, type Client, sharedApp, until } from '../helpers.ts'
 import { runHousekeeping } from '../housekeeping.ts'
-import { countChunks, DAY_MS, requestExport, SECOND_MS, writeFile } from './export-helpers.ts'
-import { eventsAbout } from './new-records.ts'
+import {
+  countChunks,
+  csvText,
+  DAY_MS,
+  requestExport,
+  SECOND_MS,
+  writeFile,
+} from './export-helpers.ts'
+import { eventsAbout, withNulls } from './new-records.ts'
 
 let clock = Date.now()
 const now = (): Date => new Date(clock)
@@ -41,7 +48,7 @@ describe('createExport', () => {
     })
     expect(response.status).toBe(201)
     expect(response.headers.get('location')).toBe(`/public/v1/exports/${response.body.id}`)
-    expect(response.body).toEqual({
+    const stored = {
       id: expect.any(String),
       resource: 'participants',
       format: 'csv',
@@ -55,7 +62,8 @@ describe('createExport', () => {
       expires_at: null,
       created_at: now().toISOString(),
       updated_at: now().toISOString(),
-    })
+    }
+    expect(response.body).toEqual(withNulls('Export', stored))
     expect((await client.get(`/exports/${response.body.id}`)).body).toEqual(response.body)
     expect(await eventsAbout(client, response.body.id)).toEqual(['export.created'])
   })
@@ -177,14 +185,24 @@ describe('getExportFile', () => {
     const created = []
     for (const participant of inputs)
       created.push((await client.post('/participants', participant)).body)
-    const times = created.map(({ created_at, updated_at }) => `${created_at},${updated_at}`)
-    const lines = [
-      'id,full_name,email,phone,status,tags,external_id,created_at,updated_at',
-      `${created[0].id},"Ada ""Countess"" Lovelace, née Byron",ada@example.com,+44 20 7946 0000,active,"[""a \\""quoted\\"" one"",""x,y"",""🦉""]", crm-1815 ,${times[0]}`,
-      `${created[1].id},"line\nfeed, carriage\rreturn and\r\nboth 👩🏽‍🚀",,,inactive,[],,${times[1]}`,
-      `${created[2].id},=1+1,,,active,[],@x,${times[2]}`,
+    const name = '"Ada ""Countess"" Lovelace, née Byron"'
+    const quotedTags = '"[""a \\""quoted\\"" one"",""x,y"",""🦉""]"'
+    const breaks = '"line\nfeed, carriage\rreturn and\r\nboth 👩🏽‍🚀"'
+    const cells = [
+      [name, 'ada@example.com', '+44 20 7946 0000', 'active', quotedTags, ' crm-1815 '],
+      [breaks, '', '', 'inactive', '[]', ''],
+      ['=1+1', '', '', 'active', '[]', '@x'],
     ]
-    const text = lines.map((line) => `${line}\r\n`).join('')
+    const text = csvText(
+      'Participant',
+      'id,full_name,email,phone,status,tags,external_id,created_at,updated_at',
+      ...created.map(({ id, created_at, updated_at }, index) => [
+        id,
+        ...(cells[index] ?? []),
+        created_at,
+        updated_at,
+      ]),
+    )
     const raw = await downloadExport(client, { resource: 'participants', format: 'csv_raw' })
     expect(raw.file.text).toBe(text)
     const marked = await downloadExport(client, { resource: 'participants' })
@@ -224,7 +242,11 @@ describe('getExportFile', () => {
     const { body: task } = await client.post('/tasks', { title: 'Call' })
     const { file } = await downloadExport(client, { resource: 'tasks' })
     expect(file.text).toBe(
-      `id,title,description,status,participant_id,due_at,completed_at,created_at,updated_at\r\n${task.id},Call,"",open,,,,${task.created_at},${task.updated_at}\r\n`,
+      csvText(
+        'Task',
+        'id,title,description,status,participant_id,due_at,completed_at,created_at,updated_at',
+        [task.id, 'Call', '""', 'open', '', '', '', task.created_at, task.updated_at],
+      ),
     )
   })
 
@@ -265,7 +287,10 @@ describe('getExportFile', () => {
     const client = await app.newClient()
     const csv = await downloadExport(client, { resource: 'payments' })
     expect(csv.file.text).toBe(
-      'id,participant_id,task_id,amount_minor,currency,status,note,paid_at,created_at,updated_at\r\n',
+      csvText(
+        'Payment',
+        'id,participant_id,task_id,amount_minor,currency,status,note,paid_at,created_at,updated_at',
+      ),
     )
     expect(csv.record).toMatchObject({ row_count: 0, byte_size: csv.file.text.length })
     const json = await downloadExport(client, { resource: 'jobs', format: 'json' })
@@ -286,8 +311,14 @@ describe('getExportFile', () => {
       resource: 'job_applications',
       filters: { job_id: job.id },
     })
-    expect(file.text.split('\r\n')[1]).toBe(
-      `${application.id},${job.id},${participant.id},submitted,"{""years"":3,""note"":""a \\""b\\""""}",,${application.created_at},${application.updated_at}`,
+    const { id, created_at, updated_at } = application
+    const answers = '"{""years"":3,""note"":""a \\""b\\""""}"'
+    expect(file.text).toBe(
+      csvText(
+        'JobApplication',
+        'id,job_id,participant_id,status,answers,screening_outcome,created_at,updated_at',
+        [id, job.id, participant.id, 'submitted', answers, '', created_at, updated_at],
+      ),
     )
   })
 

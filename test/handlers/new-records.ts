@@ -24,6 +24,25 @@ export function operationExample({ path, method }: { path: string; method: strin
   return name && requestExample(name as RequestBody)
 }
 
+type Properties = Record<string, { nullable?: boolean }>
+
+/** `fields` in their order, with null for each nullable field of the schema that they lack: a new
+ *  record has no value there. Each such field comes after the field before it in the contract. */
+export function withNulls(
+  schema: keyof typeof contract.components.schemas,
+  fields: object,
+): object {
+  const { properties } = contract.components.schemas[schema] as { properties: Properties }
+  const names = Object.keys(properties)
+  const entries = Object.entries(fields)
+  for (const [index, name] of names.entries()) {
+    if (!properties[name]?.nullable || name in fields) continue
+    const previous = entries.findIndex(([other]) => other === names[index - 1])
+    entries.splice(previous + 1, 0, [name, null])
+  }
+  return Object.fromEntries(entries)
+}
+
 /** The body of a 2xx response. Throws for any other status. */
 export async function expectSuccess(response: Promise<Answer>): Promise<Body> {
   const { status, body, text } = await response

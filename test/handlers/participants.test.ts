@@ -10,6 +10,7 @@ import {
   newPayment,
   newTask,
   requestExample,
+  withNulls,
 } from './new-records.ts'
 
 const NOON = '2026-03-02T12:00:00.000Z'
@@ -35,19 +36,18 @@ describe('createParticipant', () => {
       201,
       `/public/v1/participants/${id}`,
     ])
-    expect(answer.text).toBe(
-      JSON.stringify({
-        id,
-        full_name: 'Ada Lovelace',
-        email: 'ada@example.com',
-        phone: '+44 20 7946 0000',
-        status: 'active',
-        tags: ['vip'],
-        external_id: 'crm-1815',
-        created_at: NOON,
-        updated_at: NOON,
-      }),
-    )
+    const stored = {
+      id,
+      full_name: 'Ada Lovelace',
+      email: 'ada@example.com',
+      phone: '+44 20 7946 0000',
+      status: 'active',
+      tags: ['vip'],
+      external_id: 'crm-1815',
+      created_at: NOON,
+      updated_at: NOON,
+    }
+    expect(answer.text).toBe(JSON.stringify(withNulls('Participant', stored)))
     expect(await eventsAbout(client, id)).toEqual(['participant.created'])
   })
 

@@ -8,6 +8,7 @@ import {
   newTask,
   requestExample,
   UNKNOWN_ID,
+  withNulls,
 } from './new-records.ts'
 
 const app = sharedApp()
@@ -24,7 +25,8 @@ describe('createPayment', () => {
     }
     const answer = await client.post('/payments', example)
     expect(answer.status).toBe(201)
-    expect(answer.body).toEqual({ id: expect.any(String), ...defaults, ...example, ...times })
+    const stored = { id: expect.any(String), ...defaults, ...example, ...times }
+    expect(answer.body).toEqual(withNulls('Payment', stored))
     await expectRead(client, `/payments/${answer.body.id}`, answer)
     expect(await eventsAbout(client, answer.body.id)).toEqual(['payment.created'])
   })
@@ -50,7 +52,8 @@ describe('createPayment', () => {
     }
     const answer = await client.post('/payments', body)
     expect(answer).toMatchObject({ status: 201 })
-    expect(answer.body).toEqual({ id: expect.any(String), ...defaults, ...body, ...times })
+    const stored = { id: expect.any(String), ...defaults, ...body, ...times }
+    expect(answer.body).toEqual(withNulls('Payment', stored))
     await expectRead(client, `/payments/${answer.body.id}`, answer)
   })
 

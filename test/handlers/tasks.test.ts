@@ -10,6 +10,7 @@ import {
   newPayment,
   newTask,
   requestExample,
+  withNulls,
 } from './new-records.ts'
 
 const NOON = '2026-03-02T12:00:00.000Z'
@@ -31,19 +32,18 @@ describe('createTask', () => {
     })
     const { id } = answer.body
     expect([answer.status, answer.headers.get('location')]).toEqual([201, `/public/v1/tasks/${id}`])
-    expect(answer.text).toBe(
-      JSON.stringify({
-        id,
-        title: 'Send the welcome letter',
-        description: '',
-        status: 'open',
-        participant_id,
-        due_at: '2026-03-09T17:00:00.000Z',
-        completed_at: null,
-        created_at: NOON,
-        updated_at: NOON,
-      }),
-    )
+    const stored = {
+      id,
+      title: 'Send the welcome letter',
+      description: '',
+      status: 'open',
+      participant_id,
+      due_at: '2026-03-09T17:00:00.000Z',
+      completed_at: null,
+      created_at: NOON,
+      updated_at: NOON,
+    }
+    expect(answer.text).toBe(JSON.stringify(withNulls('Task', stored)))
     expect(await eventsAbout(client, id)).toEqual(['task.created'])
   })
 
